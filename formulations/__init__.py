@@ -1,0 +1,1 @@
+"""Exact models and exact algorithms, one folder per problem."""

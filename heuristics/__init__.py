@@ -1,0 +1,1 @@
+"""Published algorithms and the baselines of their papers, one folder per problem."""

@@ -1,0 +1,73 @@
+"""Sub-operation mapping: CNN training on heterogeneous FPGAs (MTrain).
+
+Source: Tang, Jones, Xiong, Zhou, Hu, "MTrain: Enable Efficient CNN Training on Heterogeneous FPGA-based Edge
+Servers", Sections III-VI.
+
+**Given** one training iteration of a CNN with batch ``B`` and ``N`` accelerators: the latency of every operation for
+every share of the batch on every accelerator, DRAM sizes and peer-to-peer bandwidths. **Decide** the *ratio*
+(non-negative integers ``r_1..r_N`` with sum ``B``), an accelerator for every sub-operation and an order on every
+accelerator. **Minimise** the makespan of one iteration.
+
+The graph ``G*`` (Sec. IV)
+--------------------------
+*Split* layers (the paper's non-batch-wise conv and fc) become one sub-operation per non-zero share in FP, BP (none for
+layers that read only the network input) and WU. *Fused* layers (batch-wise: BN) are one operation in FP and one in BP.
+
+Interpretation
+--------------
+What the paper leaves open is pinned here, and nowhere else.
+
+1.  ReLU, pooling, additions and up-sampling belong to the producing layer and change its output size; a
+    concatenation has no operation, its consumers read every part. Sizes are therefore a property of the *edge*.
+    (Alternative: operations of their own.)
+2.  ``FP(l, b)`` follows the FP of all its producers, share to share; a fused layer gathers all shares.
+3.  ``BP(l, b)`` follows the BP of the consumers of ``l`` (their loss) and ``FP(l, b)`` (its weights, moved when the two
+    lie on different accelerators). In a layer without consumers the loss is made from the output of ``FP(l, b)``,
+    which is then moved too. The stored normalised activations of a fused layer are *not* moved to its BP; the paper
+    names weights only.
+4.  ``WU(l, b)`` follows the BP of the consumers of ``l`` (the loss at the layer's output) and ``FP(l, b)``, whose
+    accelerator stores the layer's input activation. "l11 and l12 finish after dW_2B_1 and dW_2B_2 are gathered to
+    accelerators where l1 and l2 are placed" (Sec. IV): the duration of a WU includes one transfer of dW to every
+    *other* accelerator that holds an FP sub-operation of the layer, even when two WU of the layer share an accelerator.
+5.  Duration = compute + every transfer from a predecessor on another accelerator, one after the other, on the
+    *receiving* accelerator ("the latency for each sub-operation is the sum of Lat_Comp and Lat_Comm", Sec. III-C);
+    the dW of rule 4 occupies the *sending* one. An operation starts when all predecessors have ended, one operation
+    at a time per accelerator. Nothing is cached: each consumer pays for its own transfer. The network input costs
+    nothing to read.
+6.  A transfer takes ``ceil(bytes / bandwidth)`` in ticks.
+7.  DRAM (Sec. V-B) of an accelerator = twice the weight bytes (weights and gradients) of every layer with an operation
+    there, during the whole iteration, plus the input activation of ``FP(l, b)`` on its accelerator from its start, and
+    the loss at the output of ``l`` on the accelerator that produces it (the consumer's BP, or ``FP(l, b)`` in a layer
+    without consumers) from the start of the producer, both until ``WU(l, b)`` ends. Intervals are half-open. Demands
+    are rounded up to memory units, capacities down. Tensors that no WU needs are transient and not counted.
+8.  Shares are interchangeable, hence only partitions of ``B`` into at most ``N`` parts matter: 33, 30 and 374 for
+    (64, 2), (16, 3) and (64, 3). The paper counts 33, 33 and 385, the partitions of ``B + 1``.
+9.  Work (for throughput) is 2 operations per multiply-accumulate of FP, BP and WU: ``flops`` of the instance.
+"""
+
+from mapgap.core import Problem
+from problems.suboperation_mapping.evaluate import diagnose, evaluate, gantt
+from problems.suboperation_mapping.instance import (
+    Accelerator,
+    Edge,
+    Instance,
+    Layer,
+    Plan,
+    operation_name,
+    parse_operation,
+)
+
+PROBLEM = Problem(
+    name="suboperation_mapping",
+    title="Sub-operation mapping of CNN training onto heterogeneous FPGAs",
+    paper="MTrain (Tang et al.)",
+    sense="min",
+    unit=lambda instance: f"ticks of {instance.tick_ns} ns",
+    instance_type=Instance,
+    plan_type=Plan,
+    evaluate=evaluate,
+    gantt=gantt,
+    diagnose=diagnose,
+)
+
+__all__ = ["PROBLEM", "Accelerator", "Edge", "Instance", "Layer", "Plan", "operation_name", "parse_operation"]

@@ -1,0 +1,232 @@
+"""Instance and plan of sub-operation mapping: plain integers, validated as a whole."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from mapgap.core import ACTIVITY_LIMIT, Frozen, InstanceBase, PlanBase
+
+Phase = Literal["FP", "BP", "WU"]
+
+
+class Accelerator(Frozen):
+    """One FPGA with its accelerator IP.
+
+    Attributes
+    ----------
+    name : str
+    memory : int
+        DRAM capacity in memory units (rounded down).
+    pes : int
+        Processing elements (DSPs), read by the PE-based initial partition only (Alg. 1, step 3).
+    """
+
+    name: str
+    memory: int = Field(ge=0)
+    pes: int = Field(ge=1)
+
+
+class Edge(Frozen):
+    """A tensor that a layer reads: ``source`` is the index of the producing layer, ``bytes`` its size per sample."""
+
+    source: int = Field(ge=0)
+    bytes: int = Field(ge=0)
+
+
+class Layer(Frozen):
+    """One layer of the network.
+
+    Attributes
+    ----------
+    name : str
+    kind : {"split", "fused"}
+        Non-batch-wise layers split along the batch; batch-wise layers do not.
+    inputs : tuple of Edge
+        Producing layers, all of smaller index; empty for a layer that reads the network input only.
+    network_input_bytes : int
+        Bytes per sample read from the network input (0 for inner layers).
+    output_bytes : int
+        Bytes per sample of the layer's own output; used for the loss of layers without consumers.
+    weight_bytes : int
+    fp, bp, wu : tuple of tuple of int
+        Compute ticks ``[accelerator][k]``: for a split layer ``k + 1`` is the share, ``B`` entries; for a fused layer
+        one entry, the whole batch. ``bp`` is empty for a layer without inputs from other layers, ``wu`` for a fused one.
+    """
+
+    name: str
+    kind: Literal["split", "fused"]
+    inputs: tuple[Edge, ...] = ()
+    network_input_bytes: int = Field(default=0, ge=0)
+    output_bytes: int = Field(ge=0)
+    weight_bytes: int = Field(ge=0)
+    fp: tuple[tuple[int, ...], ...]
+    bp: tuple[tuple[int, ...], ...] = ()
+    wu: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def input_bytes(self) -> int:
+        """Bytes per sample of everything the layer reads."""
+        return self.network_input_bytes + sum(edge.bytes for edge in self.inputs)
+
+
+class Instance(InstanceBase):
+    """One training iteration on one cluster.
+
+    Attributes
+    ----------
+    batch : int
+    tick_ns : int
+        Nanoseconds per tick.
+    memory_unit_bytes : int
+        Bytes per memory unit.
+    flops : int
+        Floating-point operations of one iteration, for throughput only.
+    accelerators : tuple of Accelerator, length N
+    bandwidth : tuple of tuple of int, shape (N, N)
+        Bytes per second from row to column; the diagonal is ignored.
+    layers : tuple of Layer
+        In topological order.
+    """
+
+    problem: Literal["suboperation_mapping"] = "suboperation_mapping"
+    batch: int = Field(ge=1)
+    tick_ns: int = Field(ge=1)
+    memory_unit_bytes: int = Field(ge=1)
+    flops: int = Field(ge=0)
+    accelerators: tuple[Accelerator, ...] = Field(min_length=1)
+    bandwidth: tuple[tuple[int, ...], ...]
+    layers: tuple[Layer, ...] = Field(min_length=1)
+
+    @property
+    def seconds_per_tick(self) -> float:
+        return self.tick_ns * 1e-9
+
+    def transfer_ticks(self, size_bytes: int, source: int, target: int) -> int:
+        """Ticks to move ``size_bytes`` between two accelerators: 0 on the same one, else rounded up."""
+        if source == target or size_bytes == 0:
+            return 0
+        return -(-size_bytes * 10**9 // (self.bandwidth[source][target] * self.tick_ns))
+
+    def memory_units(self, size_bytes: int) -> int:
+        """Memory units that hold ``size_bytes``, rounded up."""
+        return -(-size_bytes // self.memory_unit_bytes)
+
+    def consumers(self, layer: int) -> list[tuple[int, Edge]]:
+        """``(consumer index, edge)`` for every edge that leaves ``layer``, by consumer index."""
+        return [(c, edge) for c, other in enumerate(self.layers) for edge in other.inputs if edge.source == layer]
+
+    @model_validator(mode="after")
+    def _check(self) -> Instance:
+        problems = [*self._shape_problems()] or [*self._magnitude_problems()]
+        if problems:
+            raise ValueError("\n".join(problems))
+        return self
+
+    def _shape_problems(self) -> list[str]:
+        n = len(self.accelerators)
+        found = []
+        if len({a.name for a in self.accelerators}) != n:
+            found.append("accelerators: expected distinct names")
+        if len(self.bandwidth) != n or any(len(row) != n for row in self.bandwidth):
+            found.append(f"bandwidth: expected a {n} x {n} matrix, one row and column per accelerator")
+        else:
+            found += [
+                f"bandwidth[{i}][{j}]: expected a positive number of bytes per second, found {self.bandwidth[i][j]}"
+                for i in range(n)
+                for j in range(n)
+                if i != j and self.bandwidth[i][j] <= 0
+            ]
+        names: set[str] = set()
+        for index, layer in enumerate(self.layers):
+            where = f"layers[{index}] ({layer.name})"
+            if layer.name in names:
+                found.append(f"{where}: expected a distinct name")
+            names.add(layer.name)
+            if "/" in layer.name:
+                found.append(f"{where}: expected a name without '/'")
+            found += [
+                f"{where}: input from layer {edge.source}: expected a layer before it; the graph must be acyclic and in order"
+                for edge in layer.inputs
+                if edge.source >= index
+            ]
+            if len({edge.source for edge in layer.inputs}) != len(layer.inputs):
+                found.append(f"{where}: expected at most one edge from each producing layer")
+            entries = self.batch if layer.kind == "split" else 1
+            expected = {"fp": n, "bp": n if layer.inputs else 0, "wu": n if layer.kind == "split" else 0}
+            for phase, rows in expected.items():
+                table = getattr(layer, phase)
+                if len(table) != rows or any(len(row) != entries for row in table):
+                    found.append(f"{where}: {phase}: expected {rows} rows of {entries} ticks, found {[len(r) for r in table]}")
+                elif any(ticks < 0 for row in table for ticks in row):
+                    found.append(f"{where}: {phase}: expected ticks of at least 0")
+        return found
+
+    def _magnitude_problems(self) -> list[str]:
+        """Sums of worst durations and of memory demands must leave solver rows far from 2^31."""
+        n = len(self.accelerators)
+        slowest = min((self.bandwidth[i][j] for i in range(n) for j in range(n) if i != j), default=1) * self.tick_ns
+        total = memory = 0
+        for index, layer in enumerate(self.layers):
+            copies = n if layer.kind == "split" else 1
+            for table in (layer.fp, layer.bp, layer.wu):
+                total += copies * max((ticks for row in table for ticks in row), default=0)
+            moved = 3 * self.batch * (layer.input_bytes + layer.output_bytes) + 2 * n * layer.weight_bytes
+            moved += 2 * self.batch * sum(edge.bytes for _, edge in self.consumers(index))
+            if n > 1:
+                total += -(-moved * 10**9 // slowest) + 6 * n
+            memory += self.memory_units(2 * layer.weight_bytes)
+            if layer.kind == "split":
+                memory += self.memory_units(self.batch * layer.input_bytes) + n
+                memory += self.memory_units(
+                    self.batch * (sum(edge.bytes for _, edge in self.consumers(index)) or layer.output_bytes)
+                )
+        found = []
+        if total >= ACTIVITY_LIMIT:
+            found.append(f"tick_ns: {self.tick_ns}: expected a tick so coarse that all durations add up to less than 2^30, found {total}")
+        if memory >= ACTIVITY_LIMIT:
+            found.append(f"memory_unit_bytes: {self.memory_unit_bytes}: expected demands that add up to less than 2^30 units, found {memory}")
+        return found
+
+
+Operation = tuple[Phase, int, int]
+"""``(phase, layer index, share index)``; the share index of a fused layer is -1."""
+
+
+def operation_name(instance: Instance, operation: Operation) -> str:
+    """``FP/conv1/0`` for share 0 of a split layer, ``FP/bn1`` for a fused one."""
+    phase, layer, share = operation
+    name = f"{phase}/{instance.layers[layer].name}"
+    return name if share < 0 else f"{name}/{share}"
+
+
+def parse_operation(instance: Instance, name: str) -> Operation:
+    """Inverse of :func:`operation_name`.
+
+    Raises
+    ------
+    ValueError
+        No such operation name.
+    """
+    phase, _, rest = name.partition("/")
+    layer_name, _, share = rest.partition("/")
+    layer = next((i for i, layer in enumerate(instance.layers) if layer.name == layer_name), None)
+    if phase not in ("FP", "BP", "WU") or layer is None or (share and not share.isdigit()):
+        raise ValueError(f"{name!r}: expected PHASE/layer[/share]")
+    return phase, layer, int(share) if share else -1  # type: ignore[return-value]
+
+
+class Plan(PlanBase):
+    """Decisions only.
+
+    Attributes
+    ----------
+    ratio : tuple of int, length N
+        Samples per share; zeros make no sub-operation.
+    order : tuple of tuple of str, length N
+        Per accelerator the names of its operations (:func:`operation_name`) in execution order.
+    """
+
+    ratio: tuple[int, ...]
+    order: tuple[tuple[str, ...], ...]

@@ -1,0 +1,285 @@
+"""The graph G* of one ratio as integer arrays, and compiled kernels that time a mapping on them.
+
+Searches need millions of timings; the evaluator is written to be read. The two share no code and are held equal by
+property tests. A mapping is a pair ``(location, sequence)``: ``location[o]`` is the accelerator of operation ``o`` and
+``sequence`` a permutation of the operations that respects all precedences; each accelerator executes its operations
+in the order of the sequence, each as early as possible. Every plan without a cyclic wait can be written this way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from problems.suboperation_mapping.evaluate import operations, predecessors
+from problems.suboperation_mapping.instance import Instance, Operation, Plan, operation_name, parse_operation
+
+Array = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """G* of ``instance`` under ``ratio``; ``n`` operations, ``N`` accelerators, ``E`` precedences.
+
+    Attributes
+    ----------
+    operations : list of Operation, length n
+        FP by layer, then BP by layer, then WU by layer.
+    compute : (n, N)
+        Lat_Comp in ticks.
+    pred_ptr, pred : (n + 1,), (E,)
+        Predecessors of ``o`` are ``pred[pred_ptr[o]:pred_ptr[o + 1]]``.
+    pred_ticks : (E, N, N)
+        Ticks to move the tensor of a precedence from the predecessor's accelerator to the operation's.
+    holder_ptr, holder : (n + 1,), (…,)
+        For a WU the FP sub-operations of its layer (who receive dW); empty for others.
+    gradient_ticks : (n, N, N)
+        For a WU the ticks to move dW from its accelerator to a holder's; 0 for others.
+    item_owner, item_release, item_units : (I,)
+        Stored tensors: on the owner's accelerator from the owner's start to the end of the releasing WU.
+    layer : (n,)
+        Layer index of each operation.
+    weight_units : (layers,)
+        Memory units of weights and gradients, on every accelerator where the layer has an operation.
+    capacity : (N,)
+    topological : (n,)
+        A sequence that respects all precedences: FP by layer, BP by falling layer, each WU right after its loss.
+    """
+
+    instance: Instance
+    ratio: tuple[int, ...]
+    operations: list[Operation]
+    compute: Array
+    pred_ptr: Array
+    pred: Array
+    pred_ticks: Array
+    holder_ptr: Array
+    holder: Array
+    gradient_ticks: Array
+    item_owner: Array
+    item_release: Array
+    item_units: Array
+    layer: Array
+    weight_units: Array
+    capacity: Array
+    topological: Array
+
+    @property
+    def n(self) -> int:
+        return len(self.operations)
+
+    @property
+    def accelerators(self) -> int:
+        return len(self.capacity)
+
+    def makespan(self, location: Array, sequence: Array) -> int:
+        """Ticks until the last operation ends."""
+        _, end = self.timetable(location, sequence)
+        return int(end.max())
+
+    def timetable(self, location: Array, sequence: Array) -> tuple[Array, Array]:
+        """Start and end of every operation, both of shape (n,)."""
+        start, end = np.empty(self.n, np.int64), np.empty(self.n, np.int64)
+        run_timetable(*self.timing, location, sequence, start, end)
+        return start, end
+
+    def memory_excess(self, location: Array, start: Array, end: Array) -> int:
+        """Sum over accelerators of the units by which the peak exceeds the capacity; 0 if all fit."""
+        return int(run_memory_excess(*self.storage, location, start, end))
+
+    @property
+    def timing(self) -> tuple[Array, ...]:
+        """Leading arguments of :func:`run_timetable`."""
+        return (
+            self.compute, self.pred_ptr, self.pred, self.pred_ticks,
+            self.holder_ptr, self.holder, self.gradient_ticks,
+        )  # fmt: skip
+
+    @property
+    def storage(self) -> tuple[Array, ...]:
+        """Leading arguments of :func:`run_memory_excess`."""
+        return (
+            self.item_owner, self.item_release, self.item_units, self.layer, self.weight_units, self.capacity,
+        )  # fmt: skip
+
+    def plan(self, location: Array, sequence: Array) -> Plan:
+        """The plan of a mapping."""
+        order: list[list[str]] = [[] for _ in range(self.accelerators)]
+        for o in sequence:
+            order[location[o]].append(operation_name(self.instance, self.operations[o]))
+        return Plan(ratio=self.ratio, order=tuple(tuple(names) for names in order))
+
+    def mapping(self, plan: Plan) -> tuple[Array, Array]:
+        """``(location, sequence)`` of a plan with this ratio and no cyclic wait."""
+        index = {operation: o for o, operation in enumerate(self.operations)}
+        lists = [[index[parse_operation(self.instance, name)] for name in names] for names in plan.order]
+        location = np.full(self.n, -1, np.int64)
+        for a, ops in enumerate(lists):
+            location[ops] = a
+        heads, done, sequence = [0] * len(lists), np.zeros(self.n, bool), []
+        while len(sequence) < self.n:
+            before = len(sequence)
+            for a, ops in enumerate(lists):
+                while heads[a] < len(ops):
+                    o = ops[heads[a]]
+                    if not all(done[self.pred[self.pred_ptr[o] : self.pred_ptr[o + 1]]]):
+                        break
+                    done[o] = True
+                    sequence.append(o)
+                    heads[a] += 1
+            if len(sequence) == before:
+                raise ValueError("the orders of the accelerators wait for each other")
+        return location, np.array(sequence, np.int64)
+
+
+def lower(instance: Instance, ratio: tuple[int, ...]) -> Lowered:
+    """Build the arrays of one ratio (a tuple of length N that adds up to the batch)."""
+    ops = operations(instance, ratio)
+    index = {operation: o for o, operation in enumerate(ops)}
+    n, count = len(ops), len(instance.accelerators)
+    compute = np.zeros((n, count), np.int64)
+    pred_ptr, holder_ptr = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
+    pred: list[int] = []
+    sizes: list[int] = []
+    holder: list[int] = []
+    gradient_bytes = np.zeros(n, np.int64)
+    items: list[tuple[int, int, int]] = []
+    forward_of: dict[int, list[int]] = {}
+    for o, (phase, layer, share) in enumerate(ops):
+        if phase == "FP":
+            forward_of.setdefault(layer, []).append(o)
+    for o, operation in enumerate(ops):
+        phase, layer, share = operation
+        spec = instance.layers[layer]
+        table = {"FP": spec.fp, "BP": spec.bp, "WU": spec.wu}[phase]
+        compute[o] = [row[ratio[share] - 1 if share >= 0 else 0] for row in table]
+        for previous, size in predecessors(instance, ratio, operation):
+            pred.append(index[previous])
+            sizes.append(size)
+        if phase == "WU":
+            holder += forward_of[layer]
+            gradient_bytes[o] = spec.weight_bytes
+            items += _stored(instance, ratio, index, layer, share, o)
+        pred_ptr[o + 1], holder_ptr[o + 1] = len(pred), len(holder)
+    owner, release, units = (np.array(column, np.int64) for column in zip(*items, strict=True)) if items else (np.zeros(0, np.int64),) * 3
+    return Lowered(
+        instance=instance,
+        ratio=ratio,
+        operations=ops,
+        compute=compute,
+        pred_ptr=pred_ptr,
+        pred=np.array(pred, np.int64),
+        pred_ticks=_ticks(instance, np.array(sizes, np.int64)),
+        holder_ptr=holder_ptr,
+        holder=np.array(holder, np.int64),
+        gradient_ticks=_ticks(instance, gradient_bytes),
+        item_owner=owner,
+        item_release=release,
+        item_units=units,
+        layer=np.array([layer for _, layer, _ in ops], np.int64),
+        weight_units=np.array([instance.memory_units(2 * layer.weight_bytes) for layer in instance.layers], np.int64),
+        capacity=np.array([a.memory for a in instance.accelerators], np.int64),
+        topological=_topological(ops),
+    )
+
+
+def _stored(
+    instance: Instance, ratio: tuple[int, ...], index: dict[Operation, int], layer: int, share: int, release: int
+) -> list[tuple[int, int, int]]:
+    """``(owner, release, units)`` of the input activation and the losses that WU number ``release`` needs."""
+    spec, samples = instance.layers[layer], ratio[share]
+    forward = index[("FP", layer, share)]
+    found = [(forward, release, instance.memory_units(spec.input_bytes * samples))]
+    consumers = instance.consumers(layer)
+    for consumer, edge in consumers:
+        part = share if instance.layers[consumer].kind == "split" else -1
+        found.append((index[("BP", consumer, part)], release, instance.memory_units(edge.bytes * samples)))
+    if not consumers:
+        found.append((forward, release, instance.memory_units(spec.output_bytes * samples)))
+    return found
+
+
+def _ticks(instance: Instance, sizes: Array) -> Array:
+    """``(len(sizes), N, N)`` transfer ticks, rounded up, 0 on the diagonal."""
+    count = len(instance.accelerators)
+    ticks = np.zeros((len(sizes), count, count), np.int64)
+    for i in range(count):
+        for j in range(count):
+            if i != j:  # Python integers: bytes * 10^9 does not fit 64 bits
+                ticks[:, i, j] = [instance.transfer_ticks(int(size), i, j) for size in sizes]
+    return ticks
+
+
+def _topological(ops: list[Operation]) -> Array:
+    forward = [o for o, (phase, _, _) in enumerate(ops) if phase == "FP"]
+    # A WU needs the BP of later layers only, a BP too: falling layers, WU before BP of the same layer.
+    backward = [o for o, (phase, _, _) in enumerate(ops) if phase != "FP"]
+    backward.sort(key=lambda o: (-ops[o][1], ops[o][0] == "BP", ops[o][2]))
+    return np.array(forward + backward, np.int64)
+
+
+@njit("void(i8[:,::1],i8[::1],i8[::1],i8[:,:,::1],i8[::1],i8[::1],i8[:,:,::1],i8[::1],i8[::1],i8[::1],i8[::1])", cache=True)
+def run_timetable(  # type: ignore[no-untyped-def]
+    compute, pred_ptr, pred, pred_ticks, holder_ptr, holder, gradient_ticks, location, sequence, start, end
+):
+    """Fill ``start`` and ``end`` (n,) of every operation; the sequence must respect all precedences."""
+    count = compute.shape[1]
+    free = np.zeros(count, np.int64)
+    seen = np.zeros(count, np.int64)
+    for position in range(len(sequence)):
+        o = sequence[position]
+        a = location[o]
+        ready = free[a]
+        duration = compute[o, a]
+        for e in range(pred_ptr[o], pred_ptr[o + 1]):
+            p = pred[e]
+            if end[p] > ready:
+                ready = end[p]
+            duration += pred_ticks[e, location[p], a]
+        if holder_ptr[o + 1] > holder_ptr[o]:
+            seen[:] = 0
+            for h in range(holder_ptr[o], holder_ptr[o + 1]):
+                target = location[holder[h]]
+                if seen[target] == 0:
+                    seen[target] = 1
+                    duration += gradient_ticks[o, a, target]
+        start[o] = ready
+        end[o] = ready + duration
+        free[a] = end[o]
+
+
+@njit("i8(i8[::1],i8[::1],i8[::1],i8[::1],i8[::1],i8[::1],i8[::1],i8[::1],i8[::1])", cache=True)
+def run_memory_excess(  # type: ignore[no-untyped-def]
+    item_owner, item_release, item_units, layer, weight_units, capacity, location, start, end
+):
+    """Units above capacity at the peaks, summed over accelerators."""
+    count = len(capacity)
+    present = np.zeros((count, len(weight_units)), np.int64)
+    base = np.zeros(count, np.int64)
+    for o in range(len(layer)):
+        if present[location[o], layer[o]] == 0:
+            present[location[o], layer[o]] = 1
+            base[location[o]] += weight_units[layer[o]]
+    upper = base.copy()
+    for i in range(len(item_owner)):
+        upper[location[item_owner[i]]] += item_units[i]
+    excess = 0
+    for a in range(count):
+        if upper[a] <= capacity[a]:
+            continue
+        peak = base[a]
+        for i in range(len(item_owner)):
+            if location[item_owner[i]] != a:
+                continue
+            moment = start[item_owner[i]]
+            stored = base[a]
+            for j in range(len(item_owner)):
+                owner = item_owner[j]
+                if location[owner] == a and start[owner] <= moment and moment < end[item_release[j]]:
+                    stored += item_units[j]
+            peak = max(peak, stored)
+        excess += max(0, peak - capacity[a])
+    return excess

@@ -1,0 +1,1 @@
+"""Run a built model under a budget; these modules know nothing of any problem."""
