@@ -1,0 +1,1 @@
+"""The committed studies, one module each; a module exports ``STUDY``."""
