@@ -46,7 +46,7 @@ def relative(value: int | None, reference: int | None) -> float | None:
 
 
 def facts(records: Iterable[Record]) -> dict[str, InstanceFacts]:
-    """Best plan and best bound per instance hash, over all methods. Minimisation unless a record says ``sense: max``."""
+    """Best plan and best bound per instance hash, over all methods; minimisation unless a record says ``sense: max``."""
     groups: dict[str, list[Record]] = defaultdict(list)
     for record in records:
         groups[record["instance_hash"]].append(record)
@@ -126,7 +126,9 @@ def per_method(records: Sequence[Record]) -> list[dict[str, Any]]:
                 "proven_optimal": sum(row["status"] == "OPTIMAL" for row in rows),
                 "gap_percent": mean,
                 "gap_to_best_percent": shifted_geometric_mean(away, GAP_SHIFT),
-                "wall_s": shifted_geometric_mean([row["wall_s"] for row in rows if row["wall_s"] is not None], TIME_SHIFT),
+                "wall_s": shifted_geometric_mean(
+                    [row["wall_s"] for row in rows if row["wall_s"] is not None], TIME_SHIFT
+                ),
                 "worst_gap_percent": 100 * worst["gap"] if worst else None,
                 "worst_instance": worst["instance"] if worst else None,
             }
@@ -135,7 +137,7 @@ def per_method(records: Sequence[Record]) -> list[dict[str, Any]]:
 
 
 def profile(records: Sequence[Record]) -> dict[str, list[float]]:
-    """Dolan-Moré performance profile of plan quality: per method the sorted ratios objective / best known, one per instance.
+    """Dolan-Moré performance profile of plan quality: per method the sorted ratios objective / best, one per instance.
 
     An instance on which the method found no plan counts as ``inf``.
     """
@@ -146,7 +148,9 @@ def profile(records: Sequence[Record]) -> dict[str, list[float]]:
         reference = known[record["instance_hash"]].best
         key = (record["method"], record["instance_hash"])
         if record.get("objective") is not None and reference:
-            best[key] = min(best.get(key, math.inf), max(record["objective"], reference) / min(record["objective"], reference))
+            best[key] = min(
+                best.get(key, math.inf), max(record["objective"], reference) / min(record["objective"], reference)
+            )
     instances = [key for key, fact in known.items() if fact.best]
     tried = {(r["method"], r["instance_hash"]) for r in records}
     return {m: sorted(best.get((m, i), math.inf) for i in instances if (m, i) in tried) for m in methods}

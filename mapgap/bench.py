@@ -184,7 +184,9 @@ def _match(patterns: Iterable[str], known: Iterable[str], problem: str) -> list[
     for pattern in patterns:
         matches = [name for name in names if fnmatchcase(name, pattern)]
         if not matches:
-            raise InputError(f"methods: {pattern!r}: expected a method of {problem} ({', '.join(names)}), found no match")
+            raise InputError(
+                f"methods: {pattern!r}: expected a method of {problem} ({', '.join(names)}), found no match"
+            )
         chosen += [name for name in matches if name not in chosen]
     return chosen
 
@@ -241,14 +243,24 @@ def sweep(
     return [done[job.key] for job in jobs]
 
 
-def sweep_with_progress(jobs: list[Job], path: Path, *, parallel: int, resume: bool, **more: Any) -> list[dict[str, Any]]:
+def sweep_with_progress(
+    jobs: list[Job], path: Path, *, parallel: int, resume: bool, **more: Any
+) -> list[dict[str, Any]]:
     """:func:`sweep` with a progress bar on standard error, and a warning when the cores are oversubscribed."""
     console = Console(stderr=True)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     threads = parallel * max((job.workers for job in jobs), default=1)
     if threads > cores:
-        console.print(f"[yellow]warning: {parallel} jobs x {threads // parallel} workers on {cores} cores; times will suffer")
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+        console.print(
+            f"[yellow]warning: {parallel} jobs x {threads // parallel} workers on {cores} cores; times will suffer"
+        )
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=console) as bar:
         task = bar.add_task("runs", total=len(jobs))
 

@@ -71,7 +71,7 @@ class InstanceBase(Frozen):
 
 
 class CompactBase(Frozen):
-    """What every compact instance file carries: it names library data and a few parameters, and expands to an instance."""
+    """What every compact instance file carries; it names library data and parameters and expands to an instance."""
 
     schema_version: Literal[1] = Field(default=1, alias="schema")
     form: Literal["compact"] = "compact"

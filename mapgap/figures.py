@@ -81,7 +81,16 @@ def gap_over_time(records: Sequence[Record], instance: str) -> Figure:
                 ys = [100 * (v / best - 1) for _, v in points]
                 label = f"{record['method']} ({'plan' if field == 'objective' else 'bound'})"
                 colour = COLOURS[index % len(COLOURS)]
-                ax.step(xs, [*ys, ys[-1]], where="post", label=label, linestyle=dash, color=colour, linewidth=1.5, marker=".")
+                ax.step(
+                    xs,
+                    [*ys, ys[-1]],
+                    where="post",
+                    label=label,
+                    linestyle=dash,
+                    color=colour,
+                    linewidth=1.5,
+                    marker=".",
+                )
     ax.set(xscale="symlog", xlabel="seconds", ylabel="distance to best plan [%]", title=instance)
     ax.axhline(0, color="#888888", linewidth=0.6)
     legend(ax)
@@ -109,7 +118,12 @@ def gap_per_method(records: Sequence[Record]) -> Figure:
 
 
 def lines(
-    series: Mapping[str, Sequence[tuple[float, float]]], *, xlabel: str, ylabel: str, title: str = "", logx: bool = False
+    series: Mapping[str, Sequence[tuple[float, float]]],
+    *,
+    xlabel: str,
+    ylabel: str,
+    title: str = "",
+    logx: bool = False,
 ) -> Figure:
     """One line with markers per series of ``(x, y)`` points."""
     figure, ax = axes(6.4, 3.4)
@@ -137,7 +151,9 @@ def grouped_bars(
     for index, (label, values) in enumerate(series.items()):
         places = [g - 0.4 + width * (index + 0.5) for g in range(len(groups))]
         ax.bar(places, [v or 0.0 for v in values], width, label=label, color=COLOURS[index % len(COLOURS)])
-    ax.set_xticks(range(len(groups)), groups, rotation=30 if len(groups) > 4 else 0, ha="right" if len(groups) > 4 else "center")
+    ax.set_xticks(
+        range(len(groups)), groups, rotation=30 if len(groups) > 4 else 0, ha="right" if len(groups) > 4 else "center"
+    )
     ax.set(ylabel=ylabel, title=title)
     legend(ax)
     return figure

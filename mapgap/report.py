@@ -51,8 +51,12 @@ class Page:
     def write(self, folder: Path) -> Path:
         """Write ``report.html`` (self-contained), ``report.md``, one CSV per table and one SVG per figure."""
         folder.mkdir(parents=True, exist_ok=True)
-        environment = Environment(loader=PackageLoader("mapgap"), autoescape=select_autoescape(default=True, default_for_string=True))
-        html = environment.get_template("report.html.j2").render(title=self.title, lead=self.lead, sections=self.sections)
+        environment = Environment(
+            loader=PackageLoader("mapgap"), autoescape=select_autoescape(default=True, default_for_string=True)
+        )
+        html = environment.get_template("report.html.j2").render(
+            title=self.title, lead=self.lead, sections=self.sections
+        )
         page = folder / "report.html"
         page.write_text(html)
         parts = [f"# {self.title}", "", *self.lead, ""]
@@ -127,8 +131,15 @@ def run_table(records: Sequence[Record]) -> Table:
     for row in rows:
         for key in ("gap", "gap_to_best"):
             row[key] = None if row[key] is None else 100 * row[key]
-    columns = [Column(k, k.replace("_", " ")) for k in ("instance", "method", "status", "stop", "objective", "bound", "best_bound")]
-    columns += [Column("gap", "gap [%]", PERCENT), Column("gap_to_best", "to best plan [%]", PERCENT), Column("wall_s", "time [s]", ".3f")]
+    columns = [
+        Column(k, k.replace("_", " "))
+        for k in ("instance", "method", "status", "stop", "objective", "bound", "best_bound")
+    ]
+    columns += [
+        Column("gap", "gap [%]", PERCENT),
+        Column("gap_to_best", "to best plan [%]", PERCENT),
+        Column("wall_s", "time [s]", ".3f"),
+    ]
     return Table("runs", "Runs", [*columns, Column("peak_mb", "peak [MB]", ".0f"), Column("error", "error")], rows)
 
 
@@ -138,7 +149,9 @@ def duel_table(records: Sequence[Record]) -> Table:
     names = sorted({a for a, _ in counts})
     rows = [{"method": a} | {b: "" if a == b else "/".join(map(str, counts[a, b])) for b in names} for a in names]
     columns = [Column("method", "row against column"), *(Column(b, b) for b in names)]
-    return Table("duels", "Who beats whom", columns, rows, "better / equal / worse, on instances where both found a plan")
+    return Table(
+        "duels", "Who beats whom", columns, rows, "better / equal / worse, on instances where both found a plan"
+    )
 
 
 def overview(records: Sequence[Record], title: str = "mapgap report") -> Page:
@@ -151,13 +164,20 @@ def overview(records: Sequence[Record], title: str = "mapgap report") -> Page:
     ]
     machines = sorted({f"{r.get('cpu', 'unknown processor')}" for r in records})
     lead.append(f"Measured on: {', '.join(machines)}. Times are of one run each on that machine.")
-    slowest = sorted({r["instance"] for r in records if len([p for p in r.get("trace") or [] if p.get("bound") is not None]) > 1})[:6]
+    slowest = sorted(
+        {r["instance"] for r in records if len([p for p in r.get("trace") or [] if p.get("bound") is not None]) > 1}
+    )[:6]
     curves = [
-        picture(f"trace_{name}", figures.gap_over_time(records, name), f"Plans and bounds over time on {name}.") for name in slowest
+        picture(f"trace_{name}", figures.gap_over_time(records, name), f"Plans and bounds over time on {name}.")
+        for name in slowest
     ]
     quality = [
         picture("gaps", figures.gap_per_method(records), "Gap of every plan to the best proven bound."),
-        picture("profile", figures.performance_profile(records), "Performance profile: share of instances within a factor of the best plan."),
+        picture(
+            "profile",
+            figures.performance_profile(records),
+            "Performance profile: share of instances within a factor of the best plan.",
+        ),
     ]
     sections = [
         Section("Methods", tables=[method_table(records)], figures=quality),

@@ -39,7 +39,9 @@ class Table:
         head = "| " + " | ".join(c.title for c in self.columns) + " |"
         numeric = [any(isinstance(r.get(c.key), (int, float)) for r in self.rows) for c in self.columns]
         rule = "|" + "|".join("---:" if right else "---" for right in numeric) + "|"
-        body = ["| " + " | ".join(self.cell(row, c).replace("|", "\\|") for c in self.columns) + " |" for row in self.rows]
+        body = [
+            "| " + " | ".join(self.cell(row, c).replace("|", "\\|") for c in self.columns) + " |" for row in self.rows
+        ]
         parts = [f"### {self.title}", "", head, rule, *body]
         if self.note:
             parts += ["", self.note]

@@ -27,7 +27,12 @@ RUNS = [
 
 def test_facts_take_best_plan_and_bound_from_different_methods():
     known = facts(RUNS)
-    assert (known["i2"].best, known["i2"].best_by, known["i2"].bound, known["i2"].bound_by) == (200, "greedy", 190, "exact")
+    assert (known["i2"].best, known["i2"].best_by, known["i2"].bound, known["i2"].bound_by) == (
+        200,
+        "greedy",
+        190,
+        "exact",
+    )
     assert known["i1"].proven
     assert not known["i2"].proven
     assert known["i3"].bound is None
@@ -76,13 +81,21 @@ def test_relative_and_mean_edge_cases():
 
 @pytest.mark.parametrize(
     ("published", "reproduced", "word"),
-    [(100, 109, "reproduced"), (100, 125, "close"), (100, 131, "differs"), (100, 60, "differs"), (None, 3, "not comparable")],
+    [
+        (100, 109, "reproduced"),
+        (100, 125, "close"),
+        (100, 131, "differs"),
+        (100, 60, "differs"),
+        (None, 3, "not comparable"),
+    ],
 )
 def test_verdict(published, reproduced, word):
     assert verdict(published, reproduced).startswith(word)
 
 
 def test_table_writes_blank_cells_and_escapes_bars():
-    table = Table("t", "T", [Column("a", "a"), Column("b", "b", ".1f")], [{"a": "x|y", "b": None}, {"a": "z", "b": 1.25}])
+    table = Table(
+        "t", "T", [Column("a", "a"), Column("b", "b", ".1f")], [{"a": "x|y", "b": None}, {"a": "z", "b": 1.25}]
+    )
     assert "| x\\|y |  |" in table.markdown()
     assert table.csv() == "a,b\nx|y,\nz,1.25\n"

@@ -72,7 +72,9 @@ def _check_decisions(instance: Instance, plan: Plan) -> tuple[dict[Operation, in
         text = f"expected {n} non-negative shares that add up to {instance.batch}, found {list(plan.ratio)}"
         return {}, [Violation("ratio", "ratio", amount, text)]
     if len(plan.order) != n:
-        return {}, [Violation("order", "order", abs(len(plan.order) - n), f"expected {n} lists, found {len(plan.order)}")]
+        return {}, [
+            Violation("order", "order", abs(len(plan.order) - n), f"expected {n} lists, found {len(plan.order)}")
+        ]
     location: dict[Operation, int] = {}
     expected = set(operations(instance, plan.ratio))
     for a, names in enumerate(plan.order):
@@ -90,7 +92,9 @@ def _check_decisions(instance: Instance, plan: Plan) -> tuple[dict[Operation, in
             else:
                 location[operation] = a
     for operation in sorted(expected - set(location)):
-        found.append(Violation("assigned once", operation_name(instance, operation), 1, "the operation has no accelerator"))
+        found.append(
+            Violation("assigned once", operation_name(instance, operation), 1, "the operation has no accelerator")
+        )
     return location, found
 
 
@@ -132,7 +136,11 @@ def _timetable(
 
 
 def _memory_intervals(
-    instance: Instance, plan: Plan, location: dict[Operation, int], start: dict[Operation, int], end: dict[Operation, int]
+    instance: Instance,
+    plan: Plan,
+    location: dict[Operation, int],
+    start: dict[Operation, int],
+    end: dict[Operation, int],
 ) -> list[tuple[int, int, int, int]]:
     """``(accelerator, from, to, units)`` of everything stored until a WU ends (rule 7)."""
     found = []
@@ -156,7 +164,11 @@ def _memory_intervals(
 
 
 def _memory_peak(
-    instance: Instance, plan: Plan, location: dict[Operation, int], start: dict[Operation, int], end: dict[Operation, int]
+    instance: Instance,
+    plan: Plan,
+    location: dict[Operation, int],
+    start: dict[Operation, int],
+    end: dict[Operation, int],
 ) -> list[tuple[int, int]]:
     """Per accelerator ``(peak units, tick at which it is reached)``."""
     intervals = _memory_intervals(instance, plan, location, start, end)
@@ -240,8 +252,12 @@ def diagnose(instance: Instance) -> list[str]:
         need = instance.memory_units(2 * layer.weight_bytes)
         total += need
         if need > largest:
-            reasons.append(f"DRAM: weights and gradients of layer {layer.name} need {need} units, the largest DRAM has {largest}")
+            reasons.append(
+                f"DRAM: weights and gradients of layer {layer.name} need {need} units, the largest DRAM has {largest}"
+            )
     capacity = sum(accelerator.memory for accelerator in instance.accelerators)
     if total > capacity:
-        reasons.append(f"DRAM: weights and gradients of all layers need {total} units, all DRAM together has {capacity}")
+        reasons.append(
+            f"DRAM: weights and gradients of all layers need {total} units, all DRAM together has {capacity}"
+        )
     return reasons

@@ -52,7 +52,8 @@ class Layer(Frozen):
     weight_bytes : int
     fp, bp, wu : tuple of tuple of int
         Compute ticks ``[accelerator][k]``: for a split layer ``k + 1`` is the share, ``B`` entries; for a fused layer
-        one entry, the whole batch. ``bp`` is empty for a layer without inputs from other layers, ``wu`` for a fused one.
+        one entry, the whole batch. ``bp`` is empty for a layer without inputs from other layers, ``wu`` for a fused
+        one.
     """
 
     name: str
@@ -147,7 +148,7 @@ class Instance(InstanceBase):
             if "/" in layer.name:
                 found.append(f"{where}: expected a name without '/'")
             found += [
-                f"{where}: input from layer {edge.source}: expected a layer before it; the graph must be acyclic and in order"
+                f"{where}: input from layer {edge.source}: expected a layer before it (the graph is acyclic and in order)"
                 for edge in layer.inputs
                 if edge.source >= index
             ]
@@ -158,7 +159,9 @@ class Instance(InstanceBase):
             for phase, rows in expected.items():
                 table = getattr(layer, phase)
                 if len(table) != rows or any(len(row) != entries for row in table):
-                    found.append(f"{where}: {phase}: expected {rows} rows of {entries} ticks, found {[len(r) for r in table]}")
+                    found.append(
+                        f"{where}: {phase}: expected {rows} rows of {entries} ticks, found {[len(r) for r in table]}"
+                    )
                 elif any(ticks < 0 for row in table for ticks in row):
                     found.append(f"{where}: {phase}: expected ticks of at least 0")
         return found
@@ -184,9 +187,13 @@ class Instance(InstanceBase):
                 )
         found = []
         if total >= ACTIVITY_LIMIT:
-            found.append(f"tick_ns: {self.tick_ns}: expected a tick so coarse that all durations add up to less than 2^30, found {total}")
+            found.append(
+                f"tick_ns: {self.tick_ns}: expected a tick that keeps the sum of all durations below 2^30, found {total}"
+            )
         if memory >= ACTIVITY_LIMIT:
-            found.append(f"memory_unit_bytes: {self.memory_unit_bytes}: expected demands that add up to less than 2^30 units, found {memory}")
+            found.append(
+                f"memory_unit_bytes: {self.memory_unit_bytes}: expected a unit that keeps all demands below 2^30, found {memory}"
+            )
         return found
 
 

@@ -119,7 +119,8 @@ class Lowered:
         location = np.full(self.n, -1, np.int64)
         for a, ops in enumerate(lists):
             location[ops] = a
-        heads, done, sequence = [0] * len(lists), np.zeros(self.n, bool), []
+        heads, done = [0] * len(lists), np.zeros(self.n, bool)
+        sequence: list[int] = []
         while len(sequence) < self.n:
             before = len(sequence)
             for a, ops in enumerate(lists):
@@ -148,7 +149,7 @@ def lower(instance: Instance, ratio: tuple[int, ...]) -> Lowered:
     gradient_bytes = np.zeros(n, np.int64)
     items: list[tuple[int, int, int]] = []
     forward_of: dict[int, list[int]] = {}
-    for o, (phase, layer, share) in enumerate(ops):
+    for o, (phase, layer, _) in enumerate(ops):
         if phase == "FP":
             forward_of.setdefault(layer, []).append(o)
     for o, operation in enumerate(ops):
@@ -164,7 +165,9 @@ def lower(instance: Instance, ratio: tuple[int, ...]) -> Lowered:
             gradient_bytes[o] = spec.weight_bytes
             items += _stored(instance, ratio, index, layer, share, o)
         pred_ptr[o + 1], holder_ptr[o + 1] = len(pred), len(holder)
-    owner, release, units = (np.array(column, np.int64) for column in zip(*items, strict=True)) if items else (np.zeros(0, np.int64),) * 3
+    owner, release, units = (
+        (np.array(column, np.int64) for column in zip(*items, strict=True)) if items else (np.zeros(0, np.int64),) * 3
+    )
     return Lowered(
         instance=instance,
         ratio=ratio,
@@ -221,7 +224,10 @@ def _topological(ops: list[Operation]) -> Array:
     return np.array(forward + backward, np.int64)
 
 
-@njit("void(i8[:,::1],i8[::1],i8[::1],i8[:,:,::1],i8[::1],i8[::1],i8[:,:,::1],i8[::1],i8[::1],i8[::1],i8[::1])", cache=True)
+@njit(
+    "void(i8[:,::1],i8[::1],i8[::1],i8[:,:,::1],i8[::1],i8[::1],i8[:,:,::1],i8[::1],i8[::1],i8[::1],i8[::1])",
+    cache=True,
+)
 def run_timetable(  # type: ignore[no-untyped-def]
     compute, pred_ptr, pred, pred_ticks, holder_ptr, holder, gradient_ticks, location, sequence, start, end
 ):
