@@ -46,7 +46,7 @@ def relative(value: int | None, reference: int | None) -> float | None:
 
 
 def facts(records: Iterable[Record]) -> dict[str, InstanceFacts]:
-    """Best plan and best bound per instance hash, over all methods; minimisation unless a record says ``sense: max``."""
+    """Best plan and best bound per instance hash, over all methods (``sense: max`` in a record maximises)."""
     groups: dict[str, list[Record]] = defaultdict(list)
     for record in records:
         groups[record["instance_hash"]].append(record)

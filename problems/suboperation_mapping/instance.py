@@ -148,7 +148,7 @@ class Instance(InstanceBase):
             if "/" in layer.name:
                 found.append(f"{where}: expected a name without '/'")
             found += [
-                f"{where}: input from layer {edge.source}: expected a layer before it (the graph is acyclic and in order)"
+                f"{where}: input from layer {edge.source}: expected a layer before it (no cycles)"
                 for edge in layer.inputs
                 if edge.source >= index
             ]
@@ -188,11 +188,11 @@ class Instance(InstanceBase):
         found = []
         if total >= ACTIVITY_LIMIT:
             found.append(
-                f"tick_ns: {self.tick_ns}: expected a tick that keeps the sum of all durations below 2^30, found {total}"
+                f"tick_ns: {self.tick_ns}: expected a tick so coarse that all durations sum to < 2^30, found {total}"
             )
         if memory >= ACTIVITY_LIMIT:
             found.append(
-                f"memory_unit_bytes: {self.memory_unit_bytes}: expected a unit that keeps all demands below 2^30, found {memory}"
+                f"memory_unit_bytes: {self.memory_unit_bytes}: expected all demands to sum to < 2^30, found {memory}"
             )
         return found
 
