@@ -388,13 +388,13 @@ def page(records: list[Record], quick: bool) -> Page:
     gaps = [row["dfs_gap"] for row in main.rows if row["dfs_gap"] is not None]
     closed = [row["best_gap"] for row in main.rows if row["best_gap"] is not None]
     lead = [
-        "MTrain calls depth-first search over all batch ratios optimal, but maps each ratio with its own heuristic. Here "
-        "DFS and MTrain-Converting stand next to an exact search and a proven limit on the same instances."
+        "MTrain calls depth-first search over all batch ratios optimal, but maps each ratio with its own heuristic. "
+        "Here DFS and MTrain-Converting stand next to an exact search and a proven limit on the same instances."
     ]
     if gaps:
         lead.append(
-            f"DFS ends {min(gaps):.1f} % to {max(gaps):.1f} % (median {median(gaps):.1f} %) above the proven bound; the best plans "
-            f"found here end {min(closed):.2f} % to {max(closed):.2f} % above it."
+            f"DFS ends {min(gaps):.1f} % to {max(gaps):.1f} % (median {median(gaps):.1f} %) above the proven bound; "
+            f"the best plans found here end {min(closed):.2f} % to {max(closed):.2f} % above it."
         )
     machines = sorted({str(r.get("cpu") or "unknown processor") for r in records})
     lead.append(f"Search times are single runs on {', '.join(machines)}; the paper's machine is not named.")
