@@ -1,0 +1,296 @@
+"""A process of its own for untrusted work: hard limits, streamed messages, nothing left behind.
+
+Knows nothing of problems or methods. The child is started fresh (never forked), leads a session of its own, receives
+one JSON job on standard input and sends JSON lines through a pipe. Whatever it does (hang, fork, leak, print, die),
+:func:`supervise` returns, with every message that arrived, and no descendant survives. POSIX only.
+
+Memory is the resident set of the whole process tree, polled; address space is no measure, because compilers and
+solvers reserve far more than they touch. A child can overshoot by what it allocates between two polls.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import psutil
+
+#: Set to stop every supervised process of this program, from any thread.
+INTERRUPT = threading.Event()
+
+POLL_S = 0.05
+STARTUP_S = 180.0  # imports; a first start may compile
+LINGER_S = 2.0  # from the last message to the end of the process
+TAIL_BYTES = 4000
+_MARK = "MAPGAP_RUN_MARK"
+
+Ending = Literal["exit", "time", "memory", "interrupted", "startup"]
+
+
+@dataclass
+class Outcome:
+    """How a supervised process ended.
+
+    Attributes
+    ----------
+    ending : str
+        ``exit`` (by itself), or which limit made the supervisor kill it; ``startup``: it never sent ``start``.
+    returncode : int or None
+        As in :mod:`subprocess`: negative for a signal. ``None`` when the supervisor killed it.
+    elapsed_s : float
+        Seconds since the ``start`` message (since the launch, if there was none).
+    peak_mb : float or None
+        Largest polled resident set of the process tree, 2^20 bytes.
+    output : str
+        The last few kilobytes that the process tree printed.
+    """
+
+    ending: Ending
+    returncode: int | None
+    elapsed_s: float
+    peak_mb: float | None
+    output: str
+
+
+@dataclass
+class _Child:
+    """One supervised process tree."""
+
+    process: subprocess.Popen[bytes]
+    messages: int  # read end of the message pipe
+    mark: str
+    launched: float = field(default_factory=time.perf_counter)
+    known: dict[int, psutil.Process] = field(default_factory=dict)
+    peak: int = 0
+    killed: bool = False
+
+    def ended(self) -> bool:
+        """Has the process ended? It stays unreaped, so that its id still names its group in :meth:`kill`."""
+        if not hasattr(os, "waitid"):  # pragma: no cover  (macOS before Python 3.13)
+            return self.process.poll() is not None
+        if self.process.returncode is not None:
+            return True
+        return os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+    def resident_bytes(self) -> int:
+        """Resident set of the tree; remembers every descendant ever seen."""
+        with contextlib.suppress(psutil.Error):
+            leader = psutil.Process(self.process.pid)
+            self.known.setdefault(leader.pid, leader)
+            for descendant in leader.children(recursive=True):
+                self.known.setdefault(descendant.pid, descendant)
+        total = 0
+        for process in list(self.known.values()):
+            with contextlib.suppress(psutil.Error):
+                if process.is_running():
+                    total += int(process.memory_info().rss)
+        self.peak = max(self.peak, total)
+        return total
+
+    def kill(self) -> int | None:
+        """Kill the group, every descendant seen and every process that carries the mark; return the exit code."""
+        if self.process.returncode is not None and self.killed:
+            return None
+        self.killed = True
+        self.resident_bytes()
+        by_itself = self.ended()
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        code = self.process.wait()
+        for process in [*self.known.values(), *_marked(self.mark)]:
+            with contextlib.suppress(psutil.Error):
+                if process.pid not in (os.getpid(), self.process.pid):
+                    process.kill()
+        return code if by_itself else None
+
+
+def _marked(mark: str) -> Iterator[psutil.Process]:
+    """Processes that escaped the group but inherited the environment of a run."""
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.environ().get(_MARK) == mark:
+                yield process
+
+
+def _launch(module: str, job: Mapping[str, Any], environment: Mapping[str, str]) -> _Child:
+    read, write = os.pipe()
+    mark = uuid.uuid4().hex
+    env = {
+        **os.environ,
+        "PYTHONHASHSEED": "0",  # same seed, same plan
+        "PYTHONPATH": os.pathsep.join(str(Path(entry or ".").resolve()) for entry in sys.path),
+        **environment,
+        _MARK: mark,
+    }
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", module, str(write)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        pass_fds=(write,),
+        start_new_session=True,
+        env=env,
+    )
+    os.close(write)
+    assert process.stdin is not None
+    with contextlib.suppress(BrokenPipeError):
+        process.stdin.write(json.dumps(job).encode() + b"\n")
+        process.stdin.flush()  # stays open: its end tells the child that this program died
+    return _Child(process, read, mark)
+
+
+@contextlib.contextmanager
+def _interrupts() -> Iterator[threading.Event]:
+    """An event that Ctrl-C and SIGTERM set instead of raising, while the main thread supervises."""
+    event = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield event
+        return
+    previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number in previous:
+        signal.signal(number, lambda *_: event.set())
+    try:
+        yield event
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler if handler is not None else signal.SIG_DFL)
+
+
+class _Stream:
+    """Reads both pipes of a child: whole JSON lines go to ``on_message``, printed text into a short tail."""
+
+    def __init__(self, child: _Child, on_message: Callable[[dict[str, Any]], None]) -> None:
+        self.on_message = on_message
+        self.rest = b""
+        self.tail = b""
+        self.selector = selectors.DefaultSelector()
+        assert child.process.stdout is not None
+        for fd, name in ((child.messages, "message"), (child.process.stdout.fileno(), "output")):
+            os.set_blocking(fd, False)
+            self.selector.register(fd, selectors.EVENT_READ, name)
+
+    def read(self, timeout: float) -> bool:
+        """Wait up to ``timeout`` seconds for data; did any arrive?"""
+        if not self.selector.get_map():
+            time.sleep(timeout)
+            return False
+        arrived = False
+        for key, _ in self.selector.select(timeout):
+            try:
+                data = os.read(key.fd, 1 << 16)
+            except BlockingIOError:
+                continue
+            if not data:
+                self.selector.unregister(key.fd)
+                continue
+            arrived = True
+            if key.data == "output":
+                self.tail = (self.tail + data)[-TAIL_BYTES:]
+                continue
+            *lines, self.rest = (self.rest + data).split(b"\n")
+            for line in lines:
+                message = _decoded(line)
+                if message is not None:
+                    self.on_message(message)
+        return arrived
+
+
+def _decoded(line: bytes) -> dict[str, Any] | None:
+    """A message, or ``None`` for anything else that a rogue child wrote into the pipe."""
+    try:
+        message = json.loads(line)
+    except ValueError:
+        return None
+    return message if isinstance(message, dict) and isinstance(message.get("event"), str) else None
+
+
+def supervise(
+    module: str,
+    job: Mapping[str, Any],
+    on_message: Callable[[dict[str, Any]], None],
+    *,
+    time_s: float,
+    memory_mb: int | None = None,
+    environment: Mapping[str, str] | None = None,
+    on_idle: Callable[[], None] | None = None,
+) -> Outcome:
+    """Run ``python -m module`` on a job until it ends or breaks a limit; then kill whatever is left of it.
+
+    Parameters
+    ----------
+    module : str
+        Reads one JSON line from standard input and writes JSON lines ``{"event": …}`` to the file descriptor in its
+        first argument: ``start`` when the clock starts, ``end`` as the last one.
+    time_s : float
+        Hard limit in seconds, from ``start``.
+    memory_mb : int, optional
+        Hard limit of the resident set of the process tree.
+    on_message, on_idle : callable
+        Called for each message, and whenever none waits.
+    """
+    child = _launch(module, job, environment or {})
+    started: float | None = None
+    finished: float | None = None
+
+    def note(message: dict[str, Any]) -> None:
+        nonlocal started, finished
+        if message["event"] == "start":
+            started = time.perf_counter()
+        elif message["event"] == "end":
+            finished = time.perf_counter()
+        on_message(message)
+
+    stream = _Stream(child, note)
+    ending: Ending = "exit"
+    try:
+        with _interrupts() as interrupted:
+            polled = 0.0
+            while not child.ended():
+                idle = not stream.read(POLL_S)
+                now = time.perf_counter()
+                if now - polled >= POLL_S:
+                    polled = now
+                    if memory_mb is not None and child.resident_bytes() > memory_mb * 2**20 and finished is None:
+                        ending = "memory"
+                        break
+                    if memory_mb is None:
+                        child.resident_bytes()
+                if interrupted.is_set() or INTERRUPT.is_set():
+                    ending = "interrupted"
+                    break
+                if finished is not None and now - finished > LINGER_S:
+                    break
+                if started is None and now - child.launched > STARTUP_S:
+                    ending = "startup"
+                    break
+                if started is not None and finished is None and now - started > time_s:
+                    ending = "time"
+                    break
+                if idle and on_idle is not None:
+                    on_idle()
+            elapsed = time.perf_counter() - (started if started is not None else child.launched)
+            code = child.kill()
+            while stream.read(0.0):  # what was still in the pipes
+                pass
+    finally:
+        child.kill()
+        stream.selector.close()
+        os.close(child.messages)
+        for pipe in (child.process.stdin, child.process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    pipe.close()
+    peak = child.peak / 2**20 if child.peak else None
+    return Outcome(ending, code, elapsed, peak, stream.tail.decode(errors="replace").strip())

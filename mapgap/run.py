@@ -1,0 +1,543 @@
+"""One measured run: any method on any instance, in a process of its own, every claim checked by the caller.
+
+The harness believes nothing. It times the outer call, streams incumbents and bounds so that a killed run keeps them,
+re-evaluates every plan with ``Problem.evaluate`` on its own side, and compares what a method claims (its objective,
+its bound, its status) with what the plans show. A refuted claim makes a loud failed run; a method that raises, hangs,
+forks, dies or leaks makes a recorded one. Neither is ever a crash of the harness.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import platform
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from mapgap import _worker, limits, registry
+from mapgap.core import (
+    Budget,
+    Certificate,
+    Evaluation,
+    InputError,
+    InstanceBase,
+    Method,
+    PlanBase,
+    Problem,
+    Status,
+    Stop,
+    TracePoint,
+    Violation,
+)
+
+#: A method gets this much more than its limit before it is killed: seconds, and a share of the limit.
+GRACE_S, GRACE_SHARE = 2.0, 0.05
+#: At most this many incumbents that are still unchecked when a run ends are evaluated (spread evenly, the last kept).
+PENDING_LIMIT = 300
+PACKAGES = ("mapgap", "ortools", "highspy", "pulp", "numpy", "numba")
+
+Observer = Callable[[float, int | None, int | None], None]
+"""Called during a run with elapsed seconds, best verified objective and best reported bound."""
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """Everything one run showed; one JSON line of a sweep.
+
+    Attributes
+    ----------
+    status, stop : str
+        What is proven and why the run ended, after all checks. A run stopped by a limit is never OPTIMAL.
+    objective : int or None
+        ``evaluate`` of ``plan``; ``None`` without a verified plan.
+    bound : int or None
+        Best bound the method proved; ``None`` where none is known or where the plans refute it.
+    gap : float or None
+        ``|objective - bound| / |bound|``; ``None`` where either is missing.
+    certificate : str or None
+        ``enumerated`` or ``claimed`` for OPTIMAL.
+    wall_s, build_s : float or None
+        Seconds of the outer call of ``Method.run``, imports excluded; of them model building (the method's note).
+    peak_mb : float or None
+        Peak resident set of the process tree; ``None`` for a run inside this process.
+    trace : list of TracePoint
+        Improvements with verified objectives.
+    error : str or None
+        What went wrong: the exception of the method, how its process died, or which claim was refuted.
+    refuted : bool
+        A plan, objective, bound or status that the method claimed does not hold; ``violations`` says more.
+    plan : dict or None
+        The best verified plan; in a refuted run the plan that failed.
+    """
+
+    instance: str
+    instance_hash: str
+    problem: str
+    sense: str
+    method: str
+    kind: str
+    options: Mapping[str, Any]
+    seed: int
+    workers: int
+    time_limit_s: float
+    memory_limit_mb: int | None
+    unit: str
+    status: str = Status.UNKNOWN
+    stop: str = Stop.ERROR
+    objective: int | None = None
+    bound: int | None = None
+    gap: float | None = None
+    certificate: str | None = None
+    wall_s: float | None = None
+    build_s: float | None = None
+    peak_mb: float | None = None
+    reason: str = ""
+    error: str | None = None
+    refuted: bool = False
+    violations: Sequence[Mapping[str, Any]] = ()
+    terms: Mapping[str, Any] = field(default_factory=dict)
+    notes: Mapping[str, Any] = field(default_factory=dict)
+    trace: Sequence[TracePoint] = ()
+    output: str = ""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    revision: str | None = None
+    cpu: str = ""
+    started: str = ""
+    plan: Mapping[str, Any] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data; :meth:`from_json` is the inverse."""
+        data = {f.name: getattr(self, f.name) for f in fields(self)}
+        data["trace"] = [point.to_json() for point in self.trace]
+        plain: dict[str, Any] = _worker.plain(data)
+        return plain
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> RunRecord:
+        known = {f.name for f in fields(cls)}
+        values = {key: value for key, value in data.items() if key in known}
+        values["trace"] = [TracePoint(**point) for point in data.get("trace", ())]
+        return cls(**values)
+
+    @property
+    def exit_code(self) -> int:
+        """0 a verified plan or an answered question, 3 infeasible, 4 nothing found, 5 refuted, 130 interrupted."""
+        if self.refuted:
+            return 5
+        if self.stop == Stop.INTERRUPTED:
+            return 130
+        if self.status == Status.INFEASIBLE:
+            return 3
+        answered = self.objective is not None or (self.kind == "bound" and self.bound is not None)
+        return 0 if answered else 4
+
+
+def run_method(
+    instance: InstanceBase,
+    method: Method | str,
+    budget: Budget,
+    *,
+    options: Mapping[str, Any] | None = None,
+    plugins: Sequence[Path | str] = (),
+    isolate: bool = True,
+    observer: Observer | None = None,
+) -> RunRecord:
+    """Run a method on an instance under a budget and check everything it says.
+
+    Parameters
+    ----------
+    instance : InstanceBase
+    method : Method or str
+        With ``isolate`` the child finds the method by name, so it must be in the registry or in a plug-in file.
+    budget : Budget
+        ``time_s`` and ``memory_mb`` are hard with ``isolate``: after a short grace the process tree is killed.
+    options : mapping, optional
+        Overrides of the method's options.
+    plugins : sequence of paths
+        Files that the child loads with :func:`mapgap.registry.load_plugin` (the caller has loaded them already).
+    isolate : bool
+        ``False`` runs inside this process: for tests and debuggers; no limit is enforced.
+    observer : callable, optional
+        Progress, a few times per second.
+
+    Returns
+    -------
+    RunRecord
+        Also when the run was interrupted (Ctrl-C or SIGTERM in the main thread, or :func:`interrupt_all`): then
+        ``stop`` is ``interrupted`` and the incumbent is kept.
+
+    Raises
+    ------
+    InputError
+        Unknown method or option, or an instance of another problem.
+    """
+    if isinstance(method, str):
+        method = find_method(instance.problem, method)
+    if method.problem != instance.problem:
+        raise InputError(f"method {method.name!r} solves {method.problem}, the instance is one of {instance.problem}")
+    options = dict(options or {})
+    check_options(method, options)
+    problem = registry.problems()[instance.problem]
+    watch = _Watch(problem, instance, observer)
+    blank = _blank(problem, instance, method, budget, options)
+    if isolate:
+        return _isolated(blank, watch, method, budget, options, plugins)
+    local = Budget(budget.time_s, budget.memory_mb, budget.workers, budget.seed)
+    _worker.execute(method, instance, local, options, watch.receive)
+    return watch.conclude(blank, Stop.INTERRUPTED if watch.end.get("interrupted") else None)
+
+
+def interrupt_all() -> None:
+    """Stop every run of this program, in whatever thread (sweeps run in threads); each returns as interrupted."""
+    limits.INTERRUPT.set()
+
+
+def find_method(problem: str, name: str) -> Method:
+    """The method of that name.
+
+    Raises
+    ------
+    InputError
+        No such method; with a suggestion.
+    """
+    known = registry.methods(problem)
+    if name not in known:
+        raise InputError(f"method: expected one of {', '.join(known) or 'none'}, found {name!r}{suggest(name, known)}")
+    return known[name]
+
+
+def suggest(word: str, known: Sequence[str] | Mapping[str, Any]) -> str:
+    """``; did you mean 'x'?`` or nothing."""
+    near = difflib.get_close_matches(word, list(known), n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def check_options(method: Method, options: Mapping[str, Any]) -> None:
+    """Refuse options that the method does not declare.
+
+    Raises
+    ------
+    InputError
+    """
+    known = ", ".join(method.options) or "none"
+    found = [
+        f"option of {method.name}: expected one of: {known}; found {name!r}{suggest(name, method.options)}"
+        for name in options
+        if name not in method.options
+    ]
+    if found:
+        raise InputError(found)
+
+
+def verify(problem: Problem, instance: InstanceBase, plan: PlanBase) -> Evaluation:
+    """``Problem.evaluate``, whose own failure on an absurd plan counts as a violation of that plan."""
+    try:
+        return problem.evaluate(instance, plan)
+    except Exception as error:
+        text = f"the evaluator rejects the plan: {type(error).__name__}: {error}"
+        return Evaluation(None, {}, (Violation("evaluate", "plan", 1, text),))
+
+
+def _isolated(
+    blank: RunRecord,
+    watch: _Watch,
+    method: Method,
+    budget: Budget,
+    options: Mapping[str, Any],
+    plugins: Sequence[Path | str],
+) -> RunRecord:
+    limit = {"time_s": budget.time_s, "memory_mb": budget.memory_mb, "workers": budget.workers, "seed": budget.seed}
+    job = {
+        "problem": method.problem,
+        "method": method.name,
+        "instance": watch.instance.to_json(),
+        "budget": limit,
+        "options": _worker.plain(options),
+        "plugins": [str(Path(path).resolve()) for path in plugins],
+    }
+    threads = str(budget.workers)
+    hard_s = budget.time_s * (1 + GRACE_SHARE) + GRACE_S
+    outcome = limits.supervise(
+        "mapgap._worker",
+        job,
+        watch.receive,
+        time_s=hard_s,
+        memory_mb=budget.memory_mb,
+        environment={"OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads, "MKL_NUM_THREADS": threads},
+        on_idle=watch.idle,
+    )
+    stop: Stop | None = None
+    reason = ""
+    if not watch.end:
+        stop, reason = _died(outcome, budget)
+    peaks = [peak for peak in (outcome.peak_mb, watch.end.get("peak_mb")) if isinstance(peak, (int, float))]
+    blank = replace(
+        blank,
+        wall_s=round(outcome.elapsed_s, 6),
+        peak_mb=round(max(peaks), 1) if peaks else None,
+        output=outcome.output,
+    )
+    return watch.conclude(blank, stop, reason)
+
+
+def _died(outcome: limits.Outcome, budget: Budget) -> tuple[Stop, str]:
+    """Why a process ended that never handed in its result."""
+    if outcome.ending == "time":
+        return Stop.TIME, f"killed after {outcome.elapsed_s:.1f} s: it did not end within {budget.time_s:g} s"
+    if outcome.ending == "memory":
+        return Stop.MEMORY, f"killed: its processes held more than {budget.memory_mb} MB"
+    if outcome.ending == "interrupted":
+        return Stop.INTERRUPTED, "interrupted"
+    if outcome.ending == "startup":
+        return Stop.ERROR, f"the process did not start within {limits.STARTUP_S:g} s"
+    code = outcome.returncode
+    how = f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
+    return Stop.ERROR, f"the process ended with {how} and without a result"
+
+
+class _Watch:
+    """Collects the messages of one run, verifies plans as they come, and judges the run at its end."""
+
+    def __init__(self, problem: Problem, instance: InstanceBase, observer: Observer | None) -> None:
+        self.problem = problem
+        self.instance = instance
+        self.observer = observer
+        self.sign = 1 if problem.sense == "min" else -1
+        self.end: dict[str, Any] = {}
+        self.pending: list[tuple[float, Any]] = []
+        self.trace: list[TracePoint] = []
+        self.plan: Any = None  # best verified plan, as JSON
+        self.evaluation: Evaluation | None = None
+        self.bound: int | None = None
+        self.refuted: str | None = None
+        self.broken: tuple[Any, Evaluation] | None = None
+        self.began: float | None = None
+
+    def receive(self, message: dict[str, Any]) -> None:
+        if message["event"] == "start":
+            self.began = time.perf_counter()
+        elif message["event"] == "end" and not self.end:
+            self.end = message
+        elif message["event"] == "report":
+            moment = float(message.get("time_s") or 0.0)
+            if message.get("bound") is not None:
+                self._take_bound(message["bound"], moment)
+            if message.get("plan") is not None:
+                self.pending.append((moment, message["plan"]))
+
+    def idle(self) -> None:
+        """Verify one waiting incumbent; tell the observer."""
+        if self.pending:
+            self._take_plan(*self.pending.pop(0))
+        if self.observer is not None and self.began is not None:
+            objective = self.evaluation.objective if self.evaluation else None
+            self.observer(time.perf_counter() - self.began, objective, self.bound)
+
+    def _refute(self, text: str) -> None:
+        if self.refuted is None:
+            self.refuted = text
+
+    def _take_bound(self, bound: int, moment: float) -> None:
+        if self.bound is None or self.sign * bound > self.sign * self.bound:
+            self.bound = bound
+            self.trace.append(TracePoint(moment, bound=bound))
+
+    def _take_plan(self, moment: float, data: Any) -> Evaluation | None:
+        """Evaluate a plan; keep it if it is the best so far. A plan that breaks a rule refutes the run."""
+        try:
+            plan = self.problem.plan_type.model_validate_json(json.dumps(data))
+        except ValueError as error:
+            self._refute(f"the method returned something that is no plan of {self.problem.name}: {error}")
+            return None
+        found = verify(self.problem, self.instance, plan)
+        if not found.feasible:
+            first = found.violations[0] if found.violations else None
+            text = f"{first.rule}: {first.where}: {first.message}" if first else "it has no objective"
+            self._refute(f"the method returned a plan that breaks {len(found.violations)} rule(s); first: {text}")
+            self.broken = self.broken or (data, found)
+            return found
+        assert found.objective is not None
+        best = self.evaluation.objective if self.evaluation else None
+        if best is None or self.sign * found.objective < self.sign * best:
+            self.plan, self.evaluation = data, found
+            self.trace.append(TracePoint(moment, objective=found.objective))
+        return found
+
+    def conclude(self, blank: RunRecord, stop: Stop | None, reason: str = "") -> RunRecord:
+        """The record of the run; ``stop`` is given when the process never handed in a result."""
+        skip = max(1, -(-len(self.pending) // PENDING_LIMIT))
+        for moment, data in [*self.pending[::-1][::skip][::-1]]:
+            self._take_plan(moment, data)
+        self.pending.clear()
+        result = self.end.get("result") or {}
+        wall_s = self.end.get("wall_s", blank.wall_s)
+        error: str | None = None
+        if stop is None and "error" in self.end:
+            stop, error = (Stop.MEMORY if self.end.get("memory") else Stop.ERROR), str(self.end["error"])
+        elif stop is Stop.ERROR:
+            error = reason
+        status = Status.UNKNOWN
+        if result:
+            stop, reason = Stop(result["stop"]), result["reason"]
+            status = self._judge(result, stop, wall_s or 0.0)
+            error = (reason or "the method reports an error") if stop is Stop.ERROR else None
+        elif self.evaluation is not None:
+            status = Status.FEASIBLE
+        return self._record(blank, status, stop or Stop.ERROR, reason, error, wall_s, result)
+
+    def _judge(self, result: Mapping[str, Any], stop: Stop, wall_s: float) -> Status:
+        """Compare every claim of a result with the plans; returns the status that stands."""
+        claimed, status = result["claimed"], Status(result["status"])
+        if result["bound"] is not None:
+            self._take_bound(result["bound"], wall_s)
+        final = self._take_plan(wall_s, result["plan"]) if result["plan"] is not None else None
+        if claimed is not None and (final is None or claimed != final.objective):
+            value = None if final is None else final.objective
+            self._refute(f"the method claims objective {claimed}, its plan evaluates to {value}")
+        objective = self.evaluation.objective if self.evaluation else None
+        if stop in (Stop.TIME, Stop.MEMORY, Stop.INTERRUPTED) and status in (Status.OPTIMAL, Status.INFEASIBLE):
+            status = Status.UNKNOWN if objective is None else Status.FEASIBLE  # what a limit stopped proved nothing
+        if status is Status.INFEASIBLE:
+            if objective is not None:
+                self._refute(f"the method claims INFEASIBLE, but reported a plan of objective {objective}")
+            return status
+        if objective is None:
+            if status is not Status.UNKNOWN:
+                self._refute(f"the method claims {status} without a valid plan")
+            return Status.UNKNOWN
+        if status is not Status.OPTIMAL:
+            return Status.FEASIBLE
+        if final is None or final.objective != objective:
+            self._refute(f"the method claims OPTIMAL for its last plan, but reported one of objective {objective}")
+        if self.bound is None:
+            self._take_bound(objective, wall_s)
+        if self.bound != objective:
+            self._refute(f"the method claims OPTIMAL at objective {objective} with bound {self.bound}")
+        return status
+
+    def _record(
+        self,
+        blank: RunRecord,
+        status: Status,
+        stop: Stop,
+        reason: str,
+        error: str | None,
+        wall_s: float | None,
+        result: Mapping[str, Any],
+    ) -> RunRecord:
+        objective = self.evaluation.objective if self.evaluation else None
+        bound = self.bound
+        if objective is not None and bound is not None and self.sign * bound > self.sign * objective:
+            side = "above" if self.sign > 0 else "below"
+            self._refute(f"the method claims bound {bound}, {side} the objective {objective} of a verified plan")
+            bound = None
+        if status is Status.INFEASIBLE and not reason and self.problem.diagnose is not None:
+            reason = "; ".join(self.problem.diagnose(self.instance))
+        plan, evaluation = self.plan, self.evaluation
+        if self.refuted is not None:
+            status, stop, error = Status.UNKNOWN, Stop.ERROR, self.refuted
+            objective = bound = None
+            if self.broken is not None:
+                plan, evaluation = self.broken
+        proven = Certificate.ENUMERATED if result.get("enumerated") else Certificate.CLAIMED
+        build_s = (result.get("notes") or {}).get("build_s")
+        return replace(
+            blank,
+            status=status,
+            stop=stop,
+            objective=objective,
+            bound=bound,
+            gap=gap(objective, bound),
+            certificate=proven if status is Status.OPTIMAL else None,
+            wall_s=None if wall_s is None else round(wall_s, 6),
+            build_s=build_s if isinstance(build_s, (int, float)) else None,
+            reason=reason,
+            error=error,
+            refuted=self.refuted is not None,
+            violations=[v.to_json() for v in evaluation.violations] if evaluation else [],
+            terms=dict(evaluation.terms) if evaluation else {},
+            notes=result.get("notes") or {},
+            trace=sorted(self.trace, key=lambda point: point.time_s),
+            plan=plan,
+        )
+
+
+def gap(objective: int | None, bound: int | None) -> float | None:
+    """``|objective - bound| / |bound|``; ``None`` where either is missing or the bound is 0 and not attained."""
+    if objective is None or bound is None:
+        return None
+    if bound == 0:
+        return 0.0 if objective == 0 else None
+    return abs(objective - bound) / abs(bound)
+
+
+def _blank(
+    problem: Problem, instance: InstanceBase, method: Method, budget: Budget, options: Mapping[str, Any]
+) -> RunRecord:
+    return RunRecord(
+        instance=instance.name,
+        instance_hash=instance.content_hash,
+        problem=problem.name,
+        sense=problem.sense,
+        method=method.name,
+        kind=method.kind,
+        options=_worker.plain(options),
+        seed=budget.seed,
+        workers=budget.workers,
+        time_limit_s=budget.time_s,
+        memory_limit_mb=budget.memory_mb,
+        unit=problem.unit(instance),
+        versions=versions(),
+        revision=revision(),
+        cpu=cpu_model(),
+        started=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+
+
+@cache
+def versions() -> dict[str, str]:
+    """Python and every installed package that can change a result."""
+    found = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+@cache
+def revision() -> str | None:
+    """Git revision of the project's checkout, ``-dirty`` with local changes; ``None`` for an installed wheel."""
+    root = Path(__file__).resolve().parent.parent
+    if not (root / ".git").exists():
+        return None
+    command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() or None
+
+
+@cache
+def cpu_model() -> str:
+    """Name of the processor and number of usable cores."""
+    name = platform.processor() or platform.machine()
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                name = line.split(":", 1)[1].strip()
+                break
+    except OSError:
+        pass
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return f"{name}, {cores} cores"
