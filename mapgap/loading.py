@@ -1,7 +1,7 @@
 """Files and names to instances and plans, and back.
 
-A file carries ``schema: 1``, ``form: compact`` or ``form: expanded``, and ``problem``. Instances are addressed by path or
-by the name of a library file (``instances/<problem>/<name>.yaml``), from a checkout as from an installed wheel.
+A file carries ``schema: 1``, ``form: compact`` or ``form: expanded``, and ``problem``. Instances are addressed by path
+or by the name of a library file (``instances/<problem>/<name>.yaml``), from a checkout as from an installed wheel.
 """
 
 from __future__ import annotations

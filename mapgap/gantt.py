@@ -1,0 +1,133 @@
+"""Gantt charts of plans: one lane per device, colour by group, moved data lighter and hatched."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
+
+from mapgap.core import GanttBar, GanttLane, InputError, InstanceBase, PlanBase, Problem
+
+#: Okabe and Ito's palette: told apart by colour-blind readers and in print.
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
+SUFFIXES = (".svg", ".png", ".pdf")
+FONT_PT = 7.0
+LANE_INCH, WIDTH_INCH = 0.75, 11.0
+_CHARACTER = 0.62  # mean width of a character over the font size
+_BAR = 0.8  # height of a bar over the height of a lane
+
+
+def chart(lanes: Sequence[GanttLane], title: str = "") -> Figure:
+    """Draw lanes from top to bottom.
+
+    Parameters
+    ----------
+    lanes : sequence of GanttLane
+        Times in seconds; the axis is in s, ms or µs, whichever keeps the numbers readable.
+    title : str
+    """
+    end = max((bar.end for lane in lanes for bar in lane.bars), default=0.0)
+    unit, scale = _unit(end)
+    by_time = sorted((bar for lane in lanes for bar in lane.bars), key=lambda bar: (bar.start, bar.end))
+    groups = list(dict.fromkeys(bar.group for bar in by_time))
+    colours = {group: COLOURS[i % len(COLOURS)] for i, group in enumerate(groups)}
+    figure = Figure(figsize=(WIDTH_INCH, LANE_INCH * max(len(lanes), 1) + 1.2), layout="constrained")
+    ax = figure.add_subplot()
+    points = WIDTH_INCH * 72 * 0.82 / (end * scale or 1.0)  # per unit of time, less margins and legend
+    for row, lane in enumerate(lanes):
+        for bar in lane.bars:
+            _draw(ax, row, bar, colours[bar.group], scale, points)
+    ax.set_xlim(0, end * scale or 1.0)
+    ax.set_ylim(max(len(lanes), 1) - 0.5, -0.5)
+    ax.set_yticks(range(len(lanes)), [lane.name for lane in lanes])
+    ax.tick_params(axis="y", length=0)
+    ax.xaxis.set_major_locator(MaxNLocator(10))
+    ax.set_xlabel(f"time ({unit})")
+    ax.grid(axis="x", alpha=0.3, linewidth=0.5)
+    ax.set_axisbelow(True)
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    handles = [Patch(facecolor=colours[group], label=group) for group in groups]
+    if any(bar.transfer > 0 for lane in lanes for bar in lane.bars):
+        handles.append(Patch(facecolor="#dddddd", edgecolor="#777777", hatch="////", label="data transfer"))
+    if handles:
+        ax.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.005, 1.0), frameon=False, fontsize=8)
+    if title:
+        ax.set_title(title, loc="left", fontsize=10)
+    return figure
+
+
+def _unit(seconds: float) -> tuple[str, float]:
+    if seconds >= 1.0:
+        return "s", 1.0
+    return ("ms", 1e3) if seconds >= 1e-3 else ("µs", 1e6)
+
+
+def _draw(ax: Axes, row: int, bar: GanttBar, colour: str, scale: float, points: float) -> None:
+    """One bar, its transfer part first; the label on its computing part: across, else upright, else none."""
+    start, length, moved = bar.start * scale, (bar.end - bar.start) * scale, bar.transfer * scale
+    edge = min(0.4, 0.15 * length * points)  # hair lines must not hide hair-thin bars
+    ax.barh(row, length - moved, _BAR, start + moved, color=colour, edgecolor="white", linewidth=edge)
+    if moved > 0:
+        hatch = "////" if moved * points > 3 else None
+        with mpl.rc_context({"hatch.linewidth": 0.5}):
+            ax.barh(row, moved, _BAR, start, color=_light(colour), edgecolor=colour, linewidth=edge / 2, hatch=hatch)
+    label = bar.label.removeprefix(f"{bar.group}/")
+    text_pt = len(label) * FONT_PT * _CHARACTER + 2
+    width = (length - moved) * points
+    upright = text_pt > width
+    if upright and (width < FONT_PT or text_pt > LANE_INCH * 72 * _BAR):
+        return
+    text = ax.text(start + (length + moved) / 2, row, label, ha="center", va="center", fontsize=FONT_PT, clip_on=True)
+    text.set_rotation(90 if upright else 0)
+    text.set_color("white" if _is_dark(colour) else "black")
+
+
+def _light(colour: str) -> tuple[float, float, float]:
+    red, green, blue = mpl.colors.to_rgb(colour)
+    return (0.65 + 0.35 * red, 0.65 + 0.35 * green, 0.65 + 0.35 * blue)
+
+
+def _is_dark(colour: str) -> bool:
+    red, green, blue = mpl.colors.to_rgb(colour)
+    return 0.299 * red + 0.587 * green + 0.114 * blue < 0.5
+
+
+def plan_chart(problem: Problem, instance: InstanceBase, plan: PlanBase, title: str = "") -> Figure:
+    """The chart of a plan.
+
+    Raises
+    ------
+    InputError
+        The problem has no chart, or the plan has no timetable.
+    """
+    if problem.gantt is None:
+        raise InputError(f"--gantt: expected a problem with a chart, {problem.name} has none")
+    lanes = problem.gantt(instance, plan)
+    if not lanes:
+        raise InputError("--gantt: expected a plan with a timetable; this one has none")
+    return chart(lanes, title)
+
+
+def check_suffix(path: Path) -> None:
+    """Refuse a file name whose suffix is no picture format.
+
+    Raises
+    ------
+    InputError
+    """
+    if path.suffix.lower() not in SUFFIXES:
+        raise InputError(f"--gantt {path}: expected a file name in {', '.join(SUFFIXES)}")
+
+
+def save(figure: Figure, path: Path) -> Path:
+    """Write a chart as SVG, PNG or PDF by its suffix; equal plans make equal files."""
+    check_suffix(path)
+    metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix.lower(), {})
+    with mpl.rc_context({"svg.hashsalt": "mapgap", "svg.fonttype": "none"}):
+        figure.savefig(path, dpi=150, metadata=metadata, bbox_inches="tight")
+    return path
