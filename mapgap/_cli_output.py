@@ -1,0 +1,107 @@
+"""What the command line prints: tables for people, JSON for machines, progress on standard error."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Any
+
+from rich.console import Console
+from rich.status import Status as Spinner
+from rich.table import Table
+from rich.text import Text
+
+SHOW_AFTER_S = 1.0
+
+
+def out() -> Console:
+    return Console(soft_wrap=False, highlight=False)
+
+
+def err() -> Console:
+    return Console(stderr=True, soft_wrap=True, highlight=False)
+
+
+def print_json(data: Any) -> None:
+    """One JSON object on one line of standard output."""
+    sys.stdout.write(json.dumps(data) + "\n")
+    sys.stdout.flush()
+
+
+def complain(problems: Iterable[str], *, label: str = "error") -> None:
+    """Each problem on a line of standard error."""
+    console = err()
+    for text in problems:
+        console.print(Text.assemble((f"{label}: ", "bold red" if label == "error" else "bold yellow"), text))
+
+
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Iterable[str] = ()) -> None:
+    shown = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
+    for column in columns:
+        shown.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    for row in rows:
+        shown.add_row(*(Text(cell(value)) for value in row))
+    out().print(shown)
+
+
+def facts(rows: Mapping[str, Any]) -> None:
+    """Names and values in two columns; an absent value is left out."""
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="bold", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, value in rows.items():
+        if value not in (None, "", (), [], {}):
+            grid.add_row(name, Text(cell(value)))
+    out().print(grid)
+
+
+def cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {cell(item)}" for key, item in value.items())
+    if isinstance(value, (list, tuple)):
+        return ", ".join(cell(item) for item in value)
+    return str(value)
+
+
+def percent(share: float | None) -> str | None:
+    return None if share is None else f"{100 * share:.2f}%"
+
+
+class Progress(AbstractContextManager["Progress"]):
+    """A spinner with elapsed time, incumbent, bound and gap; on a terminal only, and only after a second."""
+
+    def __init__(self, label: str) -> None:
+        self.label = label
+        self.console = err()
+        self.began = time.perf_counter()
+        self.spinner: Spinner | None = None
+
+    def __call__(self, elapsed: float, objective: int | None, bound: int | None) -> None:
+        from mapgap.run import gap
+
+        if not self.console.is_terminal or time.perf_counter() - self.began < SHOW_AFTER_S:
+            return
+        parts = [f"{self.label}  {elapsed:.0f} s", f"incumbent {cell(objective)}", f"bound {cell(bound)}"]
+        text = Text("  ".join([*parts, f"gap {percent(gap(objective, bound)) or '-'}"]))
+        if self.spinner is None:
+            self.spinner = self.console.status(text)
+            self.spinner.start()
+        self.spinner.update(text)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.spinner is not None:
+            self.spinner.stop()
