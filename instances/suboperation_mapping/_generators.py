@@ -1,0 +1,149 @@
+"""Seeded random instances, built directly in ticks (1 microsecond) and bytes."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+from problems.suboperation_mapping import Accelerator, Edge, Instance, Layer
+
+TICK_NS = 1000
+BYTE_PER_TICK = 10**6
+"""Bytes per second that move one byte per tick."""
+
+#: Shapes of tiny instances as (kinds, edges, largest batch): s is a split layer, f a fused one. With two accelerators
+#: every shape has at most 8 operations under every ratio.
+_TINY_TWO = (
+    ("s", (), 3),
+    ("sf", ((0, 1),), 3),
+    ("fs", ((0, 1),), 3),
+    ("sff", ((0, 1), (1, 2)), 3),
+    ("sff", ((0, 1), (0, 2), (1, 2)), 3),  # skip
+    ("sff", ((0, 1), (0, 2)), 3),  # branch
+    ("ss", ((0, 1),), 1),
+    ("sfs", ((0, 1), (1, 2)), 1),
+    ("sss", ((0, 1), (0, 2), (1, 2)), 1),  # skip
+    ("ssf", ((0, 2), (1, 2)), 2),  # two inputs of the network, joined
+)
+_TINY_THREE = (("s", (), 3), ("sf", ((0, 1),), 2), ("ss", ((0, 1),), 1), ("sfs", ((0, 1), (1, 2)), 1))
+_TINY_ONE = (("sfs", ((0, 1), (1, 2)), 3), ("ss", ((0, 1),), 3), ("sss", ((0, 1), (0, 2)), 2))
+
+
+def tiny(seed: int) -> Instance:
+    """One to three layers, mostly two accelerators, at most 8 operations; memory binds in about a third of the seeds."""
+    rng = random.Random(f"tiny-{seed}")
+    n = rng.choices((1, 2, 3), weights=(1, 8, 1))[0]
+    kinds, edges, largest = rng.choice({1: _TINY_ONE, 2: _TINY_TWO, 3: _TINY_THREE}[n])
+    batch = rng.randint(1, largest)
+    return _instance(rng, f"tiny_{seed}", "tiny", kinds, edges, n, batch, binding=rng.random() < 0.4)
+
+
+def small(seed: int) -> Instance:
+    """A chain of five to eight layers with a skip in half of the seeds, two or three accelerators, batch 4 to 8."""
+    rng = random.Random(f"small-{seed}")
+    count = rng.randint(5, 8)
+    kinds = "s" + "".join(rng.choice("ssf") for _ in range(count - 1))
+    edges = [(i, i + 1) for i in range(count - 1)]
+    if rng.random() < 0.5:
+        start = rng.randint(0, count - 3)
+        edges.append((start, rng.randint(start + 2, count - 1)))
+    return _instance(
+        rng, f"small_{seed}", "small", kinds, edges, rng.randint(2, 3), rng.randint(4, 8), binding=rng.random() < 0.4
+    )
+
+
+def branching(seed: int) -> Instance:
+    """Blocks of two branches that fork at a layer and meet in a fused one; two or three accelerators, batch 3 to 6."""
+    rng = random.Random(f"branching-{seed}")
+    kinds, edges, end = "s", [], 0
+    for _ in range(rng.randint(1, 2)):
+        first = len(kinds)
+        kinds += "ss" + ("f" if rng.random() < 0.7 else "s")
+        edges += [(end, first), (end, first + 1), (first, first + 2), (first + 1, first + 2)]
+        end = first + 2
+    return _instance(
+        rng, f"branching_{seed}", "branching", kinds, edges, rng.randint(2, 3), rng.randint(3, 6),
+        binding=rng.random() < 0.4,
+    )  # fmt: skip
+
+
+def _instance(
+    rng: random.Random,
+    name: str,
+    family: str,
+    kinds: str,
+    edges: list[tuple[int, int]] | tuple[tuple[int, int], ...],
+    n: int,
+    batch: int,
+    binding: bool,
+) -> Instance:
+    speed = [rng.randint(1, 4) for _ in range(n)]
+    layers = tuple(_layer(rng, i, kind, edges, speed, batch) for i, kind in enumerate(kinds))
+    bandwidth = tuple(
+        tuple(1 if i == j else rng.choice((1, 2, 3, 5, 10)) * BYTE_PER_TICK for j in range(n)) for i in range(n)
+    )
+    demand = _demand(layers, batch)
+    memory = [demand] * n
+    if binding:
+        memory = [int(demand * rng.uniform(0.3, 1.0)) for _ in range(n)]
+    accelerators = tuple(Accelerator(name=f"A{i}", memory=memory[i], pes=max(1, 5 - speed[i])) for i in range(n))
+    return Instance(
+        name=name,
+        source=f"generated: family {family}",
+        tags=("generated", family),
+        batch=batch,
+        tick_ns=TICK_NS,
+        memory_unit_bytes=1,
+        flops=1000 * batch,
+        accelerators=accelerators,
+        bandwidth=bandwidth,
+        layers=layers,
+    )
+
+
+def _layer(
+    rng: random.Random,
+    index: int,
+    kind: str,
+    edges: list[tuple[int, int]] | tuple[tuple[int, int], ...],
+    speed: list[int],
+    batch: int,
+) -> Layer:
+    inputs = tuple(Edge(source=a, bytes=rng.randint(0, 8)) for a, b in sorted(edges) if b == index)
+    split = kind == "s"
+
+    def table() -> tuple[tuple[int, ...], ...]:
+        """Whole batch tiles of random size per accelerator, as DarkFPGA has them; non-decreasing in the share."""
+        if not split:
+            return tuple((s * rng.randint(0, 3),) for s in speed)
+        rows = []
+        for s in speed:
+            tile, cost = rng.randint(1, 3), s * rng.randint(1, 6)
+            rows.append(tuple(-(-share // tile) * cost for share in range(1, batch + 1)))
+        return tuple(rows)
+
+    return Layer(
+        name=f"{'conv' if split else 'bn'}{index}",
+        kind="split" if split else "fused",
+        inputs=inputs,
+        network_input_bytes=0 if inputs else rng.randint(1, 6),
+        output_bytes=rng.randint(1, 8),
+        weight_bytes=rng.randint(0, 10) if split else rng.randint(0, 2),
+        fp=table(),
+        bp=table() if inputs else (),
+        wu=table() if split else (),
+    )
+
+
+def _demand(layers: tuple[Layer, ...], batch: int) -> int:
+    """Bytes of everything that is ever stored: with so much DRAM memory never binds."""
+    total = 0
+    for index, layer in enumerate(layers):
+        total += 2 * layer.weight_bytes
+        if layer.kind == "split":
+            edges = [edge.bytes for other in layers for edge in other.inputs if edge.source == index]
+            total += batch * (layer.input_bytes + (sum(edges) if edges else layer.output_bytes))
+    return total
+
+
+GENERATORS: dict[str, Callable[[int], Instance]] = {"tiny": tiny, "small": small, "branching": branching}
