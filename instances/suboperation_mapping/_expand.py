@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 import numpy as np
 from pydantic import ValidationError
 
-from instances._library import load_devices, unknown
+from instances._library import NETWORK_INPUT, load_devices, unknown
 from instances.suboperation_mapping._accelerators import (
     IP,
     IPS,
@@ -20,7 +22,7 @@ from instances.suboperation_mapping._accelerators import (
     nanoseconds,
     phases,
 )
-from instances.suboperation_mapping._network import NETWORK_INPUT, WORD, Block, blocks_of
+from instances.suboperation_mapping._network import WORD, Block, blocks_of
 from mapgap.core import ACTIVITY_LIMIT, InputError
 from problems.suboperation_mapping import Accelerator, Edge, Instance, Layer
 
@@ -28,6 +30,7 @@ BATCH = {1: 64, 2: 16, 3: 64}
 """Sec. VI-A: batch of each cluster."""
 MEMORY_UNIT_BYTES = 1024
 TITLES = {"ef_train": "EF-Train", "darkfpga": "DarkFPGA"}
+Value = TypeVar("Value")
 Bandwidth = float | tuple[tuple[float, ...], ...]
 Times = list[dict[str, list[list[int]]]]
 """Per layer and phase: nanoseconds ``[accelerator][share - 1]`` (one entry for a fused layer)."""
@@ -56,42 +59,46 @@ def expand_compact(
     blocks = _collect(findings, lambda: blocks_of(network))
     boards = _collect(findings, lambda: _boards(cluster, devices))
     samples = _collect(findings, lambda: _batch(batch, cluster))
-    if boards is not None:
-        bandwidth = _collect(findings, lambda: _bandwidth(bandwidth_gbs, len(boards)))
+    count = None if boards is None else len(boards)
+    rates = _collect(findings, lambda: _bandwidth(bandwidth_gbs, count))
     if ip not in ("best", *IPS):
         findings.append(f"ip: expected 'best', 'ef_train' or 'darkfpga', found {ip!r}")
-    if findings:
+    if blocks is None or boards is None or samples is None or rates is None or findings:
         raise InputError(findings)
-    assert blocks is not None and boards is not None and samples is not None and bandwidth is not None
     _check_fit(network, blocks, boards)
     ips: tuple[IP, ...] = IPS if ip == "best" else (ip,)  # type: ignore[assignment]
     arrays = [choose(blocks, device, samples, ips)[0] for device in boards]
     times = _times(blocks, boards, arrays, samples)
-    accelerators = tuple(
-        Accelerator(name=label, memory=device.memory_bytes // MEMORY_UNIT_BYTES, pes=device.dsp)
-        for label, device in zip(_labels(boards, arrays), boards, strict=True)
-    )
-    for tick_ns in _ticks(blocks, times, len(boards)):
+
+    def at(tick_ns: int) -> Instance:
+        return Instance(
+            name=name,
+            source=source,
+            tags=tags,
+            batch=samples,
+            tick_ns=tick_ns,
+            memory_unit_bytes=MEMORY_UNIT_BYTES,
+            flops=flops(blocks, samples),
+            accelerators=_accelerators(boards, arrays),
+            bandwidth=rates,
+            layers=_layers(blocks, times, tick_ns),
+        )
+
+    return _finest(at, _ticks(blocks, times, len(boards)))
+
+
+def _finest(at: Callable[[int], Instance], ticks: Iterator[int]) -> Instance:
+    """The instance of the first tick that its validator accepts; transfers count there too."""
+    for tick_ns in ticks:
         try:
-            return Instance(
-                name=name,
-                source=source,
-                tags=tags,
-                batch=samples,
-                tick_ns=tick_ns,
-                memory_unit_bytes=MEMORY_UNIT_BYTES,
-                flops=flops(blocks, samples),
-                accelerators=accelerators,
-                bandwidth=bandwidth,
-                layers=_layers(blocks, times, tick_ns),
-            )
+            return at(tick_ns)
         except ValidationError as error:
             if "tick_ns" not in str(error):
                 raise
     raise AssertionError("unreachable")  # ticks grow without end
 
 
-def _collect(findings, make):  # type: ignore[no-untyped-def]
+def _collect(findings: list[str], make: Callable[[], Value]) -> Value | None:
     """The value, or ``None`` with its findings noted."""
     try:
         return make()
@@ -133,8 +140,9 @@ def _batch(batch: int | None, cluster: int | None) -> int:
     return batch
 
 
-def _bandwidth(gbs: Bandwidth, n: int) -> tuple[tuple[int, ...], ...]:
-    """Bytes per second; the diagonal is 1."""
+def _bandwidth(gbs: Bandwidth, count: int | None) -> tuple[tuple[int, ...], ...]:
+    """Bytes per second; the diagonal is 1. An unknown ``count`` of FPGAs is not checked."""
+    n = count if count is not None else len(gbs) if isinstance(gbs, tuple) else 2
     rows = gbs if isinstance(gbs, tuple) else ((gbs,) * n,) * n
     if len(rows) != n or any(len(row) != n for row in rows):
         shape = [len(row) for row in rows]
@@ -165,14 +173,15 @@ def _check_fit(network: str, blocks: tuple[Block, ...], boards: list[Board]) -> 
         raise InputError(wrong)
 
 
-def _labels(boards: list[Board], arrays: list[Array2D]) -> list[str]:
-    """``U50LV (DarkFPGA)``; a number behind the board where it occurs more than once."""
+def _accelerators(boards: list[Board], arrays: list[Array2D]) -> tuple[Accelerator, ...]:
+    """Named ``U50LV (DarkFPGA)``, with a number behind a board that occurs more than once."""
     names = [device.name for device in boards]
-    labels = []
-    for i, (name, array) in enumerate(zip(names, arrays, strict=True)):
-        number = f" {names[: i + 1].count(name)}" if names.count(name) > 1 else ""
-        labels.append(f"{name}{number} ({TITLES[array.ip]})")
-    return labels
+    found = []
+    for i, (device, array) in enumerate(zip(boards, arrays, strict=True)):
+        number = f" {names[: i + 1].count(device.name)}" if names.count(device.name) > 1 else ""
+        label = f"{device.name}{number} ({TITLES[array.ip]})"
+        found.append(Accelerator(name=label, memory=device.memory_bytes // MEMORY_UNIT_BYTES, pes=device.dsp))
+    return tuple(found)
 
 
 def _times(blocks: tuple[Block, ...], boards: list[Board], arrays: list[Array2D], batch: int) -> Times:
@@ -189,7 +198,7 @@ def _times(blocks: tuple[Block, ...], boards: list[Board], arrays: list[Array2D]
     ]
 
 
-def _ticks(blocks: tuple[Block, ...], times: Times, n: int):  # type: ignore[no-untyped-def]
+def _ticks(blocks: tuple[Block, ...], times: Times, n: int) -> Iterator[int]:
     """Ticks of 1, 10, 100, … ns from the finest for which compute alone stays below the limit."""
     total = sum(
         (n if block.kind == "split" else 1) * sum(max(max(row) for row in rows) for rows in phase_rows.values())

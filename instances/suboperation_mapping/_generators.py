@@ -30,7 +30,7 @@ _TINY_ONE = (("sfs", ((0, 1), (1, 2)), 3), ("ss", ((0, 1),), 3), ("sss", ((0, 1)
 
 
 def tiny(seed: int) -> Instance:
-    """One to three layers, mostly two accelerators, at most 8 operations; memory binds in about a third of the seeds."""
+    """One to three layers, mostly two accelerators, at most 8 operations; DRAM binds in about a third of the seeds."""
     rng = random.Random(f"tiny-{seed}")
     n = rng.choices((1, 2, 3), weights=(1, 8, 1))[0]
     kinds, edges, largest = rng.choice({1: _TINY_ONE, 2: _TINY_TWO, 3: _TINY_THREE}[n])
