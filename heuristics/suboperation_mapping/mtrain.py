@@ -1,0 +1,229 @@
+"""MTrain: MTrain-Mapping (Algorithm 2), MTrain-Converting (Algorithm 1) and DFS over the ratios (Table III).
+
+Interpretation
+--------------
+What the paper leaves open is pinned here.
+
+1.  *Ready sets* (Alg. 2, steps 2-9). All operations whose predecessors are mapped form one ready set; its assignments
+    are enumerated together; the next ready set is found when all of it is mapped. Within a set operations are taken
+    by number (FP, BP, WU; then layer; then share).
+2.  *Large ready sets.* With ``N^k > enumeration_cap`` assignments the set is cut into consecutive blocks of the
+    largest size within the cap, enumerated one after the other. The paper enumerates whole sets.
+3.  *Delta latency* (step 5) is the growth of the makespan of the partial schedule. The paper's words ("the sum of
+    computation cost and data communication costs") would send every operation to its fastest accelerator and
+    contradict its example, where sharing one layer out wins; the sum is therefore only the tie rule.
+4.  *Ties in delta latency* (option ``tie``): ``work`` (default) smaller sum of durations of the set; ``finish`` smaller
+    sum of end times; ``first`` none. What is still tied: the lexicographically first assignment, accelerators by index.
+5.  *DRAM* (step 4). A candidate must keep the schedule made so far within the budget of every accelerator, where
+    what a WU will release is stored for ever until that WU is mapped. Nothing is set aside for operations
+    that are not ready yet. If no candidate fits, there is no mapping, and the methods answer UNKNOWN.
+6.  *Execution order* of an accelerator is the order of mapping; re-mapping keeps it.
+7.  *The well-balanced scheme* (step 11): every sub-operation of share ``b`` on accelerator ``b`` (Fig. 7 (c)); a fused
+    operation on the accelerator of the largest share, where most of its input lies, ties by index.
+8.  *Re-mapping* visits operations in execution order and accepts at once each attempt that is strictly faster and
+    fits the DRAM; passes are repeated until one accepts nothing. (Sec. V-C speaks of one pass for (2), the pseudo-code
+    of a repetition; the pseudo-code is followed.) In (3) the targets are the accelerators of all operations with which
+    data is exchanged: precedences in both directions and dW to the holders of the layer's FP; by index.
+9.  *Ratio trials* (Alg. 1, steps 11-12). Read literally the loop over r changes the ratio in place, so that trial r
+    would contain all trials before it; each trial starts from the current ratio here, as Sec. IV-C says. Trials with a
+    negative share are skipped. Among equally fast trials the first in duty-cycle order wins.
+10. *Duty cycle* = busy ticks, transfers included, over the makespan; ties by index. If no mapping of the initial
+    ratio fits the DRAM, all duty cycles count as 0 and every mapping is an improvement.
+11. *DFS* gives the parts of each partition of the batch to the accelerators by falling PEs, because the well-balanced
+    scheme ties share to accelerator; option ``ordered`` takes all orders of the parts instead (the paper counts
+    partitions). The best *ratio* is exact; its mapping is still the heuristic's.
+
+References
+----------
+Tang et al., MTrain, Sections IV and V, Algorithms 1 and 2, Table III.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+
+from heuristics.suboperation_mapping import _kernels
+from heuristics.suboperation_mapping._common import (
+    MTRAIN,
+    PROBLEM,
+    Mapped,
+    Ratio,
+    parse_ratio,
+    partition_ratios,
+    pe_ratio,
+    result,
+)
+from heuristics.suboperation_mapping.single import best_single
+from mapgap.core import Budget, InputError, Method, SolveResult, Stop
+from problems.suboperation_mapping import Instance
+from problems.suboperation_mapping.lowered import Array, Lowered, lower
+
+TIES = {"work": 0, "finish": 1, "first": 2}
+OPTIONS: dict[str, Any] = {"enumeration_cap": 4096, "tie": "work"}
+
+
+def well_balanced(lowered: Lowered) -> Array:
+    """Step 11: location (n,) of every operation in the well-balanced scheme."""
+    largest = max(range(lowered.accelerators), key=lambda a: (lowered.ratio[a], -a))
+    return np.array([share if share >= 0 else largest for _, _, share in lowered.operations], np.int64)
+
+
+def mtrain_mapping(
+    lowered: Lowered, balance: bool = True, locality: bool = True, enumeration_cap: int = 4096, tie: str = "work"
+) -> Mapped | None:
+    """Algorithm 2 for one ratio; the two re-mappings can be switched off.
+
+    Raises
+    ------
+    InputError
+        An unknown tie rule.
+    """
+    if tie not in TIES:
+        raise InputError(f"tie: expected one of {', '.join(TIES)}, found {tie!r}")
+    location, sequence, start, end = (np.zeros(lowered.n, np.int64) for _ in range(4))
+    schedule = (location, sequence, start, end)
+    graph = (*lowered.timing, *lowered.storage)
+    mapped = _kernels.greedy(*graph, enumeration_cap, TIES[tie], *schedule)  # steps 1-9
+    if mapped < lowered.n:
+        return None
+    if balance:
+        _kernels.balance(*graph, well_balanced(lowered), *schedule)  # steps 10-20
+    if locality:
+        _kernels.locality(*graph, *schedule)  # steps 21-28
+    return Mapped(lowered, *schedule)
+
+
+def mtrain_converting(
+    instance: Instance, budget: Budget, step_size: int = 1, initial: Ratio | None = None, **mapping: Any
+) -> tuple[Mapped | None, dict[str, Any]]:
+    """Algorithm 1; returns the best mapping and notes (stops early only when the time is up)."""
+    known: dict[Ratio, Mapped | None] = {}
+
+    def mapped(ratio: Ratio) -> Mapped | None:
+        if ratio not in known:
+            known[ratio] = mtrain_mapping(lower(instance, ratio), **mapping)
+        return known[ratio]
+
+    ratio = pe_ratio(instance) if initial is None else initial  # steps 1-4
+    best = mapped(ratio)  # step 5
+    path = [ratio]
+    count = len(instance.accelerators)
+    w = count + 1
+    improved = True
+    while improved and not budget.exhausted:  # steps 7 and 21
+        duty = best.duty_cycle if best is not None else [0.0] * count
+        order = sorted(range(count), key=lambda a: (duty[a], a))  # step 8
+        improved, w = False, 1  # step 9
+        while w <= count and not improved and not budget.exhausted:
+            trials = []
+            for r in range(1, count + 1):  # step 10
+                trial = list(ratio)
+                trial[order[r - 1]] += step_size  # step 11
+                trial[order[w - 1]] -= step_size  # step 12
+                if r != w and trial[order[w - 1]] >= 0:
+                    candidate = mapped(tuple(trial))  # steps 13-14
+                    if candidate is not None:
+                        trials.append(candidate)
+            found = min(trials, key=lambda m: m.makespan, default=None)  # step 16
+            if found is not None and (best is None or found.makespan < best.makespan):  # step 17
+                best, ratio, improved = found, found.lowered.ratio, True  # step 18
+                path.append(ratio)
+                budget.report(plan=best.plan)
+            else:
+                w += 1  # step 20
+    notes = {"ratios_mapped": len(known), "path": [list(r) for r in path], "complete": w > count}
+    return best, notes
+
+
+def ratios(instance: Instance, ordered: bool) -> list[Ratio]:
+    """The ratios of the DFS: partitions by falling PEs, or all orders of them."""
+    found = list(partition_ratios(instance))
+    if ordered:
+        found = sorted({order for ratio in found for order in permutations(ratio)}, reverse=True)
+    return found
+
+
+def run_mapping(instance: Instance, budget: Budget, ratio: str = "", **mapping: Any) -> SolveResult:
+    """MTrain-Mapping at the PE-based ratio or at ``ratio`` ("40,24")."""
+    return result(mtrain_mapping(lower(instance, parse_ratio(instance, ratio)), **mapping), budget)
+
+
+def run_step(balance: bool, locality: bool) -> Callable[..., SolveResult]:
+    """One bar of Fig. 8 at the initial ratio."""
+
+    def run(instance: Instance, budget: Budget, **mapping: Any) -> SolveResult:
+        return run_mapping(instance, budget, "", balance=balance, locality=locality, **mapping)
+
+    return run
+
+
+def run_converting(instance: Instance, budget: Budget, step_size: int = 1, **mapping: Any) -> SolveResult:
+    """MTrain-Converting, literal control flow."""
+    if step_size < 1:
+        raise InputError(f"step_size: expected at least 1, found {step_size}")
+    best, notes = mtrain_converting(instance, budget, step_size, **mapping)
+    return result(best, budget, Stop.DONE if notes["complete"] else Stop.TIME, **notes)
+
+
+def run_fallback(instance: Instance, budget: Budget, step_size: int = 1, **mapping: Any) -> SolveResult:
+    """The better of MTrain-Converting and the best single accelerator; an addition of this project."""
+    best, notes = mtrain_converting(instance, budget, step_size, **mapping)
+    single = best_single(instance)
+    used = single is not None and (best is None or single.makespan < best.makespan)
+    stop = Stop.DONE if notes["complete"] else Stop.TIME
+    return result(single if used else best, budget, stop, **notes, fallback_used=used)
+
+
+def run_dfs(instance: Instance, budget: Budget, ordered: bool = False, **mapping: Any) -> SolveResult:
+    """MTrain-Mapping of every ratio; notes hold the makespan per ratio (``None``: nothing fits the DRAM)."""
+    best: Mapped | None = None
+    makespans: dict[str, int | None] = {}
+    wanted = ratios(instance, ordered)
+    for ratio in wanted:
+        if budget.exhausted:
+            break
+        mapped = mtrain_mapping(lower(instance, ratio), **mapping)
+        makespans[",".join(map(str, ratio))] = None if mapped is None else mapped.makespan
+        if mapped is not None and (best is None or mapped.makespan < best.makespan):
+            best = mapped
+            budget.report(plan=best.plan)
+    stop = Stop.DONE if len(makespans) == len(wanted) else Stop.TIME
+    return result(best, budget, stop, ratios=len(wanted), ratios_mapped=len(makespans), makespans=makespans)
+
+
+METHODS = [
+    Method(
+        "mtrain_mapping_step1", PROBLEM, "published", f"{MTRAIN}, Alg. 2 steps 1-9 (Fig. 8, step 1)",
+        run_step(False, False), "DRAM budget aware greedy mapping at the PE-based ratio", OPTIONS,
+    ),
+    Method(
+        "mtrain_mapping_step2", PROBLEM, "published", f"{MTRAIN}, Alg. 2 steps 1-20 (Fig. 8, step 2)",
+        run_step(True, False), "Step 1, then balance aware re-mapping", OPTIONS,
+    ),
+    Method(
+        "mtrain_mapping_step3", PROBLEM, "published", f"{MTRAIN}, Alg. 2 (Fig. 8, step 3)",
+        run_step(True, True), "Step 2, then data locality aware re-mapping", OPTIONS,
+    ),
+    Method(
+        "mtrain_mapping", PROBLEM, "published", f"{MTRAIN}, Alg. 2",
+        run_mapping, "MTrain-Mapping of a chosen ratio, each re-mapping switchable",
+        {"ratio": "", "balance": True, "locality": True, **OPTIONS},
+    ),
+    Method(
+        "mtrain_converting", PROBLEM, "published", f"{MTRAIN}, Alg. 1 (Fig. 8, step 4)",
+        run_converting, "Duty-cycle based re-partition around MTrain-Mapping", {"step_size": 1, **OPTIONS},
+    ),
+    Method(
+        "mtrain_converting_fallback", PROBLEM, "baseline", f"{MTRAIN}, Alg. 1; the fallback is an addition of mapgap",
+        run_fallback, "MTrain-Converting or the best single accelerator, whichever is faster",
+        {"step_size": 1, **OPTIONS},
+    ),
+    Method(
+        "mtrain_dfs", PROBLEM, "published", f"{MTRAIN}, Table III (DFS)",
+        run_dfs, "Every ratio mapped by MTrain-Mapping", {"ordered": False, **OPTIONS},
+    ),
+]  # fmt: skip

@@ -1,0 +1,52 @@
+"""The single mapping strategy: the whole iteration on one accelerator (MTrain, Sec. VI-C).
+
+With one share and no transfers the makespan is the sum of the computation. Which accelerator IP (DarkFPGA or EF-Train)
+runs on the device is a property of the instance. Interpretation: the paper takes the most resource-abundant FPGA; here
+the fastest one that fits is taken, or the one named by ``accelerator``. The order of execution is FP by layer, then
+by falling layer WU before BP, which frees memory as early as possible.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from heuristics.suboperation_mapping._common import MTRAIN, PROBLEM, Mapped, result, timed
+from mapgap.core import Budget, InputError, Method, SolveResult
+from problems.suboperation_mapping import Instance
+from problems.suboperation_mapping.lowered import lower
+
+
+def best_single(instance: Instance, accelerator: int | None = None) -> Mapped | None:
+    """Everything on the fastest accelerator that fits (ties by index), or on the given one."""
+    count = len(instance.accelerators)
+    lowered = lower(instance, (instance.batch, *[0] * (count - 1)))
+    found = []
+    for a in range(count) if accelerator is None else [accelerator]:
+        mapped = timed(lowered, np.full(lowered.n, a, np.int64), lowered.topological)
+        if mapped is not None:
+            found.append(mapped)
+    return min(found, key=lambda mapped: mapped.makespan, default=None)
+
+
+def run(instance: Instance, budget: Budget, accelerator: str = "") -> SolveResult:
+    """Single mapping strategy, on the best accelerator or the one named.
+
+    Raises
+    ------
+    InputError
+        No accelerator of that name.
+    """
+    names = [a.name for a in instance.accelerators]
+    if accelerator and accelerator not in names:
+        raise InputError(f"accelerator: expected one of {', '.join(names)}, found {accelerator!r}")
+    mapped = best_single(instance, names.index(accelerator) if accelerator else None)
+    notes = {} if mapped is None else {"accelerator": names[int(mapped.location[0])]}
+    return result(mapped, budget, **notes)
+
+
+METHODS = [
+    Method(
+        "single_accelerator", PROBLEM, "baseline", f"{MTRAIN}, Sec. VI-C (single mapping strategy)",
+        run, "Everything on one accelerator", {"accelerator": ""},
+    ),
+]  # fmt: skip
