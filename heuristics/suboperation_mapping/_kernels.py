@@ -47,9 +47,9 @@ def fits(item_owner, item_release, item_units, layer, weight_units, capacity, lo
             moment, stored = start[item_owner[i]], base[a]
             for j in range(items):
                 owner, release = item_owner[j], item_release[j]
-                if location[owner] == a and start[owner] <= moment:
-                    if location[release] < 0 or moment < end[release]:
-                        stored += item_units[j]
+                held = location[release] < 0 or moment < end[release]
+                if location[owner] == a and start[owner] <= moment and held:
+                    stored += item_units[j]
             if stored > capacity[a]:
                 return False
     return True

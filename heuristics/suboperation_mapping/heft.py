@@ -4,8 +4,8 @@ Interpretation
 --------------
 1.  ``rank(o)`` = mean compute over accelerators + mean of own dW transfer + max over successors s of (mean transfer
     of the precedence + rank(s)). Transfers are averaged over ordered pairs of distinct accelerators.
-2.  Operations by falling rank, ties in topological order; each goes to the accelerator with the earliest finish, ties by
-    index, into the first idle gap that is long enough (insertion policy). Transfers count into the duration on the
+2.  Operations by falling rank, ties in topological order; each goes to the accelerator with the earliest finish, ties
+    by index, into the first idle gap that is long enough (insertion policy). Transfers count into the duration on the
     receiver, as in the problem.
 3.  DRAM: accelerators where the partial schedule would exceed a budget are skipped, with what a WU releases
     stored for ever until that WU is scheduled. If none is left the answer is UNKNOWN.

@@ -40,8 +40,7 @@ def run(instance: Instance, budget: Budget, accelerator: str = "") -> SolveResul
     if accelerator and accelerator not in names:
         raise InputError(f"accelerator: expected one of {', '.join(names)}, found {accelerator!r}")
     mapped = best_single(instance, names.index(accelerator) if accelerator else None)
-    notes = {} if mapped is None else {"accelerator": names[int(mapped.location[0])]}
-    return result(mapped, budget, **notes)
+    return result(mapped, budget, accelerator=None if mapped is None else names[int(mapped.location[0])])
 
 
 METHODS = [
