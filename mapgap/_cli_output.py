@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,6 +11,7 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any
 
+from rich import box
 from rich.console import Console
 from rich.status import Status as Spinner
 from rich.table import Table
@@ -19,7 +21,11 @@ SHOW_AFTER_S = 1.0
 
 
 def out() -> Console:
-    return Console(soft_wrap=False, highlight=False)
+    """Standard output; wide where no terminal sets the width."""
+    console = Console(soft_wrap=False, highlight=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = 160
+    return console
 
 
 def err() -> Console:
@@ -40,9 +46,11 @@ def complain(problems: Iterable[str], *, label: str = "error") -> None:
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Iterable[str] = ()) -> None:
-    shown = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
+    """A table that keeps numbers and short words on one line; text folds."""
+    shown = Table(title=title, title_justify="left", title_style="bold", header_style="bold", box=box.SIMPLE_HEAD)
     for column in columns:
-        shown.add_column(column, justify="right" if column in right else "left", overflow="fold")
+        short = column in right or column in ("method", "status", "stop", "kind", "name")
+        shown.add_column(column, justify="right" if column in right else "left", overflow="fold", no_wrap=short)
     for row in rows:
         shown.add_row(*(Text(cell(value)) for value in row))
     out().print(shown)

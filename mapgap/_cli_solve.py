@@ -214,7 +214,7 @@ def show_record(record: RunRecord) -> None:
             "bound": None if record.bound is None else f"{cell(record.bound)} {record.unit}",
             "gap": percent(record.gap),
             "time": None if record.wall_s is None else f"{record.wall_s:.3f} s",
-            "peak memory": None if record.peak_mb is None else f"{record.peak_mb:.0f} MB",
+            "process memory": None if record.peak_mb is None else f"{record.peak_mb:.0f} MB",
             "reason": record.reason,
             **({} if record.refuted else _short(record.terms)),
         }
@@ -245,7 +245,7 @@ def show_records(records: Sequence[RunRecord], best: RunRecord | None, sign: int
             record.bound,
             percent(gap(record.objective, bound)),
             percent(gap(record.objective, known)),
-            record.wall_s,
+            None if record.wall_s is None else f"{record.wall_s:.3f}",
             None if record.peak_mb is None else round(record.peak_mb),
         ]
         for record in sorted(records, key=lambda r: (r.objective is None, sign * (r.objective or 0), r.method))

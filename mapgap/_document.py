@@ -124,7 +124,9 @@ def read(path: Path) -> Document:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-        context = f" ({error.context})" if error.context else ""
+        since = error.context_mark
+        began = f" that began in line {since.line + 1}, column {since.column + 1}" if since else ""
+        context = f" ({error.context}{began})" if error.context else ""
         raise InputError(f"{path}:{line}:{column}: expected valid YAML, found: {error.problem}{context}") from error
     except yaml.YAMLError as error:
         raise InputError(f"{path}:1:1: expected valid YAML, found: {error}") from error
