@@ -132,7 +132,7 @@ class Devices(Frozen):
     def _by_name(self) -> dict[str, str]:
         found: dict[str, str] = {}
         for fact in self.facts:
-            for name in (fact.device, *fact.device.removesuffix(")").split(" (")):
+            for name in fact.device.removesuffix(")").split(" ("):
                 found.setdefault(name, fact.device)
         return found
 

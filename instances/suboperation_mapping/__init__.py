@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, PositiveFloat
-
 from instances.suboperation_mapping._expand import expand_compact
 from instances.suboperation_mapping._generators import GENERATORS
 from mapgap.core import CompactBase, Library
@@ -39,8 +37,8 @@ class Compact(CompactBase):
     network: str
     cluster: Literal[1, 2, 3] | None = None
     devices: tuple[str, ...] | None = None
-    batch: int | None = Field(default=None)
-    bandwidth_gbs: PositiveFloat | tuple[tuple[float, ...], ...]
+    batch: int | None = None
+    bandwidth_gbs: float | tuple[tuple[float, ...], ...]
     ip: Literal["best", "ef_train", "darkfpga"] = "best"
 
 

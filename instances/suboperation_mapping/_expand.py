@@ -59,8 +59,8 @@ def expand_compact(
     blocks = _collect(findings, lambda: blocks_of(network))
     boards = _collect(findings, lambda: _boards(cluster, devices))
     samples = _collect(findings, lambda: _batch(batch, cluster))
-    count = None if boards is None else len(boards)
-    rates = _collect(findings, lambda: _bandwidth(bandwidth_gbs, count))
+    count = len(boards or ())
+    rates = _collect(findings, lambda: _bandwidth(bandwidth_gbs, count)) if count else None
     if ip not in ("best", *IPS):
         findings.append(f"ip: expected 'best', 'ef_train' or 'darkfpga', found {ip!r}")
     if blocks is None or boards is None or samples is None or rates is None or findings:
@@ -140,9 +140,8 @@ def _batch(batch: int | None, cluster: int | None) -> int:
     return batch
 
 
-def _bandwidth(gbs: Bandwidth, count: int | None) -> tuple[tuple[int, ...], ...]:
-    """Bytes per second; the diagonal is 1. An unknown ``count`` of FPGAs is not checked."""
-    n = count if count is not None else len(gbs) if isinstance(gbs, tuple) else 2
+def _bandwidth(gbs: Bandwidth, n: int) -> tuple[tuple[int, ...], ...]:
+    """Bytes per second between ``n`` FPGAs; the diagonal is 1."""
     rows = gbs if isinstance(gbs, tuple) else ((gbs,) * n,) * n
     if len(rows) != n or any(len(row) != n for row in rows):
         shape = [len(row) for row in rows]
