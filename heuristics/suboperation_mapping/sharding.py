@@ -120,7 +120,7 @@ METHODS = [
         run_alpa, "Exact sharding per layer at the PE-based ratio, synchronous layers",
     ),
     Method(
-        "hap_sharding", PROBLEM, "baseline", "Zhang et al., HAP, arXiv:2401.05965, as described by MTrain Sec. III-B, VI-C",
+        "hap_sharding", PROBLEM, "baseline", "Zhang et al., HAP, arXiv:2401.05965, as in MTrain Sec. III-B, VI-C",
         run_hap, "Exact sharding per layer and ratio together, synchronous layers",
     ),
 ]  # fmt: skip
