@@ -7,8 +7,9 @@ What the paper leaves open is pinned here.
 1.  *Ready sets* (Alg. 2, steps 2-9). All operations whose predecessors are mapped form one ready set; its assignments
     are enumerated together; the next ready set is found when all of it is mapped. Within a set operations are taken
     by number (FP, BP, WU; then layer; then share).
-2.  *Large ready sets.* With ``N^k > enumeration_cap`` assignments the set is cut into consecutive blocks of the
-    largest size within the cap, enumerated one after the other. The paper enumerates whole sets.
+2.  *Large ready sets.* With ``N^k > enumeration_cap`` assignments (10^6: 19, 12, 6 operations for N = 2, 3, 8) the set
+    is cut into consecutive blocks of the largest size within the cap, enumerated one after the other. The paper
+    enumerates whole sets.
 3.  *Delta latency* (step 5) is the growth of the makespan of the partial schedule. The paper's words ("the sum of
     computation cost and data communication costs") would send every operation to its fastest accelerator and
     contradict its example, where sharing one layer out wins; the sum is therefore only the tie rule.
@@ -16,7 +17,8 @@ What the paper leaves open is pinned here.
     sum of end times; ``first`` none. What is still tied: the lexicographically first assignment, accelerators by index.
 5.  *DRAM* (step 4). A candidate must keep the schedule made so far within the budget of every accelerator, where
     what a WU will release is stored for ever until that WU is mapped. Nothing is set aside for operations
-    that are not ready yet. If no candidate fits, there is no mapping, and the methods answer UNKNOWN.
+    that are not ready yet (the paper: "possible to accommodate the data for the rest", without a rule), so that a
+    tight DRAM can end in a dead end. If no candidate fits, there is no mapping, and the methods answer UNKNOWN.
 6.  *Execution order* of an accelerator is the order of mapping; re-mapping keeps it.
 7.  *The well-balanced scheme* (step 11): every sub-operation of share ``b`` on accelerator ``b`` (Fig. 7 (c)); a fused
     operation on the accelerator of the largest share, where most of its input lies, ties by index.
@@ -63,7 +65,7 @@ from problems.suboperation_mapping import Instance
 from problems.suboperation_mapping.lowered import Array, Lowered, lower
 
 TIES = {"work": 0, "finish": 1, "first": 2}
-OPTIONS: dict[str, Any] = {"enumeration_cap": 4096, "tie": "work"}
+OPTIONS: dict[str, Any] = {"enumeration_cap": 10**6, "tie": "work"}
 
 
 def well_balanced(lowered: Lowered) -> Array:
@@ -73,7 +75,7 @@ def well_balanced(lowered: Lowered) -> Array:
 
 
 def mtrain_mapping(
-    lowered: Lowered, balance: bool = True, locality: bool = True, enumeration_cap: int = 4096, tie: str = "work"
+    lowered: Lowered, balance: bool = True, locality: bool = True, enumeration_cap: int = 10**6, tie: str = "work"
 ) -> Mapped | None:
     """Algorithm 2 for one ratio; the two re-mappings can be switched off.
 
