@@ -1,10 +1,16 @@
 """What the tests of the harness and the command line share: a small instance, and ways to write and to run it."""
 
+import contextlib
+import io
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+from mapgap import registry
+from mapgap.cli import main
 from problems.suboperation_mapping import Accelerator, Edge, Instance, Layer
 
 PLUGIN = Path(__file__).parent / "rogue_plugin.py"
@@ -41,6 +47,25 @@ def tiny(memory=100, **changes):
         "tags": ("small",),
     }
     return Instance(**{**values, **changes})
+
+
+def inside(*arguments):
+    """Run the command line in this process (quick); the same attributes as :func:`mapgap`."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    plugins, argv = list(registry._plugins), sys.argv
+    code, out, err = 0, io.StringIO(), io.StringIO()
+    sys.argv = ["mapgap", *map(str, arguments)]
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            main()
+    except SystemExit as end:
+        code = end.code or 0
+    finally:
+        registry._plugins[:] = plugins
+        sys.argv = argv
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return SimpleNamespace(returncode=code, stdout=out.getvalue(), stderr=err.getvalue())
 
 
 def mapgap(*arguments, cwd=None, **more):
