@@ -271,6 +271,10 @@ def test_all_findings_come_at_once():
     with pytest.raises(InputError) as error:
         expand(Compact(name="x", network="no", cluster=1, batch=0, bandwidth_gbs=-1.0))
     assert [line.split(":")[0] for line in error.value.problems] == ["network", "batch", "bandwidth_gbs"]
+    with pytest.raises(InputError) as error:
+        expand(Compact(name="x", network="alexnet", devices=("U31", "U32"), bandwidth_gbs=-1.0))
+    places = [line.split(":")[0] for line in error.value.problems]
+    assert places == ["devices[0]", "devices[1]", "batch", "bandwidth_gbs"]
 
 
 # --- library files --------------------------------------------------------------------------------------------------

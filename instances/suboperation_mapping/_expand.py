@@ -59,8 +59,8 @@ def expand_compact(
     blocks = _collect(findings, lambda: blocks_of(network))
     boards = _collect(findings, lambda: _boards(cluster, devices))
     samples = _collect(findings, lambda: _batch(batch, cluster))
-    count = len(boards or ())
-    rates = _collect(findings, lambda: _bandwidth(bandwidth_gbs, count)) if count else None
+    guess = len(bandwidth_gbs) if isinstance(bandwidth_gbs, tuple) else 2  # to check the numbers without FPGAs
+    rates = _collect(findings, lambda: _bandwidth(bandwidth_gbs, len(boards) if boards else guess))
     if ip not in ("best", *IPS):
         findings.append(f"ip: expected 'best', 'ef_train' or 'darkfpga', found {ip!r}")
     if blocks is None or boards is None or samples is None or rates is None or findings:
