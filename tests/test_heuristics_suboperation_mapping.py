@@ -197,7 +197,7 @@ def test_greedy_is_plain_enumeration(family, seed, cap):
 
 
 def test_nothing_compiles_inside_a_search():
-    for kernel in (_kernels.greedy, _kernels.balance, _kernels.locality, _kernels.attempt, _kernels.fits):
+    for kernel in (_kernels.greedy, _kernels.choose, _kernels.balance, _kernels.locality, _kernels.attempt):
         assert len(kernel.signatures) == 1
 
 
@@ -265,8 +265,8 @@ def test_deterministic(name):
 
 def test_dfs_reports_every_ratio():
     result, makespan = solve("mtrain_dfs", one_layer())
-    assert result.notes["makespans"] == {"2,0": 13, "1,1": 13} or set(result.notes["makespans"]) == {"2,0", "1,1"}
-    assert makespan == min(result.notes["makespans"].values())
+    assert result.notes["makespans"] == {"2,0": 16, "1,1": 13}  # one share: FP and WU of both samples on A, 8 + 8
+    assert makespan == 13
 
 
 # --- single accelerator -----------------------------------------------------------------------------------------
@@ -336,14 +336,12 @@ def test_tensor_parallel_consumers_read_everything():
     assert model.edge_ticks(5, TENSOR, DATA) == 2 * (10 + 10)
 
 
-@pytest.mark.parametrize(("family", "seed"), [(f, s) for f, s in FAMILIES if s < 15])
+@pytest.mark.parametrize(("family", "seed"), [(f, s) for f, s in FAMILIES if len(generated(f, s).layers) <= 5])
 @pytest.mark.parametrize("tensor", [False, True])
 def test_sharding_is_optimal_among_all(family, seed, tensor):
     instance = generated(family, seed)
     model = Synchronous(instance, pe_ratio(instance))
     options = [model.choices(layer, tensor) for layer in range(len(instance.layers))]
-    if np.prod([len(o) for o in options]) > 3000:
-        pytest.skip("too many shardings to enumerate")
     assert model.best(tensor) == min((model.latency(s), s) for s in itertools.product(*options))
 
 

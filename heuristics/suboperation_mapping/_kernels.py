@@ -61,6 +61,86 @@ def roomy(item_owner, item_release, item_units, layer, weight_units, capacity): 
     return weight_units.sum() + item_units.sum() <= capacity.min()
 
 
+@njit(f"i8({_TIMING},i8,i8,i8[::1])", cache=True)
+def duration(  # type: ignore[no-untyped-def]
+    compute, pred_ptr, pred, pred_ticks, holder_ptr, holder, gradient_ticks, o, a, location
+):  # fmt: skip
+    """Lat_Comp + Lat_Comm of ``o`` on ``a``; its predecessors and the holders of its dW are mapped."""
+    total = compute[o, a]
+    for e in range(pred_ptr[o], pred_ptr[o + 1]):
+        total += pred_ticks[e, location[pred[e]], a]
+    for target in range(compute.shape[1]):  # dW once to every other accelerator with an FP of the layer
+        for h in range(holder_ptr[o], holder_ptr[o + 1]):
+            if location[holder[h]] == target:
+                total += gradient_ticks[o, a, target]
+                break
+    return total
+
+
+@njit("i8(i8[::1],i8[::1],i8[::1],i8[::1])", cache=True)
+def ready_set(pred_ptr, pred, location, ready):  # type: ignore[no-untyped-def]
+    """Step 2: write the unmapped operations without unmapped predecessors to ``ready``, by number; their count."""
+    count = 0
+    for o in range(len(location)):
+        if location[o] >= 0:
+            continue
+        blocked = False
+        for e in range(pred_ptr[o], pred_ptr[o + 1]):
+            blocked = blocked or location[pred[e]] < 0
+        if not blocked:
+            ready[count] = o
+            count += 1
+    return count
+
+
+@njit(f"b1({_TIMING},{_STORAGE},b1,i8,i8[::1],i8,i8[::1],i8[::1],i8[::1],i8[::1],i8[::1])", cache=True)
+def choose(  # type: ignore[no-untyped-def]
+    compute, pred_ptr, pred, pred_ticks, holder_ptr, holder, gradient_ticks,
+    item_owner, item_release, item_units, layer, weight_units, capacity,
+    free_of_checks, tie, block, makespan, available, best, location, start, end,
+):  # fmt: skip
+    """Steps 3-6: write the best assignment of a block to ``best``; False if none fits the DRAM.
+
+    A depth-first walk enumerates the assignments in lexicographic order. A prefix whose key already reaches the best
+    key is cut, which cannot change the result because both parts of the key only grow.
+    """
+    count, k = compute.shape[1], len(block)
+    choice = np.full(k, -1, np.int64)
+    span, second = np.zeros(k + 1, np.int64), np.zeros(k + 1, np.int64)  # key of each prefix
+    free = np.zeros((k + 1, count), np.int64)
+    span[0], free[0] = makespan, available
+    found, depth = False, 0
+    best_span, best_second = np.int64(0), np.int64(0)
+    while depth >= 0:
+        choice[depth] += 1
+        a, o = choice[depth], block[depth]
+        if a == count:
+            location[o], choice[depth] = UNMAPPED, -1
+            depth -= 1
+            continue
+        moment = free[depth, a]
+        for e in range(pred_ptr[o], pred_ptr[o + 1]):
+            moment = max(moment, end[pred[e]])
+        ticks = duration(compute, pred_ptr, pred, pred_ticks, holder_ptr, holder, gradient_ticks, o, a, location)
+        location[o], start[o], end[o] = a, moment, moment + ticks
+        span[depth + 1] = max(span[depth], end[o])  # step 5
+        second[depth + 1] = second[depth] + (ticks if tie == 0 else end[o] if tie == 1 else 0)
+        if found and (
+            span[depth + 1] > best_span or (span[depth + 1] == best_span and second[depth + 1] >= best_second)
+        ):
+            continue
+        if depth + 1 < k:
+            free[depth + 1] = free[depth]
+            free[depth + 1, a] = end[o]
+            depth += 1
+        elif free_of_checks or fits(  # step 4
+            item_owner, item_release, item_units, layer, weight_units, capacity, location, start, end
+        ):
+            found, best_span, best_second = True, span[k], second[k]  # step 6
+            best[:k] = choice
+    return found
+
+
 @njit(f"i8({_TIMING},{_STORAGE},i8,i8,{_PLAN})", cache=True)
 def greedy(  # type: ignore[no-untyped-def]
     compute, pred_ptr, pred, pred_ticks, holder_ptr, holder, gradient_ticks,
@@ -69,101 +149,37 @@ def greedy(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """Procedure (1), steps 1-9: fill location, sequence, start, end; return the number of operations mapped.
 
-    Fewer than n operations are mapped when no candidate of a ready set fits the DRAM. Step 3 enumerates the
-    assignments of a block in lexicographic order by a depth-first walk; a prefix whose key already reaches the best
-    key is cut, which cannot change the result because both parts of the key only grow.
+    Fewer than n operations are mapped when no candidate of a block fits the DRAM.
     """
     n, count = compute.shape
     free_of_checks = roomy(item_owner, item_release, item_units, layer, weight_units, capacity)
     location[:] = UNMAPPED
-    size = 1
-    while count > 1 and size < n and float(count) ** (size + 1) <= cap:
+    size = 1  # operations whose assignments are enumerated together
+    while size < n and float(count) ** (size + 1) <= cap:
         size += 1
-    if count == 1:
-        size = n
-    ready, block = np.empty(n, np.int64), np.empty(n, np.int64)
-    choice, best = np.empty(n + 1, np.int64), np.empty(n, np.int64)
-    span, second = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
-    free = np.zeros((n + 1, count), np.int64)
+    ready, best, free = np.empty(n, np.int64), np.empty(n, np.int64), np.zeros(count, np.int64)
     mapped = 0
     while mapped < n:
-        waiting = 0
-        for o in range(n):  # step 2: operations without unmapped predecessors, by number
-            if location[o] >= 0:
-                continue
-            open_predecessor = False
-            for e in range(pred_ptr[o], pred_ptr[o + 1]):
-                if location[pred[e]] < 0:
-                    open_predecessor = True
-                    break
-            if not open_predecessor:
-                ready[waiting] = o
-                waiting += 1
+        waiting = ready_set(pred_ptr, pred, location, ready)
         for first in range(0, waiting, size):
-            k = min(size, waiting - first)
-            block[:k] = ready[first : first + k]
-            found = False
-            best_span, best_second = np.int64(0), np.int64(0)
-            second[0] = 0
-            depth = 0
-            choice[0] = -1
-            while depth >= 0:  # step 3
-                choice[depth] += 1
-                a, o = choice[depth], block[depth]
-                if a == count:
-                    location[o] = UNMAPPED
-                    depth -= 1
-                    continue
-                moment, duration = free[depth, a], compute[o, a]
-                for e in range(pred_ptr[o], pred_ptr[o + 1]):
-                    p = pred[e]
-                    moment = max(moment, end[p])
-                    duration += pred_ticks[e, location[p], a]
-                for target in range(count):  # dW once to every other accelerator with an FP of the layer
-                    for h in range(holder_ptr[o], holder_ptr[o + 1]):
-                        if location[holder[h]] == target:
-                            duration += gradient_ticks[o, a, target]
-                            break
-                location[o], start[o], end[o] = a, moment, moment + duration
-                span[depth + 1] = max(span[depth], end[o])  # step 5
-                second[depth + 1] = second[depth]
-                if tie == 0:
-                    second[depth + 1] += duration
-                elif tie == 1:
-                    second[depth + 1] += end[o]
-                if found and (
-                    span[depth + 1] > best_span or (span[depth + 1] == best_span and second[depth + 1] >= best_second)
-                ):
-                    continue
-                free[depth + 1, :] = free[depth, :]
-                free[depth + 1, a] = end[o]
-                if depth + 1 < k:
-                    depth += 1
-                    choice[depth] = -1
-                    continue
-                if free_of_checks or fits(  # step 4
-                    item_owner, item_release, item_units, layer, weight_units, capacity, location, start, end
-                ):
-                    found = True
-                    best_span, best_second = span[k], second[k]  # step 6
-                    best[:k] = choice[:k]
-            if not found:
+            block = ready[first : min(first + size, waiting)]
+            if not choose(
+                compute, pred_ptr, pred, pred_ticks, holder_ptr, holder, gradient_ticks,
+                item_owner, item_release, item_units, layer, weight_units, capacity,
+                free_of_checks, tie, block, end[sequence[:mapped]].max() if mapped else 0, free, best,
+                location, start, end,
+            ):  # fmt: skip
                 return mapped
-            for i in range(k):  # steps 8-9: commit
-                o = block[i]
-                a = best[i]
-                moment, duration = free[0, a], compute[o, a]
+            for i in range(len(block)):  # steps 8-9
+                o, a = block[i], best[i]
+                moment = free[a]
                 for e in range(pred_ptr[o], pred_ptr[o + 1]):
                     moment = max(moment, end[pred[e]])
-                    duration += pred_ticks[e, location[pred[e]], a]
-                for target in range(count):
-                    for h in range(holder_ptr[o], holder_ptr[o + 1]):
-                        if location[holder[h]] == target:
-                            duration += gradient_ticks[o, a, target]
-                            break
-                location[o], start[o], end[o] = a, moment, moment + duration
-                free[0, a] = end[o]
-                span[0] = max(span[0], end[o])
+                location[o], start[o] = a, moment
+                end[o] = moment + duration(
+                    compute, pred_ptr, pred, pred_ticks, holder_ptr, holder, gradient_ticks, o, a, location
+                )
+                free[a] = end[o]
                 sequence[mapped] = o
                 mapped += 1
     return mapped
