@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import selectors
 import signal
@@ -71,9 +72,10 @@ class _Child:
     process: subprocess.Popen[bytes]
     messages: int  # read end of the message pipe
     mark: str
-    launched: float = field(default_factory=time.perf_counter)
     known: dict[int, psutil.Process] = field(default_factory=dict)
     peak: int = 0
+    resident: int = 0
+    polled: float = -math.inf
     killed: bool = False
 
     def ended(self) -> bool:
@@ -85,7 +87,10 @@ class _Child:
         return os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
     def resident_bytes(self) -> int:
-        """Resident set of the tree; remembers every descendant ever seen."""
+        """Resident set of the tree, measured every ``POLL_S`` at most; remembers every descendant ever seen."""
+        if time.perf_counter() - self.polled < POLL_S:
+            return self.resident
+        self.polled = time.perf_counter()
         with contextlib.suppress(psutil.Error):
             leader = psutil.Process(self.process.pid)
             self.known.setdefault(leader.pid, leader)
@@ -96,7 +101,7 @@ class _Child:
             with contextlib.suppress(psutil.Error):
                 if process.is_running():
                     total += int(process.memory_info().rss)
-        self.peak = max(self.peak, total)
+        self.resident, self.peak = total, max(self.peak, total)
         return total
 
     def kill(self) -> int | None:
@@ -104,6 +109,7 @@ class _Child:
         if self.process.returncode is not None and self.killed:
             return None
         self.killed = True
+        self.polled = -math.inf
         self.resident_bytes()
         by_itself = self.ended()
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -168,10 +174,40 @@ def _interrupts() -> Iterator[threading.Event]:
             signal.signal(number, handler if handler is not None else signal.SIG_DFL)
 
 
+@dataclass
+class _Clock:
+    """When the child was launched, started its work and sent its last message."""
+
+    launched: float
+    started: float | None = None
+    finished: float | None = None
+
+    def note(self, message: Mapping[str, Any]) -> None:
+        if message["event"] == "start":
+            self.started = time.perf_counter()
+        elif message["event"] == "end":
+            self.finished = time.perf_counter()
+
+    def elapsed(self) -> float:
+        return time.perf_counter() - (self.launched if self.started is None else self.started)
+
+    def lingers(self) -> bool:
+        """It has said its last word and does not end."""
+        return self.finished is not None and time.perf_counter() - self.finished > LINGER_S
+
+    def overrun(self, time_s: float) -> Ending | None:
+        if self.finished is not None:
+            return None
+        if self.started is None:
+            return "startup" if self.elapsed() > STARTUP_S else None
+        return "time" if self.elapsed() > time_s else None
+
+
 class _Stream:
     """Reads both pipes of a child: whole JSON lines go to ``on_message``, printed text into a short tail."""
 
     def __init__(self, child: _Child, on_message: Callable[[dict[str, Any]], None]) -> None:
+        self.child = child
         self.on_message = on_message
         self.rest = b""
         self.tail = b""
@@ -180,6 +216,14 @@ class _Stream:
         for fd, name in ((child.messages, "message"), (child.process.stdout.fileno(), "output")):
             os.set_blocking(fd, False)
             self.selector.register(fd, selectors.EVENT_READ, name)
+
+    def close(self) -> None:
+        self.selector.close()
+        os.close(self.child.messages)
+        for pipe in (self.child.process.stdin, self.child.process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    pipe.close()
 
     def read(self, timeout: float) -> bool:
         """Wait up to ``timeout`` seconds for data; did any arrive?"""
@@ -241,56 +285,32 @@ def supervise(
         Called for each message, and whenever none waits.
     """
     child = _launch(module, job, environment or {})
-    started: float | None = None
-    finished: float | None = None
+    clock = _Clock(launched=time.perf_counter())
 
     def note(message: dict[str, Any]) -> None:
-        nonlocal started, finished
-        if message["event"] == "start":
-            started = time.perf_counter()
-        elif message["event"] == "end":
-            finished = time.perf_counter()
+        clock.note(message)
         on_message(message)
 
     stream = _Stream(child, note)
-    ending: Ending = "exit"
+    ending: Ending | None = None
     try:
         with _interrupts() as interrupted:
-            polled = 0.0
-            while not child.ended():
+            while ending is None and not child.ended() and not clock.lingers():
                 idle = not stream.read(POLL_S)
-                now = time.perf_counter()
-                if now - polled >= POLL_S:
-                    polled = now
-                    if memory_mb is not None and child.resident_bytes() > memory_mb * 2**20 and finished is None:
-                        ending = "memory"
-                        break
-                    if memory_mb is None:
-                        child.resident_bytes()
                 if interrupted.is_set() or INTERRUPT.is_set():
                     ending = "interrupted"
-                    break
-                if finished is not None and now - finished > LINGER_S:
-                    break
-                if started is None and now - child.launched > STARTUP_S:
-                    ending = "startup"
-                    break
-                if started is not None and finished is None and now - started > time_s:
-                    ending = "time"
-                    break
+                elif child.resident_bytes() > (memory_mb or math.inf) * 2**20 and clock.finished is None:
+                    ending = "memory"
+                else:
+                    ending = clock.overrun(time_s)
                 if idle and on_idle is not None:
                     on_idle()
-            elapsed = time.perf_counter() - (started if started is not None else child.launched)
+            elapsed = clock.elapsed()
             code = child.kill()
             while stream.read(0.0):  # what was still in the pipes
                 pass
     finally:
         child.kill()
-        stream.selector.close()
-        os.close(child.messages)
-        for pipe in (child.process.stdin, child.process.stdout):
-            if pipe is not None:
-                with contextlib.suppress(BrokenPipeError):
-                    pipe.close()
+        stream.close()
     peak = child.peak / 2**20 if child.peak else None
-    return Outcome(ending, code, elapsed, peak, stream.tail.decode(errors="replace").strip())
+    return Outcome(ending or "exit", code, elapsed, peak, stream.tail.decode(errors="replace").strip())

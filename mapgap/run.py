@@ -10,19 +10,15 @@ from __future__ import annotations
 
 import difflib
 import json
-import os
-import platform
-import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from mapgap import _worker, limits, registry
+from mapgap._environment import cpu_model, revision, versions
 from mapgap.core import (
     Budget,
     Certificate,
@@ -37,107 +33,17 @@ from mapgap.core import (
     TracePoint,
     Violation,
 )
+from mapgap.record import RunRecord, gap
 
 #: A method gets this much more than its limit before it is killed: seconds, and a share of the limit.
 GRACE_S, GRACE_SHARE = 2.0, 0.05
 #: At most this many incumbents that are still unchecked when a run ends are evaluated (spread evenly, the last kept).
 PENDING_LIMIT = 300
-PACKAGES = ("mapgap", "ortools", "highspy", "pulp", "numpy", "numba")
+
+__all__ = ["Observer", "RunRecord", "check_options", "find_method", "gap", "interrupt_all", "run_method", "verify"]
 
 Observer = Callable[[float, int | None, int | None], None]
 """Called during a run with elapsed seconds, best verified objective and best reported bound."""
-
-
-@dataclass(frozen=True)
-class RunRecord:
-    """Everything one run showed; one JSON line of a sweep.
-
-    Attributes
-    ----------
-    status, stop : str
-        What is proven and why the run ended, after all checks. A run stopped by a limit is never OPTIMAL.
-    objective : int or None
-        ``evaluate`` of ``plan``; ``None`` without a verified plan.
-    bound : int or None
-        Best bound the method proved; ``None`` where none is known or where the plans refute it.
-    gap : float or None
-        ``|objective - bound| / |bound|``; ``None`` where either is missing.
-    certificate : str or None
-        ``enumerated`` or ``claimed`` for OPTIMAL.
-    wall_s, build_s : float or None
-        Seconds of the outer call of ``Method.run``, imports excluded; of them model building (the method's note).
-    peak_mb : float or None
-        Peak resident set of the process tree; ``None`` for a run inside this process.
-    trace : list of TracePoint
-        Improvements with verified objectives.
-    error : str or None
-        What went wrong: the exception of the method, how its process died, or which claim was refuted.
-    refuted : bool
-        A plan, objective, bound or status that the method claimed does not hold; ``violations`` says more.
-    plan : dict or None
-        The best verified plan; in a refuted run the plan that failed.
-    """
-
-    instance: str
-    instance_hash: str
-    problem: str
-    sense: str
-    method: str
-    kind: str
-    options: Mapping[str, Any]
-    seed: int
-    workers: int
-    time_limit_s: float
-    memory_limit_mb: int | None
-    unit: str
-    status: str = Status.UNKNOWN
-    stop: str = Stop.ERROR
-    objective: int | None = None
-    bound: int | None = None
-    gap: float | None = None
-    certificate: str | None = None
-    wall_s: float | None = None
-    build_s: float | None = None
-    peak_mb: float | None = None
-    reason: str = ""
-    error: str | None = None
-    refuted: bool = False
-    violations: Sequence[Mapping[str, Any]] = ()
-    terms: Mapping[str, Any] = field(default_factory=dict)
-    notes: Mapping[str, Any] = field(default_factory=dict)
-    trace: Sequence[TracePoint] = ()
-    output: str = ""
-    versions: Mapping[str, str] = field(default_factory=dict)
-    revision: str | None = None
-    cpu: str = ""
-    started: str = ""
-    plan: Mapping[str, Any] | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON data; :meth:`from_json` is the inverse."""
-        data = {f.name: getattr(self, f.name) for f in fields(self)}
-        data["trace"] = [point.to_json() for point in self.trace]
-        plain: dict[str, Any] = _worker.plain(data)
-        return plain
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> RunRecord:
-        known = {f.name for f in fields(cls)}
-        values = {key: value for key, value in data.items() if key in known}
-        values["trace"] = [TracePoint(**point) for point in data.get("trace", ())]
-        return cls(**values)
-
-    @property
-    def exit_code(self) -> int:
-        """0 a verified plan or an answered question, 3 infeasible, 4 nothing found, 5 refuted, 130 interrupted."""
-        if self.refuted:
-            return 5
-        if self.stop == Stop.INTERRUPTED:
-            return 130
-        if self.status == Status.INFEASIBLE:
-            return 3
-        answered = self.objective is not None or (self.kind == "bound" and self.bound is not None)
-        return 0 if answered else 4
 
 
 def run_method(
@@ -328,7 +234,7 @@ class _Watch:
             self.end = message
         elif message["event"] == "report":
             moment = float(message.get("time_s") or 0.0)
-            if message.get("bound") is not None:
+            if isinstance(message.get("bound"), int):
                 self._take_bound(message["bound"], moment)
             if message.get("plan") is not None:
                 self.pending.append((moment, message["plan"]))
@@ -470,15 +376,6 @@ class _Watch:
         )
 
 
-def gap(objective: int | None, bound: int | None) -> float | None:
-    """``|objective - bound| / |bound|``; ``None`` where either is missing or the bound is 0 and not attained."""
-    if objective is None or bound is None:
-        return None
-    if bound == 0:
-        return 0.0 if objective == 0 else None
-    return abs(objective - bound) / abs(bound)
-
-
 def _blank(
     problem: Problem, instance: InstanceBase, method: Method, budget: Budget, options: Mapping[str, Any]
 ) -> RunRecord:
@@ -500,44 +397,3 @@ def _blank(
         cpu=cpu_model(),
         started=datetime.now(UTC).isoformat(timespec="seconds"),
     )
-
-
-@cache
-def versions() -> dict[str, str]:
-    """Python and every installed package that can change a result."""
-    found = {"python": platform.python_version()}
-    for name in PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
-
-
-@cache
-def revision() -> str | None:
-    """Git revision of the project's checkout, ``-dirty`` with local changes; ``None`` for an installed wheel."""
-    root = Path(__file__).resolve().parent.parent
-    if not (root / ".git").exists():
-        return None
-    command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.strip() or None
-
-
-@cache
-def cpu_model() -> str:
-    """Name of the processor and number of usable cores."""
-    name = platform.processor() or platform.machine()
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                name = line.split(":", 1)[1].strip()
-                break
-    except OSError:
-        pass
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return f"{name}, {cores} cores"
