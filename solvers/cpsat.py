@@ -1,0 +1,133 @@
+"""Run a CP-SAT model under a budget, behind a guard against rows that the presolve is known to get wrong."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import ortools
+from ortools.sat.python import cp_model
+
+from mapgap.core import Budget, MapgapError, Status, Stop, TracePoint
+from solvers._outcome import Outcome
+
+ROW_LIMIT = 2**31
+"""Rows from this absolute activity on were measured to give wrong OPTIMAL answers (google/or-tools issue 5293)."""
+
+KNOWN_BAD = ("9.15",)
+_STATUS = {
+    cp_model.OPTIMAL: Status.OPTIMAL,
+    cp_model.FEASIBLE: Status.FEASIBLE,
+    cp_model.INFEASIBLE: Status.INFEASIBLE,
+    cp_model.UNKNOWN: Status.UNKNOWN,
+}
+
+
+class GuardError(MapgapError):
+    """The model or the engine's version is outside what has been verified to give right answers."""
+
+
+def check_version(version: str = ortools.__version__) -> None:
+    """Raise :class:`GuardError` for a release that is known to return wrong answers."""
+    if ".".join(version.split(".")[:2]) in KNOWN_BAD:
+        raise GuardError(f"ortools {version}: expected a release below 9.15, whose presolve gives wrong answers")
+
+
+def check_rows(model: cp_model.CpModel) -> None:
+    """Refuse rows, enforced or not, and objectives with Σ |coefficient| · max|variable| of 2^31 or more.
+
+    Raises
+    ------
+    GuardError
+        Names the row (or its number) and its activity.
+    """
+    proto = model.Proto()
+    reach = [max(abs(v.domain[0]), abs(v.domain[-1])) for v in proto.variables]
+
+    def activity(variables: Iterable[int], coefficients: Iterable[int]) -> int:
+        return sum(abs(c) * reach[v if v >= 0 else -v - 1] for v, c in zip(variables, coefficients, strict=True))
+
+    rows = [
+        (row.name or f"number {i}", activity(row.linear.vars, row.linear.coeffs))
+        for i, row in enumerate(proto.constraints)
+        if row.HasField("linear")
+    ]
+    rows.append(("objective", activity(proto.objective.vars, proto.objective.coeffs)))
+    for name, size in rows:
+        if size >= ROW_LIMIT:
+            raise GuardError(f"row {name}: expected an absolute activity below 2^31, found {size}; use coarser units")
+
+
+class _Recorder(cp_model.CpSolverSolutionCallback):
+    """Keeps the trace of incumbents and hands each to ``on_solution``."""
+
+    def __init__(self, trace: list[TracePoint], on_solution: Callable[[Callable[[Any], int]], None] | None) -> None:
+        super().__init__()
+        self._trace, self._on_solution, self._begin = trace, on_solution, time.perf_counter()
+
+    def on_solution_callback(self) -> None:
+        """Called by the engine on every improvement."""
+        self._trace.append(TracePoint(time.perf_counter() - self._begin, objective=round(self.objective_value)))
+        if self._on_solution is not None:
+            self._on_solution(lambda variable: int(self.value(variable)))
+
+    def bound(self, value: float) -> None:
+        """Called by the engine on every better bound."""
+        self._trace.append(TracePoint(time.perf_counter() - self._begin, bound=round(value)))
+
+
+def solve(
+    model: cp_model.CpModel,
+    budget: Budget,
+    *,
+    time_s: float | None = None,
+    hint: Mapping[Any, int] | None = None,
+    on_solution: Callable[[Callable[[Any], int]], None] | None = None,
+) -> Outcome:
+    """Minimise ``model`` within the remaining budget (or ``time_s`` of it).
+
+    One worker and one seed give one answer, unless the clock ends the run. The engine itself catches Ctrl-C and
+    returns what it holds (``Stop.INTERRUPTED``).
+
+    Parameters
+    ----------
+    hint : mapping of variable to value, optional
+        A start; need not be complete or feasible.
+    on_solution : callable, optional
+        Receives the ``value`` accessor of every improvement.
+
+    Raises
+    ------
+    GuardError
+        See :func:`check_version` and :func:`check_rows`.
+    """
+    check_version()
+    check_rows(model)
+    for variable, value in (hint or {}).items():
+        model.add_hint(variable, value)
+    limit = min(budget.remaining_s, time_s if time_s is not None else budget.remaining_s)
+    solver = cp_model.CpSolver()
+    solver.parameters.max_time_in_seconds = max(limit, 0.001)
+    solver.parameters.num_workers = budget.workers
+    solver.parameters.random_seed = budget.seed % 2**31
+    trace: list[TracePoint] = []
+    recorder = _Recorder(trace, on_solution)
+    solver.best_bound_callback = recorder.bound
+    code = solver.solve(model, recorder)
+    if code not in _STATUS:
+        raise GuardError(f"CP-SAT refused the model: {model.validate()}")
+    status = _STATUS[code]
+    held = status in (Status.OPTIMAL, Status.FEASIBLE)
+    if status in (Status.OPTIMAL, Status.INFEASIBLE):
+        stop = Stop.PROVED
+    else:
+        stop = Stop.TIME if solver.wall_time >= 0.98 * limit else Stop.INTERRUPTED
+    return Outcome(
+        status=status,
+        stop=stop,
+        objective=round(solver.objective_value) if held else None,
+        bound=None if status is Status.INFEASIBLE else round(solver.best_objective_bound),
+        value=lambda variable: int(solver.value(variable)),
+        trace=tuple(trace),
+    )
