@@ -248,6 +248,22 @@ def test_an_interrupt_prints_and_writes_the_incumbent(instance, tmp_path, number
     assert not [child for child in children if child.is_running() and child.status() != "zombie"]
 
 
+def test_an_interrupted_sweep_stops_its_runs_and_can_go_on(instance, tmp_path):
+    spec = tmp_path / "sweep.yaml"
+    spec.write_text(f"schema: 1\nname: s\ninstances: [{instance}]\nmethods: [t_sleeping]\nseeds: [0, 1]\n")
+    command = [sys.executable, "-m", "mapgap.cli", "bench", str(spec), "--plugin", str(PLUGIN)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    children = wait_for_incumbent(process)
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "Traceback" not in stderr
+    assert not [child for child in children if child.is_running() and child.status() != "zombie"]
+    # What was interrupted is no finished run: the next start does it again.
+    records = [json.loads(line) for line in (tmp_path / "s.jsonl").read_text().splitlines()]
+    assert {record["stop"] for record in records} <= {"interrupted"}
+
+
 def test_a_killed_harness_leaves_no_solver_behind(instance):
     process = start(instance, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     children = wait_for_incumbent(process)

@@ -1,16 +1,19 @@
 """The harness believes nothing and survives everything: rogue methods, one per way of misbehaving."""
 
+import importlib
 import json
 import os
 import signal
+import sys
 import threading
 import time
 
+import numpy as np
 import psutil
 import pytest
 from cli_support import PLUGIN, tiny
 
-from mapgap import limits, registry
+from mapgap import _worker, limits, registry
 from mapgap.core import Budget, InputError, Method, SolveResult, Status, Stop
 from mapgap.run import RunRecord, gap, interrupt_all, run_method
 
@@ -231,3 +234,21 @@ def test_a_method_the_child_cannot_find_is_recorded():
 )
 def test_gap_is_never_infinite(objective, bound, expected):
     assert gap(objective, bound) == (None if expected is None else pytest.approx(expected))
+
+
+def test_lazy_imports_happen_before_the_clock(tmp_path, monkeypatch):
+    # Formulations import solvers inside functions; a run must not be charged for that.
+    (tmp_path / "lazy_module.py").write_text("def run():\n    import lazy_library\n    from lazy_library import x\n")
+    (tmp_path / "lazy_library.py").write_text("x = 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    module = importlib.import_module("lazy_module")
+    assert "lazy_library" not in sys.modules
+    _worker.preload(module)
+    assert sys.modules["lazy_library"].x == 1
+
+
+def test_notes_become_plain_json():
+    notes = {"a": np.int64(3), 2: (np.arange(2), float("inf")), "s": Status.OPTIMAL, "o": object}
+    assert json.loads(json.dumps(_worker.plain(notes), allow_nan=False)) == {
+        "a": 3, "2": [[0, 1], None], "s": "OPTIMAL", "o": str(object),
+    }  # fmt: skip
