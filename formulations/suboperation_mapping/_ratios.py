@@ -170,8 +170,8 @@ def sweep(
         state.bounds[lowered.ratio] = max(state.bounds[lowered.ratio], result.bound)
         if result.infeasible:
             state.infeasible.add(lowered.ratio)
-        if result.stop is not Stop.PROVED and stop is not Stop.INTERRUPTED:
-            stop = result.stop
+        if result.stop is not Stop.PROVED:
+            stop = result.stop  # an interruption ends the loop below, so nothing overwrites it
         state.offer(result.best, result.claimed, budget)
         if not ratio:
             budget.report(bound=state.bound())

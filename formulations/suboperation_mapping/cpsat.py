@@ -23,6 +23,7 @@ out operations of zero duration that wait for each other in a circle.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -230,7 +231,7 @@ class Model:
         first = [(o, b) for o, (phase, layer, b) in enumerate(low.operations) if phase == "FP" and b >= 0]
         layer = min((low.layer[o] for o, _ in first), default=-1)
         shares = [(o, b) for o, b in first if low.layer[o] == layer]
-        for (o, b), (p, c) in zip(shares, shares[1:], strict=False):
+        for (o, b), (p, c) in pairwise(shares):
             if low.ratio[b] == low.ratio[c]:
                 place = [sum(a * self.x[q][a] for a in range(low.accelerators)) for q in (o, p)]
                 self.model.add(place[0] <= place[1]).with_name(f"equal shares[{b},{c}]")

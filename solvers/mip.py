@@ -1,0 +1,149 @@
+"""Run a PuLP model with HiGHS or CBC; what is proven is read from the engine, never from PuLP's word.
+
+PuLP may call a plan "Optimal" that a time limit left open. HiGHS is therefore asked for its model status and dual
+bound; CBC's are read from its log. Every objective here is integral, so a bound ``v`` rounds up to ``ceil(v - eps)``
+with ``eps = 1e-6 * max(1, |v|)`` for the engine's floating point; rows with big-M ask for 1e-9 feasibility, because
+a tolerance of 1e-6 times M may switch a binary off for free.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, Literal
+
+import pulp
+
+from mapgap.core import Budget, MapgapError, Status, Stop
+from solvers._outcome import Outcome
+
+TOLERANCE = 1e-9
+
+
+def round_up(value: float) -> int | None:
+    """A floating-point lower bound of an integral objective as an integer; ``None`` if it is infinite."""
+    if not math.isfinite(value) or abs(value) > 1e15:
+        return None
+    return math.ceil(value - 1e-6 * max(1.0, abs(value)))
+
+
+def solve(
+    problem: pulp.LpProblem,
+    budget: Budget,
+    engine: Literal["highs", "cbc"] = "highs",
+    *,
+    time_s: float | None = None,
+    warm_start: bool = False,
+) -> Outcome:
+    """Minimise ``problem``, whose objective must be integral at integral points, within the remaining budget.
+
+    Parameters
+    ----------
+    time_s : float, optional
+        Part of the budget.
+    warm_start : bool
+        CBC only: begin from the variables' ``setInitialValue``.
+
+    Raises
+    ------
+    MapgapError
+        The problem is a maximisation, or the engine is unknown.
+    """
+    if problem.sense != pulp.LpMinimize:
+        raise MapgapError("expected a minimisation")
+    limit = max(min(budget.remaining_s, time_s if time_s is not None else budget.remaining_s), 0.01)
+    if engine == "highs":
+        return _highs(problem, budget, limit)
+    if engine == "cbc":
+        return _cbc(problem, budget, limit, warm_start)
+    raise MapgapError(f"engine {engine!r}: expected 'highs' or 'cbc'")
+
+
+def _value(variable: Any) -> int:
+    return int(round(variable.varValue))
+
+
+def _finish(status: Status, objective: float | None, bound: int | None, out_of_time: bool) -> Outcome:
+    if status in (Status.OPTIMAL, Status.INFEASIBLE):
+        stop = Stop.PROVED
+    else:
+        stop = Stop.TIME if out_of_time else Stop.ERROR
+    return Outcome(status, stop, None if objective is None else round(objective), bound, _value)
+
+
+def _highs(problem: pulp.LpProblem, budget: Budget, limit: float) -> Outcome:
+    import highspy
+
+    solver = pulp.HiGHS(
+        msg=False,
+        gapAbs=1e-6,
+        gapRel=0.0,
+        threads=budget.workers,
+        timeLimit=limit,
+        random_seed=budget.seed % 2**31,
+        mip_feasibility_tolerance=TOLERANCE,
+        primal_feasibility_tolerance=TOLERANCE,
+    )
+    problem.solve(solver)
+    highs = problem.solverModel
+    code, info = highs.getModelStatus(), highs.getInfo()
+    held = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
+    known = highspy.HighsModelStatus
+    if code == known.kInfeasible:
+        return _finish(Status.INFEASIBLE, None, None, False)
+    optimal = code == known.kOptimal and held
+    status = Status.OPTIMAL if optimal else (Status.FEASIBLE if held else Status.UNKNOWN)
+    if any(v.isInteger() for v in problem.variables()):
+        bound = round_up(info.mip_dual_bound)
+    else:
+        bound = round_up(info.objective_function_value) if optimal else None
+    objective = float(info.objective_function_value) if held else None
+    if optimal and objective is not None and bound is not None and bound < round(objective):
+        status = Status.FEASIBLE  # the engine's gap is not closed in integers
+    return _finish(status, objective, bound, code == known.kTimeLimit)
+
+
+_NUMBER = r"([-+]?[\d.]+(?:[eE][-+]?\d+)?)"
+
+
+def _cbc(problem: pulp.LpProblem, budget: Budget, limit: float, warm_start: bool) -> Outcome:
+    begin = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "cbc.log"
+        solver = pulp.PULP_CBC_CMD(
+            msg=False,
+            timeLimit=limit,
+            threads=budget.workers if budget.workers > 1 else None,
+            warmStart=warm_start,
+            keepFiles=False,
+            logPath=str(log),
+            options=[
+                "ratioGap 0", "allowableGap 0", f"primalTolerance {TOLERANCE}", f"integerTolerance {TOLERANCE}",
+                f"randomCbcSeed {budget.seed % 2**31 + 1}",
+            ],
+        )  # fmt: skip
+        problem.solve(solver)
+        text = log.read_text() if log.exists() else ""
+    status, objective, bound = read_cbc_log(text)
+    return _finish(status, objective, bound, time.perf_counter() - begin >= 0.9 * limit)
+
+
+def read_cbc_log(text: str) -> tuple[Status, float | None, int | None]:
+    """``(status, objective, bound)`` that a log of CBC states; UNKNOWN where it states nothing."""
+    if re.search(r"Result - (Linear relaxation|Problem proven) infeasible|Problem is infeasible|PrimalInfeasible", text):
+        return Status.INFEASIBLE, None, None
+    linear = re.findall(rf"Optimal - objective value {_NUMBER}", text)
+    found = re.search(rf"^Objective value:\s+{_NUMBER}", text, re.M)
+    objective = float(found.group(1)) if found else None
+    if "No feasible solution found" in text:
+        objective = None
+    stated = re.search(rf"^Lower bound:\s+{_NUMBER}", text, re.M)
+    if "Result - Optimal solution found" in text and objective is not None:
+        return Status.OPTIMAL, objective, round_up(objective)
+    bound = round_up(float(stated.group(1))) if stated else None
+    if "Result - " not in text and linear and "Cbc0" not in text:  # a linear program
+        return Status.OPTIMAL, float(linear[-1]), round_up(float(linear[-1]))
+    return (Status.UNKNOWN if objective is None else Status.FEASIBLE), objective, bound
