@@ -63,7 +63,8 @@ def solve(
 
 
 def _value(variable: Any) -> int:
-    return int(round(variable.varValue))
+    number: int = round(variable.varValue)
+    return number
 
 
 def _finish(status: Status, objective: float | None, bound: int | None, out_of_time: bool) -> Outcome:
@@ -133,7 +134,10 @@ def _cbc(problem: pulp.LpProblem, budget: Budget, limit: float, warm_start: bool
 
 def read_cbc_log(text: str) -> tuple[Status, float | None, int | None]:
     """``(status, objective, bound)`` that a log of CBC states; UNKNOWN where it states nothing."""
-    if re.search(r"Result - (Linear relaxation|Problem proven) infeasible|Problem is infeasible|PrimalInfeasible", text):
+    stated_infeasible = r"Result - (Linear relaxation|Problem proven) infeasible|Problem is infeasible|PrimalInfeasible"
+    # A finite relaxation leaves only the first of "infeasible or unbounded".
+    finite = "Continuous objective value is" in text
+    if re.search(stated_infeasible, text) or (finite and "Pre-processing says infeasible or unbounded" in text):
         return Status.INFEASIBLE, None, None
     linear = re.findall(rf"Optimal - objective value {_NUMBER}", text)
     found = re.search(rf"^Objective value:\s+{_NUMBER}", text, re.M)
