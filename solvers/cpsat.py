@@ -59,7 +59,7 @@ def check_rows(model: cp_model.CpModel) -> None:
             raise GuardError(f"row {name}: expected an absolute activity below 2^31, found {size}; use coarser units")
 
 
-class _Recorder(cp_model.CpSolverSolutionCallback):
+class _Recorder(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]
     """Keeps the trace of incumbents and hands each to ``on_solution``."""
 
     def __init__(self, trace: list[TracePoint], on_solution: Callable[[Callable[[Any], int]], None] | None) -> None:
