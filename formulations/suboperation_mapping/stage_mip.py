@@ -1,0 +1,326 @@
+"""Certified optimum of sub-operation mapping: stage-configuration MIP per ratio, raised destructively.
+
+1.  The LP of :class:`~formulations.suboperation_mapping._stage_columns.StageModel` for every partition of the batch;
+    its most likely mapping, annealed, is the first plan of each ratio. Ratios whose bound reaches the makespan of the
+    best plan are closed.
+2.  The ratio of smallest bound is asked for a mapping whose relaxation ends by a *target* a little above its bound,
+    with every column removed whose reduced cost forbids it. None: the bound rises to the target. One: it is rounded,
+    annealed and, last, ordered by CP-SAT, which lowers the best plan.
+3.  The bound of the instance is the smallest over all ratios. A ratio whose MIP is solved is *exhausted*: its bound
+    is all that the relaxation can prove.
+
+The relaxation ignores the DRAM except for static weights; plans satisfy it in full. The proofs of the rows are in
+``docs/stage_mip.md``.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass, field
+from typing import Any
+
+from formulations.suboperation_mapping import _stage_search as search
+from formulations.suboperation_mapping._anneal import starts
+from formulations.suboperation_mapping._ratios import Ratio, partitions
+from formulations.suboperation_mapping._stage_search import Found, Reply
+from mapgap.core import Budget, Method, PlanError, SolveResult, Status, Stop
+from problems.suboperation_mapping import Instance
+from problems.suboperation_mapping.evaluate import diagnose
+from problems.suboperation_mapping.lowered import lower
+
+REFERENCE = "Stage-configuration MIP with destructive bounds for MTrain's problem (Tang et al., Secs. III-VI)"
+FIRST_STEP = 0.002  #: first target above a ratio's bound
+FIRST_ITERATIONS, ITERATIONS, LONG_ITERATIONS = 30_000, 100_000, 400_000
+COLUMN_LIMIT = 4  #: accelerators above which the model is built without columns
+
+
+class _Here(Executor):
+    """Runs a task at once in this process."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+def _executor(instance: Instance, budget: Budget, scale: float, columns: bool) -> Executor:
+    daemon = multiprocessing.current_process().daemon
+    if budget.workers > 1 and not daemon:
+        context = multiprocessing.get_context("spawn")
+        return ProcessPoolExecutor(budget.workers, context, search.prepare, (instance, scale, columns))
+    search.prepare(instance, scale, columns)
+    return _Here()
+
+
+@dataclass
+class _State:
+    """Bounds per ratio, the best plan, and what each ratio's search has seen."""
+
+    instance: Instance
+    budget: Budget
+    partial: bool
+    bounds: dict[Ratio, int]
+    best: tuple[Ratio, Found] | None = None
+    steps: dict[Ratio, float] = field(default_factory=dict)
+    seconds: dict[Ratio, float] = field(default_factory=dict)
+    attained: dict[Ratio, float] = field(default_factory=dict)
+    plans: dict[Ratio, Found] = field(default_factory=dict)
+    exhausted: set[Ratio] = field(default_factory=set)
+    reported: int = 0
+
+    @property
+    def makespan(self) -> int | None:
+        return None if self.best is None else self.best[1].makespan
+
+    @property
+    def bound(self) -> int:
+        """Smallest bound of any ratio, never above the best plan."""
+        values = list(self.bounds.values()) + ([] if self.makespan is None else [self.makespan])
+        return min(values)
+
+    def take(self, reply: Reply) -> bool:
+        """Enter a reply; whether the best plan improved."""
+        self.bounds[reply.ratio] = max(self.bounds[reply.ratio], reply.bound)
+        found = reply.found
+        better = False
+        if found is not None:
+            held = self.plans.get(reply.ratio)
+            if held is None or found.makespan < held.makespan:
+                self.plans[reply.ratio] = found
+            better = self.makespan is None or found.makespan < self.makespan
+        if better and found is not None:
+            self.best = (reply.ratio, found)
+            self.budget.report(plan=lower(self.instance, reply.ratio).plan(found.location, found.sequence))
+        return better
+
+    def announce(self) -> None:
+        """Report the bound of the instance if it has risen."""
+        if not self.partial and self.bound > self.reported:
+            self.reported = self.bound
+            self.budget.report(bound=self.bound)
+
+    def open(self) -> list[Ratio]:
+        """Ratios whose bound leaves room for a better plan, smallest bound first."""
+        limit = self.makespan
+        return sorted((r for r, b in self.bounds.items() if limit is None or b < limit), key=lambda r: self.bounds[r])
+
+    def done(self, target_gap: float) -> bool:
+        limit = self.makespan
+        return limit is not None and limit - self.bound <= target_gap * self.bound
+
+
+def _scale(instance: Instance) -> float:
+    """Ticks of a thousandth of a simple plan, so that times in the model are near 1000."""
+    lowered = lower(instance, (instance.batch,) + (0,) * (len(instance.accelerators) - 1))
+    return max(1, min(lowered.makespan(s, lowered.topological) for s in starts(lowered))) / 1000.0
+
+
+def _relax(state: _State, pool: Executor, iterations: int, columns: bool = True) -> None:
+    """Step 1: LPs of all ratios, with a first plan each."""
+    budget = state.budget
+    seen: set[Ratio] = set()
+    waiting = [
+        pool.submit(search.explore, r, iterations, budget.seed, 0.9 * budget.time_s)
+        for r in state.bounds
+    ] if not isinstance(pool, _Here) else []
+    if isinstance(pool, _Here):
+        for r in list(state.bounds):
+            if budget.exhausted:
+                return
+            state.take(search.explore(r, iterations, budget.seed, budget.remaining_s))
+            seen.add(r)
+    pending = set(waiting)
+    while pending and not budget.exhausted:
+        done, pending = wait(pending, timeout=max(0.05, budget.remaining_s), return_when=FIRST_COMPLETED)
+        for future in done:
+            state.take(future.result())
+    for future in pending:
+        future.cancel()
+    state.announce()
+
+
+def _task(state: _State, pool: Executor, busy: set[Ratio], turn: int) -> Future[Reply] | None:
+    """Step 2: the next question to a process; ``None`` if nothing is worth asking."""
+    budget = state.budget
+    ratios = [r for r in state.open() if r not in busy]
+    promising = [r for r in ratios if r not in state.exhausted]
+    seed = budget.seed + 7 * turn
+    if (turn % 5 == 4 or not promising) and state.plans:  # improve plans: all open ratios by how good theirs are
+        ranked = sorted((r for r in state.plans if r in state.bounds and (r in ratios or r == (state.best or [None])[0])
+                         and r not in busy), key=lambda r: state.plans[r].makespan)  # fmt: skip
+        if ranked:
+            ratio = ranked[(turn // 5) % min(3, len(ranked))]
+            busy.add(ratio)
+            return pool.submit(search.polish, ratio, state.plans[ratio], LONG_ITERATIONS, seed)
+    if not promising:
+        return None
+    ratio = promising[0]
+    busy.add(ratio)
+    bound, step = state.bounds[ratio], state.steps.setdefault(ratio, FIRST_STEP)
+    target = max(bound, int(bound * (1.0 + step)))
+    if state.makespan is not None:
+        target = min(target, state.makespan - 1)
+    seconds = min(state.seconds.setdefault(ratio, 10.0), budget.remaining_s)
+    return pool.submit(search.destroy, ratio, target, seconds, seed, ITERATIONS)
+
+
+def _learn(state: _State, reply: Reply, before: int) -> None:
+    """Adapt step and time of the ratio that has answered."""
+    ratio, bound = reply.ratio, state.bounds[reply.ratio]
+    if reply.closed and reply.attained is not None:
+        state.exhausted.add(ratio)
+    elif reply.attained is not None:
+        state.attained[ratio] = min(reply.attained, state.attained.get(ratio, reply.attained))
+        state.seconds[ratio] *= 2.0
+    elif bound >= before * (1.0 + 0.9 * state.steps[ratio]):
+        state.steps[ratio] *= 1.5
+    else:
+        state.steps[ratio] = max(state.steps[ratio] / 2.0, 1e-4)
+        state.seconds[ratio] *= 1.7
+
+
+def _raise(state: _State, pool: Executor, target_gap: float) -> None:
+    """Steps 2 and 3: ask until the gap is closed, nothing is left to ask or the time is over."""
+    busy: set[Ratio] = set()
+    running: dict[Future[Reply], tuple[Ratio, int, bool]] = {}
+    turn = 0
+    width = 1 if isinstance(pool, _Here) else state.budget.workers
+    idle = 0
+    while not state.budget.exhausted and not state.done(target_gap) and idle < 60:
+        while len(running) < width:
+            before = set(busy)
+            future = _task(state, pool, busy, turn)
+            turn += 1
+            if future is None:
+                break
+            ratio = next(iter(busy - before))
+            polishing = not [r for r in state.open() if r not in state.exhausted]
+            running[future] = (ratio, state.bounds[ratio], polishing)
+        if not running:
+            return
+        done, _ = wait(running, timeout=max(0.05, state.budget.remaining_s), return_when=FIRST_COMPLETED)
+        for future in done:
+            ratio, before_bound, polishing = running.pop(future)
+            busy.discard(ratio)
+            reply = future.result()
+            better = state.take(reply)
+            if reply.bound:
+                _learn(state, reply, before_bound)
+            idle = idle + 1 if polishing and not better else 0
+            state.announce()
+
+
+def _order(state: _State, seconds: float) -> None:
+    """The best order of the best mappings, by CP-SAT."""
+    from formulations.suboperation_mapping.cpsat import order_fixed_mapping
+
+    ranked = sorted(state.plans, key=lambda r: state.plans[r].makespan)[:2]
+    for ratio in ranked:
+        found = state.plans[ratio]
+        if state.makespan is not None and found.makespan > 1.01 * state.makespan:
+            continue
+        lowered = lower(state.instance, ratio)
+        sequence, makespan, _ = order_fixed_mapping(
+            lowered, found.location, state.budget, min(seconds / len(ranked), state.budget.remaining_s), found.sequence
+        )
+        if sequence is not None and makespan is not None and makespan < found.makespan:
+            state.take(Reply(ratio, 0, Found(lowered.makespan(found.location, sequence), found.location, sequence)))
+
+
+def _ratios(instance: Instance, ratio: str) -> list[Ratio]:
+    if not ratio:
+        return list(partitions(instance.batch, len(instance.accelerators)))
+    shares = tuple(sorted((int(part) for part in ratio.split(",")), reverse=True))
+    shares += (0,) * (len(instance.accelerators) - len(shares))
+    if len(shares) != len(instance.accelerators) or sum(shares) != instance.batch or min(shares) < 0:
+        raise ValueError(f"ratio {ratio!r}: expected shares that add up to {instance.batch}")
+    return [shares]
+
+
+def run(instance: Instance, budget: Budget, ratio: str = "", target_gap: float = 0.0) -> SolveResult:
+    """Bounds and plans of all ratios, or of one given as ``"48,16"`` (then nothing is proven of the instance).
+
+    Parameters
+    ----------
+    target_gap : float
+        Stop when the best plan is within this share of the bound.
+    """
+    reasons = diagnose(instance)
+    if reasons:
+        return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(reasons))
+    state = _State(instance, budget, bool(ratio), dict.fromkeys(_ratios(instance, ratio), 0))
+    columns = len(instance.accelerators) <= COLUMN_LIMIT
+    pool = _executor(instance, budget, _scale(instance), columns)
+    reserve = 0.07 * budget.time_s
+    budget_end = budget.time_s
+    try:
+        budget.time_s = budget_end - reserve
+        _relax(state, pool, FIRST_ITERATIONS)
+        _raise(state, pool, target_gap)
+    finally:
+        budget.time_s = budget_end
+        pool.shutdown(wait=False, cancel_futures=True)
+    if not state.done(target_gap) and state.plans:
+        _order(state, reserve * 0.8)
+        state.announce()
+    return _result(state)
+
+
+def _result(state: _State) -> SolveResult:
+    notes = {
+        "ratios": len(state.bounds),
+        "ratios_open": len(state.open()),
+        "ratios_exhausted": len(state.exhausted & set(state.open())),
+    }
+    bound = None if state.partial else state.bound
+    stop = Stop.TIME if state.budget.exhausted else Stop.DONE
+    if state.best is None:
+        return SolveResult(Status.UNKNOWN, stop, bound=bound, notes=notes)
+    ratio, found = state.best
+    if min(state.bounds[ratio], state.bound) > found.makespan:
+        raise PlanError(f"bound {state.bounds[ratio]} of ratio {ratio} above the makespan {found.makespan} of a plan")
+    proven = bound == found.makespan
+    return SolveResult(
+        status=Status.OPTIMAL if proven else Status.FEASIBLE,
+        stop=Stop.PROVED if proven else stop,
+        plan=lower(state.instance, ratio).plan(found.location, found.sequence),
+        bound=bound,
+        claimed=found.makespan,
+        notes={**notes, "ratio": list(ratio)},
+    )
+
+
+def area_bound(instance: Instance, budget: Budget) -> SolveResult:
+    """Smallest LP bound over all ratios, without columns: transfers through pairs, areas, windows."""
+    state = _State(instance, budget, False, dict.fromkeys(_ratios(instance, ""), 0))
+    pool = _executor(instance, Budget(), _scale(instance), False)
+    _relax(state, pool, 0)
+    stop = Stop.TIME if budget.exhausted else Stop.DONE
+    return SolveResult(Status.UNKNOWN, stop, bound=state.bound, notes={"ratios": len(state.bounds)})
+
+
+METHODS = [
+    Method(
+        name="stage_mip",
+        problem="suboperation_mapping",
+        kind="exact",
+        reference=REFERENCE,
+        run=run,
+        summary="Stage-configuration MIP per ratio, destructive lower bounds, annealed and re-ordered plans.",
+        options={"ratio": "", "target_gap": 0.0},
+        rank=10,
+    ),
+    Method(
+        name="area_bound",
+        problem="suboperation_mapping",
+        kind="bound",
+        reference=REFERENCE,
+        run=area_bound,
+        summary="Smallest LP bound over all ratios, without configuration columns.",
+    ),
+]
