@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from formulations.suboperation_mapping._anneal import anneal, starts
+from formulations.suboperation_mapping._list_anneal import list_anneal, starts
 from formulations.suboperation_mapping._ratios import Ratio
 from problems.suboperation_mapping import Instance
 from problems.suboperation_mapping.lowered import Array, Lowered, lower
@@ -81,11 +81,10 @@ class RatioSolver:
             return self.improve(starts(self.lowered)[-1], iterations, seed)
         return self.improve(self.model.locations(self.answer.values), iterations, seed)
 
-    def improve(
-        self, location: Array, iterations: int, seed: int, sequence: Array | None = None, hot: float = 0.003
-    ) -> Found | None:
-        begin = self.lowered.topological if sequence is None else sequence
-        result = anneal(self.lowered, location.copy(), begin.copy(), iterations=iterations, seed=seed, hot=hot)
+    def improve(self, location: Array, iterations: int, seed: int) -> Found | None:
+        """Anneal from a mapping, hotter and colder by turns."""
+        hot = (0.001, 0.0005, 0.0002)[seed % 3]
+        result = list_anneal(self.lowered, location, iterations=iterations, seed=seed, hot=hot)
         return None if result is None else Found(*result)
 
     def destroy(self, target: int, time_s: float, seed: int, iterations: int) -> Reply:
@@ -147,4 +146,4 @@ def destroy(ratio: Ratio, target: int, time_s: float, seed: int, iterations: int
 
 def polish(ratio: Ratio, found: Found, iterations: int, seed: int) -> Reply:
     """A longer annealing from a plan."""
-    return Reply(ratio, 0, solver(ratio).improve(found.location, iterations, seed, found.sequence, hot=0.002))
+    return Reply(ratio, 0, solver(ratio).improve(found.location, iterations, seed))

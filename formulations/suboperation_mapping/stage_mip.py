@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from formulations.suboperation_mapping import _stage_search as search
-from formulations.suboperation_mapping._anneal import starts
+from formulations.suboperation_mapping._list_anneal import starts
 from formulations.suboperation_mapping._ratios import Ratio, partitions
 from formulations.suboperation_mapping._stage_search import Found, Reply
 from mapgap.core import Budget, Method, PlanError, SolveResult, Status, Stop
