@@ -105,7 +105,7 @@ class MatrixModel:
             Dual simplex for the LP instead of the interior point method with crossover.
         """
         solver = highspy.Highs()
-        options = {
+        options: dict[str, float | int | str | bool] = {
             "output_flag": False, "threads": 1, "random_seed": seed, "time_limit": max(0.05, time_s),
             "mip_rel_gap": 1e-7, "primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9,
             "mip_feasibility_tolerance": 1e-7,

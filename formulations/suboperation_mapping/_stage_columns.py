@@ -22,6 +22,7 @@ Every row holds for every schedule (DRAM aside); the proofs are in ``docs/stage_
 from __future__ import annotations
 
 from itertools import pairwise, product
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +30,9 @@ from numpy.typing import NDArray
 from problems.suboperation_mapping import Instance
 from problems.suboperation_mapping.evaluate import operations
 from problems.suboperation_mapping.instance import Operation
-from solvers.highs import MatrixModel, Terms, Vector
+
+if TYPE_CHECKING:
+    from solvers.highs import Terms, Vector
 
 Node = tuple[str, int]
 CONFIGURATIONS = 81  #: configurations of one layer above which columns are replaced by pairwise variables
@@ -51,6 +54,8 @@ class StageModel:
     """
 
     def __init__(self, instance: Instance, ratio: tuple[int, ...], scale: float, columns: bool = True) -> None:
+        from solvers.highs import MatrixModel
+
         self.instance, self.ratio, self.scale = instance, ratio, scale
         self.count = len(instance.accelerators)
         self.shares = [b for b, samples in enumerate(ratio) if samples > 0]

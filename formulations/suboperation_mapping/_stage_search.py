@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +13,9 @@ from formulations.suboperation_mapping._list_anneal import list_anneal, starts
 from formulations.suboperation_mapping._ratios import Ratio
 from problems.suboperation_mapping import Instance
 from problems.suboperation_mapping.lowered import Array, Lowered, lower
+
+if TYPE_CHECKING:
+    from solvers.highs import Answer
 
 SAFETY = 1e-6  #: relative error granted to floating-point bounds (HiGHS tolerances are 1e-9 on times scaled to 1000)
 
@@ -61,7 +65,7 @@ class RatioSolver:
         self.ratio, self.scale = ratio, scale
         self.lowered: Lowered = lower(instance, ratio)
         self.model = StageModel(instance, ratio, scale, columns)
-        self.answer = None
+        self.answer: Answer | None = None
         self.floor = 0
 
     def relax(self, time_s: float) -> int:
@@ -96,7 +100,8 @@ class RatioSolver:
             return Reply(self.ratio, floor, None, closed=floor > target)
         limit = target / self.scale * (1.0 + SAFETY)
         upper = np.array(matrix.upper)
-        assert self.answer.reduced is not None and self.answer.bound is not None
+        assert self.answer.reduced is not None
+        assert self.answer.bound is not None
         slack = limit - self.answer.bound
         unit = np.fromiter(self.model.columned, np.int64)
         # A column that is 0 or 1 in every schedule and costs more than the slack is 0 in all that end by the target.

@@ -144,19 +144,16 @@ def _relax(state: _State, pool: Executor, iterations: int, columns: bool = True)
     state.announce()
 
 
-def _task(state: _State, pool: Executor, busy: set[Ratio], turn: int) -> Future[Reply] | None:
-    """Step 2: the next question to a process; ``None`` if nothing is worth asking."""
+def _task(state: _State, pool: Executor, busy: set[Ratio], turn: int) -> tuple[Future[Reply], Ratio, bool] | None:
+    """Step 2: the next question to a process, its ratio, and whether it only improves plans; ``None`` if none."""
     budget = state.budget
-    ratios = [r for r in state.open() if r not in busy]
-    promising = [r for r in ratios if r not in state.exhausted]
     seed = budget.seed + 7 * turn
-    if (turn % 5 == 4 or not promising) and state.plans:  # improve plans: all open ratios by how good theirs are
-        ranked = sorted((r for r in state.plans if r in state.bounds and (r in ratios or r == (state.best or [None])[0])
-                         and r not in busy), key=lambda r: state.plans[r].makespan)  # fmt: skip
-        if ranked:
-            ratio = ranked[(turn // 5) % min(3, len(ranked))]
-            busy.add(ratio)
-            return pool.submit(search.polish, ratio, state.plans[ratio], LONG_ITERATIONS, seed)
+    still = state.open()
+    promising = [r for r in still if r not in busy and r not in state.exhausted]
+    ranked = sorted((r for r in still if r in state.plans), key=lambda r: state.plans[r].makespan)
+    if ranked and (turn % 5 == 4 or not promising):
+        ratio = ranked[(turn // 2) % min(3, len(ranked))]
+        return pool.submit(search.polish, ratio, state.plans[ratio], LONG_ITERATIONS, seed), ratio, True
     if not promising:
         return None
     ratio = promising[0]
@@ -166,7 +163,7 @@ def _task(state: _State, pool: Executor, busy: set[Ratio], turn: int) -> Future[
     if state.makespan is not None:
         target = min(target, state.makespan - 1)
     seconds = min(state.seconds.setdefault(ratio, 10.0), budget.remaining_s)
-    return pool.submit(search.destroy, ratio, target, seconds, seed, ITERATIONS)
+    return pool.submit(search.destroy, ratio, target, seconds, seed, ITERATIONS), ratio, False
 
 
 def _learn(state: _State, reply: Reply, before: int) -> None:
@@ -193,25 +190,24 @@ def _raise(state: _State, pool: Executor, target_gap: float) -> None:
     idle = 0
     while not state.budget.exhausted and not state.done(target_gap) and idle < 60:
         while len(running) < width:
-            before = set(busy)
-            future = _task(state, pool, busy, turn)
+            task = _task(state, pool, busy, turn)
             turn += 1
-            if future is None:
+            if task is None:
                 break
-            ratio = next(iter(busy - before))
-            polishing = not [r for r in state.open() if r not in state.exhausted]
+            future, ratio, polishing = task
             running[future] = (ratio, state.bounds[ratio], polishing)
         if not running:
             return
         done, _ = wait(running, timeout=max(0.05, state.budget.remaining_s), return_when=FIRST_COMPLETED)
         for future in done:
-            ratio, before_bound, polishing = running.pop(future)
-            busy.discard(ratio)
+            ratio, before, polishing = running.pop(future)
             reply = future.result()
             better = state.take(reply)
-            if reply.bound:
-                _learn(state, reply, before_bound)
-            idle = idle + 1 if polishing and not better else 0
+            if not polishing:
+                busy.discard(ratio)
+                _learn(state, reply, before)
+            left = any(r not in state.exhausted for r in state.open())
+            idle = idle + 1 if not left and not better else 0
             state.announce()
 
 
