@@ -161,7 +161,7 @@ def _finish(request: Request, problem: Problem, instance: InstanceBase, records:
         _write(request, problem, instance, best)
     if not request.json:
         if len(records) == 1:
-            show_record(records[0])
+            show_record(records[0], written=request.output)
         else:
             show_records(records, best, sign)
     for record in records:
@@ -201,8 +201,8 @@ def _write(request: Request, problem: Problem, instance: InstanceBase, best: Run
         save(plan_chart(problem, instance, plan, title), request.gantt)
 
 
-def show_record(record: RunRecord) -> None:
-    """One run for a reader, its plan last."""
+def show_record(record: RunRecord, written: Path | None = None) -> None:
+    """One run for a reader; its plan last, or the file it was written to."""
     facts(
         {
             "instance": f"{record.instance} ({record.instance_hash})",
@@ -220,6 +220,9 @@ def show_record(record: RunRecord) -> None:
         }
     )
     if record.plan is not None and not record.refuted:
+        if written is not None:
+            out().print(f"\nplan written to {written}")
+            return
         out().print("\n[bold]plan[/bold]")
         print(dump(dict(record.plan)), end="")
 

@@ -121,7 +121,7 @@ def per_method(records: Sequence[Record]) -> list[dict[str, Any]]:
                 "method": method,
                 "kind": rows[0]["kind"],
                 "runs": len(rows),
-                "plans": sum(row["objective"] is not None for row in rows),
+                "plans": sum(row["objective"] is not None and not row["error"] for row in rows),
                 "errors": sum(bool(row["error"]) for row in rows),
                 "proven_optimal": sum(row["status"] == "OPTIMAL" for row in rows),
                 "gap_percent": mean,

@@ -205,7 +205,7 @@ def sweep(
     ``progress(done, total, record)`` is called after every run (once before the first with ``record=None``). An
     interrupt stops the running processes and re-raises; finished runs stay in the file.
     """
-    from mapgap.run import run_method
+    from mapgap.run import interrupt_all, run_method
 
     path.parent.mkdir(parents=True, exist_ok=True)
     if not resume and path.exists():
@@ -236,9 +236,11 @@ def sweep(
                 done[futures[future].key] = record
                 if progress:
                     progress(sum(job.key in done for job in jobs), total, record)
-        except BaseException:
+        except BaseException as error:
             for future in futures:
                 future.cancel()
+            if isinstance(error, (KeyboardInterrupt, SystemExit)):
+                interrupt_all()
             raise
     return [done[job.key] for job in jobs]
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import Field
+
 from instances.suboperation_mapping._expand import expand_compact
 from instances.suboperation_mapping._generators import GENERATORS
 from mapgap.core import CompactBase, Library
@@ -37,7 +39,7 @@ class Compact(CompactBase):
     network: str
     cluster: Literal[1, 2, 3] | None = None
     devices: tuple[str, ...] | None = None
-    batch: int | None = None
+    batch: int | None = Field(default=None, ge=1)
     bandwidth_gbs: float | tuple[tuple[float, ...], ...]
     ip: Literal["best", "ef_train", "darkfpga"] = "best"
 
