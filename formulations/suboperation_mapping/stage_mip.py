@@ -6,8 +6,9 @@
 2.  The ratio of smallest bound is asked for a mapping whose relaxation ends by a *target* a little above its bound,
     with every column removed whose reduced cost forbids it. None: the bound rises to the target. One: it is rounded,
     annealed and, last, ordered by CP-SAT, which lowers the best plan.
-3.  The bound of the instance is the smallest over all ratios. A ratio whose MIP is solved is *exhausted*: its bound
-    is all that the relaxation can prove.
+3.  A ratio whose MIP is solved is *exhausted*: its bound is all that the relaxation can prove. When every open ratio
+    is exhausted they go to the complete CP-SAT model, with the best plan as cutoff.
+4.  The bound of the instance is the smallest over all ratios.
 
 The relaxation ignores the DRAM except for static weights; plans satisfy it in full. The proofs of the rows are in
 ``docs/stage_mip.md``.
@@ -32,6 +33,7 @@ from problems.suboperation_mapping.lowered import lower
 
 REFERENCE = "Stage-configuration MIP with destructive bounds for MTrain's problem (Tang et al., Secs. III-VI)"
 FIRST_STEP = 0.002  #: first target above a ratio's bound
+CLOSING_ROUNDS = 3  #: passes of the complete model over the open ratios
 FIRST_ITERATIONS, ITERATIONS, LONG_ITERATIONS = 30_000, 100_000, 400_000
 COLUMN_LIMIT = 4  #: accelerators above which the model is built without columns
 
@@ -71,6 +73,7 @@ class _State:
     attained: dict[Ratio, float] = field(default_factory=dict)
     plans: dict[Ratio, Found] = field(default_factory=dict)
     exhausted: set[Ratio] = field(default_factory=set)
+    infeasible: set[Ratio] = field(default_factory=set)
     reported: int = 0
 
     @property
@@ -80,8 +83,8 @@ class _State:
     @property
     def bound(self) -> int:
         """Smallest bound of any ratio, never above the best plan."""
-        values = list(self.bounds.values()) + ([] if self.makespan is None else [self.makespan])
-        return min(values)
+        values = [bound for ratio, bound in self.bounds.items() if ratio not in self.infeasible]
+        return min(values + ([] if self.makespan is None else [self.makespan]), default=0)
 
     def take(self, reply: Reply) -> bool:
         """Enter a reply; whether the best plan improved."""
@@ -107,7 +110,8 @@ class _State:
     def open(self) -> list[Ratio]:
         """Ratios whose bound leaves room for a better plan, smallest bound first."""
         limit = self.makespan
-        return sorted((r for r, b in self.bounds.items() if limit is None or b < limit), key=lambda r: self.bounds[r])
+        still = [r for r, b in self.bounds.items() if r not in self.infeasible and (limit is None or b < limit)]
+        return sorted(still, key=lambda r: self.bounds[r])
 
     def done(self, target_gap: float) -> bool:
         limit = self.makespan
@@ -124,10 +128,11 @@ def _relax(state: _State, pool: Executor, iterations: int, columns: bool = True)
     """Step 1: LPs of all ratios, with a first plan each."""
     budget = state.budget
     seen: set[Ratio] = set()
-    waiting = [
-        pool.submit(search.explore, r, iterations, budget.seed, 0.9 * budget.time_s)
-        for r in state.bounds
-    ] if not isinstance(pool, _Here) else []
+    waiting = (
+        [pool.submit(search.explore, r, iterations, budget.seed, 0.9 * budget.time_s) for r in state.bounds]
+        if not isinstance(pool, _Here)
+        else []
+    )
     if isinstance(pool, _Here):
         for r in list(state.bounds):
             if budget.exhausted:
@@ -149,6 +154,8 @@ def _task(state: _State, pool: Executor, busy: set[Ratio], turn: int) -> tuple[F
     budget = state.budget
     seed = budget.seed + 7 * turn
     still = state.open()
+    if all(r in state.exhausted for r in still):
+        return None  # the relaxation has said all it can
     promising = [r for r in still if r not in busy and r not in state.exhausted]
     ranked = sorted((r for r in still if r in state.plans), key=lambda r: state.plans[r].makespan)
     if ranked and (turn % 5 == 4 or not promising):
@@ -187,8 +194,7 @@ def _raise(state: _State, pool: Executor, target_gap: float) -> None:
     running: dict[Future[Reply], tuple[Ratio, int, bool]] = {}
     turn = 0
     width = 1 if isinstance(pool, _Here) else state.budget.workers
-    idle = 0
-    while not state.budget.exhausted and not state.done(target_gap) and idle < 60:
+    while not state.budget.exhausted and not state.done(target_gap):
         while len(running) < width:
             task = _task(state, pool, busy, turn)
             turn += 1
@@ -202,13 +208,40 @@ def _raise(state: _State, pool: Executor, target_gap: float) -> None:
         for future in done:
             ratio, before, polishing = running.pop(future)
             reply = future.result()
-            better = state.take(reply)
+            state.take(reply)
             if not polishing:
                 busy.discard(ratio)
                 _learn(state, reply, before)
-            left = any(r not in state.exhausted for r in state.open())
-            idle = idle + 1 if not left and not better else 0
             state.announce()
+
+
+def _close(state: _State, target_gap: float) -> None:
+    """Step 3: the open ratios, each in an equal part of the time that is left, in the complete model."""
+    from formulations.suboperation_mapping.cpsat import solve_ratio
+
+    for _ in range(CLOSING_ROUNDS):
+        waiting = state.open()
+        for position, ratio in enumerate(waiting):
+            if state.budget.exhausted or state.done(target_gap):
+                return
+            if state.makespan is not None and state.bounds[ratio] >= state.makespan:
+                continue
+            held = state.plans.get(ratio)
+            result = solve_ratio(
+                lower(state.instance, ratio),
+                state.makespan,
+                state.budget,
+                state.budget.remaining_s / (len(waiting) - position) / 2,
+                start=None if held is None else (held.location, held.sequence),
+            )
+            best = result.best
+            found = None if best is None else Found(best.makespan, best.location, best.sequence)
+            if result.infeasible:
+                state.infeasible.add(ratio)
+            state.take(Reply(ratio, result.bound, found))
+            state.announce()
+            if result.stop is Stop.INTERRUPTED:
+                return
 
 
 def _order(state: _State, seconds: float) -> None:
@@ -260,11 +293,20 @@ def run(instance: Instance, budget: Budget, ratio: str = "", target_gap: float =
         _raise(state, pool, target_gap)
     finally:
         budget.time_s = budget_end
-        pool.shutdown(wait=False, cancel_futures=True)
+        _stop(pool)
     if not state.done(target_gap) and state.plans:
         _order(state, reserve * 0.8)
         state.announce()
+    _close(state, target_gap)
     return _result(state)
+
+
+def _stop(pool: Executor) -> None:
+    """End the processes at once: what they still compute is not needed."""
+    pool.shutdown(wait=False, cancel_futures=True)
+    if not isinstance(pool, _Here):
+        for child in multiprocessing.active_children():
+            child.terminate()
 
 
 def _result(state: _State) -> SolveResult:
@@ -275,6 +317,10 @@ def _result(state: _State) -> SolveResult:
     }
     bound = None if state.partial else state.bound
     stop = Stop.TIME if state.budget.exhausted else Stop.DONE
+    if state.best is None and len(state.infeasible) == len(state.bounds) and not state.partial:
+        sizes = ", ".join(f"{a.name} {a.memory}" for a in state.instance.accelerators)
+        reason = f"DRAM: no mapping and order of any of the {len(state.bounds)} ratios fits ({sizes} units)"
+        return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason=reason, notes=notes)
     if state.best is None:
         return SolveResult(Status.UNKNOWN, stop, bound=bound, notes=notes)
     ratio, found = state.best
@@ -294,8 +340,11 @@ def _result(state: _State) -> SolveResult:
 def area_bound(instance: Instance, budget: Budget) -> SolveResult:
     """Smallest LP bound over all ratios, without columns: transfers through pairs, areas, windows."""
     state = _State(instance, budget, False, dict.fromkeys(_ratios(instance, ""), 0))
-    pool = _executor(instance, Budget(), _scale(instance), False)
-    _relax(state, pool, 0)
+    pool = _executor(instance, budget, _scale(instance), False)
+    try:
+        _relax(state, pool, 0)
+    finally:
+        _stop(pool)
     stop = Stop.TIME if budget.exhausted else Stop.DONE
     return SolveResult(Status.UNKNOWN, stop, bound=state.bound, notes={"ratios": len(state.bounds)})
 
