@@ -17,6 +17,7 @@ from problems.suboperation_mapping.lowered import Array, Lowered, lower
 if TYPE_CHECKING:
     from solvers.highs import Answer
 
+EXACT_TICKS = 100_000  #: up to here one tick is 10^4 times the feasibility tolerance of the scaled model
 SAFETY = 1e-6  #: relative error granted to floating-point bounds (HiGHS tolerances are 1e-9 on times scaled to 1000)
 
 
@@ -110,7 +111,9 @@ class RatioSolver:
         left = max(0.1, time_s - (time.perf_counter() - begun))
         answer = matrix.solve(left, relaxed=False, upper=upper, seed=seed)
         if answer.infeasible:
-            return Reply(self.ratio, max(floor, safe(limit, self.scale)), None)
+            # One tick more than the target where a tick is far above the tolerances of the engine.
+            above = target + 1 if target <= EXACT_TICKS else safe(limit, self.scale)
+            return Reply(self.ratio, max(floor, above), None)
         bound = max(floor, 0 if answer.bound is None else min(target, safe(answer.bound, self.scale)))
         if answer.values is None:
             return Reply(self.ratio, bound, None)
