@@ -132,4 +132,6 @@ def print_table(table: Table) -> None:
         shown.add_column(column.title, justify="right" if numeric else "left")
     for row in table.rows:
         shown.add_row(*(table.cell(row, column) for column in table.columns))
-    Console().print(shown)
+    console = Console()
+    # A file or a pipe has no width: do not cut cells off.
+    (console if console.is_terminal else Console(width=160)).print(shown)

@@ -141,6 +141,18 @@ def solver(ratio: Ratio) -> RatioSolver:
     return _solvers[ratio]
 
 
+def survey(ratio: Ratio, iterations: int, seed: int, time_s: float) -> Reply:
+    """LP without configuration columns, and a first plan."""
+    assert _context is not None
+    one = RatioSolver(_context[0], ratio, _context[1], columns=False)
+    best: Found | None = None
+    for start in starts(one.lowered) if iterations else []:
+        found = one.improve(start, iterations, seed)
+        if found is not None and (best is None or found.makespan < best.makespan):
+            best = found
+    return Reply(ratio, one.relax(time_s), best)
+
+
 def explore(ratio: Ratio, iterations: int, seed: int, time_s: float) -> Reply:
     """LP and a first plan."""
     one = solver(ratio)

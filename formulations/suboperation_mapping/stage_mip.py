@@ -1,13 +1,14 @@
 """Certified optimum of sub-operation mapping: stage-configuration MIP per ratio, raised destructively.
 
-1.  The LP of :class:`~formulations.suboperation_mapping._stage_columns.StageModel` for every partition of the batch;
-    its most likely mapping, annealed, is the first plan of each ratio. Ratios whose bound reaches the makespan of the
-    best plan are closed.
+1.  For every partition of the batch an annealed plan and the LP of
+    :class:`~formulations.suboperation_mapping._stage_columns.StageModel`, first without configuration columns, then,
+    for ratios that are still open, with them; the LP's most likely mapping is annealed too. A ratio whose bound
+    reaches the makespan of the best plan is closed.
 2.  The ratio of smallest bound is asked for a mapping whose relaxation ends by a *target* a little above its bound,
     with every column removed whose reduced cost forbids it. None: the bound rises to the target. One: it is rounded,
     annealed and, last, ordered by CP-SAT, which lowers the best plan.
 3.  A ratio whose MIP is solved is *exhausted*: its bound is all that the relaxation can prove. When every open ratio
-    is exhausted they go to the complete CP-SAT model, with the best plan as cutoff.
+    is exhausted they go to the complete CP-SAT model, with the best plan as cutoff, if the graph is small.
 4.  The bound of the instance is the smallest over all ratios.
 
 The relaxation ignores the DRAM except for static weights; plans satisfy it in full. The proofs of the rows are in
@@ -28,11 +29,12 @@ from formulations.suboperation_mapping._ratios import Ratio, partitions
 from formulations.suboperation_mapping._stage_search import Found, Reply
 from mapgap.core import Budget, Method, PlanError, SolveResult, Status, Stop
 from problems.suboperation_mapping import Instance
-from problems.suboperation_mapping.evaluate import diagnose
+from problems.suboperation_mapping.evaluate import diagnose, operations
 from problems.suboperation_mapping.lowered import lower
 
 REFERENCE = "Stage-configuration MIP with destructive bounds for MTrain's problem (Tang et al., Secs. III-VI)"
 FIRST_STEP = 0.002  #: first target above a ratio's bound
+CLOSING_LIMIT = 80  #: operations up to which the complete model is worth asking
 CLOSING_ROUNDS = 3  #: passes of the complete model over the open ratios
 FIRST_ITERATIONS, ITERATIONS, LONG_ITERATIONS = 30_000, 100_000, 400_000
 COLUMN_LIMIT = 4  #: accelerators above which the model is built without columns
@@ -74,6 +76,7 @@ class _State:
     plans: dict[Ratio, Found] = field(default_factory=dict)
     exhausted: set[Ratio] = field(default_factory=set)
     infeasible: set[Ratio] = field(default_factory=set)
+    small: bool = False
     reported: int = 0
 
     @property
@@ -124,27 +127,21 @@ def _scale(instance: Instance) -> float:
     return max(1, min(lowered.makespan(s, lowered.topological) for s in starts(lowered))) / 1000.0
 
 
-def _relax(state: _State, pool: Executor, iterations: int, columns: bool = True) -> None:
-    """Step 1: LPs of all ratios, with a first plan each."""
+def _ask_all(state: _State, pool: Executor, question: Callable[..., Reply], iterations: int) -> None:
+    """Put one question to every ratio that is still open when its turn comes, smallest bound first."""
     budget = state.budget
-    seen: set[Ratio] = set()
-    waiting = (
-        [pool.submit(search.explore, r, iterations, budget.seed, 0.9 * budget.time_s) for r in state.bounds]
-        if not isinstance(pool, _Here)
-        else []
-    )
-    if isinstance(pool, _Here):
-        for r in list(state.bounds):
-            if budget.exhausted:
-                return
-            state.take(search.explore(r, iterations, budget.seed, budget.remaining_s))
-            seen.add(r)
-    pending = set(waiting)
-    while pending and not budget.exhausted:
-        done, pending = wait(pending, timeout=max(0.05, budget.remaining_s), return_when=FIRST_COMPLETED)
+    waiting = state.open()
+    running: set[Future[Reply]] = set()
+    width = 1 if isinstance(pool, _Here) else budget.workers
+    while (waiting or running) and not budget.exhausted:
+        while waiting and len(running) < width:
+            ratio = waiting.pop(0)
+            if state.makespan is None or state.bounds[ratio] < state.makespan:
+                running.add(pool.submit(question, ratio, iterations, budget.seed, budget.remaining_s))
+        done, running = wait(running, timeout=max(0.05, budget.remaining_s), return_when=FIRST_COMPLETED)
         for future in done:
             state.take(future.result())
-    for future in pending:
+    for future in running:
         future.cancel()
     state.announce()
 
@@ -154,7 +151,7 @@ def _task(state: _State, pool: Executor, busy: set[Ratio], turn: int) -> tuple[F
     budget = state.budget
     seed = budget.seed + 7 * turn
     still = state.open()
-    if all(r in state.exhausted for r in still):
+    if state.small and all(r in state.exhausted for r in still):
         return None  # the relaxation has said all it can
     promising = [r for r in still if r not in busy and r not in state.exhausted]
     ranked = sorted((r for r in still if r in state.plans), key=lambda r: state.plans[r].makespan)
@@ -284,12 +281,15 @@ def run(instance: Instance, budget: Budget, ratio: str = "", target_gap: float =
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(reasons))
     state = _State(instance, budget, bool(ratio), dict.fromkeys(_ratios(instance, ratio), 0))
     columns = len(instance.accelerators) <= COLUMN_LIMIT
+    state.small = max(len(operations(instance, r)) for r in state.bounds) <= CLOSING_LIMIT
     pool = _executor(instance, budget, _scale(instance), columns)
     reserve = 0.07 * budget.time_s
     budget_end = budget.time_s
     try:
         budget.time_s = budget_end - reserve
-        _relax(state, pool, FIRST_ITERATIONS)
+        _ask_all(state, pool, search.survey, FIRST_ITERATIONS)
+        if columns:
+            _ask_all(state, pool, search.explore, FIRST_ITERATIONS)
         _raise(state, pool, target_gap)
     finally:
         budget.time_s = budget_end
@@ -297,7 +297,8 @@ def run(instance: Instance, budget: Budget, ratio: str = "", target_gap: float =
     if not state.done(target_gap) and state.plans:
         _order(state, reserve * 0.8)
         state.announce()
-    _close(state, target_gap)
+    if state.small:
+        _close(state, target_gap)
     return _result(state)
 
 
@@ -342,7 +343,7 @@ def area_bound(instance: Instance, budget: Budget) -> SolveResult:
     state = _State(instance, budget, False, dict.fromkeys(_ratios(instance, ""), 0))
     pool = _executor(instance, budget, _scale(instance), False)
     try:
-        _relax(state, pool, 0)
+        _ask_all(state, pool, search.survey, 0)
     finally:
         _stop(pool)
     stop = Stop.TIME if budget.exhausted else Stop.DONE
