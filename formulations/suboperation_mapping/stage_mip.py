@@ -1,6 +1,6 @@
 """Certified optimum of sub-operation mapping: stage-configuration MIP per ratio, raised destructively.
 
-1.  For every partition of the batch an annealed plan and the LP of
+1.  One fluid bound for all ratios. For every partition of the batch an annealed plan and the LP of
     :class:`~formulations.suboperation_mapping._stage_columns.StageModel`, first without configuration columns, then,
     for ratios that are still open, with them; the LP's most likely mapping is annealed too. A ratio whose bound
     reaches the makespan of the best plan is closed.
@@ -27,6 +27,7 @@ from formulations.suboperation_mapping import _stage_search as search
 from formulations.suboperation_mapping._list_anneal import starts
 from formulations.suboperation_mapping._ratios import Ratio, partitions
 from formulations.suboperation_mapping._stage_search import Found, Reply
+from formulations.suboperation_mapping.fluid_bound import fluid_bound
 from mapgap.core import Budget, Method, PlanError, SolveResult, Status, Stop
 from problems.suboperation_mapping import Instance
 from problems.suboperation_mapping.evaluate import diagnose, operations
@@ -279,7 +280,8 @@ def run(instance: Instance, budget: Budget, ratio: str = "", target_gap: float =
     reasons = diagnose(instance)
     if reasons:
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(reasons))
-    state = _State(instance, budget, bool(ratio), dict.fromkeys(_ratios(instance, ratio), 0))
+    state = _State(instance, budget, bool(ratio), dict.fromkeys(_ratios(instance, ratio), fluid_bound(instance)))
+    state.announce()
     columns = len(instance.accelerators) <= COLUMN_LIMIT
     state.small = max(len(operations(instance, r)) for r in state.bounds) <= CLOSING_LIMIT
     pool = _executor(instance, budget, _scale(instance), columns)
@@ -340,7 +342,7 @@ def _result(state: _State) -> SolveResult:
 
 def area_bound(instance: Instance, budget: Budget) -> SolveResult:
     """Smallest LP bound over all ratios, without columns: transfers through pairs, areas, windows."""
-    state = _State(instance, budget, False, dict.fromkeys(_ratios(instance, ""), 0))
+    state = _State(instance, budget, False, dict.fromkeys(_ratios(instance, ""), fluid_bound(instance)))
     pool = _executor(instance, budget, _scale(instance), False)
     try:
         _ask_all(state, pool, search.survey, 0)
