@@ -50,19 +50,20 @@ def solve(request: Request) -> int:
     problem = registry.problems()[instance.problem]
     methods = chosen(request, instance.problem)
     objective = checked_objective(problem, request.objective)
+    if objective is not None:
+        instance = problem.retarget(instance, objective)
     options = {m.name: typed_options(m, request.settings, strict=len(methods) == 1) for m in methods}
     refuse_unused(methods, request.settings)
     _check_outputs(request)
     budget = Budget(request.time_limit, request.memory_limit, request.workers, request.seed)
     records: list[RunRecord] = []
     for method in methods:
-        extra = {"objective": objective} if objective is not None and "objective" in method.options else {}
         with Progress(f"{method.name} on {instance.name}") as progress:
             record = run_method(
                 instance,
                 method,
                 budget,
-                options={**options[method.name], **extra},
+                options=options[method.name],
                 plugins=request.plugins,
                 observer=progress,
             )
@@ -87,7 +88,7 @@ def chosen(request: Request, problem: str) -> list[Method]:
 
 def checked_objective(problem: Problem, objective: str | None) -> str | None:
     """The objective, if the problem offers it."""
-    offered = list(getattr(problem, "objectives", ()) or ())
+    offered = list(problem.objectives)
     if objective is None or objective in offered:
         return objective
     if not offered:

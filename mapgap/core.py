@@ -270,7 +270,10 @@ class Problem:
     """The specification of one mapping problem.
 
     ``evaluate(instance, plan)`` is written in plain loops, returns all violations and shares no helper with any
-    model. ``size(instance)`` bounds the number of plans, so that the harness knows what brute force can enumerate.
+    model. ``gantt`` and ``diagnose`` draw a plan and say why an instance has none.
+
+    A problem with several ``objectives`` has instances with a field ``objective`` that holds one of them; what is
+    optimised is part of the instance and of its hash. ``--objective`` replaces the field.
     """
 
     name: str
@@ -283,6 +286,11 @@ class Problem:
     evaluate: Callable[[Any, Any], Evaluation]
     gantt: Callable[[Any, Any], list[GanttLane]] | None = None
     diagnose: Callable[[Any], list[str]] | None = None
+    objectives: tuple[str, ...] = ()
+
+    def retarget(self, instance: InstanceBase, objective: str) -> InstanceBase:
+        """The same instance under another of the problem's objectives."""
+        return instance.model_copy(update={"objective": objective})
 
 
 @dataclass(frozen=True)

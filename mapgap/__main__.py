@@ -1,0 +1,5 @@
+"""``python -m mapgap``."""
+
+from mapgap.cli import main
+
+main()
