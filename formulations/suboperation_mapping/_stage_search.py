@@ -11,6 +11,7 @@ import numpy as np
 
 from formulations.suboperation_mapping._list_anneal import list_anneal, starts
 from formulations.suboperation_mapping._ratios import Ratio
+from mapgap.core import Budget
 from problems.suboperation_mapping import Instance
 from problems.suboperation_mapping.lowered import Array, Lowered, lower
 
@@ -43,6 +44,8 @@ class Reply:
         Objective of a mapping in the relaxation: the ratio's bound cannot rise above it.
     closed : bool
         The MIP was solved: ``bound`` is all that the relaxation can prove.
+    infeasible : bool
+        No plan of the ratio fits the DRAM.
     """
 
     ratio: Ratio
@@ -50,6 +53,7 @@ class Reply:
     found: Found | None
     attained: float | None = None
     closed: bool = False
+    infeasible: bool = False
 
 
 def safe(bound: float, scale: float) -> int:
@@ -167,3 +171,15 @@ def destroy(ratio: Ratio, target: int, time_s: float, seed: int, iterations: int
 def polish(ratio: Ratio, found: Found, iterations: int, seed: int) -> Reply:
     """A longer annealing from a plan."""
     return Reply(ratio, 0, solver(ratio).improve(found.location, iterations, seed))
+
+
+def complete(ratio: Ratio, cutoff: int | None, time_s: float, seed: int) -> Reply:
+    """The complete CP-SAT model: a plan below ``cutoff``, or the proof that there is none."""
+    from formulations.suboperation_mapping.cpsat import solve_ratio
+
+    assert _context is not None
+    # One worker and no start: the proof that nothing lies below a good cutoff is what takes the time.
+    result = solve_ratio(lower(_context[0], ratio), cutoff, Budget(time_s, workers=1, seed=seed), time_s)
+    best = result.best
+    found = None if best is None else Found(best.makespan, best.location, best.sequence)
+    return Reply(ratio, result.bound, found, infeasible=result.infeasible)

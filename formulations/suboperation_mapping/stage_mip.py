@@ -7,8 +7,9 @@
 2.  The ratio of smallest bound is asked for a mapping whose relaxation ends by a *target* a little above its bound,
     with every column removed whose reduced cost forbids it. None: the bound rises to the target. One: it is rounded,
     annealed and, last, ordered by CP-SAT, which lowers the best plan.
-3.  A ratio whose MIP is solved is *exhausted*: its bound is all that the relaxation can prove. When every open ratio
-    is exhausted they go to the complete CP-SAT model, with the best plan as cutoff, if the graph is small.
+3.  A ratio whose MIP is solved is *exhausted*: its bound is all that the relaxation can prove. If its graph is small
+    it goes to the complete CP-SAT model, which looks for a plan below a cutoff: the best plan first, then, where time
+    ran out, half of the distance to it.
 4.  The bound of the instance is the smallest over all ratios.
 
 The relaxation ignores the DRAM except for static weights; plans satisfy it in full. The proofs of the rows are in
@@ -21,7 +22,7 @@ import multiprocessing
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from formulations.suboperation_mapping import _stage_search as search
 from formulations.suboperation_mapping._list_anneal import starts
@@ -35,8 +36,8 @@ from problems.suboperation_mapping.lowered import lower
 
 REFERENCE = "Stage-configuration MIP with destructive bounds for MTrain's problem (Tang et al., Secs. III-VI)"
 FIRST_STEP = 0.002  #: first target above a ratio's bound
-CLOSING_LIMIT = 80  #: operations up to which the complete model is worth asking
-CLOSING_ROUNDS = 3  #: passes of the complete model over the open ratios
+COMPLETE_LIMIT = 100  #: operations up to which the complete model is worth asking
+COMPLETE_S = 60.0  #: seconds of the first question to the complete model
 FIRST_ITERATIONS, ITERATIONS, LONG_ITERATIONS = 30_000, 100_000, 400_000
 COLUMN_LIMIT = 4  #: accelerators above which the model is built without columns
 
@@ -77,7 +78,7 @@ class _State:
     plans: dict[Ratio, Found] = field(default_factory=dict)
     exhausted: set[Ratio] = field(default_factory=set)
     infeasible: set[Ratio] = field(default_factory=set)
-    small: bool = False
+    cutoffs: dict[Ratio, int] = field(default_factory=dict)
     reported: int = 0
 
     @property
@@ -93,6 +94,8 @@ class _State:
     def take(self, reply: Reply) -> bool:
         """Enter a reply; whether the best plan improved."""
         self.bounds[reply.ratio] = max(self.bounds[reply.ratio], reply.bound)
+        if reply.infeasible:
+            self.infeasible.add(reply.ratio)
         found = reply.found
         better = False
         if found is not None:
@@ -147,39 +150,73 @@ def _ask_all(state: _State, pool: Executor, question: Callable[..., Reply], iter
     state.announce()
 
 
-def _task(state: _State, pool: Executor, busy: set[Ratio], turn: int) -> tuple[Future[Reply], Ratio, bool] | None:
-    """Step 2: the next question to a process, its ratio, and whether it only improves plans; ``None`` if none."""
-    budget = state.budget
-    seed = budget.seed + 7 * turn
+@dataclass(frozen=True)
+class _Task:
+    """A question to a process."""
+
+    kind: Literal["destroy", "complete", "polish"]
+    ratio: Ratio
+    before: int
+    cutoff: int | None = None
+
+
+def _next(state: _State, pool: Executor, busy: set[Ratio], turn: int) -> tuple[Future[Reply], _Task] | None:
+    """Steps 2 and 3: the next question to a process; ``None`` if there is nothing to ask."""
+    seed = state.budget.seed + 7 * turn
     still = state.open()
-    if state.small and all(r in state.exhausted for r in still):
-        return None  # the relaxation has said all it can
-    promising = [r for r in still if r not in busy and r not in state.exhausted]
+    useful = [r for r in still if r not in busy and (r not in state.exhausted or _small(state, r))]
     ranked = sorted((r for r in still if r in state.plans), key=lambda r: state.plans[r].makespan)
-    if ranked and (turn % 5 == 4 or not promising):
+    if ranked and (turn % 5 == 4 or not useful):
         ratio = ranked[(turn // 2) % min(3, len(ranked))]
-        return pool.submit(search.polish, ratio, state.plans[ratio], LONG_ITERATIONS, seed), ratio, True
-    if not promising:
+        question = pool.submit(search.polish, ratio, state.plans[ratio], LONG_ITERATIONS, seed)
+        return question, _Task("polish", ratio, state.bounds[ratio])
+    if not useful:
         return None
-    ratio = promising[0]
-    busy.add(ratio)
+    busy.add(useful[0])
+    ask = _complete if useful[0] in state.exhausted else _destroy
+    return ask(state, pool, useful[0], seed)
+
+
+def _small(state: _State, ratio: Ratio) -> bool:
+    return len(operations(state.instance, ratio)) <= COMPLETE_LIMIT
+
+
+def _destroy(state: _State, pool: Executor, ratio: Ratio, seed: int) -> tuple[Future[Reply], _Task]:
+    """Step 2: is there a mapping whose relaxation ends by a target?"""
     bound, step = state.bounds[ratio], state.steps.setdefault(ratio, FIRST_STEP)
     target = max(bound, int(bound * (1.0 + step)))
     if state.makespan is not None:
         target = min(target, state.makespan - 1)
-    seconds = min(state.seconds.setdefault(ratio, 10.0), budget.remaining_s)
-    return pool.submit(search.destroy, ratio, target, seconds, seed, ITERATIONS), ratio, False
+    seconds = min(state.seconds.setdefault(ratio, 10.0), state.budget.remaining_s)
+    question = pool.submit(search.destroy, ratio, target, seconds, seed, ITERATIONS)
+    return question, _Task("destroy", ratio, bound)
 
 
-def _learn(state: _State, reply: Reply, before: int) -> None:
-    """Adapt step and time of the ratio that has answered."""
+def _complete(state: _State, pool: Executor, ratio: Ratio, seed: int) -> tuple[Future[Reply], _Task]:
+    """Step 3: is there a plan below a cutoff?"""
+    limit = state.makespan
+    cutoff = None if limit is None else min(state.cutoffs.get(ratio, limit), limit)
+    seconds = min(state.seconds[ratio], state.budget.remaining_s)
+    question = pool.submit(search.complete, ratio, cutoff, seconds, seed)
+    return question, _Task("complete", ratio, state.bounds[ratio], cutoff)
+
+
+def _learn(state: _State, task: _Task, reply: Reply) -> None:
+    """Adapt target and time of the ratio that has answered."""
     ratio, bound = reply.ratio, state.bounds[reply.ratio]
-    if reply.closed and reply.attained is not None:
+    if task.kind == "complete":
+        if task.cutoff is None or reply.bound >= task.cutoff or reply.found is not None:
+            state.cutoffs.pop(ratio, None)
+        else:
+            state.cutoffs[ratio] = (bound + task.cutoff + 1) // 2
+            state.seconds[ratio] *= 1.3
+    elif reply.closed and reply.attained is not None:
         state.exhausted.add(ratio)
+        state.seconds[ratio] = COMPLETE_S
     elif reply.attained is not None:
         state.attained[ratio] = min(reply.attained, state.attained.get(ratio, reply.attained))
         state.seconds[ratio] *= 2.0
-    elif bound >= before * (1.0 + 0.9 * state.steps[ratio]):
+    elif bound >= task.before * (1.0 + 0.9 * state.steps[ratio]):
         state.steps[ratio] *= 1.5
     else:
         state.steps[ratio] = max(state.steps[ratio] / 2.0, 1e-4)
@@ -189,57 +226,27 @@ def _learn(state: _State, reply: Reply, before: int) -> None:
 def _raise(state: _State, pool: Executor, target_gap: float) -> None:
     """Steps 2 and 3: ask until the gap is closed, nothing is left to ask or the time is over."""
     busy: set[Ratio] = set()
-    running: dict[Future[Reply], tuple[Ratio, int, bool]] = {}
+    running: dict[Future[Reply], _Task] = {}
     turn = 0
     width = 1 if isinstance(pool, _Here) else state.budget.workers
     while not state.budget.exhausted and not state.done(target_gap):
         while len(running) < width:
-            task = _task(state, pool, busy, turn)
+            question = _next(state, pool, busy, turn)
             turn += 1
-            if task is None:
+            if question is None:
                 break
-            future, ratio, polishing = task
-            running[future] = (ratio, state.bounds[ratio], polishing)
+            running[question[0]] = question[1]
         if not running:
             return
         done, _ = wait(running, timeout=max(0.05, state.budget.remaining_s), return_when=FIRST_COMPLETED)
         for future in done:
-            ratio, before, polishing = running.pop(future)
+            task = running.pop(future)
             reply = future.result()
             state.take(reply)
-            if not polishing:
-                busy.discard(ratio)
-                _learn(state, reply, before)
+            if task.kind != "polish":
+                busy.discard(task.ratio)
+                _learn(state, task, reply)
             state.announce()
-
-
-def _close(state: _State, target_gap: float) -> None:
-    """Step 3: the open ratios, each in an equal part of the time that is left, in the complete model."""
-    from formulations.suboperation_mapping.cpsat import solve_ratio
-
-    for _ in range(CLOSING_ROUNDS):
-        waiting = state.open()
-        for position, ratio in enumerate(waiting):
-            if state.budget.exhausted or state.done(target_gap):
-                return
-            if state.makespan is not None and state.bounds[ratio] >= state.makespan:
-                continue
-            held = state.plans.get(ratio)
-            result = solve_ratio(
-                lower(state.instance, ratio),
-                state.makespan,
-                state.budget,
-                state.budget.remaining_s / (len(waiting) - position) / 2,
-                start=None if held is None else (held.location, held.sequence),
-            )
-            best = result.best
-            found = None if best is None else Found(best.makespan, best.location, best.sequence)
-            if result.infeasible:
-                state.infeasible.add(ratio)
-            state.take(Reply(ratio, result.bound, found))
-            state.announce()
-            if result.stop is Stop.INTERRUPTED:
-                return
 
 
 def _order(state: _State, seconds: float) -> None:
@@ -283,7 +290,6 @@ def run(instance: Instance, budget: Budget, ratio: str = "", target_gap: float =
     state = _State(instance, budget, bool(ratio), dict.fromkeys(_ratios(instance, ratio), fluid_bound(instance)))
     state.announce()
     columns = len(instance.accelerators) <= COLUMN_LIMIT
-    state.small = max(len(operations(instance, r)) for r in state.bounds) <= CLOSING_LIMIT
     pool = _executor(instance, budget, _scale(instance), columns)
     reserve = 0.07 * budget.time_s
     budget_end = budget.time_s
@@ -299,8 +305,6 @@ def run(instance: Instance, budget: Budget, ratio: str = "", target_gap: float =
     if not state.done(target_gap) and state.plans:
         _order(state, reserve * 0.8)
         state.announce()
-    if state.small:
-        _close(state, target_gap)
     return _result(state)
 
 
