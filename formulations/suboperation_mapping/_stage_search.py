@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from solvers.highs import Answer
 
 EXACT_TICKS = 100_000  #: up to here one tick is 10^4 times the feasibility tolerance of the scaled model
+COLD = (0.001, 0.0005, 0.0002)  #: first temperatures that keep a good mapping, as shares of the makespan
+HOT = (0.01,)  #: that forgets the start
+MIXED = (0.005, 0.0005, 0.02)
 SAFETY = 1e-6  #: relative error granted to floating-point bounds (HiGHS tolerances are 1e-9 on times scaled to 1000)
 
 
@@ -90,9 +93,11 @@ class RatioSolver:
             return self.improve(starts(self.lowered)[-1], iterations, seed)
         return self.improve(self.model.locations(self.answer.values), iterations, seed)
 
-    def improve(self, location: Array, iterations: int, seed: int) -> Found | None:
-        """Anneal from a mapping, hotter and colder by turns."""
-        hot = (0.001, 0.0005, 0.0002)[seed % 3]
+    def improve(
+        self, location: Array, iterations: int, seed: int, temperatures: tuple[float, ...] = COLD
+    ) -> Found | None:
+        """Anneal from a mapping; each seed has one of the first temperatures."""
+        hot = temperatures[seed % len(temperatures)]
         result = list_anneal(self.lowered, location, iterations=iterations, seed=seed, hot=hot)
         return None if result is None else Found(*result)
 
@@ -150,10 +155,8 @@ def survey(ratio: Ratio, iterations: int, seed: int, time_s: float) -> Reply:
     assert _context is not None
     one = RatioSolver(_context[0], ratio, _context[1], columns=False)
     best: Found | None = None
-    for start in starts(one.lowered) if iterations else []:
-        found = one.improve(start, iterations, seed)
-        if found is not None and (best is None or found.makespan < best.makespan):
-            best = found
+    for start in starts(one.lowered)[::-1] if iterations else []:  # the spread first; the others if it fits no DRAM
+        best = best or one.improve(start, iterations, seed, HOT)
     return Reply(ratio, one.relax(time_s), best)
 
 
@@ -170,7 +173,7 @@ def destroy(ratio: Ratio, target: int, time_s: float, seed: int, iterations: int
 
 def polish(ratio: Ratio, found: Found, iterations: int, seed: int) -> Reply:
     """A longer annealing from a plan."""
-    return Reply(ratio, 0, solver(ratio).improve(found.location, iterations, seed))
+    return Reply(ratio, 0, solver(ratio).improve(found.location, iterations, seed, MIXED))
 
 
 def complete(ratio: Ratio, cutoff: int | None, time_s: float, seed: int) -> Reply:

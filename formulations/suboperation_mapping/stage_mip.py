@@ -38,7 +38,8 @@ REFERENCE = "Stage-configuration MIP with destructive bounds for MTrain's proble
 FIRST_STEP = 0.002  #: first target above a ratio's bound
 COMPLETE_LIMIT = 100  #: operations up to which the complete model is worth asking
 COMPLETE_S = 60.0  #: seconds of the first question to the complete model
-FIRST_ITERATIONS, ITERATIONS, LONG_ITERATIONS = 30_000, 100_000, 400_000
+FIRST_ITERATIONS, ITERATIONS = 50_000, 100_000  #: of annealing, per ratio and per rounded mapping
+LONG_ITERATIONS, LONG_PER_S = 1_000_000, 4_000  #: of a polish: at most, and per second of the budget
 COLUMN_LIMIT = 4  #: accelerators above which the model is built without columns
 
 
@@ -79,6 +80,7 @@ class _State:
     exhausted: set[Ratio] = field(default_factory=set)
     infeasible: set[Ratio] = field(default_factory=set)
     cutoffs: dict[Ratio, int] = field(default_factory=dict)
+    polished: int = 0
     reported: int = 0
 
     @property
@@ -166,9 +168,11 @@ def _next(state: _State, pool: Executor, busy: set[Ratio], turn: int) -> tuple[F
     still = state.open()
     useful = [r for r in still if r not in busy and (r not in state.exhausted or _small(state, r))]
     ranked = sorted((r for r in still if r in state.plans), key=lambda r: state.plans[r].makespan)
-    if ranked and (turn % 5 == 4 or not useful):
-        ratio = ranked[(turn // 2) % min(3, len(ranked))]
-        question = pool.submit(search.polish, ratio, state.plans[ratio], LONG_ITERATIONS, seed)
+    if ranked and (turn % 4 == 3 or not useful):
+        ratio = ranked[state.polished % min(3, len(ranked))]
+        iterations = min(LONG_ITERATIONS, max(ITERATIONS, int(LONG_PER_S * state.budget.time_s)))
+        question = pool.submit(search.polish, ratio, state.plans[ratio], iterations, state.budget.seed + state.polished)
+        state.polished += 1
         return question, _Task("polish", ratio, state.bounds[ratio])
     if not useful:
         return None
@@ -207,6 +211,7 @@ def _learn(state: _State, task: _Task, reply: Reply) -> None:
     if task.kind == "complete":
         if task.cutoff is None or reply.bound >= task.cutoff or reply.found is not None:
             state.cutoffs.pop(ratio, None)
+            state.seconds[ratio] *= 4.0
         else:
             state.cutoffs[ratio] = (bound + task.cutoff + 1) // 2
             state.seconds[ratio] *= 1.3
