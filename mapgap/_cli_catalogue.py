@@ -9,6 +9,7 @@ from typing import Any
 
 from mapgap import registry
 from mapgap._cli_output import complain, facts, print_json, table
+from mapgap._cli_solve import retargeted
 from mapgap._document import read
 from mapgap._worker import plain
 from mapgap.core import InputError, InstanceBase, Method
@@ -38,7 +39,8 @@ def problem_json(name: str) -> dict[str, Any]:
     except (RuntimeError, ModuleNotFoundError):
         families = []
     text = {"name": problem.name, "title": problem.title, "paper": problem.paper, "sense": problem.sense}
-    return {**text, "methods": len(registry.methods(name)), "families": families}
+    objectives = list(problem.objectives)
+    return {**text, "objectives": objectives, "methods": len(registry.methods(name)), "families": families}
 
 
 def method_json(method: Method) -> dict[str, Any]:
@@ -157,9 +159,9 @@ def _show_instance(instance: InstanceBase, as_json: bool) -> None:
     complain(diagnosed(instance), label="infeasible")
 
 
-def check(name: str, plan_path: Path, gantt: Path | None, *, as_json: bool) -> int:
+def check(name: str, plan_path: Path, gantt: Path | None, objective: str | None, *, as_json: bool) -> int:
     """Evaluate a plan file; 0 if it is feasible, 5 if not."""
-    instance = load_instance(name)
+    instance = retargeted(load_instance(name), objective)
     problem = registry.problems()[instance.problem]
     plan = load_plan(plan_path, instance.problem)
     found = verify(problem, instance, plan)

@@ -49,9 +49,7 @@ def solve(request: Request) -> int:
     instance = load_instance(request.instance)
     problem = registry.problems()[instance.problem]
     methods = chosen(request, instance.problem)
-    objective = checked_objective(problem, request.objective)
-    if objective is not None:
-        instance = problem.retarget(instance, objective)
+    instance = retargeted(instance, request.objective)
     options = {m.name: typed_options(m, request.settings, strict=len(methods) == 1) for m in methods}
     refuse_unused(methods, request.settings)
     _check_outputs(request)
@@ -86,16 +84,18 @@ def chosen(request: Request, problem: str) -> list[Method]:
     return [registry.strongest_exact(problem)]
 
 
-def checked_objective(problem: Problem, objective: str | None) -> str | None:
-    """The objective, if the problem offers it."""
-    offered = list(problem.objectives)
-    if objective is None or objective in offered:
-        return objective
-    if not offered:
+def retargeted(instance: InstanceBase, objective: str | None) -> InstanceBase:
+    """The instance under another objective of its problem; as it is if none is named."""
+    if objective is None:
+        return instance
+    problem = registry.problems()[instance.problem]
+    if not problem.objectives:
         raise InputError(f"--objective {objective}: {problem.name} has one objective only; leave the flag out")
-    raise InputError(
-        f"--objective: expected one of {', '.join(offered)}; found {objective!r}{suggest(objective, offered)}"
-    )
+    if objective not in problem.objectives:
+        known = ", ".join(problem.objectives)
+        hint = suggest(objective, problem.objectives)
+        raise InputError(f"--objective: expected one of {known}; found {objective!r}{hint}")
+    return problem.retarget(instance, objective)
 
 
 def typed_options(method: Method, settings: Sequence[str], *, strict: bool) -> dict[str, Any]:

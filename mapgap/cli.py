@@ -29,6 +29,7 @@ app = typer.Typer(
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
 Plugins = Annotated[list[Path] | None, typer.Option("--plugin", help="Python file that exports METHODS.")]
+Objective = Annotated[str | None, typer.Option(help="For problems that offer a choice.")]
 Out = Annotated[Path | None, typer.Option("-o", "--output", help="Where to write.")]
 
 
@@ -106,13 +107,15 @@ def validate(
 @app.command()
 def expand(
     instance: Annotated[str, typer.Argument(help="Instance, path or name")],
+    objective: Objective = None,
     output: Out = None,
     json: Json = False,
 ) -> None:
     """Write the expanded form: the integers that every method sees."""
+    from mapgap._cli_solve import retargeted
     from mapgap.loading import dump, load_instance, save_expanded
 
-    loaded = load_instance(instance)
+    loaded = retargeted(load_instance(instance), objective)
     if output is not None:
         _parent(output)
         save_expanded(loaded, output)
@@ -126,7 +129,7 @@ def solve(
     method: Annotated[list[str] | None, typer.Option("--method", "-m", help="Method by name (repeatable).")] = None,
     exact: Annotated[bool, typer.Option("--exact", help="The strongest exact method (the default).")] = False,
     all_: Annotated[bool, typer.Option("--all", help="Every method of the problem, one after the other.")] = False,
-    objective: Annotated[str | None, typer.Option(help="For problems that offer a choice.")] = None,
+    objective: Objective = None,
     time_limit: Annotated[float, typer.Option(min=0.001, help="Seconds per method.")] = 60.0,
     memory_limit: Annotated[int | None, typer.Option(min=1, help="MB of resident memory, enforced.")] = None,
     workers: Annotated[int, typer.Option(min=1, help="Threads a solver may use.")] = 1,
@@ -165,13 +168,14 @@ def solve(
 def check(
     instance: Annotated[str, typer.Argument(help="Instance, path or name")],
     plan: Annotated[Path, typer.Argument(help="Plan file, or the JSON of a run")],
+    objective: Objective = None,
     gantt: Annotated[Path | None, typer.Option(help="Draw the plan (.svg, .png, .pdf).")] = None,
     json: Json = False,
 ) -> None:
     """Evaluate a plan: its objective and every rule it breaks."""
     from mapgap import _cli_catalogue
 
-    raise typer.Exit(_cli_catalogue.check(instance, plan, gantt, as_json=json))
+    raise typer.Exit(_cli_catalogue.check(instance, plan, gantt, objective, as_json=json))
 
 
 @app.command()
