@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from mapgap.core import Budget, Method, SolveResult, Status, Stop
@@ -41,6 +42,8 @@ def sleeping(instance: Instance, budget: Budget) -> SolveResult:
     """Announces a plan and a bound, then hangs and ignores its limit."""
     budget.report(plan=alone(instance, 1))
     budget.report(plan=alone(instance, 0), bound=1)
+    if "ROGUE_MARK" in os.environ:  # tells a test that the plan has been announced
+        Path(os.environ["ROGUE_MARK"]).touch()
     while True:
         time.sleep(0.05)
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from cli_support import PLUGIN, inside, mapgap, tiny
@@ -214,7 +215,12 @@ def test_generate_writes_instances_that_validate(tmp_path):
 
 def start(instance, *more, **options):
     command = [sys.executable, "-m", "mapgap.cli", "solve", str(instance), "--plugin", str(PLUGIN), "-m", "t_sleeping"]
-    return subprocess.Popen([*command, *map(str, more)], text=True, **options)
+    mark = Path(instance).with_suffix(".mark")
+    mark.unlink(missing_ok=True)
+    env = {**os.environ, **options.pop("env", {}), "ROGUE_MARK": str(mark)}
+    process = subprocess.Popen([*command, *map(str, more)], text=True, env=env, **options)
+    process.mark = mark
+    return process
 
 
 def workers_of(process):
@@ -224,12 +230,12 @@ def workers_of(process):
 
 
 def wait_for_incumbent(process):
-    """Until the child of the command has been at work for a while."""
+    """Until the method has announced its plan and the command had time to take it."""
     deadline = time.monotonic() + 60
-    while not workers_of(process):
+    while not process.mark.exists():
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    time.sleep(2.5)
+    time.sleep(0.5)
     return workers_of(process)
 
 

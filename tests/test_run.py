@@ -178,11 +178,19 @@ def test_a_memory_error_is_memory(run):
     assert run("exhausting").stop == "memory"
 
 
-@pytest.mark.parametrize("isolate", [True])
-def test_ctrl_c_keeps_the_incumbent(run, isolate):
-    threading.Timer(1.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+def test_ctrl_c_keeps_the_incumbent(run, tmp_path, monkeypatch):
+    mark = tmp_path / "announced"
+    monkeypatch.setenv("ROGUE_MARK", str(mark))
+
+    def interrupt():
+        while not mark.exists():
+            time.sleep(0.05)
+        time.sleep(0.5)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt, daemon=True).start()
     before = signal.getsignal(signal.SIGINT)
-    record = run("sleeping", isolate=isolate)
+    record = run("sleeping")
     assert (record.stop, record.status, record.objective, record.exit_code) == ("interrupted", "FEASIBLE", ALONE, 130)
     assert signal.getsignal(signal.SIGINT) is before
 
