@@ -215,12 +215,14 @@ def test_generate_writes_instances_that_validate(tmp_path):
 
 def start(instance, *more, **options):
     command = [sys.executable, "-m", "mapgap.cli", "solve", str(instance), "--plugin", str(PLUGIN), "-m", "t_sleeping"]
-    mark = Path(instance).with_suffix(".mark")
-    mark.unlink(missing_ok=True)
-    env = {**os.environ, **options.pop("env", {}), "ROGUE_MARK": str(mark)}
-    process = subprocess.Popen([*command, *map(str, more)], text=True, env=env, **options)
-    process.mark = mark
-    return process
+    mark_of(instance).unlink(missing_ok=True)
+    env = {**os.environ, **options.pop("env", {}), "ROGUE_MARK": str(mark_of(instance))}
+    return subprocess.Popen([*command, *map(str, more)], text=True, env=env, **options)
+
+
+def mark_of(instance):
+    """File that the method makes when it has announced its plan."""
+    return Path(instance).with_suffix(".mark")
 
 
 def workers_of(process):
@@ -229,10 +231,10 @@ def workers_of(process):
     return [p for p in psutil.Process(process.pid).children(recursive=True) if p.is_running()]
 
 
-def wait_for_incumbent(process):
+def wait_for_incumbent(process, mark):
     """Until the method has announced its plan and the command had time to take it."""
     deadline = time.monotonic() + 60
-    while not process.mark.exists():
+    while not mark.exists():
         assert time.monotonic() < deadline
         time.sleep(0.05)
     time.sleep(0.5)
@@ -243,7 +245,7 @@ def wait_for_incumbent(process):
 def test_an_interrupt_prints_and_writes_the_incumbent(instance, tmp_path, number):
     plan = tmp_path / "plan.json"
     process = start(instance, "--json", "-o", plan, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    children = wait_for_incumbent(process)
+    children = wait_for_incumbent(process, mark_of(instance))
     process.send_signal(number)
     stdout, stderr = process.communicate(timeout=30)
     assert process.returncode == 130
@@ -258,8 +260,10 @@ def test_an_interrupted_sweep_stops_its_runs_and_can_go_on(instance, tmp_path):
     spec = tmp_path / "sweep.yaml"
     spec.write_text(f"schema: 1\nname: s\ninstances: [{instance}]\nmethods: [t_sleeping]\nseeds: [0, 1]\n")
     command = [sys.executable, "-m", "mapgap.cli", "bench", str(spec), "--plugin", str(PLUGIN)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    children = wait_for_incumbent(process)
+    mark = tmp_path / "announced"
+    env = {**os.environ, "ROGUE_MARK": str(mark)}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
+    children = wait_for_incumbent(process, mark)
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=30)
     assert process.returncode == 130
@@ -272,7 +276,7 @@ def test_an_interrupted_sweep_stops_its_runs_and_can_go_on(instance, tmp_path):
 
 def test_a_killed_harness_leaves_no_solver_behind(instance):
     process = start(instance, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    children = wait_for_incumbent(process)
+    children = wait_for_incumbent(process, mark_of(instance))
     assert children
     process.kill()
     process.wait()
