@@ -9,11 +9,10 @@ from typing import Any
 
 from mapgap import registry
 from mapgap._cli_output import complain, facts, print_json, table
-from mapgap._cli_solve import retargeted
 from mapgap._document import read
 from mapgap._worker import plain
 from mapgap.core import InputError, InstanceBase, Method
-from mapgap.loading import diagnosed, library_files, load_instance, load_plan, save_expanded
+from mapgap.loading import diagnosed, library_files, load_instance, load_plan, retarget, save_expanded
 from mapgap.run import suggest, verify
 
 KINDS = ("problems", "methods", "instances")
@@ -161,7 +160,9 @@ def _show_instance(instance: InstanceBase, as_json: bool) -> None:
 
 def check(name: str, plan_path: Path, gantt: Path | None, objective: str | None, *, as_json: bool) -> int:
     """Evaluate a plan file; 0 if it is feasible, 5 if not."""
-    instance = retargeted(load_instance(name), objective)
+    instance = load_instance(name)
+    if objective is not None:
+        instance = retarget(instance, objective)
     problem = registry.problems()[instance.problem]
     plan = load_plan(plan_path, instance.problem)
     found = verify(problem, instance, plan)

@@ -13,7 +13,7 @@ import yaml
 from mapgap import registry
 from mapgap._cli_output import Progress, cell, complain, facts, out, percent, print_json, table
 from mapgap.core import Budget, InputError, InstanceBase, Method, Problem, Stop
-from mapgap.loading import dump, load_instance, save_plan
+from mapgap.loading import dump, load_instance, retarget, save_plan
 from mapgap.run import RunRecord, find_method, gap, run_method, suggest
 
 _YES, _NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
@@ -49,7 +49,8 @@ def solve(request: Request) -> int:
     instance = load_instance(request.instance)
     problem = registry.problems()[instance.problem]
     methods = chosen(request, instance.problem)
-    instance = retargeted(instance, request.objective)
+    if request.objective is not None:
+        instance = retarget(instance, request.objective)
     options = {m.name: typed_options(m, request.settings, strict=len(methods) == 1) for m in methods}
     refuse_unused(methods, request.settings)
     _check_outputs(request)
@@ -82,20 +83,6 @@ def chosen(request: Request, problem: str) -> list[Method]:
     if request.methods:
         return [find_method(problem, name) for name in dict.fromkeys(request.methods)]
     return [registry.strongest_exact(problem)]
-
-
-def retargeted(instance: InstanceBase, objective: str | None) -> InstanceBase:
-    """The instance under another objective of its problem; as it is if none is named."""
-    if objective is None:
-        return instance
-    problem = registry.problems()[instance.problem]
-    if not problem.objectives:
-        raise InputError(f"--objective {objective}: {problem.name} has one objective only; leave the flag out")
-    if objective not in problem.objectives:
-        known = ", ".join(problem.objectives)
-        hint = suggest(objective, problem.objectives)
-        raise InputError(f"--objective: expected one of {known}; found {objective!r}{hint}")
-    return problem.retarget(instance, objective)
 
 
 def typed_options(method: Method, settings: Sequence[str], *, strict: bool) -> dict[str, Any]:

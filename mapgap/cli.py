@@ -112,10 +112,11 @@ def expand(
     json: Json = False,
 ) -> None:
     """Write the expanded form: the integers that every method sees."""
-    from mapgap._cli_solve import retargeted
-    from mapgap.loading import dump, load_instance, save_expanded
+    from mapgap.loading import dump, load_instance, retarget, save_expanded
 
-    loaded = retargeted(load_instance(instance), objective)
+    loaded = load_instance(instance)
+    if objective is not None:
+        loaded = retarget(loaded, objective)
     if output is not None:
         _parent(output)
         save_expanded(loaded, output)

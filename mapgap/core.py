@@ -289,8 +289,11 @@ class Problem:
     objectives: tuple[str, ...] = ()
 
     def retarget(self, instance: InstanceBase, objective: str) -> InstanceBase:
-        """The same instance under another of the problem's objectives."""
-        return instance.model_copy(update={"objective": objective})
+        """The same instance under another of the problem's objectives, named ``NAME@OBJECTIVE``."""
+        if getattr(instance, "objective", None) == objective:
+            return instance
+        base = instance.name.partition("@")[0]
+        return instance.model_copy(update={"objective": objective, "name": f"{base}@{objective}"})
 
 
 @dataclass(frozen=True)

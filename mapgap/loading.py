@@ -62,12 +62,20 @@ def library_files() -> dict[str, Path]:
 
 
 def find_instances(pattern: str) -> list[str]:
-    """Paths or library names that a path, a name or a glob of either stands for; empty if none."""
+    """Paths or library names that a path, a name or a glob of either stands for; empty if none.
+
+    An objective after ``@`` is carried over to every match.
+    """
     if Path(pattern).is_file():
         return [pattern]
-    if "/" in pattern or pattern.endswith(SUFFIXES):
-        return sorted(glob.glob(pattern, recursive=True))
-    return [name for name in library_files() if fnmatchcase(name, pattern)]
+    pattern, at, objective = pattern.partition("@")
+    if Path(pattern).is_file():
+        found = [pattern]
+    elif "/" in pattern or pattern.endswith(SUFFIXES):
+        found = sorted(glob.glob(pattern, recursive=True))
+    else:
+        found = [name for name in library_files() if fnmatchcase(name, pattern)]
+    return [f"{name}{at}{objective}" for name in found]
 
 
 def resolve(name: Path | str) -> Path:
@@ -92,18 +100,39 @@ def resolve(name: Path | str) -> Path:
 
 
 def load_instance(name: Path | str) -> InstanceBase:
-    """An instance by path or library name, expanded.
+    """An instance by path or library name, expanded; ``NAME@OBJECTIVE`` for another objective of its problem.
 
     Raises
     ------
     InputError
         Every finding at once, each with file, line, column and field.
     """
+    base, at, objective = str(name).rpartition("@")
+    if at and not Path(name).is_file():
+        return retarget(load_instance(base), objective)
     document = read(resolve(name))
     loaded = _load(document)
     if isinstance(loaded, InstanceBase):
         return loaded
     return _expand(document, loaded)
+
+
+def retarget(instance: InstanceBase, objective: str) -> InstanceBase:
+    """The instance under another objective of its problem, named ``NAME@OBJECTIVE``.
+
+    Raises
+    ------
+    InputError
+        The problem does not offer the objective.
+    """
+    problem = registry.problems()[instance.problem]
+    if not problem.objectives:
+        raise InputError(f"objective {objective}: {problem.name} has one objective only; leave it out")
+    if objective not in problem.objectives:
+        near = difflib.get_close_matches(objective, problem.objectives, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise InputError(f"objective: expected one of {', '.join(problem.objectives)}; found {objective!r}{hint}")
+    return problem.retarget(instance, objective)
 
 
 def load_compact(name: Path | str) -> CompactBase:
