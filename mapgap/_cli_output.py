@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -113,3 +114,35 @@ class Progress(AbstractContextManager["Progress"]):
     ) -> None:
         if self.spinner is not None:
             self.spinner.stop()
+
+
+def certified(found: dict[str, Any], as_json: bool) -> None:
+    """The result of ``mapgap certify``."""
+    if as_json:
+        print_json(found)
+        return
+    value = None if found["objective"] is None else f"{found['objective']:,} {found['unit']}"
+    facts({"instance": found["instance"], "certificate": found["grade"] or "none", "objective": value})
+    rows = [[run["instance"], run["method"], run["status"], run["objective"], run["bound"]] for run in found["runs"]]
+    table("runs", ["instance", "method", "status", "objective", "bound"], rows)
+    for reason in found["missing"]:
+        print(f"missing for a higher grade: {reason}")
+
+
+def attacked(search: Any, path: Path | None, as_json: bool) -> None:
+    """The result of ``mapgap attack``."""
+    hit = search.worst
+    result = {
+        "instances": search.tried,
+        "nothing_found": search.failures,
+        "worst": None if hit is None else hit.to_json(),
+        "file": None if path is None else str(path),
+    }
+    if as_json:
+        print_json(result)
+        return
+    print(f"{search.tried} instances; on {search.failures} the method found no plan although there is one")
+    if hit is not None:
+        loss = f"{hit.ratio:.4f}" if hit.proven else f"between {hit.ratio:.4f} and {hit.limit:.4f}"
+        print(f"loss factor {loss}: {hit.method} {hit.value:,}, {hit.exact} {hit.plan:,} (bound {hit.bound:,})")
+        print(path)

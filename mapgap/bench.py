@@ -7,10 +7,11 @@ line. Every run has a process of its own (:mod:`mapgap.run`), and the harness me
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import json
 import os
-import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -22,7 +23,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from mapgap import registry
-from mapgap.core import Budget, InputError, InstanceBase
+from mapgap.core import Budget, InputError, InstanceBase, MapgapError
 
 
 class BudgetSpec(BaseModel):
@@ -199,13 +200,15 @@ def sweep(
     resume: bool = True,
     plugins: tuple[Path, ...] = (),
     progress: Callable[[int, int, dict[str, Any] | None], None] | None = None,
+    dask: str | None = None,
 ) -> list[dict[str, Any]]:
     """Do every job that ``path`` does not hold yet and append its record; returns the records of all ``jobs``.
 
     ``progress(done, total, record)`` is called after every run (once before the first with ``record=None``). An
-    interrupt stops the running processes and re-raises; finished runs stay in the file.
+    interrupt stops the running processes and re-raises; finished runs stay in the file. With ``dask``, the address of a
+    ``dask.distributed`` scheduler, its workers do the runs, ``parallel`` is theirs to decide, and this process writes.
     """
-    from mapgap.run import interrupt_all, run_method
+    from mapgap.run import interrupt_all
 
     path.parent.mkdir(parents=True, exist_ok=True)
     if not resume and path.exists():
@@ -216,23 +219,12 @@ def sweep(
     total = len(jobs)
     if progress:
         progress(total - len(todo), total, None)
-    lock = threading.Lock()
-
-    def one(job: Job) -> dict[str, Any]:
-        method = registry.methods(job.instance.problem)[job.method]
-        budget = Budget(time_s=job.time_s, memory_mb=job.memory_mb, workers=job.workers, seed=job.seed)
-        record = run_method(job.instance, method, budget, options=dict(job.options), plugins=plugins).to_json()
-        with lock, path.open("a") as stream:
-            stream.write(json.dumps(record) + "\n")
-            stream.flush()
-            os.fsync(stream.fileno())
-        return record
-
-    with ThreadPoolExecutor(max_workers=parallel) as pool:
-        futures = {pool.submit(one, job): job for job in todo}
+    with _executor(parallel, dask) as (submit, completed):
+        futures = {submit(perform, job, plugins): job for job in todo}
         try:
-            for future in as_completed(futures):
+            for future in completed(futures):
                 record = future.result()
+                append(path, record)
                 done[futures[future].key] = record
                 if progress:
                     progress(sum(job.key in done for job in jobs), total, record)
@@ -245,6 +237,58 @@ def sweep(
     return [done[job.key] for job in jobs]
 
 
+def perform(job: Job, plugins: tuple[Path, ...] = ()) -> dict[str, Any]:
+    """Do one run, here or on another machine; its record as plain data."""
+    from mapgap.run import run_method
+
+    for plugin in plugins:  # a process of a cluster has not seen them yet
+        if not any(job.method == method.name for method in registry.methods(job.instance.problem).values()):
+            registry.load_plugin(plugin)
+    method = registry.methods(job.instance.problem)[job.method]
+    budget = Budget(time_s=job.time_s, memory_mb=job.memory_mb, workers=job.workers, seed=job.seed)
+    return run_method(job.instance, method, budget, options=dict(job.options), plugins=plugins).to_json()
+
+
+def append(path: Path, record: Mapping[str, Any]) -> None:
+    """Add a finished run to a file, and bring it to the disk before anything else happens.
+
+    Raises
+    ------
+    MapgapError
+        The disk is full or the file cannot be written; the half line is cut off again.
+    """
+    size = path.stat().st_size if path.exists() else 0
+    try:
+        with path.open("a") as stream:
+            stream.write(json.dumps(record) + "\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            os.truncate(path, size)
+        raise MapgapError(f"{path}: cannot write the run {record['instance']} · {record['method']}: {error}") from error
+
+
+@contextlib.contextmanager
+def _executor(parallel: int, dask: str | None) -> Iterator[tuple[Callable[..., Any], Callable[..., Any]]]:
+    """``submit`` and ``as_completed`` of local threads (each run has a process of its own) or of a dask cluster."""
+    if dask is None:
+        with ThreadPoolExecutor(max_workers=parallel) as pool:
+            yield pool.submit, as_completed
+        return
+    try:
+        import distributed
+    except ModuleNotFoundError as error:
+        raise InputError(f"--dask {dask}: expected the extra mapgap[dask], found no {error.name}") from error
+    try:
+        client = distributed.Client(dask, timeout=20)
+    except (OSError, ValueError) as error:
+        raise InputError(f"--dask {dask}: expected the address of a scheduler, found {error}") from error
+    with client:
+        # A worker that dies gives its run to another one; pure=False: every job is a run of its own.
+        yield functools.partial(client.submit, pure=False, retries=3), distributed.as_completed
+
+
 def sweep_with_progress(
     jobs: list[Job], path: Path, *, parallel: int, resume: bool, **more: Any
 ) -> list[dict[str, Any]]:
@@ -252,7 +296,7 @@ def sweep_with_progress(
     console = Console(stderr=True)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     threads = parallel * max((job.workers for job in jobs), default=1)
-    if threads > cores:
+    if threads > cores and not more.get("dask"):
         console.print(
             f"[yellow]warning: {parallel} jobs x {threads // parallel} workers on {cores} cores; times will suffer"
         )
@@ -276,10 +320,16 @@ def sweep_with_progress(
 
 
 def main_bench(
-    spec_path: Path, *, jobs: int = 1, resume: bool = True, out: Path | None = None, plugins: tuple[Path, ...] = ()
+    spec_path: Path,
+    *,
+    jobs: int = 1,
+    resume: bool = True,
+    out: Path | None = None,
+    plugins: tuple[Path, ...] = (),
+    dask: str | None = None,
 ) -> Path:
     """Run a sweep file; returns the run file (default: ``<spec name>.jsonl`` beside the spec)."""
     spec = load_spec(spec_path)
     path = out or spec_path.with_name(f"{spec.name}.jsonl")
-    sweep_with_progress(jobs_of(spec), path, parallel=jobs, resume=resume, plugins=plugins)
+    sweep_with_progress(jobs_of(spec), path, parallel=jobs, resume=resume, plugins=plugins, dask=dask)
     return path

@@ -213,15 +213,67 @@ def bench(
     spec: Annotated[Path, typer.Argument(help="Sweep file")],
     jobs: Annotated[int, typer.Option(min=1, help="Runs at a time.")] = 1,
     resume: Annotated[bool, typer.Option("--resume/--fresh", help="Keep finished runs, or start over.")] = True,
+    dask: Annotated[str | None, typer.Option(help="Scheduler of the dask cluster that does the runs.")] = None,
+    update_ledger: Annotated[bool, typer.Option("--update-ledger", help="Enter the runs into the ledger.")] = False,
+    ledger: Annotated[Path | None, typer.Option(help="Ledger file (default: the library's).")] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Run file (default: beside the spec).")] = None,
     plugin: Plugins = None,
     json: Json = False,
 ) -> None:
     """Run a sweep: any methods on any instances under one budget; one JSON line per run, resumable."""
-    main_bench = _wing("bench", "main_bench")
+    from mapgap.bench import main_bench
+
     _load_plugins(plugin)
-    path = main_bench(spec, jobs=jobs, resume=resume, out=output, plugins=tuple(plugin or ()))
-    _say(path, json)
+    path = main_bench(spec, jobs=jobs, resume=resume, out=output, plugins=tuple(plugin or ()), dask=dask)
+    changes = None
+    if update_ledger:
+        from mapgap.bench import read_runs
+        from mapgap.ledger import update_ledger as enter
+
+        changes = enter(read_runs(path), ledger)
+    _say(path, json, changes)
+
+
+@app.command()
+def certify(
+    instance: Annotated[str, typer.Argument(help="Instance, path or name")],
+    objective: Objective = None,
+    time_limit: Annotated[float, typer.Option(min=0.001, help="Seconds per run.")] = 60.0,
+    workers: Annotated[int, typer.Option(min=1, help="Threads a solver may use.")] = 1,
+    seed: Annotated[int, typer.Option(help="The only source of randomness.")] = 0,
+    update_ledger: Annotated[bool, typer.Option("--update-ledger", help="Enter the result.")] = False,
+    ledger: Annotated[Path | None, typer.Option(help="Ledger file (default: the library's).")] = None,
+    json: Json = False,
+) -> None:
+    """Raise the certificate of an optimum: two engines that agree, and a case split."""
+    from mapgap._cli_output import certified
+    from mapgap.certify import main_certify
+
+    name = instance if objective is None else f"{instance}@{objective}"
+    found = main_certify(name, time_s=time_limit, workers=workers, seed=seed, ledger=ledger, update=update_ledger)
+    certified(found.to_json(), json)
+    raise typer.Exit(0 if found.grade is not None else 4)
+
+
+@app.command()
+def attack(
+    problem: Annotated[str, typer.Argument(help="Problem")],
+    method: Annotated[str, typer.Option("--method", "-m", help="Published method or baseline.")],
+    budget: Annotated[float, typer.Option(min=1.0, help="Seconds of the whole search.")] = 300.0,
+    family: Annotated[str, typer.Option(help="Random family the instances come from.")] = "small",
+    objective: Objective = None,
+    seed: Annotated[int, typer.Option(help="First seed of the family, and of the search.")] = 0,
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the instance.")] = Path(),
+    json: Json = False,
+) -> None:
+    """Search for the instance on which a method is worst against the certified optimum, and shrink it."""
+    from mapgap._cli_output import attacked
+    from mapgap.attack import main_attack
+
+    search, path = main_attack(
+        problem, method, time_s=budget, family=family, seed=seed, objective=objective, folder=output
+    )
+    attacked(search, path, json)
 
 
 @app.command()
@@ -231,7 +283,9 @@ def report(
     json: Json = False,
 ) -> None:
     """Make tables, figures and one HTML page from runs."""
-    _say(_wing("report", "main_report")(runs, output), json)
+    from mapgap.report import main_report
+
+    _say(main_report(runs, output), json)
 
 
 @app.command()
@@ -243,26 +297,20 @@ def study(
     report_only: Annotated[bool, typer.Option("--report-only", help="Run nothing.")] = False,
 ) -> None:
     """Run or resume a committed study and write its page."""
-    _wing("study", "main_study")(name, quick=quick, out=output, resume=resume, report_only=report_only)
+    from mapgap.study import main_study
+
+    main_study(name, quick=quick, out=output, resume=resume, report_only=report_only)
 
 
-def _wing(module: str, name: str) -> Any:
-    """A function of a module that only some commands need."""
-    import importlib
-
-    try:
-        return getattr(importlib.import_module(f"mapgap.{module}"), name)
-    except ModuleNotFoundError as error:
-        raise InputError(f"this command needs the module {error.name}, which is not installed") from error
-
-
-def _say(result: Any, as_json: bool) -> None:
+def _say(result: Any, as_json: bool, ledger: list[str] | None = None) -> None:
+    """The path of what was written, and what has changed in the ledger."""
     from mapgap._cli_output import print_json
 
     if as_json:
-        print_json({"output": str(result)})
+        print_json({"output": str(result), **({} if ledger is None else {"ledger": ledger})})
     else:
         print(result)
+        print("\n".join(ledger or ()))
 
 
 def _parent(path: Path) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
@@ -263,6 +263,7 @@ class Method:
     summary: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
     rank: int = 0  # among exact methods of a problem the highest rank is what ``--exact`` picks
+    engines: tuple[str, ...] = ()  # of an exact method: on whose word a proof rests (CP-SAT, HiGHS, CBC, own, …)
 
 
 @dataclass(frozen=True)
@@ -297,18 +298,29 @@ class Problem:
 
 
 @dataclass(frozen=True)
+class Case:
+    """One side of a case split, as an instance of its own."""
+
+    label: str
+    instance: InstanceBase
+
+
+@dataclass(frozen=True)
 class Library:
     """Instances of one problem: how compact files expand and which random families exist.
 
     ``expand(compact)`` returns the expanded instance and raises :class:`InputError` where the compact form cannot be
     expanded. ``generators`` map a family name to ``f(seed) -> instance``; the family ``tiny`` must exist and be small
-    enough for brute force.
+    enough for brute force. ``cases(instance)`` splits an instance on one decision, such that the best optimum of the
+    cases is the optimum of the instance. ``shrink(instance)`` yields smaller instances (one part less).
     """
 
     problem: str
     compact_type: type[CompactBase]
     expand: Callable[[Any], InstanceBase]
     generators: Mapping[str, Callable[[int], InstanceBase]]
+    cases: Callable[[Any], list[Case]] | None = None
+    shrink: Callable[[Any], Iterator[InstanceBase]] | None = None
 
 
 @dataclass(frozen=True)

@@ -353,5 +353,6 @@ METHODS = [
         summary="CP-SAT with optional intervals, every partition of the batch",
         options={"ratio": ""},
         rank=1,
+        engines=("CP-SAT",),
     )
 ]

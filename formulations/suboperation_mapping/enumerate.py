@@ -137,5 +137,6 @@ METHODS = [
         run=run,
         summary="every ratio, mapping and order of a tiny instance",
         rank=-1,
+        engines=("enumeration",),
     )
 ]

@@ -227,6 +227,7 @@ METHODS = [
         run=function,
         summary=f"big-M MIP for small instances, every partition, solved with {engine}",
         options={"ratio": ""},
+        engines=(engine,),
     )
     for name, engine, function in (("mip", "HiGHS", run), ("mip_cbc", "CBC", run_cbc))
 ]

@@ -371,6 +371,7 @@ METHODS = [
         summary="Stage-configuration MIP per ratio, destructive lower bounds, annealed and re-ordered plans.",
         options={"ratio": "", "target_gap": 0.0},
         rank=10,
+        engines=("HiGHS", "CP-SAT"),
     ),
     Method(
         name="area_bound",

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from instances.suboperation_mapping._expand import expand_compact
 from instances.suboperation_mapping._generators import GENERATORS
+from instances.suboperation_mapping._parts import cases, shrink
 from mapgap.core import CompactBase, Library
 from problems.suboperation_mapping import Instance
 
@@ -87,5 +88,10 @@ def build(cluster: int, network: str, bandwidth_gbs: float, batch: int | None = 
 
 
 LIBRARY = Library(
-    problem="suboperation_mapping", compact_type=Compact, expand=expand, generators=GENERATORS
+    problem="suboperation_mapping",
+    compact_type=Compact,
+    expand=expand,
+    generators=GENERATORS,
+    cases=cases,
+    shrink=shrink,
 )

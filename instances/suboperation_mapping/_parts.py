@@ -1,0 +1,130 @@
+"""Case splits and smaller instances of sub-operation mapping."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic import ValidationError
+
+from mapgap.core import Case
+from problems.suboperation_mapping import Edge, Instance, Layer
+from problems.suboperation_mapping.evaluate import evaluate
+from problems.suboperation_mapping.lowered import lower
+
+
+def cases(instance: Instance) -> list[Case]:
+    """Split on the largest share: at most ``k``, or more.
+
+    For ``k >= B - ceil(B / N)`` a share of more than ``k`` leaves less than ``B - k`` to the others, and a largest
+    share of at most ``k`` is at least ``B - k``; so the shares of ``B - k .. k`` exist exactly on one side. A side is
+    closed by giving the first split layer, for the sizes of the other side, the ticks of a plan that is known: no
+    plan with such a share is faster than that plan, and all others keep their makespan. Hence the better side has the
+    optimum. With a batch of one the place of its FP is split instead. Empty if no single accelerator fits, if there is
+    nothing to split, or if the ticks would leave the safe range.
+    """
+    batch, n = instance.batch, len(instance.accelerators)
+    first = next((i for i, layer in enumerate(instance.layers) if layer.kind == "split"), None)
+    known = _single(instance)
+    k = batch - -(-batch // n)
+    if first is None or known is None or n == 1:
+        return []
+    try:
+        if batch == 1:
+            return [_placed(instance, first, a, known) for a in range(n)]
+        low = _closed(instance, first, range(k + 1, batch + 1), known, f"largest share at most {k}")
+        high = _closed(instance, first, range(batch - k, k + 1), known, f"largest share more than {k}")
+    except ValidationError:
+        return []
+    return [low, high]
+
+
+def _single(instance: Instance) -> int | None:
+    """Makespan of everything on the best accelerator that fits."""
+    lowered = lower(instance, (instance.batch, *[0] * (len(instance.accelerators) - 1)))
+    found = []
+    for a in range(len(instance.accelerators)):
+        evaluation = evaluate(instance, lowered.plan(lowered.topological * 0 + a, lowered.topological))
+        if evaluation.feasible and evaluation.objective is not None:
+            found.append(evaluation.objective)
+    return min(found, default=None)
+
+
+def _closed(instance: Instance, layer: int, sizes: range, ticks: int, label: str) -> Case:
+    shut = instance.layers[layer]
+    fp = tuple(tuple(max(t, ticks) if k + 1 in sizes else t for k, t in enumerate(row)) for row in shut.fp)
+    layers = list(instance.layers)
+    layers[layer] = shut.model_copy(update={"fp": fp})
+    return Case(label, _checked(instance, name=f"{instance.name}, {label}", layers=tuple(layers)))
+
+
+def _placed(instance: Instance, layer: int, accelerator: int, ticks: int) -> Case:
+    here = instance.layers[layer]
+    fp = tuple(row if a == accelerator else (max(row[0], ticks),) for a, row in enumerate(here.fp))
+    layers = list(instance.layers)
+    layers[layer] = here.model_copy(update={"fp": fp})
+    label = f"{here.name} forward on {instance.accelerators[accelerator].name}"
+    return Case(label, _checked(instance, name=f"{instance.name}, {label}", layers=tuple(layers)))
+
+
+def _checked(instance: Instance, **changes: Any) -> Instance:
+    return Instance.model_validate(instance.model_copy(update=changes).model_dump())
+
+
+def shrink(instance: Instance) -> Iterator[Instance]:
+    """One layer less (its consumers read what it read), one accelerator less, or half the batch."""
+    for index in reversed(range(len(instance.layers))):
+        if len(instance.layers) > 1:
+            yield from _valid(instance, layers=_without(instance, index))
+    n = len(instance.accelerators)
+    for a in reversed(range(n)) if n > 1 else ():
+        kept = [i for i in range(n) if i != a]
+        layers = tuple(
+            layer.model_copy(update={p: tuple(table[i] for i in kept) for p, table in _tables(layer) if table})
+            for layer in instance.layers
+        )
+        bandwidth = tuple(tuple(instance.bandwidth[i][j] for j in kept) for i in kept)
+        yield from _valid(
+            instance, accelerators=tuple(instance.accelerators[i] for i in kept), bandwidth=bandwidth, layers=layers
+        )
+    for batch in {instance.batch // 2, instance.batch - 1} - {0}:
+        yield from _valid(instance, batch=batch, layers=tuple(_cut(layer, batch) for layer in instance.layers))
+
+
+def _valid(instance: Instance, **changes: Any) -> Iterator[Instance]:
+    try:
+        yield _checked(instance, **changes)
+    except ValidationError:
+        return
+
+
+def _tables(layer: Layer) -> list[tuple[str, tuple[tuple[int, ...], ...]]]:
+    return [("fp", layer.fp), ("bp", layer.bp), ("wu", layer.wu)]
+
+
+def _cut(layer: Layer, batch: int) -> Layer:
+    if layer.kind == "fused":
+        return layer
+    return layer.model_copy(update={p: tuple(row[:batch] for row in table) for p, table in _tables(layer)})
+
+
+def _without(instance: Instance, index: int) -> tuple[Layer, ...]:
+    """The layers but one; edges from it come from its own producers instead."""
+    gone = instance.layers[index]
+    found = []
+    for layer in instance.layers:
+        if layer is gone:
+            continue
+        edges: dict[int, int] = {}
+        outer = layer.network_input_bytes
+        for edge in layer.inputs:
+            if edge.source != index:
+                edges[edge.source] = edge.bytes
+                continue
+            outer = outer if gone.inputs else max(outer, gone.network_input_bytes)
+            for own in gone.inputs:
+                edges.setdefault(own.source, own.bytes)
+        inputs = tuple(Edge(source=s - (s > index), bytes=b) for s, b in sorted(edges.items()))
+        found.append(layer.model_copy(update={"inputs": inputs, "network_input_bytes": outer,
+                                              "bp": layer.bp if inputs else ()}))  # fmt: skip
+    return tuple(found)

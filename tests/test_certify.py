@@ -1,0 +1,79 @@
+"""Two engines and a case split; what does not agree is an error."""
+
+from dataclasses import replace
+
+import pytest
+
+from mapgap import certify, registry
+from mapgap.certify import exact_methods
+from mapgap.core import Budget, Certificate, PlanError, Status
+
+SPLIT = [problem for problem in registry.problems() if registry.library(problem).cases is not None]
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Runs in this process: the isolation of runs is tested elsewhere."""
+    plain = certify.run_method
+    monkeypatch.setattr(certify, "run_method", lambda *a, **k: plain(*a, **{**k, "isolate": False}))
+
+
+@pytest.mark.parametrize("problem", registry.problems())
+def test_exact_methods_of_different_engines_exist(problem):
+    engines = [set(m.engines) for m in exact_methods(problem)]
+    assert all(engines), "an exact method says on whose word its proofs rest"
+    assert any(not a & b for a in engines for b in engines)
+    assert registry.library(problem).cases is not None
+
+
+@pytest.mark.parametrize("problem", SPLIT)
+def test_the_best_case_is_the_optimum(problem):
+    """Brute force on the cases against brute force on the whole."""
+    library, solve = registry.library(problem), registry.methods(problem)["enumerate"].run
+    spec = registry.problems()[problem]
+    best = max if spec.sense == "max" else min
+    split = 0
+    for seed in range(40):
+        instance = library.generators["tiny"](seed)
+        cases = library.cases(instance)
+        whole = solve(instance, Budget(30.0))
+        if not cases or not whole.enumerated:
+            continue
+        split += 1
+        values = []
+        for case in cases:
+            result = solve(case.instance, Budget(30.0))
+            assert result.enumerated
+            if result.plan is not None:
+                values.append(spec.evaluate(case.instance, result.plan).objective)
+        expected = None if whole.plan is None else spec.evaluate(instance, whole.plan).objective
+        assert (best(values) if values else None) == expected, (seed, cases)
+    assert split >= 5
+
+
+@pytest.mark.parametrize("problem", SPLIT)
+def test_tiny_instances_are_certified(problem, quick):
+    grades = []
+    for seed in range(8):
+        found = certify.certify(registry.library(problem).generators["tiny"](seed), Budget(20.0))
+        grades.append(found.grade)
+        assert found.grade is not None
+        assert bool(found.missing) == (found.grade is Certificate.CLAIMED)
+    assert Certificate.AGREED in grades
+
+
+def test_a_contradiction_is_an_error(quick, monkeypatch):
+    problem = "suboperation_mapping"
+    library = registry.library(problem)
+    seed = next(s for s in range(40) if library.cases(library.generators["tiny"](s)))
+    plain = certify.run_method
+
+    def lying(instance, method, budget, **more):
+        record = plain(instance, method, budget, **more)
+        if method.name.startswith("mip") and record.status == Status.OPTIMAL:
+            return replace(record, objective=record.objective + 1)
+        return record
+
+    monkeypatch.setattr(certify, "run_method", lying)
+    with pytest.raises(PlanError, match="contradict"):
+        certify.certify(library.generators["tiny"](seed), Budget(20.0))
