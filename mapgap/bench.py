@@ -86,6 +86,20 @@ def run_key(
     return json.dumps([instance_hash, method, dict(sorted(options.items())), time_s, memory_mb, workers, seed])
 
 
+def keys_of(jobs: Iterable[Job]) -> list[str]:
+    """The key of every job; the content of an instance that several jobs share is hashed once."""
+    digests: dict[int, str] = {}
+    found = []
+    for job in jobs:
+        if id(job.instance) not in digests:
+            digests[id(job.instance)] = job.instance.content_hash
+        digest = digests[id(job.instance)]
+        found.append(
+            run_key(digest, job.method, job.options, job.time_s, job.memory_mb, job.workers, job.seed)
+        )
+    return found
+
+
 def record_key(record: Mapping[str, Any]) -> str:
     """The key of a finished run, from its line."""
     return run_key(
@@ -176,7 +190,7 @@ def jobs_of(spec: BenchSpec) -> list[Job]:
                 ]
     if not found:
         raise InputError(f"tags: {spec.tags}: expected tags that some of the instances carry, found none")
-    return list({job.key: job for job in found}.values())
+    return list(dict(zip(keys_of(found), found, strict=True)).values())
 
 
 def _match(patterns: Iterable[str], known: Iterable[str], problem: str) -> list[str]:
@@ -211,30 +225,34 @@ def sweep(
     from mapgap.run import interrupt_all
 
     path.parent.mkdir(parents=True, exist_ok=True)
+    if path.is_dir():
+        raise InputError(f"{path}: expected a run file, found a folder")
     if not resume and path.exists():
         path.unlink()
     repair(path)
     done = {record_key(r): r for r in (read_runs(path) if path.exists() else []) if r.get("stop") != "interrupted"}
-    todo = [job for job in jobs if job.key not in done]
-    total = len(jobs)
+    keys = keys_of(jobs)
+    todo = {key: job for key, job in zip(keys, jobs, strict=True) if key not in done}
+    total, left = len(jobs), len(todo)
     if progress:
-        progress(total - len(todo), total, None)
+        progress(total - left, total, None)
     with _executor(parallel, dask) as (submit, completed):
-        futures = {submit(perform, job, plugins): job for job in todo}
+        futures = {submit(perform, job, plugins): key for key, job in todo.items()}
         try:
             for future in completed(futures):
                 record = future.result()
                 append(path, record)
-                done[futures[future].key] = record
+                done[futures[future]] = record
+                left -= 1
                 if progress:
-                    progress(sum(job.key in done for job in jobs), total, record)
+                    progress(total - left, total, record)
         except BaseException as error:
             for future in futures:
                 future.cancel()
             if isinstance(error, (KeyboardInterrupt, SystemExit)):
                 interrupt_all()
             raise
-    return [done[job.key] for job in jobs]
+    return [done[key] for key in keys]
 
 
 def perform(job: Job, plugins: tuple[Path, ...] = ()) -> dict[str, Any]:
@@ -281,7 +299,7 @@ def _executor(parallel: int, dask: str | None) -> Iterator[tuple[Callable[..., A
     except ModuleNotFoundError as error:
         raise InputError(f"--dask {dask}: expected the extra mapgap[dask], found no {error.name}") from error
     try:
-        client = distributed.Client(dask, timeout=20)
+        client = distributed.Client(dask, timeout=10)
     except (OSError, ValueError) as error:
         raise InputError(f"--dask {dask}: expected the address of a scheduler, found {error}") from error
     with client:
