@@ -75,6 +75,11 @@ def shifted_geometric_mean(values: Sequence[float], shift: float) -> float | Non
     return math.exp(sum(math.log(v + shift) for v in values) / len(values)) - shift
 
 
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
 def per_run(records: Sequence[Record]) -> list[dict[str, Any]]:
     """One row per run: the record's own figures, its gap to the best bound and to the best plan known."""
     known = facts(records)
@@ -95,6 +100,7 @@ def per_run(records: Sequence[Record]) -> list[dict[str, Any]]:
                 "best_known": fact.best,
                 "gap": relative(record.get("objective"), fact.bound),
                 "gap_to_best": relative(record.get("objective"), fact.best),
+                "primal_integral": primal_integral(record, fact.best),
                 "wall_s": record.get("wall_s"),
                 "peak_mb": record.get("peak_mb"),
                 "seed": record.get("seed"),
@@ -126,6 +132,7 @@ def per_method(records: Sequence[Record]) -> list[dict[str, Any]]:
                 "proven_optimal": sum(row["status"] == "OPTIMAL" for row in rows),
                 "gap_percent": mean,
                 "gap_to_best_percent": shifted_geometric_mean(away, GAP_SHIFT),
+                "primal_integral": _mean([row["primal_integral"] for row in rows]),
                 "wall_s": shifted_geometric_mean(
                     [row["wall_s"] for row in rows if row["wall_s"] is not None], TIME_SHIFT
                 ),
@@ -134,6 +141,58 @@ def per_method(records: Sequence[Record]) -> list[dict[str, Any]]:
             }
         )
     return table
+
+
+def primal_integral(record: Record, best: int | None) -> float | None:
+    """Mean primal gap of a run over its time limit (Berthold 2013): 0 for the best plan at once, 1 for none at all.
+
+    The gap at a moment is ``|value - best| / max(|value|, |best|)`` of the incumbent, and 1 before the first.
+    """
+    limit = record.get("time_limit_s")
+    if best is None or not limit or record.get("error") or record.get("kind") == "bound":
+        return None
+    area, since, gap = 0.0, 0.0, 1.0
+    span = float(limit)
+    points = [(p["time_s"], p["objective"]) for p in record.get("trace") or [] if p.get("objective") is not None]
+    if record.get("objective") is not None:
+        points.append((record.get("wall_s") or span, record["objective"]))
+    for time_s, value in points:
+        moment = min(time_s, span)
+        area += gap * max(0.0, moment - since)
+        since = max(since, moment)
+        gap = min(gap, abs(value - best) / max(abs(value), abs(best), 1))
+    return (area + gap * (span - since)) / span
+
+
+def glance(records: Sequence[Record]) -> list[dict[str, Any]]:
+    """One row per published method or baseline: how much it loses, for certain, and how often it finds nothing."""
+    known = facts(records)
+    groups: dict[tuple[str, str], list[Record]] = defaultdict(list)
+    for record in records:
+        if record.get("kind") in ("published", "baseline"):
+            groups[record["problem"], record["method"]].append(record)
+    rows = []
+    for (problem, method), runs in sorted(groups.items()):
+        solvable = [r for r in runs if known[r["instance_hash"]].best is not None]
+        pairs = [(r, known[r["instance_hash"]]) for r in solvable if r.get("objective") is not None]
+        at_least = [100 * gap for r, f in pairs if (gap := relative(r["objective"], f.best)) is not None]
+        above = [(relative(r["objective"], f.bound), r["instance"]) for r, f in pairs]
+        at_most = [(100 * gap, name) for gap, name in above if gap is not None]
+        rows.append(
+            {
+                "problem": problem,
+                "method": method,
+                "kind": runs[0].get("kind"),
+                "instances": len(solvable),
+                "nothing": len(solvable) - len(pairs),
+                "optimal": sum(f.proven and r["objective"] == f.best for r, f in pairs),
+                "at_least": shifted_geometric_mean(at_least, GAP_SHIFT),
+                "at_most": shifted_geometric_mean([gap for gap, _ in at_most], GAP_SHIFT),
+                "worst": max(at_most)[0] if at_most else None,
+                "worst_instance": max(at_most)[1] if at_most else None,
+            }
+        )
+    return rows
 
 
 def profile(records: Sequence[Record]) -> dict[str, list[float]]:

@@ -117,6 +117,32 @@ def gap_per_method(records: Sequence[Record]) -> Figure:
     return figure
 
 
+def losses(rows: Sequence[Mapping[str, Any]]) -> Figure:
+    """Rows of :func:`mapgap.analysis.glance`: per heuristic the interval of its mean loss, and the worst instance."""
+    shown = [row for row in rows if row["at_least"] is not None]
+    figure, ax = axes(7.6, 0.9 + 0.26 * max(1, len(shown)))
+    problems = list(dict.fromkeys(row["problem"] for row in shown))
+    for y, row in enumerate(reversed(shown)):
+        colour = COLOURS[problems.index(row["problem"]) % len(COLOURS)]
+        low, high = row["at_least"], row["at_most"] if row["at_most"] is not None else row["at_least"]
+        ax.plot([low, high], [y, y], "-", color=colour, linewidth=4, solid_capstyle="round")
+        ax.plot([low], [y], "o", color=colour, markersize=5, label=None)
+        if row["worst"] is not None:
+            ax.plot([row["worst"]], [y], "x", color=colour, markersize=5)
+        if row["nothing"]:
+            text = f"nothing on {row['nothing']} of {row['instances']}"
+            ax.annotate(text, (max(high, row["worst"] or 0.0), y), (6, -3), textcoords="offset points", fontsize=7)
+    ax.set_yticks(range(len(shown)), [f"{row['method']}" for row in reversed(shown)], fontsize=8)
+    for problem in problems:
+        ax.plot([], [], "o-", color=COLOURS[problems.index(problem) % len(COLOURS)], label=problem)
+    ax.plot([], [], "kx", label="worst instance")
+    ax.set(xscale="symlog", xlabel="mean loss [%], from the best plan known to the best proven bound")
+    ax.set_xlim(left=-0.05)
+    ax.margins(x=0.12, y=0.02)
+    legend(ax)
+    return figure
+
+
 def lines(
     series: Mapping[str, Sequence[tuple[float, float]]],
     *,

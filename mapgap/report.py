@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, select_autoescape
@@ -12,8 +13,9 @@ from matplotlib.figure import Figure
 from rich.console import Console
 
 from mapgap import figures
-from mapgap.analysis import Record, duels, facts, per_method, per_run
+from mapgap.analysis import Record, duels, facts, glance, per_method, per_run, relative
 from mapgap.bench import read_runs
+from mapgap.core import InputError
 from mapgap.tables import Column, Table
 
 
@@ -90,13 +92,65 @@ def method_table(records: Sequence[Record]) -> Table:
             Column("proven_optimal", "proven optimal"),
             Column("gap_percent", "gap [%]", PERCENT),
             Column("gap_to_best_percent", "to best plan [%]", PERCENT),
+            Column("primal_integral", "primal integral", ".3f"),
             Column("wall_s", "time [s]", ".2f"),
             Column("worst_gap_percent", "worst gap [%]", PERCENT),
             Column("worst_instance", "worst instance"),
         ],
         per_method(records),
-        "Gap: to the best proven bound by any method on the instance. Means are shifted geometric (shift 1 % and 1 s).",
+        "Gap: to the best proven bound by any method on the instance. Means are shifted geometric (shift 1 % and 1 s). "
+        "Primal integral: mean gap to the best plan over the time limit, 1 before the first plan.",
     )
+
+
+def glance_table(records: Sequence[Record]) -> Table:
+    """Which heuristic loses how much where; what is proven of it."""
+    columns = [
+        Column("problem", "problem"),
+        Column("method", "method"),
+        Column("kind", "kind"),
+        Column("instances", "instances with a plan"),
+        Column("nothing", "found nothing"),
+        Column("optimal", "proven optimal"),
+        Column("at_least", "loses at least [%]", PERCENT),
+        Column("at_most", "at most [%]", PERCENT),
+        Column("worst", "worst [%]", PERCENT),
+        Column("worst_instance", "on"),
+    ]
+    note = (
+        "At least: to the best plan known. At most: to the best proven bound. Shifted geometric means over the "
+        "instances on which the method found a plan; worst and where against the bound."
+    )
+    return Table("glance", "What the heuristics lose", columns, glance(records), note)
+
+
+def proven_table(records: Sequence[Record]) -> Table:
+    """Per problem: how many instances are proven, and how wide open the others are."""
+    rows = []
+    for problem in sorted({r["problem"] for r in records}):
+        known = list(facts([r for r in records if r["problem"] == problem]).values())
+        gaps = sorted(100 * f.gap for f in known if f.gap is not None)
+        rows.append(
+            {
+                "problem": problem,
+                "instances": len(known),
+                "optimal": sum(f.proven for f in known),
+                "percent": sum(gap <= 1.0 for gap in gaps),
+                "bounded": len(gaps),
+                "median": gaps[len(gaps) // 2] if gaps else None,
+                "worst": gaps[-1] if gaps else None,
+            }
+        )
+    columns = [
+        Column("problem", "problem"),
+        Column("instances", "instances"),
+        Column("optimal", "proven optimal"),
+        Column("percent", "within 1 %"),
+        Column("bounded", "with plan and bound"),
+        Column("median", "median gap [%]", ".3f"),
+        Column("worst", "worst gap [%]", ".3f"),
+    ]
+    return Table("proven", "What is proven", columns, rows, "Gap of the best plan to the best bound, by any method.")
 
 
 def instance_table(records: Sequence[Record]) -> Table:
@@ -155,43 +209,108 @@ def duel_table(records: Sequence[Record]) -> Table:
 
 
 def overview(records: Sequence[Record], title: str = "mapgap report") -> Page:
-    """The standard page over any runs."""
+    """The standard page over any runs: all problems at a glance, then each of them."""
     known = facts(records).values()
     proven = sum(fact.proven for fact in known)
+    problems = sorted({r["problem"] for r in records})
     lead = [
-        f"{len(records)} runs of {len({r['method'] for r in records})} methods on {len(known)} instances; "
-        f"{proven} instances proven optimal, {sum(f.bound is not None for f in known)} with a proven bound."
+        f"{len(records)} runs of {len({r['method'] for r in records})} methods on {len(known)} instances of "
+        f"{len(problems)} {'problem' if len(problems) == 1 else 'problems'}; {proven} instances proven optimal, {sum(f.bound is not None for f in known)} "
+        "with a proven bound."
     ]
     machines = sorted({f"{r.get('cpu', 'unknown processor')}" for r in records})
     lead.append(f"Measured on: {', '.join(machines)}. Times are of one run each on that machine.")
-    slowest = sorted(
-        {r["instance"] for r in records if len([p for p in r.get("trace") or [] if p.get("bound") is not None]) > 1}
-    )[:6]
-    curves = [
-        picture(f"trace_{name}", figures.gap_over_time(records, name), f"Plans and bounds over time on {name}.")
-        for name in slowest
-    ]
-    quality = [
-        picture("gaps", figures.gap_per_method(records), "Gap of every plan to the best proven bound."),
-        picture(
-            "profile",
-            figures.performance_profile(records),
-            "Performance profile: share of instances within a factor of the best plan.",
-        ),
-    ]
     sections = [
-        Section("Methods", tables=[method_table(records)], figures=quality),
-        Section("Who beats whom", tables=[duel_table(records)]),
-        Section("Instances", tables=[instance_table(records)]),
+        Section(
+            "At a glance",
+            tables=[glance_table(records), proven_table(records)],
+            figures=[picture("losses", figures.losses(glance(records)), "What each heuristic loses, for certain.")],
+        )
     ]
-    if curves:
-        sections.append(Section("Over time", figures=curves))
+    for problem in problems:
+        sections.append(_problem_section(problem, [r for r in records if r["problem"] == problem]))
+    sections.append(Section("Instances", tables=[instance_table(records)]))
     sections.append(Section("Runs", tables=[run_table(records)]))
     return Page(title, lead, sections)
 
 
+def _problem_section(problem: str, records: Sequence[Record]) -> Section:
+    """Methods of one problem: gaps, profile, duels, curves over time, and the plan of its worst case."""
+    pictures = [
+        picture(f"gaps_{problem}", figures.gap_per_method(records), "Gap of every plan to the best proven bound."),
+        picture(
+            f"profile_{problem}",
+            figures.performance_profile(records),
+            "Performance profile: share of instances within a factor of the best plan.",
+        ),
+    ]
+    bounds = {id(r): [p for p in r.get("trace") or [] if p.get("bound") is not None] for r in records}
+    traced = {r["instance"] for r in records if len(bounds[id(r)]) > 1}
+    pictures += [
+        picture(f"trace_{name}", figures.gap_over_time(records, name), f"Plans and bounds over time on {name}.")
+        for name in sorted(traced)[:2]
+    ]
+    pictures += plan_pictures(problem, records)
+    methods, duels_of = method_table(records), duel_table(records)
+    tables = [replace(methods, name=f"methods_{problem}"), replace(duels_of, name=f"duels_{problem}")]
+    return Section(problem, tables=tables, figures=pictures)
+
+
+def plan_pictures(problem: str, records: Sequence[Record]) -> list[Picture]:
+    """Gantt charts of the heuristic plan that loses most, and of the best plan for the same instance.
+
+    Only where the instance is one of the library; of others a run file holds no data.
+    """
+    from mapgap import registry
+    from mapgap.gantt import plan_chart
+    from mapgap.loading import load_instance
+
+    spec = registry.problems().get(problem)
+    known = facts(records)
+    heuristic = [r for r in records if r.get("kind") in ("published", "baseline") and r.get("plan")]
+    losing = [(relative(r["objective"], known[r["instance_hash"]].best) or 0.0, r["method"], r) for r in heuristic]
+    if spec is None or spec.gantt is None or not losing:
+        return []
+    worst = max(losing, key=lambda item: item[:2])[2]
+    try:
+        instance = load_instance(worst["instance"])
+    except InputError:
+        return []
+    if instance.content_hash != worst["instance_hash"]:
+        return []
+    best = next(
+        r
+        for r in records
+        if r["instance_hash"] == worst["instance_hash"]
+        and r.get("plan")
+        and r.get("objective") == known[r["instance_hash"]].best
+    )
+    found = []
+    for label, record in (("worst", worst), ("best", best)):
+        plan = spec.plan_type.model_validate_json(json.dumps(record["plan"]))
+        title = f"{record['instance']}: {record['method']}, {record['objective']:,} {record['unit']}"
+        chart = plan_chart(spec, instance, plan, title)
+        found.append(picture(f"plan_{problem}_{label}", chart, f"{title} ({label} plan of the instance)."))
+    return found
+
+
+def write_parquet(records: Sequence[Record], path: Path) -> bool:
+    """The run table as Parquet; ``False`` without the extra ``mapgap[parquet]``."""
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ModuleNotFoundError:
+        return False
+    rows = [{key: value if value is None or not isinstance(value, dict) else json.dumps(value)
+             for key, value in row.items()} for row in per_run(records)]  # fmt: skip
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+    return True
+
+
 def main_report(runs: Path, out: Path) -> Path:
     """Write the standard report of a run file or folder; returns the HTML page."""
-    page = overview(read_runs(runs)).write(out)
+    records = read_runs(runs)
+    page = overview(records).write(out)
+    write_parquet(records, out / "runs.parquet")
     Console(stderr=True).print(f"wrote {page}")
     return page

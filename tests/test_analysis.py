@@ -4,7 +4,17 @@ import math
 
 import pytest
 
-from mapgap.analysis import duels, facts, per_method, profile, relative, shifted_geometric_mean, verdict
+from mapgap.analysis import (
+    duels,
+    facts,
+    glance,
+    per_method,
+    primal_integral,
+    profile,
+    relative,
+    shifted_geometric_mean,
+    verdict,
+)
 from mapgap.tables import Column, Table
 
 
@@ -99,3 +109,26 @@ def test_table_writes_blank_cells_and_escapes_bars():
     )
     assert "| x\\|y |  |" in table.markdown()
     assert table.csv() == "a,b\nx|y,\nz,1.25\n"
+
+
+def test_primal_integral_of_a_run():
+    """Nothing for 2 s (gap 1), 200 instead of 100 for 3 s (gap 0.5), the best for 5 s: (2 + 1.5) / 10."""
+    trace = [{"time_s": 2.0, "objective": 200, "bound": None}, {"time_s": 5.0, "objective": 100, "bound": None}]
+    record = run("i1", "exact", 100, wall=6.0, time_limit_s=10.0, trace=trace)
+    assert primal_integral(record, 100) == pytest.approx(0.35)
+    assert primal_integral({**record, "objective": None, "trace": []}, 100) == 1.0
+    assert primal_integral({**record, "trace": []}, 100) == pytest.approx(0.6)  # known at the end of the run only
+    assert primal_integral(record, None) is None
+    assert primal_integral({**record, "kind": "bound"}, 100) is None
+
+
+def test_a_glance_says_what_a_heuristic_loses_for_certain():
+    runs = [{**r, "kind": "published" if r["method"] == "greedy" else "exact"} for r in RUNS]
+    runs.append({**run("i2", "lazy", None), "kind": "baseline"})
+    greedy, lazy = glance(runs)
+    # i1: 20 % above 100 (plan and bound); i2: the best plan, 200 over the bound 190; i3: the only plan, no bound.
+    assert (greedy["instances"], greedy["nothing"], greedy["optimal"]) == (3, 0, 0)
+    assert greedy["at_least"] == pytest.approx((21 * 1 * 1) ** (1 / 3) - 1)
+    assert greedy["at_most"] == pytest.approx((21 * (100 * 10 / 190 + 1)) ** 0.5 - 1)
+    assert (greedy["worst"], greedy["worst_instance"]) == (pytest.approx(20.0), "i1")
+    assert (lazy["instances"], lazy["nothing"], lazy["at_least"]) == (1, 1, None)
