@@ -214,9 +214,9 @@ def overview(records: Sequence[Record], title: str = "mapgap report") -> Page:
     proven = sum(fact.proven for fact in known)
     problems = sorted({r["problem"] for r in records})
     lead = [
-        f"{len(records)} runs of {len({r['method'] for r in records})} methods on {len(known)} instances of "
-        f"{len(problems)} {'problem' if len(problems) == 1 else 'problems'}; {proven} instances proven optimal, {sum(f.bound is not None for f in known)} "
-        "with a proven bound."
+        f"{len(records)} runs of {len({r['method'] for r in records})} methods on {len(known)} instances "
+        f"({', '.join(problems)}); {proven} instances proven optimal, {sum(f.bound is not None for f in known)} with a "
+        "proven bound."
     ]
     machines = sorted({f"{r.get('cpu', 'unknown processor')}" for r in records})
     lead.append(f"Measured on: {', '.join(machines)}. Times are of one run each on that machine.")

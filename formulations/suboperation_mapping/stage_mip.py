@@ -8,8 +8,8 @@
     with every column removed whose reduced cost forbids it. None: the bound rises to the target. One: it is rounded,
     annealed and, last, ordered by CP-SAT, which lowers the best plan.
 3.  A ratio whose MIP is solved is *exhausted*: its bound is all that the relaxation can prove. If its graph is small
-    it goes to the complete CP-SAT model, which looks for a plan below a cutoff: the best plan first, then, where time
-    ran out, half of the distance to it.
+    it goes to the complete CP-SAT model, which looks for a plan below a cutoff: the best plan first; where time ran
+    out, or in a process that has nothing else to do, half of the distance to it.
 4.  The bound of the instance is the smallest over all ratios.
 
 The relaxation ignores the DRAM except for static weights; plans satisfy it in full. The proofs of the rows are in
@@ -80,6 +80,8 @@ class _State:
     exhausted: set[Ratio] = field(default_factory=set)
     infeasible: set[Ratio] = field(default_factory=set)
     cutoffs: dict[Ratio, int] = field(default_factory=dict)
+    halves: dict[Ratio, int] = field(default_factory=dict)
+    halved: set[Ratio] = field(default_factory=set)
     polished: int = 0
     reported: int = 0
 
@@ -156,7 +158,7 @@ def _ask_all(state: _State, pool: Executor, question: Callable[..., Reply], iter
 class _Task:
     """A question to a process."""
 
-    kind: Literal["destroy", "complete", "polish"]
+    kind: Literal["destroy", "complete", "half", "polish"]
     ratio: Ratio
     before: int
     cutoff: int | None = None
@@ -167,6 +169,9 @@ def _next(state: _State, pool: Executor, busy: set[Ratio], turn: int) -> tuple[F
     seed = state.budget.seed + 7 * turn
     still = state.open()
     useful = [r for r in still if r not in busy and (r not in state.exhausted or _small(state, r))]
+    spare = [r for r in still if r in busy and r in state.exhausted and r not in state.halved]
+    if not useful and spare and turn % 4 != 3:
+        return _complete(state, pool, spare[0], seed, half=True)
     ranked = sorted((r for r in still if r in state.plans), key=lambda r: state.plans[r].makespan)
     if ranked and (turn % 4 == 3 or not useful):
         ratio = ranked[state.polished % min(3, len(ranked))]
@@ -196,26 +201,40 @@ def _destroy(state: _State, pool: Executor, ratio: Ratio, seed: int) -> tuple[Fu
     return question, _Task("destroy", ratio, bound)
 
 
-def _complete(state: _State, pool: Executor, ratio: Ratio, seed: int) -> tuple[Future[Reply], _Task]:
+def _complete(
+    state: _State, pool: Executor, ratio: Ratio, seed: int, half: bool = False
+) -> tuple[Future[Reply], _Task]:
     """Step 3: is there a plan below a cutoff?"""
     limit = state.makespan
     cutoff = None if limit is None else min(state.cutoffs.get(ratio, limit), limit)
     seconds = min(state.seconds[ratio], state.budget.remaining_s)
+    if half and limit is not None:
+        state.halved.add(ratio)
+        cutoff = (state.bounds[ratio] + min(state.halves.get(ratio, limit), limit) + 1) // 2
+    elif len(state.open()) < state.budget.workers:  # another process has time for the halves
+        seconds, cutoff = state.budget.remaining_s, limit
     question = pool.submit(search.complete, ratio, cutoff, seconds, seed)
-    return question, _Task("complete", ratio, state.bounds[ratio], cutoff)
+    return question, _Task("half" if half else "complete", ratio, state.bounds[ratio], cutoff)
 
 
 def _learn(state: _State, task: _Task, reply: Reply) -> None:
     """Adapt target and time of the ratio that has answered."""
     ratio, bound = reply.ratio, state.bounds[reply.ratio]
-    if task.kind == "complete":
+    if task.kind == "half":
+        state.halved.discard(ratio)
+        proven = task.cutoff is not None and reply.bound >= task.cutoff
+        if proven or task.cutoff is None:
+            state.halves.pop(ratio, None)
+        else:
+            state.halves[ratio] = task.cutoff
+    elif task.kind == "complete":
         if task.cutoff is None or reply.bound >= task.cutoff or reply.found is not None:
             state.cutoffs.pop(ratio, None)
             state.seconds[ratio] *= 4.0
         else:
             state.cutoffs[ratio] = (bound + task.cutoff + 1) // 2
             state.seconds[ratio] *= 1.3
-    elif reply.closed and reply.attained is not None:
+    elif (reply.closed and reply.attained is not None) or _within_margin(state, ratio):
         state.exhausted.add(ratio)
         state.seconds[ratio] = COMPLETE_S
     elif reply.attained is not None:
@@ -226,6 +245,12 @@ def _learn(state: _State, task: _Task, reply: Reply) -> None:
     else:
         state.steps[ratio] = max(state.steps[ratio] / 2.0, 1e-4)
         state.seconds[ratio] *= 1.7
+
+
+def _within_margin(state: _State, ratio: Ratio) -> bool:
+    """Whether what is left of the gap is what floating-point bounds concede to their engine."""
+    limit = state.makespan
+    return limit is not None and limit - state.bounds[ratio] <= 1 + 3.0 * search.SAFETY * limit
 
 
 def _raise(state: _State, pool: Executor, target_gap: float) -> None:
@@ -248,8 +273,9 @@ def _raise(state: _State, pool: Executor, target_gap: float) -> None:
             task = running.pop(future)
             reply = future.result()
             state.take(reply)
-            if task.kind != "polish":
+            if task.kind in ("destroy", "complete"):
                 busy.discard(task.ratio)
+            if task.kind != "polish":
                 _learn(state, task, reply)
             state.announce()
 
