@@ -41,8 +41,9 @@ What the paper leaves open is pinned here, and nowhere else.
     the layer ran, or where a split is joined. A module may read any tensors of earlier modules and of the network
     input, so modules are any cut of the graph in topological order, not only cuts through a single tensor.
 6.  A tensor that is read on the other side is moved over the link, once per module and only the bytes that are not
-    there yet; reads of one tensor on one side are nested (the GPU reads the first channels, the FPGA the last). What
-    was moved is forgotten at the end of the module; the home copy stays. (Alternative: copies stay for later modules.)
+    there yet; reads of one tensor on one side are nested (the GPU reads the first channels, the FPGA the last; a
+    ``Read`` of less than the whole, for instance behind a pooling, is the same for all who read so much). What was
+    moved is forgotten at the end of the module; the home copy stays. (Alternative: copies stay for later modules.)
 7.  *Fused layers* (Fig. 2c) are neighbours on the FPGA: a tensor whose readers are all there never crosses the link.
     Its buffers are part of the M20K of the options.
 8.  *Grouped convolution* (Fig. 2b) is a split by input channels: the FPGA reads ``g`` of the ``C`` channels, both

@@ -35,7 +35,7 @@ class _Queues:
     jobs: list[Job] = field(default_factory=list)
     free: dict[Queue, int] = field(default_factory=dict)
     ready: dict[int, int] = field(default_factory=dict)
-    copied: dict[Read, tuple[int, int]] = field(default_factory=dict)
+    copied: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
 
     def run(self, queue: Queue, label: str, after: int, ticks: int, energy: int, size: int = 0) -> int:
         """Append a job that may start at ``after``; returns its end."""
@@ -56,17 +56,17 @@ class _Queues:
         made = self.ready.get(tensor.source, self.begin)  # tensors of earlier modules are there from the start
         if self.homes[tensor.source] == side:
             return made
-        held, since = self.copied.get(tensor, (0, self.begin))
+        held, since = self.copied.get((tensor.source, tensor.part), (0, self.begin))
         if size > held:
             name = "input" if tensor.source == NETWORK_INPUT else self.instance.layers[tensor.source].name
             since = self.move(f"{name} to {side}", made, size - held)
-            self.copied[tensor] = (size, since)
+            self.copied[tensor.source, tensor.part] = (size, since)
         return since
 
     def layer(self, index: int, option: Option) -> None:
         """All jobs of one layer, in the order of rule 2."""
         layer = self.instance.layers[index]
-        whole = tuple(self.instance.tensor_bytes(r) for r in layer.reads)
+        whole = tuple(self.instance.read_bytes(r) for r in layer.reads)
         there: dict[Side, int] = {}
         if option.kind in ("gpu", "split"):
             sizes = option.gpu_reads if option.kind == "split" else whole

@@ -102,10 +102,14 @@ class Option(Frozen):
 
 
 class Read(Frozen):
-    """A tensor that a layer reads: part ``part`` of the output of layer ``source`` (global index, or -1)."""
+    """A tensor that a layer reads: part ``part`` of the output of layer ``source`` (global index, or -1).
+
+    ``bytes`` is what the layer reads of it, ``None`` all.
+    """
 
     source: int = Field(ge=NETWORK_INPUT)
     part: int = Field(default=0, ge=0)
+    bytes: int | None = Field(default=None, ge=0)
 
 
 class Layer(Frozen):
@@ -212,8 +216,10 @@ class Instance(InstanceBase):
             copied.__dict__.pop(name, None)
         return copied
 
-    def tensor_bytes(self, read: Read) -> int:
-        """Bytes of a tensor."""
+    def read_bytes(self, read: Read) -> int:
+        """Bytes that a layer reads of a tensor."""
+        if read.bytes is not None:
+            return read.bytes
         return self.input_bytes if read.source == NETWORK_INPUT else self.layers[read.source].outputs[read.part]
 
     def transfer_ticks(self, size_bytes: int) -> int:
@@ -268,6 +274,8 @@ class Instance(InstanceBase):
                 parts = 1 if r.source == NETWORK_INPUT else len(self.layers[r.source].outputs)
                 if r.part >= parts:
                     found.append(f"{where}: reads part {r.part} of layer {r.source}: expected one of {parts} parts")
+                elif r.bytes is not None and r.bytes > self.read_bytes(Read(source=r.source, part=r.part)):
+                    found.append(f"{where}: reads {r.bytes} bytes of layer {r.source}: expected at most its output")
         if len({module.name for module in self.modules}) != len(self.modules):
             found.append("modules: expected distinct names")
         return found
@@ -277,7 +285,7 @@ class Instance(InstanceBase):
         for layer in self.layers:
             if len({option.name for option in layer.options}) != len(layer.options):
                 found.append(f"layer {layer.name}: options: expected distinct names")
-            sizes = [self.tensor_bytes(r) for r in layer.reads]
+            sizes = [self.read_bytes(r) for r in layer.reads]
             for option in layer.options:
                 where = f"layer {layer.name}, option {option.name}"
                 if option.kind == "split":
@@ -303,7 +311,7 @@ class Instance(InstanceBase):
         for index, layer in enumerate(self.layers):
             ticks += max(option.gpu_ticks + option.fpga_ticks for option in layer.options)
             energy += max(option.gpu_energy + option.fpga_energy for option in layer.options)
-            moved = [self.tensor_bytes(r) for r in layer.reads]
+            moved = [self.read_bytes(r) for r in layer.reads]
             moved += [max(max(option.gpu_makes, option.fpga_makes) for option in layer.options)]
             moved += layer.outputs if index in self.outputs else ()
             ticks += sum(self.transfer_ticks(size) for size in moved)
