@@ -27,7 +27,7 @@ DERIVED = (
 )
 SOURCES = {
     "network": "FPGA-GPU DHM paper (SLOHA 2021), Sec. V: {title} as a whole, {fold}. {derived}",
-    "other": "{title} on the devices of the FPGA-GPU DHM paper (SLOHA 2021), not an experiment of it, {fold}. {derived}",
+    "other": "{title} on the devices of the FPGA-GPU DHM paper , not an experiment there, {fold}. {derived}",
     "module": "FPGA-GPU DHM paper (SLOHA 2021), Table I and Fig. 4: module {title} alone, {fold}. {derived}",
 }
 
