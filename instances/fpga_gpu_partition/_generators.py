@@ -15,6 +15,7 @@ from problems.fpga_gpu_partition import (
     Module,
     Option,
     Read,
+    Side,
 )
 
 Rng = random.Random
@@ -154,11 +155,12 @@ def _options(rng: Rng, reads: list[int], makes: int, rich: bool) -> tuple[Option
         if not rich and rng.random() < 0.4:
             continue
         for split in ("input", "output", "channel") if rich else (rng.choice(("input", "output", "channel")),):
-            home = rng.choice(("gpu", "fpga"))
+            home: Side = rng.choice(("gpu", "fpga"))
             part = [r * quarter // 4 for r in reads]
             options.append(
                 Option(
-                    name=f"{split} {quarter}/4 to {home}", kind="split", home=home, split=split, channels=quarter, fold=1,
+                    name=f"{split} {quarter}/4 to {home}", kind="split", home=home, split=split,
+                    channels=quarter, fold=1,
                     gpu_ticks=ticks * (4 - quarter) // 4, gpu_energy=joules * (4 - quarter) // 4,
                     fpga_ticks=fast, fpga_energy=low * quarter // 4,
                     multipliers=-(-multipliers * quarter // 4), m20k=-(-blocks * quarter // 4),
