@@ -11,7 +11,7 @@ Array = NDArray[np.int64]
 
 @njit("i8(i8[:,::1],i8[::1])", cache=True)
 def _sift(rows, kept):  # type: ignore[no-untyped-def]
-    """Fill ``kept`` with the rows that no other row dominates; ``rows`` are in lexicographic order, all distinct."""
+    """Fill ``kept`` with the rows that no earlier row is nowhere worse than; ``rows`` are in lexicographic order."""
     count, width = rows.shape
     found = 0
     for i in range(count):
@@ -49,7 +49,7 @@ def nondominated(rows: Array) -> Array:
     """
     if len(rows) <= 1:
         return np.arange(len(rows), dtype=np.int64)
-    distinct, first = np.unique(rows, axis=0, return_index=True)
-    kept = np.empty(len(distinct), np.int64)
-    found = _sift(np.ascontiguousarray(distinct), kept)
-    return np.sort(first[kept[:found]]).astype(np.int64)
+    order = np.lexsort(rows.T[::-1])
+    kept = np.empty(len(rows), np.int64)
+    found = _sift(np.ascontiguousarray(rows[order]), kept)
+    return np.sort(order[kept[:found]]).astype(np.int64)

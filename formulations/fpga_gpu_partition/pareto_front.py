@@ -1,10 +1,12 @@
-"""The exact energy-latency front by the ε-constraint method.
+"""The exact energy-latency front: by label setting, or by the ε-constraint method with an engine as a cross-check.
 
-1.  With ``U`` the latency limit (none at first), find the least energy ``E`` of all plans with ``L <= U``; the plan found
-    has some latency ``L``.
+With ``engine="labels"`` the front comes from ``label_setting.py``, whose last pass is exhaustive. Otherwise:
+
+1.  With ``U`` the latency limit (none at first), find the least energy ``E`` of all plans with ``L <= U``; the plan
+    found has some latency ``L``.
 2.  Continue with ``U = L - 1``. If the least energy is ``E`` again, the new plan replaces the last one, which it
-    dominates. If it is larger, or no plan is left, then the last plan is *proven* non-dominated: no plan with ``L <= U``
-    of its own question needs less energy, and none that is quicker needs as little.
+    dominates. If it is larger, or no plan is left, then the last plan is *proven* non-dominated: no plan with
+    ``L <= U`` of its own question needs less energy, and none that is quicker needs as little.
 
 Every question is proven optimal or infeasible, so the points are all of the front and nothing else; of plans with equal
 energy and latency one is kept. Energy, latency, their product and their weighted sum never decrease in either
@@ -18,6 +20,7 @@ from dataclasses import dataclass, field
 from formulations.fpga_gpu_partition import cpsat, mip
 from formulations.fpga_gpu_partition._configurations import OutOfTime, tabulate
 from formulations.fpga_gpu_partition._search import Engine, Question, Search, no_plan, result
+from formulations.fpga_gpu_partition.label_setting import solve
 from mapgap.core import Budget, InputError, Method, SolveResult, Status, Stop
 from problems.fpga_gpu_partition import Instance
 from problems.fpga_gpu_partition.evaluate import diagnose
@@ -45,7 +48,7 @@ class Front:
 
 def walk(search: Search) -> Front:
     """All non-dominated points, or those found before the time ran out."""
-    instance, front = search.tables.instance, Front()
+    tables, instance, front = search.tables, search.tables.instance, Front()
     limit = instance.latency_limit
     while not search.budget.exhausted:
         answer = search.ask(Question(1, 0, max_latency=limit, max_energy=instance.energy_limit))  # step 1
@@ -53,18 +56,15 @@ def walk(search: Search) -> Front:
             front.complete = True
         elif answer.status is not Status.OPTIMAL or answer.choice is None:
             return front
-        if front.pending is not None and (answer.choice is None or _energy(search, answer.choice) > front.pending.energy):
-            front.points.append(front.pending)  # step 2
+        held = front.pending
+        if held is not None and (answer.choice is None or tables.totals(answer.choice)[0] > held.energy):
+            front.points.append(held)  # step 2
         if answer.choice is None:
             return front
-        front.pending = Point(*search.tables.totals(answer.choice), answer.choice)
+        front.pending = Point(*tables.totals(answer.choice), answer.choice)
         limit = front.pending.latency - 1
     search.stop = Stop.TIME
     return front
-
-
-def _energy(search: Search, choice: list[int]) -> int:
-    return search.tables.totals(choice)[0]
 
 
 def _bound(search: Search, front: Front) -> int | None:
@@ -77,10 +77,16 @@ def _bound(search: Search, front: Front) -> int | None:
     return search.tables.instance.value(max(seen, cheapest), quickest)
 
 
-def run(instance: Instance, budget: Budget, engine: str = "mip") -> SolveResult:
-    """The front in ``notes["front"]``: ``energy``, ``latency`` and the options of every proven point."""
+def run(instance: Instance, budget: Budget, engine: str = "labels") -> SolveResult:
+    """The front in ``notes["front"]``: ``energy``, ``latency`` and the options of every point, by rising energy.
+
+    The plan of the result is the front's best for the instance's objective. ``notes["front_complete"]`` says whether
+    the front is proven to be whole.
+    """
+    if engine == "labels":
+        return solve(instance, budget, whole_front=True)
     if engine not in ENGINES:
-        raise InputError(f"engine {engine!r}: expected one of {sorted(ENGINES)}")
+        raise InputError(f"engine {engine!r}: expected one of {sorted(['labels', *ENGINES])}")
     reasons = diagnose(instance)
     if reasons:
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(reasons))
@@ -98,7 +104,7 @@ def run(instance: Instance, budget: Budget, engine: str = "mip") -> SolveResult:
         "front_complete": front.complete,
         "front": [
             {"energy": p.energy, "latency": p.latency, "options": list(tables.plan(p.choice).options)}
-            for p in front.points
+            for p in reversed(front.points)
         ],
     }
     return result(search, _bound(search, front), infeasible=front.complete)
@@ -109,9 +115,10 @@ METHODS = [
         name="pareto_front",
         problem="fpga_gpu_partition",
         kind="exact",
-        reference="epsilon-constraint method over configurations",
+        reference="label setting over configurations; epsilon-constraint method with engine=mip or cpsat",
         run=run,
         summary="every non-dominated pair of energy and latency, each proven; the best point for the objective",
-        options={"engine": "mip"},
+        options={"engine": "labels"},
+        rank=2,
     )
 ]
