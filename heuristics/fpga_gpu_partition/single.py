@@ -1,7 +1,7 @@
 """One device alone: everything on the GPU (the paper's homogeneous platform), or as a whole on the FPGA.
 
-``fpga_only`` gives every layer the option on the FPGA with the least multipliers and M20K, then speeds up the layer that
-gains the most ticks per multiplier while the fabric lasts. Direct hardware mapping of a whole network rarely fits
+``fpga_only`` gives every layer the option on the FPGA with the least multipliers and M20K, then speeds up the layer
+that gains the most ticks per multiplier while the fabric lasts. Direct hardware mapping of a whole network rarely fits
 ("cannot fully substitute the GPU", abstract): the answer is then UNKNOWN.
 """
 

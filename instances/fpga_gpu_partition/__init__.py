@@ -60,6 +60,8 @@ class Compact(CompactBase):
         A fit of ``devices/dhm_fits.yaml``.
     bandwidth_gbs : float, optional
         Link in 10^9 bytes per second, in place of the paper's 2.5.
+    link_us : float, optional
+        Microseconds of a transfer before the first byte, in place of the fit's.
     multipliers, m20k : int, optional
         Fabric, in place of the Cyclone 10 GX's.
     objective : {"energy", "latency", "edp", "weighted"}
@@ -74,6 +76,7 @@ class Compact(CompactBase):
     splits: Literal["conv", "all"] = "conv"
     cost_model: str = "fit1"
     bandwidth_gbs: float | None = Field(default=None, gt=0)
+    link_us: float | None = Field(default=None, ge=0)
     multipliers: int | None = Field(default=None, ge=0)
     m20k: int | None = Field(default=None, ge=0)
     objective: Objective = "energy"
@@ -94,6 +97,8 @@ def expand(compact: Compact) -> Instance:
     model = load_fit(compact.cost_model)
     if compact.bandwidth_gbs is not None:
         model = replace(model, link_gbs=compact.bandwidth_gbs)
+    if compact.link_us is not None:
+        model = replace(model, link_us=compact.link_us)
     device = fabric()
     limits = Fabric(
         device.multipliers if compact.multipliers is None else compact.multipliers,

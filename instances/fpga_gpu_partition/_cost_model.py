@@ -168,3 +168,18 @@ def load_fit(name: str) -> CostModel:
         raise unknown("cost_model", name, names)
     values = dict(zip(data["columns"], data["rows"][names.index(name)], strict=True))
     return CostModel(**{field.name: float(values[field.name]) for field in fields(CostModel)})
+
+
+@cache
+def load_share(name: str) -> float:
+    """Share g_l / C_I of the grouped 3×3 expansion that belongs to a fit.
+
+    Raises
+    ------
+    InputError
+        No such fit.
+    """
+    load_fit(name)
+    data = read_yaml(ROOT / "devices" / f"{FITS}.yaml")
+    row = next(row for row in data["rows"] if row[0] == name)
+    return float(row[data["columns"].index("share")])
