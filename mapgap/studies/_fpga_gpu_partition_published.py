@@ -7,7 +7,7 @@ from typing import Any
 from mapgap import figures
 from mapgap.analysis import verdict
 from mapgap.report import Picture, picture
-from mapgap.studies._fpga_gpu_partition_runs import PROBLEM, Runs, fits, gain, module_instance, module_names
+from mapgap.studies._fpga_gpu_partition_runs import Runs, fits, gain, module_instance, module_names
 from mapgap.tables import Column, Table
 
 TITLES = {"fire": "SqueezeNet's Fire", "bottleneck": "MobileNetV2's bottleneck", "unit": "ShuffleNetV2's unit"}
@@ -98,7 +98,7 @@ def ranges_table() -> Table:
                 "module": TITLES[kind], "quantity": "energy" if key == "e" else "latency",
                 "printed": f"{low:g}" if low == high else f"{low:g} to {high:g}", "implied": implied,
                 "ours": f"{least:.0f} to {most:.0f}", "all": f"{outer[0]:.0f} to {outer[1]:.0f}",
-                "inside": "yes" if low - 0.5 <= implied <= high + 0.5 else "no",
+                "inside": "yes" if low - 1 <= implied <= high + 1 else "no",
                 "verdict": "overlaps" if least <= high and low <= most else "differs",
             }
         )  # fmt: skip
@@ -130,9 +130,9 @@ def figure_4() -> Picture:
             xs = [pair[position][1] / 1000 for pair in costs]
             ys = [pair[position][0] / 1000 for pair in costs]
             colour = figures.COLOURS[index]
-            ax.plot(xs, ys, marker, color=colour, alpha=0.35, markersize=4)
+            ax.plot(xs, ys, marker, color=colour, alpha=0.35, markersize=4, fillstyle="full" if position else "none")
             ax.plot(
-                [sum(xs) / len(xs)], [sum(ys) / len(ys)], marker, color=colour, markersize=9, markeredgecolor="black",
+                [sum(xs) / len(xs)], [sum(ys) / len(ys)], marker, color=colour, markersize=9,
                 label=f"{TITLES[kind]}, {label}", fillstyle="full" if position else "none",
             )  # fmt: skip
     ax.set(xlabel="energy [mJ]", ylabel="latency [ms]")
@@ -163,4 +163,4 @@ def modules_table(runs: Runs) -> Table:
         Column("multipliers", "multipliers of the optimum"),
     ]  # fmt: skip
     note = "Least energy; up to 32 folds, so that the pattern of every module fits."
-    return Table("modules", f"Single modules ({PROBLEM})", columns, rows, note)
+    return Table("modules", "Single modules", columns, rows, note)

@@ -27,13 +27,20 @@ SETUPS = (0.25, 0.5, 1.0, 1.5, 2.0)
 """Multiples of the fitted time of a transfer before its first byte."""
 SIZES = (0.03125, 0.125, 0.5, 1.0, 2.0, 8.0)
 """Multiples of the Cyclone 10 GX's multipliers and M20K blocks."""
-QUICK_POINTS = {"bandwidth": (0.05, 0.5, 2.5), "setup": (0.5, 2.0), "fabric": (0.03125, 0.125, 8.0)}
+BASE = {"bandwidth": 2.5, "setup": 1.0, "fabric": 1.0}
+"""What the library's instances have; no run of its own."""
+QUICK_POINTS = {"bandwidth": (0.05, 0.5, 10.0), "setup": (0.5, 2.0), "fabric": (0.03125, 0.125, 8.0)}
 POINTS = {"bandwidth": BANDWIDTHS, "setup": SETUPS, "fabric": SIZES}
 
 
 def library_name(network: str, fold: int, variant: str = "") -> str:
     """Name of a whole network of the library, or of a variant of it."""
     return f"dhm_{network}_fold{fold}" + (f"_{variant}" if variant else "")
+
+
+def variant_name(axis: str, value: float) -> str:
+    """Variant of an instance with one quantity changed; empty for the library's own value."""
+    return "" if value == BASE[axis] else f"{axis}_{value:g}"
 
 
 @cache
@@ -94,8 +101,8 @@ def phases(quick: bool) -> list[Phase]:
     fronts = [instance_of(n, fold) for n in NETWORKS for fold in FOLDS if not quick or n[0] == "m" or fold == 1]
     swept = ("mobilenetv2_x0_5",) if quick else tuple(NETWORKS)
     points = QUICK_POINTS if quick else POINTS
-    variants = [f"{kind}_{value:g}" for kind, values in points.items() for value in values]
-    sweep = [instance_of(network, 4, variant) for network in swept for variant in variants]
+    variants = [variant_name(axis, value) for axis, values in points.items() for value in values]
+    sweep = [instance_of(network, 4, variant) for network in swept for variant in variants if variant]
     folds = (4,) if quick else FOLDS
     other_fits = [instance_of(n, fold, fit) for n in NETWORKS for fold in folds for fit in fits()[1:]]
     found = [

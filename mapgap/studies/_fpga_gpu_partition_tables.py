@@ -20,14 +20,15 @@ from mapgap.studies._fpga_gpu_partition_runs import (
     instance_of,
     library_name,
     reference,
+    variant_name,
 )
 from mapgap.tables import Column, Table
 
 TITLES = {"paper_rule": "rule", "paper_rule_folded": "rule, folded", "greedy": "greedy", EXACT: "optimum"}
 AXES = {
-    "bandwidth": ("GB/s", 1.0, "Energy gain over the link's bandwidth (paper: 2.5 GB/s)."),
-    "setup": ("multiple of the fitted set-up time", 1.0, "Energy gain over the time of a transfer before its bytes."),
-    "fabric": ("multiple of the Cyclone 10 GX", 1.0, "Energy gain over multipliers and M20K blocks."),
+    "bandwidth": ("GB/s", "Energy gain over the link's bandwidth (paper: 2.5 GB/s)."),
+    "setup": ("multiple of the fitted set-up time", "Energy gain over the time of a transfer before its bytes."),
+    "fabric": ("multiple of the Cyclone 10 GX", "Energy gain over multipliers and M20K blocks."),
 }
 
 
@@ -49,7 +50,8 @@ def networks_table(runs: Runs) -> Table:
             )
             row["gap"] = None if rule is None else 100 * (rule / best["energy"] - 1)
             row["on_front"] = _on_front(runs, name)
-            row["fits"] = "yes" if runs.terms(name, "fpga_only") is not None else "no"
+            if (name, "fpga_only") in runs.by:
+                row["fits"] = "no" if runs.terms(name, "fpga_only") is None else "yes"
             rows.append(row)
     columns = [Column("network", "network"), Column("fold", "largest fold")]
     columns += [Column(method, f"{TITLES[method]}, energy gain", ".3f") for method in (*RULES, EXACT)]
@@ -84,7 +86,8 @@ def front_pictures(runs: Runs) -> list[Picture]:
             figure, ax = figures.axes(6.4, 3.6)
             xs = [energy / 1000 for energy, _ in front]
             ys = [latency / 1000 for _, latency in front]
-            ax.plot(xs, ys, "o-", color=figures.COLOURS[0], label=f"exact front ({len(front)})", markersize=4)
+            label = f"exact front ({len(front)})"
+            ax.plot(xs, ys, "o-", drawstyle="steps-post", color=figures.COLOURS[0], label=label, markersize=4)
             points: dict[str, tuple[int, int]] = {"GPU only": reference(instance_of(network, fold))}
             for method in (*RULES, "fpga_only"):
                 terms = runs.terms(name, method)
@@ -130,11 +133,11 @@ def sensitivity(runs: Runs) -> tuple[Table, list[Picture]]:
     """Energy gain of the optimum over bandwidth, set-up time and fabric; where the FPGA stops paying."""
     rows: list[dict[str, Any]] = []
     pictures = []
-    for axis, (label, _, caption) in AXES.items():
+    for axis, (label, caption) in AXES.items():
         series: dict[str, list[tuple[float, float]]] = {}
         for network, (title, _) in NETWORKS.items():
             for value in POINTS[axis]:
-                variant = f"{axis}_{value:g}"
+                variant = variant_name(axis, value)
                 best = runs.terms(library_name(network, 4, variant), EXACT)
                 if best is None:
                     continue
@@ -164,8 +167,8 @@ def sensitivity(runs: Runs) -> tuple[Table, list[Picture]]:
         Column("transfers", "transfers"),
     ]  # fmt: skip
     note = (
-        "Bandwidth in GB/s; set-up time and fabric as multiples. Largest fold 4, least energy, first fit. The rule's plan "
-        "does not depend on the link; it is priced again, and left out where the fabric changes."
+        "Bandwidth in GB/s; set-up time and fabric as multiples. Largest fold 4, least energy, first fit. The "
+        "rule's plan does not depend on the link; it is priced again, and left out where the fabric changes."
     )
     return Table("sensitivity", "When does the FPGA stop paying?", columns, rows, note), pictures
 
