@@ -1,13 +1,13 @@
 """From an engine that minimises weighted sums to every objective of the problem; shared by ``cpsat`` and ``mip``.
 
 An *engine* answers one kind of question (:class:`Question`): the smallest ``a * E + b * L`` of a plan with latency and
-energy in given ranges. Energy, latency and their weighted sum are one question. The product ``E * L`` is not linear and
+energy up to given limits. Energy, latency and their weighted sum are one question. The product ``E * L`` is not linear and
 exceeds the 2^31 that rows may reach; it is minimised by cutting the range of latencies:
 
 1.  With ``z`` the product of the best plan known, a better plan with ``lo <= L <= hi`` lies below the hyperbola
     ``E = z / L`` and therefore below its chord from ``lo`` to ``hi``. The chord's slope gives the weights ``a, b``.
-2.  The engine's bound ``V`` says ``E >= (V - b * L) / a`` for all plans of the range. Along that line ``E * L`` is
-    concave, so its least value is at ``lo`` or at ``hi``: a bound on the product for the whole range.
+2.  The engine's bound ``V`` on plans with ``L <= hi`` says ``E >= (V - b * L) / a`` for the range. Along that line
+    ``E * L`` is concave, so its least value is at ``lo`` or at ``hi``: a bound on the product for the whole range.
 3.  If it reaches ``z`` the range is done, else it is cut at the latency of the plan found (or in the middle). At
     ``lo = hi`` the bound is exact, so the search ends.
 """
@@ -19,9 +19,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from formulations.fpga_gpu_partition._configurations import OutOfTime, Tables, tabulate
-from mapgap.core import ACTIVITY_LIMIT, Budget, SolveResult, Status, Stop
+from mapgap.core import Budget, SolveResult, Status, Stop
 from problems.fpga_gpu_partition import Instance
 from problems.fpga_gpu_partition.evaluate import diagnose
+
+WEIGHTED_RANGE = 2**20
+"""Weights along a chord keep the weighted sum about below this, where an engine's bound is exact to a unit."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,6 @@ class Question:
     latency_weight: int
     max_latency: int | None = None
     max_energy: int | None = None
-    min_latency: int | None = None
 
 
 @dataclass(frozen=True)
@@ -182,9 +184,7 @@ def _cut(search: Search, bound: int, first: int, last: int) -> list[tuple[int, i
     if instance.energy_limit is not None:
         ceiling = min(ceiling, instance.energy_limit)
     energy_weight, latency_weight = chord(value, first, last, ceiling)
-    answer = search.ask(
-        Question(energy_weight, latency_weight, max_latency=last, max_energy=ceiling, min_latency=first)
-    )
+    answer = search.ask(Question(energy_weight, latency_weight, max_latency=last, max_energy=ceiling))
     if answer.status is Status.INFEASIBLE:
         return []
     if answer.bound is not None:
@@ -204,12 +204,12 @@ def _cut(search: Search, bound: int, first: int, last: int) -> list[tuple[int, i
 def chord(value: int, first: int, last: int, ceiling: int) -> tuple[int, int]:
     """Weights of energy and latency along the chord of ``E * L = value`` between two latencies.
 
-    The slope is ``value / (first * last)``; weights are as large as rows allow, so that rounding hardly turns the
-    chord. A turned chord costs questions, not exactness.
+    The slope is ``value / (first * last)``. Large weights follow it closely but make questions hard and bounds coarse;
+    a chord that rounding turns costs questions, not exactness.
     """
     if first == last:
         return 1, 0
     slope = value / (first * last)
-    scale = ACTIVITY_LIMIT / (2 * max(ceiling + slope * last, 1.0))
+    scale = WEIGHTED_RANGE / (2 * max(ceiling + slope * last, 1.0))
     energy_weight = max(1, int(scale))
     return energy_weight, max(0, round(energy_weight * slope))

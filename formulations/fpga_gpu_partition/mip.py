@@ -74,8 +74,6 @@ class Model:
         question = self.question
         if question.max_latency is not None:
             self.problem += latency <= question.max_latency - self.least[0], "max_latency"
-        if question.min_latency is not None:
-            self.problem += latency >= question.min_latency - self.least[0], "min_latency"
         if question.max_energy is not None:
             self.problem += energy <= question.max_energy - self.least[1], "max_energy"
 

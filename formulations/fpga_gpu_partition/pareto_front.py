@@ -104,7 +104,7 @@ def run(instance: Instance, budget: Budget, engine: str = "labels") -> SolveResu
         "front_complete": front.complete,
         "front": [
             {"energy": p.energy, "latency": p.latency, "options": list(tables.plan(p.choice).options)}
-            for p in reversed(front.points)
+            for p in front.points
         ],
     }
     return result(search, _bound(search, front), infeasible=front.complete)
