@@ -94,11 +94,10 @@ def _jobs(instances: Iterable[Any], methods: Iterable[str], time_s: float = 120.
 
 
 def phases(quick: bool) -> list[Phase]:
-    """All runs; the quick version has one network for the sensitivities and no front of the largest instances."""
+    """All runs; the quick version has one network for the sensitivities and the other fits with fold 4 only."""
     whole = [instance_of(network, fold) for network in NETWORKS for fold in FOLDS]
     others = [] if quick else [instance_of(network, fold) for network in OTHERS for fold in FOLDS]
     modules = [] if quick else [module_instance(name) for name in module_names()]
-    fronts = [instance_of(n, fold) for n in NETWORKS for fold in FOLDS if not quick or n[0] == "m" or fold == 1]
     swept = ("mobilenetv2_x0_5",) if quick else tuple(NETWORKS)
     points = QUICK_POINTS if quick else POINTS
     variants = [variant_name(axis, value) for axis, values in points.items() for value in values]
@@ -108,13 +107,12 @@ def phases(quick: bool) -> list[Phase]:
     found = [
         Phase("Rules and baselines", _jobs([*whole, *others], RULES if quick else (*RULES, "fpga_only")), parallel=2),
         Phase("Optima", _jobs([*whole, *others, *modules], (EXACT,)), parallel=2),
-        Phase("Fronts", _jobs(fronts, (FRONT,), 300.0), parallel=2),
+        Phase("Fronts", _jobs(whole, (FRONT,), 300.0), parallel=2),
         Phase("Sensitivity", _jobs(sweep, (EXACT,)), parallel=2),
-        Phase("Other fits", _jobs(other_fits, (EXACT,)), parallel=2),
+        Phase("Other fits", _jobs(other_fits, (FRONT,), 300.0), parallel=2),
     ]
     if not quick:
         found.append(Phase("Rule on single modules", _jobs(modules, ("paper_rule",)), parallel=2))
-        found.append(Phase("Fronts of other fits", _jobs(other_fits, (FRONT,), 300.0), parallel=2))
     return found
 
 

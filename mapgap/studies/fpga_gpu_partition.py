@@ -34,8 +34,8 @@ def _lead(networks: list[dict[str, Any]], claims: list[dict[str, Any]]) -> list[
             "more energy than the optimum (first fit)."
         )
     if claims:
-        robust = sum(row["verdict"] == "holds" for row in claims)
-        lead.append(f"{robust} of {len(claims)} conclusions hold under all fits; the others are marked below.")
+        robust = sum(row["verdict"] != "not robust" for row in claims)
+        lead.append(f"{robust} of {len(claims)} statements are decided alike under all fits; the others are marked below.")
     return lead
 
 
