@@ -1,8 +1,8 @@
 """From an engine that minimises weighted sums to every objective of the problem; shared by ``cpsat`` and ``mip``.
 
 An *engine* answers one kind of question (:class:`Question`): the smallest ``a * E + b * L`` of a plan with latency and
-energy up to given limits. Energy, latency and their weighted sum are one question. The product ``E * L`` is not linear and
-exceeds the 2^31 that rows may reach; it is minimised by cutting the range of latencies:
+energy up to given limits. Energy, latency and their weighted sum are one question. The product ``E * L`` is not linear
+and exceeds the 2^31 that rows may reach; it is minimised by cutting the range of latencies:
 
 1.  With ``z`` the product of the best plan known, a better plan with ``lo <= L <= hi`` lies below the hyperbola
     ``E = z / L`` and therefore below its chord from ``lo`` to ``hi``. The chord's slope gives the weights ``a, b``.
