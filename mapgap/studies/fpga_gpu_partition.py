@@ -35,7 +35,7 @@ def _lead(networks: list[dict[str, Any]], claims: list[dict[str, Any]]) -> list[
         )
     if claims:
         robust = sum(row["verdict"] != "not robust" for row in claims)
-        lead.append(f"{robust} of {len(claims)} statements are decided alike under all fits; the others are marked below.")
+        lead.append(f"{robust} of {len(claims)} statements are decided alike under all fits; the others are marked.")
     return lead
 
 
