@@ -1,0 +1,209 @@
+"""Configurations of a module: every choice of options that can be part of an optimal plan, found layer by layer.
+
+A *configuration* is one option per layer of a module together with the sides on which the tensors of earlier modules
+lie. Modules run one after the other (rule 1 of the problem), so all that the rest of the network sees of it are
+
+- its latency and energy (standby energy included), multipliers and M20K blocks, and
+- the *homes*: the sides of the tensors that it reads from earlier modules and of those that later modules read.
+
+Only configurations that no other one with the same homes dominates in those four numbers are kept; dominated choices
+for the first layers (``_labels.py``) are dropped on the way, and equal modules are enumerated once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+
+from formulations.fpga_gpu_partition._labels import ENERGY, INPUT, LINK, M20K, MULTIPLIERS, Homes, Labels, Shape, Source
+from formulations.fpga_gpu_partition._pareto import Array, nondominated
+from mapgap.core import Budget
+from problems.fpga_gpu_partition import NETWORK_INPUT, Instance, Plan, Side
+
+
+class OutOfTime(Exception):
+    """The budget ended during the enumeration."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Configurations of one module.
+
+    Attributes
+    ----------
+    inputs, outputs : tuple of int
+        Layers of earlier modules that the module reads; its layers that later modules read (global indices).
+    input_on_fpga, output_on_fpga : (n, inputs) and (n, outputs) int64
+        1 where the tensors of that layer lie on the FPGA.
+    values : (n, 4) int64
+        Latency, energy, multipliers, M20K.
+    choices : (n, layers) int64
+        Index of the option of each layer.
+    labels : int
+        Labels made during the enumeration.
+    """
+
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    input_on_fpga: Array
+    output_on_fpga: Array
+    values: Array
+    choices: Array
+    labels: int
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Configurations of all modules of an instance."""
+
+    instance: Instance
+    modules: tuple[Table, ...]
+
+    @cached_property
+    def size(self) -> int:
+        """Configurations of all modules together."""
+        return sum(len(table) for table in self.modules)
+
+    @property
+    def empty(self) -> bool:
+        """Some module has no configuration that fits."""
+        return any(len(table) == 0 for table in self.modules)
+
+    def totals(self, choice: list[int]) -> tuple[int, int]:
+        """Energy and latency of one configuration per module."""
+        rows = [table.values[c] for table, c in zip(self.modules, choice, strict=True)]
+        return int(sum(row[1] for row in rows)), int(sum(row[0] for row in rows))
+
+    def plan(self, choice: list[int]) -> Plan:
+        """The plan of one configuration per module."""
+        numbers = [int(o) for table, c in zip(self.modules, choice, strict=True) for o in table.choices[c]]
+        layers = self.instance.layers
+        return Plan(options=tuple(layer.options[o].name for layer, o in zip(layers, numbers, strict=True)))
+
+    def choice(self, plan: Plan) -> list[int] | None:
+        """The configurations that a plan takes; ``None`` if one of them was pruned."""
+        taken, first = [], 0
+        for table in self.modules:
+            layers = self.instance.layers[first : first + table.choices.shape[1]]
+            names = plan.options[first : first + len(layers)]
+            numbers = [[o.name for o in layer.options].index(name) for layer, name in zip(layers, names, strict=True)]
+            homes = [self._on_fpga(source, plan) for source in table.inputs]
+            same = (table.choices == numbers).all(axis=1) & (table.input_on_fpga == homes).all(axis=1)
+            if not same.any():
+                return None
+            taken.append(int(same.argmax()))
+            first += len(layers)
+        return taken
+
+    def _on_fpga(self, source: int, plan: Plan) -> int:
+        option = self.instance.layers[source].option(plan.options[source])
+        return int(option is not None and option.home == "fpga")
+
+
+def tabulate(instance: Instance, budget: Budget) -> Tables:
+    """Enumerate the configurations of every module.
+
+    Raises
+    ------
+    OutOfTime
+    """
+    known: dict[tuple[Shape, int, int], tuple[Array, Array, Array, Array, int]] = {}
+    needs = [
+        [sum(min(getattr(o, name) for o in layer.options) for layer in module.layers) for module in instance.modules]
+        for name in ("multipliers", "m20k")
+    ]
+    tables, first = [], 0
+    for number, module in enumerate(instance.modules):
+        shape, inputs = _shape(instance, first, len(module.layers))
+        room = (
+            instance.fabric.multipliers - sum(needs[0]) + needs[0][number],  # what the least of all others leaves
+            instance.fabric.m20k - sum(needs[1]) + needs[1][number],
+        )
+        key = (shape, *room)
+        if key not in known:
+            known[key] = _enumerate(instance, shape, room, budget)
+        outputs = tuple(first + i for i in shape.exported)
+        tables.append(Table(inputs, outputs, *known[key]))
+        first += len(module.layers)
+    return Tables(instance, tuple(tables))
+
+
+def _shape(instance: Instance, first: int, count: int) -> tuple[Shape, tuple[int, ...]]:
+    """The module of ``count`` layers from ``first`` on, and the earlier layers that it reads."""
+    layers = instance.layers[first : first + count]
+    inputs = tuple(sorted({r.source for layer in layers for r in layer.reads if NETWORK_INPUT < r.source < first}))
+    name: dict[int, Source] = {source: -1 - i for i, source in enumerate(inputs)}
+    name |= {first + i: i for i in range(count)} | {NETWORK_INPUT: INPUT}
+    later = {r.source for layer in instance.layers[first + count :] for r in layer.reads}
+    return Shape(
+        options=tuple(layer.options for layer in layers),
+        reads=tuple(tuple((name[r.source], r.part, instance.read_bytes(r)) for r in layer.reads) for layer in layers),
+        parts=tuple(layer.outputs for layer in layers),
+        inputs=tuple(-1 - i for i in range(len(inputs))),
+        delivered=tuple(i for i in range(count) if first + i in instance.outputs),
+        exported=tuple(i for i in range(count) if first + i in later),
+    ), inputs
+
+
+def _enumerate(
+    instance: Instance, shape: Shape, room: tuple[int, int], budget: Budget
+) -> tuple[Array, Array, Array, Array, int]:
+    """``(input homes, output homes, values, choices, labels made)`` of the configurations of one module."""
+    width, made = M20K + 1 + len(shape.column), 0
+    sides: tuple[Side, ...] = ("gpu", "fpga")
+    groups = [
+        Labels(instance, shape, dict(zip(shape.inputs, homes, strict=True)), np.zeros((1, width), np.int64),
+               np.zeros((1, 0), np.int64))
+        for homes in product(sides, repeat=len(shape.inputs))
+    ]  # fmt: skip
+    for position, options in enumerate(shape.options):
+        merged: dict[Homes, list[Labels]] = {}
+        for group in groups:
+            for number in range(len(options)):
+                if budget.exhausted:
+                    raise OutOfTime
+                new = group.extended(position, number)
+                made += len(new.values)
+                fits = (new.values[:, MULTIPLIERS] <= room[0]) & (new.values[:, M20K] <= room[1])
+                new.values, new.choices = new.values[fits], new.choices[fits]
+                merged.setdefault(tuple(sorted(new.homes.items(), key=str)), []).append(new)
+        groups = [_merge(parts) for parts in merged.values()]
+    return *_finish(instance, shape, groups), made
+
+
+def _merge(parts: list[Labels]) -> Labels:
+    """Labels with the same homes as one, without those that are dominated."""
+    first = parts[0]
+    values = np.vstack([part.values for part in parts])
+    choices = np.vstack([part.choices for part in parts])
+    kept = nondominated(values)
+    return Labels(first.instance, first.shape, first.homes, values[kept], choices[kept])
+
+
+def _finish(instance: Instance, shape: Shape, groups: list[Labels]) -> tuple[Array, Array, Array, Array]:
+    """Deliver outputs, add standby energy to the makespan (rule 12) and drop what is dominated."""
+    inputs, outputs, values, choices = [], [], [], []
+    for group in groups:
+        group.deliver()
+        latency = group.values[:, : LINK + 1].max(axis=1)
+        power, unit = instance.standby_mw * instance.tick_ns, 1000 * instance.energy_unit_nj
+        energy = group.values[:, ENERGY] - (-latency * power // unit)
+        four = np.column_stack([latency, energy, group.values[:, MULTIPLIERS], group.values[:, M20K]])
+        kept = nondominated(four)
+        values.append(four[kept])
+        choices.append(group.choices[kept])
+        homes = group.homes
+        inputs.append(np.tile([int(homes[s] == "fpga") for s in shape.inputs], (len(kept), 1)))
+        outputs.append(np.tile([int(homes[s] == "fpga") for s in shape.exported], (len(kept), 1)))
+    return (
+        np.vstack(inputs).astype(np.int64),
+        np.vstack(outputs).astype(np.int64),
+        np.vstack(values),
+        np.vstack(choices),
+    )

@@ -1,0 +1,215 @@
+"""From an engine that minimises weighted sums to every objective of the problem; shared by ``cpsat`` and ``mip``.
+
+An *engine* answers one kind of question (:class:`Question`): the smallest ``a * E + b * L`` of a plan with latency and
+energy up to given limits. Energy, latency and their weighted sum are one question. The product ``E * L`` is not linear
+and exceeds the 2^31 that rows may reach; it is minimised by cutting the range of latencies:
+
+1.  With ``z`` the product of the best plan known, a better plan with ``lo <= L <= hi`` lies below the hyperbola
+    ``E = z / L`` and therefore below its chord from ``lo`` to ``hi``. The chord's slope gives the weights ``a, b``.
+2.  The engine's bound ``V`` on plans with ``L <= hi`` says ``E >= (V - b * L) / a`` for the range. Along that line
+    ``E * L`` is concave, so its least value is at ``lo`` or at ``hi``: a bound on the product for the whole range.
+3.  If it reaches ``z`` the range is done, else it is cut at the latency of the plan found (or in the middle). At
+    ``lo = hi`` the bound is exact, so the search ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from formulations.fpga_gpu_partition._configurations import OutOfTime, Tables, tabulate
+from mapgap.core import Budget, SolveResult, Status, Stop
+from problems.fpga_gpu_partition import Instance
+from problems.fpga_gpu_partition.evaluate import diagnose
+
+WEIGHTED_RANGE = 2**20
+"""Weights along a chord keep the weighted sum about below this, where an engine's bound is exact to a unit."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """Minimise ``energy_weight * E + latency_weight * L`` within limits; ``None`` is no limit."""
+
+    energy_weight: int
+    latency_weight: int
+    max_latency: int | None = None
+    max_energy: int | None = None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What an engine proved of a question.
+
+    Attributes
+    ----------
+    status, stop
+        About the question.
+    choice : list of int or None
+        One configuration per module.
+    bound : int or None
+        Lower bound on the question's objective.
+    """
+
+    status: Status
+    stop: Stop
+    choice: list[int] | None = None
+    bound: int | None = None
+
+
+Engine = Callable[[Tables, Question, Budget, list[int] | None], Answer]
+"""``engine(tables, question, budget, hint)``; the hint is a choice that need not fit."""
+
+
+@dataclass
+class Search:
+    """Incumbent of one run, and what was asked for it."""
+
+    tables: Tables
+    engine: Engine
+    budget: Budget
+    best: list[int] | None = None
+    value: int | None = None
+    questions: int = 0
+    stop: Stop = Stop.PROVED
+    notes: dict[str, Any] = field(default_factory=dict)
+
+    def offer(self, choice: list[int] | None) -> None:
+        """Keep and announce a plan if it is better."""
+        if choice is None:
+            return
+        value = self.tables.instance.value(*self.tables.totals(choice))
+        if self.value is None or value < self.value:
+            self.best, self.value = choice, value
+            self.budget.report(plan=self.tables.plan(choice))
+
+    def ask(self, question: Question) -> Answer:
+        """Put one question to the engine and keep what it finds."""
+        self.questions += 1
+        answer = self.engine(self.tables, question, self.budget, self.best)
+        self.offer(answer.choice)
+        if answer.status not in (Status.OPTIMAL, Status.INFEASIBLE):
+            self.stop = answer.stop
+        return answer
+
+
+def run(instance: Instance, budget: Budget, engine: Engine) -> SolveResult:
+    """Minimise the instance's objective with an engine."""
+    reasons = diagnose(instance)
+    if reasons:
+        return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(reasons))
+    begun = budget.elapsed_s
+    try:
+        tables = tabulate(instance, budget)
+    except OutOfTime:
+        return SolveResult(Status.UNKNOWN, Stop.TIME, reason="the time ended while configurations were enumerated")
+    search = Search(tables, engine, budget)
+    search.notes = {"build_s": budget.elapsed_s - begun, "configurations": tables.size}
+    if tables.empty:
+        return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason=no_plan(instance), notes=search.notes)
+    if instance.objective == "edp":
+        bound, infeasible = least_product(search)
+    else:
+        weights = {
+            "energy": (1, 0),
+            "latency": (0, 1),
+            "weighted": (instance.energy_weight, instance.latency_weight),
+        }[instance.objective]
+        answer = search.ask(Question(*weights, max_latency=instance.latency_limit, max_energy=instance.energy_limit))
+        bound, infeasible = answer.bound, answer.status is Status.INFEASIBLE
+    return result(search, bound, infeasible)
+
+
+def no_plan(instance: Instance) -> str:
+    """The reason of an infeasible instance that ``diagnose`` does not see."""
+    limits = [f"{instance.fabric.multipliers} multipliers", f"{instance.fabric.m20k} M20K blocks"]
+    if instance.latency_limit is not None:
+        limits.append(f"{instance.latency_limit} ticks")
+    if instance.energy_limit is not None:
+        limits.append(f"{instance.energy_limit} energy units")
+    return f"no choice of options stays within {', '.join(limits)}"
+
+
+def result(search: Search, bound: int | None, infeasible: bool) -> SolveResult:
+    """The result of a finished or interrupted search."""
+    notes = search.notes | {"questions": search.questions}
+    if search.best is None or search.value is None:
+        if infeasible:
+            return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason=no_plan(search.tables.instance), notes=notes)
+        return SolveResult(Status.UNKNOWN, search.stop, bound=bound, reason="no plan found in time", notes=notes)
+    if bound is not None:
+        bound = min(bound, search.value)
+    proven = bound == search.value
+    return SolveResult(
+        status=Status.OPTIMAL if proven else Status.FEASIBLE,
+        stop=Stop.PROVED if proven else search.stop,
+        plan=search.tables.plan(search.best),
+        bound=bound,
+        claimed=search.value,
+        notes=notes,
+    )
+
+
+def least_product(search: Search) -> tuple[int | None, bool]:
+    """Minimise ``E * L``; ``(bound, infeasible)``."""
+    instance = search.tables.instance
+    limits = {"max_latency": instance.latency_limit, "max_energy": instance.energy_limit}
+    low = search.ask(Question(0, 1, **limits))  # no plan is quicker
+    if low.status is Status.INFEASIBLE:
+        return None, True
+    high = search.ask(Question(1, 0, **limits))  # no plan needs less; slower ones than this one are worse
+    if low.bound is None or high.bound is None:
+        return None, False
+    if high.status is not Status.OPTIMAL or high.choice is None or search.value is None:
+        return low.bound * high.bound, False
+    last = search.tables.totals(high.choice)[1]
+    open_ranges = [(low.bound * high.bound, low.bound, last)]  # (bound on the product, from, to) in ticks
+    while open_ranges:
+        open_ranges.sort()
+        bound, first, last = open_ranges[0]
+        search.budget.report(bound=min(bound, search.value))
+        if bound >= search.value or search.stop is not Stop.PROVED or search.budget.exhausted:
+            break
+        open_ranges[:1] = _cut(search, bound, first, last)
+    if search.budget.exhausted and search.stop is Stop.PROVED:
+        search.stop = Stop.TIME
+    return min([search.value, *(bound for bound, _, _ in open_ranges)]), False
+
+
+def _cut(search: Search, bound: int, first: int, last: int) -> list[tuple[int, int, int]]:
+    """Bound the product between two latencies, or split the range; ranges that may hold a better plan."""
+    instance, value = search.tables.instance, search.value
+    assert value is not None
+    ceiling = (value - 1) // first  # a better plan needs no more energy than this
+    if instance.energy_limit is not None:
+        ceiling = min(ceiling, instance.energy_limit)
+    energy_weight, latency_weight = chord(value, first, last, ceiling)
+    answer = search.ask(Question(energy_weight, latency_weight, max_latency=last, max_energy=ceiling))
+    if answer.status is Status.INFEASIBLE:
+        return []
+    if answer.bound is not None:
+        ends = (end * -(-(answer.bound - latency_weight * end) // energy_weight) for end in (first, last))
+        bound = max(bound, min(ends))
+    assert search.value is not None
+    if bound >= search.value:
+        return []
+    if first == last:
+        return [(bound, first, last)]
+    middle = (first + last) // 2
+    if answer.choice is not None:
+        middle = min(max(search.tables.totals(answer.choice)[1], first + 1), last) - 1
+    return [(bound, first, middle), (bound, middle + 1, last)]
+
+
+def chord(value: int, first: int, last: int, ceiling: int) -> tuple[int, int]:
+    """Weights of energy and latency along the chord of ``E * L = value`` between two latencies.
+
+    The slope is ``value / (first * last)``. Large weights follow it closely but make questions hard and bounds coarse;
+    a chord that rounding turns costs questions, not exactness.
+    """
+    if first == last:
+        return 1, 0
+    slope = value / (first * last)
+    scale = WEIGHTED_RANGE / (2 * max(ceiling + slope * last, 1.0))
+    energy_weight = max(1, int(scale))
+    return energy_weight, max(0, round(energy_weight * slope))

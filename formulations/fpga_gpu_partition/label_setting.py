@@ -1,0 +1,238 @@
+"""Dedicated exact method: label setting over the chain of modules, for one objective or for the whole front.
+
+1.  Configurations of every module (``_configurations.py``), states between modules and prices that bound what follows
+    (``_chain.py``).
+2.  A narrow pass gives plans. Prices for the slopes of their hull, the corners that their points leave open, and a
+    wider pass (``_label_search.py``), until a pass was exhaustive. The corners depend on the objective: everything that
+    is not dominated for the front, everything of a smaller value otherwise.
+
+A value's corners are rectangles that cover its level set: for latencies from ``l`` to ``l'``, the energy up to which
+the value at ``l`` is smaller than the best known one.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from formulations.fpga_gpu_partition._chain import Chain, TooManyStates, chain, priced
+from formulations.fpga_gpu_partition._configurations import OutOfTime, tabulate
+from formulations.fpga_gpu_partition._label_search import Point, merge, run_pass
+from formulations.fpga_gpu_partition._pareto import Array
+from formulations.fpga_gpu_partition._search import no_plan
+from mapgap.core import Budget, Method, SolveResult, Status, Stop
+from problems.fpga_gpu_partition import Instance
+from problems.fpga_gpu_partition.evaluate import diagnose
+
+WIDTHS = (64, 1024, 16_384, 262_144, 4_194_304)
+STRIPS = 200
+"""Rectangles that cover a level set."""
+MOST_PRICES = 16
+
+
+def caps(stages: Chain) -> tuple[int, int]:
+    """Largest energy and latency of a plan within the limits."""
+    instance = stages.tables.instance
+    energy, latency = int(stages.most[1]), int(stages.most[0])
+    if instance.energy_limit is not None:
+        energy = min(energy, instance.energy_limit)
+    if instance.latency_limit is not None:
+        latency = min(latency, instance.latency_limit)
+    return energy, latency
+
+
+def front_corners(stages: Chain, front: list[Point]) -> Array:
+    """Corners of everything that no point of the front dominates or equals: between neighbours, and at both ends."""
+    energy, latency = caps(stages)
+    energies = [p[0] - 1 for p in front] + [energy]
+    latencies = [latency] + [p[1] - 1 for p in front]
+    return _reachable(stages, np.column_stack([energies, latencies]).astype(np.int64))
+
+
+def value_corners(stages: Chain, front: list[Point]) -> Array:
+    """Corners of everything with a smaller value than the best point of the front."""
+    instance, (energy, latency) = stages.tables.instance, caps(stages)
+    if not front:
+        return _reachable(stages, np.array([[energy, latency]], np.int64))
+    value = min(instance.value(e, t) for e, t, _ in front) - 1
+    quickest = int(stages.least[0])
+    if instance.objective == "energy":
+        return _reachable(stages, np.array([[min(energy, value), latency]], np.int64))
+    if instance.objective == "latency":
+        return _reachable(stages, np.array([[energy, min(latency, value)]], np.int64))
+    ends = sorted({int(t) for t in np.linspace(quickest - 1, latency, STRIPS + 1)} | {quickest - 1, latency})
+    found = []
+    for before, last in pairwise(ends):
+        most = _most_energy(instance, value, before + 1)
+        if most is not None:
+            found.append((energy if most < 0 else min(most, energy), last))
+    return _reachable(stages, np.array(found, np.int64).reshape(-1, 2))
+
+
+def _most_energy(instance: Instance, value: int, latency: int) -> int | None:
+    """Largest energy whose value at ``latency`` is at most ``value``; -1 for any, ``None`` for none."""
+    if instance.objective == "edp":
+        return value // latency if latency else -1
+    rest = value - instance.latency_weight * latency
+    if rest < 0:
+        return None
+    return rest // instance.energy_weight if instance.energy_weight else -1
+
+
+def _reachable(stages: Chain, corners: Array) -> Array:
+    """Corners that are not below the least energy or latency."""
+    above = (corners[:, 0] >= stages.least[1]) & (corners[:, 1] >= stages.least[0])
+    kept: Array = corners[above]
+    return kept
+
+
+def hull_slopes(front: list[Point]) -> list[tuple[float, float]]:
+    """``(energy weight, latency weight)`` across each edge of the lower convex hull of a front by rising energy."""
+    hull: list[tuple[int, int]] = []
+    for e, t, _ in front:
+        while len(hull) > 1 and (hull[-1][0] - hull[-2][0]) * (t - hull[-2][1]) <= (hull[-1][1] - hull[-2][1]) * (
+            e - hull[-2][0]
+        ):
+            hull.pop()
+        hull.append((e, t))
+    return [(float(a[1] - b[1]), float(b[0] - a[0])) for a, b in pairwise(hull)]
+
+
+class Prices:
+    """Prices for a growing set of directions."""
+
+    def __init__(self, stages: Chain, directions: list[tuple[float, float]]) -> None:
+        self.stages = stages
+        self.angles: list[float] = []
+        self.rows: list[Array] = []
+        for direction in directions:
+            self.add(direction)
+
+    def add(self, direction: tuple[float, float]) -> None:
+        """Price a direction unless one much like it is priced."""
+        scale = self.stages.most[:2] - self.stages.least[:2] + 1
+        angle = float(np.arctan2(direction[1] * scale[0], direction[0] * scale[1]))
+        if len(self.rows) < MOST_PRICES and all(abs(angle - known) > 0.02 for known in self.angles):
+            self.angles.append(angle)
+            self.rows.append(priced(self.stages, *direction))
+
+    @property
+    def matrix(self) -> Array:
+        """(W, 4) int64."""
+        rows: Array = np.ascontiguousarray(np.vstack(self.rows))
+        return rows
+
+    def least(self, axis: int) -> int:
+        """Proven least latency (0) or energy (1): from the rows that price only that."""
+        bound = int(self.stages.least[axis])
+        for row in self.rows:
+            if row[axis] > 0 and row[1 - axis] == 0:
+                suffix = int(self.stages.suffixes(row[None, :])[0][0, 0])
+                paid = int(row[2:] @ np.minimum(self.stages.room, self.stages.most[2:]))
+                bound = max(bound, -(-(suffix - paid) // int(row[axis])))
+        return bound
+
+
+class Run:
+    """One run: the front so far and how wide it was searched."""
+
+    def __init__(self, instance: Instance, budget: Budget, whole_front: bool) -> None:
+        self.instance, self.budget, self.whole_front = instance, budget, whole_front
+        self.front: list[Point] = []
+        self.complete = False
+        self.notes: dict[str, object] = {}
+
+    def search(self, stages: Chain) -> None:
+        """Wider and wider passes until one is exhaustive (step 2)."""
+        objective = "front" if self.whole_front else self.instance.objective
+        free = self.instance.latency_limit is None and self.instance.energy_limit is None
+        directions = {"energy": [(1.0, 0.0)], "latency": [(0.0, 1.0)]}.get(objective) if free else None
+        self.prices = Prices(stages, directions or [(1.0, 0.0), (0.0, 1.0)])
+        if objective == "weighted":
+            self.prices.add((float(self.instance.energy_weight), float(self.instance.latency_weight)))
+        corners_of = front_corners if self.whole_front else value_corners
+        for number, width in enumerate(WIDTHS):
+            done = run_pass(stages, self.prices.matrix, corners_of(stages, self.front), width, self.budget)
+            self._keep(stages, done.points)
+            self.notes |= {"passes": number + 1, "most_labels": done.labels, "prices": len(self.prices.rows)}
+            if done.exhaustive or self.budget.exhausted:
+                self.complete = done.exhaustive
+                return
+            if directions is None:
+                slopes = hull_slopes(self.front)
+                for at in np.linspace(0, len(slopes) - 1, min(8, len(slopes))):
+                    self.prices.add(slopes[round(at)])
+
+    def _keep(self, stages: Chain, points: list[Point]) -> None:
+        """Labels may pass a limit that no price could rule out, so complete ones are judged here."""
+        before, (energy, latency) = self.value, caps(stages)
+        self.front = merge([*self.front, *(p for p in points if p[0] <= energy and p[1] <= latency)])
+        if self.value is not None and (before is None or self.value < before):
+            self.budget.report(plan=stages.tables.plan(self.best[2]))
+
+    @property
+    def best(self) -> Point:
+        """The point of the front with the least value."""
+        return min(self.front, key=lambda p: self.instance.value(p[0], p[1]))
+
+    @property
+    def value(self) -> int | None:
+        """Least value known."""
+        return self.instance.value(*self.best[:2]) if self.front else None
+
+
+def solve(instance: Instance, budget: Budget, whole_front: bool) -> SolveResult:
+    """Minimise the instance's objective; with ``whole_front`` over the exact front, which goes into the notes.
+
+    ``notes["front"]`` lists ``energy``, ``latency`` and the options of every point, by rising energy; it is proven to
+    be the whole front if ``notes["front_complete"]``.
+    """
+    reasons = diagnose(instance)
+    if reasons:
+        return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(reasons))
+    begun, this = budget.elapsed_s, Run(instance, budget, whole_front)
+    try:
+        tables = tabulate(instance, budget)
+        stages = chain(tables)
+    except OutOfTime:
+        return SolveResult(Status.UNKNOWN, Stop.TIME, reason="the time ended while configurations were enumerated")
+    except TooManyStates as error:
+        return SolveResult(Status.UNKNOWN, Stop.DONE, reason=str(error))
+    this.notes |= {"build_s": budget.elapsed_s - begun, "configurations": tables.size}
+    if not tables.empty and int(stages.suffixes(np.zeros((1, 4), np.int64))[0][0, 0]) == 0:
+        this.search(stages)
+    else:
+        this.complete = True
+    if whole_front:
+        this.notes["front_complete"] = this.complete
+        this.notes["front"] = [
+            {"energy": e, "latency": t, "options": list(tables.plan(choice).options)} for e, t, choice in this.front
+        ]
+    stop = Stop.PROVED if this.complete else (Stop.TIME if budget.exhausted else Stop.DONE)
+    if this.value is None:
+        if this.complete:
+            return SolveResult(Status.INFEASIBLE, stop, reason=no_plan(instance), notes=this.notes)
+        return SolveResult(Status.UNKNOWN, stop, reason="no plan found", notes=this.notes)
+    bound = this.value if this.complete else instance.value(this.prices.least(1), this.prices.least(0))
+    status = Status.OPTIMAL if bound == this.value else Status.FEASIBLE
+    stop = Stop.PROVED if status is Status.OPTIMAL else stop
+    return SolveResult(status, stop, tables.plan(this.best[2]), bound, this.value, notes=this.notes)
+
+
+def run(instance: Instance, budget: Budget) -> SolveResult:
+    """Minimise the instance's objective."""
+    return solve(instance, budget, whole_front=False)
+
+
+METHODS = [
+    Method(
+        name="label_setting",
+        problem="fpga_gpu_partition",
+        kind="exact",
+        reference="label setting with Lagrangian bounds over configurations",
+        run=run,
+        summary="labels over the chain of modules, dropped when no price lets them improve on the best plan",
+        rank=3,
+    )
+]

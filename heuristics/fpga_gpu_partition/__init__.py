@@ -1,0 +1,1 @@
+"""Published rule and baselines of the FPGA-GPU partition."""
