@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from formulations.neuron_masking._chain import Chain
-from mapgap.core import Budget, SolveResult, Status, Stop
+from mapgap.core import Budget, PlanError, SolveResult, Status, Stop
 from problems.neuron_masking import MS_PER_HOUR, Instance, Mask, Plan
 from problems.neuron_masking.evaluate import diagnose
 
@@ -112,6 +112,8 @@ class _Search:
             for key, number in found.notes.items():
                 self.notes[key] = self.notes.get(key, 0) + number
             bounds.append(found.bound)
+            if found.value is not None and found.value > found.bound:
+                raise PlanError(f"a mask of {found.value} above the proven bound {found.bound}")
             if found.kept is not None and found.value is not None:
                 masks.append(found.kept)
                 values.append(found.value)

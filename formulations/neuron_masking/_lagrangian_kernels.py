@@ -1,0 +1,181 @@
+"""Compiled parts of ``lagrangian.py``; all values are 64-bit integers, so that every bound is exact.
+
+Notation: layer i of I has the counts ``lower[i]..upper[i]`` and the entries ``start[i] + n`` of every table, n from 0
+to N_i. With multipliers A of work and B of memory, scaled by 2^shift like the values, the Lagrangian of a mask is
+
+    sum_i  value[start[i] + n_i]  -  (A work_i + B weights_i) n_{i-1} n_i  -  B features_i n_i
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+LEAST = -(2**62)
+
+
+@njit("i8(i8[::1],i8[::1],i8[::1],i8[::1],i8[::1],i8[::1],i8[::1],i8,i8,i8,i8[::1],i8[::1],i8[::1])", cache=True)
+def run_program(  # type: ignore[no-untyped-def]
+    value, start, lower, upper, work, weights, features, inputs, a, b, prefix, choice, kept
+):
+    """Largest Lagrangian of a mask in the box; fills ``kept`` with such a mask.
+
+    ``prefix[start[i] + n]`` becomes the largest Lagrangian of layers 0..i with n_i = n, ``choice`` the n_{i-1} in it.
+    The best n_{i-1} falls as n_i rises (the cross term is -p n_{i-1} n_i with p >= 0), so divide and conquer needs
+    O(N log N) steps per layer.
+    """
+    count = len(lower)
+    stack = np.empty((128, 4), np.int64)
+    for n in range(lower[0], upper[0] + 1):
+        prefix[start[0] + n] = value[start[0] + n] - ((a * work[0] + b * weights[0]) * inputs + b * features[0]) * n
+    for i in range(1, count):
+        pair, single = a * work[i] + b * weights[i], b * features[i]
+        stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3] = lower[i], upper[i], lower[i - 1], upper[i - 1]
+        top = 1
+        while top > 0:
+            top -= 1
+            first, last, low, high = stack[top, 0], stack[top, 1], stack[top, 2], stack[top, 3]
+            n = (first + last) // 2
+            best, winner = LEAST, low
+            for m in range(low, high + 1):
+                candidate = prefix[start[i - 1] + m] - pair * m * n
+                if candidate > best:
+                    best, winner = candidate, m
+            prefix[start[i] + n] = best + value[start[i] + n] - single * n
+            choice[start[i] + n] = winner
+            if first < n:
+                stack[top, 0], stack[top, 1], stack[top, 2], stack[top, 3] = first, n - 1, winner, high
+                top += 1
+            if n < last:
+                stack[top, 0], stack[top, 1], stack[top, 2], stack[top, 3] = n + 1, last, low, winner
+                top += 1
+    best = LEAST
+    for n in range(lower[count - 1], upper[count - 1] + 1):
+        if prefix[start[count - 1] + n] > best:
+            best = prefix[start[count - 1] + n]
+            kept[count - 1] = n
+    for i in range(count - 1, 0, -1):
+        kept[i - 1] = choice[start[i] + kept[i]]
+    return best
+
+
+@njit("f8(f8[:,::1],f8[:,::1],f8,f8)", cache=True)
+def master_value(cuts, corners, a, b):  # type: ignore[no-untyped-def]
+    """Upper envelope of the known masks (value, work, memory) plus the support function of the limits' corners."""
+    best = -np.inf
+    for r in range(len(cuts)):
+        best = max(best, cuts[r, 0] - a * cuts[r, 1] - b * cuts[r, 2])
+    support = 0.0
+    for c in range(len(corners)):
+        support = max(support, a * corners[c, 0] + b * corners[c, 1])
+    return best + support
+
+
+@njit("Tuple((f8,f8,f8))(f8[:,::1],f8[:,::1],f8,f8)", cache=True)
+def solve_master(cuts, corners, most_a, most_b):  # type: ignore[no-untyped-def]
+    """``(a, b, value)`` that minimise :func:`master_value`, by golden sections in a golden section.
+
+    The function is convex. Any multipliers give a valid bound; precision only makes it better.
+    """
+    ratio = 0.6180339887498949
+
+    low_a, high_a = 0.0, most_a
+    points_a = np.array([high_a - ratio * (high_a - low_a), low_a + ratio * (high_a - low_a)])
+    found = np.empty((2, 2))
+    fresh = np.array([True, True])
+    best_a, best_b, best = 0.0, 0.0, np.inf
+    for _ in range(60):
+        for side in range(2):
+            if not fresh[side]:
+                continue
+            a = points_a[side]
+            low, high = 0.0, most_b
+            x, y = high - ratio * (high - low), low + ratio * (high - low)
+            at_x, at_y = master_value(cuts, corners, a, x), master_value(cuts, corners, a, y)
+            for _ in range(60):
+                if at_x <= at_y:
+                    high, y, at_y = y, x, at_x
+                    x = high - ratio * (high - low)
+                    at_x = master_value(cuts, corners, a, x)
+                else:
+                    low, x, at_x = x, y, at_y
+                    y = low + ratio * (high - low)
+                    at_y = master_value(cuts, corners, a, y)
+            at_zero = master_value(cuts, corners, a, 0.0)
+            found[side, 0], found[side, 1] = (x, at_x) if at_x < at_zero else (0.0, at_zero)
+            if found[side, 1] < best:
+                best_a, best_b, best = a, found[side, 0], found[side, 1]
+        if found[0, 1] <= found[1, 1]:
+            high_a = points_a[1]
+            points_a[1], points_a[0] = points_a[0], high_a - ratio * (high_a - low_a)
+            found[1] = found[0]
+            fresh[0], fresh[1] = True, False
+        else:
+            low_a = points_a[0]
+            points_a[0], points_a[1] = points_a[1], low_a + ratio * (high_a - low_a)
+            found[0] = found[1]
+            fresh[0], fresh[1] = False, True
+    return best_a, best_b, best
+
+
+@njit("b1(i8[::1],i8,i8)", cache=True)
+def allowed(limits, work, memory):  # type: ignore[no-untyped-def]
+    """Eq. (5); ``limits`` are work, memory, time, hard, transfer ticks and per, spill ticks and per."""
+    if work > limits[0] or (limits[3] == 1 and memory > limits[1]):
+        return False
+    over = 0 if limits[3] == 1 else max(0, memory - limits[1])
+    return work - (-limits[4] * memory // limits[5]) - (-limits[6] * over // limits[7]) <= limits[2]
+
+
+@njit(
+    "i8(i8[::1],i8[::1],i8[::1],i8[::1],i8[::1],i8[::1],i8[::1],i8,i8,i8,i8[::1],i8[::1],i8,i8,i8,i8,i8[::1])",
+    cache=True,
+)
+def run_enumeration(  # type: ignore[no-untyped-def]
+    value, start, lower, upper, work, weights, features, inputs, a, b,
+    prefix, limits, support, shift, target, steps, kept,
+):
+    """Every mask of the box whose Lagrangian plus ``support`` reaches ``target`` (scaled), after :func:`run_program`.
+
+    A mask that meets the limits and is worth the target is among them. Goes from the last layer to the first with
+    ``prefix`` as an exact completion. Each mask found that meets the limits raises the target above its worth and is
+    put into ``kept``.
+
+    Returns the steps left, -1 if they did not suffice.
+    """
+    count = len(lower)
+    now = np.zeros(count + 1, np.int64)  # count of the layer, count of the layer behind at index i + 1
+    tail, worth = np.zeros(count + 1, np.int64), np.zeros(count + 1, np.int64)
+    used, stored = np.zeros(count + 1, np.int64), np.zeros(count + 1, np.int64)
+    i = count - 1
+    now[i] = lower[i] - 1
+    while i < count:
+        behind_pair = a * work[i + 1] + b * weights[i + 1] if i + 1 < count else 0
+        n = now[i] + 1
+        rest = tail[i + 1] + support - target
+        slope = behind_pair * now[i + 1]
+        first = n
+        while n <= upper[i] and prefix[start[i] + n] - slope * n + rest < 0:
+            n += 1
+        steps -= n - first + 1
+        if steps < 0:
+            return -1
+        if n > upper[i]:
+            i += 1
+            continue
+        now[i] = n
+        tail[i] = tail[i + 1] + value[start[i] + n] - slope * n - b * features[i] * n
+        worth[i] = worth[i + 1] + value[start[i] + n]
+        used[i], stored[i] = used[i + 1], stored[i + 1] + features[i] * n
+        if i + 1 < count:
+            used[i] += work[i + 1] * n * now[i + 1]
+            stored[i] += weights[i + 1] * n * now[i + 1]
+        if i > 0:
+            i -= 1
+            now[i] = lower[i] - 1
+            continue
+        if allowed(limits, used[0] + work[0] * inputs * n, stored[0] + weights[0] * inputs * n) and worth[0] >= target:
+            target = worth[0] + (1 << shift)
+            for k in range(count):
+                kept[k] = now[k]
+    return steps
