@@ -96,7 +96,7 @@ class _Search:
         def report(kept: Sequence[int] | None, bound: int | None) -> None:
             if alone:  # improvements of a part say nothing of the whole
                 plan = None if kept is None else Plan(cycle=cycle, masks=(Mask(kept=tuple(kept)),))
-                self.budget.report(plan=plan, bound=bound)
+                self.budget.report(plan=plan, bound=None if bound is None else self.scaled(bound, cycle))
 
         for d in range(count):
             chain = Chain.of(self.instance.single(d, cycle))

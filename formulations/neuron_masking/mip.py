@@ -8,7 +8,7 @@ x[i,b]     bit b of n[i] - least_i, in expanded layers                       1  
 y[i,b,j]   x[i,b] n[j] from below, j a neighbour of the expanded layer i     neurons             expanded, bits, 2
 W, M       work and memory, linear in n and y: Eqs. (1), (2)                 work, memory units
 S          memory above b_M (spill mode)                                     memory units
-tM, tS     transfers, in real ticks or in whole ones (below)                 ticks
+tM, tS     transfers in whole ticks                                          ticks
 t[i,g]     neurons of layer i whose contribution is the g-th largest U       neurons             buckets
 s          smallest share                                                    1/10000
 =========  ================================================================  ==================  ==================
@@ -18,16 +18,17 @@ Products occur with coefficients of at least 0 in limits from above only, so ``y
 are the odd or the even ones, whichever need fewer products. Top-U is concave, so the buckets fill from the largest U.
 
 Work and memory are whole numbers, hence their limits are relaxed by half a unit, which excludes no mask and keeps the
-engine's floating-point tolerance from doing so. Every mask is checked again in integers (:meth:`Chain.fits`).
+engine's floating-point tolerance from doing so. Every mask is checked again in integers (:meth:`Chain.fits`). HiGHS
+only: CBC's preprocessing was seen to report objectives other than its solution's on these models.
 """
 
 from __future__ import annotations
 
 from itertools import groupby
-from typing import Any, Literal
+from typing import Any
 
 from formulations.neuron_masking._chain import Chain
-from formulations.neuron_masking._fleet import Report, Single, SolveSingle, solve
+from formulations.neuron_masking._fleet import Report, Single, solve
 from mapgap.core import Budget, Method, PlanError, SolveResult, Status
 from problems.neuron_masking import SHARE, Instance
 
@@ -52,8 +53,8 @@ class Model:
     def _integer(self, name: str, low: int, high: int) -> Any:
         return self.pulp.LpVariable(name, low, high, cat="Integer")
 
-    def _real(self, name: str) -> Any:
-        return self.pulp.LpVariable(name, 0)
+    def _real(self, name: str, high: int) -> Any:
+        return self.pulp.LpVariable(name, 0, high)
 
     def _bits(self, i: int) -> int:
         return (self.chain.upper[i] - self.chain.lower[i]).bit_length()
@@ -78,14 +79,14 @@ class Model:
                     continue
                 product = chain.lower[i] * self.n[j]
                 for b, x in enumerate(bits):
-                    y = self._real(f"y_{i}_{b}_{j}")
+                    y = self._real(f"y_{i}_{b}_{j}", chain.upper[j])
                     problem += y >= self.n[j] - chain.upper[j] * (1 - x)
                     problem += y >= chain.lower[j] * x
                     product += 2**b * y
                 self.pair[max(i, j)] = product
 
     def _limits(self) -> None:
-        """Eqs. (1)-(5); the time limit row is scaled by the denominators' product to stay in whole numbers."""
+        """Eqs. (1)-(5)."""
         chain, problem, total = self.chain, self.problem, self.pulp.lpSum
         work = total(c * pair for c, pair in zip(chain.work, self.pair, strict=True))
         memory = total(c * pair for c, pair in zip(chain.weights, self.pair, strict=True))
@@ -126,53 +127,43 @@ class Model:
         row, low, high = self.chain.value[i], self.chain.lower[i], self.chain.upper[i]
         gains = [row[k + 1] - row[k] for k in range(low, high)]
         buckets = [(gain, len(list(run))) for gain, run in groupby(gains)]
-        parts = [self.pulp.LpVariable(f"t_{i}_{g}", 0, size) for g, (_, size) in enumerate(buckets)]
+        parts = [self._real(f"t_{i}_{g}", size) for g, (_, size) in enumerate(buckets)]
         self.problem += self.pulp.lpSum(parts) == self.n[i] - low
         self.base += row[low]
         return self.pulp.lpSum(gain * t for (gain, _), t in zip(buckets, parts, strict=True))
 
 
-def solver(engine: Literal["highs", "cbc"]) -> SolveSingle:
-    """``solve_single`` with an engine."""
+def solve_single(chain: Chain, budget: Budget, report: Report) -> Single:
+    """Best mask of one device under one cycle time, and a bound."""
+    from solvers import mip
 
-    def solve_single(chain: Chain, budget: Budget, report: Report) -> Single:
-        from solvers import mip
-
-        built = Model(chain)
-        outcome = mip.solve(built.problem, budget, engine)
-        if outcome.status is Status.INFEASIBLE:
-            raise PlanError("the MIP finds no mask although the least neurons of every layer are one")
-        whole = chain.worth(chain.upper)
-        bound = whole if outcome.bound is None else min(whole, built.base - outcome.bound)
-        if not outcome.solved:
-            return Single(outcome.stop, None, None, bound)
-        kept = tuple(outcome.value(n) for n in built.n)
-        if not chain.fits(kept):
-            raise PlanError(f"the MIP returns the mask {kept}, which breaks a limit in integers")
-        report(kept, bound)
-        return Single(outcome.stop, chain.worth(kept), kept, bound)
-
-    return solve_single
+    built = Model(chain)
+    outcome = mip.solve(built.problem, budget, "highs")
+    if outcome.status is Status.INFEASIBLE:
+        raise PlanError("the MIP finds no mask although the least neurons of every layer are one")
+    whole = chain.worth(chain.upper)
+    bound = whole if outcome.bound is None else min(whole, built.base - outcome.bound)
+    if not outcome.solved:
+        return Single(outcome.stop, None, None, bound)
+    kept = tuple(outcome.value(n) for n in built.n)
+    if not chain.fits(kept):
+        raise PlanError(f"the MIP returns the mask {kept}, which breaks a limit in integers")
+    report(kept, bound)
+    return Single(outcome.stop, chain.worth(kept), kept, bound)
 
 
 def run(instance: Instance, budget: Budget) -> SolveResult:
     """Solve every device under every cycle time that matters, with HiGHS."""
-    return solve(instance, budget, solver("highs"))
-
-
-def run_cbc(instance: Instance, budget: Budget) -> SolveResult:
-    """The same with CBC."""
-    return solve(instance, budget, solver("cbc"))
+    return solve(instance, budget, solve_single)
 
 
 METHODS = [
     Method(
-        name=name,
+        name="mip",
         problem="neuron_masking",
         kind="exact",
-        reference=f"binary expansion and McCormick, {engine}",
-        run=function,
-        summary=f"every second layer in binary, products from below, solved with {engine}",
+        reference="binary expansion and McCormick, HiGHS",
+        run=run,
+        summary="every second layer in binary, products from below",
     )
-    for name, engine, function in (("mip", "HiGHS", run), ("mip_cbc", "CBC", run_cbc))
 ]
