@@ -6,6 +6,7 @@ and one time limit; see :class:`Chain`.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -118,18 +119,28 @@ class Chain:
         return self.totals(self.upper)
 
     def fill(self, kept: Sequence[int]) -> tuple[int, ...]:
-        """Add single neurons to a feasible mask, most valuable first, while the limits allow it."""
-        now = list(kept)
-        if not self.value:
-            return tuple(now)
-        open_layers = {i for i in range(len(self)) if now[i] < self.upper[i]}
-        while open_layers:
-            gain = {i: self.value[i][now[i] + 1] - self.value[i][now[i]] for i in open_layers}
-            best = max(open_layers, key=lambda i: (gain[i], -i))
-            now[best] += 1
-            if not self.fits(now):
-                now[best] -= 1
-                open_layers.discard(best)
-            elif now[best] == self.upper[best]:
-                open_layers.discard(best)
-        return tuple(now)
+        """Add single neurons to a mask within the limits, most valuable first, while the limits allow it.
+
+        Costs grow with every count, so a layer that cannot take another neuron never can again.
+        """
+        now = [*kept, 0]
+        work, memory = self.totals(kept)
+        waiting = [(row[n] - row[n + 1], i) for i, row in enumerate(self.value) if (n := now[i]) < self.upper[i]]
+        heapq.heapify(waiting)
+        while waiting:
+            _, i = waiting[0]
+            before = now[i - 1] if i else self.inputs
+            more_work, more_memory = self.work[i] * before, self.weights[i] * before + self.features[i]
+            if i + 1 < len(self):
+                more_work += self.work[i + 1] * now[i + 1]
+                more_memory += self.weights[i + 1] * now[i + 1]
+            if not self.allows(work + more_work, memory + more_memory):
+                heapq.heappop(waiting)
+                continue
+            work, memory = work + more_work, memory + more_memory
+            now[i] += 1
+            if now[i] == self.upper[i]:
+                heapq.heappop(waiting)
+            else:
+                heapq.heapreplace(waiting, (self.value[i][now[i]] - self.value[i][now[i] + 1], i))
+        return tuple(now[:-1])
