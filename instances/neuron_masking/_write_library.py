@@ -25,8 +25,8 @@ FLEET = (
 )
 DIGITS = (
     "Training experiment of the study neuron_masking: {what}. Published: compute and memory of the stragglers "
-    "(Table 3), m_b, N_b, V_mc, V_sm (Table 1). Derived: b_T is the capable device's time for the whole model. Assumed: the "
-    "network, O_T = 0, a floor of 10%, P_s = 80%."
+    "(Table 3), m_b, N_b, V_mc, V_sm (Table 1). Derived: b_T is the capable device's time for the whole model. "
+    "Assumed: the network, O_T = 0, a floor of 10%, P_s = 80%."
 )
 
 
