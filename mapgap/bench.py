@@ -72,6 +72,14 @@ class Job:
             self.instance.content_hash, self.method, self.options, self.time_s, self.memory_mb, self.workers, self.seed
         )
 
+    def execute(self, plugins: tuple[Path, ...] = ()) -> dict[str, Any]:
+        """Do the run; returns its record. A subclass may run something else than a method of the registry."""
+        from mapgap.run import run_method
+
+        method = registry.methods(self.instance.problem)[self.method]
+        budget = Budget(time_s=self.time_s, memory_mb=self.memory_mb, workers=self.workers, seed=self.seed)
+        return run_method(self.instance, method, budget, options=dict(self.options), plugins=plugins).to_json()
+
 
 def run_key(
     instance_hash: str,
@@ -205,7 +213,7 @@ def sweep(
     ``progress(done, total, record)`` is called after every run (once before the first with ``record=None``). An
     interrupt stops the running processes and re-raises; finished runs stay in the file.
     """
-    from mapgap.run import interrupt_all, run_method
+    from mapgap.run import interrupt_all
 
     path.parent.mkdir(parents=True, exist_ok=True)
     if not resume and path.exists():
@@ -219,9 +227,7 @@ def sweep(
     lock = threading.Lock()
 
     def one(job: Job) -> dict[str, Any]:
-        method = registry.methods(job.instance.problem)[job.method]
-        budget = Budget(time_s=job.time_s, memory_mb=job.memory_mb, workers=job.workers, seed=job.seed)
-        record = run_method(job.instance, method, budget, options=dict(job.options), plugins=plugins).to_json()
+        record = job.execute(plugins)
         with lock, path.open("a") as stream:
             stream.write(json.dumps(record) + "\n")
             stream.flush()
