@@ -8,7 +8,7 @@ import pytest
 
 from formulations.neuron_masking import cpsat, enumerate, lagrangian, mip
 from formulations.neuron_masking._chain import Chain
-from formulations.neuron_masking._lagrangian_kernels import run_enumeration, run_program
+from formulations.neuron_masking._lagrangian_kernels import run_enumeration
 from instances.neuron_masking._generators import GENERATORS
 from mapgap.core import Budget, PlanError, Status, Stop
 from problems.neuron_masking import PROBLEM, SHARE, Device, Instance, Layer, Mask, Plan, Rate, costs
@@ -128,42 +128,48 @@ def priced(chain, a, b, kept):
 
 
 @pytest.mark.parametrize("seed", FEASIBLE[:20])
-def test_program_and_enumeration_against_brute_force(seed):
-    # Shift 0: one unit of worth is one unit of the Lagrangian.
+def test_program_hull_and_enumeration_against_brute_force(seed):
     rng = random.Random(seed)
     for single, chain in chains(PROBLEM.retarget(GENERATORS["tiny"](seed), "contribution")):
         search = lagrangian.Search(chain, budget(), lambda kept, bound: None)
-        value = np.array([number for row in chain.value for number in row], np.int64)
-        low, high = np.array(chain.lower, np.int64), np.array(chain.upper, np.int64)
+        search.shift, search.value = 0, search.value >> search.shift  # one unit of worth is one unit of the Lagrangian
         a, b = rng.randint(0, 40), rng.randint(0, 40)
-        kept = np.zeros(len(chain), np.int64)
-        model = (value, search.start, low, high, *search.coefficients, chain.inputs, a, b)
-        best = run_program(*model, search.prefix, search.choice, kept)
-        assert best == priced(chain, a, b, tuple(kept)) == max(priced(chain, a, b, k) for k in masks(chain))
-        within = [k for k in masks(chain) if chain.fits(k)]
-        top = max(chain.worth(k) for k in within)
-        support = max(a * chain.totals(k)[0] + b * chain.totals(k)[1] for k in within)
+        prices = search.priced(a, b)
+        low, high = np.array(chain.lower, np.int64), np.array(chain.upper, np.int64)
+        everything = {k: priced(chain, a, b, k) for k in masks(chain)}
+        search.tables(low, high, prices)
+        bound, kept = search.program(low, high, prices)
+        assert bound - prices.support == everything[kept] == max(everything.values())
+        for target in sorted(everything.values())[:: max(1, len(everything) // 7)]:
+            hull = search.hull(low, high, prices, target + prices.support)
+            columns = list(zip(*(k for k, worth in everything.items() if worth >= target), strict=True))
+            assert [tuple(side) for side in hull] == [tuple(map(min, columns)), tuple(map(max, columns))]
+        assert search.hull(low, high, prices, max(everything.values()) + prices.support + 1) is None
+        top = max(chain.worth(k) for k in everything if chain.fits(k))
         for target, expected in ((0, top), (top, top), (top + 1, None)):
-            kept[0] = 0
-            left = run_enumeration(*model, search.prefix, search.limits, support, 0, target, 10**7, kept)
-            assert left >= 0
-            assert (chain.worth(tuple(kept)) if kept[0] else None) == expected
-        assert run_enumeration(*model, search.prefix, search.limits, support, 0, 0, 1, kept) == -1
+            found = np.zeros(len(chain), np.int64)
+            model = (search.value, search.start, low, high, prices.pair, prices.single, search.prefix)
+            rules = (search.coefficients, search.limits, prices.support, 0, target)
+            assert run_enumeration(*model, *rules, 10**7, found) >= 0
+            assert (chain.worth(tuple(found)) if found[0] else None) == expected
+            assert run_enumeration(*model, *rules, 0, found) == -1
         assert PROBLEM.evaluate(single, Plan(masks=(Mask(kept=search.best),))).feasible
 
 
 @pytest.mark.parametrize("steps", [1, 50])
 def test_branching_does_not_change_the_answer(steps, monkeypatch):
     # With next to no enumeration the answers come from halving boxes.
+    cases = [
+        PROBLEM.retarget(GENERATORS[family](seed), objective)
+        for family, seeds in (("tiny", FEASIBLE[:15]), ("small", range(4)))
+        for seed in seeds
+        for objective in ("neurons", "contribution")
+    ]
+    expected = [lagrangian.run(case, budget()) for case in cases]
     monkeypatch.setattr(lagrangian, "STEPS", steps)
-    boxes = 0
-    for seed in FEASIBLE[:30]:
-        for objective in ("neurons", "contribution"):
-            instance = PROBLEM.retarget(GENERATORS["tiny"](seed), objective)
-            result = lagrangian.run(instance, budget())
-            boxes += result.notes["boxes"]
-            assert result.claimed == result.bound == enumerate.run(instance, budget()).claimed
-    assert boxes > 80
+    found = [lagrangian.run(case, budget()) for case in cases]
+    assert [r.claimed for r in found] == [r.claimed for r in expected] == [r.bound for r in found]
+    assert sum(r.notes["boxes"] for r in found) > sum(r.notes["boxes"] for r in expected)
 
 
 def uniform(instance, share):

@@ -1,9 +1,9 @@
 """Compiled parts of ``lagrangian.py``; all values are 64-bit integers, so that every bound is exact.
 
 Notation: layer i of I has the counts ``lower[i]..upper[i]`` and the entries ``start[i] + n`` of every table, n from 0
-to N_i. With multipliers A of work and B of memory, scaled by 2^shift like the values, the Lagrangian of a mask is
+to N_i. With multipliers of work and memory, scaled by 2^shift like the values, the Lagrangian of a mask is
 
-    sum_i  value[start[i] + n_i]  -  (A work_i + B weights_i) n_{i-1} n_i  -  B features_i n_i
+    sum_i  value[start[i] + n_i]  -  pair[i] n_{i-1} n_i  -  single[i] n_i,     pair[0] = 0.
 """
 
 from __future__ import annotations
@@ -14,22 +14,19 @@ from numba import njit
 LEAST = -(2**62)
 
 
-@njit("i8(i8[::1],i8[::1],i8[::1],i8[::1],i8[::1],i8[::1],i8[::1],i8,i8,i8,i8[::1],i8[::1],i8[::1])", cache=True)
-def run_program(  # type: ignore[no-untyped-def]
-    value, start, lower, upper, work, weights, features, inputs, a, b, prefix, choice, kept
-):
+@njit("i8(i8[::1],i8[::1],i8[::1],i8[::1],i8[::1],i8[::1],i8[::1],i8[::1],i8[::1])", cache=True)
+def run_program(value, start, lower, upper, pair, single, prefix, choice, kept):  # type: ignore[no-untyped-def]
     """Largest Lagrangian of a mask in the box; fills ``kept`` with such a mask.
 
     ``prefix[start[i] + n]`` becomes the largest Lagrangian of layers 0..i with n_i = n, ``choice`` the n_{i-1} in it.
-    The best n_{i-1} falls as n_i rises (the cross term is -p n_{i-1} n_i with p >= 0), so divide and conquer needs
-    O(N log N) steps per layer.
+    The best n_{i-1} falls as n_i rises (the cross term is -pair n_{i-1} n_i with pair >= 0), so divide and conquer
+    needs O(N log N) steps per layer.
     """
     count = len(lower)
     stack = np.empty((128, 4), np.int64)
     for n in range(lower[0], upper[0] + 1):
-        prefix[start[0] + n] = value[start[0] + n] - ((a * work[0] + b * weights[0]) * inputs + b * features[0]) * n
+        prefix[start[0] + n] = value[start[0] + n] - single[0] * n
     for i in range(1, count):
-        pair, single = a * work[i] + b * weights[i], b * features[i]
         stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3] = lower[i], upper[i], lower[i - 1], upper[i - 1]
         top = 1
         while top > 0:
@@ -38,10 +35,10 @@ def run_program(  # type: ignore[no-untyped-def]
             n = (first + last) // 2
             best, winner = LEAST, low
             for m in range(low, high + 1):
-                candidate = prefix[start[i - 1] + m] - pair * m * n
+                candidate = prefix[start[i - 1] + m] - pair[i] * m * n
                 if candidate > best:
                     best, winner = candidate, m
-            prefix[start[i] + n] = best + value[start[i] + n] - single * n
+            prefix[start[i] + n] = best + value[start[i] + n] - single[i] * n
             choice[start[i] + n] = winner
             if first < n:
                 stack[top, 0], stack[top, 1], stack[top, 2], stack[top, 3] = first, n - 1, winner, high
@@ -57,6 +54,21 @@ def run_program(  # type: ignore[no-untyped-def]
     for i in range(count - 1, 0, -1):
         kept[i - 1] = choice[start[i] + kept[i]]
     return best
+
+
+@njit("void(i8[::1],i8[::1],i8[::1],i8[::1],i8[::1],i8[::1],i8[::1],i8,i8[::1],i8[::1])", cache=True)
+def run_hull(value, start, lower, upper, single, prefix, suffix, least, low, high):  # type: ignore[no-untyped-def]
+    """Fill ``low`` and ``high`` with the extreme counts of every layer in masks of a Lagrangian of ``least`` or more.
+
+    ``prefix`` and ``suffix`` are the tables of :func:`run_program` on the chain and on the reversed chain; both count
+    the layer itself. A layer in which no count reaches ``least`` gets ``low > high``.
+    """
+    for i in range(len(lower)):
+        low[i], high[i] = upper[i] + 1, lower[i] - 1
+        for n in range(lower[i], upper[i] + 1):
+            k = start[i] + n
+            if prefix[k] + suffix[k] - value[k] + single[i] * n >= least:
+                low[i], high[i] = min(low[i], n), n
 
 
 @njit("f8(f8[:,::1],f8[:,::1],f8,f8)", cache=True)
@@ -128,32 +140,30 @@ def allowed(limits, work, memory):  # type: ignore[no-untyped-def]
 
 
 @njit(
-    "i8(i8[::1],i8[::1],i8[::1],i8[::1],i8[::1],i8[::1],i8[::1],i8,i8,i8,i8[::1],i8[::1],i8,i8,i8,i8,i8[::1])",
-    cache=True,
+    "i8(i8[::1],i8[::1],i8[::1],i8[::1],i8[::1],i8[::1],i8[::1],i8[:,::1],i8[::1],i8,i8,i8,i8,i8[::1])", cache=True
 )
 def run_enumeration(  # type: ignore[no-untyped-def]
-    value, start, lower, upper, work, weights, features, inputs, a, b,
-    prefix, limits, support, shift, target, steps, kept,
+    value, start, lower, upper, pair, single, prefix, coefficients, limits, support, shift, target, steps, kept
 ):
     """Every mask of the box whose Lagrangian plus ``support`` reaches ``target`` (scaled), after :func:`run_program`.
 
     A mask that meets the limits and is worth the target is among them. Goes from the last layer to the first with
     ``prefix`` as an exact completion. Each mask found that meets the limits raises the target above its worth and is
-    put into ``kept``.
+    put into ``kept``. ``coefficients`` are rows of work and weights per pair (per neuron in the first layer, which
+    reads the input) and of features.
 
     Returns the steps left, -1 if they did not suffice.
     """
     count = len(lower)
-    now = np.zeros(count + 1, np.int64)  # count of the layer, count of the layer behind at index i + 1
+    now = np.zeros(count + 1, np.int64)  # now[count] = 0: nothing behind the last layer
     tail, worth = np.zeros(count + 1, np.int64), np.zeros(count + 1, np.int64)
-    used, stored = np.zeros(count + 1, np.int64), np.zeros(count + 1, np.int64)
+    work, memory = np.zeros(count + 1, np.int64), np.zeros(count + 1, np.int64)
     i = count - 1
     now[i] = lower[i] - 1
     while i < count:
-        behind_pair = a * work[i + 1] + b * weights[i + 1] if i + 1 < count else 0
-        n = now[i] + 1
+        slope = pair[i + 1] * now[i + 1] if i + 1 < count else 0
         rest = tail[i + 1] + support - target
-        slope = behind_pair * now[i + 1]
+        n = now[i] + 1
         first = n
         while n <= upper[i] and prefix[start[i] + n] - slope * n + rest < 0:
             n += 1
@@ -164,17 +174,18 @@ def run_enumeration(  # type: ignore[no-untyped-def]
             i += 1
             continue
         now[i] = n
-        tail[i] = tail[i + 1] + value[start[i] + n] - slope * n - b * features[i] * n
+        tail[i] = tail[i + 1] + value[start[i] + n] - (slope + single[i]) * n
         worth[i] = worth[i + 1] + value[start[i] + n]
-        used[i], stored[i] = used[i + 1], stored[i + 1] + features[i] * n
+        work[i], memory[i] = work[i + 1], memory[i + 1] + coefficients[2, i] * n
         if i + 1 < count:
-            used[i] += work[i + 1] * n * now[i + 1]
-            stored[i] += weights[i + 1] * n * now[i + 1]
+            work[i] += coefficients[0, i + 1] * n * now[i + 1]
+            memory[i] += coefficients[1, i + 1] * n * now[i + 1]
         if i > 0:
             i -= 1
             now[i] = lower[i] - 1
-            continue
-        if allowed(limits, used[0] + work[0] * inputs * n, stored[0] + weights[0] * inputs * n) and worth[0] >= target:
+        elif worth[0] >= target and allowed(
+            limits, work[0] + coefficients[0, 0] * n, memory[0] + coefficients[1, 0] * n
+        ):
             target = worth[0] + (1 << shift)
             for k in range(count):
                 kept[k] = now[k]

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
 
@@ -33,12 +34,13 @@ from numpy.typing import NDArray
 
 from formulations.neuron_masking._chain import Chain
 from formulations.neuron_masking._fleet import Report, Single, solve
-from formulations.neuron_masking._lagrangian_kernels import run_enumeration, run_program, solve_master
+from formulations.neuron_masking._lagrangian_kernels import run_enumeration, run_hull, run_program, solve_master
 from mapgap.core import Budget, Method, SolveResult, Stop
 from problems.neuron_masking import SHARE, Instance
 
 Array = NDArray[np.int64]
 Counts = tuple[int, ...]
+Box = tuple[Counts, Counts]
 
 ROOM = 2**60
 """Scaled values and priced costs stay below this; their differences then fit 64 bits."""
@@ -48,6 +50,25 @@ CUTS = 40
 
 STEPS = 20_000_000
 """Steps of the enumeration per box, about a twentieth of a second."""
+
+SHRINKS = 0.5
+"""A box is bounded again when its volume has shrunk by exp(-SHRINKS) or more."""
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Scaled integer prices as costs of the chain, and C(A, B).
+
+    Attributes
+    ----------
+    pair, single : (I,)
+        Price of a pair of neurons of layers i - 1 and i, and of a neuron of layer i; ``pair[0]`` is 0.
+    support : int
+    """
+
+    pair: Array
+    single: Array
+    support: int
 
 
 def corners(chain: Chain) -> list[tuple[Fraction, Fraction]]:
@@ -86,8 +107,9 @@ class Search:
         self.shift = max(0, (ROOM // max(1, chain.worth(chain.upper))).bit_length() - 2)
         self.start = np.cumsum([0, *(most + 1 for most in chain.upper[:-1])]).astype(np.int64)
         self.value = np.array([number << self.shift for row in chain.value for number in row], np.int64)
-        self.prefix, self.choice = np.zeros_like(self.value), np.zeros_like(self.value)
-        self.coefficients = tuple(np.array(row, np.int64) for row in (chain.work, chain.weights, chain.features))
+        self.prefix, self.suffix, self.choice = (np.zeros_like(self.value) for _ in range(3))
+        self.coefficients = np.array([chain.work, chain.weights, chain.features], np.int64)
+        self.coefficients[:2, 0] *= chain.inputs  # the first layer reads the whole input: costs per neuron
         self.corners = corners(chain)
         self.float_corners = np.array([[float(w), float(m)] for w, m in self.corners])
         self.limits = np.array(
@@ -135,38 +157,89 @@ class Search:
             found.append(low)
         return tuple(found)
 
-    def program(self, lower: Array, upper: Array, a: float, b: float) -> tuple[int, int, int, int, Counts]:
-        """``(A, B, C, bound, mask)`` of the prices a and b per unit, rounded to scaled integers A and B."""
+    def priced(self, a: float, b: float) -> Prices:
+        """Scaled integer prices near ``a`` per work unit and ``b`` per memory unit."""
         work, memory = self.chain.whole_totals
         scale = 2.0**self.shift
-        if (priced := (a * work + b * memory) * scale) > ROOM:  # other prices: still a bound
-            scale *= ROOM / priced
+        if (cost := (a * work + b * memory) * scale) > ROOM:  # other prices: still a bound
+            scale *= ROOM / cost
         price, rent = int(a * scale), int(b * scale)
-        kept = np.zeros(len(lower), np.int64)
-        largest = run_program(
-            self.value, self.start, lower, upper, *self.coefficients, self.chain.inputs, price, rent,
-            self.prefix, self.choice, kept,
-        )  # fmt: skip
+        pair = price * self.coefficients[0] + rent * self.coefficients[1]
+        single = rent * self.coefficients[2]
+        single[0] += pair[0]
+        pair[0] = 0
         support = max(-((-price * w - rent * m) // 1) for w, m in self.corners)
-        return price, rent, support, (int(largest) + support) >> self.shift, tuple(int(n) for n in kept)
+        return Prices(pair, single, support)
 
-    def solve_box(self, lower: Counts, upper: Counts, known: int) -> tuple[int, list[tuple[Counts, Counts]]]:
+    def program(self, low: Array, high: Array, prices: Prices) -> tuple[int, Counts]:
+        """Bound of a box under given prices, and the mask of largest Lagrangian; fills ``prefix``."""
+        kept = np.zeros(len(low), np.int64)
+        largest = run_program(
+            self.value, self.start, low, high, prices.pair, prices.single, self.prefix, self.choice, kept
+        )
+        return (int(largest) + prices.support) >> self.shift, tuple(int(n) for n in kept)
+
+    def tables(self, low: Array, high: Array, prices: Prices) -> None:
+        """Fill ``prefix`` and ``suffix``; the reversed chain has the pair of layers i - 1 and i one layer earlier."""
+        reversed_pair = np.zeros_like(prices.pair)
+        reversed_pair[1:] = prices.pair[:0:-1]
+        flipped = [np.ascontiguousarray(row[::-1]) for row in (self.start, low, high, prices.single)]
+        kept = np.zeros(len(low), np.int64)
+        run_program(
+            self.value, flipped[0], flipped[1], flipped[2], reversed_pair, flipped[3], self.suffix, self.choice, kept
+        )
+        self.program(low, high, prices)
+
+    def hull(self, low: Array, high: Array, prices: Prices, target: int) -> tuple[Array, Array] | None:
+        """Counts that a mask worth ``target`` may have, after :meth:`tables`; ``None`` if there is no such mask."""
+        inner, outer = np.zeros_like(low), np.zeros_like(low)
+        least = (target << self.shift) - prices.support
+        run_hull(
+            self.value, self.start, low, high, prices.single, self.prefix, self.suffix, least, inner, outer
+        )
+        return None if (inner > outer).any() else (inner, outer)
+
+    def solve_box(self, lower: Counts, upper: Counts, known: int) -> tuple[int, list[Box]]:
         """Solve a box or halve it: its bound, and the halves (none if the box holds nothing better than the best)."""
         self.boxes += 1
+        bound = known
+        while True:
+            reached, prices, masks = self.bound(lower, upper)
+            bound = min(bound, reached)
+            if bound <= self.best_worth or self.budget.exhausted:
+                return bound, []
+            low, high = np.array(lower, np.int64), np.array(upper, np.int64)
+            self.tables(low, high, prices)
+            hull = self.hull(low, high, prices, self.best_worth + 1)
+            if hull is None:
+                return self.best_worth, []
+            lower, upper = (tuple(int(n) for n in side) for side in hull)
+            upper = self.shrunk(lower, upper)
+            if not self.chain.fits(lower):
+                return self.best_worth, []
+            before, after = (high - low + 1).astype(float), np.array(upper) - np.array(lower) + 1.0
+            if np.log(before / after).sum() < SHRINKS:
+                break
+        bound = self.enumerate(low, high, prices, bound)
+        if bound <= self.best_worth or self.budget.exhausted:
+            return bound, []
+        return bound, self.halves(lower, upper, masks)
+
+    def bound(self, lower: Counts, upper: Counts) -> tuple[int, Prices, list[Counts]]:
+        """Cutting planes: the smallest bound found, its prices, and the masks of the cuts."""
         low, high = np.array(lower, np.int64), np.array(upper, np.int64)
         masks = [lower]
         cuts = [[float(self.chain.worth(lower)), *map(float, self.chain.totals(lower))]]
         span = self.chain.worth(upper) - cuts[0][0] + 1.0
         reach = [4.0 * span / max(1.0, self.float_corners[:, k].max() - cuts[0][k + 1]) for k in (0, 1)]
-        bound, prices = known, None
+        best: tuple[int, Prices] | None = None
         for _ in range(CUTS):
             a, b, value = solve_master(np.array(cuts), self.float_corners, *reach)
-            *found, reached, kept = self.program(low, high, a, b)
-            if prices is None or reached < bound:
-                bound, prices = min(bound, reached), found
-            if bound <= self.best_worth:
-                return bound, []
-            if kept in masks or self.budget.exhausted:
+            prices = self.priced(a, b)
+            reached, kept = self.program(low, high, prices)
+            if best is None or reached < best[0]:
+                best = reached, prices
+            if kept in masks or best[0] <= self.best_worth or self.budget.exhausted:
                 break
             masks.append(kept)
             cuts.append([float(self.chain.worth(kept)), *map(float, self.chain.totals(kept))])
@@ -174,38 +247,33 @@ class Search:
                 self.offer(kept)
             if reached - value < 0.5:
                 break
-        assert prices is not None
-        bound = self.enumerate(low, high, prices, bound)
-        if bound <= self.best_worth or self.budget.exhausted:
-            return bound, []
-        return bound, self.halves(lower, upper, masks)
+        assert best is not None
+        return *best, masks
 
-    def enumerate(self, low: Array, high: Array, prices: Sequence[int], bound: int) -> int:
+    def enumerate(self, low: Array, high: Array, prices: Prices, bound: int) -> int:
         """Enumerate from the bound down to the best worth as far as the steps allow; returns the bound proven."""
-        price, rent, support = prices
         kept = np.zeros(len(low), np.int64)
-        work = (self.value, self.start, low, high, *self.coefficients, self.chain.inputs, price, rent)
-        run_program(*work, self.prefix, self.choice, kept)
         steps, distance = STEPS, 1
-        while steps > 0:
+        while True:
             target = max(self.best_worth + 1, bound + 1 - distance)
             kept[0] = 0  # no mask keeps none
-            left = run_enumeration(
-                *work, self.prefix, self.limits, support, self.shift, target << self.shift, steps, kept
-            )
+            if hull := self.hull(low, high, prices, target):
+                steps = run_enumeration(
+                    self.value, self.start, *hull, prices.pair, prices.single, self.prefix, self.coefficients,
+                    self.limits, prices.support, self.shift, target << self.shift, steps, kept,
+                )  # fmt: skip
             if kept[0]:
                 self.offer(tuple(int(n) for n in kept))
-            if left < 0:
-                return bound if target > self.best_worth else max(bound, self.best_worth)
+            if steps < 0:
+                return bound
             if kept[0] or target <= self.best_worth + 1:
                 return self.best_worth  # nothing in the box is worth more
-            bound, steps, distance = target - 1, left, 4 * distance
-        return bound
+            bound, distance = target - 1, 4 * distance
 
-    def halves(self, lower: Counts, upper: Counts, masks: list[Counts]) -> list[tuple[Counts, Counts]]:
+    def halves(self, lower: Counts, upper: Counts, masks: list[Counts]) -> list[Box]:
         """Halve the layer in which the last masks differ most (relative to N_i); else the widest layer."""
-        last = masks[-5:]
-        sides = [(min(column), max(column)) for column in zip(*last, strict=True)]
+        inside = [[min(max(n, lower[k]), upper[k]) for k, n in enumerate(kept)] for kept in masks[-5:]]
+        sides = [(min(column), max(column)) for column in zip(*inside, strict=True)]
         most = self.chain.upper
         i = max(range(len(sides)), key=lambda k: (sides[k][1] - sides[k][0]) / most[k])
         if sides[i][0] == sides[i][1]:
