@@ -56,7 +56,7 @@ def minutes(network: str, device: str, overhead_min: float, percent: int) -> flo
 def table_2() -> Table:
     """Printed estimates next to four readings, and Eq. (6) read with constant costs per neuron."""
     printed = published()
-    rows = []
+    rows: list[dict[str, Any]] = []
     for percent in PERCENT:
         row: dict[str, Any] = {"percent": percent}
         row |= {"estimated": printed[f"t2_est_{percent}"], "measured": printed[f"t2_act_{percent}"]}

@@ -219,8 +219,8 @@ def section(records: Sequence[Record]) -> Section:
     """Everything about training."""
     trainings = Trainings(records)
     if not trainings.runs:
-        text = "No training was run; it needs the extra: pip install 'mapgap[training]'."
-        return Section("Does a better mask train better?", text=[text])
+        missing = "No training was run; it needs the extra: pip install 'mapgap[training]'."
+        return Section("Does a better mask train better?", text=[missing])
     pictures = [
         picture(
             f"fig3_{key[0]}{'' if key[1] else '_non_iid'}",

@@ -207,4 +207,5 @@ def _unpool(flow: Array, x: Array) -> Array:
     """To the largest of each square; equal ones occur only at 0, where the activation stops the flow."""
     wide = np.repeat(np.repeat(flow, 2, axis=1), 2, axis=2)
     largest = np.repeat(np.repeat(_pool(x), 2, axis=1), 2, axis=2)
-    return wide * (x == largest)
+    spread: Array = wide * (x == largest)
+    return spread
