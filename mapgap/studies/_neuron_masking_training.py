@@ -84,7 +84,7 @@ class Trainings:
 
     def values(self, key: tuple[str, bool], scheme: str, measure: Callable[[Any, float], float]) -> dict[int, float]:
         """A measure by seed."""
-        return {seed: measure(curve, self.horizon) for seed, curve in self.runs[key][scheme].items()}
+        return {seed: measure(curve, self.horizon) for seed, curve in self.runs[key].get(scheme, {}).items()}
 
 
 def label(key: tuple[str, bool]) -> str:
@@ -152,7 +152,10 @@ def comparisons(trainings: Trainings) -> Table:
         Column("seeds", "seeds"),
         Column("claim", "claim"),
     ]
-    note = "Differences on equal seeds (same data, same initial model). Intervals are not corrected for their number."
+    note = (
+        "Differences on equal seeds (same data, same initial model). Intervals are not corrected for their number: of "
+        f"{len(rows)} rows {len(rows) / 20:.1f} are expected to make a claim by chance alone."
+    )
     return Table("training_pairs", "Which scheme trains better", columns, rows, note)
 
 
@@ -209,10 +212,12 @@ def by_stragglers(
             bars = [half or 0.0 for half in halves]
             look = {"marker": "o", "markersize": 3.5, "capsize": 3, **figures.style(index)}
             ax.errorbar(xs, ys, bars, label=TITLES[scheme], **look)
+    if not drawn:
+        return None
     ax.set_xticks([1, 2, 3, 4])
-    ax.set(xlabel="stragglers among four devices", ylabel="accuracy [%]")
+    ax.set(xlabel="stragglers among four devices", ylabel="points of accuracy [%]")
     figures.legend(ax)
-    return figure if drawn else None
+    return figure
 
 
 def section(records: Sequence[Record]) -> Section:
