@@ -90,7 +90,7 @@ class Trainings:
 def label(key: tuple[str, bool]) -> str:
     """``2 stragglers of 4 devices``."""
     stragglers, devices = key[0].split("of")
-    return f"{stragglers} of {devices} devices straggle" + ("" if key[1] else ", non-IID")
+    return f"{stragglers} of {devices} devices are stragglers" + ("" if key[1] else ", non-IID")
 
 
 def summary(trainings: Trainings) -> Table:

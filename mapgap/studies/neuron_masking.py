@@ -95,7 +95,7 @@ def phases(quick: bool) -> list[Phase]:
             Phase("Spill", _jobs(("vgg13",), (3,), ("neurons",), (EXACT, "elfish_greedy"), "spill"), 2),
             Phase("Hard", _jobs(("vgg13",), (3,), ("neurons",), (EXACT, "elfish_greedy")), 2),
         ]
-        trainings = _trainings(("2of4",), SCHEMES[:5], 3, 15)
+        trainings = _trainings(("2of4",), SCHEMES[:5], 5, 15)
     else:
         every = (1, 2, 3, 4)
         fleets = [Job(_instance(name), method, 120.0) for name in FLEETS for method in (EXACT, *HEURISTICS)]
