@@ -5,17 +5,20 @@ neighbours, and the best mask is a dynamic program over n_i (``run_program``). F
 
     worth(n)  <=  worth(n) - A W(n) - B M(n)  +  C(A, B),     C(A, B) = max of A W + B M over all (W, M) allowed,
 
-so the largest Lagrangian plus C bounds the optimum. Memory in spill mode and time are linear in W and M but for their
-rounding to whole ticks, so the (W, M) allowed lie in a polygon, and C is attained in one of its corners.
+so the largest Lagrangian plus C bounds the optimum. Time is linear in W and M (the larger of two linear functions in
+spill mode) but for the rounding to whole ticks, so the (W, M) allowed lie in a polygon, and C is attained in a corner.
 
 1.  *Bound.* Cutting planes find the prices of the smallest bound over a box of counts.
-2.  *Enumeration.* All masks whose Lagrangian comes within some distance of the bound are enumerated, with the program's
+2.  *Removal.* The program forwards and backwards gives the largest Lagrangian of a mask with n_i = n; counts that
+    cannot be part of a better mask leave the box (``run_hull``), which is bounded again if that shrinks it.
+3.  *Enumeration.* All masks whose Lagrangian comes within some distance of the bound are enumerated, with the program's
     table as exact completion (``run_enumeration``). Each mask worth more than the target is among them: if the
     enumeration ends, the box is solved. The distance grows until the steps run out.
-3.  *Branching.* Otherwise the box is halved in the layer where the masks of the last cuts differ most.
+4.  *Branching.* Otherwise the box is halved in the layer where the masks of the last cuts differ most.
 
 The products make the Lagrangian favour extremes (one layer whole, its neighbour least). The curvature of contribution
-counteracts and leaves tiny gaps; counts leave larger ones, which branching closes.
+counteracts and leaves tiny gaps; counts leave larger ones, which branching closes. ``docs/neuron_masking_exact.md`` has
+the proofs.
 
 The smallest share needs none of this: ``n_i = ceil(s N_i / 10000)`` (or least_i) is the smallest mask of share s, and
 costs grow with every n_i, so share s is possible if and only if this mask is within the limits; bisection on s.
