@@ -34,6 +34,7 @@ class Model:
         from ortools.sat.python import cp_model
 
         self.model: Any = cp_model.CpModel()
+        self.domain = cp_model.Domain.from_values
         self.chain = chain
         self.n = [
             self.model.new_int_var(low, high, f"n[{i}]")
@@ -86,7 +87,10 @@ class Model:
         """Sum of n or of v, or s."""
         chain, model = self.chain, self.model
         if not chain.value:
-            s = model.new_int_var(0, SHARE, "s")
+            pairs = zip(chain.lower, chain.upper, strict=True)
+            values = {SHARE * n // most for low, most in pairs for n in range(low, most + 1)}
+            # Only shares that a layer can have: a free s creeps up by 1/10000 at a time.
+            s = model.new_int_var_from_domain(self.domain(sorted(values)), "s")
             for n, most in zip(self.n, chain.upper, strict=True):
                 model.add(most * s <= SHARE * n)
             return s
