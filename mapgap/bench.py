@@ -73,6 +73,14 @@ class Job:
             self.instance.content_hash, self.method, self.options, self.time_s, self.memory_mb, self.workers, self.seed
         )
 
+    def execute(self, plugins: tuple[Path, ...] = ()) -> dict[str, Any]:
+        """Do the run; returns its record. A subclass may run something else than a method of the registry."""
+        from mapgap.run import run_method
+
+        method = registry.methods(self.instance.problem)[self.method]
+        budget = Budget(time_s=self.time_s, memory_mb=self.memory_mb, workers=self.workers, seed=self.seed)
+        return run_method(self.instance, method, budget, options=dict(self.options), plugins=plugins).to_json()
+
 
 def run_key(
     instance_hash: str,
@@ -94,9 +102,7 @@ def keys_of(jobs: Iterable[Job]) -> list[str]:
         if id(job.instance) not in digests:
             digests[id(job.instance)] = job.instance.content_hash
         digest = digests[id(job.instance)]
-        found.append(
-            run_key(digest, job.method, job.options, job.time_s, job.memory_mb, job.workers, job.seed)
-        )
+        found.append(run_key(digest, job.method, job.options, job.time_s, job.memory_mb, job.workers, job.seed))
     return found
 
 
@@ -256,15 +262,11 @@ def sweep(
 
 
 def perform(job: Job, plugins: tuple[Path, ...] = ()) -> dict[str, Any]:
-    """Do one run, here or on another machine; its record as plain data."""
-    from mapgap.run import run_method
-
+    """Do one run, here or in a process of a cluster; its record as plain data."""
     for plugin in plugins:  # a process of a cluster has not seen them yet
-        if not any(job.method == method.name for method in registry.methods(job.instance.problem).values()):
+        if job.method not in registry.methods(job.instance.problem):
             registry.load_plugin(plugin)
-    method = registry.methods(job.instance.problem)[job.method]
-    budget = Budget(time_s=job.time_s, memory_mb=job.memory_mb, workers=job.workers, seed=job.seed)
-    return run_method(job.instance, method, budget, options=dict(job.options), plugins=plugins).to_json()
+    return job.execute(plugins)
 
 
 def append(path: Path, record: Mapping[str, Any]) -> None:

@@ -124,11 +124,13 @@ def solve(
     else:
         # The engine does not say which; it may leave some time unused, but not half of it.
         stop = Stop.TIME if solver.wall_time >= 0.5 * limit else Stop.INTERRUPTED
+    # Before the engine has a bound it states 0, which is none where objectives are negative.
+    bounded = held or (status is Status.UNKNOWN and any(point.bound is not None for point in trace))
     return Outcome(
         status=status,
         stop=stop,
         objective=round(solver.objective_value) if held else None,
-        bound=None if status is Status.INFEASIBLE else round(solver.best_objective_bound),
+        bound=round(solver.best_objective_bound) if bounded else None,
         value=lambda variable: int(solver.value(variable)),
         trace=tuple(trace),
     )

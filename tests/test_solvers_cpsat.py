@@ -85,3 +85,18 @@ def test_a_run_that_is_out_of_time_proves_nothing():
     assert outcome.status in (Status.FEASIBLE, Status.UNKNOWN)
     assert outcome.stop is Stop.TIME
     assert outcome.objective is None or outcome.bound <= outcome.objective
+
+
+def test_an_engine_without_a_bound_states_none():
+    """Stopped within its presolve, CP-SAT states the bound 0, which no objective below 0 has."""
+    model = cp_model.CpModel()
+    x = [model.new_int_var(1, 2000, f"x[{i}]") for i in range(300)]
+    for a, b in itertools.pairwise(x):
+        product = model.new_int_var(1, 4_000_000, "")
+        model.add_multiplication_equality(product, [a, b])
+        model.add(product + a <= 3_000_000)
+    model.minimize(-sum(x))
+    for time_s in (0.0, 0.05, 0.2):
+        outcome = solve(model, Budget(time_s=time_s).start())
+        # All at the square root of 3,000,000 is possible, so a bound above -300 * 1731 is wrong.
+        assert outcome.bound is None or outcome.bound <= -300 * 1731

@@ -1,0 +1,146 @@
+"""One device under one cycle time as plain numbers, for the models.
+
+The limits of Eq. (5) leave every count in ``lower..upper`` and reduce to one work limit, one memory limit (hard mode)
+and one time limit; see :class:`Chain`.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from problems.neuron_masking import SHARE, Instance, Rate
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Numbers of a single instance; I layers.
+
+    Attributes
+    ----------
+    inputs : int
+        n_0.
+    lower, upper : (I,)
+        least_i and N_i.
+    work, weights, features : (I,)
+        Coefficients of Eqs. (1) and (2).
+    value : (I,) lists of N_i + 1, or empty
+        ``value[i][n]`` is what n kept neurons of layer i add to the objective; concave in n. Empty for the objective
+        ``smallest_share``.
+    work_limit : int
+        The smaller of b_W and b_T - O_T, for T >= W + O_T.
+    time_limit : int
+        b_T - O_T: what work and transfers may take.
+    memory_limit : int
+        b_M.
+    hard : bool
+    transfer, spill : Rate
+    """
+
+    inputs: int
+    lower: tuple[int, ...]
+    upper: tuple[int, ...]
+    work: tuple[int, ...]
+    weights: tuple[int, ...]
+    features: tuple[int, ...]
+    value: tuple[tuple[int, ...], ...]
+    work_limit: int
+    time_limit: int
+    memory_limit: int
+    hard: bool
+    transfer: Rate
+    spill: Rate
+
+    @classmethod
+    def of(cls, single: Instance) -> Chain:
+        """Numbers of an instance of one device and one cycle time."""
+        device, layers = single.devices[0], single.layers
+        gains: list[list[int]] = []  # of the first, second, ... neuron kept
+        if single.objective == "neurons":
+            gains = [[1] * layer.neurons for layer in layers]
+        elif single.objective == "contribution":
+            gains = [sorted(row, reverse=True) for row in device.contributions]
+        time_limit = device.time_limit[0] - device.overhead
+        return cls(
+            inputs=single.inputs,
+            lower=tuple(layer.least for layer in layers),
+            upper=tuple(layer.neurons for layer in layers),
+            work=tuple(layer.work for layer in layers),
+            weights=tuple(layer.weights for layer in layers),
+            features=tuple(layer.features for layer in layers),
+            value=tuple(tuple(accumulate(row, initial=0)) for row in gains),
+            work_limit=min(device.work_limit[0], time_limit),
+            time_limit=time_limit,
+            memory_limit=device.memory_limit,
+            hard=single.memory_mode == "hard",
+            transfer=device.transfer,
+            spill=device.spill,
+        )
+
+    def __len__(self) -> int:
+        return len(self.lower)
+
+    def totals(self, kept: Sequence[int]) -> tuple[int, int]:
+        """W and M."""
+        pairs = [a * b for a, b in zip((self.inputs, *kept), kept, strict=False)]
+        work = sum(c * pair for c, pair in zip(self.work, pairs, strict=True))
+        memory = sum(c * pair for c, pair in zip(self.weights, pairs, strict=True))
+        return work, memory + sum(c * n for c, n in zip(self.features, kept, strict=True))
+
+    def allows(self, work: int, memory: int) -> bool:
+        """Eq. (5) for given W and M."""
+        if work > self.work_limit or (self.hard and memory > self.memory_limit):
+            return False
+        return work + self.transfer_ticks(memory) + self.spill_ticks(memory) <= self.time_limit
+
+    def fits(self, kept: Sequence[int]) -> bool:
+        """Eq. (5)."""
+        return self.allows(*self.totals(kept))
+
+    def transfer_ticks(self, memory: int) -> int:
+        return -(-self.transfer.ticks * memory // self.transfer.per)
+
+    def spill_ticks(self, memory: int) -> int:
+        """Only where memory is not hard."""
+        over = 0 if self.hard else max(0, memory - self.memory_limit)
+        return -(-self.spill.ticks * over // self.spill.per)
+
+    def worth(self, kept: Sequence[int]) -> int:
+        """The objective."""
+        if not self.value:
+            return min(SHARE * n // most for n, most in zip(kept, self.upper, strict=True))
+        return sum(row[n] for row, n in zip(self.value, kept, strict=True))
+
+    @property
+    def whole_totals(self) -> tuple[int, int]:
+        """W and M of the unmasked model."""
+        return self.totals(self.upper)
+
+    def fill(self, kept: Sequence[int]) -> tuple[int, ...]:
+        """Add single neurons to a mask within the limits, most valuable first, while the limits allow it.
+
+        Costs grow with every count, so a layer that cannot take another neuron never can again.
+        """
+        now = [*kept, 0]
+        work, memory = self.totals(kept)
+        waiting = [(row[n] - row[n + 1], i) for i, row in enumerate(self.value) if (n := now[i]) < self.upper[i]]
+        heapq.heapify(waiting)
+        while waiting:
+            _, i = waiting[0]
+            before = now[i - 1] if i else self.inputs
+            more_work, more_memory = self.work[i] * before, self.weights[i] * before + self.features[i]
+            if i + 1 < len(self):
+                more_work += self.work[i + 1] * now[i + 1]
+                more_memory += self.weights[i + 1] * now[i + 1]
+            if not self.allows(work + more_work, memory + more_memory):
+                heapq.heappop(waiting)
+                continue
+            work, memory = work + more_work, memory + more_memory
+            now[i] += 1
+            if now[i] == self.upper[i]:
+                heapq.heappop(waiting)
+            else:
+                heapq.heapreplace(waiting, (self.value[i][now[i]] - self.value[i][now[i] + 1], i))
+        return tuple(now[:-1])

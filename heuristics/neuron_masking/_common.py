@@ -1,0 +1,105 @@
+"""What the heuristics of neuron masking share: one device at a time, a search over cycle times, bisection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from mapgap.core import Budget, SolveResult, Status, Stop
+from problems.neuron_masking import MS_PER_HOUR, Device, Instance, Mask, Plan, costs
+
+PROBLEM = "neuron_masking"
+ELFISH = "Xu et al., ELFISH"
+NOTHING_FITS = "the method found no mask within the limits; this proves nothing about other masks"
+
+
+@dataclass(frozen=True)
+class Straggler:
+    """One device under one cycle time.
+
+    Attributes
+    ----------
+    instance : Instance
+    device : Device
+    cycle : int
+        Index of the cycle time.
+    """
+
+    instance: Instance
+    device: Device
+    cycle: int
+
+    @property
+    def neurons(self) -> list[int]:
+        """N_i of every layer."""
+        return [layer.neurons for layer in self.instance.layers]
+
+    @property
+    def least(self) -> list[int]:
+        """Fewest neurons of every layer."""
+        return [layer.least for layer in self.instance.layers]
+
+    def usage(self, kept: Sequence[int]) -> tuple[tuple[int, int], ...]:
+        """Pairs (used, limit) of Eq. (5): time, work and, in hard mode, memory."""
+        cost = costs(self.instance, self.device, kept)
+        rows = [(cost.time, self.device.time_limit[self.cycle]), (cost.work, self.device.work_limit[self.cycle])]
+        if self.instance.memory_mode == "hard":
+            rows.append((cost.memory, self.device.memory_limit))
+        return tuple(rows)
+
+    def fits(self, kept: Sequence[int]) -> bool:
+        """Whether Eq. (5) holds."""
+        return all(used <= limit for used, limit in self.usage(kept))
+
+
+SolveOne = Callable[[Straggler], Mask | None]
+
+
+def largest_fitting(straggler: Straggler, mask_of: Callable[[int], list[int]], top: int) -> list[int] | None:
+    """``mask_of(step)`` for the largest step in 0..top that fits; masks must not shrink as the step grows."""
+    if not straggler.fits(mask_of(0)):
+        return None
+    low, high = 0, top
+    while low < high:  # Eq. (5) holds at low and every larger step than high breaks it
+        middle = (low + high + 1) // 2
+        if straggler.fits(mask_of(middle)):
+            low = middle
+        else:
+            high = middle - 1
+    return mask_of(low)
+
+
+def solve_fleet(instance: Instance, budget: Budget, solve_one: SolveOne) -> SolveResult:
+    """Every device by ``solve_one``, under the longest cycle time, or for ``rate`` under each of them.
+
+    Given the cycle time the devices are independent. A longer cycle allows all masks of a shorter one, so that only
+    ``rate``, contribution per hour, can prefer a shorter one.
+    """
+    last = len(instance.cycle_ms) - 1
+    best: Plan | None = None
+    best_rate = -1
+    for cycle in range(last, -1, -1) if instance.objective == "rate" else [last]:
+        if best is not None and budget.exhausted:
+            return SolveResult(Status.FEASIBLE, Stop.TIME, best)
+        masks = [solve_one(Straggler(instance, device, cycle)) for device in instance.devices]
+        if any(mask is None for mask in masks):
+            continue
+        plan = Plan(cycle=cycle, masks=tuple(mask for mask in masks if mask is not None))
+        rate = MS_PER_HOUR * contribution(instance, plan) // instance.cycle_ms[cycle]
+        if rate > best_rate:
+            best, best_rate = plan, rate
+            budget.report(plan=plan)
+    if best is None:
+        return SolveResult(Status.UNKNOWN, Stop.DONE, reason=NOTHING_FITS)
+    return SolveResult(Status.FEASIBLE, Stop.DONE, best)
+
+
+def contribution(instance: Instance, plan: Plan) -> int:
+    """Sum of U over the kept neurons of all devices."""
+    total = 0
+    for device, mask in zip(instance.devices, plan.masks, strict=True):
+        for i, n in enumerate(mask.kept):
+            chosen = mask.chosen[i] if mask.chosen is not None else None
+            indices = device.ranking(i)[:n] if chosen is None else chosen
+            total += sum(device.contributions[i][j] for j in indices)
+    return total

@@ -1,0 +1,168 @@
+"""Seeded random instances, built directly in work units, memory units and ticks."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+
+from mapgap.core import ACTIVITY_LIMIT
+from problems.neuron_masking import Device, Instance, Layer, Rate, costs
+from problems.neuron_masking.instance import Objective
+
+OBJECTIVES: tuple[Objective, ...] = ("neurons", "contribution", "smallest_share")
+BYTES_PER_UNIT = 8
+
+#: Layers and neurons per layer of the family ``scaling``, by seed modulo the length.
+LADDER = ((5, 64), (10, 128), (20, 256), (20, 1024), (50, 1024), (100, 2048))
+
+
+def tiny(seed: int) -> Instance:
+    """Two to four layers of at most five neurons; a fleet in a quarter of the seeds; one seed in eight infeasible."""
+    rng = random.Random(f"neuron-tiny-{seed}")
+    count = rng.randint(2, 4)
+    layers = _layers(rng, [rng.randint(1, 5) for _ in range(count)], largest=(6, 6, 12), whole=rng.random() < 0.5)
+    fleet = rng.random() < 0.25
+    kind = "infeasible" if rng.random() < 0.125 else rng.choice(("time", "work", "memory", "all"))
+    return _instance(
+        rng, f"tiny_{seed}", "tiny", layers,
+        inputs=rng.randint(1, 3), devices=rng.randint(2, 3) if fleet else 1, cycles=rng.randint(2, 3) if fleet else 1,
+        binding=kind, objective=rng.choice((*OBJECTIVES, "rate")),
+    )  # fmt: skip
+
+
+def small(seed: int) -> Instance:
+    """Four to seven layers of 6 to 40 neurons, the last one whole; one straggler."""
+    rng = random.Random(f"neuron-small-{seed}")
+    sizes = [rng.randint(6, 40) for _ in range(rng.randint(4, 7))]
+    layers = _layers(rng, sizes, largest=(50, 20, 100), whole=True)
+    return _instance(
+        rng, f"small_{seed}", "small", layers,
+        inputs=rng.randint(1, 3), devices=1, cycles=1,
+        binding=rng.choice(("time", "work", "memory", "all")), objective=OBJECTIVES[seed % 3],
+    )  # fmt: skip
+
+
+def fleet(seed: int) -> Instance:
+    """Three to five devices, four to six cycle times, a network like those of ``small``; contribution per hour."""
+    rng = random.Random(f"neuron-fleet-{seed}")
+    sizes = [rng.randint(6, 30) for _ in range(rng.randint(3, 5))]
+    layers = _layers(rng, sizes, largest=(50, 20, 100), whole=True)
+    return _instance(
+        rng, f"fleet_{seed}", "fleet", layers,
+        inputs=3, devices=rng.randint(3, 5), cycles=rng.randint(4, 6), binding="all", objective="rate",
+    )  # fmt: skip
+
+
+def scaling(seed: int) -> Instance:
+    """Chains of 5 x 64 to 100 x 2,048 neurons (``LADDER``), a tenth of every layer kept at least."""
+    rng = random.Random(f"neuron-scaling-{seed}")
+    count, width = LADDER[seed % len(LADDER)]
+    # Half of the activity limit, shared by all pairs of neurons: as much variety as 2^30 leaves.
+    most = max(1, min(64, ACTIVITY_LIMIT // 2 // (count * width * width)))
+    layers = tuple(
+        Layer(
+            name=f"layer{i + 1}",
+            neurons=width,
+            least=width if i == count - 1 else -(-width // 10),
+            work=rng.randint(1, most),
+            weights=rng.randint(1, most),
+            features=rng.randint(0, 64),
+        )
+        for i in range(count)
+    )
+    return _instance(
+        rng, f"scaling_{count}x{width}_{seed}", "scaling", layers,
+        inputs=3, devices=1, cycles=1, binding="all", objective=OBJECTIVES[seed // len(LADDER) % 3],
+        most_ticks=1,  # three would take the largest rung past the activity limit
+    )  # fmt: skip
+
+
+def _layers(rng: random.Random, sizes: Sequence[int], largest: tuple[int, int, int], whole: bool) -> tuple[Layer, ...]:
+    """Layers of random coefficients up to ``largest`` (work, weights, features); the last one whole if asked for."""
+    layers = []
+    for i, size in enumerate(sizes):
+        least = size if whole and i == len(sizes) - 1 else rng.randint(1, max(1, size // 2))
+        work, weights, features = (rng.randint(1, most) for most in largest)
+        layers.append(
+            Layer(name=f"layer{i + 1}", neurons=size, least=least, work=work, weights=weights, features=features)
+        )
+    return tuple(layers)
+
+
+def _instance(
+    rng: random.Random,
+    name: str,
+    family: str,
+    layers: tuple[Layer, ...],
+    inputs: int,
+    devices: int,
+    cycles: int,
+    binding: str,
+    objective: Objective,
+    most_ticks: int = 3,
+) -> Instance:
+    """Limits between the costs of the least and of the whole model; ``binding`` says which of them are tight."""
+    loose = Instance(
+        name=name,
+        source=f"generated: family {family}",
+        tags=("generated", family),
+        objective=objective,
+        memory_mode=rng.choice(("hard", "spill")),
+        top_percent=rng.choice((0, 50, 80, 100)),
+        memory_unit_bytes=BYTES_PER_UNIT,
+        work_unit_macs=1,
+        cycle_ms=tuple(sorted(rng.sample(range(1000, 5000), cycles))),
+        inputs=inputs,
+        layers=layers,
+        devices=tuple(_loose_device(rng, d, layers, cycles, most_ticks) for d in range(devices)),
+    )
+    tight = rng.randrange(devices)  # the device whose limits nothing meets, in an infeasible instance
+    limited = tuple(
+        _limited(rng, loose, device, "none" if binding == "infeasible" and d != tight else binding)
+        for d, device in enumerate(loose.devices)
+    )
+    return Instance.model_validate(loose.model_copy(update={"devices": limited}).model_dump(by_alias=True))
+
+
+def _loose_device(
+    rng: random.Random, index: int, layers: tuple[Layer, ...], cycles: int, most_ticks: int
+) -> Device:
+    """A device that no limit binds; contributions of exponential distribution, as sizes of updates are skewed."""
+    return Device(
+        name=f"device{index + 1}",
+        tick_ps=rng.randint(10**5, 10**7),
+        transfer=Rate(ticks=rng.randint(0, most_ticks), per=rng.randint(2, 9)),
+        spill=Rate(ticks=rng.randint(1, most_ticks), per=rng.randint(2, 5)),
+        overhead=rng.randint(0, 20),
+        time_limit=(ACTIVITY_LIMIT,) * cycles,
+        work_limit=(ACTIVITY_LIMIT,) * cycles,
+        memory_limit=ACTIVITY_LIMIT,
+        contributions=tuple(tuple(int(rng.expovariate(0.001)) for _ in range(layer.neurons)) for layer in layers),
+    )
+
+
+def _limited(rng: random.Random, loose: Instance, device: Device, binding: str) -> Device:
+    low = costs(loose, device, [layer.least for layer in loose.layers])
+    high = costs(loose, device, [layer.neurons for layer in loose.layers])
+    longest = loose.cycle_ms[-1]
+
+    def between(least: int, most: int) -> int:
+        return int(least + rng.uniform(0.02, 0.9) * (most - least))
+
+    changes: dict[str, int | tuple[int, ...]] = {}
+    if binding in ("time", "all"):
+        limit = between(low.time, high.time + (high.memory - low.memory if loose.memory_mode == "spill" else 0))
+        changes["time_limit"] = tuple(limit * ms // longest for ms in loose.cycle_ms)
+    if binding in ("work", "all"):
+        limit = between(low.work, high.work)
+        changes["work_limit"] = tuple(limit * ms // longest for ms in loose.cycle_ms)
+    if binding in ("memory", "all"):
+        changes["memory_limit"] = between(low.memory, high.memory)
+    if binding == "infeasible":
+        worst = rng.choice(("time_limit", "work_limit"))
+        limit = max(0, (low.time if worst == "time_limit" else low.work) - 1)
+        changes[worst] = tuple(limit * ms // longest for ms in loose.cycle_ms)
+    return device.model_copy(update=changes)
+
+
+GENERATORS: dict[str, Callable[[int], Instance]] = {"tiny": tiny, "small": small, "fleet": fleet, "scaling": scaling}

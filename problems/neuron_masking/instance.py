@@ -1,0 +1,252 @@
+"""Instance and plan of neuron masking: plain integers, validated as a whole."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from mapgap.core import ACTIVITY_LIMIT, Frozen, InstanceBase, PlanBase
+
+Objective = Literal["neurons", "contribution", "smallest_share", "rate"]
+
+SHARE = 10_000
+"""Shares are counted in ten-thousandths: a layer that keeps n of N neurons has the share ``SHARE * n // N``."""
+
+MS_PER_HOUR = 3_600_000
+"""The objective ``rate`` counts contribution per hour."""
+
+
+class Layer(Frozen):
+    """One layer with neurons (a convolution's filters, a fully connected layer's units).
+
+    Attributes
+    ----------
+    name : str
+    neurons : int
+        N_i, all neurons of the layer.
+    least : int
+        Fewest neurons that may be kept; ``neurons`` for a layer that must stay whole (the output layer).
+    work : int
+        Work units per pair (kept neuron of the layer, kept neuron of the layer before) and cycle: Eq. (1).
+    weights : int
+        Memory units of weight and gradient per such pair: first term of Eq. (2).
+    features : int
+        Memory units of feature map per kept neuron of the layer and mini-batch: second term of Eq. (2).
+    """
+
+    name: str
+    neurons: int = Field(ge=1)
+    least: int = Field(ge=1)
+    work: int = Field(ge=0)
+    weights: int = Field(ge=0)
+    features: int = Field(ge=0)
+
+
+class Rate(Frozen):
+    """Ticks per memory unit as a fraction: ``units`` take ``ceil(ticks * units / per)`` ticks.
+
+    Attributes
+    ----------
+    ticks : int
+    per : int
+    """
+
+    ticks: int = Field(ge=0)
+    per: int = Field(ge=1)
+
+
+class Device(Frozen):
+    """One device of the fleet. Its tick is the time it takes for one work unit (1 / C_cpu).
+
+    Attributes
+    ----------
+    name : str
+    tick_ps : int
+        Picoseconds per tick, rounded to nearest; only reports and pictures use it.
+    transfer : Rate
+        N_b / V_mc: ticks per memory unit moved between main memory and processor.
+    spill : Rate
+        N_b / V_sm: ticks per memory unit above ``memory_limit`` moved from secondary memory.
+    overhead : int
+        O_T in ticks.
+    time_limit : tuple of int, length K
+        b_T in ticks, one per cycle time of the instance.
+    work_limit : tuple of int, length K
+        b_W in work units, one per cycle time of the instance.
+    memory_limit : int
+        b_M (= M_c) in memory units.
+    contributions : tuple of tuple of int, shape (layers, N_i)
+        U^{ij} of Eq. (7): one number for every neuron, in the order of the neurons.
+    """
+
+    name: str
+    tick_ps: int = Field(ge=1)
+    transfer: Rate
+    spill: Rate
+    overhead: int = Field(ge=0)
+    time_limit: tuple[int, ...]
+    work_limit: tuple[int, ...]
+    memory_limit: int = Field(ge=0)
+    contributions: tuple[tuple[int, ...], ...]
+
+    def ranking(self, layer: int) -> list[int]:
+        """Neurons of a layer by falling contribution, ties by index."""
+        contribution = self.contributions[layer]
+        return sorted(range(len(contribution)), key=lambda j: (-contribution[j], j))
+
+
+class Instance(InstanceBase):
+    """One training cycle of one network on one straggler or on a fleet.
+
+    Attributes
+    ----------
+    objective : {"neurons", "contribution", "smallest_share", "rate"}
+        What is maximised; see ``problems.neuron_masking``.
+    memory_mode : {"hard", "spill"}
+        Whether M may exceed b_M at the price of Eq. (4)'s last term.
+    top_percent : int
+        P_s in percent: this part of the kept neurons of every layer must be those of largest contribution.
+    memory_unit_bytes : int
+        Bytes per memory unit.
+    work_unit_macs : int
+        Multiply-accumulates per work unit and cycle; for reports.
+    cycle_ms : tuple of int, length K
+        Cycle times among which the whole fleet chooses one, rising, in milliseconds.
+    inputs : int
+        n_0, channels of the network input, never masked.
+    layers : tuple of Layer
+        A chain: layer i reads layer i - 1, the first one the input.
+    devices : tuple of Device
+    """
+
+    problem: Literal["neuron_masking"] = "neuron_masking"
+    objective: Objective = "neurons"
+    memory_mode: Literal["hard", "spill"] = "hard"
+    top_percent: int = Field(default=100, ge=0, le=100)
+    memory_unit_bytes: int = Field(ge=1)
+    work_unit_macs: int = Field(ge=1)
+    cycle_ms: tuple[int, ...] = Field(min_length=1)
+    inputs: int = Field(ge=1)
+    layers: tuple[Layer, ...] = Field(min_length=1)
+    devices: tuple[Device, ...] = Field(min_length=1)
+
+    def single(self, device: int, cycle: int) -> Instance:
+        """The problem of one device under one cycle time; ``rate`` becomes ``contribution``.
+
+        A fleet decomposes into these: given the cycle time, the devices do not touch each other.
+        """
+        part = self.devices[device]
+        alone = part.model_copy(
+            update={"time_limit": (part.time_limit[cycle],), "work_limit": (part.work_limit[cycle],)}
+        )
+        return self.model_copy(
+            update={
+                "name": f"{self.name}/{part.name}/{self.cycle_ms[cycle]}ms",
+                "devices": (alone,),
+                "cycle_ms": (self.cycle_ms[cycle],),
+                "objective": "contribution" if self.objective == "rate" else self.objective,
+            }
+        )
+
+    @model_validator(mode="after")
+    def _check(self) -> Instance:
+        problems = [*self._shape_problems()] or [*self._magnitude_problems()]
+        if problems:
+            raise ValueError("\n".join(problems))
+        return self
+
+    def _shape_problems(self) -> list[str]:
+        found = []
+        if any(later <= earlier for earlier, later in pairwise(self.cycle_ms)):
+            found.append(f"cycle_ms: expected rising cycle times, found {list(self.cycle_ms)}")
+        if self.cycle_ms[0] < 1:
+            found.append(f"cycle_ms: expected at least 1 ms, found {self.cycle_ms[0]}")
+        for kind, names in (("layers", [y.name for y in self.layers]), ("devices", [d.name for d in self.devices])):
+            if len(set(names)) != len(names):
+                found.append(f"{kind}: expected distinct names")
+        found += [
+            f"layers[{i}] ({layer.name}): least: expected at most its {layer.neurons} neurons, found {layer.least}"
+            for i, layer in enumerate(self.layers)
+            if layer.least > layer.neurons
+        ]
+        for d, device in enumerate(self.devices):
+            found += self._device_problems(f"devices[{d}] ({device.name})", device)
+        return found
+
+    def _device_problems(self, where: str, device: Device) -> list[str]:
+        cycles = len(self.cycle_ms)
+        found = []
+        for field, limits in (("time_limit", device.time_limit), ("work_limit", device.work_limit)):
+            if len(limits) != cycles:
+                found.append(f"{where}: {field}: expected {cycles} numbers, one per cycle time, found {len(limits)}")
+            if any(limit < 0 for limit in limits):
+                found.append(f"{where}: {field}: expected numbers of at least 0")
+            if any(later < earlier for earlier, later in pairwise(limits)):
+                found.append(f"{where}: {field}: expected a longer cycle to allow no less, found {list(limits)}")
+        if len(device.contributions) != len(self.layers):
+            found.append(
+                f"{where}: contributions: expected one row for each of {len(self.layers)} layers, "
+                f"found {len(device.contributions)}"
+            )
+            return found
+        for layer, row in zip(self.layers, device.contributions, strict=True):
+            if len(row) != layer.neurons:
+                found.append(
+                    f"{where}: contributions of {layer.name}: expected {layer.neurons} numbers, found {len(row)}"
+                )
+            if any(number < 0 for number in row):
+                found.append(f"{where}: contributions of {layer.name}: expected numbers of at least 0")
+        return found
+
+    def _magnitude_problems(self) -> list[str]:
+        """Totals of the unmasked model must leave solver rows far from 2^31."""
+        work = memory = 0
+        before = self.inputs
+        for layer in self.layers:
+            work += layer.work * before * layer.neurons
+            memory += layer.weights * before * layer.neurons + layer.features * layer.neurons
+            before = layer.neurons
+        totals = [
+            ("work of the whole model (a coarser work unit makes it smaller)", work),
+            ("memory of the whole model (a coarser memory_unit_bytes makes it smaller)", memory),
+        ]
+        for device in self.devices:
+            moved = 0
+            for name, rate in (("transfer", device.transfer), ("spill", device.spill)):
+                totals.append((f"devices ({device.name}): {name}: ticks * memory", rate.ticks * memory))
+                moved += -(-rate.ticks * memory // rate.per)
+            totals.append((f"devices ({device.name}): time of the whole model", work + moved + device.overhead))
+            totals.append((f"devices ({device.name}): contributions", sum(map(sum, device.contributions))))
+        return [f"{what}: expected < 2^30, found {total}" for what, total in totals if total >= ACTIVITY_LIMIT]
+
+
+class Mask(Frozen):
+    """What one device keeps.
+
+    Attributes
+    ----------
+    kept : tuple of int, length layers
+        n_i, neurons kept in each layer.
+    chosen : tuple of (tuple of int or None), length layers, optional
+        Indices of the kept neurons of a layer, rising; ``None`` stands for the ``n_i`` neurons of largest
+        contribution (ties by index), in one layer or, in place of the whole tuple, in all.
+    """
+
+    kept: tuple[int, ...]
+    chosen: tuple[tuple[int, ...] | None, ...] | None = None
+
+
+class Plan(PlanBase):
+    """Decisions only.
+
+    Attributes
+    ----------
+    cycle : int
+        Index into ``cycle_ms``: the cycle time of the whole fleet.
+    masks : tuple of Mask, one per device
+    """
+
+    cycle: int = 0
+    masks: tuple[Mask, ...]
