@@ -276,7 +276,8 @@ def diagnose(instance: Instance) -> list[str]:
     for layer in instance.layers:
         if layer.state_memory > largest:
             reasons.append(
-                f"memory: the state of layer {layer.name} needs {layer.state_memory} units, the largest device has {largest}"
+                f"memory: the state of layer {layer.name} needs {layer.state_memory} units,"
+                f" the largest device has {largest}"
             )
     capacity = sum(instance.device_type(d).memory for d in range(len(instance.devices)))
     if sum(states) > capacity:

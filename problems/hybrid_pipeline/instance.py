@@ -221,7 +221,7 @@ class Instance(InstanceBase):
         width, found = max(self.micro_batch_sizes), []
         for layer, row in zip(self.layers, table, strict=True):
             if len(row) != width:
-                found.append(f"{where}: {layer.name}: expected {width} entries (1 to {width} samples), found {len(row)}")
+                found.append(f"{where}: {layer.name}: expected {width} entries, one per share, found {len(row)}")
             elif row[0] < 0 or any(a > b for a, b in pairwise(row)):
                 found.append(f"{where}: {layer.name}: expected ticks from 0 on that never fall with more samples")
         return found
@@ -239,7 +239,8 @@ class Instance(InstanceBase):
         if lost:
             found.append(f"replanning.held: expected every layer on some device, lost: {', '.join(lost)}")
         stages = self.replanning.stages
-        if [s.start for s in stages] + [last] != [0] + [s.stop for s in stages] or any(s.start >= s.stop for s in stages):
+        adjoining = [s.start for s in stages] + [last] == [0] + [s.stop for s in stages]
+        if not adjoining or any(s.start >= s.stop for s in stages):
             found.append(f"replanning.stages: expected adjoining intervals from layer 0 to {last}")
         members = [d for stage in stages for d in stage.devices]
         if len(set(members)) != len(members) or any(not 0 <= d < n for d in members):
