@@ -272,73 +272,79 @@ def search(  # type: ignore[no-untyped-def]
     pool = np.zeros((1 << 12, 7), np.int64)
     used, costs, best = 0, 0, np.int64(-1)
     work = np.zeros((4, groups.shape[1]), np.int64)
-    known_f, known_b = np.zeros(stages + 1, np.int64), np.zeros(stages + 1, np.int64)
+    known_f, known_b = np.zeros((count, stages + 1), np.int64), np.zeros((count, stages + 1), np.int64)
+    known_at = np.full((count, stages + 1), -1, np.int64)  # the stage (p, r) whose costs are known
+    ta_at, ta, mv = np.full(count, -1, np.int64), np.zeros(count, np.int64), np.zeros(count, np.int64)
+    targets = np.zeros(count, np.int64)
     for p in range(last - 1, -1, -1):
         if not allowed[p]:
             continue
-        i = cuts[p]
-        for g in range(1, count):
-            for r in range(p + 1, window[p, g] + 1):
-                if not allowed[r]:
-                    continue
-                j = cuts[r]
-                known_f[:] = -2
-                ta = -(-(weights[j] - weights[i]) * reduce_num[g] // reduce_den[g])
-                mv = np.int64(0)
-                if move.shape[1] > 1:
-                    for c in range(groups.shape[1]):
-                        if groups[g, c] > 0:
-                            mv = max(mv, move[c, i, j])
-                node = first[r] if r < last else np.int64(-2)
-                while node != -1:
-                    if node == -2:  # nothing behind
-                        u_behind, q, h, label = np.int64(0), np.int64(0), np.int64(0), np.int64(-2)
-                    else:
-                        h = node % heads
-                        q = node // heads % stages + 1
-                        u_behind = node // heads // stages % count
-                        label = head[node]
-                    following = node_next[node] if node >= 0 else np.int64(-1)
-                    node = following
-                    if not compatible[u_behind, g]:
+        i, band = cuts[p], 0
+        for u in range(1, count):  # devices that may be used from p on
+            rest = full - u
+            if (p > 0 and rest > 0 and p <= reach[rest]) or (p == 0 and (rest == 0 or not everyone)):
+                targets[band] = u
+                band += 1
+        farthest = window[p].max()
+        for r in range(p + 1, farthest + 1):
+            if not allowed[r]:
+                continue
+            j, stamp = cuts[r], p * (last + 1) + r
+            node = first[r] if r < last else np.int64(-2)
+            while node != -1:
+                if node == -2:  # nothing behind
+                    u_behind, q, h, start = np.int64(0), np.int64(0), np.int64(0), np.int64(-2)
+                    node = np.int64(-1)
+                else:
+                    h = node % heads
+                    q = node // heads % stages + 1
+                    u_behind = node // heads // stages % count
+                    start = head[node]
+                    node = node_next[node]
+                slot = q if behind_matters else np.int64(0)
+                for k in range(band):
+                    u = targets[k]
+                    g = u - u_behind
+                    if g <= 0 or not compatible[u_behind, g] or r > window[p, g]:
                         continue
-                    u = u_behind + g
                     rest = full - u
-                    if p > 0:
-                        if rest == 0 or p > reach[rest]:
-                            continue
-                    elif everyone and rest > 0:
-                        continue
-                    slot = q if behind_matters else np.int64(0)
-                    if known_f[slot] == -2:
+                    if ta_at[g] != stamp:
+                        ta_at[g] = stamp
+                        ta[g] = -(-(weights[j] - weights[i]) * reduce_num[g] // reduce_den[g])
+                        mv[g] = 0
+                        if move.shape[1] > 1:
+                            for c in range(groups.shape[1]):
+                                if groups[g, c] > 0:
+                                    mv[g] = max(mv[g], move[c, i, j])
+                    if known_at[g, slot] != stamp:
+                        known_at[g, slot] = stamp
                         kept = min(2 * q + 1, micro_batches) if behind_matters else deep
-                        known_f[slot], known_b[slot] = stage_cost(
+                        known_f[g, slot], known_b[g, slot] = stage_cost(
                             forward, backward, both, state, act, room, groups[g], batch, i, j, kept, work
                         )
                         costs += 1
-                    ef, eb = known_f[slot], known_b[slot]
-                    if ef < 0:
-                        continue
+                    ef, eb = known_f[g, slot], known_b[g, slot]
                     e = ef + eb
-                    if rounds * (micro_batches * e + before[rest, i]) >= upper:
+                    if ef < 0 or rounds * (micro_batches * e + before[rest, i]) >= upper:
                         continue
-                    one_way = np.int64(0)
+                    label, one_way = start, np.int64(0)
                     if label >= 0:
                         one_way = comm[level[g, h] if heads > 1 else level[0, 0], j]
                     fixed = max(micro_batches * e, e + 2 * micro_batches * one_way)
                     while label != -1:
                         if label == -2:
-                            d, a, m, behind = micro_batches * e, ta, mv, np.int64(-1)
+                            d, a, m, behind = micro_batches * e, ta[g], mv[g], np.int64(-1)
                             label = np.int64(-1)
                         else:
                             d = max(fixed, e + 2 * one_way + pool[label, _D])
-                            a = max(ta, pool[label, _A] - eb - one_way)
-                            m = max(mv, pool[label, _G])
+                            a = max(ta[g], pool[label, _A] - eb - one_way)
+                            m = max(mv[g], pool[label, _G])
                             behind, label = label, pool[label, _NEXT]
                         if rounds * max(d + before[rest, i], d + a + before_f[rest, i]) + m >= upper:
                             continue
+                        target = np.int64(-1)
                         if p > 0:
-                            depth = min(q, stages - 1) if behind_matters else np.int64(0)
+                            depth = q if behind_matters else np.int64(0)
                             target = ((p * count + u) * stages + depth) * heads + (g if heads > 1 else 0)
                             if not admit(pool, head, target, d, a, m):
                                 continue
@@ -346,7 +352,6 @@ def search(  # type: ignore[no-untyped-def]
                                 listed[target] = True
                                 node_next[target], first[p] = first[p], target
                         else:
-                            target = np.int64(-1)
                             upper = rounds * (d + a) + m
                             best = np.int64(used)
                         if used == len(pool):

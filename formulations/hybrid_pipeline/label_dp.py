@@ -38,11 +38,8 @@ from problems.hybrid_pipeline.evaluate import diagnose
 OPEN = 2**40
 """An upper bound above every latency."""
 
-BLOCKS = 16
+BLOCKS = 12
 """Merged blocks of the coarse search."""
-
-RADIUS = 3
-"""Layers around each cut of the coarse plan that the second search may use."""
 
 NODE_LIMIT = 2 * 10**8
 """Most nodes (position, devices, stages, head group) a search may hold."""
@@ -109,29 +106,41 @@ def coarse_cuts(low: Lowered, blocks: int) -> list[int]:
 
 
 def around(path: Path, coarse: Sequence[int], layers: int) -> list[int]:
-    """The cuts of a plan, their neighbours, and the coarse selection."""
-    inner = [start for start, _, _ in path[1:]]
-    near = {cut + k for cut in inner for k in range(-RADIUS, RADIUS + 1)}
+    """The cuts of a plan, their neighbours at growing distances up to a block, and the coarse selection."""
+    distances, step = {0}, 1
+    while step <= layers // BLOCKS:
+        distances |= {step, -step}
+        step = max(step + 1, step * 3 // 2)
+    near = {start + k for start, _, _ in path[1:] for k in distances}
     return sorted({cut for cut in near if 0 < cut < layers} | set(coarse))
 
 
 def optimum(low: Lowered, engine: Engine, budget: Budget | None = None) -> tuple[int | None, Path, dict[str, Any]]:
-    """Coarse, refined, then all cuts: the optimum (``None`` if no plan exists), its stages, and counts."""
-    coarse = coarse_cuts(low, BLOCKS)
+    """Coarse cuts, neighbourhoods until nothing improves, then all cuts.
+
+    Returns
+    -------
+    (int or None, list of (start, stop, group), dict)
+        The optimum (``None`` if no plan exists), its stages, and counts: ``labels`` and ``stage_costs`` of the last
+        search, ``upper`` before it, ``searches``.
+    """
     everything = list(range(low.layers + 1))
-    upper, path, notes = OPEN, [], {}
-    levels = [coarse, None, everything] if len(coarse) < len(everything) else [everything]
-    for level in levels:
-        cuts = level if level is not None else around(path, coarse, low.layers)
-        value, better, counts = engine(cuts, upper)
-        if better:
-            upper, path = value, better
-            if budget is not None:
-                budget.report(plan=low.plan(path))
-        notes = dict(counts)
-        if level is coarse and level is not everything:
-            first = value
-            notes["coarse"] = first
+    coarse = coarse_cuts(low, BLOCKS)
+    upper, path, searches = OPEN, [], 0
+    cuts = coarse
+    while len(cuts) < len(everything):
+        value, better, _ = engine(cuts, upper)
+        searches += 1
+        if not better:
+            break
+        upper, path = value, better
+        if budget is not None:
+            budget.report(plan=low.plan(path))
+        cuts = around(path, coarse, low.layers)
+    value, better, counts = engine(everything, upper)
+    notes = {**counts, "upper": upper if path else None, "searches": searches + 1}
+    if better:
+        upper, path = value, better
     return (upper if path else None), path, notes
 
 
