@@ -115,20 +115,18 @@ def around(path: Path, coarse: Sequence[int], layers: int) -> list[int]:
     return sorted({cut for cut in near if 0 < cut < layers} | set(coarse))
 
 
-def optimum(low: Lowered, engine: Engine, budget: Budget | None = None) -> tuple[int | None, Path, dict[str, Any]]:
-    """Coarse cuts, neighbourhoods until nothing improves, then all cuts.
+def approach(low: Lowered, engine: Engine, budget: Budget | None = None) -> tuple[int, Path, int]:
+    """An upper bound from coarse cuts, then from neighbourhoods until nothing improves.
 
     Returns
     -------
-    (int or None, list of (start, stop, group), dict)
-        The optimum (``None`` if no plan exists), its stages, and counts: ``labels`` and ``stage_costs`` of the last
-        search, ``upper`` before it, ``searches``.
+    (int, list of (start, stop, group), int)
+        Value (``OPEN`` if no plan was found), its stages, number of searches.
     """
-    everything = list(range(low.layers + 1))
     coarse = coarse_cuts(low, BLOCKS)
     upper, path, searches = OPEN, [], 0
     cuts = coarse
-    while len(cuts) < len(everything):
+    while len(cuts) <= low.layers:
         value, better, _ = engine(cuts, upper)
         searches += 1
         if not better:
@@ -137,7 +135,20 @@ def optimum(low: Lowered, engine: Engine, budget: Budget | None = None) -> tuple
         if budget is not None:
             budget.report(plan=low.plan(path))
         cuts = around(path, coarse, low.layers)
-    value, better, counts = engine(everything, upper)
+    return upper, path, searches
+
+
+def optimum(low: Lowered, engine: Engine, budget: Budget | None = None) -> tuple[int | None, Path, dict[str, Any]]:
+    """The upper bound of :func:`approach`, then all cuts below it.
+
+    Returns
+    -------
+    (int or None, list of (start, stop, group), dict)
+        The optimum (``None`` if no plan exists), its stages, and counts: ``labels`` and ``stage_costs`` of the last
+        search, ``upper`` before it, ``searches``.
+    """
+    upper, path, searches = approach(low, engine, budget)
+    value, better, counts = engine(list(range(low.layers + 1)), upper)
     notes = {**counts, "upper": upper if path else None, "searches": searches + 1}
     if better:
         upper, path = value, better
@@ -174,7 +185,7 @@ def run(instance: Instance, budget: Budget, engine: str = "auto") -> SolveResult
     else:
         from formulations.hybrid_pipeline._label_python import interpreted
 
-        search = interpreted(low, bounds, instance.all_devices)
+        search = interpreted(low, bounds.both, bounds.forward, instance.all_devices)
     built = time.process_time()
     value, path, counts = optimum(low, search, budget)
     notes = {"engine": chosen, **counts, "build_s": built - begin, "search_s": time.process_time() - built}
