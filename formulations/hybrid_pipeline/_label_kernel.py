@@ -251,7 +251,7 @@ def search(  # type: ignore[no-untyped-def]
     left for them.
     """
     last, count, full = len(cuts) - 1, len(groups), len(groups) - 1
-    everything = 2 * groups[full].sum() - 1
+    everything = 2 * int(groups[full].sum()) - 1
     window = windows(
         forward, backward, both, state, act, room, groups, batch, cuts, micro_batches * rounds, upper
     )
@@ -263,7 +263,7 @@ def search(  # type: ignore[no-untyped-def]
     behind_matters = memory_binds(
         forward, backward, both, state, act, room, groups, batch, cuts, window, deep
     )
-    stages = min(np.int64(groups[full].sum()), last) if behind_matters else np.int64(1)
+    stages = min((everything + 1) // 2, last) if behind_matters else 1
     heads = 1 if level.shape[0] == 1 else count
     head = np.full((last + 1) * count * stages * heads, -1, np.int64)  # first label of every node
     first = np.full(last + 1, -1, np.int64)  # first node of every position

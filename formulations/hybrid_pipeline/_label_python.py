@@ -6,9 +6,15 @@ It shares no loop with the compiled kernel, which makes it a second implementati
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from formulations.hybrid_pipeline._lowered import Array, Lowered
+
+
+class Engine(Protocol):
+    """One search over a selection of cuts: best objective below ``upper``, its stages or none, counts."""
+
+    def __call__(self, cuts: list[int], upper: int) -> tuple[int, list[tuple[int, int, int]], dict[str, int]]: ...
 
 
 class Label(NamedTuple):
@@ -28,10 +34,13 @@ class _Costs:
 
     def __init__(self, low: Lowered) -> None:
         self.low = low
-        self.tables = [low.both.tolist(), low.forward.tolist(), low.backward.tolist()]
-        self.state, self.activation = low.state.tolist(), low.activation.tolist()
-        self.room = low.room.tolist()
-        self.members = [[(c, n) for c, n in enumerate(row) if n] for row in low.groups.tolist()]
+        self.tables: list[list[list[list[int]]]] = [low.both.tolist(), low.forward.tolist(), low.backward.tolist()]
+        self.state: list[int] = low.state.tolist()
+        self.activation: list[int] = low.activation.tolist()
+        self.room: list[int] = low.room.tolist()
+        self.members: list[list[tuple[int, int]]] = [
+            [(c, n) for c, n in enumerate(row) if n] for row in low.groups.tolist()
+        ]
         self.rows: dict[tuple[int, int, int, int], list[int]] = {}
         self.totals: dict[tuple[int, int, int, int], int | None] = {}
         self.pairs: dict[tuple[int, int, int, int], tuple[int, int] | None] = {}
@@ -46,7 +55,8 @@ class _Costs:
 
     def caps(self, i: int, j: int, group: int, kept: int) -> dict[int, int] | None:
         """Eq. (3): largest share by class, ``None`` where a micro-batch does not fit."""
-        held, stored, batch = self.state[j] - self.state[i], kept * (self.activation[j] - self.activation[i]), self.low.batch
+        held, stored = self.state[j] - self.state[i], kept * (self.activation[j] - self.activation[i])
+        batch = self.low.batch
         found, total = {}, 0
         for c, number in self.members[group]:
             left = self.room[c] - held
@@ -127,7 +137,7 @@ class _Costs:
         return best
 
 
-def interpreted(low: Lowered, before: Array, before_f: Array, everyone: bool):  # type: ignore[no-untyped-def]
+def interpreted(low: Lowered, before: Array, before_f: Array, everyone: bool) -> Engine:
     """An engine for :func:`formulations.hybrid_pipeline.label_dp.optimum`."""
     costs = _Costs(low)
     front, front_f = before.tolist(), before_f.tolist()

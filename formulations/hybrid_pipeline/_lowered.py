@@ -8,6 +8,7 @@ counts per class, stored as its mixed-radix index, so that the index of a disjoi
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -103,8 +104,8 @@ class Lowered:
     @cached_property
     def compatible(self) -> NDArray[np.bool_]:
         """(G, G): whether two groups fit into the devices side by side."""
-        result: NDArray[np.bool_] = (self.groups[:, None] + self.groups[None] <= self.size).all(axis=2)
-        return result
+        fits: NDArray[np.bool_] = self.groups[:, None] + self.groups[None] <= self.size
+        return np.asarray(fits.all(axis=2))
 
     def kept(self, behind: int) -> int:
         """K of a stage with ``behind`` stages behind it."""
@@ -164,7 +165,11 @@ class Lowered:
         best = (2 * most, 0)
         for ef in values[1]:
             if ef <= total and enough((total, ef, most)):
-                best = min(best, (ef + _first(values[2], lambda x, ef=ef: enough((total, ef, x))), ef))  # type: ignore[misc]
+
+                def within(x: int, ef: int = ef) -> bool:
+                    return enough((total, ef, x))
+
+                best = min(best, (ef + _first(values[2], within), ef))
         ef, eb = best[1], best[0] - best[1]
         return total, ef, eb, fit((total, ef, eb))
 
@@ -187,7 +192,7 @@ class Lowered:
         return Plan(micro_batch=self.batch, stages=tuple(made))
 
 
-def _first(values: list[int], test) -> int:  # type: ignore[no-untyped-def]
+def _first(values: list[int], test: Callable[[int], bool]) -> int:
     """Smallest of ascending ``values`` that passes a test which all later ones pass too; the last one passes."""
     low, high = 0, len(values) - 1
     while low < high:

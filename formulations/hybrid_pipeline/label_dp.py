@@ -25,10 +25,11 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
+from formulations.hybrid_pipeline._label_python import Engine, interpreted
 from formulations.hybrid_pipeline._lowered import Array, Lowered, lower
 from mapgap.core import Budget, InputError, Method, SolveResult, Status, Stop
 from problems.hybrid_pipeline import Instance
@@ -45,12 +46,6 @@ NODE_LIMIT = 2 * 10**8
 """Most nodes (position, devices, stages, head group) a search may hold."""
 
 Path = list[tuple[int, int, int]]
-
-
-class Engine(Protocol):
-    """One search over a selection of cuts: best objective below ``upper``, its stages or none, counts."""
-
-    def __call__(self, cuts: list[int], upper: int) -> tuple[int, Path, dict[str, int]]: ...
 
 
 @dataclass(frozen=True)
@@ -183,8 +178,6 @@ def run(instance: Instance, budget: Budget, engine: str = "auto") -> SolveResult
     if chosen == "compiled":
         search = compiled(low, bounds, instance.all_devices)
     else:
-        from formulations.hybrid_pipeline._label_python import interpreted
-
         search = interpreted(low, bounds.both, bounds.forward, instance.all_devices)
     built = time.process_time()
     value, path, counts = optimum(low, search, budget)

@@ -16,6 +16,8 @@ Minimise R (D + A) + G such that
 - every class of devices is used at most (with ``all_devices``: exactly) as often as it has members;
 - D, A and G are at least their terms for every stage, counted by the number q of stages behind it: the steps before
   it are the columns and links of larger q.
+
+All variables are declared integer: HiGHS presolves purely integer models only (see ``solvers.mip``).
 """
 
 from __future__ import annotations
@@ -47,10 +49,10 @@ class Model:
         self.columns, self.low = columns, columns.low
         self.problem = pulp.LpProblem("hybrid_pipeline", pulp.LpMinimize)
         self.x = [pulp.LpVariable(f"x_{c}", cat="Binary") for c in range(len(columns.columns))]
-        self.z = [pulp.LpVariable(f"z_{k}", 0, 1) for k in range(len(columns.links))]
-        self.d = pulp.LpVariable("D", 0)
-        self.a = pulp.LpVariable("A", 0)
-        self.g = pulp.LpVariable("G", 0)
+        self.z = [pulp.LpVariable(f"z_{k}", cat="Binary") for k in range(len(columns.links))]
+        self.d = pulp.LpVariable("D", 0, cat="Integer")
+        self.a = pulp.LpVariable("A", 0, cat="Integer")
+        self.g = pulp.LpVariable("G", 0, cat="Integer")
         self.problem += self.low.rounds * (self.d + self.a) + self.g
         self._flow(pulp.lpSum)
         self._devices(pulp.lpSum)

@@ -7,7 +7,7 @@ from functools import wraps
 
 from mapgap.core import Budget, SolveResult, Status, Stop
 from problems.hybrid_pipeline.evaluate import evaluate
-from problems.hybrid_pipeline.instance import Instance
+from problems.hybrid_pipeline.instance import Instance, Plan
 
 Run = Callable[..., SolveResult]
 
@@ -30,7 +30,7 @@ def every_micro_batch(run: Run) -> Run:
             share = Budget(budget.remaining_s / (len(sizes) - position), budget.memory_mb, budget.workers, budget.seed)
             found[size] = run(instance.with_micro_batch(size), share, **options)
             plan = found[size].plan
-            if plan is not None:
+            if isinstance(plan, Plan):
                 value = evaluate(instance, plan).objective
                 if value is not None and (best is None or value < best[0]):
                     best = (value, size)
