@@ -32,7 +32,7 @@ FAILURE = (
     "asteroid_d_efficientnet_b1_100mbps (Fig. 16 shows the authors' as a picture only). Assumed: bandwidth, 100 rounds "
     "to come. {profiles}"
 )
-PIPELINE: tuple[tuple[int, tuple[str, ...]], ...] = ()
+PIPELINE = ((151, ("TX2", "Nano 1")), (210, ("Nano 2",)), (248, ("Nano 3",)))
 """Pipeline before the failure: last layer + 1 and devices of each stage."""
 
 
