@@ -54,6 +54,7 @@ What the paper leaves open is pinned here, and nowhere else.
 
 from mapgap.core import Problem
 from problems.hybrid_pipeline.evaluate import diagnose, evaluate
+from problems.hybrid_pipeline.gantt import gantt
 from problems.hybrid_pipeline.instance import (
     Device,
     DeviceType,
@@ -74,6 +75,7 @@ PROBLEM = Problem(
     instance_type=Instance,
     plan_type=Plan,
     evaluate=evaluate,
+    gantt=gantt,
     diagnose=diagnose,
 )
 
