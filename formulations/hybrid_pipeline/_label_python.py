@@ -29,7 +29,7 @@ class Label(NamedTuple):
     behind: Label | None
 
 
-class _Costs:
+class Costs:
     """Stage costs on demand, each computed once; layers, groups and K are the keys."""
 
     def __init__(self, low: Lowered) -> None:
@@ -42,7 +42,7 @@ class _Costs:
             [(c, n) for c, n in enumerate(row) if n] for row in low.groups.tolist()
         ]
         self.rows: dict[tuple[int, int, int, int], list[int]] = {}
-        self.totals: dict[tuple[int, int, int, int], int | None] = {}
+        self.totals: dict[tuple[int, int, int, int, int], int | None] = {}
         self.pairs: dict[tuple[int, int, int, int], tuple[int, int] | None] = {}
 
     def row(self, table: int, c: int, i: int, j: int) -> list[int]:
@@ -66,20 +66,20 @@ class _Costs:
             total += number * found[c]
         return found if total >= batch else None
 
-    def total(self, i: int, j: int, group: int, kept: int) -> int | None:
-        """T of Eq. (7), ``None`` where memory does not suffice."""
-        key = (i, j, group, kept)
+    def total(self, i: int, j: int, group: int, kept: int, table: int = 0) -> int | None:
+        """T of Eq. (7), or the same for the forward or backward pass alone; ``None`` where memory does not suffice."""
+        key = (table, i, j, group, kept)
         if key not in self.totals:
             caps = self.caps(i, j, group, kept)
-            self.totals[key] = None if caps is None else self._total(i, j, group, caps)
+            self.totals[key] = None if caps is None else self._total(table, i, j, group, caps)
         return self.totals[key]
 
-    def _total(self, i: int, j: int, group: int, caps: dict[int, int]) -> int:
+    def _total(self, table: int, i: int, j: int, group: int, caps: dict[int, int]) -> int:
         members, batch = self.members[group], self.low.batch
         if len(members) == 1:
             c, number = members[0]
-            return self.row(0, c, i, j)[-(-batch // number)]
-        rows = [(self.row(0, c, i, j), number, caps[c]) for c, number in members]
+            return self.row(table, c, i, j)[-(-batch // number)]
+        rows = [(self.row(table, c, i, j), number, caps[c]) for c, number in members]
 
         def enough(limit: int) -> bool:
             return sum(n * min(cap, bisect_right(row, limit) - 1) for row, n, cap in rows) >= batch
@@ -139,22 +139,22 @@ class _Costs:
 
 def interpreted(low: Lowered, before: Array, before_f: Array, everyone: bool) -> Engine:
     """An engine for :func:`formulations.hybrid_pipeline.label_dp.optimum`."""
-    costs = _Costs(low)
+    costs = Costs(low)
     front, front_f = before.tolist(), before_f.tolist()
 
     def engine(cuts: list[int], upper: int) -> tuple[int, list[tuple[int, int, int]], dict[str, int]]:
-        return _Search(low, costs, front, front_f, everyone, cuts, upper).run()
+        return Search(low, costs, front, front_f, everyone, cuts, upper).run()
 
     return engine
 
 
-class _Search:
+class Search:
     """One search over a selection of cuts."""
 
     def __init__(
         self,
         low: Lowered,
-        costs: _Costs,
+        costs: Costs,
         front: list[list[int]],
         front_f: list[list[int]],
         everyone: bool,
@@ -233,23 +233,20 @@ class _Search:
                 group = target - used
                 if group <= 0 or not self.compatible[used][group] or r > window[group]:
                     continue
-                pair = self.costs.pair(i, j, group, low.kept(q))
+                pair = self.pair(i, j, group, low.kept(q))
                 rest = self.full - target
-                if pair is None or rounds * (m * sum(pair) + self.front[rest][i]) >= self.upper:
+                if pair is None:
                     continue
                 ta, moved = low.allreduce(i, j, group), low.migration(i, j, group)
-                e, eb = sum(pair), pair[1]
                 c = low.link(j, group, head) if q else 0
                 for label in labels:
-                    d, a, g = m * e, ta, moved
-                    if label is not None:
-                        d = max(d, e + 2 * m * c, e + 2 * c + label.d)
-                        a, g = max(a, label.a - eb - c), max(g, label.g)
-                    if rounds * max(d + self.front[rest][i], d + a + self.front_f[rest][i]) + g >= self.upper:
+                    d, a, g = self.combine(label, pair, m * self.longest(i, j, group, low.kept(q), pair), c, ta, moved)
+                    value = rounds * max(d + self.front[rest][i], self.total(d, a) + self.front_f[rest][i]) + g
+                    if value >= self.upper:
                         continue
                     new = Label(d, a, g, i, j, group, label)
                     if p == 0:
-                        self.upper, self.best = rounds * (d + a) + g, new
+                        self.upper, self.best = rounds * self.total(d, a) + g, new
                         self.labels += 1
                         continue
                     key = (target, q + 1, 0 if low.uniform else group)
@@ -258,3 +255,26 @@ class _Search:
                         rivals[:] = [x for x in rivals if not (d <= x.d and a <= x.a and g <= x.g)]
                         rivals.append(new)
                         self.labels += 1
+
+    def pair(self, i: int, j: int, group: int, kept: int) -> tuple[int, int] | None:
+        """``(E_f, E_b)`` of a stage."""
+        return self.costs.pair(i, j, group, kept)
+
+    def longest(self, i: int, j: int, group: int, kept: int, pair: tuple[int, int]) -> int:
+        """What a stage takes per micro-batch when it never waits: E."""
+        return sum(pair)
+
+    def combine(
+        self, label: Label | None, pair: tuple[int, int], busy: int, c: int, ta: int, moved: int
+    ) -> tuple[int, int, int]:
+        """Labels after a stage (and a communication step of c each way) is put before the suffix of ``label``."""
+        if label is None:
+            return busy, ta, moved
+        e = sum(pair)
+        d = max(busy, e + 2 * self.low.micro_batches * c, e + 2 * c + label.d)
+        return d, max(ta, label.a - pair[1] - c), max(moved, label.g)
+
+    @staticmethod
+    def total(d: int, a: int) -> int:
+        """Latency of a suffix."""
+        return d + a
