@@ -122,7 +122,7 @@ def chain(
     forward, backward = (_sums_of_times(instance, order, phase, batch) for phase in ("forward", "backward"))
     if homogeneous:
         forward, backward = (
-            np.ascontiguousarray(np.broadcast_to(t.sum(axis=0) // len(order), t.shape)) for t in (forward, backward)
+            np.repeat(t.sum(axis=0, keepdims=True) // len(order), len(order), axis=0) for t in (forward, backward)
         )
     comm, level, num, den = _links(instance, order, batch)
     if not communication:
