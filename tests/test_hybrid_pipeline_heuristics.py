@@ -1,6 +1,6 @@
 """Heuristics of hybrid pipeline planning: hand-computed cases, brute force for Algorithm 2's order, the optimum."""
 
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
@@ -162,7 +162,7 @@ def test_balanced_cuts_are_optimal():
         sums = np.r_[0, work.cumsum()]
 
         def worst(cuts, sums=sums, transfer=transfer):
-            return max(max(sums[b] - sums[a] for a, b in zip(cuts, cuts[1:], strict=False)), *transfer[cuts])
+            return max(max(sums[b] - sums[a] for a, b in pairwise(cuts)), *transfer[cuts])
 
         got = balanced_cuts(lambda p, j, s=sums: s[j] - s[:j], stages, count, transfer)
         best = min(worst([0, *inner, count]) for inner in combinations(range(1, count), stages - 1))

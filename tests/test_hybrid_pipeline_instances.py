@@ -1,5 +1,7 @@
 """Instances of hybrid pipeline planning: lowering, profiles, expansion, failure cases, library files."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -111,8 +113,6 @@ def test_failure_leaves_survivors_backups_and_the_old_latency():
     pipeline.append({"stop": 116, "devices": ["Nano 3"]})
     failure = {"device": "Nano 3", "rounds": 10, "pipeline": pipeline}
     fields = {**CIFAR, "schema": 1, "problem": "hybrid_pipeline", "name": "x", "cluster": "D", "failure": failure}
-    import json
-
     instance = expand(Compact.model_validate_json(json.dumps(fields)))
     old = instance.replanning
     assert [d.name for d in instance.devices] == ["TX2", "Nano 1", "Nano 2"]
@@ -120,9 +120,9 @@ def test_failure_leaves_survivors_backups_and_the_old_latency():
     # Nano 3's layers 90-116 live on as the backup on the first device of the first stage.
     assert old.held == (((0, 50), (90, 116)), ((0, 50),), ((50, 90),))
     assert old.old_latency > 0
+    broken = Compact.model_validate_json(json.dumps(fields | {"failure": failure | {"device": "Nano 9"}}))
     with pytest.raises(InputError, match="found 'Nano 9'"):
-        broken = failure | {"device": "Nano 9"}
-        expand(Compact.model_validate_json(json.dumps(fields | {"failure": broken})))
+        expand(broken)
 
 
 def test_library_files_are_what_the_writer_writes():
