@@ -9,8 +9,8 @@ from mapgap.studies._hybrid_pipeline_figures import waterfall
 
 def record(name, method, objective, options=None, **terms):
     return {
-        "instance": name, "instance_hash": name, "problem": "hybrid_pipeline", "method": method, "options": options or {},
-        "objective": objective, "terms": terms, "notes": {}, "error": None, "plan": None,
+        "instance": name, "instance_hash": name, "problem": "hybrid_pipeline", "method": method,
+        "options": options or {}, "objective": objective, "terms": terms, "notes": {}, "error": None, "plan": None,
     }  # fmt: skip
 
 

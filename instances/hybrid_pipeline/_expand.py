@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
@@ -38,8 +38,7 @@ def expand_compact(compact: Compact) -> Instance:
     if findings:
         raise InputError(findings)
     rates = _bandwidth(compact.bandwidth_mbps, len(names))
-    instance = _finest(compact, sizes, names, rates)
-    return instance if compact.failure is None else survivors(instance, compact.failure)
+    return _finest(compact, sizes, names, rates)
 
 
 def _boards(compact: Compact) -> tuple[str, ...]:
@@ -121,7 +120,7 @@ def _finest(
     while True:
         times = {kind: nanoseconds(compact.network, kind, max(sizes)) for kind in kinds}
         try:
-            return Instance(
+            instance = Instance(
                 name=compact.name,
                 source=compact.source,
                 tags=compact.tags,
@@ -145,6 +144,7 @@ def _finest(
                 layers=layers_of(compact.network),
                 all_devices=compact.all_devices,
             )
+            return instance if compact.failure is None else survivors(instance, compact.failure)
         except ValidationError as error:
             if "tick_ns" not in str(error):
                 raise InputError(str(error)) from error
@@ -158,6 +158,8 @@ def survivors(instance: Instance, failure: Failure) -> Instance:
     ------
     InputError
         The pipeline does not fit the instance, or the failed device is not in it.
+    ValidationError
+        The tick is too fine for the rounds to come.
     """
     index = {device.name: d for d, device in enumerate(instance.devices)}
     members = [name for stage in failure.pipeline for name in stage.devices]
@@ -203,15 +205,7 @@ def survivors(instance: Instance, failure: Failure) -> Instance:
         old_latency=latency,
     )
     data["replanning"] = replanning.to_json()
-    return _refined(data)
-
-
-def _refined(data: dict[str, Any]) -> Instance:
-    """Validate, with a message per finding."""
-    try:
-        return Instance.model_validate_json(json.dumps(data))
-    except ValidationError as error:
-        raise InputError(str(error)) from error
+    return Instance.model_validate_json(json.dumps(data))
 
 
 def _old_latency(instance: Instance, spans: list[tuple[int, int]], groups: list[tuple[int, ...]]) -> int:

@@ -18,7 +18,7 @@ def plan_figure(instance: Any, plan: Any, title: str) -> Figure:
             ax.text((stage.start + stage.stop) / 2, device, str(share), ha="center", va="center", fontsize=8)
     ax.set_yticks(range(len(instance.devices)), [device.name for device in instance.devices])
     ax.invert_yaxis()
-    ax.set(xlim=(0, len(instance.layers)), xlabel="layer (colour: stage; number: samples of a micro-batch)", title=title)
+    ax.set(xlim=(0, len(instance.layers)), xlabel="layer (colour: stage; number: samples)", title=title)
     return figure
 
 
