@@ -71,7 +71,8 @@ def phases(quick: bool) -> list[Phase]:
         Phase("Exact and Asteroid", _jobs(main, (EXACT, ASTEROID)), parallel=2),
         Phase("Other tie rule", _jobs(main, (ASTEROID,), SLOWEST), parallel=2),
         Phase("No idle devices", _jobs([f"{name}+all" for name in systems], (EXACT,)), parallel=2),
-        Phase("Conventional training", _jobs(conventional, (*CONVENTIONAL, "hetpipe")), parallel=2),
+        Phase("Conventional training", _jobs(conventional, CONVENTIONAL), parallel=2),
+        Phase("Volumes", _jobs([library_name("a", n) for n in networks], ("hetpipe",)), parallel=2),
         Phase("Other systems", _jobs(systems, (*SYSTEMS, *ABLATIONS)), parallel=2),
         Phase("Failures", _jobs(failures, REPLANNING), parallel=2),
     ]
