@@ -23,7 +23,8 @@ def test_runs_exist_once(quick):
 
 def test_speedups_are_ratios_of_latencies():
     name = study.library_name("a", "resnet50")
-    rows = [record(name, m, v) for m, v in (("asteroid", 200), ("label_dp", 160), ("data_parallel", 720), ("gpipe", None))]
+    values = {"asteroid": 200, "label_dp": 160, "data_parallel": 720, "gpipe": None}
+    rows = [record(name, method, value) for method, value in values.items()]
     (row,) = study.table_4(study.Runs(rows)).rows
     assert row["dp"] == pytest.approx(3.6)
     assert row["dp_verdict"].startswith("reproduced")  # Table 4 prints 3.6

@@ -132,7 +132,8 @@ def table_4(runs: Runs) -> Table:
                 value = printed[f"t4_{network}_{environment}_{mbps}_{key}"]
                 ours = runs.ratio(name, method, ASTEROID)
                 row |= {f"{key}_printed": value, key: ours}
-                row[f"{key}_verdict"] = verdict(value, ours) if ours else "out of memory" if runs.get(name, method) else "not run"
+                missing = "out of memory" if runs.get(name, method) else "not run"
+                row[f"{key}_verdict"] = verdict(value, ours) if ours else missing
             row["optimum"] = runs.ratio(name, ASTEROID, EXACT)
             rows.append(row)
     columns = [Column("network", "network"), Column("environment", "env."), Column("mbps", "Mbit/s")]
