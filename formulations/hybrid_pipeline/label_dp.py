@@ -42,6 +42,9 @@ OPEN = 2**40
 BLOCKS = 12
 """Merged blocks of the coarse search."""
 
+LONG = 400
+"""Layers from which the plan before the last search is worth announcing."""
+
 NODE_LIMIT = 2 * 10**8
 """Most nodes (position, devices, stages, head group) a search may hold."""
 
@@ -110,7 +113,7 @@ def around(path: Path, coarse: Sequence[int], layers: int) -> list[int]:
     return sorted({cut for cut in near if 0 < cut < layers} | set(coarse))
 
 
-def approach(low: Lowered, engine: Engine, budget: Budget | None = None) -> tuple[int, Path, int]:
+def approach(low: Lowered, engine: Engine) -> tuple[int, Path, int]:
     """An upper bound from coarse cuts, then from neighbourhoods until nothing improves.
 
     Returns
@@ -127,8 +130,6 @@ def approach(low: Lowered, engine: Engine, budget: Budget | None = None) -> tupl
         if not better:
             break
         upper, path = value, better
-        if budget is not None:
-            budget.report(plan=low.plan(path))
         cuts = around(path, coarse, low.layers)
     return upper, path, searches
 
@@ -142,7 +143,9 @@ def optimum(low: Lowered, engine: Engine, budget: Budget | None = None) -> tuple
         The optimum (``None`` if no plan exists), its stages, and counts: ``labels`` and ``stage_costs`` of the last
         search, ``upper`` before it, ``searches``.
     """
-    upper, path, searches = approach(low, engine, budget)
+    upper, path, searches = approach(low, engine)
+    if low.layers > LONG and path and budget is not None:
+        budget.report(plan=low.plan(path))
     value, better, counts = engine(list(range(low.layers + 1)), upper)
     notes = {**counts, "upper": upper if path else None, "searches": searches + 1}
     if better:

@@ -121,8 +121,7 @@ class _Simulation:
         for (p, lane), waiting in self.waiting.items():
             if waiting and ("link", p, lane) not in self.busy:
                 _, name, m = heapq.heappop(waiting)
-                kind: Literal["F", "B"] = "F" if name == "F" else "B"
-                self._begin(("link", p), lane, kind, m, now, self.link_ticks[p])
+                self._begin(("link", p), lane, "F" if name == "F" else "B", m, now, self.link_ticks[p])
 
     def _finish(self, task: Task, now: int) -> None:
         """Free the resource; pass the micro-batch on when the whole group has it."""
