@@ -146,7 +146,7 @@ class _Simulation:
 
     def _allreduce(self) -> None:
         """T_a after the last backward pass of each group."""
-        for p, stage in enumerate(self.plan.stages):
+        for stage in self.plan.stages:
             if len(stage.devices) == 1:
                 continue
             members = {("device", device) for device in stage.devices}
