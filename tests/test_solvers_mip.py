@@ -72,3 +72,22 @@ def test_bounds_round_up_but_not_over_noise():
 def test_maximisation_is_refused():
     with pytest.raises(MapgapError, match="minimisation"):
         solve(pulp.LpProblem("m", pulp.LpMaximize), Budget(time_s=1).start())
+
+
+def test_continuous_columns_beside_integer_ones():
+    """HiGHS 1.14 with presolve answers 10000 to the second model (ERGO-Code/HiGHS issue 3094; also 3043 and 3073)."""
+    cover = pulp.LpProblem("cover", pulp.LpMinimize)
+    x, z = pulp.LpVariable("x", 0, 10), pulp.LpVariable("z", 0, 10, cat="Integer")
+    cover += 2 * x + 3 * z
+    cover += 2 * x + 2 * z >= 10
+    assert solve(cover, Budget(time_s=10).start()).objective == 10
+    switch = pulp.LpProblem("switch", pulp.LpMinimize)
+    done = [pulp.LpVariable(f"done{k}", 0, 1000) for k in range(2)]
+    left = [pulp.LpVariable(f"left{k}", 0, 1000) for k in range(2)]
+    on = [pulp.LpVariable(f"on{k}", cat="Binary") for k in range(2)]
+    switch += 10 * left[0] + 8 * left[1]
+    switch += on[0] + on[1] <= 1
+    for k in range(2):
+        switch += done[k] <= 1000 * on[k]
+        switch += done[k] + left[k] == 1000
+    assert solve(switch, Budget(time_s=10).start()).objective == 8000

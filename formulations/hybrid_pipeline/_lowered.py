@@ -1,0 +1,316 @@
+"""Arrays of an instance with one micro-batch size: what all exact methods compute stage costs from.
+
+Devices are merged into *classes* of interchangeable ones: equal type, equal bandwidth to every third device, equal
+weights held. (The relation is transitive, and the bandwidth inside a class is one number.) A group is then a vector of
+counts per class, stored as its mixed-radix index, so that the index of a disjoint union is the sum of the indices.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from problems.hybrid_pipeline import Instance, Plan, Stage
+
+Array = NDArray[np.int64]
+
+
+def interchangeable(instance: Instance) -> list[list[int]]:
+    """Devices by class, in the order of their first members."""
+    held = None if instance.replanning is None else instance.replanning.held
+    n = len(instance.devices)
+    classes: list[list[int]] = []
+    for d in range(n):
+        for members in classes:
+            e = members[0]
+            same = instance.devices[d].type == instance.devices[e].type and (held is None or held[d] == held[e])
+            links = zip(instance.bandwidth[d], instance.bandwidth[e], strict=True)
+            if same and all(a == b for x, (a, b) in enumerate(links) if x not in (d, e)):
+                members.append(d)
+                break
+        else:
+            classes.append([d])
+    return classes
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """One instance, one micro-batch size.
+
+    Attributes
+    ----------
+    instance : Instance
+    classes : list of list of int
+        Devices by class.
+    micro_batches, batch, rounds : int
+        M, B and the factor of the latency in the objective.
+    size : (C,)
+    forward, backward, both : (C, L + 1, B + 1)
+        Sums of the time tables over layers ``< l``, ticks, by class and share.
+    state, activation, weights : (L + 1,)
+        Sums over layers ``< l``: memory units, memory units per sample, bytes.
+    room : (C,)
+        Memory units.
+    groups : (G, C)
+        Counts per class of every group by index; group 0 is empty, the last one holds all devices.
+    members : (G,)
+        Devices in the group.
+    comm : (W, L + 1)
+        c: ticks of a communication step one way, by bandwidth level and cut.
+    level : (G, G) or (1, 1)
+        Bandwidth level between two disjoint groups; (1, 1) where all links are equal.
+    reduce_num, reduce_den : (G,)
+        ``T_a = ceil(weights * num / den)``.
+    move : (C, L + 1, L + 1) or (C, 1, 1)
+        Migration ticks of a member that is to hold layers ``[i, j)``; (C, 1, 1) without a failure.
+    """
+
+    instance: Instance
+    classes: list[list[int]]
+    micro_batches: int
+    batch: int
+    rounds: int
+    size: Array
+    forward: Array
+    backward: Array
+    both: Array
+    state: Array
+    activation: Array
+    weights: Array
+    room: Array
+    groups: Array
+    members: Array
+    comm: Array
+    level: Array
+    reduce_num: Array
+    reduce_den: Array
+    move: Array
+
+    @property
+    def layers(self) -> int:
+        return len(self.state) - 1
+
+    @property
+    def uniform(self) -> bool:
+        """All links have the same bandwidth, so the group behind a cut does not matter to it."""
+        return self.level.shape == (1, 1)
+
+    @cached_property
+    def compatible(self) -> NDArray[np.bool_]:
+        """(G, G): whether two groups fit into the devices side by side."""
+        fits: NDArray[np.bool_] = self.groups[:, None] + self.groups[None] <= self.size
+        return np.asarray(fits.all(axis=2))
+
+    def kept(self, behind: int) -> int:
+        """K of a stage with ``behind`` stages behind it."""
+        return min(2 * behind + 1, self.micro_batches)
+
+    def allreduce(self, start: int, stop: int, group: int) -> int:
+        """T_a of a stage, ticks."""
+        return -(-int(self.weights[stop] - self.weights[start]) * int(self.reduce_num[group])
+                 // int(self.reduce_den[group]))  # fmt: skip
+
+    def migration(self, start: int, stop: int, group: int) -> int:
+        """Migration ticks of the slowest member of a stage."""
+        if self.move.shape[1] == 1:
+            return 0
+        return max(int(self.move[c, start, stop]) for c in range(len(self.size)) if self.groups[group, c])
+
+    def link(self, cut: int, group: int, behind: int) -> int:
+        """c: ticks one way over a cut from a group to the one behind it."""
+        level = self.level[0, 0] if self.uniform else self.level[group, behind]
+        return int(self.comm[level, cut])
+
+    def limits(self, start: int, stop: int, group: int, behind: int) -> tuple[int, int, int, dict[int, int]] | None:
+        """Eqs. (7), (8) of a stage: ``(T, E_f, E_b, largest share by class)``; ``None`` where memory does not suffice.
+
+        The largest shares keep all three limits; they add up to at least B.
+        """
+        present = [c for c in range(len(self.size)) if self.groups[group, c]]
+        count = {c: int(self.groups[group, c]) for c in present}
+        state = int(self.state[stop] - self.state[start])
+        stored = self.kept(behind) * int(self.activation[stop] - self.activation[start])
+        caps = {}
+        for c in present:
+            room = int(self.room[c]) - state
+            if room < 0:
+                return None
+            caps[c] = self.batch if stored == 0 else min(self.batch, room // stored)
+        if sum(count[c] * caps[c] for c in present) < self.batch:
+            return None
+        times = {
+            c: [(table[c, stop] - table[c, start])[: caps[c] + 1] for table in (self.both, self.forward, self.backward)]
+            for c in present
+        }
+
+        def fit(limits: tuple[int, int, int]) -> dict[int, int]:
+            found = {}
+            for c in present:
+                places = [int(np.searchsorted(t, x, "right")) - 1 for t, x in zip(times[c], limits, strict=True)]
+                found[c] = min(places)
+            return found
+
+        def enough(limits: tuple[int, int, int]) -> bool:
+            return sum(count[c] * y for c, y in fit(limits).items()) >= self.batch
+
+        values = [sorted({int(x) for c in present for x in times[c][k]}) for k in range(3)]
+        most = 2**60
+        total = _first(values[0], lambda x: enough((x, most, most)))
+        best = (2 * most, 0)
+        for ef in values[1]:
+            if ef <= total and enough((total, ef, most)):
+
+                def within(x: int, ef: int = ef) -> bool:
+                    return enough((total, ef, x))
+
+                best = min(best, (ef + _first(values[2], within), ef))
+        ef, eb = best[1], best[0] - best[1]
+        return total, ef, eb, fit((total, ef, eb))
+
+    def plan(self, stages: list[tuple[int, int, int]]) -> Plan:
+        """The plan of ``(start, stop, group)`` triples in pipeline order, with devices and the shares of Eq. (7)."""
+        free = [list(members) for members in self.classes]
+        made = []
+        for p, (start, stop, group) in enumerate(stages):
+            found = self.limits(start, stop, group, len(stages) - 1 - p)
+            assert found is not None
+            left, chosen = self.batch, []
+            for c in range(len(self.size)):
+                for _ in range(int(self.groups[group, c])):
+                    share = min(left, found[3][c])
+                    chosen.append((free[c].pop(0), share))
+                    left -= share
+            chosen.sort()
+            devices, shares = zip(*chosen, strict=True)
+            made.append(Stage(start=start, stop=stop, devices=devices, shares=shares))
+        return Plan(micro_batch=self.batch, stages=tuple(made))
+
+
+def _first(values: list[int], test: Callable[[int], bool]) -> int:
+    """Smallest of ascending ``values`` that passes a test which all later ones pass too; the last one passes."""
+    low, high = 0, len(values) - 1
+    while low < high:
+        middle = (low + high) // 2
+        if test(values[middle]):
+            high = middle
+        else:
+            low = middle + 1
+    return values[low]
+
+
+def lower(instance: Instance) -> Lowered:
+    """Arrays of an instance that allows one micro-batch size."""
+    (batch,) = instance.micro_batch_sizes
+    classes = interchangeable(instance)
+    kinds = [instance.device_type(members[0]) for members in classes]
+    count = len(instance.layers)
+    forward, backward = (np.zeros((len(classes), count + 1, batch + 1), np.int64) for _ in range(2))
+    for c, kind in enumerate(kinds):
+        for sums, table in ((forward, kind.forward), (backward, kind.backward)):
+            np.cumsum(np.array(table, np.int64)[:, :batch], axis=0, out=sums[c, 1:, 1:])
+    groups = np.array(list(product(*(range(len(members) + 1) for members in classes))), np.int64)
+    links = _Links(instance, classes, groups)
+    return Lowered(
+        instance=instance,
+        classes=classes,
+        micro_batches=instance.mini_batch // batch,
+        batch=batch,
+        rounds=1 if instance.replanning is None else instance.replanning.rounds,
+        size=np.array([len(members) for members in classes], np.int64),
+        forward=forward,
+        backward=backward,
+        both=forward + backward,
+        state=_sums([layer.state_memory for layer in instance.layers]),
+        activation=_sums([layer.activation_memory for layer in instance.layers]),
+        weights=_sums([layer.weight_bytes for layer in instance.layers]),
+        room=np.array([kind.memory for kind in kinds], np.int64),
+        groups=groups,
+        members=groups.sum(axis=1),
+        comm=links.communication(batch),
+        level=links.between(),
+        reduce_num=links.reduce()[0],
+        reduce_den=links.reduce()[1],
+        move=_migration(instance, classes),
+    )
+
+
+def _sums(values: list[int]) -> Array:
+    return np.concatenate(([0], np.cumsum(np.array(values, np.int64))))
+
+
+class _Links:
+    """Bandwidths between classes and groups."""
+
+    def __init__(self, instance: Instance, classes: list[list[int]], groups: Array) -> None:
+        self.instance, self.groups = instance, groups
+        size = len(classes)
+        self.pair = [[0] * size for _ in range(size)]
+        for c, d in product(range(size), repeat=2):
+            other = classes[d][0] if c != d else classes[d][-1]
+            self.pair[c][d] = instance.bandwidth[classes[c][0]][other] if classes[c][0] != other else 0
+        self.values = sorted({b for row in self.pair for b in row if b}) or [1]
+
+    def communication(self, batch: int) -> Array:
+        """(W, L + 1) ticks one way."""
+        sizes = [0, *(batch * layer.output_bytes for layer in self.instance.layers[:-1]), 0]
+        return np.array([[self.instance.transfer_ticks(s, b) for s in sizes] for b in self.values], np.int64)
+
+    def between(self) -> Array:
+        """(G, G) levels, (1, 1) where there is one only."""
+        if len(self.values) == 1:
+            return np.zeros((1, 1), np.int64)
+        rank = {b: w for w, b in enumerate(self.values)} | {0: len(self.values) - 1}
+        levels = np.full((len(self.groups), len(self.groups)), len(self.values) - 1, np.int64)
+        present = self.groups > 0
+        for c, row in enumerate(self.pair):
+            for d, b in enumerate(row):
+                both = present[:, c][:, None] & present[:, d][None]
+                levels[both] = np.minimum(levels[both], rank[b])
+        return levels
+
+    def reduce(self) -> tuple[Array, Array]:
+        """Reduced fractions of AllReduce ticks per weight byte (Eq. 5), by group."""
+        num, den = np.zeros(len(self.groups), np.int64), np.ones(len(self.groups), np.int64)
+        for g, counts in enumerate(self.groups.tolist()):
+            members = sum(counts)
+            if members < 2:
+                continue
+            inside = [
+                self.pair[c][d]
+                for c in range(len(counts))
+                for d in range(len(counts))
+                if counts[c] and counts[d] and (c != d or counts[c] > 1)
+            ]
+            top, bottom = 2 * (members - 1) * 10**9, members * min(inside) * self.instance.tick_ns
+            shared = math.gcd(top, bottom)
+            num[g], den[g] = top // shared, bottom // shared
+        return num, den
+
+
+def _migration(instance: Instance, classes: list[list[int]]) -> Array:
+    """(C, L + 1, L + 1): ticks until one member of a class holds the weights of layers ``[i, j)`` (rule 11)."""
+    if instance.replanning is None:
+        return np.zeros((len(classes), 1, 1), np.int64)
+    count, held = len(instance.layers), instance.replanning.held
+    has = [[any(a <= layer < b for a, b in row) for layer in range(count)] for row in held]
+    move = np.zeros((len(classes), count + 1, count + 1), np.int64)
+    for c, (device, *_) in enumerate(classes):
+        missing: dict[int, list[int]] = {}
+        for layer in range(count):
+            if not has[device][layer]:
+                sources = [d for d in range(len(held)) if has[d][layer]]
+                source = max(sources, key=lambda d: (instance.bandwidth[d][device], -d))
+                missing.setdefault(source, [0] * count)[layer] = instance.layers[layer].weight_bytes
+        for source, sizes in missing.items():
+            sums = _sums(sizes)
+            top, bottom = 10**9, instance.bandwidth[source][device] * instance.tick_ns
+            shared = math.gcd(top, bottom)
+            moved = -(-(sums[None] - sums[:, None]).clip(0) * (top // shared) // (bottom // shared))
+            move[c] = np.maximum(move[c], moved)
+    return move

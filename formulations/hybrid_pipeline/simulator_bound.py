@@ -1,0 +1,133 @@
+"""A lower bound on the simulated round (half duplex) of every plan, whatever its shares; it bounds the model as well.
+
+For a pipeline suffix whose first input arrives at time 0, let ``D`` bound the end of the last backward pass of its
+first stage and ``Z`` the end of everything, AllReduce included. With ``T`` of Eq. (7) and the smallest possible
+``f = max_d F_d`` and ``b = max_d B_d`` over all shares (each for itself), a stage and a link of c each way before give
+
+    D' = max(M T, f + 2 M c + b, f + 2c + D + b),    Z' = max(D' + Ta, f + c + Z):
+
+some member is busy for at least ``M T``; the link carries 2 M transfers between the first forward and the last
+backward pass; the suffix cannot begin before ``f + c`` and its last gradient needs ``c + b`` more. Since ``E >= T``,
+``E_f >= f`` and ``E_b >= b``, the closed form is never below ``Z`` either. Both labels rise with D and Z, so Pareto
+sets give the smallest Z of all plans.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from formulations.hybrid_pipeline._label_python import Costs, Label, Search
+from formulations.hybrid_pipeline._lowered import Array, Lowered, lower
+from formulations.hybrid_pipeline.label_dp import OPEN, approach
+from mapgap.core import Budget, Method, SolveResult, Status, Stop
+from problems.hybrid_pipeline import Instance, Plan
+from problems.hybrid_pipeline.batching import every_micro_batch
+from problems.hybrid_pipeline.evaluate import diagnose, execution_times, slowest_link
+
+
+class SimulatorSearch(Search):
+    """The search of ``label_dp`` with labels (D, Z)."""
+
+    def pair(self, i: int, j: int, group: int, kept: int) -> tuple[int, int] | None:
+        """``(f, b)``: the smallest largest forward and backward time, each with its own shares."""
+        forward = self.costs.total(i, j, group, kept, table=1)
+        backward = self.costs.total(i, j, group, kept, table=2)
+        return None if forward is None or backward is None else (forward, backward)
+
+    def longest(self, i: int, j: int, group: int, kept: int, pair: tuple[int, int]) -> int:
+        """T of Eq. (7)."""
+        total = self.costs.total(i, j, group, kept)
+        assert total is not None
+        return total
+
+    def combine(
+        self, label: Label | None, pair: tuple[int, int], busy: int, c: int, ta: int, moved: int
+    ) -> tuple[int, int, int]:
+        """(D', Z', G') as in the module docstring."""
+        if label is None:
+            return busy, busy + ta, moved
+        both = sum(pair)
+        d = max(busy, both + 2 * self.low.micro_batches * c, both + 2 * c + label.d)
+        return d, max(d + ta, pair[0] + c + label.a), max(moved, label.g)
+
+    @staticmethod
+    def total(d: int, a: int) -> int:
+        """Z, which is at least D."""
+        return a
+
+
+def front_sums(low: Lowered) -> tuple[Array, Array]:
+    """Least sums of f + b and of f of all stages in front of a layer, by the devices left for them."""
+    forward = np.zeros((len(low.groups), low.layers + 1), np.int64)
+    backward = np.zeros_like(forward)
+    for table, sums in ((low.forward, forward), (low.backward, backward)):
+        layer = np.diff(table, axis=1)
+        for g in range(1, len(low.groups)):
+            share = -(-low.batch // int(low.members[g]))
+            np.cumsum(layer[low.groups[g] > 0, :, share].min(axis=0), out=sums[g, 1:])
+    return forward + backward, forward
+
+
+def simulator_bound(instance: Instance) -> int | None:
+    """Smallest Z (with a failure: R Z + G) of an instance with one micro-batch size; ``None`` where no plan exists."""
+    low = lower(instance)
+    both, forward = front_sums(low)
+    costs = Costs(low)
+
+    def engine(cuts: list[int], upper: int) -> tuple[int, list[tuple[int, int, int]], dict[str, int]]:
+        return SimulatorSearch(low, costs, both.tolist(), forward.tolist(), instance.all_devices, cuts, upper).run()
+
+    upper, _, _ = approach(low, engine)
+    value, _, _ = engine(list(range(low.layers + 1)), upper)
+    return value if value < OPEN else None
+
+
+def plan_bound(instance: Instance, plan: Plan) -> int:
+    """Z of one plan with its own shares: its simulated latency (half duplex) is at least this, ticks."""
+    micro_batches = instance.mini_batch // plan.micro_batch
+    d = z = 0
+    for p in range(len(plan.stages) - 1, -1, -1):
+        stage = plan.stages[p]
+        f, b = execution_times(instance, stage, stage.shares)
+        busy = 0
+        for device, share in zip(stage.devices, stage.shares, strict=True):
+            kind, rows = instance.device_type(device), range(stage.start, stage.stop)
+            if share:
+                busy = max(busy, sum(kind.forward[i][share - 1] + kind.backward[i][share - 1] for i in rows))
+        ta = 0
+        if len(stage.devices) > 1:
+            weights = sum(layer.weight_bytes for layer in instance.layers[stage.start : stage.stop])
+            ta = instance.allreduce_ticks(len(stage.devices), weights, slowest_link(instance, stage.devices))
+        if p == len(plan.stages) - 1:
+            d, z = micro_batches * busy, micro_batches * busy + ta
+            continue
+        size = plan.micro_batch * instance.layers[stage.stop - 1].output_bytes
+        c = instance.transfer_ticks(size, slowest_link(instance, stage.devices, plan.stages[p + 1].devices))
+        d = max(micro_batches * busy, f + b + 2 * micro_batches * c, f + b + 2 * c + d)
+        z = max(d + ta, f + c + z)
+    return z
+
+
+def run(instance: Instance, budget: Budget) -> SolveResult:
+    """The bound only, no plan."""
+    begin = time.process_time()
+    value = simulator_bound(instance)
+    notes = {"search_s": time.process_time() - begin}
+    if value is None:
+        reason = "; ".join(diagnose(instance)) or "memory: no cut and choice of groups holds a micro-batch"
+        return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason=reason, notes=notes)
+    return SolveResult(Status.UNKNOWN, Stop.DONE, bound=value, reason="a bound, not a plan", notes=notes)
+
+
+METHODS = [
+    Method(
+        name="simulator_bound",
+        problem="hybrid_pipeline",
+        kind="bound",
+        reference="dynamic programme over Pareto labels (D, Z)",
+        run=every_micro_batch(run),
+        summary="no plan's simulated round (half duplex) is shorter",
+    )
+]

@@ -1,0 +1,1 @@
+"""Methods of the problem of the same name."""

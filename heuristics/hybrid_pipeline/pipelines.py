@@ -1,0 +1,213 @@
+"""Pipelines of other systems, planned as their papers do and executed as an HPP: GPipe, PipeDream, HetPipe.
+
+Interpretation
+--------------
+* ``gpipe`` (Huang et al., 2019), the paper's PP: one device per stage in memory order, cuts that balance the execution
+  times of the real devices and overlook the sizes of the tensors between them ("overlooks the sizes of intermediate
+  tensors", Sec. 5.6). It runs with 1F1B (Sec. 5.2). ``stages`` limits their number; the devices left over stay idle.
+* ``pipedream`` (Narayanan et al., 2019): minimise the slowest stage or transfer. T(i, j, m) is the larger one of the
+  average device's time over m and the stage's AllReduce, which in synchronous training is paid once for M
+  micro-batches; A(j, m) = min max(A(i, m'), 2 c_i, T(i, j, m - m')). Devices in instance order, equal shares.
+* ``hetpipe`` (Park et al., 2020): G virtual workers of N / G devices each run the whole model as a pipeline; their
+  devices are alike ("equal distribution"), so that the same cuts suit all of them. Cuts minimise the slowest stage or
+  transfer; G minimises the time of a round, which ends with G exchanges of all weights over the parameter server's
+  link. *That* execution is not an HPP: its latency and the volume of Eq. (1) are in the notes ``hdp_latency_s`` and
+  ``hdp_volume_mb``. The plan is its placement run as an HPP: stage p is replicated on the p-th devices of all workers.
+
+None of them looks at memory; a plan that exceeds it is rejected with the reason (the paper's OOM).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from heuristics.hybrid_pipeline._chain import (
+    ASTEROID,
+    PROBLEM,
+    Array,
+    Chain,
+    Rows,
+    chain,
+    memory_order,
+    report,
+    result,
+    slowness,
+)
+from heuristics.hybrid_pipeline._kernels import BALANCED, EQUAL
+from mapgap.core import Budget, InputError, Method, SolveResult
+from problems.hybrid_pipeline import Instance
+from problems.hybrid_pipeline.batching import every_micro_batch
+
+NEVER = 2**61
+
+
+def balanced_cuts(cost: Callable[[int, int], Array], stages: int, layers: int, transfer: Array) -> list[int]:
+    """Cuts ``0 < ... < L`` that minimise the largest stage or transfer.
+
+    Parameters
+    ----------
+    cost : callable
+        ``cost(p, j)`` are the times of stage p for layers ``[i, j)``, by i from 0 to ``j - 1``.
+    stages, layers : int
+    transfer : (L + 1,)
+        Time of a transfer across each cut.
+    """
+    best = np.full((stages + 1, layers + 1), NEVER, np.int64)
+    origin = np.zeros((stages + 1, layers + 1), np.int64)
+    best[0, 0] = 0
+    for p in range(stages):
+        for j in range(p + 1, layers - (stages - p - 1) + 1):
+            before = best[p, :j] if p == 0 else np.maximum(best[p, :j], transfer[:j])
+            values = np.maximum(before, cost(p, j))
+            i = int(values.argmin())
+            best[p + 1, j], origin[p + 1, j] = values[i], i
+    cuts = [layers]
+    for p in range(stages, 0, -1):
+        cuts.append(int(origin[p, cuts[-1]]))
+    return cuts[::-1]
+
+
+def run_gpipe(instance: Instance, budget: Budget, stages: int = 0) -> SolveResult:
+    """One device per stage, balanced execution times.
+
+    Raises
+    ------
+    InputError
+        More stages than devices or layers.
+    """
+    begin = time.process_time()
+    most = min(len(instance.devices), len(instance.layers))
+    if not 0 <= stages <= most:
+        raise InputError(f"stages: expected 1 to {most}, or 0 for as many; found {stages}")
+    count = stages or most
+    seen = chain(instance, memory_order(instance), memory=False)
+
+    def cost(p: int, j: int) -> Array:
+        times: Array = seen.both[p, j, seen.batch] - seen.both[p, :j, seen.batch]
+        return times
+
+    cuts = balanced_cuts(cost, count, seen.layers, np.zeros(seen.layers + 1, np.int64))
+    rows = [(cuts[p], cuts[p + 1], p, p + 1) for p in range(count)]
+    return report(budget, result(instance, seen.plan(rows, rule=EQUAL), begin))
+
+
+def run_pipedream(instance: Instance, budget: Budget) -> SolveResult:
+    """PipeDream's dynamic programme on the average device."""
+    begin = time.process_time()
+    seen = chain(instance, range(len(instance.devices)), homogeneous=True, memory=False)
+    plan = seen.plan(_pipedream_rows(seen), rule=EQUAL)
+    return report(budget, result(instance, plan, begin))
+
+
+def _pipedream_rows(seen: Chain) -> Rows:
+    """Stages of A(L, N); replicas of a stage stand at adjacent places."""
+    layers, places = seen.layers, len(seen.order)
+    times = seen.both[0, :, seen.batch]
+    slowest = seen.comm[0]
+    best = np.full((layers + 1, places + 1), NEVER, np.int64)
+    origin = np.zeros((layers + 1, places + 1, 2), np.int64)
+    best[0, 0] = 0
+    for j in range(1, layers + 1):
+        for m in range(1, places + 1):
+            for used in range(m):
+                members = m - used
+                reduce = (seen.weights[j] - seen.weights[:j]) * seen.reduce_num[used, m] // seen.reduce_den[used, m]
+                stage = np.maximum((times[j] - times[:j]) // members, reduce // seen.micro_batches)
+                before = best[:j, used] if used == 0 else np.maximum(best[:j, used], 2 * slowest[:j])
+                values = np.maximum(before, stage)
+                i = int(values.argmin())
+                if values[i] < best[j, m]:
+                    best[j, m], origin[j, m] = values[i], (i, used)
+    rows: list[tuple[int, int, int, int]] = []
+    j, m = layers, places
+    while j > 0:
+        i, used = (int(x) for x in origin[j, m])
+        rows.append((i, j, used, m))
+        j, m = i, used
+    return rows[::-1]
+
+
+def run_hetpipe(instance: Instance, budget: Budget) -> SolveResult:
+    """HetPipe's virtual workers: cuts, number of workers, and what its own execution would take."""
+    begin = time.process_time()
+    slow = slowness(instance)
+    order = sorted(range(len(slow)), key=lambda d: (slow[d], d))
+    seen = chain(instance, order, memory=False)
+    count = len(order)
+    choices = []
+    for workers in (g for g in range(1, count + 1) if count % g == 0 and count // g <= seen.layers):
+        rows = _hetpipe_rows(seen, workers)
+        ticks, volume = _hdp(seen, rows, workers)
+        choices.append((ticks, workers, volume, rows))
+    ticks, workers, volume, rows = min(choices)
+    return report(
+        budget,
+        result(
+            instance,
+            seen.plan(rows, rule=BALANCED),
+            begin,
+            workers=workers,
+            hdp_latency_s=ticks * instance.seconds_per_tick,
+            hdp_volume_mb=volume / 1e6,
+        ),
+    )
+
+
+def _hetpipe_rows(seen: Chain, workers: int) -> list[tuple[int, int, int, int]]:
+    """Stages of the common cuts; stage p has the places ``[p G, (p + 1) G)``, one per virtual worker."""
+    stages = len(seen.order) // workers
+
+    def cost(p: int, j: int) -> Array:
+        slowest: Array = seen.both[p * workers : (p + 1) * workers, :, seen.batch].max(axis=0)
+        times: Array = slowest[j] - slowest[:j]
+        return times
+
+    cuts = balanced_cuts(cost, stages, seen.layers, 2 * seen.comm[0])
+    return [(cuts[p], cuts[p + 1], p * workers, (p + 1) * workers) for p in range(stages)]
+
+
+def _hdp(seen: Chain, rows: list[tuple[int, int, int, int]], workers: int) -> tuple[int, int]:
+    """Ticks of a round and bytes of Eq. (1) under HetPipe's own execution.
+
+    A worker with M_g micro-batches takes (M_g + stages - 1) times its slowest step; they take what balances them. All
+    weights then cross the link of the parameter server once in each direction for every worker.
+    """
+    pace = []
+    for worker in range(workers):
+        full = seen.both[:, :, seen.batch]
+        steps = [int(full[a + worker, j] - full[a + worker, i]) for i, j, a, _ in rows]
+        steps += [2 * int(seen.comm[0, j]) for _, j, _, _ in rows[:-1]]
+        pace.append(max(1, max(steps)))
+    given = [0] * workers
+    for _ in range(seen.micro_batches):
+        worker = min(range(workers), key=lambda g: (pace[g] * (given[g] + 1), g))
+        given[worker] += 1
+    ticks = max(p * (k + len(rows) - 1) for p, k in zip(pace, given, strict=True) if k)
+    instance = seen.instance
+    crossing = sum(instance.layers[j - 1].output_bytes for _, j, _, _ in rows[:-1])
+    volume = 2 * instance.mini_batch * crossing
+    if workers > 1:
+        everything = 2 * workers * int(seen.weights[-1])
+        rates = [instance.bandwidth[d][e] for d in seen.order for e in seen.order if d != e]
+        ticks += instance.transfer_ticks(everything, min(rates))
+        volume += everything
+    return ticks, volume
+
+
+METHODS = [
+    Method(
+        "gpipe", PROBLEM, "baseline", f"Huang et al., GPipe (2019); {ASTEROID}, Table 4 (PP)",
+        every_micro_batch(run_gpipe), "One device per stage, balanced execution times", {"stages": 0},
+    ),
+    Method(
+        "pipedream", PROBLEM, "baseline", "Narayanan et al., PipeDream (SOSP 2019)", every_micro_batch(run_pipedream),
+        "Slowest stage of homogeneous devices", {},
+    ),
+    Method(
+        "hetpipe", PROBLEM, "baseline", "Park et al., HetPipe (ATC 2020)", every_micro_batch(run_hetpipe),
+        "Virtual workers of equal make-up", {},
+    ),
+]  # fmt: skip

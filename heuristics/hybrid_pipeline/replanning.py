@@ -1,0 +1,253 @@
+"""Re-planning after a failure (Asteroid, Sec. 3.4 and 5.5): new cuts for the groups that are left, or everything anew.
+
+- ``flops_recut``, the paper's lightweight way: the groups stay; the layers are cut again such that the FLOPs of a stage
+  are proportional to the computing capacity of its group, the sum of ``v_d`` (Eq. 9 over the whole network).
+- ``cuts_only``: the groups stay; the best cuts for them, migration included (labels as in a dynamic programme over
+  cuts: latency is max-plus in the stages).
+- ``heavy_rescheduling``: Algorithm 2 on the survivors. The objective counts direct migration; the notes hold what
+  transport through the coordinator takes, as the paper describes it.
+
+A stage that lost its only device disappears. Shares inside groups solve Eq. (7).
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_left, bisect_right
+from typing import NamedTuple
+
+from heuristics.hybrid_pipeline._chain import ASTEROID, PROBLEM, report, result
+from heuristics.hybrid_pipeline.asteroid import run_asteroid
+from mapgap.core import Budget, Method, SolveResult, Status, Stop
+from problems.hybrid_pipeline import Instance, Plan, Stage
+from problems.hybrid_pipeline.batching import every_micro_batch
+from problems.hybrid_pipeline.evaluate import best_shares, evaluate, migration_ticks, slowest_link, warm_up
+from problems.hybrid_pipeline.replay import coordinator_ticks, strongest
+
+NO_FAILURE = SolveResult(Status.UNKNOWN, Stop.DONE, reason="the instance has no failure, so no old plan")
+
+
+def old_groups(instance: Instance) -> list[tuple[int, ...]]:
+    """Surviving groups in pipeline order, at most one per layer."""
+    assert instance.replanning is not None
+    groups = [stage.devices for stage in instance.replanning.stages if stage.devices]
+    return groups[: len(instance.layers)]
+
+
+def capacity(instance: Instance, group: tuple[int, ...]) -> float:
+    """Sum of v_d (Eq. 9), per tick."""
+    (batch,) = instance.micro_batch_sizes
+    total = 0.0
+    for device in group:
+        kind = instance.device_type(device)
+        ticks = sum(f[batch - 1] + b[batch - 1] for f, b in zip(kind.forward, kind.backward, strict=True))
+        total += 1.0 / max(ticks, 1)
+    return total
+
+
+def flops_cuts(instance: Instance, groups: list[tuple[int, ...]]) -> list[int]:
+    """Ends of the stages: FLOPs in front of each end in proportion to the capacity up to it, a layer at least each."""
+    sums = [0]
+    for layer in instance.layers:
+        sums.append(sums[-1] + layer.flops)
+    strength = [capacity(instance, group) for group in groups]
+    ends: list[int] = []
+    for s in range(len(groups) - 1):
+        wanted = sums[-1] * sum(strength[: s + 1]) / sum(strength)
+        lowest, highest = (ends[-1] if ends else 0) + 1, len(instance.layers) - (len(groups) - 1 - s)
+        ends.append(min(range(lowest, highest + 1), key=lambda cut: abs(sums[cut] - wanted)))
+    return [*ends, len(instance.layers)]
+
+
+def with_cuts(instance: Instance, groups: list[tuple[int, ...]], ends: list[int]) -> Plan | None:
+    """The plan of groups and ends of stages with the shares of Eq. (7); ``None`` where the memory does not hold it."""
+    (batch,) = instance.micro_batch_sizes
+    stages: list[Stage] = []
+    for s, (group, end) in enumerate(zip(groups, ends, strict=True)):
+        start = ends[s - 1] if s else 0
+        bare = Stage(start=start, stop=end, devices=group, shares=(0,) * len(group))
+        shares = best_shares(instance, bare, batch, warm_up(len(groups) - 1 - s, instance.mini_batch // batch))
+        if shares is None:
+            return None
+        stages.append(bare.model_copy(update={"shares": shares}))
+    return Plan(micro_batch=batch, stages=tuple(stages))
+
+
+def run_flops_recut(instance: Instance, budget: Budget) -> SolveResult:
+    """The lightweight re-planning of Sec. 3.4."""
+    if instance.replanning is None:
+        return NO_FAILURE
+    begin = time.process_time()
+    groups = old_groups(instance)
+    return report(budget, result(instance, with_cuts(instance, groups, flops_cuts(instance, groups)), begin))
+
+
+class _Label(NamedTuple):
+    """Of a suffix: largest aligned step, AllReduce excess, migration, and the ends of its stages."""
+
+    d: int
+    a: int
+    g: int
+    ends: tuple[int, ...]
+
+
+class _FixedGroups:
+    """Best cuts for a sequence of groups."""
+
+    def __init__(self, instance: Instance, groups: list[tuple[int, ...]], budget: Budget) -> None:
+        self.instance, self.groups, self.budget = instance, groups, budget
+        (self.batch,) = instance.micro_batch_sizes
+        self.micro_batches = instance.mini_batch // self.batch
+        assert instance.replanning is not None
+        self.rounds = instance.replanning.rounds
+        self.state, self.stored, self.weights = [0], [0], [0]
+        for layer in instance.layers:
+            self.state.append(self.state[-1] + layer.state_memory)
+            self.stored.append(self.stored[-1] + layer.activation_memory)
+            self.weights.append(self.weights[-1] + layer.weight_bytes)
+
+    def times(self, group: tuple[int, ...], i: int, j: int, kept: int) -> tuple[int, int, int] | None:
+        """``(T, E_f, E_b)`` of Eqs. (7), (8), ``None`` where memory does not suffice."""
+        members: list[tuple[list[int], list[int], list[int]]] = []
+        known: dict[int, tuple[list[int], list[int], list[int]]] = {}
+        for device in group:
+            t = self.instance.devices[device].type
+            if t not in known:
+                left = self.instance.types[t].memory - (self.state[j] - self.state[i])
+                need = kept * (self.stored[j] - self.stored[i])
+                cap = -1 if left < 0 else self.batch if need == 0 else min(self.batch, left // need)
+                forward, backward = self.instance.prefix[t]
+                f = [forward[y][j] - forward[y][i] for y in range(cap + 1)]
+                b = [backward[y][j] - backward[y][i] for y in range(cap + 1)]
+                known[t] = (f, b, [x + y for x, y in zip(f, b, strict=True)])
+            if not known[t][0]:
+                return None
+            members.append(known[t])
+
+        def taken(limit: int) -> int:
+            return sum(bisect_right(both, limit) - 1 for _, _, both in members)
+
+        values = sorted({value for _, _, both in known.values() for value in both})
+        if taken(values[-1]) < self.batch:
+            return None
+        total = values[bisect_left(values, self.batch, key=taken)]
+        shares = [bisect_right(both, total) - 1 for _, _, both in members]
+        for k in range(len(shares)):
+            shares[k] -= min(shares[k], max(0, sum(shares) - self.batch))
+        pairs = [(f[y], b[y]) for (f, b, _), y in zip(members, shares, strict=True)]
+        return total, max(f for f, _ in pairs), max(b for _, b in pairs)
+
+    def migration(self, group: tuple[int, ...], i: int, j: int) -> int:
+        """Migration ticks of the members of one stage."""
+        stage = Stage(start=i, stop=j, devices=group, shares=())
+        return migration_ticks(self.instance, Plan(micro_batch=self.batch, stages=(stage,)))
+
+    def best(self, upper: int) -> list[int] | None:
+        """Ends of the stages of the best plan below ``upper``."""
+        last = len(self.instance.layers)
+        labels: dict[int, list[_Label]] = {last: [_Label(0, 0, 0, ())]}
+        for s in range(len(self.groups) - 1, -1, -1):
+            found: dict[int, list[_Label]] = {}
+            starts = [0] if s == 0 else range(s, last - (len(self.groups) - 1 - s))
+            for i in starts:
+                for j in sorted(cut for cut in labels if cut > i):
+                    if self.budget.exhausted:
+                        return None
+                    new = self._extend(s, i, j, labels[j], upper)
+                    if new is None:
+                        break
+                    found[i] = _pareto(found.get(i, []) + new)
+            labels = {i: kept for i, kept in found.items() if kept}
+        ends = min(labels.get(0, []), key=lambda x: self.rounds * (x.d + x.a) + x.g, default=None)
+        return None if ends is None else list(ends.ends)
+
+    def _extend(self, s: int, i: int, j: int, behind: list[_Label], upper: int) -> list[_Label] | None:
+        """Labels with stage s on ``[i, j)`` in front; ``None`` when no longer stage can be below ``upper`` either."""
+        group, left = self.groups[s], len(self.groups) - 1 - s
+        costs = self.times(group, i, j, warm_up(left, self.micro_batches))
+        m, rounds = self.micro_batches, self.rounds
+        if costs is None or rounds * m * costs[0] >= upper:
+            return None  # longer stages store more and take no less
+        e, eb = costs[1] + costs[2], costs[2]
+        ta = c = 0
+        if len(group) > 1:
+            link = slowest_link(self.instance, group)
+            ta = self.instance.allreduce_ticks(len(group), self.weights[j] - self.weights[i], link)
+        if left:
+            size = self.batch * self.instance.layers[j - 1].output_bytes
+            c = self.instance.transfer_ticks(size, slowest_link(self.instance, group, self.groups[s + 1]))
+        moved = self.migration(group, i, j)
+        new = []
+        for label in behind:
+            d = max(m * e, e + 2 * m * c, e + 2 * c + label.d) if left else m * e
+            a = max(ta, label.a - eb - c)
+            g = max(moved, label.g)
+            if rounds * (d + a) + g < upper or (s > 0 and rounds * d < upper):
+                new.append(_Label(d, a, g, (j, *label.ends)))
+        return new
+
+
+def _pareto(labels: list[_Label]) -> list[_Label]:
+    kept: list[_Label] = []
+    for label in sorted(labels):
+        if not any(x.d <= label.d and x.a <= label.a and x.g <= label.g for x in kept):
+            kept.append(label)
+    return kept
+
+
+def run_cuts_only(instance: Instance, budget: Budget) -> SolveResult:
+    """Best cuts for the surviving groups."""
+    if instance.replanning is None:
+        return NO_FAILURE
+    begin = time.process_time()
+    groups = old_groups(instance)
+    first = run_flops_recut(instance, budget)
+    upper = 2**40
+    if isinstance(first.plan, Plan):
+        upper = (evaluate(instance, first.plan).objective or upper) + 1
+    ends = _FixedGroups(instance, groups, budget).best(upper)
+    if ends is None:
+        return first
+    better = result(instance, with_cuts(instance, groups, ends), begin)
+    return report(budget, better)
+
+
+def run_heavy(instance: Instance, budget: Budget) -> SolveResult:
+    """Algorithm 2 on the survivors; the weights travel through the strongest device."""
+    if instance.replanning is None:
+        return NO_FAILURE
+    found = run_asteroid(instance, budget)
+    if not isinstance(found.plan, Plan):
+        return found
+    coordinator = strongest(instance)
+    ticks = coordinator_ticks(instance, found.plan, coordinator)
+    notes = {**found.notes, "coordinator": instance.devices[coordinator].name, "coordinator_ticks": ticks}
+    return SolveResult(found.status, found.stop, found.plan, notes=notes)
+
+
+METHODS = [
+    Method(
+        name="flops_recut",
+        problem=PROBLEM,
+        kind="published",
+        reference=f"{ASTEROID}, Sec. 3.4",
+        run=every_micro_batch(run_flops_recut),
+        summary="After a failure: same groups, cuts in proportion to FLOPs and capacity",
+    ),
+    Method(
+        name="cuts_only",
+        problem=PROBLEM,
+        kind="baseline",
+        reference="dynamic programme over cuts",
+        run=every_micro_batch(run_cuts_only),
+        summary="After a failure: same groups, best cuts, migration included",
+    ),
+    Method(
+        name="heavy_rescheduling",
+        problem=PROBLEM,
+        kind="published",
+        reference=f"{ASTEROID}, Sec. 3.4 and 5.5",
+        run=every_micro_batch(run_heavy),
+        summary="After a failure: Algorithms 1 and 2 on the survivors",
+    ),
+]

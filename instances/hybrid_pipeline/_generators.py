@@ -1,0 +1,211 @@
+"""Seeded random instances, built directly in ticks (1 microsecond) and memory units of one byte."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+from problems.hybrid_pipeline import Device, DeviceType, Instance, Layer, OldStage, Replanning
+
+TICK_NS = 1000
+BYTE_PER_TICK = 10**6
+"""Bytes per second that move one byte per tick."""
+
+
+def tiny(seed: int) -> Instance:
+    """Two to four layers, one to three devices; binding memory, idle devices, uneven links and failures among them."""
+    rng = random.Random(f"tiny-{seed}")
+    return _random(rng, f"tiny_{seed}", "tiny", rng.randint(2, 4), rng.randint(1, 3), rng.randint(1, 5))
+
+
+def small(seed: int) -> Instance:
+    """Three to seven layers, two to four devices, micro-batches of two to eight samples; the same kinds as ``tiny``."""
+    rng = random.Random(f"small-{seed}")
+    return _random(rng, f"small_{seed}", "small", rng.randint(3, 7), rng.randint(2, 4), rng.randint(2, 8))
+
+
+def _random(rng: random.Random, name: str, family: str, count: int, n: int, batch: int) -> Instance:
+    sizes = tuple(sorted({batch, rng.choice([b for b in range(1, batch + 1) if batch % b == 0])}))
+    if rng.random() < 0.8:
+        sizes = (batch,)
+    kinds = rng.randint(1, min(n, 3))
+    weights = [rng.choice((0, 1, 3, 10, 40)) for _ in range(count)]
+    layers = tuple(
+        Layer(
+            name=f"l{i}",
+            output_bytes=rng.choice((0, 1, 2, 5, 12)),
+            weight_bytes=w,
+            state_memory=3 * w,
+            activation_memory=rng.randint(0, 5),
+            flops=rng.randint(1, 20),
+        )
+        for i, w in enumerate(weights)
+    )
+    stored = sum(layer.activation_memory for layer in layers)
+    roomy = 3 * sum(weights) + (2 * n - 1) * batch * stored
+    binding = rng.random() < 0.5
+    types = tuple(
+        DeviceType(
+            name=f"T{t}",
+            memory=int(roomy * rng.uniform(0.05, 0.6)) if binding else roomy,
+            **_tables(rng, count, max(sizes)),
+        )
+        for t in range(kinds)
+    )
+    devices = tuple(Device(name=f"D{d}", type=d if d < kinds else rng.randrange(kinds)) for d in range(n))
+    replanning = _failure(rng, count, n, weights) if n > 1 and rng.random() < 0.2 else None
+    return Instance(
+        name=name,
+        source=f"generated: family {family}",
+        tags=("generated", family),
+        mini_batch=batch * rng.randint(1, 6),
+        micro_batch_sizes=sizes,
+        tick_ns=TICK_NS,
+        memory_unit_bytes=1,
+        types=types,
+        devices=devices,
+        bandwidth=_links(rng, n),
+        layers=layers,
+        all_devices=rng.random() < 0.5,
+        replanning=replanning,
+    )
+
+
+def _tables(rng: random.Random, count: int, batch: int) -> dict[str, tuple[tuple[int, ...], ...]]:
+    """Saturating times: a constant part, and a part that grows in tiles; the ratio of F to B differs by device."""
+    speed, ratio = rng.randint(1, 4), rng.choice((1, 1, 2, 3))
+    tables: dict[str, tuple[tuple[int, ...], ...]] = {}
+    for phase, factor in (("forward", 1), ("backward", ratio)):
+        rows = []
+        for _ in range(count):
+            fixed, tile, cost = rng.randint(0, 3), rng.randint(1, 3), speed * factor * rng.randint(0, 6)
+            rows.append(tuple(fixed + -(-share // tile) * cost for share in range(1, batch + 1)))
+        tables[phase] = tuple(rows)
+    return tables
+
+
+def _links(rng: random.Random, n: int) -> tuple[tuple[int, ...], ...]:
+    """The same bandwidth everywhere in half of the cases."""
+    uniform = rng.choice((1, 2, 4, 10)) if rng.random() < 0.5 else None
+    matrix = [[1] * n for _ in range(n)]
+    for i in range(n):
+        for j in range(i):
+            matrix[i][j] = matrix[j][i] = (uniform or rng.choice((1, 2, 4, 10))) * BYTE_PER_TICK
+    return tuple(tuple(row) for row in matrix)
+
+
+def _failure(rng: random.Random, count: int, n: int, weights: list[int]) -> Replanning:
+    """An old pipeline of the survivors and one failed device that was alone in its stage or shared it."""
+    p = rng.randint(1, min(n, count))
+    cuts = [0, *sorted(rng.sample(range(1, count), p - 1)), count]
+    members: list[list[int]] = [[s] for s in range(p)]
+    for d in range(p, n):
+        members[rng.randrange(p)].append(d)
+    stages = [OldStage(start=cuts[s], stop=cuts[s + 1], devices=tuple(members[s])) for s in range(p)]
+    held: list[list[tuple[int, int]]] = [[] for _ in range(n)]
+    for s, stage in enumerate(stages):
+        for d in stage.devices:
+            held[d].append((stage.start, stage.stop))
+        if len(stage.devices) == 1:  # its backup; of the last stage on the first
+            held[stages[(s + 1) % p].devices[0]].append((stage.start, stage.stop))
+    if p > 1 and rng.random() < 0.5:  # the failed device was alone: its stage lives on in the backup only
+        lost = rng.randrange(p)
+        survivors = [stage for s, stage in enumerate(stages) if s != lost]
+        if len(stages[lost].devices) == 1:
+            holder = stages[(lost + 1) % p].devices[0]
+            ghost = stages[lost].devices[0]
+            moved = OldStage(start=stages[lost].start, stop=stages[lost].stop, devices=())
+            others = [stage for stage in survivors if stage.devices[0] != holder]
+            if others:  # the survivor that stands for the ghost joins another stage
+                joined = others[0]
+                at = stages.index(joined)
+                stages[at] = OldStage(start=joined.start, stop=joined.stop, devices=(*joined.devices, ghost))
+                stages[lost] = moved
+                held[ghost] = [(joined.start, joined.stop)]
+    return Replanning(
+        failed="X",
+        rounds=rng.randint(1, 5),
+        stages=tuple(stages),
+        held=tuple(tuple(row) for row in held),
+        old_latency=sum(weights),
+    )
+
+
+def _scaling(seed: int, count: int, sizes: tuple[int, ...], uneven: bool = False) -> Instance:
+    """A deep network whose activations shrink and whose weights grow, on clusters of few device types."""
+    rng = random.Random(f"scaling-{seed}-{count}-{sizes}-{uneven}")
+    batch, rounds = 32, 16
+    layers, forward = [], []
+    for i in range(count):
+        depth = i / count
+        size = int(rng.uniform(0.2, 2.0) * 40_000 * (1 - 0.9 * depth))
+        weight = int(rng.uniform(0.0, 2.0) * 30_000 * (0.1 + depth) ** 2 * 213 / count * 4)
+        layers.append(
+            Layer(
+                name=f"l{i}",
+                output_bytes=size,
+                weight_bytes=weight,
+                state_memory=-(-3 * weight // 1024),
+                activation_memory=-(-size // 1024),
+                flops=int(rng.uniform(0.2, 2.0) * 10**6),
+            )
+        )
+        forward.append(rng.uniform(0.2, 2.0) * 213 / count)
+    types = []
+    for t in range(len(sizes)):
+        speed, ratio = 2.2**t, rng.uniform(1.7, 2.3)
+        flat = rng.uniform(0.05, 0.3)
+        rows = {
+            phase: tuple(
+                tuple(int(work * 12 * speed * factor * (flat * batch + share)) for share in range(1, batch + 1))
+                for work in forward
+            )
+            for phase, factor in (("forward", 1.0), ("backward", ratio))
+        }
+        types.append(DeviceType(name=f"T{t}", memory=(6, 6, 3, 2)[t % 4] * 2**20, **rows))
+    devices = tuple(
+        Device(name=f"T{t}_{k}", type=t) for t, number in enumerate(sizes) for k in range(number)
+    )
+    n = len(devices)
+    matrix = [[1] * n for _ in range(n)]
+    for i in range(n):
+        for j in range(i):
+            matrix[i][j] = matrix[j][i] = rng.choice((5, 8, 12, 30)) * 10**6 + 1 if uneven else 12_500_000
+    return Instance(
+        name=f"scaling_{seed}",
+        source="generated: family scaling",
+        tags=("generated", "scaling"),
+        mini_batch=batch * rounds,
+        micro_batch_sizes=(batch,),
+        tick_ns=20_000,
+        memory_unit_bytes=1024,
+        types=tuple(types),
+        devices=devices,
+        bandwidth=tuple(tuple(row) for row in matrix),
+        layers=tuple(layers),
+        all_devices=True,
+    )
+
+
+#: Layers and devices of each type of the scaling family, by seed; ``True`` marks links of different bandwidth.
+SCALING: tuple[tuple[int, tuple[int, ...], bool], ...] = (
+    (53, (1, 2, 3), False),
+    (106, (1, 2, 3), False),
+    (213, (1, 2, 3), False),
+    (426, (1, 2, 3), False),
+    (1065, (1, 2, 3), False),
+    (213, (1, 1, 2), False),
+    (213, (2, 2, 4), False),
+    (213, (3, 3, 6), False),
+    (213, (4, 4, 8), False),
+    (213, (1, 2, 3), True),
+)
+
+
+def scaling(seed: int) -> Instance:
+    """Case ``seed`` (modulo the length) of :data:`SCALING`: cost against L and N."""
+    count, sizes, uneven = SCALING[seed % len(SCALING)]
+    return _scaling(seed, count, sizes, uneven)
+
+
+GENERATORS: dict[str, Callable[[int], Instance]] = {"tiny": tiny, "small": small, "scaling": scaling}

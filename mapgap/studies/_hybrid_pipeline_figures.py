@@ -1,0 +1,56 @@
+"""Figures of the study of hybrid pipelines: plans as in Asteroid's Fig. 12, memory, waterfalls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from mapgap import figures
+
+
+def plan_figure(instance: Any, plan: Any, title: str) -> Figure:
+    """Stages over the layers, one row per device, with the device's share of a micro-batch."""
+    figure, ax = figures.axes(8.0, 1.0 + 0.36 * len(instance.devices))
+    for p, stage in enumerate(plan.stages):
+        for device, share in zip(stage.devices, stage.shares, strict=True):
+            ax.barh(device, stage.stop - stage.start, left=stage.start, height=0.7, color=figures.COLOURS[p % 6])
+            ax.text((stage.start + stage.stop) / 2, device, str(share), ha="center", va="center", fontsize=8)
+    ax.set_yticks(range(len(instance.devices)), [device.name for device in instance.devices])
+    ax.invert_yaxis()
+    ax.set(xlim=(0, len(instance.layers)), xlabel="layer (colour: stage; number: samples)", title=title)
+    return figure
+
+
+def memory_figure(instance: Any, peaks: dict[str, dict[str, int]]) -> Figure:
+    """Peak memory per device and method against the capacity (grey)."""
+    names = [device.name for device in instance.devices]
+    unit = instance.memory_unit_bytes / 1e9
+    figure, ax = figures.axes(max(5.0, 0.9 * len(names) + 2.5), 3.2)
+    capacity = [instance.device_type(d).memory * unit for d in range(len(names))]
+    ax.bar(range(len(names)), capacity, 0.9, color="#bbbbbb", alpha=0.5, label="capacity")
+    width = 0.8 / max(1, len(peaks))
+    for k, (method, peak) in enumerate(peaks.items()):
+        places = [g - 0.4 + width * (k + 0.5) for g in range(len(names))]
+        ax.bar(places, [peak.get(n, 0) * unit for n in names], width, label=method, color=figures.COLOURS[k])
+    ax.set_xticks(range(len(names)), names)
+    ax.set(ylabel="GB")
+    figures.legend(ax)
+    return figure
+
+
+def waterfall(steps: list[tuple[str, float]], title: str) -> Figure:
+    """From the first total down to the last; every step between them shows what it removes, in percent."""
+    figure, ax = figures.axes(6.4, 3.4)
+    level = steps[0][1]
+    for k, (_, value) in enumerate(steps):
+        total = k in (0, len(steps) - 1)
+        bottom = 0.0 if total else min(level, value)
+        height = value if total else abs(level - value)
+        ax.bar(k, height, 0.6, bottom=bottom, color=figures.COLOURS[0 if total else 1])
+        ax.text(k, bottom + height, f"{value:.1f}" if total else f"{value - level:+.1f}", ha="center", va="bottom")
+        level = value
+    ax.set_xticks(range(len(steps)), [name for name, _ in steps], fontsize=8)
+    low = min(value for _, value in steps)
+    ax.set(ylim=(max(0.0, low - 10), max(v for _, v in steps) + 4), ylabel="latency, optimum = 100", title=title)
+    return figure

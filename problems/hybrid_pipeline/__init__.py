@@ -1,0 +1,82 @@
+"""Hybrid pipeline parallelism: training on heterogeneous edge devices as a pipeline of data-parallel groups (Asteroid).
+
+Source: Ye, Zeng, Chu, Xing, Chen, "Asteroid: Resource-Efficient Hybrid Pipeline Parallelism for Collaborative DNN
+Training on Heterogeneous Edge Devices", MobiCom 2024, Sections 3.2-3.4 and 5.
+
+**Given** a sequence of ``L`` layers (bytes ``a_l`` behind each, weights ``w_l``), ``N`` devices with time tables
+``t_f[d][l](beta)``, ``t_b[d][l](beta)``, memories ``u_d`` and bandwidths ``b_{d,d'}``, and a mini-batch of ``M``
+micro-batches of ``B`` samples. **Decide** the stages (intervals of layers), a group of devices per stage and the
+shares ``y_d`` of a micro-batch inside each group. **Minimise** the HPP-round latency, Eqs. (4)-(6), under the memory
+of Eq. (3).
+
+Closed form
+-----------
+Steps alternate execution and communication. With ``E_i = Ef_i + Eb_i``, Eqs. (4)-(6) are equal to
+
+    latency = max_i (M E_i + sum_{j<i} E_j) + max_s (Ta_s - sum_{j<s} Eb_j)
+
+because ``Te_s`` is the first term less ``sum_{j<s} E_j`` (docs/hybrid_pipeline_label_dp.md derives it). The evaluator
+computes Eqs. (4)-(6) as printed; the exact methods use the closed form.
+
+Interpretation
+--------------
+What the paper leaves open is pinned here, and nowhere else.
+
+1.  The dominant step, "with the fewest bubbles", is the one of largest ``M E_i + sum_{j<i} E_j`` (Eq. 11 compares
+    exactly these). Ties do not matter: ``Te`` is the same. (Alternative: largest ``E_i`` without alignment.)
+2.  Links are half-duplex: a communication step has ``Ef = Eb = ceil(B a_l / b)``, one after the other, with ``b`` the
+    smallest bandwidth between the two groups. ``a_l`` counts everything that crosses the cut, residuals included.
+    (Alternative: full duplex; the simulator has both.)
+3.  ``Ta`` of a communication step is 0. AllReduce follows Eq. (5) with the smallest bandwidth inside the group.
+4.  Memory (Eq. 3): every member holds weights, gradients and optimizer state of its stage once, and activations of
+    its share for ``K_p = min(2 (P - p) - 1, M)`` micro-batches. Demands are rounded up to memory units, capacities
+    down; what the operating system takes is not in ``u_d``.
+5.  A member with share 0 still holds the weights and joins the AllReduce.
+6.  Shares inside a group solve Eq. (7), *nested* in the plan's objective and not free in it: among the minimisers of
+    ``max_d (F_d + B_d)`` those of smallest ``Ef + Eb``, then of smallest ``Ef``. This matters because Eq. (6) rewards
+    a larger ``Eb`` before an AllReduce: a group that wastes time would look better. A plan with other shares is
+    therefore never credited for them: its latency is the larger one of Eqs. (4)-(6) with its own shares and with those
+    of Eq. (7) for its cuts and groups (``literal_ticks`` and ``nested_ticks`` in the terms).
+    (Alternative: free shares, whose optimum may lie below by this artefact.)
+7.  Time tables never fall with more samples; measured ones are made isotone when they are imported. 0 samples take 0.
+8.  Algorithm 2 uses every device; ``all_devices`` of the instance says whether that is a rule of the problem or
+    whether devices may stay idle.
+9.  The micro-batch size is fixed (``micro_batch_sizes`` has one entry) unless the instance allows several; then it is
+    a decision, ``M B`` being constant, and every method searches the allowed sizes one after the other.
+10. The tick is chosen by the instance; times of layers are rounded once, in the tables, transfers up.
+11. Re-planning after a failure (Sec. 3.4): the instance lists the survivors, the layers whose weights each one holds
+    (its old stage; the backup of a single-device stage on the first device of the next stage, of the last one on the
+    first stage) and the number ``R`` of rounds to come; the objective is ``T_migration + R latency``. Every member of a
+    new stage fetches each layer it lacks from the holder with the fastest link to it (lowest index on ties); transfers
+    between different pairs of devices are concurrent, those of one pair sequential, and ``T_migration`` is the longest
+    of them. Only weights move. Detection of the failure and the time to plan are not part of the objective.
+"""
+
+from mapgap.core import Problem
+from problems.hybrid_pipeline.evaluate import diagnose, evaluate
+from problems.hybrid_pipeline.gantt import gantt
+from problems.hybrid_pipeline.instance import (
+    Device,
+    DeviceType,
+    Instance,
+    Layer,
+    OldStage,
+    Plan,
+    Replanning,
+    Stage,
+)
+
+PROBLEM = Problem(
+    name="hybrid_pipeline",
+    title="Hybrid pipeline parallelism of DNN training on heterogeneous edge devices",
+    paper="Asteroid (Ye et al., MobiCom 2024)",
+    sense="min",
+    unit=lambda instance: f"ticks of {instance.tick_ns} ns",
+    instance_type=Instance,
+    plan_type=Plan,
+    evaluate=evaluate,
+    gantt=gantt,
+    diagnose=diagnose,
+)
+
+__all__ = ["PROBLEM", "Device", "DeviceType", "Instance", "Layer", "OldStage", "Plan", "Replanning", "Stage"]

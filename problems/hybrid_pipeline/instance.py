@@ -1,0 +1,298 @@
+"""Instance and plan of hybrid pipeline planning: plain integers, validated as a whole."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from itertools import pairwise
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from mapgap.core import ACTIVITY_LIMIT, Frozen, InstanceBase, PlanBase
+
+
+class Layer(Frozen):
+    """One layer of the sequence that stages cut.
+
+    Attributes
+    ----------
+    name : str
+    output_bytes : int
+        a_l: bytes per sample of *everything* that crosses a cut behind this layer, residuals included; not used in
+        the last layer. The gradients that return have the same size.
+    weight_bytes : int
+        w_l: bytes that an AllReduce or a migration moves.
+    state_memory : int
+        Memory units of weights, gradients and optimizer state (MOD + OPT of Eq. 3).
+    activation_memory : int
+        Memory units per sample that the forward pass stores for the backward pass (ACT of Eq. 3).
+    flops : int
+        Floating-point operations per sample; read by the FLOPs-based re-planning of Sec. 3.4 only.
+    """
+
+    name: str
+    output_bytes: int = Field(ge=0)
+    weight_bytes: int = Field(ge=0)
+    state_memory: int = Field(ge=0)
+    activation_memory: int = Field(ge=0)
+    flops: int = Field(default=0, ge=0)
+
+
+class DeviceType(Frozen):
+    """A kind of device with its profile.
+
+    Attributes
+    ----------
+    name : str
+    memory : int
+        u_d: memory units a training process may use (rounded down).
+    forward, backward : tuple of tuple of int
+        t_f and t_b: ticks ``[layer][k]`` for ``k + 1`` samples; as many entries as the largest micro-batch size,
+        non-decreasing. No samples take no time.
+    """
+
+    name: str
+    memory: int = Field(ge=0)
+    forward: tuple[tuple[int, ...], ...]
+    backward: tuple[tuple[int, ...], ...]
+
+
+class Device(Frozen):
+    """One device: its name and the index of its type."""
+
+    name: str
+    type: int = Field(ge=0)
+
+
+class OldStage(Frozen):
+    """A stage of the pipeline that ran before the failure.
+
+    Attributes
+    ----------
+    start, stop : int
+        Layers ``[start, stop)``.
+    devices : tuple of int
+        Surviving members; empty when the stage lost its only device.
+    """
+
+    start: int = Field(ge=0)
+    stop: int = Field(ge=1)
+    devices: tuple[int, ...]
+
+
+class Replanning(Frozen):
+    """What is left of a pipeline after a device failed (Sec. 3.4); the instance lists the survivors only.
+
+    Attributes
+    ----------
+    failed : str
+        Name of the failed device.
+    rounds : int
+        R: rounds that will be trained with the new plan; the objective is T_migration + R * latency.
+    stages : tuple of OldStage
+        The old pipeline without the failed device.
+    held : tuple of tuple of (int, int), one entry per survivor
+        Layer intervals ``[start, stop)`` whose weights lie on the device: its old stage and backups of other stages.
+    old_latency : int
+        HPP-round latency before the failure in ticks (for throughput over time).
+    """
+
+    failed: str
+    rounds: int = Field(ge=1)
+    stages: tuple[OldStage, ...] = Field(min_length=1)
+    held: tuple[tuple[tuple[int, int], ...], ...]
+    old_latency: int = Field(ge=0)
+
+
+class Instance(InstanceBase):
+    """One model on one cluster.
+
+    Attributes
+    ----------
+    mini_batch : int
+        Samples of one HPP-round, M * B.
+    micro_batch_sizes : tuple of int
+        Allowed micro-batch sizes B, ascending divisors of ``mini_batch``; usually one. The plan chooses.
+    tick_ns : int
+        Nanoseconds per tick.
+    memory_unit_bytes : int
+        Bytes per memory unit.
+    types : tuple of DeviceType
+    devices : tuple of Device, length N
+    bandwidth : tuple of tuple of int, shape (N, N)
+        b_{d,d'}: bytes per second between two devices, symmetric; the diagonal is ignored.
+    layers : tuple of Layer, length L
+    all_devices : bool
+        Every device must belong to a stage (as Algorithm 2 has it); otherwise devices may stay idle.
+    replanning : Replanning, optional
+        Present when the instance asks for a new plan after a failure.
+    """
+
+    problem: Literal["hybrid_pipeline"] = "hybrid_pipeline"
+    mini_batch: int = Field(ge=1)
+    micro_batch_sizes: tuple[int, ...] = Field(min_length=1)
+    tick_ns: int = Field(ge=1)
+    memory_unit_bytes: int = Field(ge=1)
+    types: tuple[DeviceType, ...] = Field(min_length=1)
+    devices: tuple[Device, ...] = Field(min_length=1)
+    bandwidth: tuple[tuple[int, ...], ...]
+    layers: tuple[Layer, ...] = Field(min_length=1)
+    all_devices: bool = True
+    replanning: Replanning | None = None
+
+    @property
+    def seconds_per_tick(self) -> float:
+        return self.tick_ns * 1e-9
+
+    def device_type(self, device: int) -> DeviceType:
+        """Type of the device with this index."""
+        return self.types[self.devices[device].type]
+
+    def transfer_ticks(self, size_bytes: int, bandwidth: int) -> int:
+        """Ticks to move ``size_bytes`` at ``bandwidth`` bytes per second, rounded up."""
+        return -(-size_bytes * 10**9 // (bandwidth * self.tick_ns))
+
+    def allreduce_ticks(self, members: int, weight_bytes: int, bandwidth: int) -> int:
+        """T_a of Eq. (5), rounded up; 0 for a single device."""
+        if members == 1:
+            return 0
+        return -(-2 * (members - 1) * weight_bytes * 10**9 // (members * bandwidth * self.tick_ns))
+
+    @cached_property
+    def prefix(self) -> tuple[tuple[tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]], ...]:
+        """Per type ``(forward, backward)`` prefix sums ``[beta][l]`` over layers ``< l``; row 0 is zero."""
+        found = []
+        for kind in self.types:
+            pair = []
+            for table in (kind.forward, kind.backward):
+                rows = [(0,) * (len(self.layers) + 1)]
+                for column in zip(*table, strict=True):
+                    row = [0]
+                    for ticks in column:
+                        row.append(row[-1] + ticks)
+                    rows.append(tuple(row))
+                pair.append(tuple(rows))
+            found.append((pair[0], pair[1]))
+        return tuple(found)
+
+    def with_micro_batch(self, size: int) -> Instance:
+        """The same instance with one micro-batch size only."""
+        return self if self.micro_batch_sizes == (size,) else self.model_copy(update={"micro_batch_sizes": (size,)})
+
+    @model_validator(mode="after")
+    def _check(self) -> Instance:
+        problems = self._shape_problems() or self._replanning_problems() or self._magnitude_problems()
+        if problems:
+            raise ValueError("\n".join(problems))
+        return self
+
+    def _shape_problems(self) -> list[str]:
+        n, found = len(self.devices), []
+        sizes = self.micro_batch_sizes
+        if any(b < 1 or self.mini_batch % b for b in sizes) or any(a >= b for a, b in pairwise(sizes)):
+            found.append(f"micro_batch_sizes: expected ascending divisors of {self.mini_batch}, found {list(sizes)}")
+        for field in ("types", "devices", "layers"):
+            names = [item.name for item in getattr(self, field)]
+            if len(set(names)) != len(names):
+                found.append(f"{field}: expected distinct names")
+        found += [
+            f"devices[{d}] ({device.name}): expected a type below {len(self.types)}, found {device.type}"
+            for d, device in enumerate(self.devices)
+            if device.type >= len(self.types)
+        ]
+        if len(self.bandwidth) != n or any(len(row) != n for row in self.bandwidth):
+            found.append(f"bandwidth: expected a {n} x {n} matrix, one row and column per device")
+        else:
+            found += [
+                f"bandwidth[{i}][{j}]: expected a positive number equal to bandwidth[{j}][{i}],"
+                f" found {self.bandwidth[i][j]} and {self.bandwidth[j][i]}"
+                for i in range(n)
+                for j in range(i)
+                if self.bandwidth[i][j] <= 0 or self.bandwidth[i][j] != self.bandwidth[j][i]
+            ]
+        for t, kind in enumerate(self.types):
+            for phase in ("forward", "backward"):
+                found += self._table_problems(f"types[{t}] ({kind.name}): {phase}", getattr(kind, phase))
+        return found
+
+    def _table_problems(self, where: str, table: tuple[tuple[int, ...], ...]) -> list[str]:
+        if len(table) != len(self.layers):
+            return [f"{where}: expected {len(self.layers)} rows, one per layer, found {len(table)}"]
+        width, found = max(self.micro_batch_sizes), []
+        for layer, row in zip(self.layers, table, strict=True):
+            if len(row) != width:
+                found.append(f"{where}: {layer.name}: expected {width} entries, one per share, found {len(row)}")
+            elif row[0] < 0 or any(a > b for a, b in pairwise(row)):
+                found.append(f"{where}: {layer.name}: expected ticks from 0 on that never fall with more samples")
+        return found
+
+    def _replanning_problems(self) -> list[str]:
+        if self.replanning is None:
+            return []
+        n, last, found = len(self.devices), len(self.layers), []
+        if len(self.replanning.held) != n:
+            found.append(f"replanning.held: expected {n} entries, one per device, found {len(self.replanning.held)}")
+        intervals = [interval for row in self.replanning.held for interval in row]
+        if any(not 0 <= a < b <= last for a, b in intervals):
+            found.append(f"replanning.held: expected intervals [start, stop) within 0 and {last}")
+        lost = [layer.name for i, layer in enumerate(self.layers) if not any(a <= i < b for a, b in intervals)]
+        if lost:
+            found.append(f"replanning.held: expected every layer on some device, lost: {', '.join(lost)}")
+        stages = self.replanning.stages
+        adjoining = [s.start for s in stages] + [last] == [0] + [s.stop for s in stages]
+        if not adjoining or any(s.start >= s.stop for s in stages):
+            found.append(f"replanning.stages: expected adjoining intervals from layer 0 to {last}")
+        members = [d for stage in stages for d in stage.devices]
+        if len(set(members)) != len(members) or any(not 0 <= d < n for d in members):
+            found.append(f"replanning.stages: expected devices 0 to {n - 1}, each at most once, found {members}")
+        return found
+
+    def _magnitude_problems(self) -> list[str]:
+        """The worst latency and the worst demand must leave solver rows far from 2^31."""
+        n, batch = len(self.devices), max(self.micro_batch_sizes)
+        rounds = self.mini_batch // min(self.micro_batch_sizes)
+        execution = sum(
+            max(kind.forward[i][-1] + kind.backward[i][-1] for kind in self.types) for i in range(len(self.layers))
+        )
+        slowest = min((self.bandwidth[i][j] for i in range(n) for j in range(i)), default=0)
+        cuts = sorted((layer.output_bytes for layer in self.layers[:-1]), reverse=True)[: n - 1]
+        moved = [2 * self.transfer_ticks(batch * size, slowest) for size in cuts]
+        weights = sum(layer.weight_bytes for layer in self.layers)
+        latency = rounds * max([execution, *moved]) + execution + sum(moved)
+        latency += self.allreduce_ticks(n, weights, slowest) if n > 1 else 0
+        if self.replanning is not None:
+            latency = self.replanning.rounds * latency + (self.transfer_ticks(weights, slowest) if n > 1 else 0)
+        memory = sum(layer.state_memory for layer in self.layers)
+        memory += min(2 * n - 1, rounds) * batch * sum(layer.activation_memory for layer in self.layers)
+        found = []
+        if latency >= ACTIVITY_LIMIT:
+            found.append(f"tick_ns: {self.tick_ns}: expected a tick so coarse that the worst plan takes < 2^30 ticks,"
+                         f" found {latency}")  # fmt: skip
+        if memory >= ACTIVITY_LIMIT:
+            found.append(f"memory_unit_bytes: {self.memory_unit_bytes}: expected the worst demand below 2^30 units,"
+                         f" found {memory}")  # fmt: skip
+        return found
+
+
+class Stage(Frozen):
+    """A stage: layers ``[start, stop)`` on ``devices`` (indices), of which each takes its share of a micro-batch."""
+
+    start: int
+    stop: int
+    devices: tuple[int, ...]
+    shares: tuple[int, ...]
+
+
+class Plan(PlanBase):
+    """Decisions only.
+
+    Attributes
+    ----------
+    micro_batch : int
+        B, one of the instance's ``micro_batch_sizes``.
+    stages : tuple of Stage
+        In pipeline order.
+    """
+
+    micro_batch: int
+    stages: tuple[Stage, ...]

@@ -1,0 +1,188 @@
+"""Event-driven simulation of one HPP-round on the level of devices: what the closed form approximates.
+
+Every device works through a fixed sequence of forward and backward passes with its own times ``F_d``, ``B_d`` of its
+share. A micro-batch crosses a cut when all members of the group have finished it; the link between two stages carries
+one micro-batch at a time (half duplex) or one in each direction (full duplex), first come, first served. AllReduce
+follows the last backward pass of the group. Nothing else takes time.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+from typing import Literal
+
+from problems.hybrid_pipeline.evaluate import slowest_link
+from problems.hybrid_pipeline.instance import Instance, Plan, Stage
+
+Policy = Literal["ours", "a", "b", "c", "gpipe"]
+Duplex = Literal["half", "full"]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One bar of the schedule: ``[start, end)`` ticks on a device (``F``, ``B``, ``R``) or a link (``F``, ``B``).
+
+    ``where`` is ``("device", index)`` or ``("link", stage in front of it)``; an AllReduce ``R`` has micro-batch -1.
+    """
+
+    where: tuple[str, int]
+    kind: Literal["F", "B", "R"]
+    micro_batch: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """All tasks by start, and the end of the last one in ticks."""
+
+    tasks: tuple[Task, ...]
+    latency: int
+
+
+def warm_up_forwards(policy: Policy, stages_behind: int, micro_batches: int) -> int:
+    """K_p of Sec. 5.4 with ``P - p - 1`` stages behind stage p: (a) 2 (P - p), (b) P - p, (c) 2 (P - p) + 1, ours
+    2 (P - p) - 1, at most M; with GPipe's order all M forward passes come first."""
+    left = stages_behind + 1
+    kept = {"ours": 2 * left - 1, "a": 2 * left, "b": left, "c": 2 * left + 1, "gpipe": micro_batches}[policy]
+    return min(kept, micro_batches)
+
+
+def sequence(kept: int, micro_batches: int) -> list[tuple[Literal["F", "B"], int]]:
+    """K forward passes, then one backward and one forward in turn (1F1B), then the remaining backward passes."""
+    order: list[tuple[Literal["F", "B"], int]] = [("F", m) for m in range(kept)]
+    for m in range(micro_batches):
+        order.append(("B", m))
+        if kept + m < micro_batches:
+            order.append(("F", kept + m))
+    return order
+
+
+class _Simulation:
+    """State of one run; ``heap`` holds (time, order of creation, resource) of tasks that end."""
+
+    def __init__(self, instance: Instance, plan: Plan, policy: Policy, duplex: Duplex) -> None:
+        self.instance, self.plan, self.duplex = instance, plan, duplex
+        self.micro_batches = instance.mini_batch // plan.micro_batch
+        last = len(plan.stages) - 1
+        self.tasks: list[Task] = []
+        self.times: dict[int, dict[str, int]] = {}
+        self.queue: dict[int, list[tuple[Literal["F", "B"], int]]] = {}
+        self.stage_of: dict[int, int] = {}
+        for p, stage in enumerate(plan.stages):
+            kept = warm_up_forwards(policy, last - p, self.micro_batches)
+            for device, share in zip(stage.devices, stage.shares, strict=True):
+                self.times[device] = _device_times(instance, stage, device, share)
+                self.queue[device] = sequence(kept, self.micro_batches)[::-1]
+                self.stage_of[device] = p
+        self.link_ticks = [
+            instance.transfer_ticks(
+                plan.micro_batch * instance.layers[stage.stop - 1].output_bytes,
+                slowest_link(instance, stage.devices, plan.stages[p + 1].devices),
+            )
+            for p, stage in enumerate(plan.stages[:-1])
+        ]
+        self.ready: set[tuple[int, str, int]] = {(0, "F", m) for m in range(self.micro_batches)}  # (stage, kind, m)
+        self.missing: dict[tuple[int, str, int], int] = {}  # members that have not finished a pass
+        self.waiting: dict[tuple[int, str], list[tuple[int, str, int]]] = {}  # (link, lane): ready since, kind, m
+        self.busy: set[tuple[str, int, str]] = set()
+        self.heap: list[tuple[int, int, Task]] = []
+
+    def run(self) -> Schedule:
+        now = 0
+        self._dispatch(now)
+        while self.heap:
+            now = self.heap[0][0]
+            while self.heap and self.heap[0][0] == now:
+                task = heapq.heappop(self.heap)[2]
+                self._finish(task, now)
+            self._dispatch(now)
+        self._allreduce()
+        self.tasks.sort(key=lambda task: (task.start, task.where, task.end))
+        return Schedule(tuple(self.tasks), max(task.end for task in self.tasks))
+
+    def _lane(self, kind: str) -> str:
+        return kind if self.duplex == "full" else "both"
+
+    def _begin(self, where: tuple[str, int], lane: str, kind: Literal["F", "B"], m: int, now: int, ticks: int) -> None:
+        task = Task(where, kind, m, now, now + ticks)
+        self.tasks.append(task)
+        self.busy.add((*where, lane))
+        heapq.heappush(self.heap, (task.end, len(self.tasks), task))
+
+    def _dispatch(self, now: int) -> None:
+        """Start whatever can start."""
+        for device, queue in self.queue.items():
+            p = self.stage_of[device]
+            if queue and ("device", device, "both") not in self.busy and (p, *queue[-1]) in self.ready:
+                kind, m = queue.pop()
+                self._begin(("device", device), "both", kind, m, now, self.times[device][kind])
+        for (p, lane), waiting in self.waiting.items():
+            if waiting and ("link", p, lane) not in self.busy:
+                _, name, m = heapq.heappop(waiting)
+                self._begin(("link", p), lane, "F" if name == "F" else "B", m, now, self.link_ticks[p])
+
+    def _finish(self, task: Task, now: int) -> None:
+        """Free the resource; pass the micro-batch on when the whole group has it."""
+        place, index = task.where
+        kind, m = task.kind, task.micro_batch
+        if place == "link":
+            self.busy.discard((place, index, self._lane(kind)))
+            self.ready.add((index + 1 if kind == "F" else index, kind, m))
+            return
+        self.busy.discard((place, index, "both"))
+        p = self.stage_of[index]
+        key = (p, kind, m)
+        self.missing[key] = self.missing.get(key, len(self.plan.stages[p].devices)) - 1
+        if self.missing[key]:
+            return
+        if kind == "F" and p == len(self.plan.stages) - 1:
+            self.ready.add((p, "B", m))
+        elif kind == "F":
+            heapq.heappush(self.waiting.setdefault((p, self._lane("F")), []), (now, "F", m))
+        elif p > 0:
+            heapq.heappush(self.waiting.setdefault((p - 1, self._lane("B")), []), (now, "B", m))
+
+    def _allreduce(self) -> None:
+        """T_a after the last backward pass of each group."""
+        for stage in self.plan.stages:
+            if len(stage.devices) == 1:
+                continue
+            members = {("device", device) for device in stage.devices}
+            end = max(task.end for task in self.tasks if task.where in members)
+            weights = sum(layer.weight_bytes for layer in self.instance.layers[stage.start : stage.stop])
+            ticks = self.instance.allreduce_ticks(
+                len(stage.devices), weights, slowest_link(self.instance, stage.devices)
+            )
+            self.tasks += [Task(("device", device), "R", -1, end, end + ticks) for device in stage.devices]
+
+
+def _device_times(instance: Instance, stage: Stage, device: int, share: int) -> dict[str, int]:
+    kind = instance.device_type(device)
+    rows = range(stage.start, stage.stop)
+    if share == 0:
+        return {"F": 0, "B": 0}
+    return {
+        "F": sum(kind.forward[i][share - 1] for i in rows),
+        "B": sum(kind.backward[i][share - 1] for i in rows),
+    }
+
+
+def simulate(instance: Instance, plan: Plan, policy: Policy = "ours", duplex: Duplex = "half") -> Schedule:
+    """Simulate one HPP-round of a plan whose structure is valid; memory is not looked at."""
+    return _Simulation(instance, plan, policy, duplex).run()
+
+
+def peak_memory(instance: Instance, plan: Plan, policy: Policy = "ours") -> dict[str, int]:
+    """Eq. (3) per device (by name, memory units) with the K_p of a policy, as in Fig. 15(b)."""
+    micro_batches = instance.mini_batch // plan.micro_batch
+    found = {}
+    for p, stage in enumerate(plan.stages):
+        kept = warm_up_forwards(policy, len(plan.stages) - 1 - p, micro_batches)
+        layers = instance.layers[stage.start : stage.stop]
+        state = sum(layer.state_memory for layer in layers)
+        stored = sum(layer.activation_memory for layer in layers)
+        for device, share in zip(stage.devices, stage.shares, strict=True):
+            found[instance.devices[device].name] = state + kept * share * stored
+    return found
