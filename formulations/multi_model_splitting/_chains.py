@@ -285,7 +285,7 @@ def ceiling(instance: Instance, tables: list[Profile]) -> int:
 
 
 def floor(instance: Instance, tables: list[Profile], top: int) -> int:
-    """Smallest limit that every pipeline can keep alone, a bound on the objective; ``top + 1`` if none up to ``top``."""
+    """Smallest limit that every pipeline can keep alone: a bound on the objective, ``top + 1`` if no limit will do."""
     low, high = 0, top + 1
     while low < high:
         middle = (low + high) // 2
@@ -296,12 +296,20 @@ def floor(instance: Instance, tables: list[Profile], top: int) -> int:
     return low
 
 
-def rungs(instance: Instance, tables: list[Profile]) -> list[int]:
-    """The ladder: limits just below the transfer times, at which the next boundaries stop being cuts."""
-    if instance.objective != "throughput":
-        return []
-    values = np.concatenate([np.concatenate([t.transmit.ravel(), t.receive.ravel()]) for t in tables])
-    return [int(ticks) - 1 for ticks in np.unique(values) if ticks > 0]
+def rungs(instance: Instance, tables: list[Profile], bound: int, top: int) -> list[int]:
+    """Limits worth a probe, ascending, from ``bound`` to ``top``.
+
+    Throughput: just below the transfer times, where the next boundaries stop being cuts. Latency: growing steps.
+    """
+    if instance.objective == "throughput":
+        values = np.concatenate([np.concatenate([t.transmit.ravel(), t.receive.ravel()]) for t in tables])
+        return [int(ticks) - 1 for ticks in np.unique(values) if bound < ticks <= top]
+    found, step = [], max(1, bound // 100)
+    while bound < top:
+        bound += step
+        step = -(-step * 5 // 4)
+        found.append(min(bound, top))
+    return found
 
 
 def sharing_groups(instance: Instance) -> list[list[int]]:

@@ -9,8 +9,8 @@ once; the search
    last refuted rung and the best plan (a rung that stays open within its share of the time is left for later), and
 3. minimises between bound and plan, where the chains no longer change.
 
-Latency. The sum of the shortest paths is the bound; what a plan exceeds it by is all that any one pipeline may exceed
-its own shortest path by. A first solve finds a plan, the second minimises on the chains that its value allows.
+Latency. The sum of the shortest paths is the first bound; what a limit exceeds it by is all that any one pipeline may
+exceed its own shortest path by. The ladder has growing steps from the bound; otherwise the search is the same.
 """
 
 from __future__ import annotations
@@ -92,8 +92,9 @@ class Search:
         return outcome.status
 
     def climb(self) -> None:
-        """Steps 2: the rungs between bound and plan."""
-        ladder, tried, step = rungs(self.instance, self.tables), set[int](), 1
+        """Step 2: the rungs between bound and plan."""
+        ladder = rungs(self.instance, self.tables, self.bound, self.top)
+        tried, step = set[int](), 1
         while not self.over:
             left = [c for c in ladder if self.bound <= c and c not in tried and (self.value is None or c < self.value)]
             higher = [c for c in left if not tried or c > max(tried)]
@@ -112,22 +113,22 @@ class Search:
                 self.notes["open"] += 1
 
     def minimise(self) -> None:
-        """Step 3; a first plan is improved on the chains that its value allows."""
-        if self.instance.objective == "latency" and not self.over:
-            self.solve(self.top, minimise=False, time_s=self.budget.remaining_s / 4)
+        """Step 3."""
         if not self.over:
             self.solve(self.top if self.value is None else self.value - 1, True, self.budget.remaining_s)
 
 
 def run(instance: Instance, budget: Budget) -> SolveResult:
     """Best joint plan."""
+    if found := diagnose(instance):
+        return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(found))
     search = Search(instance, budget)
     search.climb()
     search.minimise()
     if search.value is None:
         if search.closed:
-            found = diagnose(instance) or ["out of resource: no joint plan keeps all weight, bias and layer limits"]
-            return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(found), notes=search.notes)
+            reason = "out of resource: no joint plan keeps all weight, bias and layer limits"
+            return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason=reason, notes=search.notes)
         stop = Stop.INTERRUPTED if search.interrupted else Stop.TIME
         return SolveResult(
             Status.UNKNOWN, stop, bound=search.bound, reason="no plan within the time", notes=search.notes
