@@ -19,6 +19,7 @@ from instances.multi_model_splitting._expand import (
     expand_compact,
 )
 from instances.multi_model_splitting._generators import GENERATORS
+from instances.multi_model_splitting._models import TITLES, Model, load_model
 from mapgap.core import CompactBase, Library
 from problems.multi_model_splitting import Instance
 
@@ -80,3 +81,5 @@ def expand(compact: Compact) -> Instance:
 
 
 LIBRARY = Library(problem="multi_model_splitting", compact_type=Compact, expand=expand, generators=GENERATORS)
+
+__all__ = ["LIBRARY", "TITLES", "Compact", "CompactDevice", "CompactPipeline", "Model", "expand", "load_model"]
