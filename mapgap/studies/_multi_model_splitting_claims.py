@@ -60,6 +60,9 @@ def claims(runs: Runs) -> Table:
     six = runs.term(SIX, SYNERGY)
     what = "6 pipelines, Synergy, mean per pipeline"
     claim("Fig. 11 (b)", what, "npipe6_syn", six / 6 if six else None, "inferences/s", SENSING)
+    alone, joint = runs.term(MIXED, "ind_best"), runs.term(MIXED, SYNERGY)
+    below_synergy = 100 * (1 - alone / joint) if alone and joint else None
+    claim("Fig. 12", "with MAX78002, IndBest below Synergy", "het31_indbest", below_synergy, "%", ENDS)
     for where, what, key, name, term, above, below, why in RATIOS:
         over, under = runs.term(name, above, term), runs.term(name, below, term)
         claim(where, what, key, over / under if over and under else None, "x", why)

@@ -40,6 +40,8 @@ EVERY = (*PAPER, *OTHER_MAPPINGS, *OVERLAPPED)
 SHORT = {name: name.removeprefix("synergy_") for name in EVERY}
 QUICK = (*WORKLOADS, "synergy_w1_overlapped", "synergy_w1_any", *FIG_11A.values(), FIG_11B[5], FIG_11B[6], *FIG_12)
 HARD = ("synergy_fig11a_2devices_overlapped", "synergy_fig11b_6pipelines_overlapped")
+LOSSES = (*HARD, FIG_11A[2], "synergy_w1_overlapped")
+"""Where the order of the pipelines matters."""
 ORDER_RULES = ("io_bytes", "best")
 
 

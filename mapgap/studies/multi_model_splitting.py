@@ -27,6 +27,7 @@ from mapgap.studies._multi_model_splitting_runs import (
     FIG_12,
     FIG_13,
     HARD,
+    LOSSES,
     MAPPINGS,
     ORDER_RULES,
     PROBLEM,
@@ -52,7 +53,7 @@ def phases(quick: bool) -> list[Phase]:
         return [
             Phase("Exact", jobs((*QUICK, *HARD), (EXACT,), 10.0), parallel=2),
             Phase("Synergy and rivals", jobs(QUICK, few, 10.0) + jobs(HARD, (SYNERGY,), 10.0), parallel=2),
-            Phase("Orders", jobs((*HARD, FIG_11B[6]), (SYNERGY,), 20.0, order="best"), parallel=2),
+            Phase("Orders", [job for r in ORDER_RULES for job in jobs(LOSSES, (SYNERGY,), 20.0, order=r)], parallel=2),
             Phase("Ablations", jobs(FIG_6, (SYNERGY, *ABLATIONS, EXACT), 10.0), parallel=2),
         ]
     orders = [job for rule in ORDER_RULES for job in jobs(EVERY, (SYNERGY,), 120.0, order=rule)]
@@ -141,9 +142,10 @@ def curves(runs: Runs, names: dict[int, str], xlabel: str, per_pipeline: bool = 
         if value:
             best.append((float(count), value / (len(instance(name).pipelines) if per_pipeline else 1)))
     series["joint optimum"] = best
-    figure = figures.lines({k: v for k, v in series.items() if v}, xlabel=xlabel, ylabel="inferences/s")
-    figure.axes[0].set_yscale("log")
-    figure.axes[0].set_xticks(list(names))
+    series = {title: points for title, points in series.items() if points}
+    figure = figures.lines(series, xlabel=xlabel, ylabel="inferences/s")
+    logarithmic(figure, [y for points in series.values() for _, y in points])
+    figure.axes[0].set_xticks(sorted({int(x) for points in series.values() for x, _ in points}))
     return figure
 
 
@@ -152,8 +154,15 @@ def bars(runs: Runs, names: dict[str, str], term: str, ylabel: str) -> Figure:
     series = {TITLES[m]: [runs.term(n, m, term) for n in names] for m in METHODS}
     series = {title: values for title, values in series.items() if any(values)}
     figure = figures.grouped_bars(list(names.values()), series, ylabel=ylabel)
-    figure.axes[0].set_yscale("log")
+    logarithmic(figure, [value for values in series.values() for value in values if value])
     return figure
+
+
+def logarithmic(figure: Figure, values: list[float]) -> None:
+    """A logarithmic ordinate that begins below the least value."""
+    if values:
+        figure.axes[0].set_yscale("log")
+        figure.axes[0].set_ylim(min(values) / 2, 2 * max(values))
 
 
 def gap_bars(table: Table) -> Figure:
@@ -165,6 +174,9 @@ def gap_bars(table: Table) -> Figure:
             series[title] = [r[key] for r in rows]
     figure = figures.grouped_bars([r["instance"] for r in rows], series, ylabel="cycle time / optimum")
     figure.axes[0].axhline(1, color="#888888", linewidth=0.8)
+    figure.axes[0].tick_params(axis="x", rotation=20, labelsize=8)
+    for label in figure.axes[0].get_xticklabels():
+        label.set_horizontalalignment("right")
     return figure
 
 
