@@ -80,7 +80,7 @@ class Profile:
     def compute(self) -> Array:
         """``(L + 1, L + 1, N)``: inference ticks of a segment, negative where ``j < i``."""
         total = np.concatenate([np.zeros((1, self.inference.shape[1]), np.int64), self.inference.cumsum(axis=0)])
-        return total[None, :, :] - total[:, None, :]
+        return np.asarray(total[None, :, :] - total[:, None, :], np.int64)
 
     @cached_property
     def fits(self) -> Mask:
@@ -296,20 +296,10 @@ def floor(instance: Instance, tables: list[Profile], top: int) -> int:
     return low
 
 
-def rungs(instance: Instance, tables: list[Profile], bound: int, top: int) -> list[int]:
-    """Limits worth a probe, ascending, from ``bound`` to ``top``.
-
-    Throughput: just below the transfer times, where the next boundaries stop being cuts. Latency: growing steps.
-    """
-    if instance.objective == "throughput":
-        values = np.concatenate([np.concatenate([t.transmit.ravel(), t.receive.ravel()]) for t in tables])
-        return [int(ticks) - 1 for ticks in np.unique(values) if bound < ticks <= top]
-    found, step = [], max(1, bound // 100)
-    while bound < top:
-        bound += step
-        step = -(-step * 5 // 4)
-        found.append(min(bound, top))
-    return found
+def rungs(tables: list[Profile], bound: int, top: int) -> list[int]:
+    """Limits on the cycle time from ``bound`` to ``top`` just below a transfer time, where a cut stops being one."""
+    values = np.concatenate([np.concatenate([t.transmit.ravel(), t.receive.ravel()]) for t in tables])
+    return [int(ticks) - 1 for ticks in np.unique(values) if bound < ticks <= top]
 
 
 def sharing_groups(instance: Instance) -> list[list[int]]:

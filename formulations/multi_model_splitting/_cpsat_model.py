@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from formulations.multi_model_splitting._chains import Array, Chain, capacities, sharing_groups, signal_groups
+from formulations.multi_model_splitting._chains import Chain, Mask, capacities, sharing_groups, signal_groups
 from problems.multi_model_splitting import RESOURCES, UNITS, Instance, PipelinePlan, Plan
 
 ROW = 2**30
@@ -100,7 +100,7 @@ class Model:
         """x, st, en of one pipeline; only where an allowed segment exists."""
         model, last = self.model, chain.blocks
         on = chain.cover[np.arange(last), np.arange(last)]
-        begins, ends = chain.segments.any(axis=1), chain.segments.any(axis=0)
+        begins, ends = np.asarray(chain.segments.any(axis=1)), np.asarray(chain.segments.any(axis=0))
         x = {(k, d): self._bool(f"x[{p},{k},{d}]") for k in range(last) for d in range(self.n) if on[k, d]}
         st = {(k, d): self._bool(f"st[{p},{k},{d}]") for k, d in x if k > 0 and begins[k, d]}
         en = {(k + 1, d): self._bool(f"en[{p},{k + 1},{d}]") for k, d in x if k + 1 < last and ends[k + 1, d]}
@@ -125,16 +125,18 @@ class Model:
     def _clauses(self, p: int, chain: Chain) -> None:
         """Where the pipeline must be cut (see the module)."""
         model, x, st, en = self.model, self.x[p], self.st[p], self.en[p]
-        cover, anywhere = chain.cover, chain.cover.any(axis=2)
+        cover, anywhere = chain.cover, np.asarray(chain.cover.any(axis=2))
         for d in range(self.n):
             for i, j in _smallest_gaps(cover[:, :, d]):
                 model.add_bool_or([x[i, d].negated(), x[j, d].negated()])
             for k in range(chain.blocks):
                 if (k, d) in st:
-                    ends = [en[j, d] for j in np.flatnonzero(chain.segments[k, :, d]) if (j, d) in en]
+                    stops = np.flatnonzero(chain.segments[k, :, d]).tolist()
+                    ends = [en[j, d] for j in stops if (j, d) in en]
                     model.add_bool_or([st[k, d].negated(), *ends])
                 if (k + 1, d) in en:
-                    starts = [st[i, d] for i in np.flatnonzero(chain.segments[:, k + 1, d]) if (i, d) in st]
+                    begins = np.flatnonzero(chain.segments[:, k + 1, d]).tolist()
+                    starts = [st[i, d] for i in begins if (i, d) in st]
                     model.add_bool_or([en[k + 1, d].negated(), *starts])
         for i, j in _smallest_gaps(anywhere):
             model.add_bool_or([st[k, d] for k in range(i + 1, j + 1) for d in range(self.n) if (k, d) in st])
@@ -330,7 +332,7 @@ class Model:
         return Plan(pipelines=tuple(found))
 
 
-def _smallest_gaps(cover: Array) -> list[tuple[int, int]]:
+def _smallest_gaps(cover: Mask) -> list[tuple[int, int]]:
     """Pairs ``i < j`` without a common segment of which every proper stretch has one; single blocks excluded."""
     found, count = [], len(cover)
     for i in range(count):

@@ -7,15 +7,17 @@ once; the search
 1. begins at the largest cycle time that some pipeline needs even alone,
 2. climbs the ladder of distinct transfer times in growing steps until a rung has a plan, then bisects between the
    last refuted rung and the best plan (a rung that stays open within its share of the time is left for later), and
-3. minimises between bound and plan, where the chains no longer change.
+3. minimises between bound and plan.
 
 Latency. The sum of the shortest paths is the first bound; what a limit exceeds it by is all that any one pipeline may
-exceed its own shortest path by. The ladder has growing steps from the bound; otherwise the search is the same.
+exceed its own shortest path by. There is no ladder: a first plan, then step 3.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from formulations.multi_model_splitting._chains import ceiling, chains, floor, profiles, rungs
 from formulations.multi_model_splitting._cpsat_model import Model
@@ -77,7 +79,10 @@ class Search:
             return Status.INFEASIBLE
         model = Model(self.instance, reduced, limit, minimise, self.bound)
         hint = None if self.plan is None else model.hint(self.plan)
-        announce = (lambda value: self.accept(model.decode(value))) if minimise else None
+
+        def announce(value: Callable[[Any], int]) -> None:
+            self.accept(model.decode(value))
+
         outcome = solve(model.model, self.budget, time_s=time_s, hint=hint, on_solution=announce)
         if outcome.status is Status.INFEASIBLE:
             self.notes["refuted"] += 1
@@ -93,7 +98,7 @@ class Search:
 
     def climb(self) -> None:
         """Step 2: the rungs between bound and plan."""
-        ladder = rungs(self.instance, self.tables, self.bound, self.top)
+        ladder = rungs(self.tables, self.bound, self.top)
         tried, step = set[int](), 1
         while not self.over:
             left = [c for c in ladder if self.bound <= c and c not in tried and (self.value is None or c < self.value)]
@@ -113,9 +118,12 @@ class Search:
                 self.notes["open"] += 1
 
     def minimise(self) -> None:
-        """Step 3."""
-        if not self.over:
-            self.solve(self.top if self.value is None else self.value - 1, True, self.budget.remaining_s)
+        """Step 3, in rounds: a better plan contracts the chains of the next one."""
+        if self.value is None and not self.over:
+            self.solve(self.top, minimise=False, time_s=self.budget.remaining_s / 4)
+        while not self.over:
+            limit = self.top if self.value is None else self.value - 1
+            self.solve(limit, minimise=True, time_s=max(5.0, self.budget.remaining_s / 3))
 
 
 def run(instance: Instance, budget: Budget) -> SolveResult:
@@ -123,23 +131,21 @@ def run(instance: Instance, budget: Budget) -> SolveResult:
     if found := diagnose(instance):
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(found))
     search = Search(instance, budget)
-    search.climb()
+    if instance.objective == "throughput":
+        search.climb()
     search.minimise()
     if search.value is None:
         if search.closed:
             reason = "out of resource: no joint plan keeps all weight, bias and layer limits"
             return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason=reason, notes=search.notes)
         stop = Stop.INTERRUPTED if search.interrupted else Stop.TIME
-        return SolveResult(
-            Status.UNKNOWN, stop, bound=search.bound, reason="no plan within the time", notes=search.notes
-        )
+        reason = "no plan within the time"
+        return SolveResult(Status.UNKNOWN, stop, bound=search.bound, reason=reason, notes=search.notes)
     if search.closed:
         value = search.value
         return SolveResult(Status.OPTIMAL, Stop.PROVED, search.plan, value, claimed=value, notes=search.notes)
     stop = Stop.INTERRUPTED if search.interrupted else Stop.TIME
-    return SolveResult(
-        Status.FEASIBLE, stop, search.plan, search.bound, claimed=search.value, notes=search.notes
-    )  # fmt: skip
+    return SolveResult(Status.FEASIBLE, stop, search.plan, search.bound, claimed=search.value, notes=search.notes)
 
 
 METHODS = [

@@ -8,7 +8,7 @@ a[p, s, d]        p senses on s and its first segment is on d
 b[p, d, t]        the last segment of p is on d and its target is t
 same[p, q, j]     p and an earlier twin q agree on source and all segments up to j
 m[p, q, i, j, d]  segment (i, j, d) of p is merged with the same one of q (sharing)
-C                 cycle time or total latency, ticks
+C                 cycle time or total latency, ticks; the model minimises C - lower
 ================  ====================================================================
 
 Flow: the segments of a pipeline follow each other from boundary 0 to ``L``, at most one per (p, d). Adjacent segments
@@ -42,7 +42,7 @@ Key = tuple[int, int, int]
 
 
 class Model:
-    """Plans of objective at most ``limit``, the cheapest one."""
+    """Plans of objective at least ``lower`` (proven) and at most ``limit``, the cheapest one."""
 
     def __init__(self, instance: Instance, chains: list[Chain], limit: int, lower: int) -> None:
         import pulp
@@ -52,8 +52,9 @@ class Model:
         self.instance, self.chains = instance, chains
         self.n = len(instance.devices)
         self.count = 0
-        self.objective = pulp.LpVariable("C", lower, limit, cat="Integer")
-        self.problem += self.objective
+        above = pulp.LpVariable("above", 0, limit - lower, cat="Integer")
+        self.problem += above
+        self.objective = above + lower
         self.y: list[dict[Key, Any]] = []
         self.a: list[dict[tuple[int, int], Any]] = []
         self.b: list[dict[tuple[int, int], Any]] = []
@@ -251,7 +252,11 @@ class Model:
 
 
 def solve(instance: Instance, budget: Budget, engine: Literal["highs", "cbc"]) -> SolveResult:
-    """Cheapest plan below growing limits."""
+    """Cheapest plan below growing limits.
+
+    The engine's bound is rounded up with a relative tolerance. What that leaves open is closed by asking once more for
+    a plan below the one found, in a model whose objective counts from the bound.
+    """
     from solvers.mip import solve as run_engine
 
     if reasons := diagnose(instance):
@@ -259,10 +264,10 @@ def solve(instance: Instance, budget: Budget, engine: Literal["highs", "cbc"]) -
     tables = profiles(instance)
     top = ceiling(instance, tables)
     bound = floor(instance, tables, top)
-    step = max(1, bound // 10)
-    while bound <= top:
+    step, plan, value, stop = max(1, bound // 10), None, None, Stop.PROVED
+    while bound <= top if value is None else bound < value:
         budget.report(bound=bound)
-        limit = min(top, bound + step)
+        limit = min(top, bound + step) if value is None else value - 1
         step *= 3
         reduced = chains(instance, tables, limit)
         if reduced is None:
@@ -273,21 +278,30 @@ def solve(instance: Instance, budget: Budget, engine: Literal["highs", "cbc"]) -
         if outcome.status is Status.INFEASIBLE:
             bound = limit + 1
             continue
-        bound = max(bound, outcome.bound or 0)
-        if outcome.objective is None:
-            return SolveResult(Status.UNKNOWN, outcome.stop, bound=bound, reason="no plan within the time")
-        return _result(instance, model.decode(outcome.value), outcome.objective, bound, outcome.status, outcome.stop)
+        if outcome.objective is not None:
+            plan = model.decode(outcome.value)
+            value = _checked(instance, plan, bound + outcome.objective)
+            budget.report(plan=plan)
+        bound += max(0, outcome.bound or 0)
+        if outcome.objective is None or outcome.stop in (Stop.TIME, Stop.INTERRUPTED):
+            stop = outcome.stop
+            break
+    if plan is not None and value is not None:
+        if bound >= value:
+            return SolveResult(Status.OPTIMAL, Stop.PROVED, plan, value, value)
+        return SolveResult(Status.FEASIBLE, stop, plan, bound, value)
+    if bound <= top:
+        return SolveResult(Status.UNKNOWN, stop, bound=bound, reason="no plan within the time")
     reason = "out of resource: no joint plan keeps all weight, bias and layer limits"
     return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason=reason)
 
 
-def _result(instance: Instance, plan: Plan, claimed: int, bound: int, status: Status, stop: Stop) -> SolveResult:
-    checked = evaluate(instance, plan)
-    if not checked.feasible or checked.objective is None or checked.objective > claimed:
-        raise PlanError(f"the model claims {claimed}, the evaluator {checked.objective}, {checked.violations}")
-    if status is Status.OPTIMAL:
-        return SolveResult(status, stop, plan, bound, claimed)
-    return SolveResult(status, stop, plan, min(bound, checked.objective), checked.objective)
+def _checked(instance: Instance, plan: Plan, claimed: int) -> int:
+    """Objective of a plan, at most what the model claims."""
+    found = evaluate(instance, plan)
+    if not found.feasible or found.objective is None or found.objective > claimed:
+        raise PlanError(f"the model claims {claimed}, the evaluator {found.objective}, {found.violations}")
+    return found.objective
 
 
 def run(instance: Instance, budget: Budget) -> SolveResult:
