@@ -57,16 +57,22 @@ What the paper leaves open is pinned here, and nowhere else.
     or segments of which one is a part of the other.)
 10. *Bytes of a boundary*: what the instance says. The paper's Out of the last layer, or all live tensors at the cut if
     residual branches cross it, is a choice of whoever builds the instance.
-11. Devices are *numbered* by their position; methods that break ties by number are deterministic.
+11. *Dynamics* (Sec. 5: "or detects changes in the availability of devices"): planning starts anew with the devices and
+    pipelines that are there. An instance may say what is ``deployed``; a layer that stays on its device need not be
+    written again. ``churn`` counts the others. It is reported and, by methods that care, a second objective; the
+    paper does not price it.
+12. Devices are *numbered* by their position; methods that break ties by number are deterministic.
 """
 
 from mapgap.core import Problem
+from problems.multi_model_splitting.dynamic import Churn, after, churn, part
 from problems.multi_model_splitting.evaluate import diagnose, evaluate, gantt
 from problems.multi_model_splitting.instance import (
     OBJECTIVES,
     RESOURCES,
     UNITS,
     Boundary,
+    Deployed,
     Device,
     Instance,
     Layer,
@@ -97,6 +103,8 @@ __all__ = [
     "RESOURCES",
     "UNITS",
     "Boundary",
+    "Churn",
+    "Deployed",
     "Device",
     "Instance",
     "Layer",
@@ -105,4 +113,7 @@ __all__ = [
     "Plan",
     "Requirement",
     "Segment",
+    "after",
+    "churn",
+    "part",
 ]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from mapgap.core import Evaluation, GanttBar, GanttLane, Violation
+from problems.multi_model_splitting.dynamic import churn
 from problems.multi_model_splitting.instance import RESOURCES, UNITS, Instance, PipelinePlan, Plan
 
 #: Identity of a task: what it does, on which device, and the identities of its inputs (rule 9).
@@ -144,7 +145,7 @@ def evaluate(instance: Instance, plan: Plan) -> Evaluation:
 
     Terms: ``cycle_ticks``, ``latency_ticks`` (sum over pipelines), ``throughput_per_s`` (inferences of all pipelines),
     ``mean_latency_s``, ``latency_s`` per pipeline, ``bottleneck`` (device and unit), ``load_ticks`` per device and
-    unit, ``used`` per device and resource, ``transfers``.
+    unit, ``used`` per device and resource, ``transfers``, and ``churn`` if something is deployed.
     """
     if len(plan.pipelines) != len(instance.pipelines):
         text = f"expected {len(instance.pipelines)} execution plans, found {len(plan.pipelines)}"
@@ -176,6 +177,8 @@ def evaluate(instance: Instance, plan: Plan) -> Evaluation:
         "used": {name: {resource: used[resource][d] for resource in RESOURCES} for d, name in enumerate(names)},
         "transfers": sum(t.key[0] == "transmit" for i, p in enumerate(plan.pipelines) for t in tasks(instance, i, p)),
     }
+    if instance.deployed:
+        terms["churn"] = asdict(churn(instance, plan))
     objective = cycle if instance.objective == "throughput" else sum(each)
     return Evaluation(objective, terms, tuple(violations))
 

@@ -120,6 +120,18 @@ class Pipeline(Frozen):
     boundaries: tuple[Boundary, ...]
 
 
+class Deployed(Frozen):
+    """Layers ``first`` to ``last - 1`` of a pipeline that lie in the accelerator of a device before planning.
+
+    Both are names, because pipelines and devices come and go; the device may have left.
+    """
+
+    pipeline: str
+    device: str
+    first: int = Field(ge=0)
+    last: int
+
+
 class Instance(InstanceBase):
     """Pipelines that run together on a set of devices.
 
@@ -132,6 +144,8 @@ class Instance(InstanceBase):
         Operation sharing between pipelines (rule 9).
     devices : tuple of Device, length N
     pipelines : tuple of Pipeline
+    deployed : tuple of Deployed
+        What an earlier plan left behind; empty at the first planning. It does not change the objective (rule 11).
     """
 
     problem: Literal["multi_model_splitting"] = "multi_model_splitting"
@@ -140,6 +154,7 @@ class Instance(InstanceBase):
     sharing: bool = False
     devices: tuple[Device, ...] = Field(min_length=1)
     pipelines: tuple[Pipeline, ...] = Field(min_length=1)
+    deployed: tuple[Deployed, ...] = ()
 
     @property
     def seconds_per_tick(self) -> float:
@@ -188,6 +203,12 @@ class Instance(InstanceBase):
                     found.append(f"{where}: {name}: expected {entries} ticks, one per device, found {len(table)}")
                 elif any(ticks < 0 for ticks in table):
                     found.append(f"{where}: {name}: expected ticks of at least 0, found {list(table)}")
+        lengths = {pipeline.name: len(pipeline.layers) for pipeline in self.pipelines}
+        found += [
+            f"deployed[{i}]: expected layers of a pipeline, found {old.first}:{old.last} of {old.pipeline}"
+            for i, old in enumerate(self.deployed)
+            if not 0 <= old.first < old.last <= lengths.get(old.pipeline, 0)
+        ]
         return found
 
     def _sharing_problems(self) -> list[str]:
