@@ -47,7 +47,10 @@ def ordered(instance: Instance, rule: str) -> list[int]:
 
 
 def end_choices(instance: Instance, index: int) -> Iterator[Ends]:
-    """Source and target candidates by number (Sec. 5.1); two cases each, see :func:`_common.costs`."""
+    """Source and target candidates by number (Sec. 5.1), plans that begin at the source before the others.
+
+    Why the two cases are apart says :func:`_common.costs`.
+    """
     for source in instance.sources(index):
         for target in instance.targets(index):
             yield Ends(source, target, True)
