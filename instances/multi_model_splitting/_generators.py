@@ -129,6 +129,8 @@ def _pipeline(
 ) -> Pipeline:
     """A pipeline of its own, or one that can share with ``twin``: the same signal, mostly also the same model."""
     source, target = _requirement(rng, n, fixed, SENSORS), _requirement(rng, n, fixed, INTERFACES)
+    if twin is not None and rng.random() < 0.8:
+        source = twin.source
     if twin is not None and rng.random() < 0.7:
         return twin.model_copy(update={"name": f"p{p + 1}", "source": source, "target": target})
 
