@@ -6,6 +6,7 @@ A compact file names models of Table 1, accelerators, requirements and the free 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Literal
 
 from pydantic import Field
@@ -20,8 +21,8 @@ from instances.multi_model_splitting._expand import (
 )
 from instances.multi_model_splitting._generators import GENERATORS
 from instances.multi_model_splitting._models import TITLES, Model, load_model
-from mapgap.core import CompactBase, Library
-from problems.multi_model_splitting import Instance
+from mapgap.core import CompactBase, Library, PlanBase
+from problems.multi_model_splitting import Instance, Plan, after, part
 
 
 class Compact(CompactBase):
@@ -80,6 +81,34 @@ def expand(compact: Compact) -> Instance:
     )
 
 
+def redeployed(
+    whole: Instance, *, without: Collection[str] = (), before: Instance | None = None, plan: PlanBase | None = None
+) -> Instance:
+    """``whole`` without some devices and pipelines, with the segments of ``plan`` (for ``before``) as deployed.
+
+    Raises
+    ------
+    ValueError
+        Nothing is left.
+    """
+    devices = [device.name for device in whole.devices if device.name not in without]
+    pipelines = [pipeline.name for pipeline in whole.pipelines if pipeline.name not in without]
+    changed = part(whole, devices, pipelines)
+    if before is None or not isinstance(plan, Plan):
+        return changed
+    return after(before, plan, changed)
+
+
 LIBRARY = Library(problem="multi_model_splitting", compact_type=Compact, expand=expand, generators=GENERATORS)
 
-__all__ = ["LIBRARY", "TITLES", "Compact", "CompactDevice", "CompactPipeline", "Model", "expand", "load_model"]
+__all__ = [
+    "LIBRARY",
+    "TITLES",
+    "Compact",
+    "CompactDevice",
+    "CompactPipeline",
+    "Model",
+    "expand",
+    "load_model",
+    "redeployed",
+]

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from mapgap import figures
 from mapgap.analysis import Record, relative
 from mapgap.report import Page, Picture, Section, instance_table, method_table, picture, run_table
+from mapgap.studies._multi_model_splitting_changes import change_jobs, changes
 from mapgap.studies._multi_model_splitting_claims import claims, oor_pattern
 from mapgap.studies._multi_model_splitting_facts import figure_7, table_1
 from mapgap.studies._multi_model_splitting_runs import (
@@ -55,14 +56,16 @@ def phases(quick: bool) -> list[Phase]:
             Phase("Synergy and rivals", jobs(QUICK, few, 10.0) + jobs(HARD, (SYNERGY,), 10.0), parallel=2),
             Phase("Orders", [job for r in ORDER_RULES for job in jobs(LOSSES, (SYNERGY,), 20.0, order=r)], parallel=2),
             Phase("Ablations", jobs(FIG_6, (SYNERGY, *ABLATIONS, EXACT), 10.0), parallel=2),
+            Phase("Changes", change_jobs(10.0), parallel=2),
         ]
     orders = [job for rule in ORDER_RULES for job in jobs(EVERY, (SYNERGY,), 120.0, order=rule)]
-    latency = jobs(EVERY, (EXACT, SYNERGY), 120.0, objective="latency")
+    latency = jobs(EVERY, ("joint", SYNERGY), 120.0, objective="latency")
     return [
         Phase("Exact", jobs(EVERY, (EXACT,), 120.0), parallel=2),
         Phase("Synergy, baselines, ablations", jobs(EVERY, (*METHODS, *ABLATIONS), 120.0), parallel=2),
         Phase("Orders", orders, parallel=2),
         Phase("Latency", latency, parallel=2),
+        Phase("Changes", change_jobs(60.0), parallel=2),
         Phase("Second engine", jobs(EVERY, ("mip",), 120.0), parallel=2),
     ]
 
@@ -268,6 +271,7 @@ def page(records: list[Record], quick: bool) -> Page:
             ],
         ),
         Section("Ablations (Fig. 6)", tables=[rivals(runs, "fig6", throughput, {n: SHORT[n] for n in FIG_6})]),
+        Section("Devices and pipelines come and go", tables=[changes(records)]),
         Section("Published numbers", tables=[claims(runs), oor_pattern(runs), table_1(), figure_7()]),
     ]
     if not quick:
