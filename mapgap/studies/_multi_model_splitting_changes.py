@@ -19,8 +19,8 @@ OVERLAPPED = f"{FIG_11B[6]}_overlapped"
 PLANNERS = {SYNERGY: "Synergy", "joint": "joint optimum", "replan": "joint optimum, least churn"}
 #: What happens: instance with everything in it, and what is missing before and after.
 EVENTS = {
-    "six pipelines, d4 leaves": (OVERLAPPED, (), ("d4",)),
-    "six pipelines, d2 leaves": (OVERLAPPED, (), ("d2",)),
+    "five pipelines, d4 leaves": (OVERLAPPED, ("WideNet",), ("WideNet", "d4")),
+    "five pipelines, d2 leaves": (OVERLAPPED, ("WideNet",), ("WideNet", "d2")),
     "five pipelines, WideNet joins": (OVERLAPPED, ("WideNet",), ()),
     "six pipelines, UNet leaves": (OVERLAPPED, (), ("UNet",)),
     "workload 1 anywhere, d1 leaves": ("synergy_w1_any", (), ("d1",)),
@@ -73,5 +73,5 @@ def changes(records: list[Record]) -> Table:
         Column("pipelines", "pipelines touched"),
         Column("new", "written for new pipelines [kB]", ".1f"),
     ]
-    note = "Before every event the plan of Synergy is deployed. Layers on a device that left must be written again."
+    note = "Before every event the plan of Synergy is deployed. Layers on a device that left must be written again. No row: no plan."
     return Table("changes", "Re-planning after a change", columns, rows, note)
