@@ -73,5 +73,8 @@ def changes(records: list[Record]) -> Table:
         Column("pipelines", "pipelines touched"),
         Column("new", "written for new pipelines [kB]", ".1f"),
     ]
-    note = "Before every event the plan of Synergy is deployed. Layers on a device that left must be written again. No row: no plan."
+    note = (
+        "Before every event the plan of Synergy is deployed. Layers on a device that left must be written again. "
+        "A planner without a row found no plan."
+    )
     return Table("changes", "Re-planning after a change", columns, rows, note)
