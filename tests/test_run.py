@@ -15,6 +15,7 @@ from cli_support import PLUGIN, tiny
 
 from mapgap import _worker, limits, registry
 from mapgap.core import Budget, InputError, Method, SolveResult, Status, Stop
+from mapgap.loading import load_instance
 from mapgap.run import RunRecord, gap, interrupt_all, run_method
 
 ALONE = 58  # see cli_support.tiny
@@ -260,3 +261,26 @@ def test_notes_become_plain_json():
     assert json.loads(json.dumps(_worker.plain(notes), allow_nan=False)) == {
         "a": 3, "2": [[0, 1], None], "s": "OPTIMAL", "o": str(object),
     }  # fmt: skip
+
+
+def test_among_equal_plans_the_returned_one_is_kept():
+    """A method may report a plan and return another of the same objective that it prefers for other reasons."""
+    instance = load_instance("synergy_w1_any")
+    first = registry.methods(instance.problem)["synergy"].run(instance, Budget()).plan
+    places = {0: 3, 3: 0}  # the devices are alike: exchanging two of them changes nothing but the plan
+    content = first.to_json()
+    for pipeline in content["pipelines"]:
+        for part in (pipeline, *pipeline["segments"]):
+            for key in {"device", "source", "target"} & set(part):
+                part[key] = places.get(part[key], part[key])
+    second = type(first).model_validate_json(json.dumps(content))
+
+    def both(instance, budget):
+        budget.report(plan=first)
+        return SolveResult(Status.FEASIBLE, Stop.DONE, second)
+
+    method = Method("both", instance.problem, "baseline", "test", both)
+    record = run_method(instance, method, Budget(), isolate=False)
+    assert first != second
+    assert record.plan == second.to_json()
+    assert len(record.trace) == 1

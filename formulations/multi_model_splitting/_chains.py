@@ -1,0 +1,322 @@
+"""What the exact models read: each pipeline as a chain of blocks that holds only what can be part of a good plan.
+
+A pipeline alone is a shortest path over segments: :class:`Profile` has the tables of one pipeline, ``restrict`` finds
+the segments ``(i, j, d)`` (layers ``i..j-1`` on device ``d``) that lie on some path within two limits,
+
+* ``cycle``: no single unit is loaded for longer by this pipeline's own segment, transfer or sensing, and
+* ``latency``: the cheapest path through the segment is not longer.
+
+Paths may revisit devices and see the memory of one accelerator without other pipelines, so nothing feasible is lost.
+Boundaries at which no remaining segment begins or ends cannot be cut; the layers between the others merge into one
+*block*. As transfers are by far the dearest tasks, a falling limit merges most layers: bisection over the ladder of
+transfer times keeps the models small where they are hard.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from problems.multi_model_splitting import RESOURCES, Instance, PipelinePlan, Segment
+
+Array = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+NEVER = 2**40
+"""Ticks of what cannot happen; larger than any sum of durations."""
+
+
+def capacities(instance: Instance) -> Array:
+    """``(3, N)``: weights, bias and layers of every device."""
+    return np.array([[getattr(device, resource) for device in instance.devices] for resource in RESOURCES], np.int64)
+
+
+def _elsewhere(costs: Array) -> Array:
+    """Smallest entry of ``costs`` at another position than each one's own."""
+    if len(costs) == 1:
+        return np.array([NEVER])
+    order = np.argsort(costs, kind="stable")
+    found = np.full(len(costs), costs[order[0]])
+    found[order[0]] = costs[order[1]]
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """Tables of one pipeline with ``L`` layers on ``N`` devices.
+
+    Attributes
+    ----------
+    sources, targets : tuple of int
+    sensing : (N,)
+    inference : (L, N)
+    demand : (3, L)
+        Weights, bias and layers.
+    load, unload : (L + 1, N)
+        0 in the row without meaning.
+    transmit, receive : (L + 1, N)
+    capacity : (3, N)
+    """
+
+    sources: tuple[int, ...]
+    targets: tuple[int, ...]
+    sensing: Array
+    inference: Array
+    demand: Array
+    load: Array
+    unload: Array
+    transmit: Array
+    receive: Array
+    capacity: Array
+
+    @property
+    def layers(self) -> int:
+        return len(self.inference)
+
+    @cached_property
+    def compute(self) -> Array:
+        """``(L + 1, L + 1, N)``: inference ticks of a segment, negative where ``j < i``."""
+        total = np.concatenate([np.zeros((1, self.inference.shape[1]), np.int64), self.inference.cumsum(axis=0)])
+        return np.asarray(total[None, :, :] - total[:, None, :], np.int64)
+
+    @cached_property
+    def fits(self) -> Mask:
+        """``(L + 1, L + 1, N)``: ``i < j`` and the segment alone fits into the accelerator."""
+        total = np.concatenate([np.zeros((3, 1), np.int64), self.demand.cumsum(axis=1)], axis=1)
+        size = total[:, None, :] - total[:, :, None]
+        small = (size[:, :, :, None] <= self.capacity[:, None, None, :]).all(axis=0)
+        proper = np.triu(np.ones(small.shape[:2], bool), 1)
+        return np.asarray(small & proper[:, :, None], bool)
+
+    @cached_property
+    def longest(self) -> int:
+        """No path without revisits is longer: every task on its slowest device, the dearest cuts."""
+        segments = min(self.inference.shape)
+        moves = np.sort(self.transmit.max(axis=1) + self.receive.max(axis=1))
+        copies = np.sort(self.load.max(axis=1))[-segments:].sum() + np.sort(self.unload.max(axis=1))[-segments:].sum()
+        return int(self.sensing.max() + self.inference.max(axis=1).sum() + copies + moves[-segments - 1 :].sum())
+
+    @cached_property
+    def heaviest(self) -> int:
+        """No unit of a device is loaded for longer by a path without revisits; a radio sends and receives twice."""
+        radio = np.sort(self.transmit.max(axis=1))[-2:].sum() + np.sort(self.receive.max(axis=1))[-2:].sum()
+        copies = self.load.max() + self.unload.max()
+        return int(max(self.sensing.max(), self.inference.max(axis=1).sum(), copies, radio))
+
+    def within(self, cycle: int) -> Mask:
+        """Segments that load no unit of their device for longer than ``cycle``."""
+        receive, transmit = self.receive.copy(), self.transmit.copy()
+        receive[0] = transmit[-1] = 0  # input and output need not move
+        radio = receive[:, None, :] + transmit[None, :, :]
+        copies = self.load[:, None, :] + self.unload[None, :, :]
+        return np.asarray(self.fits & (self.compute <= cycle) & (copies <= cycle) & (radio <= cycle), bool)
+
+    def restrict(self, cycle: int, latency: int) -> tuple[Mask, int]:
+        """Segments on paths within the limits, and the latency of the shortest path (``NEVER`` if there is none)."""
+        usable = self.within(cycle)
+        cost = np.where(usable, self.load[:, None, :] + self.compute + self.unload[None, :, :], NEVER)
+        enter = self._enter(cost, cycle)
+        leave = self._leave(cost, cycle)
+        through = enter[:, None, :] + cost + leave[None, :, :]
+        return np.asarray(through <= min(latency, NEVER - 1), bool), int(min(through.min(), NEVER))
+
+    def _enter(self, cost: Array, cycle: int) -> Array:
+        """``(L + 1, N)``: cheapest way to have boundary ``i`` on device ``d``."""
+        enter = np.full_like(self.load, NEVER)
+        for s in self.sources:
+            if self.sensing[s] <= cycle:
+                moved = self._moved(0, s, cycle)
+                enter[0] = np.minimum(enter[0], np.minimum(self.sensing[s] + moved, NEVER))
+        for j in range(1, self.layers):
+            done = np.minimum((enter[:j] + cost[:j, j]).min(axis=0), NEVER)
+            sent = np.where(self.transmit[j] <= cycle, done + self.transmit[j], NEVER)
+            arrive = np.where(self.receive[j] <= cycle, self.receive[j], NEVER)
+            enter[j] = np.minimum(_elsewhere(sent) + arrive, NEVER)
+        return enter
+
+    def _leave(self, cost: Array, cycle: int) -> Array:
+        """``(L + 1, N)``: cheapest way from boundary ``j`` on device ``d`` to the target."""
+        leave = np.full_like(self.load, NEVER)
+        for d in range(leave.shape[1]):
+            moved = self._moved(self.layers, d, cycle)
+            leave[-1, d] = min((int(moved[t]) for t in self.targets), default=NEVER)
+        for i in range(self.layers - 1, 0, -1):
+            rest = np.minimum((cost[i, i + 1 :] + leave[i + 1 :]).min(axis=0), NEVER)
+            received = np.where(self.receive[i] <= cycle, rest + self.receive[i], NEVER)
+            send = np.where(self.transmit[i] <= cycle, self.transmit[i], NEVER)
+            leave[i] = np.minimum(send + _elsewhere(received), NEVER)
+        return leave
+
+    def _moved(self, boundary: int, sender: int, cycle: int) -> Array:
+        """``(N,)``: ticks to bring a boundary from ``sender`` to every device."""
+        sent, received = int(self.transmit[boundary, sender]), self.receive[boundary]
+        moved = np.where((received <= cycle) & (sent <= cycle), sent + received, NEVER)
+        moved[sender] = 0
+        return moved
+
+
+def profiles(instance: Instance) -> list[Profile]:
+    """Tables of every pipeline."""
+    n, capacity = len(instance.devices), capacities(instance)
+    found = []
+    for p, pipeline in enumerate(instance.pipelines):
+        cuts = pipeline.boundaries
+        found.append(
+            Profile(
+                sources=tuple(instance.sources(p)),
+                targets=tuple(instance.targets(p)),
+                sensing=np.array(pipeline.sensing, np.int64),
+                inference=np.array([layer.inference for layer in pipeline.layers], np.int64),
+                demand=np.array([[layer.weights, layer.bias, 1] for layer in pipeline.layers], np.int64).T,
+                load=np.array([cut.load or (0,) * n for cut in cuts], np.int64),
+                unload=np.array([cut.unload or (0,) * n for cut in cuts], np.int64),
+                transmit=np.array([cut.transmit for cut in cuts], np.int64),
+                receive=np.array([cut.receive for cut in cuts], np.int64),
+                capacity=capacity,
+            )
+        )
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """One pipeline within limits; ``K`` blocks, ``N`` devices.
+
+    Attributes
+    ----------
+    profile : Profile
+        Its tables have one row per *layer*; the other attributes one per block.
+    cuts : tuple of int, length K + 1
+        Boundaries of the model around the blocks, first 0 and last ``L``.
+    segments : (K + 1, K + 1, N) bool
+        Blocks ``i..j-1`` may be a segment on ``d``.
+    inference : (K, N)
+    demand : (3, K)
+    load, unload, transmit, receive : (K + 1, N)
+    shortest : int
+        Latency of the shortest path.
+    """
+
+    profile: Profile
+    cuts: tuple[int, ...]
+    segments: Mask
+    inference: Array
+    demand: Array
+    load: Array
+    unload: Array
+    transmit: Array
+    receive: Array
+    shortest: int
+
+    @property
+    def blocks(self) -> int:
+        return len(self.cuts) - 1
+
+    @cached_property
+    def cover(self) -> Mask:
+        """``(K, K, N)``: some segment on ``d`` contains the blocks ``i`` and ``j >= i``."""
+        ends = self.segments[:-1, 1:]  # by first and last block
+        longer = np.maximum.accumulate(ends[:, ::-1], axis=1)[:, ::-1]
+        found = np.maximum.accumulate(longer, axis=0)
+        return np.asarray(found & np.triu(np.ones(found.shape[:2], bool))[:, :, None], bool)
+
+    def plan(self, source: int, target: int, devices: list[int]) -> PipelinePlan:
+        """Execution plan from the device of every block."""
+        begins = [k for k in range(self.blocks) if k == 0 or devices[k] != devices[k - 1]]
+        segments = tuple(
+            Segment(device=devices[i], first=self.cuts[i], last=self.cuts[j])
+            for i, j in pairwise([*begins, self.blocks])
+        )
+        return PipelinePlan(source=source, target=target, segments=segments)
+
+
+def _merge(profile: Profile, allowed: Mask, shortest: int, kept: tuple[int, ...]) -> Chain:
+    rows, starts = list(kept), list(kept[:-1])
+    return Chain(
+        profile=profile,
+        cuts=kept,
+        segments=allowed[np.ix_(rows, rows)],
+        inference=np.add.reduceat(profile.inference, starts, axis=0),
+        demand=np.add.reduceat(profile.demand, starts, axis=1),
+        load=profile.load[rows],
+        unload=profile.unload[rows],
+        transmit=profile.transmit[rows],
+        receive=profile.receive[rows],
+        shortest=shortest,
+    )
+
+
+def chains(instance: Instance, tables: list[Profile], limit: int | None) -> list[Chain] | None:
+    """Every pipeline with only what a plan of objective at most ``limit`` can use; ``None``: there is no such plan.
+
+    Pipelines that may share segments (rule 9) keep the same boundaries.
+    """
+    cycle, slack = NEVER - 1, NEVER - 1
+    if limit is not None and instance.objective == "throughput":
+        cycle = limit
+    shortest = [profile.restrict(cycle, NEVER - 1)[1] for profile in tables]
+    if any(length >= NEVER for length in shortest):
+        return None
+    if limit is not None and instance.objective == "latency":
+        slack = limit - sum(shortest)
+    if slack < 0:
+        return None
+    allowed = [profile.restrict(cycle, length + slack)[0] for profile, length in zip(tables, shortest, strict=True)]
+    kept = [set(np.flatnonzero(mask.any(axis=(1, 2)) | mask.any(axis=(0, 2))).tolist()) for mask in allowed]
+    if instance.sharing:
+        for group in sharing_groups(instance):
+            union = set().union(*(kept[p] for p in group))
+            for p in group:
+                kept[p] = union
+    return [
+        _merge(profile, mask, length, tuple(sorted(cuts)))
+        for profile, mask, length, cuts in zip(tables, allowed, shortest, kept, strict=True)
+    ]
+
+
+def ceiling(instance: Instance, tables: list[Profile]) -> int:
+    """No plan has a larger objective."""
+    if instance.objective == "throughput":
+        return sum(profile.heaviest for profile in tables)
+    return sum(profile.longest for profile in tables)
+
+
+def floor(instance: Instance, tables: list[Profile], top: int) -> int:
+    """Smallest limit that every pipeline can keep alone: a bound on the objective, ``top + 1`` if no limit will do."""
+    low, high = 0, top + 1
+    while low < high:
+        middle = (low + high) // 2
+        if chains(instance, tables, middle) is None:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def rungs(tables: list[Profile], bound: int, top: int) -> list[int]:
+    """Limits on the cycle time from ``bound`` to ``top`` just below a transfer time, where a cut stops being one."""
+    values = np.concatenate([np.concatenate([t.transmit.ravel(), t.receive.ravel()]) for t in tables])
+    return [int(ticks) - 1 for ticks in np.unique(values) if bound < ticks <= top]
+
+
+def sharing_groups(instance: Instance) -> list[list[int]]:
+    """Pipelines that may share segments: same signal and model, at least two."""
+    groups: dict[tuple[str, str], list[int]] = {}
+    if instance.sharing:
+        for p, pipeline in enumerate(instance.pipelines):
+            if pipeline.signal:
+                groups.setdefault((pipeline.signal, pipeline.model), []).append(p)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def signal_groups(instance: Instance) -> list[list[int]]:
+    """Pipelines that may share sensing and input transfers: same signal, at least two."""
+    groups: dict[str, list[int]] = {}
+    if instance.sharing:
+        for p, pipeline in enumerate(instance.pipelines):
+            if pipeline.signal:
+                groups.setdefault(pipeline.signal, []).append(p)
+    return [group for group in groups.values() if len(group) > 1]

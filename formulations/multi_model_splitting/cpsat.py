@@ -1,0 +1,161 @@
+"""CP-SAT on contracted chains, climbing and bisecting the ladder of transfer times.
+
+Throughput. A limit ``C`` on the cycle time forbids every transfer that alone takes longer, and the chains contract
+(``_chains.py``). "Is there a plan of at most ``C``?" is therefore a small model for a small ``C`` and mostly refuted at
+once; the search
+
+1. begins at the largest cycle time that some pipeline needs even alone,
+2. climbs the ladder of distinct transfer times in growing steps until a rung has a plan, then bisects between the
+   last refuted rung and the best plan (a rung that stays open within its share of the time is left for later), and
+3. minimises between bound and plan.
+
+Latency. The sum of the shortest paths is the first bound; what a limit exceeds it by is all that any one pipeline may
+exceed its own shortest path by. There is no ladder: a first plan, then step 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from formulations.multi_model_splitting._chains import ceiling, chains, floor, profiles, rungs
+from formulations.multi_model_splitting._cpsat_model import Model
+from mapgap.core import Budget, Method, PlanError, SolveResult, Status, Stop
+from problems.multi_model_splitting import Instance, Plan
+from problems.multi_model_splitting.evaluate import diagnose, evaluate
+
+
+@dataclass
+class Search:
+    """What is known so far; ``value`` is the objective of ``plan``, ``bound`` proven."""
+
+    instance: Instance
+    budget: Budget
+    bound: int = 0
+    plan: Plan | None = None
+    value: int | None = None
+    interrupted: bool = False
+    notes: dict[str, int] = field(default_factory=lambda: {"probes": 0, "refuted": 0, "open": 0})
+
+    def __post_init__(self) -> None:
+        self.tables = profiles(self.instance)
+        self.top = ceiling(self.instance, self.tables)
+        self.raise_bound(floor(self.instance, self.tables, self.top))
+
+    @property
+    def closed(self) -> bool:
+        """The plan is optimal, or there is none."""
+        return self.bound > self.top if self.value is None else self.bound >= self.value
+
+    @property
+    def over(self) -> bool:
+        return self.closed or self.interrupted or self.budget.exhausted
+
+    def raise_bound(self, bound: int) -> None:
+        if bound > self.bound:
+            self.bound = bound
+            if bound <= self.top:
+                self.budget.report(bound=bound)
+
+    def accept(self, plan: Plan) -> int:
+        """Keep a plan of the model if it is the best; its objective."""
+        checked = evaluate(self.instance, plan)
+        if not checked.feasible or checked.objective is None:
+            raise PlanError(f"a plan of the model breaks rules: {checked.violations}")
+        if self.value is None or checked.objective < self.value:
+            self.plan, self.value = plan, checked.objective
+            self.budget.report(plan=plan)
+        return checked.objective
+
+    def solve(self, limit: int, minimise: bool, time_s: float) -> Status:
+        """Any plan of at most ``limit``, or the best one."""
+        from solvers.cpsat import solve
+
+        self.notes["probes"] += 1
+        reduced = chains(self.instance, self.tables, limit)
+        if reduced is None:
+            self.raise_bound(limit + 1)
+            return Status.INFEASIBLE
+        model = Model(self.instance, reduced, limit, minimise, self.bound)
+        hint = None if self.plan is None else model.hint(self.plan)
+
+        def announce(value: Callable[[Any], int]) -> None:
+            self.accept(model.decode(value))
+
+        outcome = solve(model.model, self.budget, time_s=time_s, hint=hint, on_solution=announce)
+        if outcome.status is Status.INFEASIBLE:
+            self.notes["refuted"] += 1
+            self.raise_bound(limit + 1)
+        if outcome.solved:
+            value = self.accept(model.decode(outcome.value))
+            if value > limit or (minimise and outcome.status is Status.OPTIMAL and value != outcome.objective):
+                raise PlanError(f"the model claims {outcome.objective} up to {limit}, the evaluator {value}")
+        if minimise and outcome.bound is not None:
+            self.raise_bound(outcome.bound)
+        self.interrupted = outcome.stop is Stop.INTERRUPTED
+        return outcome.status
+
+    def climb(self) -> None:
+        """Step 2: the rungs between bound and plan."""
+        ladder = rungs(self.tables, self.bound, self.top)
+        tried, step = set[int](), 1
+        while not self.over:
+            left = [c for c in ladder if self.bound <= c and c not in tried and (self.value is None or c < self.value)]
+            higher = [c for c in left if not tried or c > max(tried)]
+            if self.value is None:
+                if not higher:
+                    break
+                limit = higher[min(step, len(higher)) - 1]
+                step *= 2
+            else:
+                if not left or self.notes["open"] >= 4:
+                    break
+                limit = left[len(left) // 2]
+            status = self.solve(limit, minimise=False, time_s=max(1.0, self.budget.time_s / 10))
+            if status is Status.UNKNOWN:
+                tried.add(limit)
+                self.notes["open"] += 1
+
+    def minimise(self) -> None:
+        """Step 3, in rounds: a better plan contracts the chains of the next one."""
+        if self.value is None and not self.over:
+            self.solve(self.top, minimise=False, time_s=self.budget.remaining_s / 4)
+        while not self.over:
+            limit = self.top if self.value is None else self.value - 1
+            self.solve(limit, minimise=True, time_s=max(5.0, self.budget.remaining_s / 3))
+
+
+def run(instance: Instance, budget: Budget) -> SolveResult:
+    """Best joint plan."""
+    if found := diagnose(instance):
+        return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(found))
+    search = Search(instance, budget)
+    if instance.objective == "throughput":
+        search.climb()
+    search.minimise()
+    if search.value is None:
+        if search.closed:
+            reason = "out of resource: no joint plan keeps all weight, bias and layer limits"
+            return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason=reason, notes=search.notes)
+        stop = Stop.INTERRUPTED if search.interrupted else Stop.TIME
+        reason = "no plan within the time"
+        return SolveResult(Status.UNKNOWN, stop, bound=search.bound, reason=reason, notes=search.notes)
+    if search.closed:
+        value = search.value
+        return SolveResult(Status.OPTIMAL, Stop.PROVED, search.plan, value, claimed=value, notes=search.notes)
+    stop = Stop.INTERRUPTED if search.interrupted else Stop.TIME
+    return SolveResult(Status.FEASIBLE, stop, search.plan, search.bound, claimed=search.value, notes=search.notes)
+
+
+METHODS = [
+    Method(
+        name="cpsat",
+        problem="multi_model_splitting",
+        kind="exact",
+        reference="joint assignment model with ladder bisection, CP-SAT",
+        run=run,
+        summary="joint plan of all pipelines, optimal cycle time or latency",
+        rank=10,
+    )
+]

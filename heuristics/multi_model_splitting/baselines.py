@@ -1,0 +1,122 @@
+"""The seven baselines of Synergy's Sec. 7.1.2.
+
+The first four count devices and see what is placed before ("similar to Synergy", so in the same order of pipelines):
+``min_dev`` takes the fewest devices, ``max_dev`` the most; the prioritised versions also move the fewest bytes between
+segments and prefer the larger accelerators. Among equal candidates the first is kept, devices by number and longer
+first segments first; the paper does not say, and ``min_dev`` and ``max_dev`` depend on it.
+
+``ind_model`` and ``joint_model`` estimate the objective of the models' own tasks, alone or jointly; ``ind_best`` is
+``ind_model`` with source and target. All but ``ind_best`` map source and target afterwards, on the fewest devices.
+As described, ``ind_best`` is Synergy without joint resources and ``joint_model`` Synergy without source and target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from heuristics.multi_model_splitting._common import (
+    PROBLEM,
+    SYNERGY,
+    Ledger,
+    Tables,
+    fewest_ends,
+    finished,
+    out_of_time,
+    pipeline_plan,
+    shortage,
+)
+from heuristics.multi_model_splitting._search import Path
+from heuristics.multi_model_splitting._selection import best_split, ordered
+from heuristics.multi_model_splitting.synergy import plan_alone, plan_joint
+from mapgap.core import Budget, Method, SolveResult, Status, Stop
+from problems.multi_model_splitting import Instance
+
+ORDER = {"order": "data_intensity"}
+
+
+def larger_first(instance: Instance) -> list[int]:
+    """Devices by falling weight memory (MAX78002 before MAX78000), ties by number."""
+    return sorted(range(len(instance.devices)), key=lambda d: -instance.devices[d].weights)
+
+
+def count_devices(instance: Instance, budget: Budget, rule: str, *, most: bool, prioritised: bool) -> SolveResult:
+    """The first four baselines."""
+    devices = larger_first(instance) if prioritised else list(range(len(instance.devices)))
+    ends = fewest_ends(instance)
+    ledger, paths = Ledger.empty(instance), dict[int, Path]()
+    for index in ordered(instance, rule):
+        tables = Tables(instance.pipelines[index])
+        counts = list(range(1, min(len(devices), tables.last) + 1))
+        path = None
+        for segments in reversed(counts) if most else counts:
+            path = best_split(tables, ledger, budget, segments, order=devices, by_bytes=prioritised)
+            if path is not None:
+                break
+        if path is None or ends is None:
+            if budget.exhausted and path is None:
+                return out_of_time(instance.pipelines[index].name)
+            lacking = index if ends else next(p for p in range(len(instance.pipelines)) if not _has_ends(instance, p))
+            return SolveResult(Status.UNKNOWN, Stop.DONE, reason=shortage(instance, lacking, ledger))
+        paths[index] = path
+        ledger = ledger.placed(tables, path, None)
+    plans = [pipeline_plan(paths[p], *(ends or [])[p]) for p in range(len(paths))]
+    return finished(instance, plans, budget)
+
+
+def _has_ends(instance: Instance, index: int) -> bool:
+    return bool(instance.sources(index) and instance.targets(index))
+
+
+def _counting(*, most: bool, prioritised: bool) -> Callable[..., SolveResult]:
+    def run(instance: Instance, budget: Budget, order: str = "data_intensity") -> SolveResult:
+        return count_devices(instance, budget, order, most=most, prioritised=prioritised)
+
+    return run
+
+
+def ind_model(instance: Instance, budget: Budget) -> SolveResult:
+    """Best split of every model alone."""
+    return plan_alone(instance, budget, ends=False)
+
+
+def joint_model(instance: Instance, budget: Budget, order: str = "data_intensity") -> SolveResult:
+    """Best split of every model, given the models before.
+
+    Raises
+    ------
+    InputError
+        No such order rule.
+    """
+    return plan_joint(instance, budget, order, ends=False)
+
+
+def ind_best(instance: Instance, budget: Budget) -> SolveResult:
+    """Best split, source and target of every pipeline alone."""
+    return plan_alone(instance, budget, ends=True)
+
+
+_WHERE = f"{SYNERGY}, Sec. 7.1.2"
+METHODS = [
+    Method(
+        "min_dev", PROBLEM, "baseline", f"{_WHERE} (MinDev)",
+        _counting(most=False, prioritised=False), "Fewest devices per model", ORDER,
+    ),
+    Method(
+        "max_dev", PROBLEM, "baseline", f"{_WHERE} (MaxDev)",
+        _counting(most=True, prioritised=False), "Most devices per model", ORDER,
+    ),
+    Method(
+        "pri_min_dev", PROBLEM, "baseline", f"{_WHERE} (PriMinDev)",
+        _counting(most=False, prioritised=True), "Fewest devices, then fewest bytes at the cuts", ORDER,
+    ),
+    Method(
+        "pri_max_dev", PROBLEM, "baseline", f"{_WHERE} (PriMaxDev)",
+        _counting(most=True, prioritised=True), "Most devices, then fewest bytes at the cuts", ORDER,
+    ),
+    Method("ind_model", PROBLEM, "baseline", f"{_WHERE} (IndModel)", ind_model, "Best split of every model alone"),
+    Method(
+        "joint_model", PROBLEM, "baseline", f"{_WHERE} (JointModel)",
+        joint_model, "Best split of every model, given the models before", ORDER,
+    ),
+    Method("ind_best", PROBLEM, "baseline", f"{_WHERE} (IndBest)", ind_best, "Best plan of every pipeline alone"),
+]  # fmt: skip

@@ -1,0 +1,182 @@
+"""Seeded random instances: synthetic chains in microseconds, and scaling families of the models of Table 1."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from functools import partial
+
+from instances.multi_model_splitting._expand import CompactDevice, CompactPipeline, Rates, expand_compact
+from instances.multi_model_splitting._models import TITLES
+from problems.multi_model_splitting import Boundary, Device, Instance, Layer, Pipeline, Requirement
+
+TICK_NS = 1000
+SENSORS, INTERFACES = ("camera", "microphone"), ("display", "haptic")
+SMALL_MODELS = tuple(TITLES)[:6]
+"""Models that fit into one MAX78000."""
+SIZES = [(4, 4), (6, 4), (10, 8), (14, 8), (20, 16)]
+"""(pipelines, devices) of the scaling families."""
+
+
+def tiny(seed: int) -> Instance:
+    """One to three pipelines of one to three layers on one to three devices.
+
+    Every third seed shares operations; weights, bias or layers bind in most, and about one in four has no plan.
+    """
+    rng = random.Random(f"tiny-{seed}")
+    shape = rng.choice([(1, 3, 3), (2, 3, 2), (2, 2, 3), (2, 3, 3), (3, 2, 2), (3, 3, 2), (2, 4, 2), (3, 3, 1)])
+    return _chains(rng, f"tiny_{seed}", "tiny", *shape, fill=rng.choice((0.3, 0.6, 0.8, 1.0, 1.2)), fixed=0.7)
+
+
+def small(seed: int) -> Instance:
+    """Three to five pipelines of four to eight layers on three or four devices; memory fill 0.3 to 0.95."""
+    rng = random.Random(f"small-{seed}")
+    pipelines, layers, n = rng.randint(3, 5), rng.randint(4, 8), rng.randint(3, 4)
+    return _chains(rng, f"small_{seed}", "small", pipelines, layers, n, fill=rng.uniform(0.3, 0.95), fixed=0.6)
+
+
+def full(seed: int) -> Instance:
+    """Like ``small`` with all three memories filled to 0.9 to 1, where sequential planning often runs out of them."""
+    rng = random.Random(f"full-{seed}")
+    pipelines, layers, n = rng.randint(3, 5), rng.randint(4, 8), rng.randint(3, 4)
+    return _chains(rng, f"full_{seed}", "full", pipelines, layers, n, fill=rng.uniform(0.9, 1.0), fixed=0.6)
+
+
+def wearables(pipelines: int, devices: int, models: tuple[str, ...], large: int, family: str, seed: int) -> Instance:
+    """Random models of Table 1 from a random device to a random device.
+
+    Parameters
+    ----------
+    large : int
+        Devices with a MAX78002; the others have a MAX78000.
+    """
+    rng = random.Random(f"{family}-{seed}")
+    types = ["MAX78002"] * large + ["MAX78000"] * (devices - large)
+    rng.shuffle(types)
+    names = [f"d{d + 1}" for d in range(devices)]
+    return expand_compact(
+        name=f"{family}_{seed}",
+        source=f"generated: family {family}, models of Table 1 of Synergy",
+        tags=("generated", family),
+        objective="throughput",
+        sharing=False,
+        live=False,
+        devices=tuple(CompactDevice(name=name, type=kind) for name, kind in zip(names, types, strict=True)),
+        pipelines=tuple(
+            CompactPipeline(
+                model=rng.choice(models),
+                source=Requirement(device=rng.choice(names)),
+                target=Requirement(device=rng.choice(names)),
+            )
+            for _ in range(pipelines)
+        ),
+        rates=Rates(),
+    )
+
+
+def _chains(
+    rng: random.Random, name: str, family: str, pipelines: int, layers: int, n: int, fill: float, fixed: float
+) -> Instance:
+    """Chains with random durations; ``fill`` is demand over capacity, ``fixed`` the share of designated devices."""
+    sharing = rng.random() < 1 / 3
+    speed = [rng.randint(1, 3) for _ in range(n)]
+    made: list[Pipeline] = []
+    for p in range(pipelines):
+        twin = rng.choice(made) if sharing and made and rng.random() < 0.7 else None
+        made.append(_pipeline(rng, p, rng.randint(max(1, layers - 1), layers), speed, n, fixed, twin))
+    demand = [
+        sum(layer.weights for p in made for layer in p.layers),
+        sum(layer.bias for p in made for layer in p.layers),
+        sum(len(p.layers) for p in made),
+    ]
+    tight = rng.choice([(0,), (1,), (2,), (0, 1, 2)])  # which of the three limits binds
+    capacity = [[3 * demand[r]] * n for r in range(3)]
+    for r in tight:
+        parts = [rng.uniform(0.5, 1.5) for _ in range(n)]
+        capacity[r] = [round(demand[r] / fill * part / sum(parts)) for part in parts]
+    devices = tuple(
+        Device(
+            name=f"d{d + 1}",
+            weights=capacity[0][d],
+            bias=capacity[1][d],
+            layers=capacity[2][d],
+            sensors=tuple(s for s in SENSORS if rng.random() < 0.7),
+            interfaces=tuple(s for s in INTERFACES if rng.random() < 0.7),
+        )
+        for d in range(n)
+    )
+    return Instance(
+        name=name,
+        source=f"generated: family {family}",
+        tags=("generated", family),
+        objective=rng.choice(("throughput", "throughput", "latency")),
+        tick_ns=TICK_NS,
+        sharing=sharing,
+        devices=devices,
+        pipelines=tuple(made),
+    )
+
+
+def _requirement(rng: random.Random, n: int, fixed: float, types: tuple[str, ...]) -> Requirement:
+    """A designated device, or a type, or (rarely) anything."""
+    if rng.random() < fixed:
+        return Requirement(device=f"d{rng.randint(1, n)}")
+    return Requirement(type=rng.choice(types)) if rng.random() < 0.7 else Requirement()
+
+
+def _pipeline(
+    rng: random.Random, p: int, layers: int, speed: list[int], n: int, fixed: float, twin: Pipeline | None
+) -> Pipeline:
+    """A pipeline of its own, or one that can share with ``twin``: the same signal, mostly also the same model."""
+    source, target = _requirement(rng, n, fixed, SENSORS), _requirement(rng, n, fixed, INTERFACES)
+    if twin is not None and rng.random() < 0.8:
+        source = twin.source
+    if twin is not None and rng.random() < 0.7:
+        return twin.model_copy(update={"name": f"p{p + 1}", "source": source, "target": target})
+
+    def ticks(high: int) -> tuple[int, ...]:
+        return tuple(rng.randint(0, high) for _ in range(n))
+
+    boundaries = [
+        Boundary(
+            bytes=rng.randint(1, 50),
+            load=ticks(3) if b < layers else (),
+            unload=ticks(3) if b > 0 else (),
+            transmit=ticks(30),
+            receive=ticks(30),
+        )
+        for b in range(layers + 1)
+    ]
+    if twin is not None:  # the same sensed data for another model
+        first = twin.boundaries[0]
+        boundaries[0] = first.model_copy(update={"load": ticks(3)})
+    return Pipeline(
+        name=f"p{p + 1}",
+        source=source,
+        target=target,
+        signal=f"signal{p + 1}" if twin is None else twin.signal,
+        model=f"model{p + 1}",
+        sensing=ticks(12) if twin is None else twin.sensing,
+        layers=tuple(
+            Layer(
+                name=f"l{i}",
+                weights=rng.randint(0, 20),
+                bias=rng.randint(0, 5),
+                output_bytes=rng.randint(1, 50),
+                inference=tuple(s * rng.randint(1, 8) for s in speed),
+            )
+            for i in range(layers)
+        ),
+        boundaries=tuple(boundaries),
+    )
+
+
+GENERATORS: dict[str, Callable[[int], Instance]] = {"tiny": tiny, "small": small, "full": full}
+for _pipelines, _devices in SIZES:
+    _size = f"{_pipelines}x{_devices}"
+    GENERATORS[f"wearables_{_size}"] = partial(
+        wearables, _pipelines, _devices, SMALL_MODELS, 0, f"wearables_{_size}"
+    )  # fmt: skip
+    GENERATORS[f"mixed_{_size}"] = partial(
+        wearables, _pipelines, _devices, tuple(TITLES), _devices // 4, f"mixed_{_size}"
+    )  # fmt: skip

@@ -1,0 +1,81 @@
+"""Writes the library files next to this module: ``python -m instances.multi_model_splitting._write_library``."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+WORKLOADS = {
+    1: ("convnet5", "ressimplenet", "unet"),
+    2: ("kws", "simplenet", "widenet"),
+    3: ("efficientnetv2",),
+    4: ("mobilenetv2",),
+}
+FIG_11A = ("convnet5", "kws", "simplenet", "ressimplenet")
+FIG_11B = ("unet", "convnet5", "simplenet", "kws", "ressimplenet", "widenet")
+FIG_12 = ("convnet5", "unet", "efficientnetv2")
+FIG_6 = ("kws", "efficientnetv2")
+SMALL, LARGE = "MAX78000", "MAX78002"
+MAPPINGS = {
+    "distributed": "pipeline i (from 0) starts and ends on device i modulo the number of devices",
+    "overlapped": "every pipeline starts and ends on the first device",
+    "any": "every device may be source and target",
+}
+DERIVED = (
+    "Published: models, number and type of devices. Derived: layer tables of the vendor's repositories, inference "
+    "cycles of Sec. 5.4.1, radio and copy time per byte from Fig. 7. Assumed: {mapping}; sensing takes no time "
+    "(measured by the authors, not printed)."
+)
+
+
+def text(name: str, where: str, tags: list[str], models: Sequence[str], devices: Sequence[str], mapping: str) -> str:
+    """One compact file; the source folded at 118 columns."""
+    source = f"Synergy, {where}. " + DERIVED.format(mapping=MAPPINGS[mapping])
+    lines = textwrap.wrap(source, 118, initial_indent="  ", subsequent_indent="  ")
+    head = ["schema: 1", "form: compact", "problem: multi_model_splitting", f"name: {name}", "source: >-", *lines]
+    body = [f"tags: [{', '.join(tags)}]", "devices:"]
+    body += [f"- {{name: d{i}, type: {kind}}}" for i, kind in enumerate(devices, 1)]
+    body.append("pipelines:")
+    for index, model in enumerate(models):
+        place = 1 if mapping == "overlapped" else index % len(devices) + 1
+        needs = "" if mapping == "any" else f", source: {{device: d{place}}}, target: {{device: d{place}}}"
+        body.append(f"- {{model: {model}{needs}}}")
+    return "\n".join([*head, *body]) + "\n"
+
+
+def files() -> dict[str, str]:
+    """Content of every library file by name."""
+    found: dict[str, str] = {}
+
+    def add(name: str, where: str, tags: list[str], models: Sequence[str], devices: list[str], mapping: str) -> None:
+        found[name] = text(name, where, ["synergy", *tags, mapping], models, devices, mapping)
+
+    for number, models in WORKLOADS.items():
+        for mapping in MAPPINGS:
+            name, tags = f"synergy_w{number}_{mapping}", [f"workload{number}"]
+            where = f"Sec. 7.2, workload {number}" + (" (Sec. 7.3.3, Fig. 13)" if number == 1 else "")
+            add(name, where, tags, models, [SMALL] * 4, mapping)
+    for suffix, mapping in (("", "distributed"), ("_overlapped", "overlapped")):
+        for count in (2, 3, 4, 5):
+            name = f"synergy_fig11a_{count}devices{suffix}"
+            add(name, "Sec. 7.3.1, Fig. 11 (a)", ["fig11a"], FIG_11A, [SMALL] * count, mapping)
+        for count in range(1, 7):
+            name = f"synergy_fig11b_{count}pipelines{suffix}"
+            add(name, "Sec. 7.3.1, Fig. 11 (b)", ["fig11b"], FIG_11B[:count], [SMALL] * 4, mapping)
+    add("synergy_fig12_4x78000", "Sec. 7.3.2, Fig. 12", ["fig12"], FIG_12, [SMALL] * 4, "distributed")
+    mixed = [SMALL] * 3 + [LARGE]
+    add("synergy_fig12_3x78000_1x78002", "Sec. 7.3.2, Fig. 12", ["fig12"], FIG_12, mixed, "distributed")
+    for mapping in ("distributed", "any"):
+        add(f"synergy_fig6_{mapping}", "Sec. 5.2, Fig. 6", ["fig6"], FIG_6, [SMALL] * 2, mapping)
+    return found
+
+
+def main() -> None:
+    for name, content in files().items():
+        (FOLDER / f"{name}.yaml").write_text(content, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

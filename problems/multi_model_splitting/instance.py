@@ -1,0 +1,291 @@
+"""Instance and plan of multi-model splitting: plain integers, validated as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from heapq import nlargest
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from mapgap.core import ACTIVITY_LIMIT, Frozen, InstanceBase, PlanBase
+
+OBJECTIVES = ("throughput", "latency")
+UNITS = ("sensor", "mcu", "accelerator", "radio")
+RESOURCES = ("weights", "bias", "layers")
+
+
+class Device(Frozen):
+    """A wearable with an accelerator.
+
+    Attributes
+    ----------
+    name : str
+    weights, bias : int
+        Bytes of weight and bias memory of the accelerator (rounded down).
+    layers : int
+        Most layers on the accelerator; 0 for a device that only senses or shows results.
+    sensors, interfaces : tuple of str
+        Types that a source (target) requirement can ask for.
+    """
+
+    name: str
+    weights: int = Field(ge=0)
+    bias: int = Field(ge=0)
+    layers: int = Field(ge=0)
+    sensors: tuple[str, ...] = ()
+    interfaces: tuple[str, ...] = ()
+
+
+class Requirement(Frozen):
+    """What a source or target asks for (Sec. 4.2): a ``device`` by name, a ``type``, or, if neither is set, nothing."""
+
+    device: str | None = None
+    type: str | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Requirement:
+        if self.device is not None and self.type is not None:
+            raise ValueError("expected a designated device or a type, found both")
+        return self
+
+
+class Layer(Frozen):
+    """One layer of a model.
+
+    Attributes
+    ----------
+    name : str
+    weights, bias : int
+        Bytes, rounded up.
+    output_bytes : int
+        ``Out_size`` of the paper, read by the pipeline order of Synergy only.
+    inference : tuple of int, length N
+        Ticks per device.
+    """
+
+    name: str
+    weights: int = Field(ge=0)
+    bias: int = Field(ge=0)
+    output_bytes: int = Field(ge=0)
+    inference: tuple[int, ...]
+
+
+class Boundary(Frozen):
+    """The tensor between two layers: what it costs if the model is cut there.
+
+    Attributes
+    ----------
+    bytes : int
+        Bytes that move.
+    load : tuple of int, length N
+        Ticks to load it into the accelerator of a device; empty for the last boundary, which no layer reads.
+    unload : tuple of int, length N
+        Ticks to unload it; empty for the first boundary, which no layer writes.
+    transmit, receive : tuple of int, length N
+        Ticks on the radio of the sending and of the receiving device.
+    """
+
+    bytes: int = Field(ge=0)
+    load: tuple[int, ...] = ()
+    unload: tuple[int, ...] = ()
+    transmit: tuple[int, ...]
+    receive: tuple[int, ...]
+
+
+class Pipeline(Frozen):
+    """``(source requirement, model, target requirement)``.
+
+    Attributes
+    ----------
+    name : str
+    source, target : Requirement
+    signal : str
+        What is sensed; pipelines with equal non-empty signals may share the sensing (rule 9).
+    model : str
+        Pipelines with equal models may share segments (rule 9).
+    sensing : tuple of int, length N
+        Ticks of the sensing task per device.
+    layers : tuple of Layer, length L
+    boundaries : tuple of Boundary, length L + 1
+    """
+
+    name: str
+    source: Requirement = Requirement()
+    target: Requirement = Requirement()
+    signal: str = ""
+    model: str
+    sensing: tuple[int, ...]
+    layers: tuple[Layer, ...] = Field(min_length=1)
+    boundaries: tuple[Boundary, ...]
+
+
+class Deployed(Frozen):
+    """Layers ``first`` to ``last - 1`` of a pipeline that lie in the accelerator of a device before planning.
+
+    Both are names, because pipelines and devices come and go; the device may have left.
+    """
+
+    pipeline: str
+    device: str
+    first: int = Field(ge=0)
+    last: int
+
+
+class Instance(InstanceBase):
+    """Pipelines that run together on a set of devices.
+
+    Attributes
+    ----------
+    objective : {"throughput", "latency"}
+    tick_ns : int
+        Nanoseconds per tick.
+    sharing : bool
+        Operation sharing between pipelines (rule 9).
+    devices : tuple of Device, length N
+    pipelines : tuple of Pipeline
+    deployed : tuple of Deployed
+        What an earlier plan left behind; empty at the first planning. It does not change the objective (rule 11).
+    """
+
+    problem: Literal["multi_model_splitting"] = "multi_model_splitting"
+    objective: Literal["throughput", "latency"] = "throughput"
+    tick_ns: int = Field(ge=1)
+    sharing: bool = False
+    devices: tuple[Device, ...] = Field(min_length=1)
+    pipelines: tuple[Pipeline, ...] = Field(min_length=1)
+    deployed: tuple[Deployed, ...] = ()
+
+    @property
+    def seconds_per_tick(self) -> float:
+        return self.tick_ns * 1e-9
+
+    def sources(self, pipeline: int) -> list[int]:
+        """Devices that satisfy the source requirement, ascending (rule 8)."""
+        need = self.pipelines[pipeline].source
+        return [d for d, device in enumerate(self.devices) if _satisfies(need, device.name, device.sensors)]
+
+    def targets(self, pipeline: int) -> list[int]:
+        """Devices that satisfy the target requirement, ascending (rule 8)."""
+        need = self.pipelines[pipeline].target
+        return [d for d, device in enumerate(self.devices) if _satisfies(need, device.name, device.interfaces)]
+
+    @model_validator(mode="after")
+    def _check(self) -> Instance:
+        problems = [*self._shape_problems()] or [*self._sharing_problems(), *self._magnitude_problems()]
+        if problems:
+            raise ValueError("\n".join(problems))
+        return self
+
+    def _shape_problems(self) -> list[str]:
+        n = len(self.devices)
+        found = []
+        if len({device.name for device in self.devices}) != n:
+            found.append("devices: expected distinct names")
+        if len({pipeline.name for pipeline in self.pipelines}) != len(self.pipelines):
+            found.append("pipelines: expected distinct names")
+        for index, pipeline in enumerate(self.pipelines):
+            where = f"pipelines[{index}] ({pipeline.name})"
+            last = len(pipeline.layers)
+            if len(pipeline.boundaries) != last + 1:
+                found.append(f"{where}: expected {last + 1} boundaries, found {len(pipeline.boundaries)}")
+            tables = [("sensing", pipeline.sensing, n)]
+            tables += [(f"layers[{i}].inference", layer.inference, n) for i, layer in enumerate(pipeline.layers)]
+            for b, boundary in enumerate(pipeline.boundaries):
+                tables += [
+                    (f"boundaries[{b}].load", boundary.load, n if b < last else 0),
+                    (f"boundaries[{b}].unload", boundary.unload, n if b > 0 else 0),
+                    (f"boundaries[{b}].transmit", boundary.transmit, n),
+                    (f"boundaries[{b}].receive", boundary.receive, n),
+                ]
+            for name, table, entries in tables:
+                if len(table) != entries:
+                    found.append(f"{where}: {name}: expected {entries} ticks, one per device, found {len(table)}")
+                elif any(ticks < 0 for ticks in table):
+                    found.append(f"{where}: {name}: expected ticks of at least 0, found {list(table)}")
+        lengths = {pipeline.name: len(pipeline.layers) for pipeline in self.pipelines}
+        found += [
+            f"deployed[{i}]: expected layers of a pipeline, found {old.first}:{old.last} of {old.pipeline}"
+            for i, old in enumerate(self.deployed)
+            if not 0 <= old.first < old.last <= lengths.get(old.pipeline, 0)
+        ]
+        return found
+
+    def _sharing_problems(self) -> list[str]:
+        """Only equal tasks can be merged."""
+        found: list[str] = []
+        if not self.sharing:
+            return found
+        signals: dict[str, Pipeline] = {}
+        models: dict[str, Pipeline] = {}
+        for index, pipeline in enumerate(self.pipelines):
+            where = f"pipelines[{index}] ({pipeline.name})"
+            first = signals.setdefault(pipeline.signal, pipeline) if pipeline.signal else pipeline
+            mine, theirs = pipeline.boundaries[0], first.boundaries[0]
+            if (pipeline.sensing, mine.bytes, mine.transmit, mine.receive) != (
+                first.sensing, theirs.bytes, theirs.transmit, theirs.receive,
+            ):  # fmt: skip
+                found.append(f"{where}: signal {pipeline.signal}: expected sensing and input as in {first.name}")
+            first = models.setdefault(pipeline.model, pipeline)
+            if (pipeline.layers, pipeline.boundaries) != (first.layers, first.boundaries):
+                found.append(f"{where}: model {pipeline.model}: expected layers and boundaries as in {first.name}")
+        return found
+
+    def _magnitude_problems(self) -> list[str]:
+        """The tasks of any plan and all memory demands must leave solver rows far from 2^31."""
+        found = []
+        total = sum(self._longest(pipeline) for pipeline in self.pipelines)
+        if total >= ACTIVITY_LIMIT:
+            found.append(
+                f"tick_ns: {self.tick_ns}: expected a tick so coarse that the tasks of any plan sum to < 2^30, "
+                f"found {total}"
+            )
+        for resource in ("weights", "bias"):
+            memory = sum(getattr(layer, resource) for pipeline in self.pipelines for layer in pipeline.layers)
+            if memory >= ACTIVITY_LIMIT:
+                found.append(f"{resource}: expected all layers to sum to < 2^30, found {memory}")
+        return found
+
+    def _longest(self, pipeline: Pipeline) -> int:
+        """No plan has more work for this pipeline: every task on its slowest device, the dearest cuts."""
+        segments = min(len(pipeline.layers), len(self.devices))
+        cuts = pipeline.boundaries
+        return (
+            max(pipeline.sensing)
+            + sum(max(layer.inference) for layer in pipeline.layers)
+            + _sum_largest(segments, (max(cut.load, default=0) for cut in cuts))
+            + _sum_largest(segments, (max(cut.unload, default=0) for cut in cuts))
+            + _sum_largest(segments + 1, (max(cut.transmit) + max(cut.receive) for cut in cuts))
+        )
+
+
+def _satisfies(need: Requirement, name: str, types: tuple[str, ...]) -> bool:
+    if need.device is not None:
+        return name == need.device
+    return need.type is None or need.type in types
+
+
+def _sum_largest(count: int, values: Iterable[int]) -> int:
+    return sum(nlargest(count, values))
+
+
+class Segment(Frozen):
+    """Layers ``first`` to ``last - 1`` (the paper's superscript ``first:last``) on the device with that number."""
+
+    device: int
+    first: int
+    last: int
+
+
+class PipelinePlan(Frozen):
+    """Execution plan of one pipeline: device numbers of source and target, segments in the order of the layers."""
+
+    source: int
+    target: int
+    segments: tuple[Segment, ...]
+
+
+class Plan(PlanBase):
+    """Joint execution plan: one entry per pipeline, in the order of the instance."""
+
+    pipelines: tuple[PipelinePlan, ...]
