@@ -6,32 +6,21 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-import ortools
 from ortools.sat.python import cp_model
 
-from mapgap.core import Budget, MapgapError, Status, Stop, TracePoint
+from mapgap.core import Budget, Status, Stop, TracePoint
+from solvers._guard import GuardError, check_version
 from solvers._outcome import Outcome
 
 ROW_LIMIT = 2**31
 """Rows from this absolute activity on were measured to give wrong OPTIMAL answers (google/or-tools issue 5293)."""
 
-KNOWN_BAD = ("9.15",)
 _STATUS = {
     cp_model.OPTIMAL: Status.OPTIMAL,
     cp_model.FEASIBLE: Status.FEASIBLE,
     cp_model.INFEASIBLE: Status.INFEASIBLE,
     cp_model.UNKNOWN: Status.UNKNOWN,
 }
-
-
-class GuardError(MapgapError):
-    """The model or the engine's version is outside what has been verified to give right answers."""
-
-
-def check_version(version: str = ortools.__version__) -> None:
-    """Raise :class:`GuardError` for a release that is known to return wrong answers."""
-    if ".".join(version.split(".")[:2]) in KNOWN_BAD:
-        raise GuardError(f"ortools {version}: expected a release below 9.15, whose presolve gives wrong answers")
 
 
 def check_rows(model: cp_model.CpModel) -> None:
@@ -100,9 +89,9 @@ def solve(
     Raises
     ------
     GuardError
-        See :func:`check_version` and :func:`check_rows`.
+        See :func:`solvers._guard.check_version` and :func:`check_rows`.
     """
-    check_version()
+    check_version("ortools")
     check_rows(model)
     for variable, value in (hint or {}).items():
         model.add_hint(variable, value)

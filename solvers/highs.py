@@ -8,6 +8,8 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
+from solvers._guard import check_version
+
 Vector = NDArray[np.float64]
 Terms = list[tuple[int, float]]
 
@@ -104,6 +106,7 @@ class MatrixModel:
         simplex : bool
             Dual simplex for the LP instead of the interior point method with crossover.
         """
+        check_version("highspy")
         solver = highspy.Highs()
         options: dict[str, float | int | str | bool] = {
             "output_flag": False, "threads": 1, "random_seed": seed, "time_limit": max(0.05, time_s),

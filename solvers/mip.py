@@ -4,10 +4,6 @@ PuLP may call a plan "Optimal" that a time limit left open. HiGHS is therefore a
 bound; CBC's are read from its log. Every objective here is integral, so a bound ``v`` rounds up to ``ceil(v - eps)``
 with ``eps = 1e-6 * max(1, |v|)`` for the engine's floating point; rows with big-M ask for 1e-9 feasibility, because
 a tolerance of 1e-6 times M may switch a binary off for free.
-
-HiGHS 1.14 presolves models of integer *and* continuous columns wrongly: it returns feasible, suboptimal plans as
-optimal (ERGO-Code/HiGHS issues 3043, 3073 and 3094; 8 of 400 random tiny models here, none without presolve and none of
-purely integer models). Such models are solved without presolve; declare what is integral as integer to keep it.
 """
 
 from __future__ import annotations
@@ -22,6 +18,7 @@ from typing import Any, Literal
 import pulp
 
 from mapgap.core import Budget, MapgapError, Status, Stop
+from solvers._guard import check_version
 from solvers._outcome import Outcome
 
 TOLERANCE = 1e-9
@@ -82,10 +79,9 @@ def _finish(status: Status, objective: float | None, bound: int | None, out_of_t
 def _highs(problem: pulp.LpProblem, budget: Budget, limit: float) -> Outcome:
     import highspy
 
-    mixed = len({v.isInteger() for v in problem.variables()}) == 2
+    check_version("highspy")
     solver = pulp.HiGHS(
         msg=False,
-        presolve="off" if mixed else "choose",
         gapAbs=1e-6,
         gapRel=0.0,
         threads=budget.workers,

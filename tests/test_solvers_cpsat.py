@@ -7,7 +7,8 @@ import pytest
 from ortools.sat.python import cp_model
 
 from mapgap.core import Budget, Status, Stop
-from solvers.cpsat import GuardError, check_version, solve
+from solvers._guard import GuardError, check_version
+from solvers.cpsat import solve
 
 
 def assignment(seed: int, scale: int) -> tuple[cp_model.CpModel, int | None]:
@@ -65,8 +66,8 @@ def test_guard_reads_the_objective_and_counts_wide_variables():
 
 def test_known_bad_release_is_refused():
     with pytest.raises(GuardError, match=r"9\.15"):
-        check_version("9.15.6755")
-    check_version("9.14.6206")
+        check_version("ortools", "9.15.6755")
+    check_version("ortools", "9.14.6206")
 
 
 def test_a_run_that_is_out_of_time_proves_nothing():

@@ -7,6 +7,7 @@ import pulp
 import pytest
 
 from mapgap.core import Budget, MapgapError, Status
+from solvers._guard import GuardError, check_version
 from solvers.mip import read_cbc_log, round_up, solve
 
 ENGINES = ("highs", "cbc")
@@ -75,7 +76,7 @@ def test_maximisation_is_refused():
 
 
 def test_continuous_columns_beside_integer_ones():
-    """HiGHS 1.14 with presolve answers 10000 to the second model (ERGO-Code/HiGHS issue 3094; also 3043 and 3073)."""
+    """The presolve of HiGHS 1.14.0 answers 10000 to the second model (ERGO-Code/HiGHS issue 3094)."""
     cover = pulp.LpProblem("cover", pulp.LpMinimize)
     x, z = pulp.LpVariable("x", 0, 10), pulp.LpVariable("z", 0, 10, cat="Integer")
     cover += 2 * x + 3 * z
@@ -91,3 +92,9 @@ def test_continuous_columns_beside_integer_ones():
         switch += done[k] <= 1000 * on[k]
         switch += done[k] + left[k] == 1000
     assert solve(switch, Budget(time_s=10).start()).objective == 8000
+
+
+def test_a_release_with_a_wrong_presolve_is_refused():
+    with pytest.raises(GuardError, match=r"highspy 1\.14\.0.*3094"):
+        check_version("highspy", "1.14.0")
+    check_version("highspy", "1.13.1")
