@@ -179,6 +179,7 @@ def jobs_of(spec: BenchSpec) -> list[Job]:
     from mapgap.loading import find_instances, load_instance
 
     found: list[Job] = []
+    problems: dict[str, list[str]] = {}
     for pattern in spec.instances:
         names = find_instances(pattern)
         if not names:
@@ -187,29 +188,25 @@ def jobs_of(spec: BenchSpec) -> list[Job]:
             instance = load_instance(name)
             if not set(spec.tags) <= set(instance.tags):
                 continue
-            known = registry.methods(instance.problem)
-            for method in _match(spec.methods, known, instance.problem):
+            for method in problems.setdefault(instance.problem, _match(spec.methods, instance.problem)):
                 options = spec.method_options.get(method, {})
                 found += [
                     Job(instance, method, spec.budget.time_s, spec.budget.memory_mb, spec.budget.workers, seed, options)
                     for seed in spec.seeds
                 ]
-    if not found:
+    if not problems:
         raise InputError(f"tags: {spec.tags}: expected tags that some of the instances carry, found none")
+    for pattern in spec.methods:
+        if not any(fnmatchcase(name, pattern) for names in problems.values() for name in names):
+            known = "; ".join(f"{problem}: {', '.join(registry.methods(problem))}" for problem in problems)
+            raise InputError(f"methods: {pattern!r}: expected a method ({known}), found no match")
     return list(dict(zip(keys_of(found), found, strict=True)).values())
 
 
-def _match(patterns: Iterable[str], known: Iterable[str], problem: str) -> list[str]:
-    names = sorted(known)
-    chosen: list[str] = []
-    for pattern in patterns:
-        matches = [name for name in names if fnmatchcase(name, pattern)]
-        if not matches:
-            raise InputError(
-                f"methods: {pattern!r}: expected a method of {problem} ({', '.join(names)}), found no match"
-            )
-        chosen += [name for name in matches if name not in chosen]
-    return chosen
+def _match(patterns: Iterable[str], problem: str) -> list[str]:
+    """Methods of a problem in the order of the patterns; a sweep over several problems may name some of one only."""
+    names = registry.methods(problem)
+    return list(dict.fromkeys(name for pattern in patterns for name in names if fnmatchcase(name, pattern)))
 
 
 def sweep(
@@ -225,8 +222,8 @@ def sweep(
     """Do every job that ``path`` does not hold yet and append its record; returns the records of all ``jobs``.
 
     ``progress(done, total, record)`` is called after every run (once before the first with ``record=None``). An
-    interrupt stops the running processes and re-raises; finished runs stay in the file. With ``dask``, the address of a
-    ``dask.distributed`` scheduler, its workers do the runs, ``parallel`` is theirs to decide, and this process writes.
+    interrupt stops the running processes and re-raises; finished runs stay in the file. With ``dask``, the address (or the
+    scheduler file) of a ``dask.distributed`` cluster, its workers do the runs, ``parallel`` is theirs to decide, and this process writes.
     """
     from mapgap.run import interrupt_all
 
@@ -301,7 +298,8 @@ def _executor(parallel: int, dask: str | None) -> Iterator[tuple[Callable[..., A
     except ModuleNotFoundError as error:
         raise InputError(f"--dask {dask}: expected the extra mapgap[dask], found no {error.name}") from error
     try:
-        client = distributed.Client(dask, timeout=10)
+        file = {"scheduler_file": dask} if Path(dask).is_file() else {"address": dask}
+        client = distributed.Client(**file, timeout=10)
     except (OSError, ValueError) as error:
         raise InputError(f"--dask {dask}: expected the address of a scheduler, found {error}") from error
     with client:
