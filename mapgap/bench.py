@@ -222,8 +222,9 @@ def sweep(
     """Do every job that ``path`` does not hold yet and append its record; returns the records of all ``jobs``.
 
     ``progress(done, total, record)`` is called after every run (once before the first with ``record=None``). An
-    interrupt stops the running processes and re-raises; finished runs stay in the file. With ``dask``, the address (or the
-    scheduler file) of a ``dask.distributed`` cluster, its workers do the runs, ``parallel`` is theirs to decide, and this process writes.
+    interrupt stops the running processes and re-raises; finished runs stay in the file. With ``dask``, the address (or
+    the scheduler file) of a ``dask.distributed`` cluster, its workers do the runs, ``parallel`` is theirs to decide, and
+    this process writes.
     """
     from mapgap.run import interrupt_all
 
