@@ -223,8 +223,8 @@ def sweep(
 
     ``progress(done, total, record)`` is called after every run (once before the first with ``record=None``). An
     interrupt stops the running processes and re-raises; finished runs stay in the file. With ``dask``, the address (or
-    the scheduler file) of a ``dask.distributed`` cluster, its workers do the runs, ``parallel`` is theirs to decide, and
-    this process writes.
+    the scheduler file) of a ``dask.distributed`` cluster, its workers do the runs, ``parallel`` is theirs to decide,
+    and this process writes.
     """
     from mapgap.run import interrupt_all
 
