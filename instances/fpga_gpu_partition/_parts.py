@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from pydantic import ValidationError
@@ -27,11 +27,14 @@ def cases(instance: Instance) -> list[Case]:
     if len(layer.options) == 1:
         return []
     if len(sides) > 1:
-        return [_only(instance, index, f"{layer.name} {_WORDS[side]}", lambda o, s=side: o.kind == s) for side in sides]
-    first = layer.options[0].name
+        return [
+            _only(instance, index, f"{layer.name} {_WORDS[side]}", [o for o in layer.options if o.kind == side])
+            for side in sides
+        ]
+    first, *others = layer.options
     return [
-        _only(instance, index, f"{layer.name} as {first}", lambda o: o.name == first),
-        _only(instance, index, f"{layer.name} not as {first}", lambda o: o.name != first),
+        _only(instance, index, f"{layer.name} as {first.name}", [first]),
+        _only(instance, index, f"{layer.name} not as {first.name}", others),
     ]
 
 
@@ -42,9 +45,8 @@ def _sides(layer: Layer) -> list[str]:
     return list(dict.fromkeys(option.kind for option in layer.options))
 
 
-def _only(instance: Instance, index: int, label: str, keep: Callable[[Option], bool]) -> Case:
-    kept = tuple(option for option in instance.layers[index].options if keep(option))
-    changed = _replaced(instance, index, instance.layers[index].model_copy(update={"options": kept}))
+def _only(instance: Instance, index: int, label: str, kept: list[Option]) -> Case:
+    changed = _replaced(instance, index, instance.layers[index].model_copy(update={"options": tuple(kept)}))
     return Case(label, _checked(instance, name=f"{instance.name}, {label}", **changed))
 
 
