@@ -141,5 +141,6 @@ METHODS = [
         run=run,
         summary="one non-dominated configuration per module, joined by sides and fabric",
         rank=1,
+        engines=("CP-SAT",),
     )
 ]

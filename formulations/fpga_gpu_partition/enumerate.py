@@ -44,5 +44,6 @@ METHODS = [
         run=run,
         summary="every choice of options of a tiny instance",
         rank=-1,
+        engines=("enumeration",),
     )
 ]

@@ -234,5 +234,6 @@ METHODS = [
         run=run,
         summary="labels over the chain of modules, dropped when no price lets them improve on the best plan",
         rank=3,
+        engines=("own",),
     )
 ]

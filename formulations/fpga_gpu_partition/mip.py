@@ -123,5 +123,6 @@ METHODS = [
         reference="configuration model, HiGHS",
         run=run,
         summary="the same rows as cpsat, solved as a MIP",
+        engines=("HiGHS",),
     )
 ]

@@ -120,5 +120,6 @@ METHODS = [
         summary="every non-dominated pair of energy and latency, each proven; the best point for the objective",
         options={"engine": "labels"},
         rank=2,
+        engines=("own", "CP-SAT", "HiGHS"),  # the engines only with the option that names them
     )
 ]

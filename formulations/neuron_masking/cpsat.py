@@ -146,5 +146,6 @@ METHODS = [
         run=run,
         summary="products of kept neurons as constraints, contribution below its tangents",
         rank=1,
+        engines=("CP-SAT",),
     )
 ]

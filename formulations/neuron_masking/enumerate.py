@@ -74,5 +74,6 @@ METHODS = [
         run=run,
         summary="every cycle time and every vector of kept neurons of a tiny instance",
         rank=-1,
+        engines=("enumeration",),
     )
 ]

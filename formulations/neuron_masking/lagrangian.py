@@ -344,5 +344,6 @@ METHODS = [
         run=run,
         summary="prices for work and memory, a program over the layers, enumeration near the bound",
         rank=2,
+        engines=("own",),
     )
 ]

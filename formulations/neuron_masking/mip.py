@@ -165,5 +165,6 @@ METHODS = [
         reference="binary expansion and McCormick, HiGHS",
         run=run,
         summary="every second layer in binary, products from below",
+        engines=("HiGHS",),
     )
 ]

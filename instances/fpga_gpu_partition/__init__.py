@@ -17,6 +17,7 @@ from instances.fpga_gpu_partition._cost_model import Fabric, fabric, load_fit
 from instances.fpga_gpu_partition._expand import Pricing, alone, instance
 from instances.fpga_gpu_partition._generators import GENERATORS
 from instances.fpga_gpu_partition._network import graph_of
+from instances.fpga_gpu_partition._parts import cases, shrink
 from mapgap.core import CompactBase, Frozen, InputError, Library
 from problems.fpga_gpu_partition import Instance, Objective
 
@@ -156,4 +157,11 @@ def build(network: str, max_fold: int = 1, name: str | None = None, **fields: ob
     return expand(Compact.model_validate(text))
 
 
-LIBRARY = Library(problem="fpga_gpu_partition", compact_type=Compact, expand=expand, generators=GENERATORS)
+LIBRARY = Library(
+    problem="fpga_gpu_partition",
+    compact_type=Compact,
+    expand=expand,
+    generators=GENERATORS,
+    cases=cases,
+    shrink=shrink,
+)

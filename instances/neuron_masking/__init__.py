@@ -12,6 +12,7 @@ from pydantic import Field
 
 from instances.neuron_masking._expand import expand_compact
 from instances.neuron_masking._generators import GENERATORS
+from instances.neuron_masking._parts import cases, shrink
 from mapgap.core import CompactBase, Library
 from problems.neuron_masking import Instance
 
@@ -70,4 +71,11 @@ def expand(compact: Compact) -> Instance:
     return expand_compact(**fields)
 
 
-LIBRARY = Library(problem="neuron_masking", compact_type=Compact, expand=expand, generators=GENERATORS)
+LIBRARY = Library(
+    problem="neuron_masking",
+    compact_type=Compact,
+    expand=expand,
+    generators=GENERATORS,
+    cases=cases,
+    shrink=shrink,
+)
