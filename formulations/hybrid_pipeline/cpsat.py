@@ -176,5 +176,6 @@ METHODS = [
         run=every_micro_batch(run),
         summary="one literal per stage, group and number of stages behind",
         rank=2,
+        engines=("CP-SAT",),
     )
 ]

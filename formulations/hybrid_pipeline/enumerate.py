@@ -118,5 +118,6 @@ METHODS = [
         run=every_micro_batch(run),
         summary="every cut and every choice of groups of a tiny instance",
         rank=-1,
+        engines=("enumeration",),
     )
 ]

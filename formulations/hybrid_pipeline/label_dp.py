@@ -201,5 +201,6 @@ METHODS = [
         summary="certified optimum in milliseconds",
         options={"engine": "auto"},
         rank=10,
+        engines=("own",),
     )
 ]

@@ -157,6 +157,7 @@ METHODS = [
         run=every_micro_batch(partial(run, solver=solver)),
         summary="one binary per stage, group and number of stages behind",
         rank=1 if solver == "highs" else 0,
+        engines=("HiGHS" if solver == "highs" else "CBC",),
     )
     for solver in ("highs", "cbc")
 ]

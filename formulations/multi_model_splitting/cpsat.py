@@ -157,5 +157,6 @@ METHODS = [
         run=run,
         summary="joint plan of all pipelines, optimal cycle time or latency",
         rank=10,
+        engines=("CP-SAT",),
     )
 ]

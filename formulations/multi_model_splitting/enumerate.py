@@ -162,5 +162,6 @@ METHODS = [
         run=run,
         summary="every combination of execution plans of a tiny instance",
         rank=-1,
+        engines=("enumeration",),
     )
 ]

@@ -28,5 +28,6 @@ METHODS = [
         run=run,
         summary="joint plan of all pipelines: cpsat for throughput, mip for latency",
         rank=20,
+        engines=("CP-SAT", "HiGHS"),
     )
 ]

@@ -322,6 +322,7 @@ METHODS = [
         reference=f"segment-flow MIP, {engine}",
         run=function,
         summary=f"joint plan of all pipelines by segment flow below growing limits, solved with {engine}",
+        engines=(engine,),
     )
     for name, engine, function in (("mip", "HiGHS", run), ("mip_cbc", "CBC", run_cbc))
 ]

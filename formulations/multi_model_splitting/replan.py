@@ -74,5 +74,6 @@ METHODS = [
         run=run,
         summary="best joint plan that writes the fewest bytes of deployed pipelines again",
         options={"slack": 0},
+        engines=("CP-SAT", "HiGHS"),
     )
 ]

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from instances.hybrid_pipeline._expand import expand_compact
 from instances.hybrid_pipeline._generators import GENERATORS
+from instances.hybrid_pipeline._parts import cases, shrink
 from mapgap.core import CompactBase, Frozen, Library
 from problems.hybrid_pipeline import Instance
 
@@ -87,4 +88,11 @@ def expand(compact: Compact) -> Instance:
     return expand_compact(compact)
 
 
-LIBRARY = Library(problem="hybrid_pipeline", compact_type=Compact, expand=expand, generators=GENERATORS)
+LIBRARY = Library(
+    problem="hybrid_pipeline",
+    compact_type=Compact,
+    expand=expand,
+    generators=GENERATORS,
+    cases=cases,
+    shrink=shrink,
+)

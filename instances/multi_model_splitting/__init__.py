@@ -21,6 +21,7 @@ from instances.multi_model_splitting._expand import (
 )
 from instances.multi_model_splitting._generators import GENERATORS
 from instances.multi_model_splitting._models import TITLES, Model, load_model
+from instances.multi_model_splitting._parts import cases, shrink
 from mapgap.core import CompactBase, Library, PlanBase
 from problems.multi_model_splitting import Instance, Plan, after, part
 
@@ -99,7 +100,14 @@ def redeployed(
     return after(before, plan, changed)
 
 
-LIBRARY = Library(problem="multi_model_splitting", compact_type=Compact, expand=expand, generators=GENERATORS)
+LIBRARY = Library(
+    problem="multi_model_splitting",
+    compact_type=Compact,
+    expand=expand,
+    generators=GENERATORS,
+    cases=cases,
+    shrink=shrink,
+)
 
 __all__ = [
     "LIBRARY",
