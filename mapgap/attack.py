@@ -6,7 +6,9 @@ is arbitrarily bad on instances that nobody has. *Shrink*: parts left out (the p
 rounded or made the smallest seen, as long as the ratio stays.
 The ratio of an instance is certain: with an exact method's plan ``p`` and proven bound ``b`` and the method's objective
 ``v``, minimising, the loss factor lies in ``[v / p, v / b]``; the search raises the lower end. An instance on which the
-method finds nothing although a plan exists is counted apart, for no finite number describes it.
+method finds nothing although a plan exists, or, maximising, only a plan worth 0, is counted apart, for no finite number
+describes it. Zeros stay zeros and nothing becomes one: most say that something is absent (the FPGA's ticks of an option
+that only uses the GPU), and with them in the ranges an operation would take no time.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ FIXED = {"schema", "form", "problem", "name", "source", "tags", "objective", "ti
 
 
 Ranges = dict[str, tuple[int, int]]
-"""Least and largest value of every field seen in a family."""
+"""Least and largest value of every field seen in a family, zeros aside."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +149,7 @@ class Attack:
         certified = self._solve(self.exact, instance, EXACT_S, {})
         if certified.objective is None or not certified.bound or not certified.objective:
             return None
-        if heuristic.objective is None:
+        if not heuristic.objective:
             self.failures += certified.status in (Status.OPTIMAL, Status.FEASIBLE)
             return None
         value, plan, bound = heuristic.objective, certified.objective, certified.bound
@@ -187,6 +189,11 @@ def integers(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
         yield path
 
 
+def _nonzero(data: Any) -> list[tuple[Any, ...]]:
+    """Paths of the integers that may change."""
+    return [path for path in integers(data) if _holder(data, path)[path[-1]]]
+
+
 def _holder(data: Any, path: tuple[Any, ...]) -> Any:
     for step in path[:-1]:
         data = data[step]
@@ -199,12 +206,13 @@ def _field(path: tuple[Any, ...]) -> str:
 
 
 def widen(ranges: Ranges, instance: InstanceBase) -> None:
-    """Take an instance's integers into the ranges of their fields."""
+    """Take an instance's integers, but for zeros, into the ranges of their fields."""
     data = instance.to_json()
     for path in integers(data):
         value = _holder(data, path)[path[-1]]
         low, high = ranges.get(_field(path), (value, value))
-        ranges[_field(path)] = (min(low, value), max(high, value))
+        if value:
+            ranges[_field(path)] = (min(low, value), max(high, value))
 
 
 def _parsed(instance: InstanceBase, data: Any) -> InstanceBase | None:
@@ -224,7 +232,7 @@ def _within(ranges: Ranges, path: tuple[Any, ...], value: int) -> int:
 def mutate(instance: InstanceBase, ranges: Ranges, rng: random.Random, attempts: int = 50) -> InstanceBase | None:
     """The instance with one to four integers scaled or set to a neighbour's value; ``None`` if no attempt is valid."""
     data = instance.to_json()
-    paths = list(integers(data))
+    paths = _nonzero(data)
     for _ in range(attempts if paths else 0):
         changed = copy.deepcopy(data)
         for _ in range(rng.randint(1, 4)):
@@ -246,7 +254,7 @@ def mutate(instance: InstanceBase, ranges: Ranges, rng: random.Random, attempts:
 def rounded(instance: InstanceBase, ranges: Ranges) -> Iterator[InstanceBase]:
     """Simpler data: all integers of one field rounded to one or two digits, or one integer made its field's least."""
     data = instance.to_json()
-    paths = list(integers(data))
+    paths = _nonzero(data)
     for digits in (1, 2):
         for name in dict.fromkeys(_field(path) for path in paths):
             changed = copy.deepcopy(data)
