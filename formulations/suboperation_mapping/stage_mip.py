@@ -176,7 +176,8 @@ def _next(state: _State, pool: Executor, busy: set[Ratio], turn: int) -> tuple[F
     if ranked and (turn % 4 == 3 or not useful):
         ratio = ranked[state.polished % min(3, len(ranked))]
         iterations = min(LONG_ITERATIONS, max(ITERATIONS, int(LONG_PER_S * state.budget.time_s)))
-        question = pool.submit(search.polish, ratio, state.plans[ratio], iterations, state.budget.seed + state.polished)
+        turn_of_ratio = state.budget.seed + state.polished // min(3, len(ranked))  # another temperature each time
+        question = pool.submit(search.polish, ratio, state.plans[ratio], iterations, turn_of_ratio)
         state.polished += 1
         return question, _Task("polish", ratio, state.bounds[ratio])
     if not useful:
