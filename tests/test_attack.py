@@ -5,7 +5,7 @@ import random
 import pytest
 
 from mapgap import registry
-from mapgap.attack import Attack, integers, main_attack, mutate, rounded, widen
+from mapgap.attack import Attack, _nonzero, integers, main_attack, mutate, rounded, widen
 from mapgap.core import Budget, InputError
 from mapgap.loading import load_instance
 
@@ -14,6 +14,11 @@ def value(problem, method, instance):
     spec = registry.problems()[problem]
     result = registry.methods(problem)[method].run(instance, Budget(20.0))
     return None if result.plan is None else spec.evaluate(instance, result.plan).objective
+
+
+def _zeros(instance):
+    data = instance.to_json()
+    return set(integers(data)) - set(_nonzero(data))
 
 
 def test_an_attack_ends_with_a_replayable_worst_case(tmp_path):
@@ -43,6 +48,7 @@ def test_changed_and_smaller_instances_are_valid_and_different(problem):
     for other in [*(o for o in changed if o is not None), *rounded(instance, ranges)]:
         assert other.content_hash != instance.content_hash
         assert type(instance).model_validate_json(other.model_dump_json(by_alias=True)) == other
+        assert _zeros(other) == _zeros(instance)  # they say that something is absent
     assert library.shrink is not None
     size = len(list(integers(instance.to_json())))
     for other in library.shrink(instance):
