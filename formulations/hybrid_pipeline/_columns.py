@@ -2,6 +2,8 @@
 
 Constant costs per column matter: the latency is not monotone in E_b (a larger one lowers the AllReduce excess), so a
 model with ``E_b >= ...`` would inflate it.
+
+Proofs over columns owe nothing to the label search: what it contributes is a plan, and the evaluator says its value.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ from functools import cached_property
 from formulations.hybrid_pipeline._label_python import interpreted
 from formulations.hybrid_pipeline._lowered import Lowered
 from formulations.hybrid_pipeline.label_dp import OPEN, Path, approach, front_bounds
-from mapgap.core import Budget
+from mapgap.core import Budget, PlanError
+from problems.hybrid_pipeline.evaluate import evaluate
 
 COLUMN_LIMIT = 400_000
 """Most columns a model is built of."""
@@ -92,13 +95,11 @@ class Columns:
 
 def build(low: Lowered, budget: Budget) -> Columns | None:
     """All useful columns; ``None`` when the time is over or they are too many."""
-    bounds = front_bounds(low)
-    upper, path, _ = approach(low, interpreted(low, bounds.both, bounds.forward, low.instance.all_devices))
+    upper, path = _known(low)
     columns: list[Column] = []
     full, n = len(low.groups) - 1, int(low.members[-1])
     for start in range(low.layers):
         for group in range(1, full + 1):
-            front = int(bounds.both[full - group, start])
             for stop in range(start + 1, low.layers + 1):
                 shortest = low.limits(start, stop, group, 0)
                 if shortest is None or low.rounds * low.micro_batches * shortest[0] > upper:
@@ -114,13 +115,25 @@ def build(low: Lowered, budget: Budget) -> Columns | None:
                     costs = known[kept]
                     if costs is None:
                         break  # more stages behind store more
-                    if low.rounds * (low.micro_batches * (costs[1] + costs[2]) + front) <= upper:
+                    if low.rounds * low.micro_batches * (costs[1] + costs[2]) <= upper:
                         moved = low.migration(start, stop, group)
                         ta = low.allreduce(start, stop, group)
                         columns.append(Column(start, stop, group, behind, costs[1], costs[2], ta, moved))
             if budget.exhausted or len(columns) > COLUMN_LIMIT:
                 return None
     return Columns(low, _connected(columns, low), min(upper, OPEN), path)
+
+
+def _known(low: Lowered) -> tuple[int, Path]:
+    """A plan and the evaluator's value of it; ``OPEN`` and no stages if the search over coarse cuts finds none."""
+    bounds = front_bounds(low)
+    _, path, _ = approach(low, interpreted(low, bounds.both, bounds.forward, low.instance.all_devices))
+    if not path:
+        return OPEN, []
+    found = evaluate(low.instance, low.plan(path))
+    if not found.feasible or found.objective is None:
+        raise PlanError(f"a plan of the label search breaks rules: {found.violations}")
+    return found.objective, path
 
 
 def _connected(columns: list[Column], low: Lowered) -> list[Column]:
