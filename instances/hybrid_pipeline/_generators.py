@@ -24,6 +24,46 @@ def small(seed: int) -> Instance:
     return _random(rng, f"small_{seed}", "small", rng.randint(3, 7), rng.randint(2, 4), rng.randint(2, 8))
 
 
+def steady(seed: int) -> Instance:
+    """Four to six layers, two to four devices of similar speed, roomy memory, all times 10 to 200: for worst cases.
+
+    Nothing is free and no device is hopeless, so that a large loss on such an instance says something.
+    """
+    rng = random.Random(f"steady-{seed}")
+    count, n, batch = rng.randint(4, 6), rng.randint(2, 4), rng.randint(2, 4)
+    types = []
+    for t in range(rng.randint(1, n)):
+        pace = rng.uniform(1.0, 3.0)
+        forward = [pace * rng.uniform(10, 20) for _ in range(count)]
+        rows = [tuple(int(base * (0.3 + 0.7 * share / batch)) + 6 for share in range(1, batch + 1)) for base in forward]
+        back = tuple(tuple(2 * ticks for ticks in row) for row in rows)
+        types.append(DeviceType(name=f"T{t}", memory=10**6, forward=tuple(rows), backward=back))
+    return Instance(
+        name=f"steady_{seed}",
+        source="generated: family steady",
+        tags=("generated", "steady"),
+        mini_batch=batch * rng.randint(2, 6),
+        micro_batch_sizes=(batch,),
+        tick_ns=TICK_NS,
+        memory_unit_bytes=1,
+        types=tuple(types),
+        devices=tuple(Device(name=f"D{d}", type=d if d < len(types) else rng.randrange(len(types))) for d in range(n)),
+        bandwidth=_links(rng, n),
+        layers=tuple(
+            Layer(
+                name=f"l{i}",
+                output_bytes=rng.randint(1, 12),
+                weight_bytes=rng.randint(1, 60),
+                state_memory=1,
+                activation_memory=1,
+                flops=rng.randint(1, 20),
+            )
+            for i in range(count)
+        ),
+        all_devices=False,
+    )
+
+
 def _random(rng: random.Random, name: str, family: str, count: int, n: int, batch: int) -> Instance:
     sizes = tuple(sorted({batch, rng.choice([b for b in range(1, batch + 1) if batch % b == 0])}))
     if rng.random() < 0.8:
@@ -208,4 +248,9 @@ def scaling(seed: int) -> Instance:
     return _scaling(seed, count, sizes, uneven)
 
 
-GENERATORS: dict[str, Callable[[int], Instance]] = {"tiny": tiny, "small": small, "scaling": scaling}
+GENERATORS: dict[str, Callable[[int], Instance]] = {
+    "tiny": tiny,
+    "small": small,
+    "steady": steady,
+    "scaling": scaling,
+}
