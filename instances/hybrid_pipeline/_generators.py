@@ -127,7 +127,7 @@ def _tables(rng: random.Random, count: int, batch: int) -> dict[str, tuple[tuple
 def _links(rng: random.Random, n: int) -> tuple[tuple[int, ...], ...]:
     """The same bandwidth everywhere in half of the cases."""
     uniform = rng.choice((1, 2, 4, 10)) if rng.random() < 0.5 else None
-    matrix = [[1] * n for _ in range(n)]
+    matrix = [[BYTE_PER_TICK] * n for _ in range(n)]
     for i in range(n):
         for j in range(i):
             matrix[i][j] = matrix[j][i] = (uniform or rng.choice((1, 2, 4, 10))) * BYTE_PER_TICK

@@ -80,7 +80,7 @@ def _instance(
     speed = [rng.randint(1, 4) for _ in range(n)]
     layers = tuple(_layer(rng, i, kind, edges, speed, batch) for i, kind in enumerate(kinds))
     bandwidth = tuple(
-        tuple(1 if i == j else rng.choice((1, 2, 3, 5, 10)) * BYTE_PER_TICK for j in range(n)) for i in range(n)
+        tuple(BYTE_PER_TICK * (1 if i == j else rng.choice((1, 2, 3, 5, 10))) for j in range(n)) for i in range(n)
     )
     demand = _demand(layers, batch)
     memory = [demand] * n
