@@ -45,7 +45,8 @@ def axes(width: float = 7.0, height: float = 3.6) -> tuple[Figure, Axes]:
 
 def legend(ax: Axes, **more: Any) -> None:
     """A legend outside the axes, so that it never hides a line."""
-    ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize=8, **more)
+    if ax.get_legend_handles_labels()[0]:
+        ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize=8, **more)
 
 
 def performance_profile(records: Sequence[Record]) -> Figure:
