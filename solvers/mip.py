@@ -68,9 +68,14 @@ def _value(variable: Any) -> int:
     return number
 
 
-def _finish(status: Status, objective: float | None, bound: int | None, out_of_time: bool) -> Outcome:
+def _finish(
+    status: Status, objective: float | None, bound: int | None, out_of_time: bool, ended: bool = False
+) -> Outcome:
+    """``ended``: the engine was done by its own account, although its gap is not closed in integers."""
     if status in (Status.OPTIMAL, Status.INFEASIBLE):
         stop = Stop.PROVED
+    elif ended:
+        stop = Stop.DONE
     else:
         stop = Stop.TIME if out_of_time else Stop.ERROR
     return Outcome(status, stop, None if objective is None else round(objective), bound, _value)
@@ -106,7 +111,7 @@ def _highs(problem: pulp.LpProblem, budget: Budget, limit: float) -> Outcome:
     objective = float(info.objective_function_value) if held else None
     if optimal and objective is not None and bound is not None and bound < round(objective):
         status = Status.FEASIBLE  # the engine's gap is not closed in integers
-    return _finish(status, objective, bound, code == known.kTimeLimit)
+    return _finish(status, objective, bound, code == known.kTimeLimit, ended=optimal)
 
 
 _NUMBER = r"([-+]?[\d.]+(?:[eE][-+]?\d+)?)"
