@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
+from instances._writing import compact_text, write_files
+
 FOLDER = Path(__file__).parent
+text = partial(compact_text, "fpga_gpu_partition")
 NETWORKS = {
     "squeezenet": "squeezenet1_0",
     "mobilenetv2_x0_5": "mobilenetv2_x0_5",
@@ -39,19 +43,6 @@ def fold_text(max_fold: int) -> str:
     return f"a multiplier may serve up to {max_fold} weights in turn (assumed)"
 
 
-def text(name: str, source: str, tags: list[str], fields: dict[str, str]) -> str:
-    """One compact file; the source folded at 118 columns."""
-    lines, line = [], " "
-    for word in source.split():
-        if len(line) + 1 + len(word) > 118:
-            lines.append(line)
-            line = " "
-        line += f" {word}"
-    head = ["schema: 1", "form: compact", "problem: fpga_gpu_partition", f"name: {name}", "source: >-", *lines, line]
-    body = [f"tags: [{', '.join(tags)}]", *(f"{key}: {value}" for key, value in fields.items())]
-    return "\n".join([*head, *body]) + "\n"
-
-
 def network_files() -> dict[str, str]:
     """Whole networks: the paper's three and two others, literal and with fold 4."""
     files = {}
@@ -82,8 +73,7 @@ def module_files() -> dict[str, str]:
 
 
 def main() -> None:
-    for name, content in {**network_files(), **module_files()}.items():
-        (FOLDER / f"{name}.yaml").write_text(content, encoding="utf-8")
+    write_files(FOLDER, {**network_files(), **module_files()})
 
 
 if __name__ == "__main__":

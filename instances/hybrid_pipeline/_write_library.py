@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
+from instances._writing import compact_text, write_files
+
 FOLDER = Path(__file__).parent
+text = partial(compact_text, "hybrid_pipeline")
 NETWORKS = {
     "efficientnet_b1": ("efficientnet_b1_cifar", 2048, 128),
     "mobilenetv2": ("mobilenetv2_cifar", 2048, 128),
@@ -34,19 +38,6 @@ FAILURE = (
 )
 PIPELINE = ((151, ("TX2", "Nano 1")), (210, ("Nano 2",)), (248, ("Nano 3",)))
 """Pipeline before the failure: last layer + 1 and devices of each stage."""
-
-
-def text(name: str, source: str, tags: list[str], fields: dict[str, str]) -> str:
-    """One compact file; the source folded at 118 columns."""
-    lines, line = [], " "
-    for word in source.split():
-        if len(line) + 1 + len(word) > 118:
-            lines.append(line)
-            line = " "
-        line += f" {word}"
-    head = ["schema: 1", "form: compact", "problem: hybrid_pipeline", f"name: {name}", "source: >-", *lines, line]
-    body = [f"tags: [{', '.join(tags)}]", *(f"{key}: {value}" for key, value in fields.items())]
-    return "\n".join([*head, *body]) + "\n"
 
 
 def table_4_files() -> dict[str, str]:
@@ -109,8 +100,7 @@ def failure_files() -> dict[str, str]:
 
 
 def main() -> None:
-    for name, content in {**table_4_files(), **scalability_files(), **failure_files()}.items():
-        (FOLDER / f"{name}.yaml").write_text(content, encoding="utf-8")
+    write_files(FOLDER, {**table_4_files(), **scalability_files(), **failure_files()})
 
 
 if __name__ == "__main__":

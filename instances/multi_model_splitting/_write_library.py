@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from pathlib import Path
+
+from instances._writing import compact_text, write_files
 
 FOLDER = Path(__file__).parent
 WORKLOADS = {
@@ -31,18 +32,16 @@ DERIVED = (
 
 
 def text(name: str, where: str, tags: list[str], models: Sequence[str], devices: Sequence[str], mapping: str) -> str:
-    """One compact file; the source folded at 118 columns."""
+    """One compact file."""
     source = f"Synergy, {where}. " + DERIVED.format(mapping=MAPPINGS[mapping])
-    lines = textwrap.wrap(source, 118, initial_indent="  ", subsequent_indent="  ")
-    head = ["schema: 1", "form: compact", "problem: multi_model_splitting", f"name: {name}", "source: >-", *lines]
-    body = [f"tags: [{', '.join(tags)}]", "devices:"]
-    body += [f"- {{name: d{i}, type: {kind}}}" for i, kind in enumerate(devices, 1)]
-    body.append("pipelines:")
+    pipelines = []
     for index, model in enumerate(models):
         place = 1 if mapping == "overlapped" else index % len(devices) + 1
         needs = "" if mapping == "any" else f", source: {{device: d{place}}}, target: {{device: d{place}}}"
-        body.append(f"- {{model: {model}{needs}}}")
-    return "\n".join([*head, *body]) + "\n"
+        pipelines.append(f"\n- {{model: {model}{needs}}}")
+    numbered = "".join(f"\n- {{name: d{i}, type: {kind}}}" for i, kind in enumerate(devices, 1))
+    fields = {"devices": numbered, "pipelines": "".join(pipelines)}
+    return compact_text("multi_model_splitting", name, source, tags, fields)
 
 
 def files() -> dict[str, str]:
@@ -73,8 +72,7 @@ def files() -> dict[str, str]:
 
 
 def main() -> None:
-    for name, content in files().items():
-        (FOLDER / f"{name}.yaml").write_text(content, encoding="utf-8")
+    write_files(FOLDER, files())
 
 
 if __name__ == "__main__":

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
+from instances._writing import compact_text, write_files
+
 FOLDER = Path(__file__).parent
+text = partial(compact_text, "neuron_masking")
 NETWORKS = {"lenet": "lenet5", "alexnet_cifar": "alexnet_elfish", "vgg11": "vgg11_cifar", "vgg13": "vgg13_cifar"}
 FIG1 = ("jetson_nano", "deeplens", "raspberry_pi")
 ASSUMED = (
@@ -28,19 +32,6 @@ DIGITS = (
     "(Table 3), m_b, N_b, V_mc, V_sm (Table 1). Derived: b_T is the capable device's time for the whole model. "
     "Assumed: the network, O_T = 0, a floor of 10%, P_s = 80%."
 )
-
-
-def text(name: str, source: str, tags: list[str], fields: dict[str, str]) -> str:
-    """One compact file; the source folded at 118 columns."""
-    lines, line = [], " "
-    for word in source.split():
-        if len(line) + 1 + len(word) > 118:
-            lines.append(line)
-            line = " "
-        line += f" {word}"
-    head = ["schema: 1", "form: compact", "problem: neuron_masking", f"name: {name}", "source: >-", *lines, line]
-    body = [f"tags: [{', '.join(tags)}]", *(f"{key}: {value}" for key, value in fields.items())]
-    return "\n".join([*head, *body]) + "\n"
 
 
 def straggler_files() -> dict[str, str]:
@@ -99,8 +90,7 @@ def digits_files() -> dict[str, str]:
 
 
 def main() -> None:
-    for name, content in {**straggler_files(), **fleet_files(), **digits_files()}.items():
-        (FOLDER / f"{name}.yaml").write_text(content, encoding="utf-8")
+    write_files(FOLDER, {**straggler_files(), **fleet_files(), **digits_files()})
 
 
 if __name__ == "__main__":

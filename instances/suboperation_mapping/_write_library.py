@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
+from instances._writing import compact_text, write_files
+
 FOLDER = Path(__file__).parent
+text = partial(compact_text, "suboperation_mapping")
 NETWORKS = ("alexnet", "vgg16", "resnet18", "tinyyolov3", "resnet56")
 BATCH = {1: 64, 2: 16, 3: 64}
 BANDWIDTHS = ("0.125", "0.5", "1", "3", "7.5", "15")
@@ -26,19 +30,6 @@ SCALE_SOURCE = (
 def label(gbs: str) -> str:
     """``0.125`` as it stands in a name: ``0p125gbs``."""
     return gbs.replace(".", "p") + "gbs"
-
-
-def text(name: str, source: str, tags: list[str], fields: dict[str, str]) -> str:
-    """One compact file; the source folded at 118 columns."""
-    lines, line = [], " "
-    for word in source.split():
-        if len(line) + 1 + len(word) > 118:
-            lines.append(line)
-            line = " "
-        line += f" {word}"
-    head = ["schema: 1", "form: compact", "problem: suboperation_mapping", f"name: {name}", "source: >-", *lines, line]
-    body = [f"tags: [{', '.join(tags)}]", *(f"{key}: {value}" for key, value in fields.items())]
-    return "\n".join([*head, *body]) + "\n"
 
 
 def cluster_files() -> dict[str, str]:
@@ -68,8 +59,7 @@ def scale_files() -> dict[str, str]:
 
 
 def main() -> None:
-    for name, content in {**cluster_files(), **scale_files()}.items():
-        (FOLDER / f"{name}.yaml").write_text(content, encoding="utf-8")
+    write_files(FOLDER, {**cluster_files(), **scale_files()})
 
 
 if __name__ == "__main__":
