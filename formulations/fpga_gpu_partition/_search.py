@@ -93,8 +93,8 @@ class Search:
         return answer
 
 
-def run(instance: Instance, budget: Budget, engine: Engine) -> SolveResult:
-    """Minimise the instance's objective with an engine."""
+def begin(instance: Instance, budget: Budget) -> tuple[Tables, dict[str, Any]] | SolveResult:
+    """The configurations and the first notes; the result where there is nothing to search, or no time was left."""
     reasons = diagnose(instance)
     if reasons:
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(reasons))
@@ -103,10 +103,18 @@ def run(instance: Instance, budget: Budget, engine: Engine) -> SolveResult:
         tables = tabulate(instance, budget)
     except OutOfTime:
         return SolveResult(Status.UNKNOWN, Stop.TIME, reason="the time ended while configurations were enumerated")
-    search = Search(tables, engine, budget)
-    search.notes = {"build_s": budget.elapsed_s - begun, "configurations": tables.size}
+    notes = {"build_s": budget.elapsed_s - begun, "configurations": tables.size}
     if tables.empty:
-        return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason=no_plan(instance), notes=search.notes)
+        return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason=no_plan(instance), notes=notes)
+    return tables, notes
+
+
+def run(instance: Instance, budget: Budget, engine: Engine) -> SolveResult:
+    """Minimise the instance's objective with an engine."""
+    begun = begin(instance, budget)
+    if isinstance(begun, SolveResult):
+        return begun
+    search = Search(begun[0], engine, budget, notes=begun[1])
     if instance.objective == "edp":
         bound, infeasible = least_product(search)
     else:

@@ -18,12 +18,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from formulations.fpga_gpu_partition import cpsat, mip
-from formulations.fpga_gpu_partition._configurations import OutOfTime, tabulate
-from formulations.fpga_gpu_partition._search import Engine, Question, Search, no_plan, result
+from formulations.fpga_gpu_partition._search import Engine, Question, Search, begin, result
 from formulations.fpga_gpu_partition.label_setting import solve
 from mapgap.core import Budget, InputError, Method, SolveResult, Status, Stop
 from problems.fpga_gpu_partition import Instance
-from problems.fpga_gpu_partition.evaluate import diagnose
 
 ENGINES: dict[str, Engine] = {"cpsat": cpsat.answer, "mip": mip.answer}
 
@@ -87,18 +85,11 @@ def run(instance: Instance, budget: Budget, engine: str = "labels") -> SolveResu
         return solve(instance, budget, whole_front=True)
     if engine not in ENGINES:
         raise InputError(f"engine {engine!r}: expected one of {sorted(['labels', *ENGINES])}")
-    reasons = diagnose(instance)
-    if reasons:
-        return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(reasons))
-    begun = budget.elapsed_s
-    try:
-        tables = tabulate(instance, budget)
-    except OutOfTime:
-        return SolveResult(Status.UNKNOWN, Stop.TIME, reason="the time ended while configurations were enumerated")
-    search = Search(tables, ENGINES[engine], budget)
-    search.notes = {"build_s": budget.elapsed_s - begun, "configurations": tables.size}
-    if tables.empty:
-        return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason=no_plan(instance), notes=search.notes)
+    begun = begin(instance, budget)
+    if isinstance(begun, SolveResult):
+        return begun
+    tables = begun[0]
+    search = Search(tables, ENGINES[engine], budget, notes=begun[1])
     front = walk(search)
     search.notes |= {
         "front_complete": front.complete,
