@@ -7,7 +7,8 @@ first segments first; the paper does not say, and ``min_dev`` and ``max_dev`` de
 
 ``ind_model`` and ``joint_model`` estimate the objective of the models' own tasks, alone or jointly; ``ind_best`` is
 ``ind_model`` with source and target. All but ``ind_best`` map source and target afterwards, on the fewest devices.
-As described, ``ind_best`` is Synergy without joint resources and ``joint_model`` Synergy without source and target.
+As described, ``ind_best`` is Synergy without joint resources and ``joint_model`` Synergy without source and target, and
+the same functions serve both.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from heuristics.multi_model_splitting._common import (
 )
 from heuristics.multi_model_splitting._search import Path
 from heuristics.multi_model_splitting._selection import best_split, ordered
-from heuristics.multi_model_splitting.synergy import plan_alone, plan_joint
+from heuristics.multi_model_splitting.synergy import plan_alone, run_without_ends, run_without_joint
 from mapgap.core import Budget, Method, SolveResult, Status, Stop
 from problems.multi_model_splitting import Instance
 
@@ -79,22 +80,6 @@ def ind_model(instance: Instance, budget: Budget) -> SolveResult:
     return plan_alone(instance, budget, ends=False)
 
 
-def joint_model(instance: Instance, budget: Budget, order: str = "data_intensity") -> SolveResult:
-    """Best split of every model, given the models before.
-
-    Raises
-    ------
-    InputError
-        No such order rule.
-    """
-    return plan_joint(instance, budget, order, ends=False)
-
-
-def ind_best(instance: Instance, budget: Budget) -> SolveResult:
-    """Best split, source and target of every pipeline alone."""
-    return plan_alone(instance, budget, ends=True)
-
-
 _WHERE = f"{SYNERGY}, Sec. 7.1.2"
 METHODS = [
     Method(
@@ -116,7 +101,10 @@ METHODS = [
     Method("ind_model", PROBLEM, "baseline", f"{_WHERE} (IndModel)", ind_model, "Best split of every model alone"),
     Method(
         "joint_model", PROBLEM, "baseline", f"{_WHERE} (JointModel)",
-        joint_model, "Best split of every model, given the models before", ORDER,
+        run_without_ends, "Best split of every model, given the models before", ORDER,
     ),
-    Method("ind_best", PROBLEM, "baseline", f"{_WHERE} (IndBest)", ind_best, "Best plan of every pipeline alone"),
+    Method(
+        "ind_best", PROBLEM, "baseline", f"{_WHERE} (IndBest)",
+        run_without_joint, "Best plan of every pipeline alone",
+    ),
 ]  # fmt: skip
