@@ -46,7 +46,7 @@ def _instance(name: str, objective: str | None = None, mode: str = "hard") -> An
     data: Any = load_instance(name)
     update: dict[str, Any] = {"memory_mode": mode}
     if objective is not None:
-        update |= {"objective": objective, "name": f"{name}:{objective}"}
+        update |= {"objective": objective, "name": f"{name}@{objective}"}
     if mode == "spill":
         update["name"] = f"{update.get('name', name)}:spill"
     return data.model_copy(update=update)
@@ -146,7 +146,7 @@ def gaps(runs: Runs) -> Table:
     for network in NETWORKS:
         for number in (1, 2, 3, 4):
             for objective, title in OBJECTIVES.items():
-                name = f"{library_name(network, number)}:{objective}"
+                name = f"{library_name(network, number)}@{objective}"
                 fact = runs.facts.get(name)
                 if fact is None:
                     continue
@@ -181,7 +181,7 @@ def spill(runs: Runs) -> Table:
     rows = []
     for network in NETWORKS:
         for number in (1, 2, 3, 4):
-            name = f"{library_name(network, number)}:neurons"
+            name = f"{library_name(network, number)}@neurons"
             row: dict[str, Any] = {"network": NETWORKS[network], "straggler": number}
             for mode, suffix in (("hard", ""), ("spill", ":spill")):
                 row[mode] = runs.kept(name + suffix, EXACT)
@@ -226,7 +226,7 @@ def layer_pictures(runs: Runs) -> list[Picture]:
     found = []
     for network in NETWORKS:
         for objective in ("neurons", "contribution"):
-            name = f"{library_name(network, 4)}:{objective}"
+            name = f"{library_name(network, 4)}@{objective}"
             shares: dict[str, dict[str, float]] = {}
             for method in (EXACT, "elfish_greedy", "uniform", "contribution_per_cost"):
                 record = runs.record(name, method)
