@@ -1,6 +1,7 @@
 """Exact models of multi-model splitting: random plans fixed in them, limits that bind, relations between optima."""
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -9,7 +10,7 @@ from formulations.multi_model_splitting import enumerate as brute_force
 from formulations.multi_model_splitting._chains import NEVER, ceiling, chains, floor, profiles
 from formulations.multi_model_splitting._cpsat_model import Model
 from instances.multi_model_splitting import LIBRARY
-from mapgap.core import Budget, Status
+from mapgap.core import Budget, MapgapError, Status
 from mapgap.loading import load_instance
 from problems.multi_model_splitting import PROBLEM, PipelinePlan, Plan, Requirement, Segment, after, churn, part
 from problems.multi_model_splitting.evaluate import diagnose, evaluate
@@ -198,3 +199,29 @@ def test_replanning_keeps_what_it_can():
     assert evaluate(less, loose.plan).objective <= 11 * evaluate(less, calm.plan).objective
     again = after(whole, first.plan, whole)
     assert churn(again, replan.run(again, budget()).plan).moved_layers == 0
+
+
+def test_an_optimum_that_tight_integrality_gets_wrong():
+    """With a tolerance of 1e-9 for binaries HiGHS 1.13 "proves" 479,936; three models whole on one device take less."""
+    instance = load_instance("synergy_fig11a_4devices_overlapped")
+    devices = (0, 0, 0, 3)
+    plan = Plan(
+        pipelines=tuple(
+            PipelinePlan(source=0, target=0, segments=(Segment(device=d, first=0, last=len(pipeline.layers)),))
+            for d, pipeline in zip(devices, instance.pipelines, strict=True)
+        )
+    )
+    assert evaluate(instance, plan).objective == 348_286
+    assert optimum(instance, mip) == optimum(instance, cpsat) == 348_286
+
+
+def test_a_bound_beyond_its_own_plan_is_an_error(monkeypatch):
+    solve = mip_engine.solve
+
+    def overclaiming(problem, *rest):
+        outcome = solve(problem, *rest)
+        return outcome if outcome.bound is None else replace(outcome, bound=outcome.bound + 1)
+
+    monkeypatch.setattr(mip_engine, "solve", overclaiming)
+    with pytest.raises(MapgapError, match="its own plan evaluates to"):
+        mip.run(load_instance("synergy_w1_distributed"), budget())

@@ -33,7 +33,7 @@ from formulations.multi_model_splitting._chains import (
     sharing_groups,
     signal_groups,
 )
-from mapgap.core import Budget, Method, PlanError, SolveResult, Status, Stop
+from mapgap.core import Budget, MapgapError, Method, PlanError, SolveResult, Status, Stop
 from problems.multi_model_splitting import RESOURCES, UNITS, Instance, PipelinePlan, Plan, Segment
 from problems.multi_model_splitting.evaluate import diagnose, evaluate
 
@@ -286,8 +286,10 @@ def solve(instance: Instance, budget: Budget, engine: Literal["highs", "cbc"]) -
         if outcome.objective is None or outcome.stop in (Stop.TIME, Stop.INTERRUPTED):
             stop = outcome.stop
             break
+    if value is not None and bound > value:
+        raise MapgapError(f"{engine} claims that no plan is below {bound}, and its own plan evaluates to {value}")
     if plan is not None and value is not None:
-        if bound >= value:
+        if bound == value:
             return SolveResult(Status.OPTIMAL, Stop.PROVED, plan, value, value)
         return SolveResult(Status.FEASIBLE, stop, plan, bound, value)
     if bound <= top:
