@@ -1,4 +1,8 @@
-"""The child side of one run: ``python -m mapgap._worker FD`` with a job on standard input. Used by mapgap.run only."""
+"""The child side of one run, with a job on standard input. Used by mapgap.run only.
+
+A fresh process is started as ``python -m mapgap._worker FD``; a warm one has called :func:`prepare` and its forks call
+:func:`serve`.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +28,7 @@ from mapgap import registry
 from mapgap.core import Budget, MapgapError, Method, PlanBase, SolveResult, Status, Stop
 
 Send = Callable[[dict[str, Any]], None]
+_PRELOADED: set[str] = set()
 _OURS = ("problems", "instances", "heuristics", "formulations", "solvers")
 
 
@@ -73,12 +78,11 @@ def result_json(result: Any) -> dict[str, Any]:
     }
 
 
-def preload(module: ModuleType | None, seen: set[str] | None = None) -> None:
+def preload(module: ModuleType | None) -> None:
     """Import what the module imports inside its functions (solver libraries), so that no run is charged for it."""
-    seen = set() if seen is None else seen
-    if module is None or module.__name__ in seen:
+    if module is None or module.__name__ in _PRELOADED:
         return
-    seen.add(module.__name__)
+    _PRELOADED.add(module.__name__)
     try:
         tree = ast.parse(inspect.getsource(module))
     except (OSError, TypeError, SyntaxError):
@@ -93,7 +97,7 @@ def preload(module: ModuleType | None, seen: set[str] | None = None) -> None:
             with contextlib.suppress(Exception):
                 imported = importlib.import_module(name)
                 if name.split(".")[0] in _OURS:
-                    preload(imported, seen)
+                    preload(imported)
 
 
 def execute(method: Method, instance: Any, budget: Budget, options: Mapping[str, Any], send: Send) -> None:
@@ -150,8 +154,26 @@ def read_line() -> bytes:
     return data
 
 
-def main() -> None:
-    stream = os.fdopen(int(sys.argv[1]), "wb", buffering=0)
+def module_of(method: Method) -> ModuleType | None:
+    """Where a method is written, below decorators and partial applications."""
+    function: Any = method.run
+    while True:
+        inner = getattr(function, "__wrapped__", None) or getattr(function, "func", None)
+        if inner is None:
+            return inspect.getmodule(function)
+        function = inner
+
+
+def prepare(problem: str, module: str = "") -> None:
+    """Import what every run of a problem needs, and what the methods of one module need."""
+    registry.methods(problem)
+    if module:
+        preload(importlib.import_module(module))
+
+
+def serve(fd: int) -> None:
+    """Read the job, do it, write messages to ``fd``, end the process."""
+    stream = os.fdopen(fd, "wb", buffering=0)
     lock = threading.Lock()
 
     def send(message: dict[str, Any]) -> None:
@@ -169,7 +191,7 @@ def main() -> None:
             registry.load_plugin(Path(path))
         method = registry.methods(job["problem"])[job["method"]]
         instance = registry.problems()[job["problem"]].instance_type.model_validate_json(json.dumps(job["instance"]))
-        preload(inspect.getmodule(inspect.unwrap(getattr(method.run, "func", method.run))))
+        preload(module_of(method))
     except BaseException as error:
         text = "".join(traceback.format_exception_only(error)).strip()
         send({"event": "end", "error": f"before the start: {text}"[-4000:]})
@@ -181,4 +203,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    serve(int(sys.argv[1]))

@@ -11,7 +11,8 @@ import contextlib
 import functools
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -329,13 +330,30 @@ def sweep_with_progress(
     with Progress(*columns, console=console) as bar:
         task = bar.add_task("runs", total=len(jobs))
 
+        finished: list[float] = []
+        begun = time.perf_counter()
+
         def show(done: int, total: int, record: dict[str, Any] | None) -> None:
+            if record:
+                finished.append(record.get("wall_s") or 0.0)
             label = f"{record['instance']} · {record['method']}" if record else "runs"
             bar.update(task, completed=done, total=total, description=label)
             if record and record.get("error"):
                 bar.console.print(f"[red]{label}: {record['error'].splitlines()[-1]}")
 
-        return sweep(jobs, path, parallel=parallel, resume=resume, progress=show, **more)
+        records = sweep(jobs, path, parallel=parallel, resume=resume, progress=show, **more)
+    if finished and not more.get("dask"):
+        console.print(_account(time.perf_counter() - begun, min(parallel, len(finished)), finished))
+    return records
+
+
+def _account(elapsed_s: float, parallel: int, wall_s: Sequence[float]) -> str:
+    """What a sweep's time went into: the methods' measured time, and what the harness adds to each run."""
+    count, work = len(wall_s), sum(wall_s)
+    return (
+        f"{count} runs in {elapsed_s:.1f} s, {parallel} at a time: {work / count:.3f} s measured per run, "
+        f"{max(0.0, elapsed_s * parallel - work) / count:.3f} s around it"
+    )
 
 
 def main_bench(

@@ -1,8 +1,9 @@
 """A process of its own for untrusted work: hard limits, streamed messages, nothing left behind.
 
-Knows nothing of problems or methods. The child is started fresh (never forked), leads a session of its own, receives
-one JSON job on standard input and sends JSON lines through a pipe. Whatever it does (hang, fork, leak, print, die),
-:func:`supervise` returns, with every message that arrived, and no descendant survives. POSIX only.
+Knows nothing of problems or methods. The child is a fresh interpreter, or the fork of a warm one that has only done its
+imports (see :mod:`mapgap._warm`). It leads a session of its own, receives one JSON job on standard input and sends JSON
+lines through a pipe. Whatever it does (hang, fork, leak, print, die), :func:`supervise` returns, with every message
+that arrived, and no descendant survives. POSIX only.
 
 Memory is the resident set of the whole process tree, polled; address space is no measure, because compilers and
 solvers reserve far more than they touch. A child can overshoot by what it allocates between two polls.
@@ -11,6 +12,7 @@ solvers reserve far more than they touch. A child can overshoot by what it alloc
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import math
 import os
@@ -21,12 +23,14 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import psutil
+
+from mapgap import _warm
 
 #: Set to stop every supervised process of this program, from any thread.
 INTERRUPT = threading.Event()
@@ -65,61 +69,78 @@ class Outcome:
     output: str
 
 
-@dataclass
-class _Child:
-    """One supervised process tree."""
+class _Fresh:
+    """A new interpreter."""
 
-    process: subprocess.Popen[bytes]
-    messages: int  # read end of the message pipe
-    mark: str
-    known: dict[int, psutil.Process] = field(default_factory=dict)
-    peak: int = 0
-    resident: int = 0
-    polled: float = -math.inf
-    killed: bool = False
+    def __init__(self, module: str, environment: Mapping[str, str], mark: str, ends: _Ends) -> None:
+        self.mark = mark
+        self.process = subprocess.Popen(
+            [sys.executable, "-P", "-m", module, str(ends.message_out)],
+            stdin=ends.job_in,
+            stdout=ends.output_out,
+            stderr=subprocess.STDOUT,
+            pass_fds=(ends.message_out,),
+            start_new_session=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(_search_path()), **environment, _MARK: mark},
+        )
+        self.pid = self.process.pid
 
     def ended(self) -> bool:
-        """Has the process ended? It stays unreaped, so that its id still names its group in :meth:`kill`."""
+        """Has the process ended? It stays unreaped, so that its id still names its group."""
         if not hasattr(os, "waitid"):  # pragma: no cover  (macOS before Python 3.13)
             return self.process.poll() is not None
         if self.process.returncode is not None:
             return True
-        return os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
-    def resident_bytes(self) -> int:
-        """Resident set of the tree, measured every ``POLL_S`` at most; remembers every descendant ever seen."""
-        if time.perf_counter() - self.polled < POLL_S:
-            return self.resident
-        self.polled = time.perf_counter()
-        with contextlib.suppress(psutil.Error):
-            leader = psutil.Process(self.process.pid)
-            self.known.setdefault(leader.pid, leader)
-            for descendant in leader.children(recursive=True):
-                self.known.setdefault(descendant.pid, descendant)
-        total = 0
-        for process in list(self.known.values()):
-            with contextlib.suppress(psutil.Error):
-                if process.is_running():
-                    total += int(process.memory_info().rss)
-        self.resident, self.peak = total, max(self.peak, total)
-        return total
+    def tree(self) -> list[psutil.Process]:
+        """The process and its descendants."""
+        leader = psutil.Process(self.pid)
+        return [leader, *leader.children(recursive=True)]
 
-    def kill(self) -> int | None:
-        """Kill the group, every descendant seen and every process that carries the mark; return the exit code."""
-        if self.process.returncode is not None and self.killed:
-            return None
-        self.killed = True
-        self.polled = -math.inf
-        self.resident_bytes()
-        by_itself = self.ended()
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.process.pid, signal.SIGKILL)
+    def reap(self) -> int | None:
+        """Exit code of the killed process, and the end of those that left its group but carry its environment."""
         code = self.process.wait()
-        for process in [*self.known.values(), *_marked(self.mark)]:
+        for process in _marked(self.mark):
             with contextlib.suppress(psutil.Error):
-                if process.pid not in (os.getpid(), self.process.pid):
-                    process.kill()
-        return code if by_itself else None
+                process.kill()
+        return code
+
+
+class _Forked:
+    """A fork of a warm interpreter, which adopts the orphans of the run."""
+
+    def __init__(self, module: str, arguments: Sequence[str], environment: Mapping[str, str], mark: str, ends: _Ends):
+        key = _warm.Key(module, tuple(arguments), tuple(sorted(environment.items())), tuple(_search_path()))
+        self.warm = _warm.take(key)
+        try:
+            fds = (ends.job_in, ends.output_out, ends.message_out)
+            self.pid = self.warm.fork(fds, {**os.environ, **environment, _MARK: mark})
+        except BaseException:
+            self.warm.close()
+            raise
+        self.pidfd = os.pidfd_open(self.pid)
+
+    def ended(self) -> bool:
+        return _warm.has_ended(self.pidfd)
+
+    def tree(self) -> list[psutil.Process]:
+        found: list[psutil.Process] = psutil.Process(self.warm.process.pid).children(recursive=True)
+        return found
+
+    def reap(self) -> int | None:
+        os.close(self.pidfd)
+        try:
+            code = self.warm.reap()
+        except _warm.Gone:  # the run has killed it
+            self.warm.close()
+            return None
+        _warm.give_back(self.warm)
+        return code
+
+
+def _search_path() -> list[str]:
+    return [str(Path(entry or ".").resolve()) for entry in sys.path]
 
 
 def _marked(mark: str) -> Iterator[psutil.Process]:
@@ -130,31 +151,93 @@ def _marked(mark: str) -> Iterator[psutil.Process]:
                 yield process
 
 
-def _launch(module: str, job: Mapping[str, Any], environment: Mapping[str, str]) -> _Child:
-    read, write = os.pipe()
-    mark = uuid.uuid4().hex
-    env = {
-        **os.environ,
-        "PYTHONHASHSEED": "0",  # same seed, same plan
-        "PYTHONPATH": os.pathsep.join(str(Path(entry or ".").resolve()) for entry in sys.path),
-        **environment,
-        _MARK: mark,
-    }
-    process = subprocess.Popen(
-        [sys.executable, "-P", "-m", module, str(write)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        pass_fds=(write,),
-        start_new_session=True,
-        env=env,
-    )
-    os.close(write)
-    assert process.stdin is not None
+class _Ends:
+    """The pipes of a run: job (also a sign of life: it ends with this program), output, messages."""
+
+    def __init__(self) -> None:
+        self.job_in, self.job_out = os.pipe()
+        self.output_in, self.output_out = os.pipe()
+        self.message_in, self.message_out = os.pipe()
+
+    def close_theirs(self) -> None:
+        for fd in (self.job_in, self.output_out, self.message_out):
+            os.close(fd)
+
+    def close_ours(self) -> None:
+        for fd in (self.job_out, self.output_in, self.message_in):
+            os.close(fd)
+
+
+@dataclass
+class _Child:
+    """One supervised process tree."""
+
+    process: _Fresh | _Forked
+    known: dict[int, psutil.Process] = field(default_factory=dict)
+    peak: int = 0
+    resident: int = 0
+    polled: float = -math.inf
+    killed: bool = False
+
+    def resident_bytes(self) -> int:
+        """Resident set of the tree, measured every ``POLL_S`` at most; remembers every descendant ever seen."""
+        if time.perf_counter() - self.polled < POLL_S:
+            return self.resident
+        self.polled = time.perf_counter()
+        with contextlib.suppress(psutil.Error):
+            for process in self.process.tree():
+                self.known.setdefault(process.pid, process)
+        total = 0
+        for process in list(self.known.values()):
+            with contextlib.suppress(psutil.Error):
+                if process.is_running():
+                    total += int(process.memory_info().rss)
+        self.resident, self.peak = total, max(self.peak, total)
+        return total
+
+    def kill(self) -> int | None:
+        """Kill the group and every descendant; the exit code, ``None`` if the process did not end by itself."""
+        if self.killed:
+            return None
+        self.killed = True
+        self.polled = -math.inf
+        self.resident_bytes()
+        by_itself = self.process.ended()
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        code = self.process.reap()
+        for process in self.known.values():
+            with contextlib.suppress(psutil.Error):
+                if process.pid not in (os.getpid(), self.process.pid):
+                    process.kill()
+        return code if by_itself else None
+
+
+def _launch(module: str, environment: Mapping[str, str], warm: Sequence[str] | None) -> tuple[_Child, _Ends]:
+    settings = {**environment, "PYTHONHASHSEED": "0"}  # same seed, same plan
+    if warm is not None and _warm.available():
+        with contextlib.suppress(_warm.Gone):
+            return _start(functools.partial(_Forked, module, warm, settings))
+    return _start(functools.partial(_Fresh, module, settings))
+
+
+def _start(launch: Callable[[str, _Ends], _Fresh | _Forked]) -> tuple[_Child, _Ends]:
+    ends = _Ends()
+    try:
+        return _Child(launch(uuid.uuid4().hex, ends)), ends
+    except BaseException:
+        ends.close_ours()
+        raise
+    finally:
+        ends.close_theirs()
+
+
+def _send(fd: int, job: Mapping[str, Any]) -> None:
+    """Write the job; the pipe stays open."""
+    data = memoryview(json.dumps(job).encode() + b"\n")
     with contextlib.suppress(BrokenPipeError):
-        process.stdin.write(json.dumps(job).encode() + b"\n")
-        process.stdin.flush()  # stays open: its end tells the child that this program died
-    return _Child(process, read, mark)
+        while data:
+            data = data[os.write(fd, data) :]
 
 
 @contextlib.contextmanager
@@ -206,24 +289,14 @@ class _Clock:
 class _Stream:
     """Reads both pipes of a child: whole JSON lines go to ``on_message``, printed text into a short tail."""
 
-    def __init__(self, child: _Child, on_message: Callable[[dict[str, Any]], None]) -> None:
-        self.child = child
+    def __init__(self, ends: _Ends, on_message: Callable[[dict[str, Any]], None]) -> None:
         self.on_message = on_message
         self.rest = b""
         self.tail = b""
         self.selector = selectors.DefaultSelector()
-        assert child.process.stdout is not None
-        for fd, name in ((child.messages, "message"), (child.process.stdout.fileno(), "output")):
+        for fd, name in ((ends.message_in, "message"), (ends.output_in, "output")):
             os.set_blocking(fd, False)
             self.selector.register(fd, selectors.EVENT_READ, name)
-
-    def close(self) -> None:
-        self.selector.close()
-        os.close(self.child.messages)
-        for pipe in (self.child.process.stdin, self.child.process.stdout):
-            if pipe is not None:
-                with contextlib.suppress(BrokenPipeError):
-                    pipe.close()
 
     def read(self, timeout: float) -> bool:
         """Wait up to ``timeout`` seconds for data; did any arrive?"""
@@ -268,34 +341,41 @@ def supervise(
     time_s: float,
     memory_mb: int | None = None,
     environment: Mapping[str, str] | None = None,
+    warm: Sequence[str] | None = None,
     on_idle: Callable[[], None] | None = None,
 ) -> Outcome:
-    """Run ``python -m module`` on a job until it ends or breaks a limit; then kill whatever is left of it.
+    """Do a job with a module in a process of its own, until it ends or breaks a limit; then kill whatever is left.
 
     Parameters
     ----------
     module : str
-        Reads one JSON line from standard input and writes JSON lines ``{"event": …}`` to the file descriptor in its
-        first argument: ``start`` when the clock starts, ``end`` as the last one.
+        As a program or through its function ``serve``: reads one JSON line from standard input and writes JSON lines
+        ``{"event": …}`` to the file descriptor in its first argument: ``start`` when the clock starts, ``end`` as the
+        last one.
     time_s : float
         Hard limit in seconds, from ``start``.
     memory_mb : int, optional
         Hard limit of the resident set of the process tree.
+    environment : mapping, optional
+        Variables of the process, set before it starts.
+    warm : sequence of str, optional
+        Fork the process from a warm one that has called the module's ``prepare`` with these arguments.
     on_message, on_idle : callable
         Called for each message, and whenever none waits.
     """
-    child = _launch(module, job, environment or {})
-    clock = _Clock(launched=time.perf_counter())
+    with _interrupts() as interrupted:
+        child, ends = _launch(module, environment or {}, warm)
+        clock = _Clock(launched=time.perf_counter())
 
-    def note(message: dict[str, Any]) -> None:
-        clock.note(message)
-        on_message(message)
+        def note(message: dict[str, Any]) -> None:
+            clock.note(message)
+            on_message(message)
 
-    stream = _Stream(child, note)
-    ending: Ending | None = None
-    try:
-        with _interrupts() as interrupted:
-            while ending is None and not child.ended() and not clock.lingers():
+        stream = _Stream(ends, note)
+        ending: Ending | None = None
+        try:
+            _send(ends.job_out, job)
+            while ending is None and not child.process.ended() and not clock.lingers():
                 idle = not stream.read(POLL_S)
                 if interrupted.is_set() or INTERRUPT.is_set():
                     ending = "interrupted"
@@ -309,8 +389,9 @@ def supervise(
             code = child.kill()
             while stream.read(0.0):  # what was still in the pipes
                 pass
-    finally:
-        child.kill()
-        stream.close()
+        finally:
+            child.kill()
+            stream.selector.close()
+            ends.close_ours()
     peak = child.peak / 2**20 if child.peak else None
     return Outcome(ending or "exit", code, elapsed, peak, stream.tail.decode(errors="replace").strip())

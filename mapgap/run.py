@@ -170,6 +170,7 @@ def _isolated(
         "plugins": [str(Path(path).resolve()) for path in plugins],
     }
     threads = str(budget.workers)
+    module = _worker.module_of(method)
     hard_s = budget.time_s * (1 + GRACE_SHARE) + GRACE_S
     outcome = limits.supervise(
         "mapgap._worker",
@@ -178,6 +179,7 @@ def _isolated(
         time_s=hard_s,
         memory_mb=budget.memory_mb,
         environment={"OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads, "MKL_NUM_THREADS": threads},
+        warm=(method.problem, module.__name__ if module else ""),
         on_idle=watch.idle,
     )
     stop: Stop | None = None

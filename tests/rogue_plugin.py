@@ -1,6 +1,8 @@
 """Methods that misbehave, one way each; loaded with ``--plugin`` by the tests of the harness."""
 
 import os
+import random
+import signal
 import subprocess
 import sys
 import time
@@ -93,6 +95,36 @@ def breeding(instance: Instance, budget: Budget) -> SolveResult:
     return good(instance, budget)
 
 
+def hiding(instance: Instance, budget: Budget) -> SolveResult:
+    """Leaves behind a daemon: a grandchild in a session of its own, whose parent has gone."""
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            Path(os.environ["ROGUE_MARK"]).write_text(str(os.getpid()))
+            time.sleep(600)
+        os._exit(0)
+    while not Path(os.environ["ROGUE_MARK"]).exists():
+        time.sleep(0.01)
+    return good(instance, budget)
+
+
+RUNS: list[int] = []
+
+
+def counting(instance: Instance, budget: Budget) -> SolveResult:
+    """Notes how many runs this process has seen, what random numbers it draws, and which process it came from."""
+    RUNS.append(1)
+    plan = alone(instance)
+    notes = {"runs": len(RUNS), "drawn": random.random(), "pid": os.getpid(), "parent": os.getppid()}
+    return SolveResult(Status.FEASIBLE, Stop.DONE, plan, notes=notes)
+
+
+def parricide(instance: Instance, budget: Budget) -> SolveResult:
+    """Kills the process it came from, which must not be the harness."""
+    os.kill(os.getppid(), signal.SIGKILL)
+    return good(instance, budget)
+
+
 def leaking(instance: Instance, budget: Budget) -> SolveResult:
     budget.report(plan=alone(instance))
     kept = []
@@ -181,7 +213,8 @@ METHODS = [
     *map(
         _method,
         (
-            sleeping, silent, raising, exiting, crashing, quitting, babbling, breeding, leaking, exhausting,
+            sleeping, silent, raising, exiting, crashing, quitting, babbling, breeding, hiding, counting, parricide,
+            leaking, exhausting,
             infeasible_plan, infeasible_report, no_plan, wrong_claim, wrong_bound, wrong_optimum, wrong_infeasible,
             late_optimum, float_bound, infeasible, empty,
         ),
