@@ -4,7 +4,8 @@ PuLP may call a plan "Optimal" that a time limit left open. HiGHS is therefore a
 bound; CBC's are read from its log. Every objective here is integral, so a bound ``v`` rounds up to ``ceil(v - eps)``
 with ``eps = 1e-6 * max(1, |v|)`` for the engine's floating point. Rows with big-M ask for tight tolerances, because one
 of 1e-6 times M may switch a binary off for free: rows hold to 1e-9, binaries to 1e-7. With 1e-9 for binaries, which its
-authors advise against, HiGHS 1.13 proves a wrong optimum of a multi-model splitting (tests/test_multi_model_splitting_exact.py).
+authors advise against (ERGO-Code/HiGHS issue 2033), HiGHS 1.13 proves a wrong optimum, which
+tests/test_multi_model_splitting_exact.py keeps.
 """
 
 from __future__ import annotations
