@@ -36,7 +36,8 @@ def changed(event: str) -> Any:
     name, before, after = EVENTS[event]
     start = instance(name) if not before else redeployed(instance(name), without=before)
     plan = registry.methods(PROBLEM)[SYNERGY].run(start, Budget()).plan
-    return redeployed(instance(name), without=after, before=start, plan=plan)
+    found = redeployed(instance(name), without=after, before=start, plan=plan)
+    return found.model_copy(update={"name": f"{name}: {event}"})
 
 
 def change_jobs(time_s: float) -> list[Job]:
