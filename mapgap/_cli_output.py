@@ -116,17 +116,25 @@ class Progress(AbstractContextManager["Progress"]):
             self.spinner.stop()
 
 
-def certified(found: dict[str, Any], as_json: bool) -> None:
-    """The result of ``mapgap certify``."""
+def certified(found: list[dict[str, Any]], as_json: bool) -> None:
+    """The result of ``mapgap certify``: all of one instance, one line each of several."""
     if as_json:
-        print_json(found)
+        print_json(found[0] if len(found) == 1 else {"instances": found})
         return
-    value = None if found["objective"] is None else f"{found['objective']:,} {found['unit']}"
-    facts({"instance": found["instance"], "certificate": found["grade"] or "none", "objective": value})
-    rows = [[run["instance"], run["method"], run["status"], run["objective"], run["bound"]] for run in found["runs"]]
+    if len(found) > 1:
+        rows = [
+            [each["instance"], each["grade"] or "none", each["objective"], "; ".join(each["missing"])] for each in found
+        ]
+        table("certificates", ["instance", "certificate", "objective", "missing for a higher grade"], rows)
+        return
+    only = found[0]
+    value = None if only["objective"] is None else f"{only['objective']:,} {only['unit']}"
+    facts({"instance": only["instance"], "certificate": only["grade"] or "none", "objective": value})
+    rows = [[run["instance"], run["method"], run["status"], run["objective"], run["bound"]] for run in only["runs"]]
     table("runs", ["instance", "method", "status", "objective", "bound"], rows)
-    for reason in found["missing"]:
+    for reason in only["missing"]:
         print(f"missing for a higher grade: {reason}")
+
 
 
 def attacked(search: Any, path: Path | None, as_json: bool) -> None:

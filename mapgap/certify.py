@@ -7,8 +7,8 @@ optimum. Only if all of it holds is the certificate ``agreed``; exhaustive enume
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,8 @@ class Certification:
         Of whole instances, then of cases.
     missing : list of str
         Why the grade is not higher.
+    contradiction : bool
+        Two proofs exclude each other.
     """
 
     instance: str
@@ -41,9 +43,11 @@ class Certification:
     runs: list[RunRecord] = field(default_factory=list)
     cases: list[dict[str, Any]] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
+    contradiction: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        keys = ("instance", "instance_hash", "problem", "unit", "grade", "objective", "cases", "missing")
+        keys = ("instance", "instance_hash", "problem", "unit", "grade", "objective")
+        keys += ("cases", "missing", "contradiction")
         runs = [
             {key: getattr(run, key) for key in ("instance", "method", "status", "stop", "objective", "bound", "wall_s")}
             for run in self.runs
@@ -151,32 +155,52 @@ def _split(
 
 
 def main_certify(
-    name: str, *, time_s: float, workers: int = 1, seed: int = 0, ledger: Path | None = None, update: bool = False
-) -> Certification:
-    """Certify a library or file instance, show progress, and enter the result into the ledger if asked.
+    pattern: str, *, time_s: float, workers: int = 1, seed: int = 0, ledger: Path | None = None, update: bool = False
+) -> list[Certification]:
+    """Certify library or file instances, show progress, and enter every result into the ledger at once if asked.
+
+    A contradiction on one of several instances does not stop the others; its certification says so in ``missing``.
 
     Raises
     ------
     InputError
-        No such instance, or (``update``) none of the library.
+        No such instance, or (``update``) one that is not of the library.
+    PlanError
+        A contradiction on the only instance.
     """
     from rich.console import Console
 
-    from mapgap.ledger import Ledger, library_hashes
-    from mapgap.loading import load_instance
+    from mapgap.ledger import library_hashes
+    from mapgap.loading import find_instances, load_instance
 
-    instance = load_instance(name)
+    instances = [load_instance(name) for name in find_instances(pattern) or [pattern]]
+    library = library_hashes() if update else {}
+    for instance in instances:
+        if update and instance.content_hash not in library:
+            raise InputError(f"--update-ledger: expected an instance of the library, found {instance.name}")
     console = Console(stderr=True)
-    found = certify(instance, Budget(time_s, workers=workers, seed=seed), say=lambda text: console.print(text))
-    if update:
-        library = library_hashes()
-        if instance.content_hash not in library:
-            raise InputError(f"--update-ledger: expected an instance of the library, found {name}")
-        book = Ledger.load(ledger)
-        whole = [run.to_json() for run in found.runs if run.instance_hash == instance.content_hash]
-        book.update(whole, library)
-        entry = book.entries.get(library[instance.content_hash])
-        if entry is not None and entry.certificate is not None and found.grade is not None:
-            entry.certificate = max(entry.certificate, found.grade, key=list(Certificate).index)
-        book.save()
+    found: list[Certification] = []
+    for instance in instances:
+        try:
+            found.append(certify(instance, Budget(time_s, workers=workers, seed=seed), say=console.print))
+        except PlanError as error:
+            if len(instances) == 1:
+                raise
+            problem = registry.problems()[instance.problem]
+            failed = Certification(instance.name, instance.content_hash, problem.name, problem.unit(instance))
+            found.append(replace(failed, missing=[str(error)], contradiction=True))
+            continue
+        if update:
+            _enter(found[-1], library, ledger)
     return found
+
+
+def _enter(found: Certification, library: Mapping[str, str], path: Path | None) -> None:
+    from mapgap.ledger import Ledger
+
+    book = Ledger.load(path)
+    book.update([run.to_json() for run in found.runs if run.instance_hash == found.instance_hash], library)
+    entry = book.entries.get(library[found.instance_hash])
+    if entry is not None and entry.certificate is not None and found.grade is not None:
+        entry.certificate = max(entry.certificate, found.grade, key=list(Certificate).index)
+    book.save()

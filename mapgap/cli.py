@@ -236,7 +236,7 @@ def bench(
 
 @app.command()
 def certify(
-    instance: Annotated[str, typer.Argument(help="Instance, path or name")],
+    instance: Annotated[str, typer.Argument(help="Instance: path, name, or a glob of either")],
     objective: Objective = None,
     time_limit: Annotated[float, typer.Option(min=0.001, help="Seconds per run.")] = 60.0,
     workers: Annotated[int, typer.Option(min=1, help="Threads a solver may use.")] = 1,
@@ -251,8 +251,10 @@ def certify(
 
     name = instance if objective is None else f"{instance}@{objective}"
     found = main_certify(name, time_s=time_limit, workers=workers, seed=seed, ledger=ledger, update=update_ledger)
-    certified(found.to_json(), json)
-    raise typer.Exit(0 if found.grade is not None else 4)
+    certified([each.to_json() for each in found], json)
+    if any(each.contradiction for each in found):
+        raise typer.Exit(5)
+    raise typer.Exit(0 if all(each.grade is not None for each in found) else 4)
 
 
 @app.command()

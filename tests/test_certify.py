@@ -7,6 +7,7 @@ import pytest
 from mapgap import certify, registry
 from mapgap.certify import exact_methods
 from mapgap.core import Budget, Certificate, PlanError, Status
+from mapgap.ledger import Ledger
 
 SPLIT = [problem for problem in registry.problems() if registry.library(problem).cases is not None]
 
@@ -77,3 +78,25 @@ def test_a_contradiction_is_an_error(quick, monkeypatch):
     monkeypatch.setattr(certify, "run_method", lying)
     with pytest.raises(PlanError, match="contradict"):
         certify.certify(library.generators["tiny"](seed), Budget(20.0))
+
+
+def test_a_pattern_certifies_every_match_and_enters_what_it_reaches(tmp_path, monkeypatch):
+    """The contradiction on one of three instances is reported; the others are certified and entered."""
+    plain = certify.run_method
+
+    def lying(instance, method, budget, **more):
+        record = plain(instance, method, budget, **more)
+        if method.name == "cpsat" and instance.name == "dhm_squeezenet_fire4":
+            return replace(record, objective=record.objective + 1)
+        return record
+
+    monkeypatch.setattr(certify, "run_method", lying)
+    path = tmp_path / "ledger.yaml"
+    found = certify.main_certify("dhm_squeezenet_fire*", time_s=30.0, ledger=path, update=True)
+    assert [each.contradiction for each in found] == [False, True, False]
+    assert "contradict" in found[1].missing[0]
+    entries = Ledger.load(path).entries
+    assert {name: entry.certificate for name, entry in entries.items()} == {
+        "dhm_squeezenet_fire2": Certificate.AGREED,
+        "dhm_squeezenet_fire9": Certificate.AGREED,
+    }
