@@ -46,13 +46,15 @@ class Certification:
     contradiction: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        keys = ("instance", "instance_hash", "problem", "unit", "grade", "objective")
-        keys += ("cases", "missing", "contradiction")
+        found: dict[str, Any] = {
+            key: getattr(self, key) for key in ("instance", "instance_hash", "problem", "unit", "grade", "objective")
+        }
         runs = [
             {key: getattr(run, key) for key in ("instance", "method", "status", "stop", "objective", "bound", "wall_s")}
             for run in self.runs
         ]
-        return {**{key: getattr(self, key) for key in keys}, "runs": runs}
+        found |= {"cases": self.cases, "missing": self.missing, "contradiction": self.contradiction, "runs": runs}
+        return found
 
 
 def exact_methods(problem: str) -> list[Method]:
