@@ -177,6 +177,6 @@ def main_certify(
         book.update(whole, library)
         entry = book.entries.get(library[instance.content_hash])
         if entry is not None and entry.certificate is not None and found.grade is not None:
-            entry.certificate = max(entry.certificate, found.grade, key=list(Certificate).index)
+            entry.raise_certificate(found.grade)
         book.save()
     return found
