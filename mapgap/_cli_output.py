@@ -143,14 +143,18 @@ def attacked(search: Any, path: Path | None, as_json: bool) -> None:
     result = {
         "instances": search.tried,
         "nothing_found": search.failures,
+        "worth_nothing": search.worthless,
         "worst": None if hit is None else hit.to_json(),
         "file": None if path is None else str(path),
     }
     if as_json:
         print_json(result)
         return
-    print(f"{search.tried} instances; on {search.failures} the method found no plan although there is one")
-    if hit is not None:
+    worthless = f", on {search.worthless} only a plan worth 0" if search.worthless else ""
+    print(f"{search.tried} instances; on {search.failures} the method found no plan although there is one{worthless}")
+    if hit is None:
+        print("no instance on which the loss factor is defined")
+    else:
         loss = f"{hit.ratio:.4f}" if hit.proven else f"between {hit.ratio:.4f} and {hit.limit:.4f}"
         print(f"loss factor {loss}: {hit.method} {hit.value:,}, {hit.exact} {hit.plan:,} (bound {hit.bound:,})")
         print(path)

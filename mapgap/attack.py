@@ -18,14 +18,15 @@ import json
 import random
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from mapgap import registry
-from mapgap.core import Budget, InputError, InstanceBase, Method, Problem, Status
+from mapgap.core import Budget, InputError, InstanceBase, Method, Problem
+from mapgap.loading import retarget, save_expanded
 from mapgap.run import RunRecord, run_method
 
 SAMPLE, CLIMB = 0.4, 0.8  #: ends of the first two phases, as shares of the time
@@ -78,6 +79,8 @@ class Attack:
     ----------
     family : str
         Generator of the problem's library that the instances come from.
+    objective : str, optional
+        Replaces that of the family's instances.
     listener : callable, optional
         Receives the phase and the worst hit so far after every instance.
     """
@@ -89,10 +92,12 @@ class Attack:
     seed: int = 0
     exact: Method | None = None
     options: dict[str, Any] = field(default_factory=dict)
+    objective: str | None = None
     listener: Callable[[str, Hit | None], None] | None = None
     worst: Hit | None = None
     tried: int = 0
-    failures: int = 0
+    failures: int = 0  # instances on which the method found no plan although there is one
+    worthless: int = 0  # maximising: on which its plan is worth 0, and a better one exists
     ranges: Ranges = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -112,7 +117,7 @@ class Attack:
         seed = self.seed
         while self._spent < CLIMB:
             if self._spent < SAMPLE or self.worst is None or self.worst.ratio <= 1.0:
-                instance = self._generate(seed)
+                instance = self._sample(seed)
                 widen(self.ranges, instance)
                 self._try("sample", instance)
                 seed += 1
@@ -122,6 +127,10 @@ class Attack:
                 self._try("climb", changed)
         self._shrink()
         return self.worst
+
+    def _sample(self, seed: int) -> InstanceBase:
+        instance = self._generate(seed)
+        return instance if self.objective is None else retarget(instance, self.objective)
 
     @property
     def _spent(self) -> float:
@@ -149,8 +158,11 @@ class Attack:
         certified = self._solve(self.exact, instance, EXACT_S, {})
         if certified.objective is None or not certified.bound or not certified.objective:
             return None
-        if not heuristic.objective:
-            self.failures += certified.status in (Status.OPTIMAL, Status.FEASIBLE)
+        if heuristic.objective is None:
+            self.failures += 1
+            return None
+        if heuristic.objective == 0:
+            self.worthless += 1
             return None
         value, plan, bound = heuristic.objective, certified.objective, certified.bound
         low, high = (value / plan, value / bound) if self.problem.sense == "min" else (plan / value, bound / value)
@@ -300,16 +312,12 @@ def main_attack(
     """
     from rich.console import Console
 
-    from mapgap.loading import retarget, save_expanded
     from mapgap.run import find_method
 
     known = registry.problems()
     if problem not in known:
         raise InputError(f"problem: expected one of {', '.join(known)}; found {problem!r}")
-    attack = Attack(known[problem], find_method(problem, method), family, time_s, seed)
-    if objective is not None:
-        plain = attack._generate
-        attack._generate = lambda number: retarget(plain(number), objective)
+    attack = Attack(known[problem], find_method(problem, method), family, time_s, seed, objective=objective)
     with Console(stderr=True).status(f"attacking {method}") as status:
 
         def show(phase: str, worst: Hit | None) -> None:
@@ -328,8 +336,6 @@ def main_attack(
         f"mapgap attack {problem} --method {method} --family {family} --seed {seed}: {method} has {hit.value}, "
         f"{hit.exact} has {hit.plan} with the bound {hit.bound}; loss factor {loss}."
     )
-    attack.worst = Hit(
-        hit.instance.model_copy(update={"name": name, "source": source, "tags": ("worst_case",)}),
-        *(getattr(hit, key) for key in ("ratio", "limit", "value", "plan", "bound", "method", "exact")),
-    )
+    named = hit.instance.model_copy(update={"name": name, "source": source, "tags": ("worst_case",)})
+    attack.worst = replace(hit, instance=named)
     return attack, save_expanded(attack.worst.instance, folder / f"{name}.yaml")

@@ -70,9 +70,11 @@ class Job:
     @property
     def key(self) -> str:
         """Identity of the run; two jobs with one key are the same run."""
-        return run_key(
-            self.instance.content_hash, self.method, self.options, self.time_s, self.memory_mb, self.workers, self.seed
-        )
+        return self.key_on(self.instance.content_hash)
+
+    def key_on(self, digest: str) -> str:
+        """The key, given the content hash of the instance, which is slow to compute for large ones."""
+        return run_key(digest, self.method, self.options, self.time_s, self.memory_mb, self.workers, self.seed)
 
     def execute(self, plugins: tuple[Path, ...] = ()) -> dict[str, Any]:
         """Do the run; returns its record. A subclass may run something else than a method of the registry."""
@@ -102,8 +104,7 @@ def keys_of(jobs: Iterable[Job]) -> list[str]:
     for job in jobs:
         if id(job.instance) not in digests:
             digests[id(job.instance)] = job.instance.content_hash
-        digest = digests[id(job.instance)]
-        found.append(run_key(digest, job.method, job.options, job.time_s, job.memory_mb, job.workers, job.seed))
+        found.append(job.key_on(digests[id(job.instance)]))
     return found
 
 

@@ -204,5 +204,5 @@ def _enter(found: Certification, library: Mapping[str, str], path: Path | None) 
     book.update([run.to_json() for run in found.runs if run.instance_hash == found.instance_hash], library)
     entry = book.entries.get(library[found.instance_hash])
     if entry is not None and entry.certificate is not None and found.grade is not None:
-        entry.certificate = max(entry.certificate, found.grade, key=list(Certificate).index)
+        entry.raise_certificate(found.grade)
     book.save()

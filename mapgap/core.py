@@ -143,11 +143,16 @@ class Stop(StrEnum):
 
 
 class Certificate(StrEnum):
-    """How much trust an optimality claim deserves."""
+    """How much trust an optimality claim deserves, least first."""
 
     CLAIMED = "claimed"
     AGREED = "agreed"
     ENUMERATED = "enumerated"
+
+    @property
+    def rank(self) -> int:
+        """Place in the order of trust; larger is better."""
+        return list(Certificate).index(self)
 
 
 Kind = Literal["exact", "published", "baseline", "bound"]

@@ -24,7 +24,6 @@ from mapgap.record import gap
 from mapgap.run import verify
 
 TOLERANCE = 0.005  #: share by which a bound may fall behind the ledger's before it is a regression
-_GRADES = [None, Certificate.CLAIMED, Certificate.AGREED, Certificate.ENUMERATED]
 
 
 def default_path() -> Path:
@@ -76,6 +75,11 @@ class Entry(_Strict):
     @property
     def sign(self) -> int:
         return -1 if self.sense == "max" else 1
+
+    def raise_certificate(self, grade: Certificate) -> None:
+        """Take the grade unless a better one is held."""
+        if self.certificate is None or grade.rank > self.certificate.rank:
+            self.certificate = grade
 
     @property
     def gap(self) -> float | None:
@@ -163,8 +167,7 @@ class Ledger:
             entry.bound = _finding(bound, record)
         if entry.plan is not None and entry.bound is not None and entry.plan.value == entry.bound.value:
             # A plan of one run that meets the bound of another is as proven as either.
-            grade = record.get("certificate") or Certificate.CLAIMED
-            entry.certificate = max(entry.certificate, Certificate(grade), key=_GRADES.index)
+            entry.raise_certificate(Certificate(record.get("certificate") or Certificate.CLAIMED))
         if entry.plan is not None or entry.bound is not None:
             self.entries[name] = entry
         return changes

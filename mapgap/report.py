@@ -301,9 +301,7 @@ def write_parquet(records: Sequence[Record], path: Path) -> bool:
         import pyarrow.parquet
     except ModuleNotFoundError:
         return False
-    rows = [{key: value if value is None or not isinstance(value, dict) else json.dumps(value)
-             for key, value in row.items()} for row in per_run(records)]  # fmt: skip
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(per_run(records)), path)
     return True
 
 

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from mapgap.analysis import Record
-from mapgap.bench import Job, sweep_with_progress
+from mapgap.bench import Job, keys_of, read_runs, record_key, sweep_with_progress
 from mapgap.core import InputError
 from mapgap.report import Page
 from mapgap.tables import Table
@@ -107,9 +107,7 @@ def main_study(
     for phase in study.phases(quick):
         path = folder / "runs.jsonl"
         if report_only:
-            from mapgap.bench import read_runs, record_key
-
-            keys = {job.key for job in phase.jobs}
+            keys = set(keys_of(phase.jobs))
             records += [r for r in read_runs(path) if record_key(r) in keys]
         else:
             Console(stderr=True).print(f"{phase.name}: {len(phase.jobs)} runs")

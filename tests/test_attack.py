@@ -1,12 +1,14 @@
 """The adversary: what it reports is reproducible, certain, and survives the file."""
 
 import random
+from dataclasses import replace
 
 import pytest
 
-from mapgap import registry
-from mapgap.attack import Attack, _nonzero, integers, main_attack, mutate, rounded, widen
-from mapgap.core import Budget, InputError
+from mapgap import attack, registry
+from mapgap._cli_output import attacked
+from mapgap.attack import KEEP, Attack, _nonzero, integers, main_attack, mutate, rounded, widen
+from mapgap.core import Budget, InputError, Method, SolveResult, Status, Stop
 from mapgap.loading import load_instance
 
 
@@ -72,3 +74,99 @@ def test_an_optimal_method_has_no_worst_case():
 def test_bad_requests(family, method, words):
     with pytest.raises(InputError, match=words):
         main_attack("suboperation_mapping", method, time_s=1.0, family=family)
+
+
+def _stops_early(problem, plan_of):
+    """An exact method that stops early: another method's plan, and the bound nine tenths of the optimum (or 10/9)."""
+
+    def run(instance, budget):
+        methods = registry.methods(problem)
+        optimum = value(problem, "enumerate", instance)
+        if optimum is None:
+            return SolveResult(Status.UNKNOWN, Stop.TIME, reason="none found in time")
+        bound = 9 * optimum // 10 if registry.problems()[problem].sense == "min" else -(-10 * optimum // 9)
+        plan = methods[plan_of].run(instance, Budget(20.0)).plan
+        return SolveResult(Status.UNKNOWN if plan is None else Status.FEASIBLE, Stop.TIME, plan, bound)
+
+    return Method("stops_early", problem, "exact", "none", run)
+
+
+# A minimised and a maximised problem.
+@pytest.mark.parametrize(
+    ("problem", "method", "plan_of"),
+    [("suboperation_mapping", "mtrain_converting", "mtrain_dfs"), ("neuron_masking", "elfish_greedy", "enumerate")],
+)
+def test_where_the_optimum_is_not_proven_the_loss_is_an_interval(problem, method, plan_of):
+    spec, methods = registry.problems()[problem], registry.methods(problem)
+    search = Attack(spec, methods[method], "tiny", 1.0, exact=_stops_early(problem, plan_of))
+    hits = [search.measure(registry.library(problem).generators["tiny"](seed)) for seed in range(15)]
+    hits = [hit for hit in hits if hit is not None]
+    assert len(hits) > 5
+    for hit in hits:
+        optimum = value(problem, "enumerate", hit.instance)
+        loss = hit.value / optimum if spec.sense == "min" else optimum / hit.value
+        assert not hit.proven
+        assert hit.ratio <= loss < hit.limit
+        assert hit.ratio < hit.limit
+
+
+def test_search_and_shrink_raise_the_lower_end_of_an_interval(tmp_path, monkeypatch, capsys):
+    """No phase may mistake the upper end, which a weak bound alone can make large, for what is lost."""
+    problem, method = "suboperation_mapping", "mtrain_converting"
+    monkeypatch.setattr(attack.registry, "strongest_exact", lambda _: _stops_early(problem, "mtrain_dfs"))
+    seen = []
+    plain = Attack._try
+
+    def watched(self, phase, instance, keep=None):
+        before = self.worst
+        taken = plain(self, phase, instance, keep)
+        seen.append((phase, before, self.worst, taken))
+        return taken
+
+    monkeypatch.setattr(Attack, "_try", watched)
+    search, path = main_attack(problem, method, time_s=8.0, family="tiny", folder=tmp_path)
+    hit = search.worst
+    assert 1.0 < hit.ratio < hit.limit
+    for phase, before, after, taken in seen:
+        if taken and before is not None:
+            assert after.ratio >= before.ratio * (KEEP if phase == "shrink" else 1.0)
+        elif not taken:
+            assert after is before
+    assert any(taken for phase, _, _, taken in seen if phase == "shrink")
+    instance = load_instance(path)
+    optimum = value(problem, "enumerate", instance)
+    assert hit.ratio <= hit.value / optimum <= hit.limit
+    words = f"between {hit.ratio:.4f} and {hit.limit:.4f}"
+    assert words in instance.source
+    attacked(search, path, as_json=False)
+    assert words in capsys.readouterr().out
+
+
+def test_plans_worth_nothing_are_counted_apart_from_no_plan(monkeypatch, capsys):
+    problem = "neuron_masking"
+    methods = registry.methods(problem)
+    search = Attack(registry.problems()[problem], methods["elfish_greedy"], "tiny", 1.0, exact=methods["enumerate"])
+    instance = next(
+        i for i in map(registry.library(problem).generators["tiny"], range(40)) if value(problem, "enumerate", i)
+    )
+    plain = Attack._solve
+    for found in (0, None):
+
+        def crippled(self, method, *rest, found=found):
+            record = plain(self, method, *rest)
+            return replace(record, objective=found) if method is self.method else record
+
+        monkeypatch.setattr(Attack, "_solve", crippled)
+        assert search.measure(instance) is None
+    assert (search.worthless, search.failures) == (1, 1)
+    attacked(search, None, as_json=False)
+    told = capsys.readouterr().out
+    assert "on 1 the method found no plan although there is one, on 1 only a plan worth 0" in told
+
+
+def test_an_objective_replaces_that_of_every_instance():
+    problem = next(spec for spec in registry.problems().values() if len(spec.objectives) > 1)
+    method = next(m for m in registry.methods(problem.name).values() if m.kind == "published")
+    for objective in problem.objectives:
+        search = Attack(problem, method, "tiny", 1.0, objective=objective)
+        assert {search._sample(seed).objective for seed in range(5)} == {objective}

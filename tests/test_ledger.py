@@ -5,7 +5,7 @@ import json
 import pytest
 
 from mapgap import registry
-from mapgap.core import Budget, InputError, PlanError
+from mapgap.core import Budget, Certificate, InputError, PlanError
 from mapgap.ledger import Ledger, library_hashes
 from mapgap.loading import load_instance
 from mapgap.run import find_method, run_method
@@ -36,6 +36,14 @@ def test_a_proven_run_enters_plan_bound_and_certificate_and_survives_the_file(re
     assert (entry.plan.value, entry.bound.value, entry.certificate, entry.gap) == (36, 36, "enumerated", 0.0)
     assert again.problems_of(EXAMPLE) == []
     assert again.update([record], {record["instance_hash"]: EXAMPLE}) == []  # nothing improves twice
+
+
+def test_a_certificate_is_only_raised(record, tmp_path):
+    assert Certificate.CLAIMED.rank < Certificate.AGREED.rank < Certificate.ENUMERATED.rank
+    ledger, _ = entered(tmp_path, record | {"certificate": "agreed"})
+    for given, held in (("claimed", "agreed"), ("enumerated", "enumerated"), ("agreed", "enumerated")):
+        ledger.update([record | {"certificate": given}], {record["instance_hash"]: EXAMPLE})
+        assert ledger.entries[EXAMPLE].certificate == held
 
 
 def test_a_changed_plan_file_is_found(record, tmp_path):

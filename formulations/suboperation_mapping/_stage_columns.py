@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.suboperation_mapping._stage_graph import Node, StageGraph
 from problems.suboperation_mapping import Instance
 from problems.suboperation_mapping.evaluate import operations
 from problems.suboperation_mapping.instance import Operation
@@ -34,21 +35,18 @@ from problems.suboperation_mapping.instance import Operation
 if TYPE_CHECKING:
     from solvers.highs import Terms, Vector
 
-Node = tuple[str, int]
 CONFIGURATIONS = 81  #: configurations of one layer above which columns are replaced by pairwise variables
 COLUMNS = 3000  #: columns of one stage above which only one fused predecessor, or none, enters the column
 ANCESTORS = 4  #: windows per fusion point
 
 
-class StageModel:
+class StageModel(StageGraph):
     """Build with the constructor, solve ``matrix``; ``M`` is the index of the makespan column.
 
     Parameters
     ----------
-    ratio : tuple of int
-        Non-increasing shares.
-    scale : float
-        Ticks per unit of the model's time.
+    instance, ratio, scale
+        Of the graph.
     columns : bool
         Without columns every transfer goes through ``y``: smaller and weaker, for many accelerators.
     """
@@ -56,9 +54,7 @@ class StageModel:
     def __init__(self, instance: Instance, ratio: tuple[int, ...], scale: float, columns: bool = True) -> None:
         from solvers.highs import MatrixModel
 
-        self.instance, self.ratio, self.scale = instance, ratio, scale
-        self.count = len(instance.accelerators)
-        self.shares = [b for b, samples in enumerate(ratio) if samples > 0]
+        super().__init__(instance, ratio, scale)
         self.matrix = MatrixModel()
         self.M = self.matrix.column(upper=float("inf"), cost=1.0)
         self.x: dict[Operation, list[int]] = {}
@@ -70,7 +66,6 @@ class StageModel:
         self.stage: dict[Node, Terms] = {}
         self.duration: dict[Operation, Terms] = {}
         self.spread = columns and self.count ** len(self.shares) <= CONFIGURATIONS
-        self._graph()
         self._assignment()
         self._weights()
         for node in self.nodes:
@@ -78,73 +73,6 @@ class StageModel:
         self._precedences()
         self._windows()
         self._makespan()
-
-    # ---- the graph of nodes -------------------------------------------------------------------------------------
-
-    def _graph(self) -> None:
-        layers = self.instance.layers
-        self.consumers = [self.instance.consumers(i) for i in range(len(layers))]
-        self.nodes: list[Node] = [("FP", i) for i in range(len(layers))]
-        for i in reversed(range(len(layers))):
-            if layers[i].kind == "split":
-                self.nodes.append(("WU", i))
-            if layers[i].inputs:
-                self.nodes.append(("BP", i))
-        self.before: dict[Node, list[Node]] = {node: self._node_predecessors(node) for node in self.nodes}
-        self.after: dict[Node, list[Node]] = {node: [] for node in self.nodes}
-        self.ancestors: dict[Node, set[Node]] = {}
-        for node in self.nodes:
-            reach: set[Node] = set()
-            for p in self.before[node]:
-                self.after[p].append(node)
-                reach |= self.ancestors[p] | {p}
-            self.ancestors[node] = reach
-        self.descendants = {node: [d for d in self.nodes if node in self.ancestors[d]] for node in self.nodes}
-
-    def _node_predecessors(self, node: Node) -> list[Node]:
-        phase, index = node
-        if phase == "FP":
-            return [("FP", edge.source) for edge in self.instance.layers[index].inputs]
-        return [("BP", c) for c, _ in self.consumers[index]] + [("FP", index)]
-
-    def fused(self, node: Node) -> bool:
-        return self.instance.layers[node[1]].kind == "fused"
-
-    def members(self, node: Node) -> list[Operation]:
-        """Operations of a node."""
-        return [self.part(node, b) for b in ([-1] if self.fused(node) else self.shares)]
-
-    @staticmethod
-    def part(node: Node, share: int = -1) -> Operation:
-        return (node[0], node[1], share)  # type: ignore[return-value]
-
-    def samples(self, operation: Operation) -> int:
-        return self.ratio[operation[2]] if operation[2] >= 0 else self.instance.batch
-
-    def compute(self, operation: Operation, a: int) -> float:
-        layer = self.instance.layers[operation[1]]
-        table = {"FP": layer.fp, "BP": layer.bp, "WU": layer.wu}[operation[0]]
-        return table[a][self.ratio[operation[2]] - 1 if operation[2] >= 0 else 0] / self.scale
-
-    def transfer(self, size: int, source: int, target: int) -> float:
-        return self.instance.transfer_ticks(size, source, target) / self.scale
-
-    def cheapest(self, size: int, target: int) -> float:
-        """Transfer to ``target`` from the best other accelerator: a lower bound on every real one."""
-        others = [self.transfer(size, i, target) for i in range(self.count) if i != target]
-        return min(others, default=0.0)
-
-    def edge_bytes(self, node: Node, previous: Node) -> int:
-        """Bytes per sample between two nodes of different layers."""
-        if node[0] == "FP":
-            return next(edge.bytes for edge in self.instance.layers[node[1]].inputs if edge.source == previous[1])
-        return next(edge.bytes for c, edge in self.consumers[node[1]] if c == previous[1])
-
-    def own_bytes(self, node: Node, operation: Operation) -> int:
-        """Bytes that BP or WU reads from the FP operation of its own layer and share."""
-        layer, size = self.instance.layers[node[1]], self.samples(operation)
-        loss = 0 if self.consumers[node[1]] else layer.output_bytes * size
-        return loss + (layer.weight_bytes if node[0] == "BP" else layer.input_bytes * size)
 
     # ---- assignment ---------------------------------------------------------------------------------------------
 
