@@ -6,6 +6,8 @@ import pytest
 from pydantic import ValidationError
 
 from instances.hybrid_pipeline import LIBRARY
+from mapgap.core import Budget
+from mapgap.registry import methods
 from problems.hybrid_pipeline import PROBLEM, Device, DeviceType, Instance, Layer, OldStage, Plan, Replanning, Stage
 from problems.hybrid_pipeline.evaluate import best_shares, evaluate, execution_times, migration_ticks
 from problems.hybrid_pipeline.gantt import gantt
@@ -173,6 +175,24 @@ def test_simulation_keeps_its_rules(duplex):
         steps = [at[where, kind, m] for where, kind in chain]
         assert all(a.end <= b.start for a, b in itertools.pairwise(steps))
     assert [lane.name for lane in gantt(instance, plan)] == ["F (stage 0)", "link 0-1", "S (stage 1)"]
+
+
+def test_observed_methods_note_schedules_and_times():
+    """The example's optimum takes 80 ticks under K = 3, 1 (by hand above); GPipe's order stores all four."""
+    label_dp, options = methods("hybrid_pipeline")["label_dp"], {"simulate": True, "repeat": 3}
+    plain, seen = label_dp.run(example(), Budget()), label_dp.run(example(), Budget(), **options)
+    assert plain.plan == seen.plan
+    assert not {"schedules", "median_s"} & plain.notes.keys()
+    assert seen.notes["repeated"] == 3
+    assert seen.notes["median_s"] >= 0
+    rows = {(row["policy"], row["duplex"]): row for row in seen.notes["schedules"]}
+    assert len(rows) == 10
+    assert rows["ours", "half"]["latency_s"] == pytest.approx(80e-6)
+    assert rows["ours", "full"]["latency_s"] <= rows["ours", "half"]["latency_s"]
+    # l1-l3 on F: 3 units of state, 3 of activations per sample; 2 samples, K = 3 and 4.
+    assert rows["ours", "half"]["peak_memory"]["F"] == 3 + 3 * 2 * 3
+    assert rows["gpipe", "half"]["peak_memory"]["F"] == 3 + 4 * 2 * 3
+    assert all(row["fits"] for row in rows.values())
 
 
 def failed():

@@ -39,6 +39,26 @@ def memory_figure(instance: Any, peaks: dict[str, dict[str, int]]) -> Figure:
     return figure
 
 
+def policy_figure(rows: list[dict[str, Any]]) -> Figure:
+    """Throughput (half and full duplex) and peak memory of 1F1B policies side by side, as in Fig. 15(b), right."""
+    figure = Figure(figsize=(8.0, 3.2), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    places = range(len(rows))
+    labels = [f"{row['policy']}\n{row['kept']}" for row in rows]
+    for k, (key, name) in enumerate((("half", "half duplex"), ("full", "full duplex"))):
+        left.bar([g - 0.2 + 0.4 * k for g in places], [r[key] for r in rows], 0.4, label=name, color=figures.COLOURS[k])
+    right.bar(places, [row["memory"] for row in rows], 0.5, color=figures.COLOURS[2])
+    left.set_ylim(top=1.25 * max(row["full"] for row in rows))
+    left.legend(loc="upper center", ncols=2, frameon=False, fontsize=8)
+    for ax, text in ((left, "samples per second"), (right, "peak memory [GB]")):
+        ax.set_xticks(places, labels, fontsize=7)
+        ax.set(ylabel=text)
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.grid(alpha=0.3, linewidth=0.5, axis="y")
+        ax.set_axisbelow(True)
+    return figure
+
+
 def waterfall(steps: list[tuple[str, float]], title: str) -> Figure:
     """From the first total down to the last; every step between them shows what it removes, in percent."""
     figure, ax = figures.axes(6.4, 3.4)
