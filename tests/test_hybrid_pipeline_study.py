@@ -5,7 +5,7 @@ import pytest
 from mapgap.registry import methods
 from mapgap.studies import hybrid_pipeline as study
 from mapgap.studies._hybrid_pipeline_figures import waterfall
-from mapgap.studies._hybrid_pipeline_losses import losses
+from mapgap.studies._hybrid_pipeline_losses import CAUSES, losses
 from mapgap.studies._hybrid_pipeline_published import implied, table_4, table_6
 from mapgap.studies._hybrid_pipeline_runs import Runs, instance, library_name
 from mapgap.studies._hybrid_pipeline_schedules import policies, policy_name
@@ -37,19 +37,28 @@ def test_speedups_are_ratios_of_latencies():
 
 
 def test_losses_add_up():
-    """130 -> other tie rule 120 -> Eq. (7) 115 -> all devices 110 -> 100."""
+    """130 -> Pareto sets 129 -> Eq. (7) 127 -> slowest first 120 -> any groups 110 -> idle devices 100."""
     name = library_name("c", "resnet50")
     rows = [
-        record(name, "asteroid", 130, nested_ticks=128),
-        record(name, "asteroid", 120, {"ties": "slowest_first"}, nested_ticks=115),
+        record(name, "asteroid", 130),
+        record(name, "asteroid_pareto", 129),
+        record(name, "label_dp", 127, {"order": "fastest_first"}),
+        record(name, "label_dp", 120, {"order": "slowest_first"}),
         record(name, "label_dp", 100),
         record(f"{name}+all", "label_dp", 110),
     ]
+    tick = instance(name).seconds_per_tick
+    for method, model, simulated in (("asteroid", 130, 143), ("label_dp", 100, 104)):
+        notes = {"schedules": [{"policy": "ours", "duplex": "half", "latency_s": simulated * tick}]}
+        rows.append(record(name, method, model, {"simulate": True}) | {"notes": notes})
     table, pictures = losses(Runs(rows))
     (row,) = table.rows
-    assert [row[key] for key in ("ties", "shares", "order", "idle")] == pytest.approx([10, 5, 5, 10])
+    assert [row[key] for key in CAUSES] == pytest.approx([1, 2, 7, 10, 10])
     assert row["total"] == pytest.approx(30)
+    assert (row["model_asteroid"], row["model"]) == pytest.approx((10, 4))
+    assert row["simulated"] == pytest.approx(100 * (143 / 104 - 1))
     assert len(pictures) == 1
+    assert losses(Runs(rows[1:]))[0].rows == []
 
 
 def test_table_4_contradicts_table_1_under_equation_5():
@@ -62,8 +71,8 @@ def test_table_4_contradicts_table_1_under_equation_5():
 
 
 def test_waterfall_shows_every_step():
-    axes = waterfall([("a", 120.0), ("b", 110.0), ("c", 100.0)], "t").axes[0]
-    assert [text.get_text() for text in axes.texts] == ["120.0", "-10.0", "100.0"]
+    axes = waterfall([("a", 120.0), ("b", 110.0), ("c", 110.0)], {0, 2}, "t").axes[0]
+    assert [text.get_text() for text in axes.texts] == ["120.0", "-10.0", "110.0"]
 
 
 def test_environments_are_table_6():

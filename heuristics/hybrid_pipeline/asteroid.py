@@ -29,12 +29,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from heuristics.hybrid_pipeline._chain import ASTEROID, PROBLEM, Chain, chain, memory_order, report, result
+from heuristics.hybrid_pipeline._chain import ASTEROID, PROBLEM, Chain, chain, report, result
 from heuristics.hybrid_pipeline._kernels import BALANCED, EQUAL
 from mapgap.core import Budget, InputError, Method, SolveResult
 from problems.hybrid_pipeline import Instance, Plan
 from problems.hybrid_pipeline.batching import every_micro_batch
 from problems.hybrid_pipeline.observe import OPTIONS, observed
+from problems.hybrid_pipeline.order import memory_order
 
 
 def algorithm_2(seen: Chain, block: int = 1, rule: int = BALANCED) -> tuple[Plan | None, int]:

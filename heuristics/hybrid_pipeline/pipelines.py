@@ -31,16 +31,15 @@ from heuristics.hybrid_pipeline._chain import (
     Chain,
     Rows,
     chain,
-    memory_order,
     report,
     result,
-    slowness,
 )
 from heuristics.hybrid_pipeline._kernels import BALANCED, EQUAL
 from mapgap.core import Budget, InputError, Method, SolveResult
 from problems.hybrid_pipeline import Instance
 from problems.hybrid_pipeline.batching import every_micro_batch
 from problems.hybrid_pipeline.observe import OPTIONS, observed
+from problems.hybrid_pipeline.order import memory_order, slowness
 
 NEVER = 2**61
 

@@ -59,18 +59,23 @@ def policy_figure(rows: list[dict[str, Any]]) -> Figure:
     return figure
 
 
-def waterfall(steps: list[tuple[str, float]], title: str) -> Figure:
-    """From the first total down to the last; every step between them shows what it removes, in percent."""
-    figure, ax = figures.axes(6.4, 3.4)
+def _signed(value: float) -> str:
+    return f"{value:+.1f}" if abs(value) >= 0.05 else "0"
+
+
+def waterfall(steps: list[tuple[str, float]], totals: set[int], title: str) -> Figure:
+    """Bars from 0 for the positions in ``totals``; every other step shows what it removes or adds, in percent."""
+    figure, ax = figures.axes(8.0, 3.4)
     level = steps[0][1]
     for k, (_, value) in enumerate(steps):
-        total = k in (0, len(steps) - 1)
+        total = k in totals
         bottom = 0.0 if total else min(level, value)
         height = value if total else abs(level - value)
         ax.bar(k, height, 0.6, bottom=bottom, color=figures.COLOURS[0 if total else 1])
-        ax.text(k, bottom + height, f"{value:.1f}" if total else f"{value - level:+.1f}", ha="center", va="bottom")
+        ax.text(k, bottom + height, f"{value:.1f}" if total else _signed(value - level), ha="center", va="bottom")
         level = value
-    ax.set_xticks(range(len(steps)), [name for name, _ in steps], fontsize=8)
+    ax.set_xticks(range(len(steps)), [name.replace(" and ", " and\n") for name, _ in steps], fontsize=7)
     low = min(value for _, value in steps)
-    ax.set(ylim=(max(0.0, low - 10), max(v for _, v in steps) + 4), ylabel="latency, optimum = 100", title=title)
+    ax.set(ylim=(max(0.0, low - 10), max(v for _, v in steps) + 4), title=title)
+    ax.set_ylabel("latency, optimum = 100 (axis cut)")
     return figure

@@ -113,10 +113,11 @@ def _claims(rows: list[dict[str, Any]], runs: Runs) -> Table:
         names = ("without 1F1B", "DP by micro-batches", "DP at once")
         here = f"{ours:.2f} GB; " + ", ".join(f"{n} {v:.2f} GB" for n, v in zip(names, others, strict=True))
         words = ["much smaller" if 2 * ours <= value else "smaller" if ours < value else "larger" for value in others]
+        judged = ", ".join(f"{word} than {other}" for word, other in zip(words, names, strict=True))
         found.append(
             {
                 "claim": "memory of 1F1B against DP and backward-after-forward",
-                "printed": printed["f15b_schedules"], "here": here, "verdict": ", ".join(f"{w} than {n}" for w, n in zip(words, names, strict=True)),
+                "printed": printed["f15b_schedules"], "here": here, "verdict": judged,
             }
         )  # fmt: skip
     for mbps in sorted({row["mbps"] for row in rows}):

@@ -14,7 +14,7 @@ from mapgap.bench import Job
 from mapgap.report import Page, Section, instance_table, method_table, run_table
 from mapgap.studies._hybrid_pipeline_costs import layer_cost, scalability
 from mapgap.studies._hybrid_pipeline_failures import FAILED, REPLANNING, failures
-from mapgap.studies._hybrid_pipeline_losses import SLOWEST, losses
+from mapgap.studies._hybrid_pipeline_losses import PARETO, TIES, losses
 from mapgap.studies._hybrid_pipeline_published import (
     CONVENTIONAL,
     ENVIRONMENTS,
@@ -57,7 +57,8 @@ def phases(quick: bool) -> list[Phase]:
     main = list(dict.fromkeys([*conventional, *systems]))
     found = [
         Phase("Exact and Asteroid", _jobs(main, (EXACT, ASTEROID)), parallel=2),
-        Phase("Other tie rule", _jobs(main, (ASTEROID,), SLOWEST), parallel=2),
+        Phase("Pareto sets", _jobs(systems, (PARETO,)), parallel=2),
+        *(Phase(f"Order, {ties}", _jobs(systems, (EXACT,), {"order": ties}), parallel=2) for ties in TIES),
         Phase("No idle devices", _jobs([f"{name}+all" for name in systems], (EXACT,)), parallel=2),
         Phase("Conventional training", _jobs(conventional, CONVENTIONAL), parallel=2),
         Phase("Volumes", _jobs([library_name("a", n) for n in networks], ("hetpipe",)), parallel=2),
