@@ -6,12 +6,12 @@ import pytest
 from pydantic import ValidationError
 
 from instances.hybrid_pipeline import LIBRARY
-from mapgap.core import Budget
+from mapgap.core import Budget, SolveResult, Status, Stop
 from mapgap.registry import methods
 from problems.hybrid_pipeline import PROBLEM, Device, DeviceType, Instance, Layer, OldStage, Plan, Replanning, Stage
 from problems.hybrid_pipeline.evaluate import best_shares, evaluate, execution_times, migration_ticks
 from problems.hybrid_pipeline.gantt import gantt
-from problems.hybrid_pipeline.replay import coordinator_ticks, recovery_s, throughput
+from problems.hybrid_pipeline.replay import DETECTION_S, FAILURE_S, coordinator_ticks, recovery_s, replayed, throughput
 from problems.hybrid_pipeline.simulate import peak_memory, sequence, simulate, warm_up_forwards
 
 
@@ -213,3 +213,17 @@ def test_migration_by_hand():
     corners = throughput(instance, plan, 1.0, 0.5, 2.0)
     assert [value for _, value in corners[2:4]] == [0.0, 0.0]
     assert corners[0][1] == pytest.approx(8 / 80e-6)
+
+
+def test_replanning_methods_note_the_outage():
+    """Same plan, two ways of transport: between the devices, and all through F (hand-computed above)."""
+    found = SolveResult(Status.FEASIBLE, Stop.DONE, two_stages(3))
+    methods_by_way = [replayed(lambda instance, budget: found, through) for through in (False, True)]
+    light, heavy = (method(failed(), Budget()).notes["replay"] for method in methods_by_way)
+    assert light["transport_s"] == pytest.approx(6e-6)
+    assert heavy["transport_s"] == pytest.approx(22e-6)
+    for note in (light, heavy):
+        resumed = FAILURE_S + DETECTION_S + note["planning_s"] + note["transport_s"]
+        assert note["corners"][3][0] == pytest.approx(resumed)
+        assert note["corners"][4][1] == pytest.approx(8 / 74e-6)
+    assert replayed(lambda instance, budget: found)(example(), Budget()) is found

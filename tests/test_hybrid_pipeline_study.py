@@ -4,6 +4,7 @@ import pytest
 
 from mapgap.registry import methods
 from mapgap.studies import hybrid_pipeline as study
+from mapgap.studies._hybrid_pipeline_failures import failure_figures, failure_name, failures, recovery
 from mapgap.studies._hybrid_pipeline_figures import waterfall
 from mapgap.studies._hybrid_pipeline_losses import CAUSES, losses
 from mapgap.studies._hybrid_pipeline_published import implied, table_4, table_6
@@ -101,3 +102,24 @@ def test_policies_are_judged_by_throughput_and_memory():
         "reproduced",
         "reproduced against (a) and (c), not against (b)",
     ]
+
+
+def test_recovery_is_compared_with_the_printed_factors():
+    """Outages 1 + 0.1 + 0.4 and 1 + 0.5 + 3 s; with half of Table 7's stages planning takes 240 s."""
+    name, rows = failure_name("nano1"), []
+    cases = (("flops_recut", 0.1, 0.4, 90.0), ("heavy_rescheduling", 0.5, 3.0, 100.0))
+    for method, planning, transport, speed in cases:
+        resumed = 101 + planning + transport
+        corners = [[0.0, 150.0], [100.0, 150.0], [100.0, 0.0], [resumed, 0.0], [resumed, speed], [200.0, speed]]
+        replay = {"detection_s": 1.0, "planning_s": planning, "transport_s": transport, "corners": corners}
+        run = record(name, method, 5, samples_per_s=speed)
+        rows.append(run | {"notes": {"replay": replay, "stages_evaluated": 50}})
+    rows.append(record(library_name("c", "efficientnet_b1"), "asteroid", 5) | {"notes": {"stages_evaluated": 100}})
+    runs = Runs(rows)
+    (row,) = recovery(runs).rows
+    assert (row["kept"], row["kept_verdict"]) == (pytest.approx(90), "reproduced (+0%)")
+    assert (row["faster"], row["planning"]) == pytest.approx((4.5 / 1.5, 240))
+    assert row["paced"] == pytest.approx(244 / 1.5)
+    assert row["needed"] == pytest.approx(14 * 1.5 - 4)
+    assert [row["outage"] for row in failures(runs).rows] == pytest.approx([1.5, 4.5])
+    assert [item.name for item in failure_figures(runs)] == ["fig16_outage", "fig16_after", "fig17_nano1"]

@@ -4,8 +4,8 @@
   are proportional to the computing capacity of its group, the sum of ``v_d`` (Eq. 9 over the whole network).
 - ``cuts_only``: the groups stay; the best cuts for them, migration included (labels as in a dynamic programme over
   cuts: latency is max-plus in the stages).
-- ``heavy_rescheduling``: Algorithm 2 on the survivors. The objective counts direct migration; the notes hold what
-  transport through the coordinator takes, as the paper describes it.
+- ``heavy_rescheduling``: Algorithm 2 on the survivors. The objective counts direct migration; the note
+  ``replay`` has the transport through the coordinator that the paper describes.
 
 A stage that lost its only device disappears. Shares inside groups solve Eq. (7).
 """
@@ -23,7 +23,7 @@ from mapgap.core import Budget, Method, SolveResult, Status, Stop
 from problems.hybrid_pipeline import Instance, Plan, Stage
 from problems.hybrid_pipeline.batching import every_micro_batch
 from problems.hybrid_pipeline.evaluate import best_shares, evaluate, migration_ticks, warm_up
-from problems.hybrid_pipeline.replay import coordinator_ticks, strongest
+from problems.hybrid_pipeline.replay import replayed
 
 NO_FAILURE = SolveResult(Status.UNKNOWN, Stop.DONE, reason="the instance has no failure, so no old plan")
 
@@ -147,8 +147,10 @@ class _FixedGroups:
         e, eb = costs[1] + costs[2], costs[2]
         ta = -((-int(seen.weights[j] - seen.weights[i]) * int(seen.reduce_num[a, b])) // int(seen.reduce_den[a, b]))
         c = int(seen.comm[seen.level[a, b, self.places[s + 1][1]], j]) if left else 0
+        new: list[_Label] = []
+        if rounds * max(m * e, e + 2 * m * c) >= upper:
+            return new
         moved = self.migration(self.groups[s], i, j)
-        new = []
         for label in behind:
             d = max(m * e, e + 2 * m * c, e + 2 * c + label.d) if left else m * e
             late = max(ta, label.a - eb - c)
@@ -185,15 +187,7 @@ def run_cuts_only(instance: Instance, budget: Budget) -> SolveResult:
 
 def run_heavy(instance: Instance, budget: Budget) -> SolveResult:
     """Algorithm 2 on the survivors; the weights travel through the strongest device."""
-    if instance.replanning is None:
-        return NO_FAILURE
-    found = run_asteroid(instance, budget)
-    if not isinstance(found.plan, Plan):
-        return found
-    coordinator = strongest(instance)
-    ticks = coordinator_ticks(instance, found.plan, coordinator)
-    notes = {**found.notes, "coordinator": instance.devices[coordinator].name, "coordinator_ticks": ticks}
-    return SolveResult(found.status, found.stop, found.plan, notes=notes)
+    return NO_FAILURE if instance.replanning is None else run_asteroid(instance, budget)
 
 
 METHODS = [
@@ -202,7 +196,7 @@ METHODS = [
         problem=PROBLEM,
         kind="published",
         reference=f"{ASTEROID}, Sec. 3.4",
-        run=every_micro_batch(run_flops_recut),
+        run=replayed(every_micro_batch(run_flops_recut)),
         summary="After a failure: same groups, cuts in proportion to FLOPs and capacity",
     ),
     Method(
@@ -210,7 +204,7 @@ METHODS = [
         problem=PROBLEM,
         kind="baseline",
         reference="dynamic programme over cuts",
-        run=every_micro_batch(run_cuts_only),
+        run=replayed(every_micro_batch(run_cuts_only)),
         summary="After a failure: same groups, best cuts, migration included",
     ),
     Method(
@@ -218,7 +212,7 @@ METHODS = [
         problem=PROBLEM,
         kind="published",
         reference=f"{ASTEROID}, Sec. 3.4 and 5.5",
-        run=every_micro_batch(run_heavy),
+        run=replayed(every_micro_batch(run_heavy), through_coordinator=True),
         summary="After a failure: Algorithms 1 and 2 on the survivors",
     ),
 ]

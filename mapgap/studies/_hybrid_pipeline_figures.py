@@ -59,6 +59,20 @@ def policy_figure(rows: list[dict[str, Any]]) -> Figure:
     return figure
 
 
+def outage_figure(corners: dict[str, list[list[float]]], title: str) -> Figure:
+    """Throughput over time around a failure, one line per way of re-planning."""
+    figure, ax = figures.axes(8.0, 3.2)
+    stop = next(iter(corners.values()))[1][0]
+    resumed = max(points[3][0] for points in corners.values())
+    for index, (name, points) in enumerate(corners.items()):
+        xs, ys = zip(*points, strict=True)
+        ax.plot(xs, ys, label=name, linewidth=1.6, color=figures.COLOURS[index], linestyle=figures.STYLES[index % 4])
+    ax.set(xlim=(stop - 3, resumed + 4), xlabel="seconds", ylabel="samples per second", title=title)
+    ax.set_ylim(bottom=0)
+    figures.legend(ax)
+    return figure
+
+
 def _signed(value: float) -> str:
     return f"{value:+.1f}" if abs(value) >= 0.05 else "0"
 

@@ -13,7 +13,14 @@ from mapgap.analysis import Record
 from mapgap.bench import Job
 from mapgap.report import Page, Section, instance_table, method_table, run_table
 from mapgap.studies._hybrid_pipeline_costs import layer_cost, scalability
-from mapgap.studies._hybrid_pipeline_failures import FAILED, REPLANNING, failures
+from mapgap.studies._hybrid_pipeline_failures import (
+    FAILED,
+    REPLANNING,
+    failure_figures,
+    failure_name,
+    failures,
+    recovery,
+)
 from mapgap.studies._hybrid_pipeline_losses import PARETO, TIES, losses
 from mapgap.studies._hybrid_pipeline_published import (
     CONVENTIONAL,
@@ -53,7 +60,7 @@ def phases(quick: bool) -> list[Phase]:
     conventional = [library_name(e, n, b) for e, b in (ENVIRONMENTS[:1] if quick else ENVIRONMENTS) for n in networks]
     systems = [library_name(e, n) for e in ("c" if quick else "bc") for n in networks]
     nanos = [f"asteroid_nano{k}_{n}_100mbps" for k in range(1, 9) for n in tuple(NETWORKS)[:2]]
-    failures = [f"{library_name('d', 'efficientnet_b1')}_without_{d}" for d in (FAILED[:1] if quick else FAILED)]
+    lost = [failure_name(device) for device in (FAILED[1:2] if quick else FAILED)]
     main = list(dict.fromkeys([*conventional, *systems]))
     found = [
         Phase("Exact and Asteroid", _jobs(main, (EXACT, ASTEROID)), parallel=2),
@@ -67,7 +74,7 @@ def phases(quick: bool) -> list[Phase]:
         Phase("Bounds of the simulation", _jobs(systems, ("simulator_bound",)), parallel=2),
         Phase("1F1B policies", _jobs(map(policy_name, MBPS), (PIPELINE,), SIMULATE), parallel=2),
         Phase("Memory of DP", _jobs([policy_name(100)], ("data_parallel",)), parallel=2),
-        Phase("Failures", _jobs(failures, REPLANNING), parallel=2),
+        Phase("Failures", _jobs(lost, REPLANNING), parallel=2),
     ]
     if not quick:
         found.append(Phase("Scalability", _jobs(nanos, (EXACT, ASTEROID, "data_parallel", "gpipe")), parallel=2))
@@ -102,7 +109,7 @@ def page(records: list[Record], quick: bool) -> Page:
             tables=[table_7(runs)],
             figures=[*layer_cost(runs), *([] if quick else scalability(runs))],
         ),
-        Section("Failures", tables=[failures(runs)]),
+        Section("Failures", tables=[failures(runs), recovery(runs)], figures=failure_figures(runs)),
         Section("All runs", tables=[method_table(records), instance_table(records), run_table(records)]),
     ]
     return Page("Hybrid pipelines: how far from optimal is Asteroid?", lead, sections)
