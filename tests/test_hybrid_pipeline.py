@@ -6,10 +6,12 @@ import pytest
 from pydantic import ValidationError
 
 from instances.hybrid_pipeline import LIBRARY
+from mapgap.core import Budget, SolveResult, Status, Stop
+from mapgap.registry import methods
 from problems.hybrid_pipeline import PROBLEM, Device, DeviceType, Instance, Layer, OldStage, Plan, Replanning, Stage
 from problems.hybrid_pipeline.evaluate import best_shares, evaluate, execution_times, migration_ticks
 from problems.hybrid_pipeline.gantt import gantt
-from problems.hybrid_pipeline.replay import coordinator_ticks, recovery_s, throughput
+from problems.hybrid_pipeline.replay import DETECTION_S, FAILURE_S, coordinator_ticks, recovery_s, replayed, throughput
 from problems.hybrid_pipeline.simulate import peak_memory, sequence, simulate, warm_up_forwards
 
 
@@ -175,6 +177,24 @@ def test_simulation_keeps_its_rules(duplex):
     assert [lane.name for lane in gantt(instance, plan)] == ["F (stage 0)", "link 0-1", "S (stage 1)"]
 
 
+def test_observed_methods_note_schedules_and_times():
+    """The example's optimum takes 80 ticks under K = 3, 1 (by hand above); GPipe's order stores all four."""
+    label_dp, options = methods("hybrid_pipeline")["label_dp"], {"simulate": True, "repeat": 3}
+    plain, seen = label_dp.run(example(), Budget()), label_dp.run(example(), Budget(), **options)
+    assert plain.plan == seen.plan
+    assert not {"schedules", "median_s"} & plain.notes.keys()
+    assert seen.notes["repeated"] == 3
+    assert seen.notes["median_s"] >= 0
+    rows = {(row["policy"], row["duplex"]): row for row in seen.notes["schedules"]}
+    assert len(rows) == 10
+    assert rows["ours", "half"]["latency_s"] == pytest.approx(80e-6)
+    assert rows["ours", "full"]["latency_s"] <= rows["ours", "half"]["latency_s"]
+    # l1-l3 on F: 3 units of state, 3 of activations per sample; 2 samples, K = 3 and 4.
+    assert rows["ours", "half"]["peak_memory"]["F"] == 3 + 3 * 2 * 3
+    assert rows["gpipe", "half"]["peak_memory"]["F"] == 3 + 4 * 2 * 3
+    assert all(row["fits"] for row in rows.values())
+
+
 def failed():
     """Layers l1-l2 on F; S held l3-l4 of the failed device as a backup and is now to have work."""
     stages = (OldStage(start=0, stop=2, devices=(0,)), OldStage(start=2, stop=4, devices=(1,)))
@@ -193,3 +213,17 @@ def test_migration_by_hand():
     corners = throughput(instance, plan, 1.0, 0.5, 2.0)
     assert [value for _, value in corners[2:4]] == [0.0, 0.0]
     assert corners[0][1] == pytest.approx(8 / 80e-6)
+
+
+def test_replanning_methods_note_the_outage():
+    """Same plan, two ways of transport: between the devices, and all through F (hand-computed above)."""
+    found = SolveResult(Status.FEASIBLE, Stop.DONE, two_stages(3))
+    methods_by_way = [replayed(lambda instance, budget: found, through) for through in (False, True)]
+    light, heavy = (method(failed(), Budget()).notes["replay"] for method in methods_by_way)
+    assert light["transport_s"] == pytest.approx(6e-6)
+    assert heavy["transport_s"] == pytest.approx(22e-6)
+    for note in (light, heavy):
+        resumed = FAILURE_S + DETECTION_S + note["planning_s"] + note["transport_s"]
+        assert note["corners"][3][0] == pytest.approx(resumed)
+        assert note["corners"][4][1] == pytest.approx(8 / 74e-6)
+    assert replayed(lambda instance, budget: found)(example(), Budget()) is found

@@ -6,15 +6,17 @@ import numpy as np
 import pytest
 
 from heuristics.hybrid_pipeline import _kernels
-from heuristics.hybrid_pipeline._chain import chain, memory_order
+from heuristics.hybrid_pipeline._chain import chain
 from heuristics.hybrid_pipeline.asteroid import algorithm_2
 from heuristics.hybrid_pipeline.pipelines import balanced_cuts
+from heuristics.hybrid_pipeline.replanning import old_groups, with_cuts
 from instances.hybrid_pipeline import LIBRARY
 from mapgap.core import Budget, InputError, Status
 from mapgap.loading import load_instance
 from mapgap.registry import methods
 from problems.hybrid_pipeline import Device, DeviceType, Instance, Layer, Plan, Stage
 from problems.hybrid_pipeline.evaluate import evaluate, memory_demand
+from problems.hybrid_pipeline.order import memory_order
 
 HEURISTICS = (
     "asteroid", "asteroid_naive", "asteroid_inter_stage", "dapple", "on_device", "data_parallel", "eddl", "gpipe",
@@ -232,3 +234,23 @@ def test_several_micro_batch_sizes_are_searched():
         size: evaluate(both, solve("asteroid", both.with_micro_batch(size)).plan).objective for size in (2, 4)
     }
     assert evaluate(both, solve("asteroid", both).plan).objective == min(values.values())
+
+
+# --- after a failure --------------------------------------------------------------------------------------------------
+
+
+def test_cuts_only_finds_the_best_cuts_of_the_surviving_groups():
+    checked = 0
+    for seed in range(400):
+        instance = LIBRARY.generators["small"](seed)
+        if instance.replanning is None or len(instance.micro_batch_sizes) > 1:
+            continue
+        groups, count = old_groups(instance), len(instance.layers)
+        plans = [
+            with_cuts(instance, groups, [*cuts, count]) for cuts in combinations(range(1, count), len(groups) - 1)
+        ]
+        values = [e.objective for e in (evaluate(instance, plan) for plan in plans if plan is not None) if e.feasible]
+        result = solve("cuts_only", instance)
+        assert (None if result.plan is None else evaluate(instance, result.plan).objective) == min(values, default=None)
+        checked += len(values) > 1
+    assert checked > 20

@@ -127,12 +127,13 @@ def test_failure_leaves_survivors_backups_and_the_old_latency():
 
 def test_library_files_are_what_the_writer_writes():
     written = {
-        **_write_library.table_4_files(), **_write_library.scalability_files(), **_write_library.failure_files()
+        **_write_library.table_4_files(), **_write_library.scalability_files(), **_write_library.policy_files(),
+        **_write_library.failure_files(),
     }  # fmt: skip
     files = {name: path for name, path in library_files().items() if name.startswith("asteroid_")}
     assert set(files) == set(written)
     assert all(files[name].read_text(encoding="utf-8") == text for name, text in written.items())
-    assert len(written) == 32 + 16 + 4
+    assert len(written) == 32 + 16 + 2 + 4
 
 
 @pytest.mark.parametrize("name", ["asteroid_b_bert_small_1000mbps", "asteroid_nano8_mobilenetv2_100mbps"])

@@ -183,7 +183,7 @@ def reaches(window, compatible, allowed):  # type: ignore[no-untyped-def]
     reach = np.zeros(count, np.int64)
     for u in range(1, count):
         for g in range(1, u + 1):
-            if not compatible[u - g, g]:
+            if not compatible[count - 1 - u, g]:
                 continue
             end = window[reach[u - g], g]
             while end > 0 and not allowed[end]:

@@ -213,7 +213,7 @@ class Search:
         reach = [0] * (self.full + 1)
         for used in range(1, self.full + 1):
             for group in range(1, used + 1):
-                if self.compatible[used - group][group]:
+                if self.compatible[self.full - used][group]:
                     end = window[reach[used - group]][group]
                     while not self.allowed[end]:
                         end -= 1

@@ -8,7 +8,7 @@ counts per class, stored as its mixed-radix index, so that the index of a disjoi
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -69,6 +69,8 @@ class Lowered:
         ``T_a = ceil(weights * num / den)``.
     move : (C, L + 1, L + 1) or (C, 1, 1)
         Migration ticks of a member that is to hold layers ``[i, j)``; (C, 1, 1) without a failure.
+    order : tuple of int, optional
+        Restriction: every group is a run of this order of all devices, and stages follow it.
     """
 
     instance: Instance
@@ -91,6 +93,7 @@ class Lowered:
     reduce_num: Array
     reduce_den: Array
     move: Array
+    order: tuple[int, ...] = ()
 
     @property
     def layers(self) -> int:
@@ -103,9 +106,20 @@ class Lowered:
 
     @cached_property
     def compatible(self) -> NDArray[np.bool_]:
-        """(G, G): whether two groups fit into the devices side by side."""
-        fits: NDArray[np.bool_] = self.groups[:, None] + self.groups[None] <= self.size
-        return np.asarray(fits.all(axis=2))
+        """(G, G): whether a group may stand in front of what another one, by row, has behind it.
+
+        Both must fit into the devices; with an order the devices behind and those with the group must be ends of it.
+        """
+        fits: NDArray[np.bool_] = np.asarray((self.groups[:, None] + self.groups[None] <= self.size).all(axis=2))
+        if self.order:
+            of = {device: c for c, members in enumerate(self.classes) for device in members}
+            place = np.append(np.cumprod((self.size + 1)[:0:-1])[::-1], 1)  # index of one device of each class
+            ends = np.cumsum([0, *(place[of[device]] for device in reversed(self.order))])
+            allowed = np.zeros_like(fits)
+            for behind in ends:
+                allowed[behind, ends[ends > behind] - behind] = True
+            fits &= allowed
+        return fits
 
     def kept(self, behind: int) -> int:
         """K of a stage with ``behind`` stages behind it."""
@@ -204,8 +218,8 @@ def _first(values: list[int], test: Callable[[int], bool]) -> int:
     return values[low]
 
 
-def lower(instance: Instance) -> Lowered:
-    """Arrays of an instance that allows one micro-batch size."""
+def lower(instance: Instance, order: Sequence[int] = ()) -> Lowered:
+    """Arrays of an instance that allows one micro-batch size, with or without an order that groups must follow."""
     (batch,) = instance.micro_batch_sizes
     classes = interchangeable(instance)
     kinds = [instance.device_type(members[0]) for members in classes]
@@ -237,6 +251,7 @@ def lower(instance: Instance) -> Lowered:
         reduce_num=links.reduce()[0],
         reduce_den=links.reduce()[1],
         move=_migration(instance, classes),
+        order=tuple(order),
     )
 
 

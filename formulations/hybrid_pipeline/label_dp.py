@@ -35,6 +35,9 @@ from mapgap.core import Budget, InputError, Method, SolveResult, Status, Stop
 from problems.hybrid_pipeline import Instance
 from problems.hybrid_pipeline.batching import every_micro_batch
 from problems.hybrid_pipeline.evaluate import diagnose
+from problems.hybrid_pipeline.observe import OPTIONS, observed
+from problems.hybrid_pipeline.order import TIES, memory_order
+from problems.hybrid_pipeline.replay import replayed
 
 OPEN = 2**40
 """An upper bound above every latency."""
@@ -158,18 +161,22 @@ def overflows(low: Lowered) -> bool:
     return int(low.weights[-1]) * int(low.reduce_num.max(initial=0)) >= 2**62
 
 
-def run(instance: Instance, budget: Budget, engine: str = "auto") -> SolveResult:
-    """The certified optimum.
+def run(instance: Instance, budget: Budget, engine: str = "auto", order: str = "free") -> SolveResult:
+    """The certified optimum; with an order, the best plan whose groups are runs of it and that uses every device.
 
     Raises
     ------
     InputError
-        ``engine`` is not auto, compiled or python.
+        ``engine`` is not auto, compiled or python; ``order`` is not free, fastest_first or slowest_first.
     """
     if engine not in ("auto", "compiled", "python"):
         raise InputError(f"engine: expected auto, compiled or python; found {engine!r}")
+    if order not in ("free", *TIES):
+        raise InputError(f"order: expected free, {' or '.join(TIES)}; found {order!r}")
     begin = time.process_time()
-    low = lower(instance)
+    fixed = order != "free"
+    everyone = instance.all_devices or fixed
+    low = lower(instance, memory_order(instance, order) if fixed else ())
     bounds = front_bounds(low)
     heads = 1 if low.uniform else len(low.groups)
     nodes = (low.layers + 1) * len(low.groups) * min(len(instance.devices), low.layers) * heads
@@ -179,12 +186,16 @@ def run(instance: Instance, budget: Budget, engine: str = "auto") -> SolveResult
     if engine == "auto":
         chosen = "python" if overflows(low) else "compiled"
     if chosen == "compiled":
-        search = compiled(low, bounds, instance.all_devices)
+        search = compiled(low, bounds, everyone)
     else:
-        search = interpreted(low, bounds.both, bounds.forward, instance.all_devices)
+        search = interpreted(low, bounds.both, bounds.forward, everyone)
     built = time.process_time()
     value, path, counts = optimum(low, search, budget)
     notes = {"engine": chosen, **counts, "build_s": built - begin, "search_s": time.process_time() - built}
+    if fixed:  # the optimum of a restriction bounds nothing
+        reason = "" if path else "no plan has all devices in this order; this proves nothing about others"
+        status = Status.FEASIBLE if path else Status.UNKNOWN
+        return SolveResult(status, Stop.DONE, low.plan(path) if path else None, None, value, reason=reason, notes=notes)
     if value is None:
         reason = "; ".join(diagnose(instance)) or "memory: no cut and choice of groups holds a micro-batch"
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason=reason, notes=notes)
@@ -197,9 +208,9 @@ METHODS = [
         problem="hybrid_pipeline",
         kind="exact",
         reference="dynamic programme over Pareto labels (D, A)",
-        run=every_micro_batch(run),
+        run=observed(replayed(every_micro_batch(run))),
         summary="certified optimum in milliseconds",
-        options={"engine": "auto"},
+        options={"engine": "auto", "order": "free", **OPTIONS},
         rank=10,
         engines=("own",),
     )

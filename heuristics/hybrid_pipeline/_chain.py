@@ -184,27 +184,6 @@ def _links(instance: Instance, order: Sequence[int], batch: int) -> tuple[Array,
     return comm, level, num, den
 
 
-def slowness(instance: Instance) -> list[int]:
-    """Ticks of each device for all layers and a whole micro-batch."""
-    (batch,) = instance.micro_batch_sizes
-    by_type = [sum(row[batch - 1] for table in (t.forward, t.backward) for row in table) for t in instance.types]
-    return [by_type[device.type] for device in instance.devices]
-
-
-def memory_order(instance: Instance, ties: str = "fastest_first") -> list[int]:
-    """Devices by descending memory (Sec. 3.3), equal ones by speed.
-
-    Raises
-    ------
-    InputError
-        ``ties`` is not fastest_first or slowest_first.
-    """
-    if ties not in ("fastest_first", "slowest_first"):
-        raise InputError(f"ties: expected fastest_first or slowest_first, found {ties!r}")
-    slow, sign = slowness(instance), 1 if ties == "fastest_first" else -1
-    return sorted(range(len(slow)), key=lambda d: (-instance.device_type(d).memory, sign * slow[d], d))
-
-
 def result(instance: Instance, plan: Plan | None, begin: float, **notes: Any) -> SolveResult:
     """The plan if it is feasible; otherwise UNKNOWN with what the planner overlooked."""
     notes["cpu_s"] = time.process_time() - begin

@@ -29,11 +29,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from heuristics.hybrid_pipeline._chain import ASTEROID, PROBLEM, Chain, chain, memory_order, report, result
+from heuristics.hybrid_pipeline._chain import ASTEROID, PROBLEM, Chain, chain, report, result
 from heuristics.hybrid_pipeline._kernels import BALANCED, EQUAL
 from mapgap.core import Budget, InputError, Method, SolveResult
 from problems.hybrid_pipeline import Instance, Plan
 from problems.hybrid_pipeline.batching import every_micro_batch
+from problems.hybrid_pipeline.observe import OPTIONS, observed
+from problems.hybrid_pipeline.order import memory_order
 
 
 def algorithm_2(seen: Chain, block: int = 1, rule: int = BALANCED) -> tuple[Plan | None, int]:
@@ -85,13 +87,15 @@ def run_dapple(instance: Instance, budget: Budget) -> SolveResult:
 def _method(
     name: str, kind: str, reference: str, run: Callable[..., SolveResult], summary: str, options: dict[str, object]
 ) -> Method:
-    return Method(name, PROBLEM, kind, reference, every_micro_batch(run), summary, options)  # type: ignore[arg-type]
+    searched = every_micro_batch(run)
+    searched = observed(searched) if options else searched
+    return Method(name, PROBLEM, kind, reference, searched, summary, options)  # type: ignore[arg-type]
 
 
 METHODS = [
     _method(
         "asteroid", "published", f"{ASTEROID}, Algorithms 1 and 2", run_asteroid,
-        "Dynamic programme over an order of devices by memory", {"ties": "fastest_first", "block": 1},
+        "Dynamic programme over an order of devices by memory", {"ties": "fastest_first", "block": 1, **OPTIONS},
     ),
     _method(
         "asteroid_naive", "published", f"{ASTEROID}, Fig. 15(a)", run_naive,

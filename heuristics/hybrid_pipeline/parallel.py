@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import time
 
-from heuristics.hybrid_pipeline._chain import ASTEROID, PROBLEM, chain, memory_order, report, result, slowness
+from heuristics.hybrid_pipeline._chain import ASTEROID, PROBLEM, chain, report, result
 from mapgap.core import Budget, InputError, Method, SolveResult
 from problems.hybrid_pipeline import Instance, Plan, Stage
 from problems.hybrid_pipeline.batching import every_micro_batch
+from problems.hybrid_pipeline.order import memory_order, slowness
 
 
 def run_on_device(instance: Instance, budget: Budget, device: str = "") -> SolveResult:

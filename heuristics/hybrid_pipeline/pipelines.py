@@ -31,15 +31,15 @@ from heuristics.hybrid_pipeline._chain import (
     Chain,
     Rows,
     chain,
-    memory_order,
     report,
     result,
-    slowness,
 )
 from heuristics.hybrid_pipeline._kernels import BALANCED, EQUAL
 from mapgap.core import Budget, InputError, Method, SolveResult
 from problems.hybrid_pipeline import Instance
 from problems.hybrid_pipeline.batching import every_micro_batch
+from problems.hybrid_pipeline.observe import OPTIONS, observed
+from problems.hybrid_pipeline.order import memory_order, slowness
 
 NEVER = 2**61
 
@@ -200,7 +200,8 @@ def _hdp(seen: Chain, rows: list[tuple[int, int, int, int]], workers: int) -> tu
 METHODS = [
     Method(
         "gpipe", PROBLEM, "baseline", f"Huang et al., GPipe (2019); {ASTEROID}, Table 4 (PP)",
-        every_micro_batch(run_gpipe), "One device per stage, balanced execution times", {"stages": 0},
+        observed(every_micro_batch(run_gpipe)), "One device per stage, balanced execution times",
+        {"stages": 0, **OPTIONS},
     ),
     Method(
         "pipedream", PROBLEM, "baseline", "Narayanan et al., PipeDream (SOSP 2019)", every_micro_batch(run_pipedream),

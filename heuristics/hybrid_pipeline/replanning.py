@@ -4,8 +4,8 @@
   are proportional to the computing capacity of its group, the sum of ``v_d`` (Eq. 9 over the whole network).
 - ``cuts_only``: the groups stay; the best cuts for them, migration included (labels as in a dynamic programme over
   cuts: latency is max-plus in the stages).
-- ``heavy_rescheduling``: Algorithm 2 on the survivors. The objective counts direct migration; the notes hold what
-  transport through the coordinator takes, as the paper describes it.
+- ``heavy_rescheduling``: Algorithm 2 on the survivors. The objective counts direct migration; the note
+  ``replay`` has the transport through the coordinator that the paper describes.
 
 A stage that lost its only device disappears. Shares inside groups solve Eq. (7).
 """
@@ -13,16 +13,17 @@ A stage that lost its only device disappears. Shares inside groups solve Eq. (7)
 from __future__ import annotations
 
 import time
-from bisect import bisect_left, bisect_right
+from itertools import accumulate
 from typing import NamedTuple
 
-from heuristics.hybrid_pipeline._chain import ASTEROID, PROBLEM, report, result
+from heuristics.hybrid_pipeline import _nested
+from heuristics.hybrid_pipeline._chain import ASTEROID, PROBLEM, chain, report, result
 from heuristics.hybrid_pipeline.asteroid import run_asteroid
 from mapgap.core import Budget, Method, SolveResult, Status, Stop
 from problems.hybrid_pipeline import Instance, Plan, Stage
 from problems.hybrid_pipeline.batching import every_micro_batch
-from problems.hybrid_pipeline.evaluate import best_shares, evaluate, migration_ticks, slowest_link, warm_up
-from problems.hybrid_pipeline.replay import coordinator_ticks, strongest
+from problems.hybrid_pipeline.evaluate import best_shares, evaluate, migration_ticks, warm_up
+from problems.hybrid_pipeline.replay import replayed
 
 NO_FAILURE = SolveResult(Status.UNKNOWN, Stop.DONE, reason="the instance has no failure, so no old plan")
 
@@ -92,55 +93,30 @@ class _Label(NamedTuple):
 
 
 class _FixedGroups:
-    """Best cuts for a sequence of groups."""
+    """Best cuts for a sequence of groups, seen as a chain that has the members of each group side by side."""
 
     def __init__(self, instance: Instance, groups: list[tuple[int, ...]], budget: Budget) -> None:
         self.instance, self.groups, self.budget = instance, groups, budget
-        (self.batch,) = instance.micro_batch_sizes
-        self.micro_batches = instance.mini_batch // self.batch
+        self.seen = chain(instance, [device for group in groups for device in group])
+        ends = list(accumulate(len(group) for group in groups))
+        self.places = list(zip([0, *ends], ends, strict=False))
         assert instance.replanning is not None
         self.rounds = instance.replanning.rounds
-        self.state, self.stored, self.weights = [0], [0], [0]
-        for layer in instance.layers:
-            self.state.append(self.state[-1] + layer.state_memory)
-            self.stored.append(self.stored[-1] + layer.activation_memory)
-            self.weights.append(self.weights[-1] + layer.weight_bytes)
 
-    def times(self, group: tuple[int, ...], i: int, j: int, kept: int) -> tuple[int, int, int] | None:
-        """``(T, E_f, E_b)`` of Eqs. (7), (8), ``None`` where memory does not suffice."""
-        members: list[tuple[list[int], list[int], list[int]]] = []
-        known: dict[int, tuple[list[int], list[int], list[int]]] = {}
-        for device in group:
-            t = self.instance.devices[device].type
-            if t not in known:
-                left = self.instance.types[t].memory - (self.state[j] - self.state[i])
-                need = kept * (self.stored[j] - self.stored[i])
-                cap = -1 if left < 0 else self.batch if need == 0 else min(self.batch, left // need)
-                forward, backward = self.instance.prefix[t]
-                f = [forward[y][j] - forward[y][i] for y in range(cap + 1)]
-                b = [backward[y][j] - backward[y][i] for y in range(cap + 1)]
-                known[t] = (f, b, [x + y for x, y in zip(f, b, strict=True)])
-            if not known[t][0]:
-                return None
-            members.append(known[t])
-
-        def taken(limit: int) -> int:
-            return sum(bisect_right(both, limit) - 1 for _, _, both in members)
-
-        values = sorted({value for _, _, both in known.values() for value in both})
-        if taken(values[-1]) < self.batch:
-            return None
-        total = values[bisect_left(values, self.batch, key=taken)]
-        shares = [bisect_right(both, total) - 1 for _, _, both in members]
-        for k in range(len(shares)):
-            shares[k] -= min(shares[k], max(0, sum(shares) - self.batch))
-        pairs = [(f[y], b[y]) for (f, b, _), y in zip(members, shares, strict=True)]
-        return total, max(f for f, _ in pairs), max(b for _, b in pairs)
+    def times(self, s: int, i: int, j: int) -> tuple[int, int, int] | None:
+        """``(T, E_f, E_b)`` of Eqs. (7), (8) of stage s on layers ``[i, j)``, ``None`` without memory."""
+        seen, (a, b) = self.seen, self.places[s]
+        stored = warm_up(len(self.groups) - 1 - s, seen.micro_batches) * int(seen.activation[j] - seen.activation[i])
+        held = int(seen.state[j] - seen.state[i])
+        total, ef, eb = _nested.stage(
+            seen.forward, seen.backward, seen.both, seen.room, i, j, a, b, held, stored, seen.batch
+        )
+        return None if total < 0 else (total, ef, eb)
 
     def migration(self, group: tuple[int, ...], i: int, j: int) -> int:
         """Migration ticks of the members of one stage."""
         stage = Stage(start=i, stop=j, devices=group, shares=())
-        return migration_ticks(self.instance, Plan(micro_batch=self.batch, stages=(stage,)))
+        return migration_ticks(self.instance, Plan(micro_batch=self.seen.batch, stages=(stage,)))
 
     def best(self, upper: int) -> list[int] | None:
         """Ends of the stages of the best plan below ``upper``."""
@@ -163,27 +139,24 @@ class _FixedGroups:
 
     def _extend(self, s: int, i: int, j: int, behind: list[_Label], upper: int) -> list[_Label] | None:
         """Labels with stage s on ``[i, j)`` in front; ``None`` when no longer stage can be below ``upper`` either."""
-        group, left = self.groups[s], len(self.groups) - 1 - s
-        costs = self.times(group, i, j, warm_up(left, self.micro_batches))
-        m, rounds = self.micro_batches, self.rounds
+        seen, left, (a, b) = self.seen, len(self.groups) - 1 - s, self.places[s]
+        costs = self.times(s, i, j)
+        m, rounds = seen.micro_batches, self.rounds
         if costs is None or rounds * m * costs[0] >= upper:
             return None  # longer stages store more and take no less
         e, eb = costs[1] + costs[2], costs[2]
-        ta = c = 0
-        if len(group) > 1:
-            link = slowest_link(self.instance, group)
-            ta = self.instance.allreduce_ticks(len(group), self.weights[j] - self.weights[i], link)
-        if left:
-            size = self.batch * self.instance.layers[j - 1].output_bytes
-            c = self.instance.transfer_ticks(size, slowest_link(self.instance, group, self.groups[s + 1]))
-        moved = self.migration(group, i, j)
-        new = []
+        ta = -((-int(seen.weights[j] - seen.weights[i]) * int(seen.reduce_num[a, b])) // int(seen.reduce_den[a, b]))
+        c = int(seen.comm[seen.level[a, b, self.places[s + 1][1]], j]) if left else 0
+        new: list[_Label] = []
+        if rounds * max(m * e, e + 2 * m * c) >= upper:
+            return new
+        moved = self.migration(self.groups[s], i, j)
         for label in behind:
             d = max(m * e, e + 2 * m * c, e + 2 * c + label.d) if left else m * e
-            a = max(ta, label.a - eb - c)
+            late = max(ta, label.a - eb - c)
             g = max(moved, label.g)
-            if rounds * (d + a) + g < upper or (s > 0 and rounds * d < upper):
-                new.append(_Label(d, a, g, (j, *label.ends)))
+            if rounds * (d + late) + g < upper or (s > 0 and rounds * d < upper):
+                new.append(_Label(d, late, g, (j, *label.ends)))
         return new
 
 
@@ -214,15 +187,7 @@ def run_cuts_only(instance: Instance, budget: Budget) -> SolveResult:
 
 def run_heavy(instance: Instance, budget: Budget) -> SolveResult:
     """Algorithm 2 on the survivors; the weights travel through the strongest device."""
-    if instance.replanning is None:
-        return NO_FAILURE
-    found = run_asteroid(instance, budget)
-    if not isinstance(found.plan, Plan):
-        return found
-    coordinator = strongest(instance)
-    ticks = coordinator_ticks(instance, found.plan, coordinator)
-    notes = {**found.notes, "coordinator": instance.devices[coordinator].name, "coordinator_ticks": ticks}
-    return SolveResult(found.status, found.stop, found.plan, notes=notes)
+    return NO_FAILURE if instance.replanning is None else run_asteroid(instance, budget)
 
 
 METHODS = [
@@ -231,7 +196,7 @@ METHODS = [
         problem=PROBLEM,
         kind="published",
         reference=f"{ASTEROID}, Sec. 3.4",
-        run=every_micro_batch(run_flops_recut),
+        run=replayed(every_micro_batch(run_flops_recut)),
         summary="After a failure: same groups, cuts in proportion to FLOPs and capacity",
     ),
     Method(
@@ -239,7 +204,7 @@ METHODS = [
         problem=PROBLEM,
         kind="baseline",
         reference="dynamic programme over cuts",
-        run=every_micro_batch(run_cuts_only),
+        run=replayed(every_micro_batch(run_cuts_only)),
         summary="After a failure: same groups, best cuts, migration included",
     ),
     Method(
@@ -247,7 +212,7 @@ METHODS = [
         problem=PROBLEM,
         kind="published",
         reference=f"{ASTEROID}, Sec. 3.4 and 5.5",
-        run=every_micro_batch(run_heavy),
+        run=replayed(every_micro_batch(run_heavy), through_coordinator=True),
         summary="After a failure: Algorithms 1 and 2 on the survivors",
     ),
 ]

@@ -36,6 +36,10 @@ FAILURE = (
     "asteroid_d_efficientnet_b1_100mbps (Fig. 16 shows the authors' as a picture only). Assumed: bandwidth, 100 rounds "
     "to come. {profiles}"
 )
+POLICIES = (
+    "Asteroid, Sec. 5.4 and Fig. 15(b): EfficientNet-B1 on three Jetson TX2. Published: devices, network. Assumed: "
+    "{mbps} Mbit/s, mini-batch 2048 (Sec. 5.2), micro-batch 128. {profiles}"
+)
 PIPELINE = ((151, ("TX2", "Nano 1")), (210, ("Nano 2",)), (248, ("Nano 3",)))
 """Pipeline before the failure: last layer + 1 and devices of each stage."""
 
@@ -80,6 +84,23 @@ def scalability_files() -> dict[str, str]:
     return files
 
 
+def policy_files() -> dict[str, str]:
+    """Three Jetson TX2, for the 1F1B policies."""
+    files = {}
+    for mbps in (100, 1000):
+        name = f"asteroid_tx2x3_efficientnet_b1_{mbps}mbps"
+        fields = {
+            "network": "efficientnet_b1_cifar",
+            "devices": "[TX2, TX2, TX2]",
+            "bandwidth_mbps": str(mbps),
+            "mini_batch": "2048",
+            "micro_batch": "128",
+        }
+        source = POLICIES.format(mbps=mbps, profiles=PROFILES)
+        files[name] = text(name, source, ["asteroid", "policies", "efficientnet_b1", f"{mbps}mbps"], fields)
+    return files
+
+
 def failure_files() -> dict[str, str]:
     """Each device of environment D leaves the same pipeline."""
     files = {}
@@ -100,7 +121,7 @@ def failure_files() -> dict[str, str]:
 
 
 def main() -> None:
-    write_files(FOLDER, {**table_4_files(), **scalability_files(), **failure_files()})
+    write_files(FOLDER, {**table_4_files(), **scalability_files(), **policy_files(), **failure_files()})
 
 
 if __name__ == "__main__":

@@ -39,18 +39,57 @@ def memory_figure(instance: Any, peaks: dict[str, dict[str, int]]) -> Figure:
     return figure
 
 
-def waterfall(steps: list[tuple[str, float]], title: str) -> Figure:
-    """From the first total down to the last; every step between them shows what it removes, in percent."""
-    figure, ax = figures.axes(6.4, 3.4)
+def policy_figure(rows: list[dict[str, Any]]) -> Figure:
+    """Throughput (half and full duplex) and peak memory of 1F1B policies side by side, as in Fig. 15(b), right."""
+    figure = Figure(figsize=(8.0, 3.2), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    places = range(len(rows))
+    labels = [f"{row['policy']}\n{row['kept']}" for row in rows]
+    for k, (key, name) in enumerate((("half", "half duplex"), ("full", "full duplex"))):
+        left.bar([g - 0.2 + 0.4 * k for g in places], [r[key] for r in rows], 0.4, label=name, color=figures.COLOURS[k])
+    right.bar(places, [row["memory"] for row in rows], 0.5, color=figures.COLOURS[2])
+    left.set_ylim(top=1.25 * max(row["full"] for row in rows))
+    left.legend(loc="upper center", ncols=2, frameon=False, fontsize=8)
+    for ax, text in ((left, "samples per second"), (right, "peak memory [GB]")):
+        ax.set_xticks(places, labels, fontsize=7)
+        ax.set(ylabel=text)
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.grid(alpha=0.3, linewidth=0.5, axis="y")
+        ax.set_axisbelow(True)
+    return figure
+
+
+def outage_figure(corners: dict[str, list[list[float]]], title: str) -> Figure:
+    """Throughput over time around a failure, one line per way of re-planning."""
+    figure, ax = figures.axes(8.0, 3.2)
+    stop = next(iter(corners.values()))[1][0]
+    resumed = max(points[3][0] for points in corners.values())
+    for index, (name, points) in enumerate(corners.items()):
+        xs, ys = zip(*points, strict=True)
+        ax.plot(xs, ys, label=name, linewidth=1.6, color=figures.COLOURS[index], linestyle=figures.STYLES[index % 4])
+    ax.set(xlim=(stop - 3, resumed + 4), xlabel="seconds", ylabel="samples per second", title=title)
+    ax.set_ylim(bottom=0)
+    figures.legend(ax)
+    return figure
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.1f}" if abs(value) >= 0.05 else "0"
+
+
+def waterfall(steps: list[tuple[str, float]], totals: set[int], title: str) -> Figure:
+    """Bars from 0 for the positions in ``totals``; every other step shows what it removes or adds, in percent."""
+    figure, ax = figures.axes(8.0, 3.4)
     level = steps[0][1]
     for k, (_, value) in enumerate(steps):
-        total = k in (0, len(steps) - 1)
+        total = k in totals
         bottom = 0.0 if total else min(level, value)
         height = value if total else abs(level - value)
         ax.bar(k, height, 0.6, bottom=bottom, color=figures.COLOURS[0 if total else 1])
-        ax.text(k, bottom + height, f"{value:.1f}" if total else f"{value - level:+.1f}", ha="center", va="bottom")
+        ax.text(k, bottom + height, f"{value:.1f}" if total else _signed(value - level), ha="center", va="bottom")
         level = value
-    ax.set_xticks(range(len(steps)), [name for name, _ in steps], fontsize=8)
+    ax.set_xticks(range(len(steps)), [name.replace(" and ", " and\n") for name, _ in steps], fontsize=7)
     low = min(value for _, value in steps)
-    ax.set(ylim=(max(0.0, low - 10), max(v for _, v in steps) + 4), ylabel="latency, optimum = 100", title=title)
+    ax.set(ylim=(max(0.0, low - 10), max(v for _, v in steps) + 4), title=title)
+    ax.set_ylabel("latency, optimum = 100 (axis cut)")
     return figure

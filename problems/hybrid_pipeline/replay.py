@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import wraps
+
+from mapgap.core import Budget, SolveResult
 from problems.hybrid_pipeline.evaluate import evaluate, migration_ticks
 from problems.hybrid_pipeline.instance import Instance, Plan
+
+FAILURE_S = 100.0
+"""When the device stops in Fig. 17 ("the 100th timestamp")."""
+
+DETECTION_S = 1.0
+"""Until the coordinator misses the heartbeat and its probe fails. Assumed: Sec. 3.4 prints no period."""
 
 
 def coordinator_ticks(instance: Instance, plan: Plan, coordinator: int) -> int:
@@ -65,3 +77,31 @@ def throughput(
     after = float(result.terms["samples_per_s"] or 0.0)
     resumed = failure_s + recovery
     return [(0.0, before), (failure_s, before), (failure_s, 0.0), (resumed, 0.0), (resumed, after), (until_s, after)]
+
+
+def replayed(run: Callable[..., SolveResult], through_coordinator: bool = False) -> Callable[..., SolveResult]:
+    """Let a method note how training goes on after a failure.
+
+    The note ``replay`` holds ``detection_s``, ``planning_s`` (process CPU time of the run), ``transport_s`` of the
+    weights (with ``through_coordinator`` by way of the strongest device) and ``corners``, the throughput over time from
+    0 to twice :data:`FAILURE_S`. Results for instances without a failure are unchanged.
+    """
+
+    @wraps(run)
+    def watched(instance: Instance, budget: Budget, **options: object) -> SolveResult:
+        begin = time.process_time()
+        result = run(instance, budget, **options)
+        planning = time.process_time() - begin
+        if instance.replanning is None or not isinstance(result.plan, Plan):
+            return result
+        coordinator = strongest(instance) if through_coordinator else None
+        recovery = recovery_s(instance, result.plan, planning, coordinator)
+        note = {
+            "detection_s": DETECTION_S,
+            "planning_s": planning,
+            "transport_s": recovery - planning,
+            "corners": throughput(instance, result.plan, FAILURE_S, DETECTION_S + recovery, 2 * FAILURE_S),
+        }
+        return replace(result, notes={**result.notes, "replay": note})
+
+    return watched
