@@ -2,10 +2,12 @@
 
 PuLP may call a plan "Optimal" that a time limit left open. HiGHS is therefore asked for its model status and dual
 bound; CBC's are read from its log. Every objective here is integral, so a bound ``v`` rounds up to ``ceil(v - eps)``
-with ``eps = 1e-6 * max(1, |v|)`` for the engine's floating point. Rows with big-M ask for tight tolerances, because one
-of 1e-6 times M may switch a binary off for free: rows hold to 1e-9, binaries to 1e-7. With 1e-9 for binaries, which its
-authors advise against (ERGO-Code/HiGHS issue 2033), HiGHS 1.13 proves a wrong optimum, which
-tests/test_multi_model_splitting_exact.py keeps.
+with ``eps = 1e-6 * max(1, |v|)`` for the engine's floating point.
+
+Tolerances are 1e-7 on both engines. Looser ones switch binaries of big-M rows off for free (M reaches 10^6 ticks).
+Tighter ones are below what doubles resolve in rows of 10^8 ticks, and both engines then prove wrong optima: HiGHS 1.13
+with 1e-9 for binaries (its authors advise against it, ERGO-Code/HiGHS issue 2033), CBC with 1e-9 for rows.
+tests/test_multi_model_splitting_exact.py keeps one case of each.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from mapgap.core import Budget, MapgapError, Status, Stop
 from solvers._guard import check_version
 from solvers._outcome import Outcome
 
-ROW_TOLERANCE, INTEGRALITY_TOLERANCE = 1e-9, 1e-7
+TOLERANCE = 1e-7
 
 
 def round_up(value: float) -> int | None:
@@ -94,8 +96,8 @@ def _highs(problem: pulp.LpProblem, budget: Budget, limit: float) -> Outcome:
         threads=budget.workers,
         timeLimit=limit,
         random_seed=budget.seed % 2**31,
-        mip_feasibility_tolerance=INTEGRALITY_TOLERANCE,
-        primal_feasibility_tolerance=ROW_TOLERANCE,
+        mip_feasibility_tolerance=TOLERANCE,
+        primal_feasibility_tolerance=TOLERANCE,
     )
     problem.solve(solver)
     highs = problem.solverModel
@@ -131,8 +133,7 @@ def _cbc(problem: pulp.LpProblem, budget: Budget, limit: float, warm_start: bool
             keepFiles=False,
             logPath=str(log),
             options=[
-                "ratioGap 0", "allowableGap 0", f"primalTolerance {ROW_TOLERANCE}",
-                f"integerTolerance {INTEGRALITY_TOLERANCE}",
+                "ratioGap 0", "allowableGap 0", f"primalTolerance {TOLERANCE}", f"integerTolerance {TOLERANCE}",
                 f"randomCbcSeed {budget.seed % 2**31 + 1}",
             ],
         )  # fmt: skip

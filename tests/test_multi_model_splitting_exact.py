@@ -215,6 +215,14 @@ def test_an_optimum_that_tight_integrality_gets_wrong():
     assert optimum(instance, mip) == optimum(instance, cpsat) == 348_286
 
 
+def test_an_optimum_that_tight_rows_get_wrong():
+    """With a tolerance of 1e-9 for rows CBC "proves" 67,604,670; joint and cpsat know a plan of 46,002,446 ticks."""
+    instance = PROBLEM.retarget(load_instance("synergy_w4_distributed"), "latency")
+    for run in (mip.run_cbc, mip.run, joint.run):
+        result = run(instance, budget())
+        assert evaluate(instance, result.plan).objective == result.bound == 46_002_446
+
+
 def test_a_bound_beyond_its_own_plan_is_an_error(monkeypatch):
     solve = mip_engine.solve
 
