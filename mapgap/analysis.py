@@ -1,7 +1,8 @@
 """Pure functions from run records to tables: gaps, profiles, who beats whom. No file is read or written here.
 
 The gap of a plan is ``(objective - best proven bound by any method on that instance) / best proven bound`` and is blank
-where no bound exists. Next to it stands the distance to the best plan known. The two are never mixed.
+where no bound exists. Next to it stands the distance to the best plan known. The two are never mixed. Records of kind
+``reference`` say what was known before the runs: they set best plans and bounds and are no runs themselves.
 """
 
 from __future__ import annotations
@@ -45,6 +46,11 @@ def relative(value: int | None, reference: int | None) -> float | None:
     return abs(value - reference) / abs(reference)
 
 
+def measured(records: Sequence[Record]) -> list[Record]:
+    """The runs, without the references to what was known before them (see :meth:`mapgap.ledger.Ledger.references`)."""
+    return [record for record in records if record.get("kind") != "reference"]
+
+
 def facts(records: Iterable[Record]) -> dict[str, InstanceFacts]:
     """Best plan and best bound per instance hash, over all methods (``sense: max`` in a record maximises)."""
     groups: dict[str, list[Record]] = defaultdict(list)
@@ -84,7 +90,7 @@ def per_run(records: Sequence[Record]) -> list[dict[str, Any]]:
     """One row per run: the record's own figures, its gap to the best bound and to the best plan known."""
     known = facts(records)
     rows = []
-    for record in records:
+    for record in measured(records):
         fact = known[record["instance_hash"]]
         rows.append(
             {
@@ -202,8 +208,9 @@ def profile(records: Sequence[Record]) -> dict[str, list[float]]:
     """
     known = facts(records)
     best: dict[tuple[str, str], float] = {}
-    methods = sorted({r["method"] for r in records if r.get("kind") != "bound"})
-    for record in records:
+    runs = measured(records)
+    methods = sorted({r["method"] for r in runs if r.get("kind") != "bound"})
+    for record in runs:
         reference = known[record["instance_hash"]].best
         key = (record["method"], record["instance_hash"])
         if record.get("objective") is not None and reference:
@@ -211,7 +218,7 @@ def profile(records: Sequence[Record]) -> dict[str, list[float]]:
                 best.get(key, math.inf), max(record["objective"], reference) / min(record["objective"], reference)
             )
     instances = [key for key, fact in known.items() if fact.best]
-    tried = {(r["method"], r["instance_hash"]) for r in records}
+    tried = {(r["method"], r["instance_hash"]) for r in runs}
     return {m: sorted(best.get((m, i), math.inf) for i in instances if (m, i) in tried) for m in methods}
 
 
@@ -219,7 +226,7 @@ def duels(records: Sequence[Record]) -> dict[tuple[str, str], tuple[int, int, in
     """``(better, equal, worse)`` counts of the row method against the column method on shared instances."""
     values: dict[str, dict[str, int]] = defaultdict(dict)
     sign = {r["instance_hash"]: (-1 if r.get("sense") == "max" else 1) for r in records}
-    for record in records:
+    for record in measured(records):
         if record.get("objective") is not None and not record.get("error"):
             seen = values[record["method"]].get(record["instance_hash"])
             value = sign[record["instance_hash"]] * record["objective"]

@@ -17,14 +17,14 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from mapgap import registry
-from mapgap.core import Budget, InputError, InstanceBase, MapgapError
+from mapgap.core import Budget, InputError, InstanceBase, Kind, MapgapError
 
 
 class BudgetSpec(BaseModel):
@@ -40,7 +40,7 @@ class BudgetSpec(BaseModel):
 class BenchSpec(BaseModel):
     """A sweep file: ``instances`` by name, path or glob, ``tags`` that all must carry, ``methods`` by glob.
 
-    ``method_options`` maps a method name to option values.
+    ``kinds``, if any, restricts the methods; ``method_options`` maps a method name to option values.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -50,6 +50,7 @@ class BenchSpec(BaseModel):
     instances: list[str] = Field(min_length=1)
     tags: list[str] = []
     methods: list[str] = Field(min_length=1)
+    kinds: list[Kind] = []
     method_options: dict[str, dict[str, Any]] = {}
     budget: BudgetSpec = BudgetSpec()
     seeds: list[int] = Field(default=[0], min_length=1)
@@ -190,7 +191,7 @@ def jobs_of(spec: BenchSpec) -> list[Job]:
             instance = load_instance(name)
             if not set(spec.tags) <= set(instance.tags):
                 continue
-            for method in problems.setdefault(instance.problem, _match(spec.methods, instance.problem)):
+            for method in problems.setdefault(instance.problem, _match(spec, instance.problem)):
                 options = spec.method_options.get(method, {})
                 found += [
                     Job(instance, method, spec.budget.time_s, spec.budget.memory_mb, spec.budget.workers, seed, options)
@@ -201,14 +202,16 @@ def jobs_of(spec: BenchSpec) -> list[Job]:
     for pattern in spec.methods:
         if not any(fnmatchcase(name, pattern) for names in problems.values() for name in names):
             known = "; ".join(f"{problem}: {', '.join(registry.methods(problem))}" for problem in problems)
-            raise InputError(f"methods: {pattern!r}: expected a method ({known}), found no match")
+            kinds = f" of kind {' or '.join(spec.kinds)}" if spec.kinds else ""
+            raise InputError(f"methods: {pattern!r}: expected a method{kinds} ({known}), found no match")
     return list(dict(zip(keys_of(found), found, strict=True)).values())
 
 
-def _match(patterns: Iterable[str], problem: str) -> list[str]:
+def _match(spec: BenchSpec, problem: str) -> list[str]:
     """Methods of a problem in the order of the patterns; a sweep over several problems may name some of one only."""
-    names = registry.methods(problem)
-    return list(dict.fromkeys(name for pattern in patterns for name in names if fnmatchcase(name, pattern)))
+    kinds = spec.kinds or get_args(Kind)
+    names = [method.name for method in registry.methods(problem).values() if method.kind in kinds]
+    return list(dict.fromkeys(name for pattern in spec.methods for name in names if fnmatchcase(name, pattern)))
 
 
 def sweep(

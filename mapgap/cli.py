@@ -282,12 +282,15 @@ def attack(
 def report(
     runs: Annotated[Path, typer.Argument(help="Run file, or a folder of them")],
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder.")] = Path("report"),
+    ledger: Annotated[Path | None, typer.Option(help="Ledger file (default: the library's).")] = None,
+    no_ledger: Annotated[bool, typer.Option("--no-ledger", help="Only what these runs show.")] = False,
     json: Json = False,
 ) -> None:
-    """Make tables, figures and one HTML page from runs."""
+    """Make tables, figures and one HTML page from runs, against the best-known results."""
+    from mapgap.ledger import Ledger
     from mapgap.report import main_report
 
-    _say(main_report(runs, output), json)
+    _say(main_report(runs, output, None if no_ledger else Ledger.load(ledger)), json)
 
 
 @app.command()

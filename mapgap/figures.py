@@ -11,7 +11,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from mapgap.analysis import Record, facts, profile, relative
+from mapgap.analysis import Record, facts, measured, profile, relative
 
 mpl.use("Agg")
 
@@ -102,7 +102,7 @@ def gap_per_method(records: Sequence[Record]) -> Figure:
     """Every plan's gap to the best proven bound, one dot per instance, a bar at the median."""
     known = facts(records)
     groups: dict[str, list[float]] = {}
-    for record in records:
+    for record in measured(records):
         gap = relative(record.get("objective"), known[record["instance_hash"]].bound)
         if gap is not None and not record.get("error"):
             groups.setdefault(record["method"], []).append(100 * gap)

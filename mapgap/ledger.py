@@ -118,6 +118,23 @@ class Ledger:
         """Where the plan of an instance lies."""
         return self.path.with_suffix("") / f"{name.replace('@', '__')}.json"
 
+    def references(self, records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """What is known of the instances of some runs: records of kind ``reference`` for :mod:`mapgap.analysis`."""
+        known = {entry.instance_hash: entry for entry in self.entries.values()}
+        found = []
+        for digest, name in {r["instance_hash"]: r["instance"] for r in records}.items():
+            entry = known.get(digest)
+            if entry is None:
+                continue
+            about = {"instance": name, "instance_hash": digest, "problem": entry.problem, "sense": entry.sense}
+            about |= {"kind": "reference", "unit": entry.unit}
+            if entry.plan is not None:
+                plan = load_plan(self.plan_path(entry.instance), entry.problem).to_json()
+                found.append({**about, "method": f"{entry.plan.method}*", "objective": entry.plan.value, "plan": plan})
+            if entry.bound is not None:
+                found.append({**about, "method": f"{entry.bound.method}*", "bound": entry.bound.value})
+        return found
+
     def save(self) -> None:
         """Write the file and the plans that are new."""
         self.path.parent.mkdir(parents=True, exist_ok=True)

@@ -13,9 +13,10 @@ from matplotlib.figure import Figure
 from rich.console import Console
 
 from mapgap import figures
-from mapgap.analysis import Record, duels, facts, glance, per_method, per_run, relative
+from mapgap.analysis import Record, duels, facts, glance, measured, per_method, per_run, relative
 from mapgap.bench import read_runs
 from mapgap.core import InputError
+from mapgap.ledger import Ledger
 from mapgap.tables import Column, Table
 
 
@@ -209,17 +210,20 @@ def duel_table(records: Sequence[Record]) -> Table:
 
 
 def overview(records: Sequence[Record], title: str = "mapgap report") -> Page:
-    """The standard page over any runs: all problems at a glance, then each of them."""
+    """The standard page over any runs (and references): all problems at a glance, then each of them."""
     known = facts(records).values()
+    runs = measured(records)
     proven = sum(fact.proven for fact in known)
     problems = sorted({r["problem"] for r in records})
     lead = [
-        f"{len(records)} runs of {len({r['method'] for r in records})} methods on {len(known)} instances "
+        f"{len(runs)} runs of {len({r['method'] for r in runs})} methods on {len(known)} instances "
         f"({', '.join(problems)}); {proven} instances proven optimal, {sum(f.bound is not None for f in known)} with a "
         "proven bound."
     ]
-    machines = sorted({f"{r.get('cpu', 'unknown processor')}" for r in records})
+    machines = sorted({f"{r.get('cpu', 'unknown processor')}" for r in runs})
     lead.append(f"Measured on: {', '.join(machines)}. Times are of one run each on that machine.")
+    if len(runs) < len(records):
+        lead.append("Best plans and bounds include those of the ledger of best-known results (marked *).")
     sections = [
         Section(
             "At a glance",
@@ -305,9 +309,11 @@ def write_parquet(records: Sequence[Record], path: Path) -> bool:
     return True
 
 
-def main_report(runs: Path, out: Path) -> Path:
-    """Write the standard report of a run file or folder; returns the HTML page."""
+def main_report(runs: Path, out: Path, ledger: Ledger | None = None) -> Path:
+    """Write the standard report of a run file or folder, against what a ledger knows; returns the HTML page."""
     records = read_runs(runs)
+    if ledger is not None:
+        records += ledger.references(records)
     page = overview(records).write(out)
     write_parquet(records, out / "runs.parquet")
     Console(stderr=True).print(f"wrote {page}")

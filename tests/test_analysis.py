@@ -9,6 +9,7 @@ from mapgap.analysis import (
     facts,
     glance,
     per_method,
+    per_run,
     primal_integral,
     profile,
     relative,
@@ -132,3 +133,15 @@ def test_a_glance_says_what_a_heuristic_loses_for_certain():
     assert greedy["at_most"] == pytest.approx((21 * (100 * 10 / 190 + 1)) ** 0.5 - 1)
     assert (greedy["worst"], greedy["worst_instance"]) == (pytest.approx(20.0), "i1")
     assert (lazy["instances"], lazy["nothing"], lazy["at_least"]) == (1, 1, None)
+
+
+def test_references_set_best_plan_and_bound_and_are_no_runs():
+    known = {"instance": "i1", "instance_hash": "i1", "problem": "p", "kind": "reference", "method": "exact*"}
+    greedy = {**run("i1", "greedy", 120), "kind": "published"}
+    records = [greedy, {**known, "objective": 100}, {**known, "bound": 90}]
+    (row,) = per_run(records)
+    assert (row["method"], row["best_known"], row["best_bound"]) == ("greedy", 100, 90)
+    assert row["gap_to_best"] == pytest.approx(0.2)
+    assert [row["method"] for row in per_method(records)] == ["greedy"]
+    assert profile(records) == {"greedy": [1.2]}
+    assert set(duels(records)) == {("greedy", "greedy")}

@@ -152,3 +152,13 @@ def test_globs_and_tags_choose_instances(tmp_path):
     assert {job.instance.name for job in jobs} == {"mtrain_c1_resnet18_3gbs"}
     assert len(jobs) == 4 * 2
     assert {(job.time_s, job.workers) for job in jobs} == {(5.0, 2)}
+
+
+def test_kinds_restrict_the_methods(tmp_path):
+    path = tmp_path / "spec.yaml"
+    head = "schema: 1\nname: x\ninstances: [elfish_lenet_straggler4]\n"
+    path.write_text(head + "methods: ['*_per_cost', 'u*']\nkinds: [baseline]\n")
+    assert [job.method for job in jobs_of(load_spec(path))] == ["contribution_per_cost", "uniform"]
+    path.write_text(head + "methods: [mip]\nkinds: [baseline, bound]\n")
+    with pytest.raises(InputError, match="expected a method of kind baseline or bound"):
+        jobs_of(load_spec(path))

@@ -104,3 +104,13 @@ LEDGER = Ledger.load()
 @pytest.mark.parametrize("name", sorted(LEDGER.entries))
 def test_committed_entry_holds(name):
     assert LEDGER.problems_of(name) == []
+
+
+def test_references_hold_what_is_known_of_the_instances_of_some_runs(record, tmp_path):
+    ledger, _ = entered(tmp_path, record)
+    ledger.save()
+    other = {**record, "instance_hash": "0" * 16}
+    plan, bound = Ledger.load(tmp_path / "best.yaml").references([record, record, other])
+    assert {plan["kind"], bound["kind"]} == {"reference"}
+    assert (plan["objective"], plan["plan"], bound["bound"]) == (36, record["plan"], 36)
+    assert plan["instance_hash"] == bound["instance_hash"] == record["instance_hash"]
