@@ -152,7 +152,7 @@ def lines(
     title: str = "",
     logx: bool = False,
 ) -> Figure:
-    """One line with markers per series of ``(x, y)`` points."""
+    """One line with markers per series of ``(x, y)`` points; an empty series keeps its colour and is not shown."""
     figure, ax = axes(6.4, 3.4)
     for index, (label, points) in enumerate(series.items()):
         if points:
@@ -172,11 +172,15 @@ def lines(
 def grouped_bars(
     groups: Sequence[str], series: Mapping[str, Sequence[float | None]], *, ylabel: str, title: str = ""
 ) -> Figure:
-    """One group of bars per entry of ``groups``; a missing value leaves its place empty."""
+    """One group of bars per entry of ``groups``; a missing value leaves its place empty.
+
+    A series without values keeps its colour and is not shown.
+    """
     figure, ax = axes(max(5.0, 0.9 * len(groups) + 2.5), 3.4)
-    width = 0.8 / max(1, len(series))
-    for index, (label, values) in enumerate(series.items()):
-        places = [g - 0.4 + width * (index + 0.5) for g in range(len(groups))]
+    shown = [(index, label, values) for index, (label, values) in enumerate(series.items()) if any(values)]
+    width = 0.8 / max(1, len(shown))
+    for place, (index, label, values) in enumerate(shown):
+        places = [g - 0.4 + width * (place + 0.5) for g in range(len(groups))]
         ax.bar(places, [v or 0.0 for v in values], width, label=label, color=COLOURS[index % len(COLOURS)])
     ax.set_xticks(
         range(len(groups)), groups, rotation=30 if len(groups) > 4 else 0, ha="right" if len(groups) > 4 else "center"

@@ -145,7 +145,6 @@ def curves(runs: Runs, names: dict[int, str], xlabel: str, per_pipeline: bool = 
         if value:
             best.append((float(count), value / (len(instance(name).pipelines) if per_pipeline else 1)))
     series["joint optimum"] = best
-    series = {title: points for title, points in series.items() if points}
     figure = figures.lines(series, xlabel=xlabel, ylabel="inferences/s")
     logarithmic(figure, [y for points in series.values() for _, y in points])
     figure.axes[0].set_xticks(sorted({int(x) for points in series.values() for x, _ in points}))
@@ -155,7 +154,6 @@ def curves(runs: Runs, names: dict[int, str], xlabel: str, per_pipeline: bool = 
 def bars(runs: Runs, names: dict[str, str], term: str, ylabel: str) -> Figure:
     """A term of every method on some instances, logarithmic; a missing bar is out of resource."""
     series = {TITLES[m]: [runs.term(n, m, term) for n in names] for m in METHODS}
-    series = {title: values for title, values in series.items() if any(values)}
     figure = figures.grouped_bars(list(names.values()), series, ylabel=ylabel)
     logarithmic(figure, [value for values in series.values() for value in values if value])
     return figure
