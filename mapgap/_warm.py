@@ -248,7 +248,7 @@ def _become(request: bytes, fds: list[int], serve: Callable[[int], None]) -> NoR
         os._exit(code)
 
 
-def main() -> None:
+def main() -> NoReturn:
     """Prepare; then one child after the other, until the socket ends."""
     descriptor, module, *arguments = sys.argv[1:]
     line = socket.socket(fileno=int(descriptor))
@@ -261,7 +261,7 @@ def main() -> None:
     while True:
         request, fds, _, _ = socket.recv_fds(line, _LIMIT, 3)
         if not request:
-            return
+            os._exit(0)  # nothing to clean up, and tearing libraries down takes long
         child = os.fork()
         if child == 0:
             line.close()
