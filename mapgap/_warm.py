@@ -31,6 +31,7 @@ from typing import NoReturn
 
 #: Warm processes that wait for the next run of their kind; the one that has waited longest ends first.
 KEPT = 16
+#: Seconds for imports; a first start may compile.
 STARTUP_S = 180.0
 
 _PR_SET_CHILD_SUBREAPER = 36

@@ -36,7 +36,7 @@ from mapgap import _warm
 INTERRUPT = threading.Event()
 
 POLL_S = 0.05
-STARTUP_S = 180.0  # imports; a first start may compile
+STARTUP_S = _warm.STARTUP_S
 LINGER_S = 2.0  # from the last message to the end of the process
 TAIL_BYTES = 4000
 _MARK = "MAPGAP_RUN_MARK"
@@ -81,7 +81,7 @@ class _Fresh:
             stderr=subprocess.STDOUT,
             pass_fds=(ends.message_out,),
             start_new_session=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(_search_path()), **environment, _MARK: mark},
+            env=_surroundings(environment, mark),
         )
         self.pid = self.process.pid
 
@@ -115,7 +115,7 @@ class _Forked:
         self.warm = _warm.take(key)
         try:
             fds = (ends.job_in, ends.output_out, ends.message_out)
-            self.pid = self.warm.fork(fds, {**os.environ, **environment, _MARK: mark})
+            self.pid = self.warm.fork(fds, _surroundings(environment, mark))
         except BaseException:
             self.warm.close()
             raise
@@ -141,6 +141,10 @@ class _Forked:
 
 def _search_path() -> list[str]:
     return [str(Path(entry or ".").resolve()) for entry in sys.path]
+
+
+def _surroundings(environment: Mapping[str, str], mark: str) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(_search_path()), **environment, _MARK: mark}
 
 
 def _marked(mark: str) -> Iterator[psutil.Process]:
