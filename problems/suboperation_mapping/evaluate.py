@@ -106,6 +106,11 @@ def _timetable(
     for names in plan.order:
         for first, second in pairwise(names):
             before[parse_operation(instance, second)] = parse_operation(instance, first)
+    holders: dict[int, set[int]] = {}  # accelerators with an FP sub-operation, by layer
+    for (phase, index, _), a in location.items():
+        if phase == "FP":
+            holders.setdefault(index, set()).add(a)
+    inputs = {operation: predecessors(instance, plan.ratio, operation) for operation in location}
     start: dict[Operation, int] = {}
     end: dict[Operation, int] = {}
     transfer: dict[Operation, int] = {}
@@ -113,7 +118,7 @@ def _timetable(
     while waiting:
         blocked = []
         for operation in waiting:
-            needed = predecessors(instance, plan.ratio, operation)
+            needed = inputs[operation]
             if any(p not in end for p, _ in needed) or (operation in before and before[operation] not in end):
                 blocked.append(operation)
                 continue
@@ -121,8 +126,8 @@ def _timetable(
             a = location[operation]
             moved = sum(instance.transfer_ticks(size, location[p], a) for p, size in needed)
             if phase == "WU":  # dW to every accelerator that holds an FP sub-operation of the layer (rule 4)
-                holders = {location[o] for o in location if o[0] == "FP" and o[1] == index}
-                moved += sum(instance.transfer_ticks(instance.layers[index].weight_bytes, a, h) for h in holders)
+                weights = instance.layers[index].weight_bytes
+                moved += sum(instance.transfer_ticks(weights, a, holder) for holder in holders[index])
             ready = [end[p] for p, _ in needed]
             if operation in before:
                 ready.append(end[before[operation]])
