@@ -59,6 +59,16 @@ def policy_figure(rows: list[dict[str, Any]]) -> Figure:
     return figure
 
 
+def cost_figure(series: dict[str, list[tuple[float, float]]], xlabel: str) -> Figure:
+    """Milliseconds of planning against a size, both logarithmic."""
+    figure = figures.lines(series, xlabel=xlabel, ylabel="planning [ms CPU]", logx=True)
+    ax = figure.axes[0]
+    lowest = min(y for points in series.values() for _, y in points)
+    ax.set_ylim(bottom=0.5 * lowest)
+    ax.set_yscale("log")
+    return figure
+
+
 def outage_figure(corners: dict[str, list[list[float]]], title: str) -> Figure:
     """Throughput over time around a failure, one line per way of re-planning."""
     figure, ax = figures.axes(8.0, 3.2)
