@@ -110,8 +110,9 @@ def cost(runs: Runs) -> tuple[Table, list[Picture]]:
         Column("loss", "latency, Asteroid / optimum", ".3f"),
     ]  # fmt: skip
     note = (
-        "Median process CPU time of 20 runs in a warm process, tables included; both planners are compiled. label_dp "
-        "ends with a certified optimum. Scaling instances are generated (family scaling), three types of devices."
+        "Median process CPU time of 20 runs (or 10 s of them) in a warm process, tables included; both planners are "
+        "compiled. label_dp ends with a certified optimum. Scaling instances are generated (family scaling), three "
+        "types of devices."
     )
     pictures = []
     for key, names, x in (("layers", BY_LAYERS, "layers"), ("devices", BY_DEVICES, "devices")):
