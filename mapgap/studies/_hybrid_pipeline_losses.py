@@ -71,8 +71,9 @@ def losses(runs: Runs) -> tuple[Table, list[Picture]]:
                 steps += [("model error", 100 * real / best), ("optimum,\nsimulated", 100 * real / best)]
                 totals.add(len(steps) - 1)
             rows.append(row)
-            text = f"Loss of Asteroid, {title}, environment {environment.upper()}, 100 Mbit/s."
-            pictures.append(picture(f"loss_{environment}_{network}", waterfall(steps, totals, title), text))
+            heading = f"{title}, environment {environment.upper()}"
+            text = f"Loss of Asteroid, {heading}, 100 Mbit/s."
+            pictures.append(picture(f"loss_{environment}_{network}", waterfall(steps, totals, heading), text))
     columns = [
         Column("environment", "env."), Column("network", "network"), Column("total", "total", ".2f"),
         *(Column(key, text, ".2f") for key, text in CAUSES.items()),
