@@ -17,7 +17,9 @@ def plan_figure(instance: Any, plan: Any, title: str) -> Figure:
             ax.barh(device, stage.stop - stage.start, left=stage.start, height=0.7, color=figures.COLOURS[p % 6])
             narrow = stage.stop - stage.start < 0.04 * len(instance.layers)  # the number stands beside the bar
             place, side = (stage.start, "right") if narrow else ((stage.start + stage.stop) / 2, "center")
-            ax.text(place, device, f"{share} " if narrow else str(share), ha=side, va="center", fontsize=8)
+            colour = "black" if narrow else "white"
+            text = f"{share} " if narrow else str(share)
+            ax.text(place, device, text, ha=side, va="center", fontsize=8, color=colour)
     ax.set_yticks(range(len(instance.devices)), [device.name for device in instance.devices])
     ax.set_ylim(len(instance.devices) - 0.5, -0.5)  # idle devices have a row, too
     ax.set(xlim=(0, len(instance.layers)), xlabel="layer (colour: stage; number: samples)", title=title)

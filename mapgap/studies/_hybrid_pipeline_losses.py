@@ -43,10 +43,10 @@ def optima(runs: Runs, name: str) -> list[int] | None:
     return known if len(known) == len(found) and along[1] is not None else None
 
 
-def _simulated(runs: Runs, name: str, method: str) -> float | None:
+def _simulated(runs: Runs, name: str, method: str) -> int | None:
     """Simulated round of a method's plan, ticks."""
     row = runs.schedule(name, method)
-    return None if row is None else float(row["latency_s"] / instance(name).seconds_per_tick)
+    return None if row is None else round(row["latency_s"] / instance(name).seconds_per_tick)
 
 
 def losses(runs: Runs) -> tuple[Table, list[Picture]]:
