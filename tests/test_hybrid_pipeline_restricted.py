@@ -3,6 +3,7 @@
 from itertools import combinations, pairwise
 
 import pytest
+from test_hybrid_pipeline_heuristics import pipelines_along
 
 from heuristics.hybrid_pipeline import _nested
 from heuristics.hybrid_pipeline._chain import chain
@@ -33,25 +34,13 @@ def solve(name, instance, **options):
     return checked.objective
 
 
-def pipelines(seen):
-    """Every pipeline of runs of the order that uses all places, with the shares of Algorithm 1."""
-    n, count = len(seen.order), seen.layers
-    for stages in range(1, min(n, count) + 1):
-        for cuts in combinations(range(1, count), stages - 1):
-            for places in combinations(range(1, n), stages - 1):
-                c, g = [0, *cuts, count], [0, *places, n]
-                plan = seen.plan([(c[p], c[p + 1], g[p], g[p + 1]) for p in range(stages)])
-                if plan is not None:
-                    yield plan
-
-
 @pytest.mark.parametrize("ties", TIES)
 def test_optimum_over_an_order_with_the_shares_of_algorithm_1(ties):
     found = 0
     for seed, family in enumerate(FAMILY):
         instance = one_size(family, replanning=None)
         seen = chain(instance, memory_order(instance, ties))
-        values = [evaluate(instance, plan).objective for plan in pipelines(seen)]
+        values = [evaluate(instance, plan).objective for plan in pipelines_along(seen)]
         assert solve("asteroid_pareto", instance, ties=ties) == min(values, default=None), seed
         found += bool(values)
     assert found > 30
@@ -67,7 +56,7 @@ def test_optimum_over_an_order_with_the_shares_of_equation_7(ties, engine):
         rounds = 1 if instance.replanning is None else instance.replanning.rounds
         values = [
             migration_ticks(instance, plan) + rounds * evaluate(instance, plan).terms["nested_ticks"]
-            for plan in pipelines(chain(instance, memory_order(instance, ties)))
+            for plan in pipelines_along(chain(instance, memory_order(instance, ties)))
         ]
         assert solve("label_dp", instance, order=ties, engine=engine) == min(values, default=None), seed
         failures += instance.replanning is not None and bool(values)

@@ -4,6 +4,7 @@ import pytest
 
 from mapgap.registry import methods
 from mapgap.studies import hybrid_pipeline as study
+from mapgap.studies._hybrid_pipeline_costs import cost, nano_name, scalability
 from mapgap.studies._hybrid_pipeline_failures import failure_figures, failure_name, failures, recovery
 from mapgap.studies._hybrid_pipeline_figures import waterfall
 from mapgap.studies._hybrid_pipeline_losses import CAUSES, losses
@@ -123,3 +124,30 @@ def test_recovery_is_compared_with_the_printed_factors():
     assert row["needed"] == pytest.approx(14 * 1.5 - 4)
     assert [row["outage"] for row in failures(runs).rows] == pytest.approx([1.5, 4.5])
     assert [item.name for item in failure_figures(runs)] == ["fig16_outage", "fig16_after", "fig17_nano1"]
+
+
+def test_costs_are_medians_of_the_same_instances():
+    rows = []
+    for name in ("scaling_2", "scaling_5"):
+        for method, median, value in (("label_dp", 0.01, 100), ("asteroid", 0.05, 110)):
+            rows.append(record(name, method, value, {"repeat": 20}) | {"notes": {"median_s": median}})
+    table, pictures = cost(Runs(rows))
+    assert [(row["layers"], row["devices"], row["types"]) for row in table.rows] == [
+        (213, 6, "1 + 2 + 3"), (213, 4, "1 + 1 + 2"),
+    ]  # fmt: skip
+    assert [(row["ratio"], row["loss"]) for row in table.rows] == [pytest.approx((5, 1.1))] * 2
+    assert [item.name for item in pictures] == ["cost_devices"]
+
+
+def test_scalability_is_judged_by_what_section_5_6_says():
+    """PP: 150 samples per second on two devices, 120 on four, nothing on six; Asteroid at 95 % of linear."""
+    rows = []
+    for count in range(1, 9):
+        name, speed = nano_name(count, "mobilenetv2"), {1: 100, 2: 150, 3: 140, 4: 120, 5: 130}.get(count)
+        rows.append(record(name, "gpipe", 1 if speed else None, samples_per_s=speed))
+        rows.append(record(name, "asteroid", 1, samples_per_s=100.0 if count == 1 else 95.0 * count))
+    table, pictures = scalability(Runs(rows))
+    assert [(row["here"], row["verdict"]) for row in table.rows] == [
+        ("from 6 devices", "reproduced"), ("0.80", "reproduced"), ("95 % of linear on 8 devices", "reproduced"),
+    ]  # fmt: skip
+    assert [item.name for item in pictures] == ["fig18_mobilenetv2"]

@@ -3,6 +3,10 @@
 A *position* is an index into ``cuts``, the layers where stages may begin or end (all of them, or a coarse selection).
 A *node* is a position with the group of devices used behind it, the number of stages behind it and, where links
 differ, the group of the first stage behind it; it holds the Pareto set of labels (D, A, G).
+
+From bottom to top: costs of a stage (Eqs. 3, 7, 8), what prunes (windows, cheap cuts, reach), labels and their pool,
+one stage in front of one node, the search. All of it is in one file because the compiler's cache of a function follows
+changes of its own file only. Times and labels are read element by element: array views in the loops take a third longer.
 """
 
 from __future__ import annotations
@@ -176,6 +180,15 @@ def windows(forward, backward, both, state, act, room, groups, batch, cuts, fact
     return window
 
 
+@njit("b1[::1](i8[:,::1],i8[::1],i8,i8)", cache=True)
+def cheap_cuts(comm, cuts, factor, upper):  # type: ignore[no-untyped-def]
+    """Positions whose transfers alone, over the fastest link, do not reach the bound."""
+    allowed = np.ones(len(cuts), np.bool_)
+    for p in range(1, len(cuts) - 1):
+        allowed[p] = factor * comm[-1, cuts[p]] < upper
+    return allowed
+
+
 @njit("i8[::1](i8[:,::1],b1[:,::1],b1[::1])", cache=True)
 def reaches(window, compatible, allowed):  # type: ignore[no-untyped-def]
     """Per group the last position up to which its devices can cover the network from the front."""
@@ -192,22 +205,17 @@ def reaches(window, compatible, allowed):  # type: ignore[no-untyped-def]
     return reach
 
 
-@njit("i8[:,::1](i8[:,::1])", cache=True)
-def grown(pool):  # type: ignore[no-untyped-def]
-    """A pool of labels with twice the room."""
-    larger = np.zeros((2 * len(pool), pool.shape[1]), np.int64)
-    larger[: len(pool)] = pool
-    return larger
-
-
 #: Columns of the pool of labels: the three criteria, the label behind, position, group, next label of the node.
 _D, _A, _G, _BEHIND, _POSITION, _GROUP, _NEXT = range(7)
+
+#: In place of a node or a label: the list ends; the pipeline ends, nothing is behind.
+_END, _NOTHING = -1, -2
 
 
 @njit("b1(i8[:,::1],i8[::1],i8,i8,i8,i8)", cache=True)
 def admit(pool, head, node, d, a, g):  # type: ignore[no-untyped-def]
     """Drop the labels of a node that (d, a, g) dominates; False if one of them dominates it."""
-    previous, label = np.int64(-1), head[node]
+    previous, label = np.int64(_END), head[node]
     while label >= 0:
         following = pool[label, _NEXT]
         if pool[label, _D] <= d and pool[label, _A] <= a and pool[label, _G] <= g:
@@ -223,6 +231,33 @@ def admit(pool, head, node, d, a, g):  # type: ignore[no-untyped-def]
     return True
 
 
+@njit("i8[:,::1](i8[:,::1],i8,i8,i8,i8,i8,i8,i8)", cache=True)
+def stored(pool, used, d, a, g, behind, position, group):  # type: ignore[no-untyped-def]
+    """The pool with a label in row ``used``; a pool that is full is copied into one with twice the room."""
+    if used == len(pool):
+        larger = np.zeros((2 * len(pool), pool.shape[1]), np.int64)
+        larger[: len(pool)] = pool
+        pool = larger
+    pool[used, _D], pool[used, _A], pool[used, _G] = d, a, g
+    pool[used, _BEHIND], pool[used, _POSITION], pool[used, _GROUP], pool[used, _NEXT] = behind, position, group, _END
+    return pool
+
+
+@njit("i8[:,::1](i8[:,::1],i8,i8[::1])", cache=True)
+def stages_of(pool, best, cuts):  # type: ignore[no-untyped-def]
+    """Rows (start, stop, group) of the pipeline whose first label is ``best``; none for ``_END``."""
+    length, label = 0, best
+    while label >= 0:
+        length, label = length + 1, pool[label, _BEHIND]
+    path = np.zeros((length, 3), np.int64)
+    label = best
+    for k in range(length):
+        path[k, 0], path[k, 2] = cuts[pool[label, _POSITION]], pool[label, _GROUP]
+        label = pool[label, _BEHIND]
+        path[k, 1] = cuts[pool[label, _POSITION]] if label >= 0 else cuts[len(cuts) - 1]
+    return path
+
+
 @njit(f"b1({_TABLES},i8[:,::1],i8,i8[::1],i8[:,::1],i8)", cache=True)
 def memory_binds(forward, backward, both, state, act, room, groups, batch, cuts, window, kept):  # type: ignore[no-untyped-def]
     """Whether a whole micro-batch in one member exceeds its memory in some stage inside the windows."""
@@ -234,6 +269,60 @@ def memory_binds(forward, backward, both, state, act, room, groups, batch, cuts,
                 if groups[g, c] > 0 and need > room[c]:
                     return True
     return False
+
+
+@njit("i8(i8,i8,b1,i8[::1],i8[::1])", cache=True)
+def targets_at(p, full, everyone, reach, targets):  # type: ignore[no-untyped-def]
+    """Fill the groups that may be used from a position on: those left must cover the layers in front; their number."""
+    found = 0
+    for used in range(1, full + 1):
+        rest = full - used
+        if (p > 0 and rest > 0 and p <= reach[rest]) or (p == 0 and (rest == 0 or not everyone)):
+            targets[found] = used
+            found += 1
+    return found
+
+
+@njit("i8(i8[:,:,::1],i8[:,::1],i8,i8,i8)", cache=True)
+def migration(move, groups, g, i, j):  # type: ignore[no-untyped-def]
+    """Migration of the slowest member of a stage; 0 without a failure."""
+    slowest = np.int64(0)
+    if move.shape[1] > 1:
+        for c in range(groups.shape[1]):
+            if groups[g, c] > 0:
+                slowest = max(slowest, move[c, i, j])
+    return slowest
+
+
+@njit(inline="always")
+def prepended(  # type: ignore[no-untyped-def]
+    pool, used, head, label, target, p, g, ef, eb, ta, moved, c, before, before_f, micro_batches, rounds, upper, best,
+):  # fmt: skip
+    """Put a stage (and c ticks each way) before ``label`` and those after it; keep what is not dominated.
+
+    New labels go to the node ``target``; without one the pipeline is complete and the best is kept. Returns the pool,
+    the labels in it, the upper bound and the best label.
+    """
+    e = ef + eb
+    alone = max(micro_batches * e, e + 2 * micro_batches * c)
+    while label != _END:
+        behind = label
+        if label == _NOTHING:
+            d, a, m, behind, label = micro_batches * e, ta, moved, np.int64(_END), np.int64(_END)
+        else:
+            d, a = max(alone, e + 2 * c + pool[label, _D]), max(ta, pool[label, _A] - eb - c)
+            m, label = max(moved, pool[label, _G]), pool[label, _NEXT]
+        if rounds * max(d + before, d + a + before_f) + m >= upper:
+            continue
+        if target == _END:
+            upper, best = rounds * (d + a) + m, np.int64(used)
+        elif not admit(pool, head, target, d, a, m):
+            continue
+        pool = stored(pool, used, d, a, m, behind, p, g)
+        if target != _END:
+            pool[used, _NEXT], head[target] = head[target], used
+        used += 1
+    return pool, used, upper, best
 
 
 @njit(
@@ -250,124 +339,80 @@ def search(  # type: ignore[no-untyped-def]
     ``before`` and ``before_f`` bound the sums of E and E_f of all stages in front of a layer, by the group that is
     left for them.
     """
+    # Where stages may begin and end, and which devices can cover the layers in front.
     last, count, full = len(cuts) - 1, len(groups), len(groups) - 1
-    everything = 2 * int(groups[full].sum()) - 1
     window = windows(
         forward, backward, both, state, act, room, groups, batch, cuts, micro_batches * rounds, upper
     )
-    allowed = np.ones(last + 1, np.bool_)
-    for p in range(1, last):
-        allowed[p] = 2 * micro_batches * rounds * comm[-1, cuts[p]] < upper
+    allowed = cheap_cuts(comm, cuts, 2 * micro_batches * rounds, upper)
     reach = reaches(window, compatible, allowed)
-    deep = min(everything, micro_batches)
-    behind_matters = memory_binds(
-        forward, backward, both, state, act, room, groups, batch, cuts, window, deep
-    )
-    stages = min((everything + 1) // 2, last) if behind_matters else 1
+
+    # Nodes: position, devices used, stages (where memory can bind, else 1 slot), head group (where links differ).
+    most = int(groups[full].sum())
+    deep = min(2 * most - 1, micro_batches)
+    by_stages = memory_binds(forward, backward, both, state, act, room, groups, batch, cuts, window, deep)
+    slots = min(most, last) if by_stages else 1
     heads = 1 if level.shape[0] == 1 else count
-    head = np.full((last + 1) * count * stages * heads, -1, np.int64)  # first label of every node
-    first = np.full(last + 1, -1, np.int64)  # first node of every position
-    node_next = np.full(len(head), -1, np.int64)
+    head = np.full((last + 1) * count * slots * heads, _END, np.int64)  # first label of every node
+    first = np.full(last + 1, _END, np.int64)  # first node of every position
+    following = np.full(len(head), _END, np.int64)  # next node of the same position
     listed = np.zeros(len(head), np.bool_)
-    pool = np.zeros((1 << 12, 7), np.int64)
-    used, costs, best = 0, 0, np.int64(-1)
-    work = np.zeros((4, groups.shape[1]), np.int64)
-    known_f, known_b = np.zeros((count, stages + 1), np.int64), np.zeros((count, stages + 1), np.int64)
-    known_at = np.full((count, stages + 1), -1, np.int64)  # the stage (p, r) whose costs are known
-    ta_at, ta, mv = np.full(count, -1, np.int64), np.zeros(count, np.int64), np.zeros(count, np.int64)
-    targets = np.zeros(count, np.int64)
+    pool, used, costs, best = np.zeros((1 << 12, 7), np.int64), 0, 0, np.int64(_END)
+
+    # E_f (-1 without memory), E_b, T_a and migration of the stage [p, r) by group (and stages behind); the last two
+    # arrays say of which stage they are.
+    known_f, known_b = np.zeros((count, slots + 1), np.int64), np.zeros((count, slots + 1), np.int64)
+    known_ta, known_move = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    times_of, rest_of = np.full((count, slots + 1), -1, np.int64), np.full(count, -1, np.int64)
+    work, targets = np.zeros((4, groups.shape[1]), np.int64), np.zeros(count, np.int64)
+
     for p in range(last - 1, -1, -1):
         if not allowed[p]:
             continue
-        i, band = cuts[p], 0
-        for u in range(1, count):  # devices that may be used from p on
-            rest = full - u
-            if (p > 0 and rest > 0 and p <= reach[rest]) or (p == 0 and (rest == 0 or not everyone)):
-                targets[band] = u
-                band += 1
-        farthest = window[p].max()
-        for r in range(p + 1, farthest + 1):
+        i, band = cuts[p], targets_at(p, full, everyone, reach, targets)
+        for r in range(p + 1, window[p].max() + 1):
             if not allowed[r]:
                 continue
             j, stamp = cuts[r], p * (last + 1) + r
-            node = first[r] if r < last else np.int64(-2)
-            while node != -1:
-                if node == -2:  # nothing behind
-                    u_behind, q, h, start = np.int64(0), np.int64(0), np.int64(0), np.int64(-2)
-                    node = np.int64(-1)
+            node = first[r] if r < last else np.int64(_NOTHING)
+            while node != _END:
+                # What is behind the stage: devices, stages, head group, the first label; then the node after this.
+                behind, q, h, start = np.int64(0), np.int64(0), np.int64(0), np.int64(_NOTHING)
+                if node == _NOTHING:
+                    node = np.int64(_END)
                 else:
-                    h = node % heads
-                    q = node // heads % stages + 1
-                    u_behind = node // heads // stages % count
-                    start = head[node]
-                    node = node_next[node]
-                slot = q if behind_matters else np.int64(0)
+                    h, q = node % heads, node // heads % slots + 1
+                    behind, start = node // heads // slots % count, head[node]
+                    node = following[node]
+                slot = q if by_stages else np.int64(0)
                 for k in range(band):
-                    u = targets[k]
-                    g = u - u_behind
-                    if g <= 0 or not compatible[u_behind, g] or r > window[p, g]:
+                    g, rest = targets[k] - behind, full - targets[k]
+                    if g <= 0 or not compatible[behind, g] or r > window[p, g]:
                         continue
-                    rest = full - u
-                    if ta_at[g] != stamp:
-                        ta_at[g] = stamp
-                        ta[g] = -(-(weights[j] - weights[i]) * reduce_num[g] // reduce_den[g])
-                        mv[g] = 0
-                        if move.shape[1] > 1:
-                            for c in range(groups.shape[1]):
-                                if groups[g, c] > 0:
-                                    mv[g] = max(mv[g], move[c, i, j])
-                    if known_at[g, slot] != stamp:
-                        known_at[g, slot] = stamp
-                        kept = min(2 * q + 1, micro_batches) if behind_matters else deep
+                    if rest_of[g] != stamp:
+                        rest_of[g] = stamp
+                        known_ta[g] = -(-(weights[j] - weights[i]) * reduce_num[g] // reduce_den[g])
+                        known_move[g] = migration(move, groups, g, i, j)
+                    if times_of[g, slot] != stamp:
+                        times_of[g, slot] = stamp
+                        kept = min(2 * q + 1, micro_batches) if by_stages else deep
                         known_f[g, slot], known_b[g, slot] = stage_cost(
                             forward, backward, both, state, act, room, groups[g], batch, i, j, kept, work
                         )
                         costs += 1
                     ef, eb = known_f[g, slot], known_b[g, slot]
-                    e = ef + eb
-                    if ef < 0 or rounds * (micro_batches * e + before[rest, i]) >= upper:
+                    if ef < 0 or rounds * (micro_batches * (ef + eb) + before[rest, i]) >= upper:
                         continue
-                    label, one_way = start, np.int64(0)
-                    if label >= 0:
-                        one_way = comm[level[g, h] if heads > 1 else level[0, 0], j]
-                    fixed = max(micro_batches * e, e + 2 * micro_batches * one_way)
-                    while label != -1:
-                        if label == -2:
-                            d, a, m, behind = micro_batches * e, ta[g], mv[g], np.int64(-1)
-                            label = np.int64(-1)
-                        else:
-                            d = max(fixed, e + 2 * one_way + pool[label, _D])
-                            a = max(ta[g], pool[label, _A] - eb - one_way)
-                            m = max(mv[g], pool[label, _G])
-                            behind, label = label, pool[label, _NEXT]
-                        if rounds * max(d + before[rest, i], d + a + before_f[rest, i]) + m >= upper:
-                            continue
-                        target = np.int64(-1)
-                        if p > 0:
-                            depth = q if behind_matters else np.int64(0)
-                            target = ((p * count + u) * stages + depth) * heads + (g if heads > 1 else 0)
-                            if not admit(pool, head, target, d, a, m):
-                                continue
-                            if not listed[target]:
-                                listed[target] = True
-                                node_next[target], first[p] = first[p], target
-                        else:
-                            upper = rounds * (d + a) + m
-                            best = np.int64(used)
-                        if used == len(pool):
-                            pool = grown(pool)
-                        pool[used, _D], pool[used, _A], pool[used, _G] = d, a, m
-                        pool[used, _BEHIND], pool[used, _POSITION], pool[used, _GROUP] = behind, p, g
-                        if target >= 0:
-                            pool[used, _NEXT], head[target] = head[target], used
-                        used += 1
-    length, label = 0, best
-    while label >= 0:
-        length, label = length + 1, pool[label, _BEHIND]
-    path = np.zeros((length, 3), np.int64)
-    label = best
-    for k in range(length):
-        path[k, 0], path[k, 2] = cuts[pool[label, _POSITION]], pool[label, _GROUP]
-        label = pool[label, _BEHIND]
-        path[k, 1] = cuts[pool[label, _POSITION]] if label >= 0 else cuts[last]
-    return upper, path, np.array([used, costs, int(behind_matters)], np.int64)
+                    c = comm[level[g, h] if heads > 1 else level[0, 0], j] if start >= 0 else np.int64(0)
+                    target = np.int64(_END)  # complete pipelines have no node
+                    if p > 0:
+                        depth = q if by_stages else np.int64(0)
+                        target = ((p * count + targets[k]) * slots + depth) * heads + (g if heads > 1 else 0)
+                    pool, used, upper, best = prepended(
+                        pool, used, head, start, target, p, g, ef, eb, known_ta[g], known_move[g], c, before[rest, i],
+                        before_f[rest, i], micro_batches, rounds, upper, best,
+                    )  # fmt: skip
+                    if target != _END and not listed[target] and head[target] != _END:
+                        listed[target] = True
+                        following[target], first[p] = first[p], target
+    return upper, stages_of(pool, best, cuts), np.array([used, costs, int(by_stages)], np.int64)

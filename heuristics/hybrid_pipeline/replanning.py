@@ -22,7 +22,7 @@ from heuristics.hybrid_pipeline.asteroid import run_asteroid
 from mapgap.core import Budget, Method, SolveResult, Status, Stop
 from problems.hybrid_pipeline import Instance, Plan, Stage
 from problems.hybrid_pipeline.batching import every_micro_batch
-from problems.hybrid_pipeline.evaluate import best_shares, evaluate, migration_ticks, warm_up
+from problems.hybrid_pipeline.evaluate import best_shares, evaluate, warm_up
 from problems.hybrid_pipeline.replay import replayed
 
 NO_FAILURE = SolveResult(Status.UNKNOWN, Stop.DONE, reason="the instance has no failure, so no old plan")
@@ -102,6 +102,7 @@ class _FixedGroups:
         self.places = list(zip([0, *ends], ends, strict=False))
         assert instance.replanning is not None
         self.rounds = instance.replanning.rounds
+        self.fetched = {device: self._fetched(device) for device in self.seen.order}
 
     def times(self, s: int, i: int, j: int) -> tuple[int, int, int] | None:
         """``(T, E_f, E_b)`` of Eqs. (7), (8) of stage s on layers ``[i, j)``, ``None`` without memory."""
@@ -113,10 +114,22 @@ class _FixedGroups:
         )
         return None if total < 0 else (total, ef, eb)
 
+    def _fetched(self, device: int) -> list[tuple[int, list[int]]]:
+        """What a device lacks, by source (rule 11): bandwidth, and bytes of the layers before each cut."""
+        assert self.instance.replanning is not None
+        held, rates = self.instance.replanning.held, self.instance.bandwidth
+        found: dict[int, list[int]] = {}
+        for layer, facts in enumerate(self.instance.layers):
+            holders = [d for d, row in enumerate(held) if any(start <= layer < stop for start, stop in row)]
+            if device not in holders:
+                source = max(holders, key=lambda d: (rates[d][device], -d))
+                found.setdefault(source, [0] * len(self.instance.layers))[layer] = facts.weight_bytes
+        return [(rates[source][device], [0, *accumulate(sizes)]) for source, sizes in found.items()]
+
     def migration(self, group: tuple[int, ...], i: int, j: int) -> int:
-        """Migration ticks of the members of one stage."""
-        stage = Stage(start=i, stop=j, devices=group, shares=())
-        return migration_ticks(self.instance, Plan(micro_batch=self.seen.batch, stages=(stage,)))
+        """Migration ticks of the slowest member of one stage."""
+        transfers = [(bytes_[j] - bytes_[i], rate) for device in group for rate, bytes_ in self.fetched[device]]
+        return max((self.instance.transfer_ticks(size, rate) for size, rate in transfers), default=0)
 
     def best(self, upper: int) -> list[int] | None:
         """Ends of the stages of the best plan below ``upper``."""

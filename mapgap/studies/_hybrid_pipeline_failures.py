@@ -98,8 +98,9 @@ def recovery(runs: Runs) -> Table:
     ]  # fmt: skip
     note = (
         "The lightweight re-planning (flops_recut) over heavy rescheduling; printed for device B, whose place the "
-        "paper shows in a picture only. Here Algorithm 2 is compiled and takes milliseconds, so transport and detection are "
-        "what remains. Table 7's pace: 480 s on an NX for environment C, by the number of stages evaluated."
+        "paper shows in a picture only. Here Algorithm 2 is compiled and takes milliseconds, so transport and "
+        "detection are what remains. Table 7's pace: 480 s on an NX for environment C, by the number of stages "
+        "evaluated."
     )
     return Table("fig17", "Fig. 17 and Sec. 5.5: lightweight against heavy", columns, rows, note)
 

@@ -15,9 +15,13 @@ def plan_figure(instance: Any, plan: Any, title: str) -> Figure:
     for p, stage in enumerate(plan.stages):
         for device, share in zip(stage.devices, stage.shares, strict=True):
             ax.barh(device, stage.stop - stage.start, left=stage.start, height=0.7, color=figures.COLOURS[p % 6])
-            ax.text((stage.start + stage.stop) / 2, device, str(share), ha="center", va="center", fontsize=8)
+            narrow = stage.stop - stage.start < 0.04 * len(instance.layers)  # the number stands beside the bar
+            place, side = (stage.start, "right") if narrow else ((stage.start + stage.stop) / 2, "center")
+            colour = "black" if narrow else "white"
+            text = f"{share} " if narrow else str(share)
+            ax.text(place, device, text, ha=side, va="center", fontsize=8, color=colour)
     ax.set_yticks(range(len(instance.devices)), [device.name for device in instance.devices])
-    ax.invert_yaxis()
+    ax.set_ylim(len(instance.devices) - 0.5, -0.5)  # idle devices have a row, too
     ax.set(xlim=(0, len(instance.layers)), xlabel="layer (colour: stage; number: samples)", title=title)
     return figure
 
@@ -56,6 +60,16 @@ def policy_figure(rows: list[dict[str, Any]]) -> Figure:
         ax.spines[["top", "right"]].set_visible(False)
         ax.grid(alpha=0.3, linewidth=0.5, axis="y")
         ax.set_axisbelow(True)
+    return figure
+
+
+def cost_figure(series: dict[str, list[tuple[float, float]]], xlabel: str) -> Figure:
+    """Milliseconds of planning against a size, both logarithmic."""
+    figure = figures.lines(series, xlabel=xlabel, ylabel="planning [ms CPU]", logx=True)
+    ax = figure.axes[0]
+    lowest = min(y for points in series.values() for _, y in points)
+    ax.set_ylim(bottom=0.5 * lowest)
+    ax.set_yscale("log")
     return figure
 
 

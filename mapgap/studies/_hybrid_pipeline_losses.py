@@ -43,10 +43,10 @@ def optima(runs: Runs, name: str) -> list[int] | None:
     return known if len(known) == len(found) and along[1] is not None else None
 
 
-def _simulated(runs: Runs, name: str, method: str) -> float | None:
+def _simulated(runs: Runs, name: str, method: str) -> int | None:
     """Simulated round of a method's plan, ticks."""
     row = runs.schedule(name, method)
-    return None if row is None else float(row["latency_s"] / instance(name).seconds_per_tick)
+    return None if row is None else round(row["latency_s"] / instance(name).seconds_per_tick)
 
 
 def losses(runs: Runs) -> tuple[Table, list[Picture]]:
@@ -71,8 +71,9 @@ def losses(runs: Runs) -> tuple[Table, list[Picture]]:
                 steps += [("model error", 100 * real / best), ("optimum,\nsimulated", 100 * real / best)]
                 totals.add(len(steps) - 1)
             rows.append(row)
-            text = f"Loss of Asteroid, {title}, environment {environment.upper()}, 100 Mbit/s."
-            pictures.append(picture(f"loss_{environment}_{network}", waterfall(steps, totals, title), text))
+            heading = f"{title}, environment {environment.upper()}"
+            text = f"Loss of Asteroid, {heading}, 100 Mbit/s."
+            pictures.append(picture(f"loss_{environment}_{network}", waterfall(steps, totals, heading), text))
     columns = [
         Column("environment", "env."), Column("network", "network"), Column("total", "total", ".2f"),
         *(Column(key, text, ".2f") for key, text in CAUSES.items()),

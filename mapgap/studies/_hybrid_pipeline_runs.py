@@ -25,8 +25,12 @@ def library_name(environment: str, network: str, mbps: int = 100) -> str:
 
 @cache
 def instance(name: str) -> Any:
-    """A library instance; with ``+all`` behind the name, the one that forbids idle devices."""
+    """A library instance (``+all`` behind the name forbids idle devices), or ``scaling_K`` of the generator."""
     from mapgap.loading import load_instance
+    from mapgap.registry import library
+
+    if name.startswith("scaling_"):
+        return library(PROBLEM).generators["scaling"](int(name.removeprefix("scaling_")))
 
     if not name.endswith("+all"):
         return load_instance(name)

@@ -191,7 +191,7 @@ def plans(runs: Runs) -> list[Picture]:
             if plan is None:
                 continue
             text = f"{title}, environment C, 100 Mbit/s, {method}"
-            figure = plan_figure(instance(name), plan, method)
+            figure = plan_figure(instance(name), plan, f"{title}: {method}")
             pictures.append(picture(f"plan_{network}_{method}", figure, f"{text}: stages, devices, shares (Fig. 12)."))
             peaks[method] = runs.term(name, method, "peak_memory")
             if method == EXACT:
@@ -221,7 +221,8 @@ def comparison(runs: Runs, key: str, title: str, methods: tuple[str, ...]) -> tu
                 best = [runs.term(name, EXACT, "samples_per_s") for name in names.values()]
                 own = [runs.term(name, m, "samples_per_s") for name in names.values()]
                 series[m] = [100 * x / y if x and y else None for x, y in zip(own, best, strict=True)]
-            bars = figures.grouped_bars(list(names), series, ylabel="throughput, optimum = 100")
+            labels = [label.replace("-", "-\n") for label in names]
+            bars = figures.grouped_bars(labels, series, ylabel="throughput, optimum = 100")
             text = f"Environment {environment.upper()}, 100 Mbit/s; an empty place is out of memory."
             pictures.append(picture(f"{key}_{environment}", bars, text))
     columns = [Column("environment", "env."), Column("network", "network"), *(Column(m, m, ".3f") for m in shown)]

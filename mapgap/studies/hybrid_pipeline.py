@@ -12,7 +12,7 @@ from typing import Any
 from mapgap.analysis import Record
 from mapgap.bench import Job
 from mapgap.report import Page, Section, instance_table, method_table, run_table
-from mapgap.studies._hybrid_pipeline_costs import layer_cost, scalability
+from mapgap.studies._hybrid_pipeline_costs import REPEAT, SCALED, SHOWN, TIMED, cost, nano_name, scalability
 from mapgap.studies._hybrid_pipeline_failures import (
     FAILED,
     REPLANNING,
@@ -49,9 +49,11 @@ ABLATIONS = ("asteroid_naive", "asteroid_inter_stage")
 SIMULATE = {"simulate": True}
 
 
-def _jobs(names: Iterable[str], methods: Iterable[str], options: dict[str, Any] | None = None) -> list[Job]:
+def _jobs(
+    names: Iterable[str], methods: Iterable[str], options: dict[str, Any] | None = None, limit_s: float = 60.0
+) -> list[Job]:
     chosen = tuple(methods)
-    return [Job(instance(name), method, 60.0, options=options or {}) for name in names for method in chosen]
+    return [Job(instance(name), method, limit_s, options=options or {}) for name in names for method in chosen]
 
 
 def phases(quick: bool) -> list[Phase]:
@@ -59,7 +61,8 @@ def phases(quick: bool) -> list[Phase]:
     networks = ("efficientnet_b1", "resnet50") if quick else tuple(NETWORKS)
     conventional = [library_name(e, n, b) for e, b in (ENVIRONMENTS[:1] if quick else ENVIRONMENTS) for n in networks]
     systems = [library_name(e, n) for e in ("c" if quick else "bc") for n in networks]
-    nanos = [f"asteroid_nano{k}_{n}_100mbps" for k in range(1, 9) for n in tuple(NETWORKS)[:2]]
+    nanos = [nano_name(count, network) for count in range(1, 9) for network in SCALED]
+    timed = (library_name("c", "efficientnet_b1"), "scaling_2") if quick else TIMED
     lost = [failure_name(device) for device in (FAILED[1:2] if quick else FAILED)]
     main = list(dict.fromkeys([*conventional, *systems]))
     found = [
@@ -74,10 +77,11 @@ def phases(quick: bool) -> list[Phase]:
         Phase("Bounds of the simulation", _jobs(systems, ("simulator_bound",)), parallel=2),
         Phase("1F1B policies", _jobs(map(policy_name, MBPS), (PIPELINE,), SIMULATE), parallel=2),
         Phase("Memory of DP", _jobs([policy_name(100)], ("data_parallel",)), parallel=2),
+        Phase("Cost of planning", _jobs(timed, (EXACT, ASTEROID), REPEAT, 180.0)),
         Phase("Failures", _jobs(lost, REPLANNING), parallel=2),
     ]
     if not quick:
-        found.append(Phase("Scalability", _jobs(nanos, (EXACT, ASTEROID, "data_parallel", "gpipe")), parallel=2))
+        found.append(Phase("Scalability", _jobs(nanos, SHOWN), parallel=2))
     return found
 
 
@@ -93,26 +97,36 @@ def page(records: list[Record], quick: bool) -> Page:
     totals = [row["total"] for row in lost.rows]
     if totals:
         lead.append(f"Asteroid ends {min(totals):.1f} % to {max(totals):.1f} % above the optimum here.")
-    policy_tables, policy_pictures = policies(runs)
-    systems, system_pictures = comparison(runs, "fig13", "Fig. 13: other systems", SYSTEMS)
-    ablated, ablation_pictures = comparison(runs, "fig15a", "Fig. 15(a): ablation of the planner", ABLATIONS)
     sections = [
         Section("Conventional training", tables=[table_6(), table_4(runs), implied(runs), table_2(runs)]),
         Section("What Asteroid loses", tables=[lost], figures=loss_pictures),
-        Section(
-            "Other systems", tables=[systems, ranges(runs), ablated], figures=[*system_pictures, *ablation_pictures]
-        ),
-        Section("Execution", tables=[*policy_tables, model_error(runs)], figures=policy_pictures),
-        Section("Plans", figures=plans(runs)),
-        Section(
-            "Planning time and scale",
-            tables=[table_7(runs)],
-            figures=[*layer_cost(runs), *([] if quick else scalability(runs))],
-        ),
+        *_systems(runs),
+        *_execution(runs, quick),
         Section("Failures", tables=[failures(runs), recovery(runs)], figures=failure_figures(runs)),
         Section("All runs", tables=[method_table(records), instance_table(records), run_table(records)]),
     ]
     return Page("Hybrid pipelines: how far from optimal is Asteroid?", lead, sections)
+
+
+def _systems(runs: Runs) -> list[Section]:
+    systems, system_pictures = comparison(runs, "fig13", "Fig. 13: other systems", SYSTEMS)
+    ablated, ablation_pictures = comparison(runs, "fig15a", "Fig. 15(a): ablation of the planner", ABLATIONS)
+    return [
+        Section("Other systems", tables=[systems, ranges(runs)], figures=system_pictures),
+        Section("Ablation", tables=[ablated], figures=ablation_pictures),
+    ]
+
+
+def _execution(runs: Runs, quick: bool) -> list[Section]:
+    tables, pictures = policies(runs)
+    costs, cost_pictures = cost(runs)
+    scaled, scaled_pictures = scalability(runs)
+    return [
+        Section("Execution", tables=[*tables, model_error(runs)], figures=pictures),
+        Section("Plans", figures=plans(runs)),
+        Section("Planning time", tables=[table_7(runs), costs], figures=cost_pictures),
+        *([] if quick else [Section("Scalability", tables=[scaled], figures=scaled_pictures)]),
+    ]
 
 
 STUDY = Study(
