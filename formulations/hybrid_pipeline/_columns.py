@@ -156,15 +156,28 @@ def _priced(low: Lowered, group: int, behind: int, start: Array, stop: Array) ->
 
 
 def _known(low: Lowered) -> tuple[int, Path]:
-    """The evaluator's value of a plan, and the plan; ``OPEN`` and no stages if the search over coarse cuts has none."""
+    """The evaluator's value of a plan, and the plan: of coarse cuts, or of one stage where that search has none.
+
+    ``OPEN`` and no stages if no group holds the whole network either.
+    """
     bounds = front_bounds(low)
     _, path, _ = approach(low, interpreted(low, bounds.both, bounds.forward, low.instance.all_devices))
-    if not path:
-        return OPEN, []
+    if path:
+        return _value(low, path), path
+    full = len(low.groups) - 1
+    single: list[Path] = [
+        [(0, low.layers, group)]
+        for group in ((full,) if low.instance.all_devices else range(1, full + 1))
+        if low.limits(0, low.layers, group, 0) is not None
+    ]
+    return min(((_value(low, path), path) for path in single), default=(OPEN, []))
+
+
+def _value(low: Lowered, path: Path) -> int:
     found = evaluate(low.instance, low.plan(path))
     if not found.feasible or found.objective is None:
-        raise PlanError(f"a plan of the label search breaks rules: {found.violations}")
-    return found.objective, path
+        raise PlanError(f"a plan to begin with breaks rules: {found.violations}")
+    return found.objective
 
 
 def _connected(columns: list[Column], low: Lowered) -> list[Column]:
