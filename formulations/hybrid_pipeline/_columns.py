@@ -3,26 +3,34 @@
 Constant costs per column matter: the latency is not monotone in E_b (a larger one lowers the AllReduce excess), so a
 model with ``E_b >= ...`` would inflate it.
 
-Proofs over columns owe nothing to the label search: what it contributes is a plan, and the evaluator says its value.
+Proofs over columns owe nothing to the label search: what it contributes is a plan of coarse cuts, and the evaluator
+says its value U. Stages that no plan below U can have are left out (:mod:`formulations.hybrid_pipeline._windows`), the
+stages of the plan are left in: the optimum of a model over the columns is that of the instance, be it below U or U.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, get_args
+
+import numpy as np
 
 from formulations.hybrid_pipeline._label_python import interpreted
-from formulations.hybrid_pipeline._lowered import Lowered
+from formulations.hybrid_pipeline._lowered import Array, Lowered
+from formulations.hybrid_pipeline._pricing import NEVER, stage_times
+from formulations.hybrid_pipeline._windows import Filter, Windows
 from formulations.hybrid_pipeline.label_dp import OPEN, Path, approach, front_bounds
-from mapgap.core import Budget, PlanError
+from mapgap.core import Budget, InputError, PlanError
 from problems.hybrid_pipeline.evaluate import evaluate
 
 COLUMN_LIMIT = 400_000
 """Most columns a model is built of."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, order=True)
 class Column:
     """A stage: layers ``[start, stop)``, group index, stages behind; its times in ticks."""
 
@@ -57,7 +65,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Columns:
-    """All columns that a plan of at most ``upper`` can use, and the links between them.
+    """All columns that a plan below ``upper`` can use, those of a plan of ``upper``, and the links between them.
 
     ``start`` is a plan of value ``upper`` (none where no plan was found before).
     """
@@ -71,6 +79,11 @@ class Columns:
     def depth(self) -> int:
         """Most stages."""
         return min(int(self.low.members[-1]), self.low.layers)
+
+    def notes(self, budget: Budget) -> dict[str, Any]:
+        """What a run says of its columns."""
+        upper = self.upper if self.start else None
+        return {"columns": len(self.columns), "links": len(self.links), "upper": upper, "build_s": budget.elapsed_s}
 
     def key(self, group: int) -> int:
         """What a link has to know of a group."""
@@ -93,47 +106,78 @@ class Columns:
         return found
 
 
-def build(low: Lowered, budget: Budget) -> Columns | None:
-    """All useful columns; ``None`` when the time is over or they are too many."""
-    upper, path = _known(low)
-    columns: list[Column] = []
-    full, n = len(low.groups) - 1, int(low.members[-1])
-    for start in range(low.layers):
-        for group in range(1, full + 1):
-            for stop in range(start + 1, low.layers + 1):
-                shortest = low.limits(start, stop, group, 0)
-                if shortest is None or low.rounds * low.micro_batches * shortest[0] > upper:
-                    break  # longer stages take and store more
-                most = 0 if stop == low.layers else min(n - int(low.members[group]), low.layers - stop)
-                least = 0 if stop == low.layers else 1
-                known: dict[int, tuple[int, int, int] | None] = {low.kept(0): shortest[:3]}
-                for behind in range(least, most + 1):
-                    kept = low.kept(behind)
-                    if kept not in known:
-                        found = low.limits(start, stop, group, behind)
-                        known[kept] = None if found is None else found[:3]
-                    costs = known[kept]
-                    if costs is None:
-                        break  # more stages behind store more
-                    if low.rounds * low.micro_batches * (costs[1] + costs[2]) <= upper:
-                        moved = low.migration(start, stop, group)
-                        ta = low.allreduce(start, stop, group)
-                        columns.append(Column(start, stop, group, behind, costs[1], costs[2], ta, moved))
-            if budget.exhausted or len(columns) > COLUMN_LIMIT:
-                return None
-    return Columns(low, _connected(columns, low), min(upper, OPEN), path)
+def build(low: Lowered, budget: Budget, keep: Filter = "front") -> Columns | None:
+    """All useful columns; ``None`` when the time is over or they are too many.
+
+    Parameters
+    ----------
+    keep : str
+        The last test of :mod:`formulations.hybrid_pipeline._windows` that a stage has to pass; ``none`` asks for no
+        plan before and keeps every stage.
+
+    Raises
+    ------
+    InputError
+        No such test.
+    """
+    if keep not in get_args(Filter):
+        raise InputError(f"keep: expected one of {', '.join(get_args(Filter))}; found {keep!r}")
+    upper, path = (OPEN, []) if keep == "none" else _known(low)
+    stages = list(Windows(low, upper).stages(keep))
+    if sum(len(start) for _, start, _ in stages) > COLUMN_LIMIT:
+        return None
+    columns = {
+        column
+        for p, (start, stop, group) in enumerate(path)
+        for column in _priced(low, group, len(path) - 1 - p, np.array([start]), np.array([stop]))
+    }  # of the plan known, whatever the tests say of them
+    for group, start, stop in stages:
+        for behind in range(int(low.members[-1] - low.members[group]) + 1):
+            here = stop == low.layers if behind == 0 else (stop < low.layers) & (stop + behind <= low.layers)
+            columns.update(
+                column
+                for column in _priced(low, group, behind, start[here], stop[here])
+                if low.rounds * (low.micro_batches * column.both + column.allreduce) + column.migration < upper
+            )
+        if budget.exhausted or len(columns) > COLUMN_LIMIT:
+            return None
+    return Columns(low, _connected(sorted(columns), low), upper, path)
+
+
+def _priced(low: Lowered, group: int, behind: int, start: Array, stop: Array) -> Iterator[Column]:
+    """The columns of those stages ``[start, stop)`` whose members hold what they store."""
+    times = stage_times(low, start, stop, group, low.kept(behind))
+    fits = times[:, 0] < NEVER
+    for i, j, (forward, backward) in zip(
+        start[fits].tolist(), stop[fits].tolist(), times[fits].tolist(), strict=True
+    ):
+        allreduce, moved = low.allreduce(i, j, group), low.migration(i, j, group)
+        yield Column(i, j, group, behind, forward, backward, allreduce, moved)
 
 
 def _known(low: Lowered) -> tuple[int, Path]:
-    """A plan and the evaluator's value of it; ``OPEN`` and no stages if the search over coarse cuts finds none."""
+    """The evaluator's value of a plan, and the plan: of coarse cuts, or of one stage where that search has none.
+
+    ``OPEN`` and no stages if no group holds the whole network either.
+    """
     bounds = front_bounds(low)
     _, path, _ = approach(low, interpreted(low, bounds.both, bounds.forward, low.instance.all_devices))
-    if not path:
-        return OPEN, []
+    if path:
+        return _value(low, path), path
+    full = len(low.groups) - 1
+    single: list[Path] = [
+        [(0, low.layers, group)]
+        for group in ((full,) if low.instance.all_devices else range(1, full + 1))
+        if low.limits(0, low.layers, group, 0) is not None
+    ]
+    return min(((_value(low, path), path) for path in single), default=(OPEN, []))
+
+
+def _value(low: Lowered, path: Path) -> int:
     found = evaluate(low.instance, low.plan(path))
     if not found.feasible or found.objective is None:
-        raise PlanError(f"a plan of the label search breaks rules: {found.violations}")
-    return found.objective, path
+        raise PlanError(f"a plan to begin with breaks rules: {found.violations}")
+    return found.objective
 
 
 def _connected(columns: list[Column], low: Lowered) -> list[Column]:

@@ -21,10 +21,14 @@ from typing import Any
 
 from formulations.hybrid_pipeline._columns import Column, Columns, Link, build
 from formulations.hybrid_pipeline._lowered import lower
+from formulations.hybrid_pipeline._windows import Filter
 from mapgap.core import Budget, Method, SolveResult, Status, Stop
 from problems.hybrid_pipeline import Instance
 from problems.hybrid_pipeline.batching import every_micro_batch
 from problems.hybrid_pipeline.evaluate import diagnose
+
+ROW_ACTIVITY = 2**30
+"""Most that the terms of one row may add up to if all of them were used (``solvers.cpsat`` refuses twice as much)."""
 
 
 class Model:
@@ -113,7 +117,13 @@ class Model:
         return [self._sum(f"comm[{q}]", terms[q]) for q in range(self.columns.depth)]
 
     def _sum(self, name: str, terms: list[tuple[int, Any]]) -> Any:
-        variable = self.model.new_int_var(0, max((ticks for ticks, _ in terms), default=0), name)
+        """The time of the one term that is used, 0 if none is; over parts of the terms where the row is too active."""
+        longest = max((ticks for ticks, _ in terms), default=0)
+        variable = self.model.new_int_var(0, longest, name)
+        most = max(2, ROW_ACTIVITY // max(1, longest))
+        parts = [terms[k : k + most] for k in range(0, len(terms), most)]
+        if len(parts) > 1:
+            terms = [(1, self._sum(f"{name}/{k}", part)) for k, part in enumerate(parts)]
         self.model.add(variable == sum(ticks * literal for ticks, literal in terms)).with_name(name)
         return variable
 
@@ -132,15 +142,15 @@ class Model:
         }
 
 
-def run(instance: Instance, budget: Budget) -> SolveResult:
-    """Build the columns and solve; UNKNOWN where they are too many."""
+def run(instance: Instance, budget: Budget, keep: Filter = "front") -> SolveResult:
+    """Build the columns that pass the tests up to ``keep`` and solve; UNKNOWN where they are too many."""
     from solvers.cpsat import solve
 
     low = lower(instance)
-    columns = build(low, budget)
+    columns = build(low, budget, keep)
     if columns is None:
         return SolveResult(Status.UNKNOWN, Stop.TIME, reason="too many stages to build a model of in the time given")
-    notes = {"columns": len(columns.columns), "links": len(columns.links), "build_s": budget.elapsed_s}
+    notes = columns.notes(budget)
     infeasible = SolveResult(
         Status.INFEASIBLE,
         Stop.PROVED,
@@ -156,7 +166,7 @@ def run(instance: Instance, budget: Budget) -> SolveResult:
         hint=model.hint() if columns.start else None,
         on_solution=lambda value: budget.report(plan=low.plan(model.stages(value))),
     )
-    if outcome.status is Status.INFEASIBLE:
+    if outcome.status is Status.INFEASIBLE and not columns.start:
         return infeasible
     if outcome.solved:
         plan = low.plan(model.stages(outcome.value))
@@ -175,6 +185,7 @@ METHODS = [
         reference="CP-SAT over columns",
         run=every_micro_batch(run),
         summary="one literal per stage, group and number of stages behind",
+        options={"keep": "front"},
         rank=2,
         engines=("CP-SAT",),
     )

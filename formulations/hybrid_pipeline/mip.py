@@ -5,19 +5,24 @@ Symbol       Meaning                                                            
 ===========  ==========================================================================  ===========
 x[c]         column c (stage, group, stages behind) is used                              columns
 z[k]         link k joins two stages                                                     links
-D            largest aligned step, max_i (M E_i + sum_{j<i} E_j)                         ticks
-A            largest AllReduce excess, max_s (Ta_s - sum_{j<s} Eb_j)                     ticks
-G            longest migration (with a failure)                                          ticks
+P[l]         steps in front of the stage that has layer l                                ticks
+H[l]         aligned step M E + P[l] of the stage that has layer l                       ticks
+Q[l]         AllReduce excess Ta - sum Eb of the stage that has layer l                  ticks
+V[l]         migration of the stage that has layer l (with a failure)                    ticks
+D, A, G      largest H and aligned communication step, largest Q, largest V              ticks
+W            R (D + A) + G less the value of the plan known before                       ticks
 ===========  ==========================================================================  ===========
 
-Minimise R (D + A) + G such that
+Minimise W such that
 
 - exactly one column starts at layer 0, and at every (cut, stages behind, group) what ends is linked to what starts;
 - every class of devices is used at most (with ``all_devices``: exactly) as often as it has members;
-- D, A and G are at least their terms for every stage, counted by the number q of stages behind it: the steps before
-  it are the columns and links of larger q.
+- from one first layer of stages to the next, P, H, Q and V change by the columns that end and begin there. One column
+  has layer l, and the columns that end at or before l are the stages in front of it: four sums of columns, exact at
+  integer points, and at every layer, not only per stage, for the relaxation.
 
-All variables are declared integer: HiGHS presolves purely integer models only (see ``solvers.mip``).
+All variables are declared integer: HiGHS presolves purely integer models only (see ``solvers.mip``). W is small where
+the plan known before is good, so that an engine's relative tolerance is less than one tick.
 """
 
 from __future__ import annotations
@@ -28,6 +33,7 @@ from typing import Any, Literal
 
 from formulations.hybrid_pipeline._columns import Columns, build
 from formulations.hybrid_pipeline._lowered import lower
+from formulations.hybrid_pipeline._windows import Filter
 from mapgap.core import Budget, Method, SolveResult, Status, Stop
 from problems.hybrid_pipeline import Instance
 from problems.hybrid_pipeline.batching import every_micro_batch
@@ -50,13 +56,16 @@ class Model:
         self.problem = pulp.LpProblem("hybrid_pipeline", pulp.LpMinimize)
         self.x = [pulp.LpVariable(f"x_{c}", cat="Binary") for c in range(len(columns.columns))]
         self.z = [pulp.LpVariable(f"z_{k}", cat="Binary") for k in range(len(columns.links))]
+        self.base = columns.upper if columns.start else 0
         self.d = pulp.LpVariable("D", 0, cat="Integer")
         self.a = pulp.LpVariable("A", 0, cat="Integer")
         self.g = pulp.LpVariable("G", 0, cat="Integer")
-        self.problem += self.low.rounds * (self.d + self.a) + self.g
+        self.w = pulp.LpVariable("W", -self.base, 0 if columns.start else None, cat="Integer")
+        self.problem += self.w
+        self.problem += self.w == self.low.rounds * (self.d + self.a) + self.g - self.base, "objective_shifted"
         self._flow(pulp.lpSum)
         self._devices(pulp.lpSum)
-        self._latency(pulp.lpSum)
+        self._latency(pulp)
 
     def _flow(self, total: Any) -> None:
         """One chain of stages from the first layer to the last."""
@@ -89,28 +98,42 @@ class Model:
             )
             self.problem += (used == size if self.low.instance.all_devices else used <= size), f"class_{c}"
 
-    def _latency(self, total: Any) -> None:
-        """D, A and G; q counts stages from the end, so the stages in front are those of larger q."""
-        m = self.low.micro_batches
-        stage = defaultdict(list)
-        link = defaultdict(list)
+    def _latency(self, pulp: Any) -> None:
+        """D, A and G over the layers at which stages begin."""
+        m, total = self.low.micro_batches, pulp.lpSum
+        begin, end, links = defaultdict(list), defaultdict(list), defaultdict(list)
         for x, column in zip(self.x, self.columns.columns, strict=True):
-            stage[column.behind].append((x, column))
+            begin[column.start].append((x, column))
+            end[column.stop].append((x, column))
         for z, step in zip(self.z, self.columns.links, strict=True):
-            link[step.behind].append((z, step.ticks))
-        for q in range(self.columns.depth):
-            e = total(column.both * x for x, column in stage[q])
-            ahead = total(column.both * x for p in range(q + 1, self.columns.depth) for x, column in stage[p])
-            ahead += total(2 * ticks * z for p in range(q + 1, self.columns.depth) for z, ticks in link[p])
-            self.problem += self.d >= m * e + ahead, f"execution_{q}"
-            if link[q]:
-                self.problem += self.d >= m * total(2 * t * z for z, t in link[q]) + e + ahead, f"communication_{q}"
-            back = total(column.backward * x for p in range(q + 1, self.columns.depth) for x, column in stage[p])
-            back += total(ticks * z for p in range(q + 1, self.columns.depth) for z, ticks in link[p])
-            self.problem += self.a >= total(column.allreduce * x for x, column in stage[q]) - back, f"allreduce_{q}"
-            moved = [column.migration * x for x, column in stage[q] if column.migration]
-            if moved:
-                self.problem += self.g >= total(moved), f"migration_{q}"
+            links[step.cut].append((z, step.ticks))
+        p = h = q = v = pulp.lpSum([])
+        for layer in sorted(begin):
+            new, old = begin[layer], end[layer]
+            c = total(ticks * z for z, ticks in links[layer])
+            ahead = p + total(column.both * x for x, column in old)
+            if links[layer]:
+                self.problem += self.d >= ahead + 2 * m * c, f"communication_{layer}"
+            p_next = ahead + 2 * c
+            h_next = h + 2 * c + total(m * column.both * x for x, column in new)
+            h_next -= total((m - 1) * column.both * x for x, column in old)
+            q_next = q - c + total(column.allreduce * x for x, column in new)
+            q_next -= total((column.allreduce + column.backward) * x for x, column in old)
+            v_next = v + total(column.migration * x for x, column in new)
+            v_next -= total(column.migration * x for x, column in old)
+            p, h, q, v = (
+                self._equal(pulp, f"{name}_{layer}", value, least)
+                for name, value, least in (("P", p_next, 0), ("H", h_next, 0), ("Q", q_next, None), ("V", v_next, 0))
+            )
+            self.problem += self.d >= h, f"execution_{layer}"
+            self.problem += self.a >= q, f"allreduce_{layer}"
+            self.problem += self.g >= v, f"migration_{layer}"
+
+    def _equal(self, pulp: Any, name: str, value: Any, least: int | None) -> Any:
+        """A variable of that value, at least ``least`` at integer points."""
+        variable = pulp.LpVariable(name, least, cat="Integer")
+        self.problem += variable == value, f"define_{name}"
+        return variable
 
 
 def decode(columns: Columns, used: list[bool]) -> list[tuple[int, int, int]]:
@@ -119,29 +142,31 @@ def decode(columns: Columns, used: list[bool]) -> list[tuple[int, int, int]]:
     return [(c.start, c.stop, c.group) for c in sorted(chosen, key=lambda c: c.start)]
 
 
-def run(instance: Instance, budget: Budget, solver: Literal["highs", "cbc"] = "highs") -> SolveResult:
-    """Build the columns and solve; UNKNOWN where they are too many."""
+def run(
+    instance: Instance, budget: Budget, solver: Literal["highs", "cbc"] = "highs", keep: Filter = "front"
+) -> SolveResult:
+    """Build the columns that pass the tests up to ``keep`` and solve; UNKNOWN where they are too many."""
     from solvers.mip import solve
 
     low = lower(instance)
-    columns = build(low, budget)
+    columns = build(low, budget, keep)
     if columns is None:
         return SolveResult(Status.UNKNOWN, Stop.TIME, reason="too many stages to build a model of in the time given")
-    notes = {"columns": len(columns.columns), "links": len(columns.links), "build_s": budget.elapsed_s}
+    notes = columns.notes(budget)
     if not columns.columns:
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason=_reason(instance), notes=notes)
     model = Model(columns)
     outcome = solve(model.problem, budget, solver)
-    if outcome.status is Status.INFEASIBLE:
+    if outcome.status is Status.INFEASIBLE and not columns.start:
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason=_reason(instance), notes=notes)
-    if outcome.solved:
+    bound = None if outcome.bound is None else outcome.bound + model.base
+    if outcome.solved and outcome.objective is not None:
         plan = low.plan(decode(columns, [outcome.value(x) == 1 for x in model.x]))
-        claimed = outcome.objective if outcome.status is Status.OPTIMAL else None
-        return SolveResult(outcome.status, outcome.stop, plan, outcome.bound, claimed, notes=notes)
+        claimed = outcome.objective + model.base if outcome.status is Status.OPTIMAL else None
+        return SolveResult(outcome.status, outcome.stop, plan, bound, claimed, notes=notes)
     if columns.start:
-        plan = low.plan(columns.start)
-        return SolveResult(Status.FEASIBLE, outcome.stop, plan, outcome.bound, notes=notes)
-    return SolveResult(Status.UNKNOWN, outcome.stop, bound=outcome.bound, reason="no plan found in time", notes=notes)
+        return SolveResult(Status.FEASIBLE, outcome.stop, low.plan(columns.start), bound, notes=notes)
+    return SolveResult(Status.UNKNOWN, outcome.stop, bound=bound, reason="no plan found in time", notes=notes)
 
 
 def _reason(instance: Instance) -> str:
@@ -156,6 +181,7 @@ METHODS = [
         reference=f"MIP over columns ({'HiGHS' if solver == 'highs' else 'CBC'})",
         run=every_micro_batch(partial(run, solver=solver)),
         summary="one binary per stage, group and number of stages behind",
+        options={"keep": "front"},
         rank=1 if solver == "highs" else 0,
         engines=("HiGHS" if solver == "highs" else "CBC",),
     )
