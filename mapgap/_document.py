@@ -230,6 +230,7 @@ def _look_behind(
 
 def add_errors(document: Document, error: ValidationError, model: type[BaseModel], below: Location = ()) -> None:
     """Note every error of a validation."""
+    others: dict[Location, tuple[Any, list[str]]] = {}  # what the branches of a union expect is one finding
     for each in error.errors(include_url=False):
         location, unmatched = _locate(document, (*below, *each["loc"]))
         kind, value = each["type"], each["input"]
@@ -244,8 +245,12 @@ def add_errors(document: Document, error: ValidationError, model: type[BaseModel
         elif kind == "value_error":
             for line in str(each.get("ctx", {}).get("error", each["msg"])).splitlines():
                 document.place(line, location)
-        else:
-            document.add(location, f"expected {_expectation(each)}, found {shown(value)}{_hint(value)}")
+        elif kind != "too_short" or len(value) < each["ctx"]["min_length"]:
+            # (In a list, items that are wrong do not count towards its length; they have findings of their own.)
+            others.setdefault(location, (value, []))[1].append(_expectation(each))
+    for location, (value, expected) in others.items():
+        words = " or ".join(dict.fromkeys(expected))
+        document.add(location, f"expected {words}, found {shown(value)}{_hint(value)}")
 
 
 def _expectation(error: Mapping[str, Any]) -> str:

@@ -140,7 +140,7 @@ def test_unknown_names_are_refused_all_at_once():
     with pytest.raises(InputError) as caught:
         expand(compact(["convnet6"], ("MAX78001",), sensing_ms={"smell": 1.0}))
     text = str(caught.value)
-    assert "devices (d1): type: expected one of MAX78000, MAX78002; found 'MAX78001'" in text
+    assert "devices[0].type: expected one of MAX78000, MAX78002; found 'MAX78001'" in text
     assert "pipelines[0].model" in text
     assert "did you mean 'convnet5'" in text
     assert "sensing_ms: expected image or audio, found smell" in text

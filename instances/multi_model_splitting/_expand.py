@@ -83,7 +83,7 @@ def make_device(compact: CompactDevice) -> Device:
         No such accelerator.
     """
     if compact.type not in WEIGHT_BYTES:
-        raise unknown(f"devices ({compact.name}): type", compact.type, accelerator_types())
+        raise unknown("type", compact.type, accelerator_types())
     facts = load_devices("synergy").of(compact.type)
     return Device(
         name=compact.name,
@@ -186,16 +186,20 @@ def expand_compact(
     """
     findings: list[str] = []
     made, models = [], []
-    for device in devices:
+    for index, device in enumerate(devices):
         try:
             made.append(make_device(device))
         except InputError as error:
-            findings += error.problems
+            findings += [f"devices[{index}].{problem}" for problem in error.problems]
+    known = [device.name for device in devices]
     for index, pipeline in enumerate(pipelines):
         try:
             models.append(load_model(pipeline.model))
         except InputError as error:
             findings += [f"pipelines[{index}].{problem}" for problem in error.problems]
+        for role, need in (("source", pipeline.source), ("target", pipeline.target)):
+            if need.device is not None and need.device not in known:
+                findings += unknown(f"pipelines[{index}].{role}.device", need.device, known).problems
     if extra := sorted(set(rates.sensing_ms) - {"image", "audio"}):
         findings.append(f"sensing_ms: expected image or audio, found {', '.join(extra)}")
     if findings:

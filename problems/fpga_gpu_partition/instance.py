@@ -258,8 +258,7 @@ class Instance(InstanceBase):
     def _graph_problems(self) -> list[str]:
         found = []
         names: set[str] = set()
-        for index, layer in enumerate(self.layers):
-            where = f"layer {index} ({layer.name})"
+        for index, (layer, where) in enumerate(zip(self.layers, self._places(), strict=True)):
             if layer.name in names:
                 found.append(f"{where}: expected a distinct name")
             names.add(layer.name)
@@ -267,27 +266,36 @@ class Instance(InstanceBase):
                 found.append(f"{where}: outputs: expected sizes of at least 0, found {list(layer.outputs)}")
             if len({(r.source, r.part) for r in layer.reads}) != len(layer.reads):
                 found.append(f"{where}: reads: expected each tensor at most once")
-            for r in layer.reads:
+            for k, r in enumerate(layer.reads):
+                place = f"{where}: reads[{k}]"
                 if r.source >= index:
-                    found.append(f"{where}: reads layer {r.source}: expected a layer before it (no cycles)")
+                    found.append(f"{place}: expected a layer before layer {index}, found {r.source}")
                     continue
                 parts = 1 if r.source == NETWORK_INPUT else len(self.layers[r.source].outputs)
                 if r.part >= parts:
-                    found.append(f"{where}: reads part {r.part} of layer {r.source}: expected one of {parts} parts")
+                    found.append(f"{place}: expected one of {parts} parts of layer {r.source}, found {r.part}")
                 elif r.bytes is not None and r.bytes > self.read_bytes(Read(source=r.source, part=r.part)):
-                    found.append(f"{where}: reads {r.bytes} bytes of layer {r.source}: expected at most its output")
+                    found.append(f"{place}: expected at most the output of layer {r.source}, found {r.bytes}")
         if len({module.name for module in self.modules}) != len(self.modules):
             found.append("modules: expected distinct names")
         return found
 
+    def _places(self) -> list[str]:
+        """Field of every layer, as messages name it."""
+        return [
+            f"modules[{m}].layers[{k}] ({layer.name})"
+            for m, module in enumerate(self.modules)
+            for k, layer in enumerate(module.layers)
+        ]
+
     def _option_problems(self) -> list[str]:
         found = []
-        for layer in self.layers:
+        for layer, place in zip(self.layers, self._places(), strict=True):
             if len({option.name for option in layer.options}) != len(layer.options):
-                found.append(f"layer {layer.name}: options: expected distinct names")
+                found.append(f"{place}: options: expected distinct names")
             sizes = [self.read_bytes(r) for r in layer.reads]
-            for option in layer.options:
-                where = f"layer {layer.name}, option {option.name}"
+            for index, option in enumerate(layer.options):
+                where = f"{place}: options[{index}] ({option.name})"
                 if option.kind == "split":
                     for side, reads in (("gpu", option.gpu_reads), ("fpga", option.fpga_reads)):
                         if len(reads) != len(sizes) or any(not 0 <= b <= s for b, s in zip(reads, sizes, strict=True)):

@@ -182,7 +182,7 @@ class Instance(InstanceBase):
             if len(limits) != cycles:
                 found.append(f"{where}: {field}: expected {cycles} numbers, one per cycle time, found {len(limits)}")
             if any(limit < 0 for limit in limits):
-                found.append(f"{where}: {field}: expected numbers of at least 0")
+                found.append(f"{where}: {field}: expected numbers of at least 0, found {min(limits)}")
             if any(later < earlier for earlier, later in pairwise(limits)):
                 found.append(f"{where}: {field}: expected a longer cycle to allow no less, found {list(limits)}")
         if len(device.contributions) != len(self.layers):
@@ -191,13 +191,12 @@ class Instance(InstanceBase):
                 f"found {len(device.contributions)}"
             )
             return found
-        for layer, row in zip(self.layers, device.contributions, strict=True):
+        for i, (layer, row) in enumerate(zip(self.layers, device.contributions, strict=True)):
+            place = f"{where}: contributions[{i}] ({layer.name})"
             if len(row) != layer.neurons:
-                found.append(
-                    f"{where}: contributions of {layer.name}: expected {layer.neurons} numbers, found {len(row)}"
-                )
+                found.append(f"{place}: expected {layer.neurons} numbers, one per neuron, found {len(row)}")
             if any(number < 0 for number in row):
-                found.append(f"{where}: contributions of {layer.name}: expected numbers of at least 0")
+                found.append(f"{place}: expected numbers of at least 0, found {min(row)}")
         return found
 
     def _magnitude_problems(self) -> list[str]:

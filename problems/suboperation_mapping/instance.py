@@ -131,7 +131,10 @@ class Instance(InstanceBase):
         if len({a.name for a in self.accelerators}) != n:
             found.append("accelerators: expected distinct names")
         if len(self.bandwidth) != n or any(len(row) != n for row in self.bandwidth):
-            found.append(f"bandwidth: expected a {n} x {n} matrix, one row and column per accelerator")
+            found.append(
+                f"bandwidth: expected a {n} x {n} matrix, one row and column per accelerator, "
+                f"found rows of {[len(row) for row in self.bandwidth]}"
+            )
         else:
             found += [
                 f"bandwidth[{i}][{j}]: expected a positive number of bytes per second, found {self.bandwidth[i][j]}"
@@ -162,8 +165,11 @@ class Instance(InstanceBase):
                     found.append(
                         f"{where}: {phase}: expected {rows} rows of {entries} ticks, found {[len(r) for r in table]}"
                     )
-                elif any(ticks < 0 for row in table for ticks in row):
-                    found.append(f"{where}: {phase}: expected ticks of at least 0")
+                found += [
+                    f"{where}: {phase}[{a}]: expected ticks of at least 0, found {min(row)}"
+                    for a, row in enumerate(table)
+                    if min(row, default=0) < 0
+                ]
         return found
 
     def _magnitude_problems(self) -> list[str]:
