@@ -5,8 +5,8 @@ A *node* is a position with the group of devices used behind it, the number of s
 differ, the group of the first stage behind it; it holds the Pareto set of labels (D, A, G).
 
 From bottom to top: costs of a stage (Eqs. 3, 7, 8), what prunes (windows, cheap cuts, reach), labels and their pool,
-one stage in front of one node, the search. All of it is in one file because the compiler's cache of a function follows
-changes of its own file only. Times and labels are read element by element: array views in the loops take a third longer.
+one stage in front of one node, the search. All is in one file because the compiler's cache of a function follows
+changes of its own file only. Times and labels are read element by element: array views in the loops take a third more.
 """
 
 from __future__ import annotations
