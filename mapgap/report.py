@@ -308,6 +308,8 @@ def write_parquet(records: Sequence[Record], path: Path) -> bool:
 def main_report(runs: Path, out: Path) -> Path:
     """Write the standard report of a run file or folder; returns the HTML page."""
     records = read_runs(runs)
+    if not records:
+        raise InputError(f"{runs}: expected at least one finished run, found none")
     page = overview(records).write(out)
     write_parquet(records, out / "runs.parquet")
     Console(stderr=True).print(f"wrote {page}")
