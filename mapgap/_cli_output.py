@@ -18,6 +18,8 @@ from rich.status import Status as Spinner
 from rich.table import Table
 from rich.text import Text
 
+from mapgap.core import InputError
+
 SHOW_AFTER_S = 1.0
 
 
@@ -55,6 +57,31 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, 
     for row in rows:
         shown.add_row(*(Text(cell(value)) for value in row))
     out().print(shown)
+
+
+def to_file(path: Path, flag: str = "-o") -> None:
+    """Before any work: can a file of that name be written?
+
+    Raises
+    ------
+    InputError
+    """
+    if path.is_dir():
+        raise InputError(f"{flag} {path}: expected the name of a file, found a folder")
+    if not path.resolve().parent.is_dir():
+        raise InputError(f"{flag} {path}: expected a file in an existing folder")
+
+
+def to_folder(path: Path, flag: str = "-o") -> None:
+    """Before any work: is it a folder, or can it become one?
+
+    Raises
+    ------
+    InputError
+    """
+    nearest = next(part for part in (path, *path.parents) if part.exists())
+    if not nearest.is_dir():
+        raise InputError(f"{flag} {path}: expected the name of a folder, found a file ({nearest})")
 
 
 def facts(rows: Mapping[str, Any]) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from mapgap import registry
-from mapgap._cli_output import Progress, cell, complain, facts, out, percent, print_json, table
+from mapgap._cli_output import Progress, cell, complain, facts, out, percent, print_json, table, to_file
 from mapgap.core import Budget, InputError, InstanceBase, Method, Problem, Stop
 from mapgap.loading import dump, load_instance, retarget, save_plan
 from mapgap.run import RunRecord, find_method, gap, run_method, suggest
@@ -137,8 +137,8 @@ def _check_outputs(request: Request) -> None:
 
         check_suffix(request.gantt)
     for flag, path in (("-o", request.output), ("--gantt", request.gantt)):
-        if path is not None and not path.resolve().parent.is_dir():
-            raise InputError(f"{flag} {path}: expected a file in an existing folder")
+        if path is not None:
+            to_file(path, flag)
 
 
 def _finish(request: Request, problem: Problem, instance: InstanceBase, records: Sequence[RunRecord]) -> int:

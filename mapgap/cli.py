@@ -112,13 +112,14 @@ def expand(
     json: Json = False,
 ) -> None:
     """Write the expanded form: the integers that every method sees."""
+    from mapgap._cli_output import to_file
     from mapgap.loading import dump, load_instance, retarget, save_expanded
 
     loaded = load_instance(instance)
     if objective is not None:
         loaded = retarget(loaded, objective)
     if output is not None:
-        _parent(output)
+        to_file(output)
         save_expanded(loaded, output)
     else:
         print(dump(loaded.to_json(), ".json" if json else ".yaml"), end="")
@@ -175,7 +176,10 @@ def check(
 ) -> None:
     """Evaluate a plan: its objective and every rule it breaks."""
     from mapgap import _cli_catalogue
+    from mapgap._cli_output import to_file
 
+    if gantt is not None:
+        to_file(gantt, "--gantt")
     raise typer.Exit(_cli_catalogue.check(instance, plan, gantt, objective, as_json=json))
 
 
@@ -190,7 +194,9 @@ def generate(
 ) -> None:
     """Write random instances of a family."""
     from mapgap import _cli_catalogue
+    from mapgap._cli_output import to_folder
 
+    to_folder(output)
     _cli_catalogue.generate(problem, family, range(seed, seed + count), output, as_json=json)
 
 
@@ -269,9 +275,10 @@ def attack(
     json: Json = False,
 ) -> None:
     """Search for the instance on which a method is worst against the certified optimum, and shrink it."""
-    from mapgap._cli_output import attacked
+    from mapgap._cli_output import attacked, to_folder
     from mapgap.attack import main_attack
 
+    to_folder(output)
     search, path = main_attack(
         problem, method, time_s=budget, family=family, seed=seed, objective=objective, folder=output
     )
@@ -287,9 +294,11 @@ def report(
     json: Json = False,
 ) -> None:
     """Make tables, figures and one HTML page from runs, against the best-known results."""
+    from mapgap._cli_output import to_folder
     from mapgap.ledger import Ledger
     from mapgap.report import main_report
 
+    to_folder(output)
     _say(main_report(runs, output, None if no_ledger else Ledger.load(ledger)), json)
 
 
@@ -302,8 +311,11 @@ def study(
     report_only: Annotated[bool, typer.Option("--report-only", help="Run nothing.")] = False,
 ) -> None:
     """Run or resume a committed study and write its page."""
+    from mapgap._cli_output import to_folder
     from mapgap.study import main_study
 
+    if output is not None:
+        to_folder(output)
     main_study(name, quick=quick, out=output, resume=resume, report_only=report_only)
 
 
@@ -316,11 +328,6 @@ def _say(result: Any, as_json: bool, ledger: list[str] | None = None) -> None:
     else:
         print(result)
         print("\n".join(ledger or ()))
-
-
-def _parent(path: Path) -> None:
-    if not path.resolve().parent.is_dir():
-        raise InputError(f"-o {path}: expected a file in an existing folder")
 
 
 def _load_plugins(plugins: list[Path] | None) -> None:

@@ -18,6 +18,9 @@ mpl.use("Agg")
 #: Colours that stay apart in print and for the colour-blind (Okabe and Ito), without the pale yellow.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#555555", "#8B5A2B", "#6A3D9A", "#B22222")
 STYLES = ("-", "--", "-.", ":")
+FEW_TICKS = 10  #: counts that an axis shows one by one
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+NARROWEST, WIDEST, STEP = 1.2, 4.8, 0.6  #: widths of lines in one picture, so that lines that coincide are all seen
 
 
 def style(index: int) -> dict[str, Any]:
@@ -151,19 +154,28 @@ def lines(
     ylabel: str,
     title: str = "",
     logx: bool = False,
+    looks: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Figure:
-    """One line with markers per series of ``(x, y)`` points; an empty series keeps its colour and is not shown."""
+    """One line with markers per series of ``(x, y)`` points; later lines are narrower, so that none is hidden.
+
+    An empty series keeps its colour and is not shown. ``looks`` sets colour, dash or marker of a series itself.
+    """
     figure, ax = axes(6.4, 3.4)
+    step = min(STEP, (WIDEST - NARROWEST) / max(1, len(series) - 1))
     for index, (label, points) in enumerate(series.items()):
         if points:
             xs, ys = zip(*sorted(points), strict=True)
-            ax.plot(xs, ys, marker="o", markersize=3.5, linewidth=1.5, label=label, **style(index))
+            width = NARROWEST + step * (len(series) - 1 - index)
+            look: dict[str, Any] = {"marker": MARKERS[index % len(MARKERS)], "markersize": 3 + width, **style(index)}
+            ax.plot(xs, ys, label=label, **(look | {"linewidth": width} | dict((looks or {}).get(label, {}))))
     ax.set(xlabel=xlabel, ylabel=ylabel, title=title)
+    ticks = sorted({x for points in series.values() for x, _ in points})
     if logx:
         ax.set_xscale("log")
-        ticks = sorted({x for points in series.values() for x, _ in points})
         ax.set_xticks(ticks, [f"{x:g}" for x in ticks])
         ax.minorticks_off()
+    elif len(ticks) <= FEW_TICKS and all(float(x).is_integer() for x in ticks):
+        ax.set_xticks(ticks, [f"{x:g}" for x in ticks])  # counts: none in between
     ax.set_ylim(bottom=0)
     legend(ax)
     return figure

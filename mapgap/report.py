@@ -312,6 +312,8 @@ def write_parquet(records: Sequence[Record], path: Path) -> bool:
 def main_report(runs: Path, out: Path, ledger: Ledger | None = None) -> Path:
     """Write the standard report of a run file or folder, against what a ledger knows; returns the HTML page."""
     records = read_runs(runs)
+    if not records:
+        raise InputError(f"{runs}: expected at least one finished run, found none")
     if ledger is not None:
         records += ledger.references(records)
     page = overview(records).write(out)

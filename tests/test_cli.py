@@ -123,12 +123,29 @@ def test_infeasible_says_why(instance):
         (["schema", "suboperation_mapping", "--form", "x"], "expected compact, expanded or plan"),
         (["bench", "nothing.yaml"], "nothing.yaml"),
         (["report", "nothing.jsonl"], "nothing.jsonl"),
+        (["report", "a_file"], "a_file: expected at least one finished run, found none"),
+        (["report", "a_file", "-o", "a_file"], "-o a_file: expected the name of a folder, found a file"),
+        (["solve", "TINY", "-m", "t_good", "--plugin", PLUGIN, "-o", "."], "-o .: expected the name of a file"),
+        (["solve", "TINY", "-m", "t_good", "--plugin", PLUGIN, "--gantt", "no/x.svg"], "no/x.svg: expected a file in"),
+        (["expand", "TINY", "-o", "."], "-o .: expected the name of a file, found a folder"),
+        (["expand", "TINY", "-o", "no/where.yaml"], "an existing folder"),
+        (["check", "TINY", "a_file", "--gantt", "no/x.svg"], "--gantt no/x.svg: expected a file in an existing folder"),
+        (["check", "TINY", "a_file"], "a_file:1:1: expected a mapping, found 'x'"),
+        (["generate", "suboperation_mapping", "tiny", "-o", "a_file/x"], "found a file (a_file)"),
+        (["attack", "suboperation_mapping", "-m", "heft", "-o", "a_file"], "found a file (a_file)"),
+        (["attack", "nothing", "-m", "heft"], "problem: expected one of"),
+        (["attack", "suboperation_mapping", "-m", "heftt"], "did you mean 'heft'?"),
+        (["certify", "nothing"], "expected a file or the name of a library instance"),
+        (["certify", "TINY", "--objective", "energy"], "one objective only"),
+        (["study", "neuron_masking", "-o", "a_file"], "found a file (a_file)"),
+        (["validate", "a_file"], "a_file:1:1: expected a mapping"),
         (["study", "nothing"], "nothing"),
         (["no_such_command"], "no_such_command"),
     ],
 )
 def test_bad_input_is_one_clear_message_and_exit_2(instance, tmp_path, monkeypatch, arguments, words):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "a_file").write_text("x")
     done = clean(inside(*(instance if word == "TINY" else word for word in arguments)))
     assert done.returncode == 2
     assert words in done.stderr

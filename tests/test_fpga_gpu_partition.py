@@ -188,7 +188,7 @@ def test_diagnose_names_what_cannot_fit():
         (lambda: network((layer("a", gpu(1)),), latency_weight=2**30), "latency_weight"),
         (lambda: network((layer("a", fpga(1, multipliers=2**30)),)), "multipliers"),
         (lambda: network((Layer(name="a", operation="", reads=(Read(source=-1, bytes=1001),), outputs=(1,),
-                                options=(gpu(1),)),)), "at most its output"),
+                                options=(gpu(1),)),)), "at most the output of layer"),
     ],
 )  # fmt: skip
 def test_an_instance_that_breaks_a_rule_is_refused(make, message):

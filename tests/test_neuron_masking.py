@@ -187,7 +187,7 @@ def test_picture_adds_up_to_the_cycle():
         ({"devices": (device(time_limit=(1, 2)),)}, "one per cycle time"),
         ({"devices": (device(work_limit=(-1,)),)}, "at least 0"),
         ({"devices": (device(contributions=((1,),)),)}, "one row for each of 2 layers"),
-        ({"devices": (device(contributions=((1,), (1, 1))),)}, "expected 4 numbers, found 1"),
+        ({"devices": (device(contributions=((1,), (1, 1))),)}, "expected 4 numbers, one per neuron, found 1"),
         ({"devices": (device(contributions=((1, 2, 3, -4), (1, 1))),)}, "at least 0"),
         ({"devices": (device(overhead=2**30),)}, "time of the whole model: expected < 2^30"),
         ({"devices": (device(spill=Rate(ticks=2**24, per=1)),)}, "spill: ticks * memory: expected < 2^30"),

@@ -1,5 +1,7 @@
 """The study of neuron masking: its phases, its page from made-up records, Table 2, and its statistics."""
 
+import math
+
 import pytest
 
 from mapgap import registry
@@ -7,6 +9,7 @@ from mapgap.analysis import Record
 from mapgap.studies import _neuron_masking_profile as profile
 from mapgap.studies import _neuron_masking_training as training
 from mapgap.studies import neuron_masking as study
+from mapgap.studies._neuron_masking_statistics import STUDENT, holm, p_value, two_sided
 
 
 @pytest.mark.parametrize("quick", [True, False])
@@ -44,6 +47,26 @@ def test_intervals_are_students():
     assert training.interval([1.0]) == (1.0, None)
 
 
+def test_p_values_are_students():
+    for freedom, quantile in enumerate(STUDENT, 1):  # printed with three decimals
+        assert two_sided(quantile, freedom) == pytest.approx(0.05, abs=5e-5)
+        assert two_sided(-quantile, freedom) == two_sided(quantile, freedom)
+        assert two_sided(0.0, freedom) == 1.0
+    # By hand, one degree of freedom (Cauchy): P(|t| >= 1) = 1/2; two: 1 - t / sqrt(2 + t^2).
+    assert two_sided(1.0, 1) == pytest.approx(0.5)
+    assert two_sided(1.0, 2) == pytest.approx(1 - 3**-0.5)
+    assert p_value([1.0, 3.0]) == pytest.approx(2 / math.pi * math.atan(0.5))  # t = 2 with one degree
+    assert p_value([1.0]) is None
+    assert (p_value([2.0, 2.0]), p_value([0.0, 0.0])) == (0.0, 1.0)
+
+
+def test_holm_by_hand():
+    # Sorted 0.005, 0.01, 0.03, 0.04 times 4, 3, 2, 1: 0.02, 0.03, 0.06, and 0.04, which may not fall below 0.06.
+    assert holm([0.01, 0.04, None, 0.03, 0.005]) == pytest.approx([0.03, 0.06, None, 0.06, 0.02])
+    assert holm([0.9, 0.8]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
 def test_measures_of_a_curve():
     curve = [[0.0, 0.1], [1.5, 0.5], [3.0, 0.9], [4.5, 0.7]]
     assert [training.at(curve, t) for t in (0, 1, 2, 3, 4, 5)] == [0.1, 0.1, 0.5, 0.9, 0.9, 0.7]
@@ -61,7 +84,7 @@ def made_up(scheme: str, seed: int, accuracy: float, fleet: str = "2of4") -> Rec
     }  # fmt: skip
 
 
-def test_claims_need_intervals_that_exclude_zero():
+def test_claims_survive_the_correction_for_many():
     records = [made_up("elfish", s, 0.9 + 0.001 * s) for s in range(3)]
     records += [made_up("sync", s, 0.8 + 0.001 * s) for s in range(3)]
     records += [made_up("soft", s, 0.9 + 0.05 * (-1) ** s) for s in range(3)]
@@ -73,6 +96,13 @@ def test_claims_need_intervals_that_exclude_zero():
     assert claims["ELFISH minus Asyn. FL", "final accuracy"] == "undecided"  # one seed has no interval
     difference = next(row for row in rows if row["pair"] == "ELFISH minus Syn. FL")
     assert difference["difference"] == pytest.approx(10.0)
+    # One interval that excludes 0 is no claim among four tests: t = 5.2 with 2 degrees of freedom, p = 0.035.
+    mixed = [made_up("elfish", s, 0.9 + 0.005 * s) for s in range(3)]
+    mixed += [made_up("sync", s, 0.885) for s in range(3)] + [made_up("soft", s, 0.9 + 0.01 * s) for s in range(3)]
+    row = training.comparisons(training.Trainings(mixed)).rows[0]
+    assert abs(row["difference"]) > row["half"]
+    assert row["p"] < 0.05 < row["adjusted"]
+    assert row["claim"] == "undecided"
 
 
 def test_pictures_by_number_of_stragglers_need_two_numbers():

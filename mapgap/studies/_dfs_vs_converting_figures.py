@@ -32,8 +32,13 @@ def ablation(runs: Runs) -> tuple[Table, list[Picture]]:
             if (row["cluster"], row["network"], row["bandwidth"]) == (cluster, TITLES[n], b)
         }
         if series:
-            figure = figures.lines(series, xlabel="step", ylabel="GFLOPS", title=f"Cluster {cluster}")
-            figure.axes[0].set_xticks([1, 2, 3, 4])
+            looks = {
+                f"{TITLES[n]}, {b:g} GB/s": {"color": colour, "marker": marker, "linestyle": dash}
+                | {"linewidth": 1.5, "markersize": 4}
+                for n, colour, marker in zip(TITLES, figures.COLOURS, figures.MARKERS, strict=False)
+                for b, dash in zip((0.125, 3.0, 15.0), (":", "--", "-"), strict=True)
+            }
+            figure = figures.lines(series, xlabel="step", ylabel="GFLOPS", title=f"Cluster {cluster}", looks=looks)
             pictures.append(
                 picture(
                     f"fig8_cluster{cluster}", figure, "After DRAM-aware mapping, balancing, locality, re-partition."

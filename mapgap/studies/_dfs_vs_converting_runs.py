@@ -72,7 +72,8 @@ class Runs:
     def __init__(self, records: list[Record]) -> None:
         self.records = records
         self.by = {(r["instance"], r["method"]): r for r in records if not r.get("error")}
-        self.facts = {fact.name: fact for fact in facts(records).values()}
+        known = facts(records)  # one instance may have two names: two FPGAs of the scaling study are cluster 1
+        self.facts = {r["instance"]: known[r["instance_hash"]] for r in records}
 
     def gflops(self, name: str, method: str) -> float | None:
         record = self.by.get((name, method))

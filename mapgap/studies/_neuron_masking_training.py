@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from mapgap import figures
 from mapgap.analysis import Record
 from mapgap.report import Section, picture
+from mapgap.studies._neuron_masking_statistics import LEVEL, holm, interval, p_value
 from mapgap.tables import Column, Table
 
 TITLES = {
@@ -23,8 +24,6 @@ TITLES = {
     "optimal": "optimal contribution",
     "optimal_neurons": "most neurons",
 }
-#: Upper 2.5 % points of Student's t with 1, 2, ... degrees of freedom.
-STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131)
 TARGET = 0.9
 """Accuracy whose time is reported."""
 COMPARED = (
@@ -34,13 +33,6 @@ COMPARED = (
     ("optimal", "elfish"),
     ("optimal_neurons", "elfish"),
 )
-
-
-def interval(values: Sequence[float]) -> tuple[float, float | None]:
-    """Mean and half-width of its 95 % interval (Student); ``None`` for fewer than two values or more than 16."""
-    if not 2 <= len(values) <= len(STUDENT) + 1:
-        return mean(values), None
-    return mean(values), STUDENT[len(values) - 2] * stdev(values) / math.sqrt(len(values))
 
 
 def at(curve: Sequence[Sequence[float]], moment: float) -> float:
@@ -122,8 +114,8 @@ def summary(trainings: Trainings) -> Table:
 
 
 def comparisons(trainings: Trainings) -> Table:
-    """Paired differences of two schemes on equal seeds; a claim only where the interval excludes 0."""
-    rows = []
+    """Paired differences of two schemes on equal seeds; a claim only where it survives Holm's correction."""
+    rows: list[dict[str, Any]] = []
     for key in sorted(trainings.runs):
         for first, second in COMPARED:
             for name, measure in (("mean accuracy", overall), ("final accuracy", final)):
@@ -131,7 +123,8 @@ def comparisons(trainings: Trainings) -> Table:
                 both = sorted(a.keys() & b.keys())
                 if not both:
                     continue
-                centre, half = interval([100 * (a[seed] - b[seed]) for seed in both])
+                differences = [100 * (a[seed] - b[seed]) for seed in both]
+                centre, half = interval(differences)
                 rows.append(
                     {
                         "fleet": label(key),
@@ -140,9 +133,11 @@ def comparisons(trainings: Trainings) -> Table:
                         "difference": centre,
                         "half": half,
                         "seeds": len(both),
-                        "claim": _claim(centre, half),
+                        "p": p_value(differences),
                     }
                 )
+    for row, adjusted in zip(rows, holm([row["p"] for row in rows]), strict=True):
+        row |= {"adjusted": adjusted, "claim": _claim(row["difference"], adjusted)}
     columns = [
         Column("fleet", "fleet"),
         Column("pair", "pair"),
@@ -150,17 +145,19 @@ def comparisons(trainings: Trainings) -> Table:
         Column("difference", "difference [points]", "+.2f"),
         Column("half", "± (95 %)", ".2f"),
         Column("seeds", "seeds"),
+        Column("p", "p", ".2g"),
+        Column("adjusted", "p (Holm)", ".2g"),
         Column("claim", "claim"),
     ]
     note = (
-        "Differences on equal seeds (same data, same initial model). Intervals are not corrected for their number: of "
-        f"{len(rows)} rows {len(rows) / 20:.1f} are expected to make a claim by chance alone."
+        "Differences on equal seeds (same data, same initial model). p: paired t-test, two-sided. A claim needs p "
+        f"{LEVEL:g} after Holm's correction over the {len(rows)} rows; the intervals are of each row alone."
     )
     return Table("training_pairs", "Which scheme trains better", columns, rows, note)
 
 
-def _claim(centre: float, half: float | None) -> str:
-    if half is None or abs(centre) <= half:
+def _claim(centre: float, adjusted: float | None) -> str:
+    if adjusted is None or adjusted > LEVEL:
         return "undecided"
     return "better" if centre > 0 else "worse"
 
@@ -194,7 +191,7 @@ def curves(trainings: Trainings, key: tuple[str, bool], schemes: Sequence[str]) 
 
 
 def by_stragglers(
-    trainings: Trainings, schemes: Sequence[str], measure: Callable[[Any, float], float]
+    trainings: Trainings, schemes: Sequence[str], measure: Callable[[Any, float], float], ylabel: str
 ) -> Figure | None:
     """A measure over the number of stragglers among four devices, with 95 % intervals."""
     figure, ax = figures.axes(6.0, 3.2)
@@ -215,7 +212,7 @@ def by_stragglers(
     if not drawn:
         return None
     ax.set_xticks([1, 2, 3, 4])
-    ax.set(xlabel="stragglers among four devices", ylabel="points of accuracy [%]")
+    ax.set(xlabel="stragglers among four devices", ylabel=ylabel)
     figures.legend(ax)
     return figure
 
@@ -234,12 +231,13 @@ def section(records: Sequence[Record]) -> Section:
         )
         for key in sorted(trainings.runs)
     ]
-    for name, schemes, measure, caption in (
-        ("fig4_final", ("async", "elfish", "sync"), final, "Final accuracy by number of stragglers; Fig. 4 in form."),
-        ("fig4_fluctuation", ("async", "elfish", "sync"), unrest, "Fluctuation of accuracy (points); Fig. 4 in form."),
-        ("fig5", ("soft", "elfish", "optimal"), final, "Soft-training only and ELFISH; Fig. 5 in form."),
+    most, reached, unsteady = ("async", "elfish", "sync"), "final accuracy [%]", "fluctuation [points of accuracy]"
+    for name, schemes, measure, ylabel, caption in (
+        ("fig4_final", most, final, reached, "Final accuracy by number of stragglers; Fig. 4 in form."),
+        ("fig4_fluctuation", most, unrest, unsteady, "Fluctuation of accuracy; Fig. 4 in form."),
+        ("fig5", ("soft", "elfish", "optimal"), final, reached, "Soft-training only and ELFISH; Fig. 5 in form."),
     ):
-        figure = by_stragglers(trainings, schemes, measure)
+        figure = by_stragglers(trainings, schemes, measure, ylabel)
         if figure is not None:
             pictures.append(picture(name, figure, caption))
     text = [

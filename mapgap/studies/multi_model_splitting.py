@@ -45,6 +45,7 @@ from mapgap.study import Phase, Study
 from mapgap.tables import Column, Table
 
 METHODS = (SYNERGY, *BASELINES)
+MISSING = "No bar: out of resource."
 
 
 def phases(quick: bool) -> list[Phase]:
@@ -245,8 +246,10 @@ def page(records: list[Record], quick: bool) -> Page:
             "Overall performance (Figs. 9 and 10)",
             tables=[over, delay],
             figures=[
-                picture("fig9", bars(runs, workloads, "throughput_per_s", "inferences/s"), "No bar: out of resource."),
-                picture("fig10", bars(runs, workloads, "mean_latency_s", "mean latency [s]"), "Lower is better."),
+                picture("fig9", bars(runs, workloads, "throughput_per_s", "inferences/s"), MISSING),
+                picture(
+                    "fig10", bars(runs, workloads, "mean_latency_s", "mean latency [s]"), f"Lower is better. {MISSING}"
+                ),
             ],
         ),
         Section(
@@ -264,8 +267,8 @@ def page(records: list[Record], quick: bool) -> Page:
                 rivals(runs, "fig13", f"Fig. 13: {throughput} of workload 1", fig_13),
             ],
             figures=[
-                picture("fig12", bars(runs, fig_12, "throughput_per_s", "inferences/s"), "Four devices."),
-                picture("fig13", bars(runs, fig_13, "throughput_per_s", "inferences/s"), "Workload 1."),
+                picture("fig12", bars(runs, fig_12, "throughput_per_s", "inferences/s"), f"Four devices. {MISSING}"),
+                picture("fig13", bars(runs, fig_13, "throughput_per_s", "inferences/s"), f"Workload 1. {MISSING}"),
             ],
         ),
         Section("Ablations (Fig. 6)", tables=[rivals(runs, "fig6", throughput, {n: SHORT[n] for n in FIG_6})]),

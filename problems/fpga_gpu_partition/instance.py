@@ -269,7 +269,7 @@ class Instance(InstanceBase):
             for k, r in enumerate(layer.reads):
                 place = f"{where}: reads[{k}]"
                 if r.source >= index:
-                    found.append(f"{place}: expected a layer before layer {index}, found {r.source}")
+                    found.append(f"{place}: expected a layer before layer {index} (no cycles), found {r.source}")
                     continue
                 parts = 1 if r.source == NETWORK_INPUT else len(self.layers[r.source].outputs)
                 if r.part >= parts:
