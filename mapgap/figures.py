@@ -18,6 +18,7 @@ mpl.use("Agg")
 #: Colours that stay apart in print and for the colour-blind (Okabe and Ito), without the pale yellow.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#555555", "#8B5A2B", "#6A3D9A", "#B22222")
 STYLES = ("-", "--", "-.", ":")
+SECONDS = (0, 1, 3, 10, 30, 100, 300, 1000, 3000, 10000)  #: marks of a time axis
 FEW_TICKS = 10  #: counts that an axis shows one by one
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 NARROWEST, WIDEST, STEP = 1.2, 4.8, 0.6  #: widths of lines in one picture, so that lines that coincide are all seen
@@ -96,6 +97,9 @@ def gap_over_time(records: Sequence[Record], instance: str) -> Figure:
                     marker=".",
                 )
     ax.set(xscale="symlog", xlabel="seconds", ylabel="distance to best plan [%]", title=instance)
+    ticks = [t for t in SECONDS if t <= ax.get_xlim()[1]]
+    ax.set_xticks(ticks, [f"{t:g}" for t in ticks])
+    ax.minorticks_off()
     ax.axhline(0, color="#888888", linewidth=0.6)
     legend(ax)
     return figure

@@ -35,6 +35,8 @@ def chart(lanes: Sequence[GanttLane], title: str = "") -> Figure:
     unit, scale = _unit(end)
     by_time = sorted((bar for lane in lanes for bar in lane.bars), key=lambda bar: (bar.start, bar.end))
     groups = list(dict.fromkeys(bar.group for bar in by_time))
+    if len(groups) <= len(COLOURS):  # charts of two plans of one instance then agree in their colours
+        groups.sort()
     colours = {group: COLOURS[i % len(COLOURS)] for i, group in enumerate(groups)}
     figure = Figure(figsize=(WIDTH_INCH, LANE_INCH * max(len(lanes), 1) + 1.2), layout="constrained")
     ax = figure.add_subplot()

@@ -45,10 +45,20 @@ def test_labels_stand_only_where_they_fit():
 def test_groups_have_one_colour_each_in_the_legend():
     figure = chart(LANES)
     legend = figure.axes[0].get_legend()
-    assert [text.get_text() for text in legend.get_texts()] == ["FP", "BP", "data transfer"]
+    assert [text.get_text() for text in legend.get_texts()] == ["BP", "FP", "data transfer"]
     colours = {colour for left, _, _, colour in bars(figure) if left in (0.0, 0.4)}
     assert len(colours) == 1
     assert colours <= {to_rgba(patch.get_facecolor()) for patch in legend.get_patches()}
+
+
+def test_two_plans_agree_in_their_colours():
+    def colours(*groups):
+        figure = chart([GanttLane("A", tuple(GanttBar(t, t + 1.0, "", g) for t, g in enumerate(groups)))])
+        legend = figure.axes[0].get_legend()
+        patches = zip(legend.get_texts(), legend.get_patches(), strict=True)
+        return {text.get_text(): patch.get_facecolor() for text, patch in patches}
+
+    assert colours("a", "b", "c") == colours("c", "a", "b")
 
 
 @pytest.mark.parametrize("suffix", ["svg", "png", "pdf"])
