@@ -73,9 +73,12 @@ def _findings(compact: Compact, sizes: Sequence[int], names: tuple[str, ...]) ->
     rates = compact.bandwidth_mbps
     rows = rates if isinstance(rates, tuple) else ((rates,) * len(names),) * len(names)
     if len(rows) != len(names) or any(len(row) != len(names) for row in rows):
-        found.append(f"bandwidth_mbps: expected one number or a {len(names)} x {len(names)} matrix")
-    elif any(not math.isfinite(b) or b <= 0 for i, row in enumerate(rows) for j, b in enumerate(row) if i != j):
-        found.append("bandwidth_mbps: expected positive numbers of Mbit/s")
+        shape = [len(row) for row in rows]
+        found.append(f"bandwidth_mbps: expected one number or {len(names)} rows of {len(names)}, found rows of {shape}")
+        return found
+    off = [b for i, row in enumerate(rows) for j, b in enumerate(row) if i != j and not (math.isfinite(b) and b > 0)]
+    if off:
+        found.append(f"bandwidth_mbps: expected positive numbers of Mbit/s, found {off[0]:g}")
     return found
 
 

@@ -193,15 +193,17 @@ class Instance(InstanceBase):
             found.append(f"micro_batch_sizes: expected ascending divisors of {self.mini_batch}, found {list(sizes)}")
         for field in ("types", "devices", "layers"):
             names = [item.name for item in getattr(self, field)]
-            if len(set(names)) != len(names):
-                found.append(f"{field}: expected distinct names")
+            twice = sorted({name for name in names if names.count(name) > 1})
+            if twice:
+                found.append(f"{field}: expected distinct names, found {', '.join(twice)} more than once")
         found += [
             f"devices[{d}] ({device.name}): expected a type below {len(self.types)}, found {device.type}"
             for d, device in enumerate(self.devices)
             if device.type >= len(self.types)
         ]
         if len(self.bandwidth) != n or any(len(row) != n for row in self.bandwidth):
-            found.append(f"bandwidth: expected a {n} x {n} matrix, one row and column per device")
+            shape = [len(row) for row in self.bandwidth]
+            found.append(f"bandwidth: expected {n} rows of {n} entries, one per device, found rows of {shape}")
         else:
             found += [
                 f"bandwidth[{i}][{j}]: expected a positive number equal to bandwidth[{j}][{i}],"
@@ -223,7 +225,9 @@ class Instance(InstanceBase):
             if len(row) != width:
                 found.append(f"{where}: {layer.name}: expected {width} entries, one per share, found {len(row)}")
             elif row[0] < 0 or any(a > b for a, b in pairwise(row)):
-                found.append(f"{where}: {layer.name}: expected ticks from 0 on that never fall with more samples")
+                wrong = next((f"{a} before {b}" for a, b in pairwise(row) if a > b), f"{row[0]}")
+                text = f"expected ticks from 0 on that never fall with more samples, found {wrong}"
+                found.append(f"{where}: {layer.name}: {text}")
         return found
 
     def _replanning_problems(self) -> list[str]:
@@ -233,15 +237,17 @@ class Instance(InstanceBase):
         if len(self.replanning.held) != n:
             found.append(f"replanning.held: expected {n} entries, one per device, found {len(self.replanning.held)}")
         intervals = [interval for row in self.replanning.held for interval in row]
-        if any(not 0 <= a < b <= last for a, b in intervals):
-            found.append(f"replanning.held: expected intervals [start, stop) within 0 and {last}")
+        outside = [[a, b] for a, b in intervals if not 0 <= a < b <= last]
+        if outside:
+            found.append(f"replanning.held: expected intervals [start, stop) within 0 and {last}, found {outside}")
         lost = [layer.name for i, layer in enumerate(self.layers) if not any(a <= i < b for a, b in intervals)]
         if lost:
             found.append(f"replanning.held: expected every layer on some device, lost: {', '.join(lost)}")
         stages = self.replanning.stages
         adjoining = [s.start for s in stages] + [last] == [0] + [s.stop for s in stages]
         if not adjoining or any(s.start >= s.stop for s in stages):
-            found.append(f"replanning.stages: expected adjoining intervals from layer 0 to {last}")
+            shown = [[s.start, s.stop] for s in stages]
+            found.append(f"replanning.stages: expected adjoining intervals from layer 0 to {last}, found {shown}")
         members = [d for stage in stages for d in stage.devices]
         if len(set(members)) != len(members) or any(not 0 <= d < n for d in members):
             found.append(f"replanning.stages: expected devices 0 to {n - 1}, each at most once, found {members}")
