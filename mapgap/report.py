@@ -110,17 +110,18 @@ def glance_table(records: Sequence[Record]) -> Table:
         Column("problem", "problem"),
         Column("method", "method"),
         Column("kind", "kind"),
-        Column("instances", "instances with a plan"),
-        Column("nothing", "found nothing"),
-        Column("optimal", "proven optimal"),
-        Column("at_least", "loses at least [%]", PERCENT),
+        Column("instances", "solvable"),
+        Column("nothing", "no plan"),
+        Column("optimal", "optimal"),
+        Column("at_least", "at least [%]", PERCENT),
         Column("at_most", "at most [%]", PERCENT),
         Column("worst", "worst [%]", PERCENT),
         Column("worst_instance", "on"),
     ]
     note = (
-        "At least: to the best plan known. At most: to the best proven bound. Shifted geometric means over the "
-        "instances on which the method found a plan; worst and where against the bound."
+        "Solvable: instances with a plan; no plan: the method found none there; optimal: its plan is proven to be. Loss: "
+        "at least to the best plan known, at most to the best proven bound; shifted geometric means over the instances on "
+        "which the method found a plan; worst and where against the bound."
     )
     return Table("glance", "What the heuristics lose", columns, glance(records), note)
 
