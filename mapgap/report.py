@@ -119,9 +119,9 @@ def glance_table(records: Sequence[Record]) -> Table:
         Column("worst_instance", "on"),
     ]
     note = (
-        "Solvable: instances with a plan; no plan: the method found none there; optimal: its plan is proven to be. Loss: "
-        "at least to the best plan known, at most to the best proven bound; shifted geometric means over the instances on "
-        "which the method found a plan; worst and where against the bound."
+        "Solvable: instances with a plan; no plan: the method found none there; optimal: its plan is proven to be. "
+        "Loss: at least to the best plan known, at most to the best proven bound; shifted geometric means over the "
+        "instances on which the method found a plan; worst and where against the bound."
     )
     return Table("glance", "What the heuristics lose", columns, glance(records), note)
 
