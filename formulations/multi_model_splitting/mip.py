@@ -266,7 +266,7 @@ def solve(instance: Instance, budget: Budget, engine: Literal["highs", "cbc"]) -
     """Cheapest plan below growing limits.
 
     The engine's bound is rounded up with a relative tolerance. What that leaves open is closed by asking once more for
-    a plan below the one found, in a model whose objective counts from the bound.
+    a plan between the bound and the plan found.
     """
     from solvers.mip import solve as run_engine
 
