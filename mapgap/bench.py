@@ -352,10 +352,13 @@ def sweep_with_progress(
 
 
 def _account(elapsed_s: float, parallel: int, wall_s: Sequence[float]) -> str:
-    """What a sweep's time went into: the methods' measured time, and what the harness adds to each run."""
+    """What a sweep's time went into: the methods' measured time, and the rest.
+
+    The rest includes the start of warm processes and slots that wait for the last run; it says little of a few runs.
+    """
     count, work = len(wall_s), sum(wall_s)
     return (
-        f"{count} runs in {elapsed_s:.1f} s, {parallel} at a time: {work / count:.3f} s measured per run, "
+        f"{count} run{'s' if count > 1 else ''} in {elapsed_s:.1f} s, {parallel} at a time: {work / count:.3f} s measured per run, "
         f"{max(0.0, elapsed_s * parallel - work) / count:.3f} s around it"
     )
 
