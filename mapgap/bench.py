@@ -358,8 +358,8 @@ def _account(elapsed_s: float, parallel: int, wall_s: Sequence[float]) -> str:
     """
     count, work = len(wall_s), sum(wall_s)
     return (
-        f"{count} run{'s' if count > 1 else ''} in {elapsed_s:.1f} s, {parallel} at a time: {work / count:.3f} s measured per run, "
-        f"{max(0.0, elapsed_s * parallel - work) / count:.3f} s around it"
+        f"{count} run{'s' if count > 1 else ''} in {elapsed_s:.1f} s, {parallel} at a time: "
+        f"{work / count:.3f} s measured per run, {max(0.0, elapsed_s * parallel - work) / count:.3f} s around it"
     )
 
 
