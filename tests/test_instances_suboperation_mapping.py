@@ -24,7 +24,7 @@ from instances.suboperation_mapping._network import blocks_of
 from mapgap.core import ACTIVITY_LIMIT, InputError
 from mapgap.loading import library_files, load_instance
 from problems.suboperation_mapping import PROBLEM
-from problems.suboperation_mapping.evaluate import operations
+from problems.suboperation_mapping.instance import operations
 from problems.suboperation_mapping.lowered import lower
 
 MTRAIN = ("alexnet", "vgg16", "resnet18", "tinyyolov3", "resnet56")

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from problems.suboperation_mapping import PROBLEM, Accelerator, Edge, Instance, Layer, Plan
-from problems.suboperation_mapping.evaluate import diagnose, evaluate, operations, predecessors
+from problems.suboperation_mapping.evaluate import diagnose, evaluate, predecessors
+from problems.suboperation_mapping.instance import operations
 from problems.suboperation_mapping.lowered import lower
 
 

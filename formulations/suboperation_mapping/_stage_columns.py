@@ -29,8 +29,7 @@ from numpy.typing import NDArray
 
 from formulations.suboperation_mapping._stage_graph import Node, StageGraph
 from problems.suboperation_mapping import Instance
-from problems.suboperation_mapping.evaluate import operations
-from problems.suboperation_mapping.instance import Operation
+from problems.suboperation_mapping.instance import Operation, operations
 
 if TYPE_CHECKING:
     from solvers.highs import Terms, Vector

@@ -32,7 +32,8 @@ from formulations.suboperation_mapping._stage_state import State
 from formulations.suboperation_mapping.fluid_bound import fluid_bound
 from mapgap.core import Budget, Method, PlanError, SolveResult, Status, Stop
 from problems.suboperation_mapping import Instance
-from problems.suboperation_mapping.evaluate import diagnose, operations
+from problems.suboperation_mapping.evaluate import diagnose
+from problems.suboperation_mapping.instance import operations
 from problems.suboperation_mapping.lowered import lower
 
 REFERENCE = "Stage-configuration MIP with destructive bounds for MTrain's problem (Tang et al., Secs. III-VI)"

@@ -5,22 +5,14 @@ from __future__ import annotations
 from itertools import pairwise
 
 from mapgap.core import Evaluation, GanttBar, GanttLane, Violation
-from problems.suboperation_mapping.instance import Instance, Operation, Plan, operation_name, parse_operation
-
-
-def operations(instance: Instance, ratio: tuple[int, ...]) -> list[Operation]:
-    """All operations of G* (Sec. IV) for a ratio: FP, then BP, then WU, by layer and share."""
-    shares = [b for b, samples in enumerate(ratio) if samples > 0]
-    found: list[Operation] = []
-    for index, layer in enumerate(instance.layers):
-        found += [("FP", index, b) for b in (shares if layer.kind == "split" else [-1])]
-    for index, layer in enumerate(instance.layers):
-        if layer.inputs:
-            found += [("BP", index, b) for b in (shares if layer.kind == "split" else [-1])]
-    for index, layer in enumerate(instance.layers):
-        if layer.kind == "split":
-            found += [("WU", index, b) for b in shares]
-    return found
+from problems.suboperation_mapping.instance import (
+    Instance,
+    Operation,
+    Plan,
+    operation_name,
+    operations,
+    parse_operation,
+)
 
 
 def predecessors(instance: Instance, ratio: tuple[int, ...], operation: Operation) -> list[tuple[Operation, int]]:

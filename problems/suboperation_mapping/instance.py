@@ -207,6 +207,21 @@ Operation = tuple[Phase, int, int]
 """``(phase, layer index, share index)``; the share index of a fused layer is -1."""
 
 
+def operations(instance: Instance, ratio: tuple[int, ...]) -> list[Operation]:
+    """All operations of G* (Sec. IV) for a ratio: FP, then BP, then WU, by layer and share."""
+    shares = [b for b, samples in enumerate(ratio) if samples > 0]
+    found: list[Operation] = []
+    for index, layer in enumerate(instance.layers):
+        found += [("FP", index, b) for b in (shares if layer.kind == "split" else [-1])]
+    for index, layer in enumerate(instance.layers):
+        if layer.inputs:
+            found += [("BP", index, b) for b in (shares if layer.kind == "split" else [-1])]
+    for index, layer in enumerate(instance.layers):
+        if layer.kind == "split":
+            found += [("WU", index, b) for b in shares]
+    return found
+
+
 def operation_name(instance: Instance, operation: Operation) -> str:
     """``FP/conv1/0`` for share 0 of a split layer, ``FP/bn1`` for a fused one."""
     phase, layer, share = operation

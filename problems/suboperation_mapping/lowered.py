@@ -14,10 +14,18 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from problems.suboperation_mapping.evaluate import operations, predecessors
-from problems.suboperation_mapping.instance import Instance, Operation, Plan, operation_name, parse_operation
+from problems.suboperation_mapping.instance import (
+    Instance,
+    Operation,
+    Phase,
+    Plan,
+    operation_name,
+    operations,
+    parse_operation,
+)
 
 Array = NDArray[np.int64]
+BACKWARD: tuple[Phase, Phase] = ("BP", "WU")
 
 
 @dataclass(frozen=True)
@@ -141,6 +149,7 @@ def lower(instance: Instance, ratio: tuple[int, ...]) -> Lowered:
     ops = operations(instance, ratio)
     index = {operation: o for o, operation in enumerate(ops)}
     n, count = len(ops), len(instance.accelerators)
+    moved = _tensors(instance, ratio, ops)
     compute = np.zeros((n, count), np.int64)
     pred_ptr, holder_ptr = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
     pred: list[int] = []
@@ -157,7 +166,7 @@ def lower(instance: Instance, ratio: tuple[int, ...]) -> Lowered:
         spec = instance.layers[layer]
         table = {"FP": spec.fp, "BP": spec.bp, "WU": spec.wu}[phase]
         compute[o] = [row[ratio[share] - 1 if share >= 0 else 0] for row in table]
-        for previous, size in predecessors(instance, ratio, operation):
+        for previous, size in moved[operation]:
             pred.append(index[previous])
             sizes.append(size)
         if phase == "WU":
@@ -187,6 +196,42 @@ def lower(instance: Instance, ratio: tuple[int, ...]) -> Lowered:
         capacity=np.array([a.memory for a in instance.accelerators], np.int64),
         topological=_topological(ops),
     )
+
+
+def _tensors(
+    instance: Instance, ratio: tuple[int, ...], ops: list[Operation]
+) -> dict[Operation, list[tuple[Operation, int]]]:
+    """``(producer, bytes)`` of all tensors that an operation reads, tensor by tensor (rules 2-4).
+
+    An edge carries an activation forward and its loss back, for the samples that both ends have in common.
+    """
+    samples = {(layer, share): ratio[share] if share >= 0 else instance.batch for _, layer, share in ops}
+    parts: dict[int, list[int]] = {}
+    for layer, share in samples:
+        parts.setdefault(layer, []).append(share)
+    found: dict[Operation, list[tuple[Operation, int]]] = {operation: [] for operation in ops}
+    read: set[int] = set()
+    for consumer, spec in enumerate(instance.layers):
+        for edge in spec.inputs:
+            read.add(edge.source)
+            for here in parts[consumer]:
+                for there in parts[edge.source]:
+                    if here != there and -1 not in (here, there):
+                        continue  # other samples
+                    size = edge.bytes * min(samples[consumer, here], samples[edge.source, there])
+                    found["FP", consumer, here].append((("FP", edge.source, there), size))
+                    for phase in BACKWARD:
+                        loss = found.get((phase, edge.source, there))
+                        if loss is not None:
+                            loss.append((("BP", consumer, here), size))
+    for (layer, share), count in samples.items():
+        spec = instance.layers[layer]
+        last = 0 if layer in read else spec.output_bytes * count
+        for phase, size in zip(BACKWARD, (spec.weight_bytes, spec.input_bytes * count), strict=True):
+            local = found.get((phase, layer, share))
+            if local is not None:
+                local.append((("FP", layer, share), size + last))
+    return found
 
 
 def _stored(
