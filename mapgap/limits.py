@@ -12,25 +12,21 @@ solvers reserve far more than they touch. A child can overshoot by what it alloc
 from __future__ import annotations
 
 import contextlib
-import functools
 import json
 import math
 import os
 import selectors
 import signal
-import subprocess
-import sys
 import threading
 import time
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal
 
 import psutil
 
 from mapgap import _warm
+from mapgap._process import Ends, Forked, Fresh, launch
 
 #: Set to stop every supervised process of this program, from any thread.
 INTERRUPT = threading.Event()
@@ -39,7 +35,6 @@ POLL_S = 0.05
 STARTUP_S = _warm.STARTUP_S
 LINGER_S = 2.0  # from the last message to the end of the process
 TAIL_BYTES = 4000
-_MARK = "MAPGAP_RUN_MARK"
 
 Ending = Literal["exit", "time", "memory", "interrupted", "startup"]
 
@@ -69,114 +64,11 @@ class Outcome:
     output: str
 
 
-class _Fresh:
-    """A new interpreter."""
-
-    def __init__(self, module: str, environment: Mapping[str, str], mark: str, ends: _Ends) -> None:
-        self.mark = mark
-        self.process = subprocess.Popen(
-            [sys.executable, "-P", "-m", module, str(ends.message_out)],
-            stdin=ends.job_in,
-            stdout=ends.output_out,
-            stderr=subprocess.STDOUT,
-            pass_fds=(ends.message_out,),
-            start_new_session=True,
-            env=_surroundings(environment, mark),
-        )
-        self.pid = self.process.pid
-
-    def ended(self) -> bool:
-        """Has the process ended? It stays unreaped, so that its id still names its group."""
-        if not hasattr(os, "waitid"):  # pragma: no cover  (macOS before Python 3.13)
-            return self.process.poll() is not None
-        if self.process.returncode is not None:
-            return True
-        return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-
-    def tree(self) -> list[psutil.Process]:
-        """The process and its descendants."""
-        leader = psutil.Process(self.pid)
-        return [leader, *leader.children(recursive=True)]
-
-    def reap(self) -> int | None:
-        """Exit code of the killed process, and the end of those that left its group but carry its environment."""
-        code = self.process.wait()
-        for process in _marked(self.mark):
-            with contextlib.suppress(psutil.Error):
-                process.kill()
-        return code
-
-
-class _Forked:
-    """A fork of a warm interpreter, which adopts the orphans of the run."""
-
-    def __init__(self, module: str, arguments: Sequence[str], environment: Mapping[str, str], mark: str, ends: _Ends):
-        key = _warm.Key(module, tuple(arguments), tuple(sorted(environment.items())), tuple(_search_path()))
-        self.warm = _warm.take(key)
-        try:
-            fds = (ends.job_in, ends.output_out, ends.message_out)
-            self.pid = self.warm.fork(fds, _surroundings(environment, mark))
-        except BaseException:
-            self.warm.close()
-            raise
-        self.pidfd = os.pidfd_open(self.pid)
-
-    def ended(self) -> bool:
-        return _warm.has_ended(self.pidfd)
-
-    def tree(self) -> list[psutil.Process]:
-        found: list[psutil.Process] = psutil.Process(self.warm.process.pid).children(recursive=True)
-        return found
-
-    def reap(self) -> int | None:
-        os.close(self.pidfd)
-        try:
-            code = self.warm.reap()
-        except _warm.Gone:  # the run has killed it
-            self.warm.close()
-            return None
-        _warm.give_back(self.warm)
-        return code
-
-
-def _search_path() -> list[str]:
-    return [str(Path(entry or ".").resolve()) for entry in sys.path]
-
-
-def _surroundings(environment: Mapping[str, str], mark: str) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(_search_path()), **environment, _MARK: mark}
-
-
-def _marked(mark: str) -> Iterator[psutil.Process]:
-    """Processes that escaped the group but inherited the environment of a run."""
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error, OSError):
-            if process.environ().get(_MARK) == mark:
-                yield process
-
-
-class _Ends:
-    """The pipes of a run: job (also a sign of life: it ends with this program), output, messages."""
-
-    def __init__(self) -> None:
-        self.job_in, self.job_out = os.pipe()
-        self.output_in, self.output_out = os.pipe()
-        self.message_in, self.message_out = os.pipe()
-
-    def close_theirs(self) -> None:
-        for fd in (self.job_in, self.output_out, self.message_out):
-            os.close(fd)
-
-    def close_ours(self) -> None:
-        for fd in (self.job_out, self.output_in, self.message_in):
-            os.close(fd)
-
-
 @dataclass
 class _Child:
     """One supervised process tree."""
 
-    process: _Fresh | _Forked
+    process: Fresh | Forked
     known: dict[int, psutil.Process] = field(default_factory=dict)
     peak: int = 0
     resident: int = 0
@@ -215,25 +107,6 @@ class _Child:
                 if process.pid not in (os.getpid(), self.process.pid):
                     process.kill()
         return code if by_itself else None
-
-
-def _launch(module: str, environment: Mapping[str, str], warm: Sequence[str] | None) -> tuple[_Child, _Ends]:
-    settings = {**environment, "PYTHONHASHSEED": "0"}  # same seed, same plan
-    if warm is not None and _warm.available():
-        with contextlib.suppress(_warm.Gone):
-            return _start(functools.partial(_Forked, module, warm, settings))
-    return _start(functools.partial(_Fresh, module, settings))
-
-
-def _start(launch: Callable[[str, _Ends], _Fresh | _Forked]) -> tuple[_Child, _Ends]:
-    ends = _Ends()
-    try:
-        return _Child(launch(uuid.uuid4().hex, ends)), ends
-    except BaseException:
-        ends.close_ours()
-        raise
-    finally:
-        ends.close_theirs()
 
 
 def _send(fd: int, job: Mapping[str, Any]) -> None:
@@ -293,7 +166,7 @@ class _Clock:
 class _Stream:
     """Reads both pipes of a child: whole JSON lines go to ``on_message``, printed text into a short tail."""
 
-    def __init__(self, ends: _Ends, on_message: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(self, ends: Ends, on_message: Callable[[dict[str, Any]], None]) -> None:
         self.on_message = on_message
         self.rest = b""
         self.tail = b""
@@ -368,7 +241,8 @@ def supervise(
         Called for each message, and whenever none waits.
     """
     with _interrupts() as interrupted:
-        child, ends = _launch(module, environment or {}, warm)
+        process, ends = launch(module, environment or {}, warm)
+        child = _Child(process)
         clock = _Clock(launched=time.perf_counter())
 
         def note(message: dict[str, Any]) -> None:
