@@ -35,6 +35,7 @@ from formulations.hybrid_pipeline._pricing import NEVER, least_time
 
 Filter = Literal["none", "window", "reach", "front"]
 
+
 class Span(NamedTuple):
     """Layers ``[start, stop)`` on a group, with what its tests need: least T, least forward time, ticks."""
 
@@ -93,6 +94,12 @@ class Windows:
                 least, most = np.where(passes, middle, least), np.where(passes, most, middle - 1)
             found[group] = least
         return found
+
+    @cached_property
+    def fits(self) -> dict[int, list[int]]:
+        """By group, the groups that fit into the devices beside it (models have no order: in front or behind)."""
+        groups = range(1, self.full + 1)
+        return {g: [u for u in range(self.full + 1 - g) if self.low.compatible[u, g]] for g in groups}
 
     def parts(self, used: int) -> Iterator[int]:
         """Groups other than the empty one that are part of ``used``."""
@@ -171,14 +178,13 @@ class Windows:
         """All stages that pass the third test."""
         spans = self.spans()
         sums = self._least_sums(spans)
-        fits = {g: [u for u in range(self.full + 1 - g) if self.low.compatible[u, g]] for g in range(1, self.full + 1)}
         covers = [[False] * (self.last + 1) for _ in range(self.full + 1)]  # by at most these devices, up to the end
         for row in covers:
             row[self.last] = True
         kept = []
         for span in reversed(spans):
             passes = False
-            for behind in fits[span.group]:
+            for behind in self.fits[span.group]:
                 both, forward = sums[self.full - span.group - behind][span.start]
                 if covers[behind][span.stop] and self.bound(span, both, forward) < self.upper:
                     covers[behind + span.group][span.start] = passes = True
@@ -188,11 +194,10 @@ class Windows:
 
     def _least_sums(self, spans: list[Span]) -> list[list[tuple[int, int]]]:
         """Least sums of E and of E_f in front of every cut with at most the devices of a group, (G, L + 1)."""
-        fits = {g: [u for u in range(self.full + 1 - g) if self.low.compatible[u, g]] for g in range(1, self.full + 1)}
         sums = [[(0, 0)] + [(NEVER, NEVER)] * self.last for _ in range(self.full + 1)]
         for span in spans:  # whatever ends at its first layer has come before
             c = self.link[span.stop]
-            for used in fits[span.group]:
+            for used in self.fits[span.group]:
                 both, forward = sums[used][span.start]
                 if both < NEVER and self.bound(span, both, forward) < self.upper:
                     row = sums[used + span.group]
