@@ -11,8 +11,9 @@ WIDTH = 118
 
 def compact_text(problem: str, name: str, source: str, tags: Sequence[str], fields: Mapping[str, str]) -> str:
     """One compact file; the source folded, ``fields`` as YAML text by name, on the line or below it."""
-    folded = textwrap.wrap(source, WIDTH, initial_indent="  ", subsequent_indent="  ",
-                           break_long_words=False, break_on_hyphens=False)  # fmt: skip
+    folded = textwrap.wrap(
+        source, WIDTH, initial_indent="  ", subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
     head = ["schema: 1", "form: compact", f"problem: {problem}", f"name: {name}", "source: >-", *folded]
     body = [f"tags: [{', '.join(tags)}]", *(_field(key, value) for key, value in fields.items())]
     return "\n".join([*head, *body]) + "\n"

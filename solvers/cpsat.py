@@ -9,8 +9,8 @@ from typing import Any
 from ortools.sat.python import cp_model
 
 from mapgap.core import Budget, Status, Stop, TracePoint
-from solvers._guard import GuardError, check_version
-from solvers._outcome import Outcome
+from mapgap.solvers._guard import GuardError, check_version
+from mapgap.solvers._outcome import Outcome
 
 ROW_LIMIT = 2**31
 """Rows from this absolute activity on were measured to give wrong OPTIMAL answers (google/or-tools issue 5293)."""
@@ -89,7 +89,7 @@ def solve(
     Raises
     ------
     GuardError
-        See :func:`solvers._guard.check_version` and :func:`check_rows`.
+        See :func:`mapgap.solvers._guard.check_version` and :func:`check_rows`.
     """
     check_version("ortools")
     check_rows(model)

@@ -8,7 +8,7 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers._guard import check_version
+from mapgap.solvers._guard import check_version
 
 Vector = NDArray[np.float64]
 Terms = list[tuple[int, float]]
@@ -109,10 +109,15 @@ class MatrixModel:
         check_version("highspy")
         solver = highspy.Highs()
         options: dict[str, float | int | str | bool] = {
-            "output_flag": False, "threads": 1, "random_seed": seed, "time_limit": max(0.05, time_s),
-            "mip_rel_gap": 1e-7, "primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9,
+            "output_flag": False,
+            "threads": 1,
+            "random_seed": seed,
+            "time_limit": max(0.05, time_s),
+            "mip_rel_gap": 1e-7,
+            "primal_feasibility_tolerance": 1e-9,
+            "dual_feasibility_tolerance": 1e-9,
             "mip_feasibility_tolerance": 1e-7,
-        }  # fmt: skip
+        }
         if first_feasible:
             options["mip_max_improving_sols"] = 1
         if relaxed:
@@ -150,9 +155,12 @@ class MatrixModel:
                 return Answer(infeasible=False, bound=None)
             solution = solver.getSolution()
             return Answer(
-                infeasible=False, bound=info.objective_function_value, optimal=True,
-                values=np.array(solution.col_value), reduced=np.array(solution.col_dual),
-            )  # fmt: skip
+                infeasible=False,
+                bound=info.objective_function_value,
+                optimal=True,
+                values=np.array(solution.col_value),
+                reduced=np.array(solution.col_dual),
+            )
         bound = info.mip_dual_bound
         found = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
         return Answer(

@@ -22,8 +22,8 @@ from typing import Any, Literal
 import pulp
 
 from mapgap.core import Budget, MapgapError, Status, Stop
-from solvers._guard import check_version
-from solvers._outcome import Outcome
+from mapgap.solvers._guard import check_version
+from mapgap.solvers._outcome import Outcome
 
 TOLERANCE = 1e-7
 
@@ -133,10 +133,13 @@ def _cbc(problem: pulp.LpProblem, budget: Budget, limit: float, warm_start: bool
             keepFiles=False,
             logPath=str(log),
             options=[
-                "ratioGap 0", "allowableGap 0", f"primalTolerance {TOLERANCE}", f"integerTolerance {TOLERANCE}",
+                "ratioGap 0",
+                "allowableGap 0",
+                f"primalTolerance {TOLERANCE}",
+                f"integerTolerance {TOLERANCE}",
                 f"randomCbcSeed {budget.seed % 2**31 + 1}",
             ],
-        )  # fmt: skip
+        )
         problem.solve(solver)
         text = log.read_text() if log.exists() else ""
     status, objective, bound = read_cbc_log(text)

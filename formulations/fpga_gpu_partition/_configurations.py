@@ -18,10 +18,20 @@ from itertools import product
 
 import numpy as np
 
-from formulations.fpga_gpu_partition._labels import ENERGY, INPUT, LINK, M20K, MULTIPLIERS, Homes, Labels, Shape, Source
-from formulations.fpga_gpu_partition._pareto import Array, nondominated
 from mapgap.core import Budget
-from problems.fpga_gpu_partition import NETWORK_INPUT, Instance, Plan, Side
+from mapgap.formulations.fpga_gpu_partition._labels import (
+    ENERGY,
+    INPUT,
+    LINK,
+    M20K,
+    MULTIPLIERS,
+    Homes,
+    Labels,
+    Shape,
+    Source,
+)
+from mapgap.formulations.fpga_gpu_partition._pareto import Array, nondominated
+from mapgap.problems.fpga_gpu_partition import NETWORK_INPUT, Instance, Plan, Side
 
 
 class OutOfTime(Exception):
@@ -158,10 +168,15 @@ def _enumerate(
     width, made = M20K + 1 + len(shape.column), 0
     sides: tuple[Side, ...] = ("gpu", "fpga")
     groups = [
-        Labels(instance, shape, dict(zip(shape.inputs, homes, strict=True)), np.zeros((1, width), np.int64),
-               np.zeros((1, 0), np.int64))
+        Labels(
+            instance,
+            shape,
+            dict(zip(shape.inputs, homes, strict=True)),
+            np.zeros((1, width), np.int64),
+            np.zeros((1, 0), np.int64),
+        )
         for homes in product(sides, repeat=len(shape.inputs))
-    ]  # fmt: skip
+    ]
     for position, options in enumerate(shape.options):
         merged: dict[Homes, list[Labels]] = {}
         for group in groups:

@@ -20,9 +20,9 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from formulations.fpga_gpu_partition._chain import NEVER, Chain
-from formulations.fpga_gpu_partition._pareto import Array, nondominated
 from mapgap.core import Budget
+from mapgap.formulations.fpga_gpu_partition._chain import NEVER, Chain
+from mapgap.formulations.fpga_gpu_partition._pareto import Array, nondominated
 
 CHUNK = 4_000_000
 """Pairs of label and configuration that are tried between two looks at the clock."""
@@ -108,9 +108,16 @@ def run_pass(stages: Chain, prices: Array, corners: Array, width: int, budget: B
 
 
 def _successors(
-    stages: Chain, m: int, stage: _Stage, rows: Array, state: int, prices: Array, suffix: Array, limits: Array,
+    stages: Chain,
+    m: int,
+    stage: _Stage,
+    rows: Array,
+    state: int,
+    prices: Array,
+    suffix: Array,
+    limits: Array,
     budget: Budget,
-) -> list[_Stage]:  # fmt: skip
+) -> list[_Stage]:
     """Labels behind module ``m`` that continue ``rows``, the labels in ``state``."""
     values, following = stages.values[m], np.ascontiguousarray(stages.following[m][state])
     step = values @ prices.T + np.where(following[:, None] >= 0, suffix.T[following], NEVER)
@@ -123,9 +130,15 @@ def _successors(
         labels = np.ascontiguousarray(stage.totals[some])
         found = np.empty((len(some) * len(values), 2), np.int64)
         count = _extend(
-            labels, values, following, np.ascontiguousarray(labels @ prices.T), np.ascontiguousarray(step), limits,
-            stages.room, found,
-        )  # fmt: skip
+            labels,
+            values,
+            following,
+            np.ascontiguousarray(labels @ prices.T),
+            np.ascontiguousarray(step),
+            limits,
+            stages.room,
+            found,
+        )
         i, j = found[:count, 0], found[:count, 1]
         parts.append(_Stage(labels[i] + values[j], following[j], some[i], j.copy()))
     return parts
@@ -133,8 +146,10 @@ def _successors(
 
 def _select(parts: list[_Stage], prices: Array, suffix: Array, width: int) -> tuple[_Stage, bool]:
     """Non-dominated labels per state; if more than ``width``, the best under each price."""
-    columns = [np.concatenate([getattr(part, name) for part in parts]) if parts else np.zeros(0, np.int64)
-               for name in ("state", "parent", "taken")]  # fmt: skip
+    columns = [
+        np.concatenate([getattr(part, name) for part in parts]) if parts else np.zeros(0, np.int64)
+        for name in ("state", "parent", "taken")
+    ]
     totals = np.vstack([part.totals for part in parts]) if parts else np.zeros((0, 4), np.int64)
     merged = _Stage(totals, *columns)
     groups = [np.flatnonzero(merged.state == s) for s in np.unique(merged.state)]

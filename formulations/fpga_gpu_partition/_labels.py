@@ -15,8 +15,8 @@ from functools import cached_property
 
 import numpy as np
 
-from formulations.fpga_gpu_partition._pareto import Array
-from problems.fpga_gpu_partition import Instance, Option, Side
+from mapgap.formulations.fpga_gpu_partition._pareto import Array
+from mapgap.problems.fpga_gpu_partition import Instance, Option, Side
 
 GPU, FPGA, LINK, ENERGY, MULTIPLIERS, M20K = range(6)
 """First columns of a label; ready ticks and copies of tensors follow."""
@@ -96,9 +96,7 @@ class Labels:
     def extended(self, position: int, number: int) -> Labels:
         """New labels in which the layer at ``position`` takes its option ``number``."""
         taken = np.full((len(self.choices), 1), number, np.int64)
-        new = Labels(
-            self.instance, self.shape, dict(self.homes), self.values.copy(), np.hstack([self.choices, taken])
-        )
+        new = Labels(self.instance, self.shape, dict(self.homes), self.values.copy(), np.hstack([self.choices, taken]))
         new._issue(position, self.shape.options[position][number])
         new._forget(position)
         return new

@@ -18,10 +18,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from formulations.fpga_gpu_partition._configurations import OutOfTime, Tables, tabulate
 from mapgap.core import Budget, SolveResult, Status, Stop
-from problems.fpga_gpu_partition import Instance
-from problems.fpga_gpu_partition.evaluate import diagnose
+from mapgap.formulations.fpga_gpu_partition._configurations import OutOfTime, Tables, tabulate
+from mapgap.problems.fpga_gpu_partition import Instance
+from mapgap.problems.fpga_gpu_partition.evaluate import diagnose
 
 WEIGHTED_RANGE = 2**20
 """Weights along a chord keep the weighted sum about below this, where an engine's bound is exact to a unit."""

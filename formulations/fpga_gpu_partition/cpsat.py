@@ -28,11 +28,11 @@ from typing import Any
 
 import numpy as np
 
-from formulations.fpga_gpu_partition._configurations import Tables
-from formulations.fpga_gpu_partition._search import Answer, Question
-from formulations.fpga_gpu_partition._search import run as search
 from mapgap.core import Budget, Method, SolveResult, Status
-from problems.fpga_gpu_partition import Instance
+from mapgap.formulations.fpga_gpu_partition._configurations import Tables
+from mapgap.formulations.fpga_gpu_partition._search import Answer, Question
+from mapgap.formulations.fpga_gpu_partition._search import run as search
+from mapgap.problems.fpga_gpu_partition import Instance
 
 
 class Model:
@@ -116,7 +116,7 @@ class Model:
 
 def answer(tables: Tables, question: Question, budget: Budget, hint: list[int] | None) -> Answer:
     """Put one question to CP-SAT."""
-    from solvers.cpsat import solve
+    from mapgap.solvers.cpsat import solve
 
     model = Model(tables, question)
     outcome = solve(model.model, budget, hint=None if hint is None else model.hint(hint))

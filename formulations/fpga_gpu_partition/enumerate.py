@@ -6,8 +6,8 @@ from itertools import product
 from math import prod
 
 from mapgap.core import Budget, Method, SolveResult, Status, Stop
-from problems.fpga_gpu_partition import Instance, Plan
-from problems.fpga_gpu_partition.evaluate import evaluate
+from mapgap.problems.fpga_gpu_partition import Instance, Plan
+from mapgap.problems.fpga_gpu_partition.evaluate import evaluate
 
 LIMIT = 200_000
 """Most plans that are tried."""

@@ -16,14 +16,14 @@ from itertools import pairwise
 
 import numpy as np
 
-from formulations.fpga_gpu_partition._chain import Chain, TooManyStates, chain, priced
-from formulations.fpga_gpu_partition._configurations import OutOfTime, tabulate
-from formulations.fpga_gpu_partition._label_search import Point, merge, run_pass
-from formulations.fpga_gpu_partition._pareto import Array
-from formulations.fpga_gpu_partition._search import no_plan
 from mapgap.core import Budget, Method, SolveResult, Status, Stop
-from problems.fpga_gpu_partition import Instance
-from problems.fpga_gpu_partition.evaluate import diagnose
+from mapgap.formulations.fpga_gpu_partition._chain import Chain, TooManyStates, chain, priced
+from mapgap.formulations.fpga_gpu_partition._configurations import OutOfTime, tabulate
+from mapgap.formulations.fpga_gpu_partition._label_search import Point, merge, run_pass
+from mapgap.formulations.fpga_gpu_partition._pareto import Array
+from mapgap.formulations.fpga_gpu_partition._search import no_plan
+from mapgap.problems.fpga_gpu_partition import Instance
+from mapgap.problems.fpga_gpu_partition.evaluate import diagnose
 
 WIDTHS = (64, 1024, 16_384, 262_144, 4_194_304)
 STRIPS = 200

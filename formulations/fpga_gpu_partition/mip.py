@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from formulations.fpga_gpu_partition._configurations import Tables
-from formulations.fpga_gpu_partition._search import Answer, Question
-from formulations.fpga_gpu_partition._search import run as search
 from mapgap.core import Budget, Method, SolveResult, Status, Stop
-from problems.fpga_gpu_partition import Instance
+from mapgap.formulations.fpga_gpu_partition._configurations import Tables
+from mapgap.formulations.fpga_gpu_partition._search import Answer, Question
+from mapgap.formulations.fpga_gpu_partition._search import run as search
+from mapgap.problems.fpga_gpu_partition import Instance
 
 
 class Model:
@@ -88,7 +88,7 @@ def answer(tables: Tables, question: Question, budget: Budget, hint: list[int] |
     A bound from floating point is trusted to 10^-6 of its value only. Where that leaves whole units open, the engine is
     asked again for anything better; "infeasible" then closes the gap.
     """
-    from solvers.mip import solve
+    from mapgap.solvers.mip import solve
 
     model = Model(tables, question)
     outcome = solve(model.problem, budget)

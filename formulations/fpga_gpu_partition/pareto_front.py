@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from formulations.fpga_gpu_partition import cpsat, mip
-from formulations.fpga_gpu_partition._search import Engine, Question, Search, begin, result
-from formulations.fpga_gpu_partition.label_setting import solve
 from mapgap.core import Budget, InputError, Method, SolveResult, Status, Stop
-from problems.fpga_gpu_partition import Instance
+from mapgap.formulations.fpga_gpu_partition import cpsat, mip
+from mapgap.formulations.fpga_gpu_partition._search import Engine, Question, Search, begin, result
+from mapgap.formulations.fpga_gpu_partition.label_setting import solve
+from mapgap.problems.fpga_gpu_partition import Instance
 
 ENGINES: dict[str, Engine] = {"cpsat": cpsat.answer, "mip": mip.answer}
 

@@ -4,7 +4,8 @@ Constant costs per column matter: the latency is not monotone in E_b (a larger o
 model with ``E_b >= ...`` would inflate it.
 
 Proofs over columns owe nothing to the label search: what it contributes is a plan of coarse cuts, and the evaluator
-says its value U. Stages that no plan below U can have are left out (:mod:`formulations.hybrid_pipeline._windows`), the
+says its value U. Stages that no plan below U can have are left out
+(:mod:`mapgap.formulations.hybrid_pipeline._windows`), the
 stages of the plan are left in: the optimum of a model over the columns is that of the instance, be it below U or U.
 """
 
@@ -18,13 +19,13 @@ from typing import Any, get_args
 
 import numpy as np
 
-from formulations.hybrid_pipeline._label_python import interpreted
-from formulations.hybrid_pipeline._lowered import Array, Lowered
-from formulations.hybrid_pipeline._pricing import NEVER, stage_times
-from formulations.hybrid_pipeline._windows import Filter, Windows
-from formulations.hybrid_pipeline.label_dp import OPEN, Path, approach, front_bounds
 from mapgap.core import Budget, InputError, PlanError
-from problems.hybrid_pipeline.evaluate import evaluate
+from mapgap.formulations.hybrid_pipeline._label_python import interpreted
+from mapgap.formulations.hybrid_pipeline._lowered import Array, Lowered
+from mapgap.formulations.hybrid_pipeline._pricing import NEVER, stage_times
+from mapgap.formulations.hybrid_pipeline._windows import Filter, Windows
+from mapgap.formulations.hybrid_pipeline.label_dp import OPEN, Path, approach, front_bounds
+from mapgap.problems.hybrid_pipeline.evaluate import evaluate
 
 COLUMN_LIMIT = 400_000
 """Most columns a model is built of."""
@@ -112,8 +113,8 @@ def build(low: Lowered, budget: Budget, keep: Filter = "front") -> Columns | Non
     Parameters
     ----------
     keep : str
-        The last test of :mod:`formulations.hybrid_pipeline._windows` that a stage has to pass; ``none`` asks for no
-        plan before and keeps every stage.
+        The last test of :mod:`mapgap.formulations.hybrid_pipeline._windows` that a stage has to pass; ``none`` asks
+        for no plan before and keeps every stage.
 
     Raises
     ------
@@ -148,9 +149,7 @@ def _priced(low: Lowered, group: int, behind: int, start: Array, stop: Array) ->
     """The columns of those stages ``[start, stop)`` whose members hold what they store."""
     times = stage_times(low, start, stop, group, low.kept(behind))
     fits = times[:, 0] < NEVER
-    for i, j, (forward, backward) in zip(
-        start[fits].tolist(), stop[fits].tolist(), times[fits].tolist(), strict=True
-    ):
+    for i, j, (forward, backward) in zip(start[fits].tolist(), stop[fits].tolist(), times[fits].tolist(), strict=True):
         allreduce, moved = low.allreduce(i, j, group), low.migration(i, j, group)
         yield Column(i, j, group, behind, forward, backward, allreduce, moved)
 

@@ -296,8 +296,25 @@ def migration(move, groups, g, i, j):  # type: ignore[no-untyped-def]
 
 @njit(inline="always")
 def prepended(  # type: ignore[no-untyped-def]
-    pool, used, head, label, target, p, g, ef, eb, ta, moved, c, before, before_f, micro_batches, rounds, upper, best,
-):  # fmt: skip
+    pool,
+    used,
+    head,
+    label,
+    target,
+    p,
+    g,
+    ef,
+    eb,
+    ta,
+    moved,
+    c,
+    before,
+    before_f,
+    micro_batches,
+    rounds,
+    upper,
+    best,
+):
     """Put a stage (and c ticks each way) before ``label`` and those after it; keep what is not dominated.
 
     New labels go to the node ``target``; without one the pipeline is complete and the best is kept. Returns the pool,
@@ -331,9 +348,29 @@ def prepended(  # type: ignore[no-untyped-def]
     cache=True,
 )
 def search(  # type: ignore[no-untyped-def]
-    forward, backward, both, state, act, room, groups, batch, cuts, compatible, comm, level,
-    reduce_num, reduce_den, weights, move, before, before_f, micro_batches, rounds, everyone, upper,
-):  # fmt: skip
+    forward,
+    backward,
+    both,
+    state,
+    act,
+    room,
+    groups,
+    batch,
+    cuts,
+    compatible,
+    comm,
+    level,
+    reduce_num,
+    reduce_den,
+    weights,
+    move,
+    before,
+    before_f,
+    micro_batches,
+    rounds,
+    everyone,
+    upper,
+):
     """Best objective below ``upper`` (or ``upper``), its stages (start, stop, group), and counts for the notes.
 
     ``before`` and ``before_f`` bound the sums of E and E_f of all stages in front of a layer, by the group that is
@@ -341,9 +378,7 @@ def search(  # type: ignore[no-untyped-def]
     """
     # Where stages may begin and end, and which devices can cover the layers in front.
     last, count, full = len(cuts) - 1, len(groups), len(groups) - 1
-    window = windows(
-        forward, backward, both, state, act, room, groups, batch, cuts, micro_batches * rounds, upper
-    )
+    window = windows(forward, backward, both, state, act, room, groups, batch, cuts, micro_batches * rounds, upper)
     allowed = cheap_cuts(comm, cuts, 2 * micro_batches * rounds, upper)
     reach = reaches(window, compatible, allowed)
 
@@ -409,9 +444,25 @@ def search(  # type: ignore[no-untyped-def]
                         depth = q if by_stages else np.int64(0)
                         target = ((p * count + targets[k]) * slots + depth) * heads + (g if heads > 1 else 0)
                     pool, used, upper, best = prepended(
-                        pool, used, head, start, target, p, g, ef, eb, known_ta[g], known_move[g], c, before[rest, i],
-                        before_f[rest, i], micro_batches, rounds, upper, best,
-                    )  # fmt: skip
+                        pool,
+                        used,
+                        head,
+                        start,
+                        target,
+                        p,
+                        g,
+                        ef,
+                        eb,
+                        known_ta[g],
+                        known_move[g],
+                        c,
+                        before[rest, i],
+                        before_f[rest, i],
+                        micro_batches,
+                        rounds,
+                        upper,
+                        best,
+                    )
                     if target != _END and not listed[target] and head[target] != _END:
                         listed[target] = True
                         following[target], first[p] = first[p], target

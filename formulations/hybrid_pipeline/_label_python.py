@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import NamedTuple, Protocol
 
-from formulations.hybrid_pipeline._lowered import Array, Lowered
+from mapgap.formulations.hybrid_pipeline._lowered import Array, Lowered
 
 
 class Engine(Protocol):
@@ -127,9 +127,10 @@ class Costs:
                 break
 
             def enough(b: int, caps_f: list[int] = caps_f) -> bool:
-                return sum(
-                    n * min(cap, bisect_right(row, b) - 1) for (_, row, n), cap in zip(rows, caps_f, strict=True)
-                ) >= batch
+                return (
+                    sum(n * min(cap, bisect_right(row, b) - 1) for (_, row, n), cap in zip(rows, caps_f, strict=True))
+                    >= batch
+                )
 
             b = backwards[bisect_left(backwards, True, key=enough)]
             if best is None or f + b <= sum(best):
@@ -138,7 +139,7 @@ class Costs:
 
 
 def interpreted(low: Lowered, before: Array, before_f: Array, everyone: bool) -> Engine:
-    """An engine for :func:`formulations.hybrid_pipeline.label_dp.optimum`."""
+    """An engine for :func:`mapgap.formulations.hybrid_pipeline.label_dp.optimum`."""
     costs = Costs(low)
     front, front_f = before.tolist(), before_f.tolist()
 

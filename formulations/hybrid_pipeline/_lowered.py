@@ -16,7 +16,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from problems.hybrid_pipeline import Instance, Plan, Stage
+from mapgap.problems.hybrid_pipeline import Instance, Plan, Stage
 
 Array = NDArray[np.int64]
 
@@ -127,8 +127,9 @@ class Lowered:
 
     def allreduce(self, start: int, stop: int, group: int) -> int:
         """T_a of a stage, ticks."""
-        return -(-int(self.weights[stop] - self.weights[start]) * int(self.reduce_num[group])
-                 // int(self.reduce_den[group]))  # fmt: skip
+        return -(
+            -int(self.weights[stop] - self.weights[start]) * int(self.reduce_num[group]) // int(self.reduce_den[group])
+        )
 
     def migration(self, start: int, stop: int, group: int) -> int:
         """Migration ticks of the slowest member of a stage."""

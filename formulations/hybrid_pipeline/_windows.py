@@ -30,8 +30,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.hybrid_pipeline._lowered import Array, Lowered
-from formulations.hybrid_pipeline._pricing import NEVER, least_time
+from mapgap.formulations.hybrid_pipeline._lowered import Array, Lowered
+from mapgap.formulations.hybrid_pipeline._pricing import NEVER, least_time
 
 Filter = Literal["none", "window", "reach", "front"]
 
@@ -72,8 +72,9 @@ class Windows:
 
     def _allreduce(self, start: Array, stop: Array, group: int) -> Array:
         # Python integers: bytes times the numerator may pass 64 bits.
-        return np.array([self.low.allreduce(i, j, group) for i, j in zip(start.tolist(), stop.tolist(), strict=True)],
-                        np.int64)  # fmt: skip
+        return np.array(
+            [self.low.allreduce(i, j, group) for i, j in zip(start.tolist(), stop.tolist(), strict=True)], np.int64
+        )
 
     def _migration(self, start: Array, stop: Array, group: int) -> Array:
         if self.low.move.shape[1] == 1:
@@ -149,10 +150,14 @@ class Windows:
         low, found = self.low, []
         for group, start, stop in self.inside(reach=True):
             rows = (
-                start, stop, np.full(len(start), group), least_time(low, low.both, start, stop, group),
-                least_time(low, low.forward, start, stop, group), self._allreduce(start, stop, group),
+                start,
+                stop,
+                np.full(len(start), group),
+                least_time(low, low.both, start, stop, group),
+                least_time(low, low.forward, start, stop, group),
+                self._allreduce(start, stop, group),
                 self._migration(start, stop, group),
-            )  # fmt: skip
+            )
             found += [Span(*row) for row in zip(*(row.tolist() for row in rows), strict=True)]
         return sorted(found)
 

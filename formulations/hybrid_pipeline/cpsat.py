@@ -1,4 +1,4 @@
-"""CP-SAT over the columns of :mod:`formulations.hybrid_pipeline._columns`, as a path through a graph.
+"""CP-SAT over the columns of :mod:`mapgap.formulations.hybrid_pipeline._columns`, as a path through a graph.
 
 ===========  ==========================================================================  ===========
 Symbol       Meaning                                                                     Shape
@@ -19,16 +19,17 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
-from formulations.hybrid_pipeline._columns import Column, Columns, Link, build
-from formulations.hybrid_pipeline._lowered import lower
-from formulations.hybrid_pipeline._windows import Filter
 from mapgap.core import Budget, Method, SolveResult, Status, Stop
-from problems.hybrid_pipeline import Instance
-from problems.hybrid_pipeline.batching import every_micro_batch
-from problems.hybrid_pipeline.evaluate import diagnose
+from mapgap.formulations.hybrid_pipeline._columns import Column, Columns, Link, build
+from mapgap.formulations.hybrid_pipeline._lowered import lower
+from mapgap.formulations.hybrid_pipeline._windows import Filter
+from mapgap.problems.hybrid_pipeline import Instance
+from mapgap.problems.hybrid_pipeline.batching import every_micro_batch
+from mapgap.problems.hybrid_pipeline.evaluate import diagnose
 
 ROW_ACTIVITY = 2**30
-"""Most that the terms of one row may add up to if all of them were used (``solvers.cpsat`` refuses twice as much)."""
+"""Most that the terms of one row may add up to if all of them were used (``mapgap.solvers.cpsat`` refuses twice as
+much)."""
 
 
 class Model:
@@ -144,7 +145,7 @@ class Model:
 
 def run(instance: Instance, budget: Budget, keep: Filter = "front") -> SolveResult:
     """Build the columns that pass the tests up to ``keep`` and solve; UNKNOWN where they are too many."""
-    from solvers.cpsat import solve
+    from mapgap.solvers.cpsat import solve
 
     low = lower(instance)
     columns = build(low, budget, keep)

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from itertools import combinations
 
 from mapgap.core import Budget, Method, PlanError, SolveResult, Status, Stop
-from problems.hybrid_pipeline import Instance, Plan, Stage
-from problems.hybrid_pipeline.batching import every_micro_batch
-from problems.hybrid_pipeline.evaluate import best_shares, evaluate, migration_ticks, round_latency, warm_up
+from mapgap.problems.hybrid_pipeline import Instance, Plan, Stage
+from mapgap.problems.hybrid_pipeline.batching import every_micro_batch
+from mapgap.problems.hybrid_pipeline.evaluate import best_shares, evaluate, migration_ticks, round_latency, warm_up
 
 LIMIT = 300_000
 """Most plans that are tried."""

@@ -29,15 +29,15 @@ from typing import Any
 
 import numpy as np
 
-from formulations.hybrid_pipeline._label_python import Engine, interpreted
-from formulations.hybrid_pipeline._lowered import Array, Lowered, lower
 from mapgap.core import Budget, InputError, Method, SolveResult, Status, Stop
-from problems.hybrid_pipeline import Instance
-from problems.hybrid_pipeline.batching import every_micro_batch
-from problems.hybrid_pipeline.evaluate import diagnose
-from problems.hybrid_pipeline.observe import OPTIONS, observed
-from problems.hybrid_pipeline.order import TIES, memory_order
-from problems.hybrid_pipeline.replay import replayed
+from mapgap.formulations.hybrid_pipeline._label_python import Engine, interpreted
+from mapgap.formulations.hybrid_pipeline._lowered import Array, Lowered, lower
+from mapgap.problems.hybrid_pipeline import Instance
+from mapgap.problems.hybrid_pipeline.batching import every_micro_batch
+from mapgap.problems.hybrid_pipeline.evaluate import diagnose
+from mapgap.problems.hybrid_pipeline.observe import OPTIONS, observed
+from mapgap.problems.hybrid_pipeline.order import TIES, memory_order
+from mapgap.problems.hybrid_pipeline.replay import replayed
 
 OPEN = 2**40
 """An upper bound above every latency."""
@@ -77,14 +77,33 @@ def front_bounds(low: Lowered) -> Bounds:
 
 def compiled(low: Lowered, bounds: Bounds, everyone: bool) -> Engine:
     """The search as machine code."""
-    from formulations.hybrid_pipeline._label_kernel import search
+    from mapgap.formulations.hybrid_pipeline._label_kernel import search
 
     def engine(cuts: list[int], upper: int) -> tuple[int, Path, dict[str, int]]:
         value, path, counts = search(
-            low.forward, low.backward, low.both, low.state, low.activation, low.room, low.groups, low.batch,
-            np.array(cuts, np.int64), low.compatible, low.comm, low.level, low.reduce_num, low.reduce_den, low.weights,
-            low.move, bounds.both, bounds.forward, low.micro_batches, low.rounds, everyone, upper,
-        )  # fmt: skip
+            low.forward,
+            low.backward,
+            low.both,
+            low.state,
+            low.activation,
+            low.room,
+            low.groups,
+            low.batch,
+            np.array(cuts, np.int64),
+            low.compatible,
+            low.comm,
+            low.level,
+            low.reduce_num,
+            low.reduce_den,
+            low.weights,
+            low.move,
+            bounds.both,
+            bounds.forward,
+            low.micro_batches,
+            low.rounds,
+            everyone,
+            upper,
+        )
         names = ("labels", "stage_costs", "memory_binds")
         return int(value), [tuple(row) for row in path.tolist()], dict(zip(names, counts.tolist(), strict=True))
 

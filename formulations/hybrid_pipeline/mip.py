@@ -21,8 +21,8 @@ Minimise W such that
   has layer l, and the columns that end at or before l are the stages in front of it: four sums of columns, exact at
   integer points, and at every layer, not only per stage, for the relaxation.
 
-All variables are declared integer: HiGHS presolves purely integer models only (see ``solvers.mip``). W is small where
-the plan known before is good, so that an engine's relative tolerance is less than one tick.
+All variables are declared integer: HiGHS presolves purely integer models only (see ``mapgap.solvers.mip``). W is
+small where the plan known before is good, so that an engine's relative tolerance is less than one tick.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from collections import defaultdict
 from functools import partial
 from typing import Any, Literal
 
-from formulations.hybrid_pipeline._columns import Columns, build
-from formulations.hybrid_pipeline._lowered import lower
-from formulations.hybrid_pipeline._windows import Filter
 from mapgap.core import Budget, Method, SolveResult, Status, Stop
-from problems.hybrid_pipeline import Instance
-from problems.hybrid_pipeline.batching import every_micro_batch
-from problems.hybrid_pipeline.evaluate import diagnose
+from mapgap.formulations.hybrid_pipeline._columns import Columns, build
+from mapgap.formulations.hybrid_pipeline._lowered import lower
+from mapgap.formulations.hybrid_pipeline._windows import Filter
+from mapgap.problems.hybrid_pipeline import Instance
+from mapgap.problems.hybrid_pipeline.batching import every_micro_batch
+from mapgap.problems.hybrid_pipeline.evaluate import diagnose
 
 
 class Model:
@@ -146,7 +146,7 @@ def run(
     instance: Instance, budget: Budget, solver: Literal["highs", "cbc"] = "highs", keep: Filter = "front"
 ) -> SolveResult:
     """Build the columns that pass the tests up to ``keep`` and solve; UNKNOWN where they are too many."""
-    from solvers.mip import solve
+    from mapgap.solvers.mip import solve
 
     low = lower(instance)
     columns = build(low, budget, keep)

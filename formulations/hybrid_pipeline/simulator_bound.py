@@ -18,13 +18,13 @@ import time
 
 import numpy as np
 
-from formulations.hybrid_pipeline._label_python import Costs, Label, Search
-from formulations.hybrid_pipeline._lowered import Array, Lowered, lower
-from formulations.hybrid_pipeline.label_dp import OPEN, approach
 from mapgap.core import Budget, Method, SolveResult, Status, Stop
-from problems.hybrid_pipeline import Instance, Plan
-from problems.hybrid_pipeline.batching import every_micro_batch
-from problems.hybrid_pipeline.evaluate import diagnose, execution_times, slowest_link
+from mapgap.formulations.hybrid_pipeline._label_python import Costs, Label, Search
+from mapgap.formulations.hybrid_pipeline._lowered import Array, Lowered, lower
+from mapgap.formulations.hybrid_pipeline.label_dp import OPEN, approach
+from mapgap.problems.hybrid_pipeline import Instance, Plan
+from mapgap.problems.hybrid_pipeline.batching import every_micro_batch
+from mapgap.problems.hybrid_pipeline.evaluate import diagnose, execution_times, slowest_link
 
 
 class SimulatorSearch(Search):

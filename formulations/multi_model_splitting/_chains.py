@@ -21,7 +21,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from problems.multi_model_splitting import RESOURCES, Instance, PipelinePlan, Segment
+from mapgap.problems.multi_model_splitting import RESOURCES, Instance, PipelinePlan, Segment
 
 Array = NDArray[np.int64]
 Mask = NDArray[np.bool_]

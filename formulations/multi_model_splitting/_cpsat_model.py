@@ -26,8 +26,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from formulations.multi_model_splitting._chains import Chain, Mask, capacities, sharing_groups, signal_groups
-from problems.multi_model_splitting import RESOURCES, UNITS, Instance, PipelinePlan, Plan
+from mapgap.formulations.multi_model_splitting._chains import Chain, Mask, capacities, sharing_groups, signal_groups
+from mapgap.problems.multi_model_splitting import RESOURCES, UNITS, Instance, PipelinePlan, Plan
 
 ROW = 2**30
 """Rows are split so that their activity stays below this."""

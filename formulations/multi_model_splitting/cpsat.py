@@ -19,11 +19,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from formulations.multi_model_splitting._chains import ceiling, chains, floor, profiles, rungs
-from formulations.multi_model_splitting._cpsat_model import Model
 from mapgap.core import Budget, Method, PlanError, SolveResult, Status, Stop
-from problems.multi_model_splitting import Instance, Plan
-from problems.multi_model_splitting.evaluate import diagnose, evaluate
+from mapgap.formulations.multi_model_splitting._chains import ceiling, chains, floor, profiles, rungs
+from mapgap.formulations.multi_model_splitting._cpsat_model import Model
+from mapgap.problems.multi_model_splitting import Instance, Plan
+from mapgap.problems.multi_model_splitting.evaluate import diagnose, evaluate
 
 
 @dataclass
@@ -70,7 +70,7 @@ class Search:
 
     def solve(self, limit: int, minimise: bool, time_s: float) -> Status:
         """Any plan of at most ``limit``, or the best one."""
-        from solvers.cpsat import solve
+        from mapgap.solvers.cpsat import solve
 
         self.notes["probes"] += 1
         reduced = chains(self.instance, self.tables, limit)

@@ -13,8 +13,8 @@ from itertools import combinations, permutations, product
 from math import comb, perm
 
 from mapgap.core import Budget, Method, PlanError, SolveResult, Status, Stop
-from problems.multi_model_splitting import RESOURCES, UNITS, Instance, PipelinePlan, Plan, Segment
-from problems.multi_model_splitting.evaluate import evaluate
+from mapgap.problems.multi_model_splitting import RESOURCES, UNITS, Instance, PipelinePlan, Plan, Segment
+from mapgap.problems.multi_model_splitting.evaluate import evaluate
 
 LIMIT = 5_000_000
 """Most combinations, and most execution plans of one pipeline times ten, that are tried."""
@@ -34,9 +34,7 @@ def plans(instance: Instance, p: int) -> Iterator[PipelinePlan]:
         for inner in combinations(range(1, layers), k - 1):
             cuts = (0, *inner, layers)
             for devices in permutations(range(n), k):
-                segments = tuple(
-                    Segment(device=d, first=cuts[i], last=cuts[i + 1]) for i, d in enumerate(devices)
-                )  # fmt: skip
+                segments = tuple(Segment(device=d, first=cuts[i], last=cuts[i + 1]) for i, d in enumerate(devices))
                 for source, target in product(instance.sources(p), instance.targets(p)):
                     yield PipelinePlan(source=source, target=target, segments=segments)
 

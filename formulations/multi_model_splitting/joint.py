@@ -7,9 +7,9 @@ nearly tight. So ``joint`` runs ``cpsat`` for throughput and ``mip`` for latency
 
 from __future__ import annotations
 
-from formulations.multi_model_splitting import cpsat, mip
 from mapgap.core import Budget, Method, SolveResult
-from problems.multi_model_splitting import Instance
+from mapgap.formulations.multi_model_splitting import cpsat, mip
+from mapgap.problems.multi_model_splitting import Instance
 
 
 def run(instance: Instance, budget: Budget) -> SolveResult:

@@ -26,7 +26,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from formulations.multi_model_splitting._chains import (
+from mapgap.core import Budget, MapgapError, Method, PlanError, SolveResult, Status, Stop
+from mapgap.formulations.multi_model_splitting._chains import (
     Chain,
     capacities,
     ceiling,
@@ -36,9 +37,8 @@ from formulations.multi_model_splitting._chains import (
     sharing_groups,
     signal_groups,
 )
-from mapgap.core import Budget, MapgapError, Method, PlanError, SolveResult, Status, Stop
-from problems.multi_model_splitting import RESOURCES, UNITS, Instance, PipelinePlan, Plan, Segment
-from problems.multi_model_splitting.evaluate import diagnose, evaluate
+from mapgap.problems.multi_model_splitting import RESOURCES, UNITS, Instance, PipelinePlan, Plan, Segment
+from mapgap.problems.multi_model_splitting.evaluate import diagnose, evaluate
 
 CLOSING = 10
 """Ticks between the limits from which any plan of latency between them will do; to refute it is easier."""
@@ -268,7 +268,7 @@ def solve(instance: Instance, budget: Budget, engine: Literal["highs", "cbc"]) -
     The engine's bound is rounded up with a relative tolerance. What that leaves open is closed by asking once more for
     a plan between the bound and the plan found.
     """
-    from solvers.mip import solve as run_engine
+    from mapgap.solvers.mip import solve as run_engine
 
     if reasons := diagnose(instance):
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(reasons))

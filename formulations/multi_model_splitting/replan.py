@@ -12,17 +12,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from formulations.multi_model_splitting import joint
-from formulations.multi_model_splitting._chains import chains, profiles
-from formulations.multi_model_splitting._cpsat_model import Model
 from mapgap.core import Budget, Method, PlanError, SolveResult, Status, Stop
-from problems.multi_model_splitting import Instance, Plan
-from problems.multi_model_splitting.evaluate import evaluate
+from mapgap.formulations.multi_model_splitting import joint
+from mapgap.formulations.multi_model_splitting._chains import chains, profiles
+from mapgap.formulations.multi_model_splitting._cpsat_model import Model
+from mapgap.problems.multi_model_splitting import Instance, Plan
+from mapgap.problems.multi_model_splitting.evaluate import evaluate
 
 
 def least_churn(instance: Instance, plan: Plan, limit: int, budget: Budget) -> tuple[Plan, bool]:
     """A plan of objective at most ``limit`` that writes least, and whether that is proven; ``plan`` is a start."""
-    from solvers.cpsat import solve
+    from mapgap.solvers.cpsat import solve
 
     reduced = chains(instance, profiles(instance), limit)
     if reduced is None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from problems.neuron_masking import SHARE, Instance, Rate
+from mapgap.problems.neuron_masking import SHARE, Instance, Rate
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from formulations.neuron_masking._chain import Chain
 from mapgap.core import Budget, PlanError, SolveResult, Status, Stop
-from problems.neuron_masking import MS_PER_HOUR, Instance, Mask, Plan
-from problems.neuron_masking.evaluate import diagnose
+from mapgap.formulations.neuron_masking._chain import Chain
+from mapgap.problems.neuron_masking import MS_PER_HOUR, Instance, Mask, Plan
+from mapgap.problems.neuron_masking.evaluate import diagnose
 
 Report = Callable[[Sequence[int] | None, int | None], None]
 
@@ -77,9 +77,7 @@ class _Search:
             bounds.append(self.scaled(ceiling, cycle))
         bound = max(bounds)
         if self.value is not None and bound <= self.value:
-            return SolveResult(
-                Status.OPTIMAL, Stop.PROVED, self.plan, self.value, self.value, notes=self.notes
-            )
+            return SolveResult(Status.OPTIMAL, Stop.PROVED, self.plan, self.value, self.value, notes=self.notes)
         stop = next((stop for stop in self.stops if stop is not Stop.PROVED), Stop.TIME)
         if self.plan is None:
             return SolveResult(Status.UNKNOWN, stop, bound=bound, reason="no mask found in time", notes=self.notes)

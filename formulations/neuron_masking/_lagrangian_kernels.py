@@ -139,9 +139,7 @@ def allowed(limits, work, memory):  # type: ignore[no-untyped-def]
     return work - (-limits[4] * memory // limits[5]) - (-limits[6] * over // limits[7]) <= limits[2]
 
 
-@njit(
-    "i8(i8[::1],i8[::1],i8[::1],i8[::1],i8[::1],i8[::1],i8[::1],i8[:,::1],i8[::1],i8,i8,i8,i8,i8[::1])", cache=True
-)
+@njit("i8(i8[::1],i8[::1],i8[::1],i8[::1],i8[::1],i8[::1],i8[::1],i8[:,::1],i8[::1],i8,i8,i8,i8,i8[::1])", cache=True)
 def run_enumeration(  # type: ignore[no-untyped-def]
     value, start, lower, upper, pair, single, prefix, coefficients, limits, support, shift, target, steps, kept
 ):

@@ -21,10 +21,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from formulations.neuron_masking._chain import Chain
-from formulations.neuron_masking._fleet import Report, Single, solve
 from mapgap.core import ACTIVITY_LIMIT, Budget, Method, PlanError, SolveResult, Status
-from problems.neuron_masking import SHARE, Instance
+from mapgap.formulations.neuron_masking._chain import Chain
+from mapgap.formulations.neuron_masking._fleet import Report, Single, solve
+from mapgap.problems.neuron_masking import SHARE, Instance
 
 
 class Model:
@@ -114,12 +114,10 @@ class Model:
 
 def solve_single(chain: Chain, budget: Budget, report: Report) -> Single:
     """Best mask of one device under one cycle time, and a bound."""
-    from solvers import cpsat
+    from mapgap.solvers import cpsat
 
     built = Model(chain)
-    outcome = cpsat.solve(
-        built.model, budget, on_solution=lambda value: report([value(n) for n in built.n], None)
-    )
+    outcome = cpsat.solve(built.model, budget, on_solution=lambda value: report([value(n) for n in built.n], None))
     kept, worth = None, None
     if outcome.solved:
         kept = tuple(outcome.value(n) for n in built.n)

@@ -2,7 +2,7 @@
 
 Given the cycle time the devices do not touch each other (Eqs. (1)-(5) hold per device), so the best joint plan consists
 of best masks. Which neurons a mask keeps is not enumerated: those of largest contribution are legal under every P_s
-and no other choice is better (rule 9 of ``problems.neuron_masking``).
+and no other choice is better (rule 9 of ``mapgap.problems.neuron_masking``).
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import math
 from itertools import product
 
 from mapgap.core import Budget, Method, SolveResult, Status, Stop
-from problems.neuron_masking import Instance, Mask, Plan
-from problems.neuron_masking.evaluate import diagnose, evaluate
+from mapgap.problems.neuron_masking import Instance, Mask, Plan
+from mapgap.problems.neuron_masking.evaluate import diagnose, evaluate
 
 LIMIT = 200_000
 """Most masks that are tried."""

@@ -35,11 +35,11 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.neuron_masking._chain import Chain
-from formulations.neuron_masking._fleet import Report, Single, solve
-from formulations.neuron_masking._lagrangian_kernels import run_enumeration, run_hull, run_program, solve_master
 from mapgap.core import Budget, Method, SolveResult, Stop
-from problems.neuron_masking import SHARE, Instance
+from mapgap.formulations.neuron_masking._chain import Chain
+from mapgap.formulations.neuron_masking._fleet import Report, Single, solve
+from mapgap.formulations.neuron_masking._lagrangian_kernels import run_enumeration, run_hull, run_program, solve_master
+from mapgap.problems.neuron_masking import SHARE, Instance
 
 Array = NDArray[np.int64]
 Counts = tuple[int, ...]
@@ -117,12 +117,17 @@ class Search:
         self.float_corners = np.array([[float(w), float(m)] for w, m in self.corners])
         self.limits = np.array(
             [
-                min(chain.work_limit, chain.whole_totals[0]), min(chain.memory_limit, chain.whole_totals[1]),
-                chain.time_limit, chain.hard, chain.transfer.ticks, chain.transfer.per,
-                chain.spill.ticks, chain.spill.per,
+                min(chain.work_limit, chain.whole_totals[0]),
+                min(chain.memory_limit, chain.whole_totals[1]),
+                chain.time_limit,
+                chain.hard,
+                chain.transfer.ticks,
+                chain.transfer.per,
+                chain.spill.ticks,
+                chain.spill.per,
             ],
             np.int64,
-        )  # fmt: skip
+        )
         self.best: Counts = chain.lower
         self.best_worth = chain.worth(chain.lower)
         self.boxes = 0
@@ -197,9 +202,7 @@ class Search:
         """Counts that a mask worth ``target`` may have, after :meth:`tables`; ``None`` if there is no such mask."""
         inner, outer = np.zeros_like(low), np.zeros_like(low)
         least = (target << self.shift) - prices.support
-        run_hull(
-            self.value, self.start, low, high, prices.single, self.prefix, self.suffix, least, inner, outer
-        )
+        run_hull(self.value, self.start, low, high, prices.single, self.prefix, self.suffix, least, inner, outer)
         return None if (inner > outer).any() else (inner, outer)
 
     def solve_box(self, lower: Counts, upper: Counts, known: int) -> tuple[int, list[Box]]:
@@ -262,9 +265,20 @@ class Search:
             kept[0] = 0  # no mask keeps none
             if hull := self.hull(low, high, prices, target):
                 steps = run_enumeration(
-                    self.value, self.start, *hull, prices.pair, prices.single, self.prefix, self.coefficients,
-                    self.limits, prices.support, self.shift, target << self.shift, steps, kept,
-                )  # fmt: skip
+                    self.value,
+                    self.start,
+                    *hull,
+                    prices.pair,
+                    prices.single,
+                    self.prefix,
+                    self.coefficients,
+                    self.limits,
+                    prices.support,
+                    self.shift,
+                    target << self.shift,
+                    steps,
+                    kept,
+                )
             if kept[0]:
                 self.offer(tuple(int(n) for n in kept))
             if steps < 0:

@@ -27,10 +27,10 @@ from __future__ import annotations
 from itertools import groupby
 from typing import Any
 
-from formulations.neuron_masking._chain import Chain
-from formulations.neuron_masking._fleet import Report, Single, solve
 from mapgap.core import Budget, Method, PlanError, SolveResult, Status
-from problems.neuron_masking import SHARE, Instance
+from mapgap.formulations.neuron_masking._chain import Chain
+from mapgap.formulations.neuron_masking._fleet import Report, Single, solve
+from mapgap.problems.neuron_masking import SHARE, Instance
 
 HALF = 0.5
 
@@ -62,9 +62,7 @@ class Model:
     def _expanded(self) -> list[int]:
         """Odd or even layers; a layer counts its bits once for each neighbour."""
         classes = [range(first, len(self.chain), 2) for first in (0, 1)]
-        sizes = [
-            sum(self._bits(i) * ((i > 0) + (i + 1 < len(self.chain))) for i in members) for members in classes
-        ]
+        sizes = [sum(self._bits(i) * ((i > 0) + (i + 1 < len(self.chain))) for i in members) for members in classes]
         return list(classes[sizes.index(min(sizes))])
 
     def _products(self) -> None:
@@ -135,7 +133,7 @@ class Model:
 
 def solve_single(chain: Chain, budget: Budget, report: Report) -> Single:
     """Best mask of one device under one cycle time, and a bound."""
-    from solvers import mip
+    from mapgap.solvers import mip
 
     built = Model(chain)
     outcome = mip.solve(built.problem, budget, "highs")

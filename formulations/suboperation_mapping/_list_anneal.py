@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from problems.suboperation_mapping.lowered import Lowered, run_memory_excess, run_timetable
+from mapgap.problems.suboperation_mapping.lowered import Lowered, run_memory_excess, run_timetable
 
 Array = NDArray[np.int64]
 
@@ -21,9 +21,21 @@ _STORAGE = ",".join([_I1] * 6)
 
 @njit(f"i8({_TIMING},{_I1},{_I1},{_I1},f8[::1],{_I1},{_I1},{_I1})", cache=True)
 def _decode(  # type: ignore[no-untyped-def]
-    compute, pred_ptr, pred, pred_ticks, holder_ptr, holder, gradient_ticks,
-    succ_ptr, succ, location, patience, sequence, start, end,
-):  # fmt: skip
+    compute,
+    pred_ptr,
+    pred,
+    pred_ticks,
+    holder_ptr,
+    holder,
+    gradient_ticks,
+    succ_ptr,
+    succ,
+    location,
+    patience,
+    sequence,
+    start,
+    end,
+):
     """Fill sequence, start and end of the list schedule; returns the makespan."""
     n, count = compute.shape
     duration, release = np.zeros(n, np.int64), np.zeros(n, np.int64)
@@ -75,11 +87,33 @@ def _decode(  # type: ignore[no-untyped-def]
 
 @njit(f"i8({_TIMING},{_STORAGE},{_I1},{_I1},{_I1},f8[::1],{_I1},{_I1},{_I1},i8,i8,f8,f8,f8,f8)", cache=True)
 def _anneal(  # type: ignore[no-untyped-def]
-    compute, pred_ptr, pred, pred_ticks, holder_ptr, holder, gradient_ticks,
-    item_owner, item_release, item_units, layer, weight_units, capacity,
-    succ_ptr, succ, location, patience, group, best_location, best_sequence,
-    iterations, seed, hot, cold, penalty, relocate,
-):  # fmt: skip
+    compute,
+    pred_ptr,
+    pred,
+    pred_ticks,
+    holder_ptr,
+    holder,
+    gradient_ticks,
+    item_owner,
+    item_release,
+    item_units,
+    layer,
+    weight_units,
+    capacity,
+    succ_ptr,
+    succ,
+    location,
+    patience,
+    group,
+    best_location,
+    best_sequence,
+    iterations,
+    seed,
+    hot,
+    cold,
+    penalty,
+    relocate,
+):
     """Anneal in place; returns the best makespan without DRAM excess, or -1."""
     np.random.seed(seed)
     n, count = compute.shape
@@ -112,9 +146,21 @@ def _anneal(  # type: ignore[no-untyped-def]
         else:
             patience[o] = np.random.normal() * 0.1 * wide + old if kind < 0.8 else np.random.random() * wide
         makespan = _decode(
-            compute, pred_ptr, pred, pred_ticks, holder_ptr, holder, gradient_ticks,
-            succ_ptr, succ, location, patience, sequence, start, end,
-        )  # fmt: skip
+            compute,
+            pred_ptr,
+            pred,
+            pred_ticks,
+            holder_ptr,
+            holder,
+            gradient_ticks,
+            succ_ptr,
+            succ,
+            location,
+            patience,
+            sequence,
+            start,
+            end,
+        )
         limit = cost - temperature * np.log(1.0 - np.random.random())
         accepted = False
         if makespan <= limit:
@@ -156,10 +202,22 @@ def list_anneal(
     patience = np.array([0.0 if p == "WU" else 0.01 * scale for p, _, _ in lowered.operations])
     best_location, best_sequence = location.copy(), lowered.topological.copy()
     best = _anneal(
-        *lowered.timing, *lowered.storage, succ_ptr, succ, location.copy(), patience, group,
-        best_location, best_sequence, iterations, seed, hot * scale, max(1e-5 * scale, 1e-3),
-        10.0 * scale / max(1, int(lowered.capacity.max(initial=1))), relocate,
-    )  # fmt: skip
+        *lowered.timing,
+        *lowered.storage,
+        succ_ptr,
+        succ,
+        location.copy(),
+        patience,
+        group,
+        best_location,
+        best_sequence,
+        iterations,
+        seed,
+        hot * scale,
+        max(1e-5 * scale, 1e-3),
+        10.0 * scale / max(1, int(lowered.capacity.max(initial=1))),
+        relocate,
+    )
     if best < 0:
         return None
     start, end = np.empty(n, np.int64), np.empty(n, np.int64)

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from mapgap.core import Budget, PlanError, SolveResult, Status, Stop
-from problems.suboperation_mapping import Instance
-from problems.suboperation_mapping.evaluate import diagnose
-from problems.suboperation_mapping.lowered import Array, Lowered, lower
+from mapgap.problems.suboperation_mapping import Instance
+from mapgap.problems.suboperation_mapping.evaluate import diagnose
+from mapgap.problems.suboperation_mapping.lowered import Array, Lowered, lower
 
 Ratio = tuple[int, ...]
 

@@ -27,12 +27,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.suboperation_mapping._stage_graph import Node, StageGraph
-from problems.suboperation_mapping import Instance
-from problems.suboperation_mapping.instance import Operation, operations
+from mapgap.formulations.suboperation_mapping._stage_graph import Node, StageGraph
+from mapgap.problems.suboperation_mapping import Instance
+from mapgap.problems.suboperation_mapping.instance import Operation, operations
 
 if TYPE_CHECKING:
-    from solvers.highs import Terms, Vector
+    from mapgap.solvers.highs import Terms, Vector
 
 CONFIGURATIONS = 81  #: configurations of one layer above which columns are replaced by pairwise variables
 COLUMNS = 3000  #: columns of one stage above which only one fused predecessor, or none, enters the column
@@ -51,7 +51,7 @@ class StageModel(StageGraph):
     """
 
     def __init__(self, instance: Instance, ratio: tuple[int, ...], scale: float, columns: bool = True) -> None:
-        from solvers.highs import MatrixModel
+        from mapgap.solvers.highs import MatrixModel
 
         super().__init__(instance, ratio, scale)
         self.matrix = MatrixModel()

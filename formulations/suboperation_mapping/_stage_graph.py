@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from problems.suboperation_mapping import Instance
-from problems.suboperation_mapping.instance import Operation
+from mapgap.problems.suboperation_mapping import Instance
+from mapgap.problems.suboperation_mapping.instance import Operation
 
 Node = tuple[str, int]
 """FP, BP or WU of a layer; of a split layer it has one operation per non-zero share."""

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from formulations.suboperation_mapping._list_anneal import list_anneal, starts
-from formulations.suboperation_mapping._ratios import Ratio
 from mapgap.core import Budget
-from problems.suboperation_mapping import Instance
-from problems.suboperation_mapping.lowered import Array, Lowered, lower
+from mapgap.formulations.suboperation_mapping._list_anneal import list_anneal, starts
+from mapgap.formulations.suboperation_mapping._ratios import Ratio
+from mapgap.problems.suboperation_mapping import Instance
+from mapgap.problems.suboperation_mapping.lowered import Array, Lowered, lower
 
 if TYPE_CHECKING:
-    from solvers.highs import Answer
+    from mapgap.solvers.highs import Answer
 
 EXACT_TICKS = 100_000  #: up to here one tick is 10^4 times the feasibility tolerance of the scaled model
 COLD = (0.001, 0.0005, 0.0002)  #: first temperatures that keep a good mapping, as shares of the makespan
@@ -68,7 +68,7 @@ class RatioSolver:
     """One ratio with its model, its LP and its lowered arrays."""
 
     def __init__(self, instance: Instance, ratio: Ratio, scale: float, columns: bool = True) -> None:
-        from formulations.suboperation_mapping._stage_columns import StageModel
+        from mapgap.formulations.suboperation_mapping._stage_columns import StageModel
 
         self.ratio, self.scale = ratio, scale
         self.lowered: Lowered = lower(instance, ratio)
@@ -178,7 +178,7 @@ def polish(ratio: Ratio, found: Found, iterations: int, seed: int) -> Reply:
 
 def complete(ratio: Ratio, cutoff: int | None, time_s: float, seed: int) -> Reply:
     """The complete CP-SAT model: a plan below ``cutoff``, or the proof that there is none."""
-    from formulations.suboperation_mapping.cpsat import solve_ratio
+    from mapgap.formulations.suboperation_mapping.cpsat import solve_ratio
 
     assert _context is not None
     # One worker and no start: the proof that nothing lies below a good cutoff is what takes the time.

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from formulations.suboperation_mapping import _stage_search as search
-from formulations.suboperation_mapping._ratios import Ratio
-from formulations.suboperation_mapping._stage_search import Found, Reply
 from mapgap.core import Budget
-from problems.suboperation_mapping import Instance
-from problems.suboperation_mapping.lowered import lower
+from mapgap.formulations.suboperation_mapping import _stage_search as search
+from mapgap.formulations.suboperation_mapping._ratios import Ratio
+from mapgap.formulations.suboperation_mapping._stage_search import Found, Reply
+from mapgap.problems.suboperation_mapping import Instance
+from mapgap.problems.suboperation_mapping.lowered import lower
 
 FIRST_STEP = 0.002  #: first target above a ratio's bound, as a share of it
 FIRST_S = 10.0  #: seconds of the first destructive question

@@ -28,7 +28,8 @@ from typing import Any
 
 import numpy as np
 
-from formulations.suboperation_mapping._ratios import (
+from mapgap.core import Budget, Method, PlanError, SolveResult, Status, Stop
+from mapgap.formulations.suboperation_mapping._ratios import (
     Ordered,
     Ratio,
     RatioResult,
@@ -38,9 +39,8 @@ from formulations.suboperation_mapping._ratios import (
     sweep,
     timed,
 )
-from mapgap.core import Budget, Method, PlanError, SolveResult, Status, Stop
-from problems.suboperation_mapping import Instance
-from problems.suboperation_mapping.lowered import Array, Lowered
+from mapgap.problems.suboperation_mapping import Instance
+from mapgap.problems.suboperation_mapping.lowered import Array, Lowered
 
 
 class Model:
@@ -266,7 +266,7 @@ def solve_ratio(
     start: tuple[Array, Array] | None = None,
 ) -> RatioResult:
     """Best plan of one ratio below ``cutoff``: the relaxation first, the strict model if delays were exploited."""
-    from solvers.cpsat import solve
+    from mapgap.solvers.cpsat import solve
 
     bound, binds = 0, dram_binds(lowered)
     clock = budget.elapsed_s
@@ -274,8 +274,12 @@ def solve_ratio(
     for strict in (False, True) if binds else (False,):
         model = Model(lowered, location, strict, cutoff)
         left = time_s - (budget.elapsed_s - clock)
-        outcome = solve(model.model, budget, time_s=max(left * (1 if strict or not binds else 0.5), 0.01),
-                        hint=model.hint(*start) if start is not None else None)  # fmt: skip
+        outcome = solve(
+            model.model,
+            budget,
+            time_s=max(left * (1 if strict or not binds else 0.5), 0.01),
+            hint=model.hint(*start) if start is not None else None,
+        )
         if outcome.status is Status.INFEASIBLE:  # nothing below the cutoff, even with delays or exactly
             if held is None:
                 return RatioResult(None, bound if cutoff is None else cutoff, Stop.PROVED, infeasible=cutoff is None)
@@ -297,8 +301,9 @@ def solve_ratio(
             break
     if held is None:
         return RatioResult(None, bound if cutoff is None else min(bound, cutoff), outcome.stop)
-    return RatioResult(held[0], min(bound, held[0].makespan),
-                       Stop.PROVED if held[0].makespan <= bound else outcome.stop, held[1])  # fmt: skip
+    return RatioResult(
+        held[0], min(bound, held[0].makespan), Stop.PROVED if held[0].makespan <= bound else outcome.stop, held[1]
+    )
 
 
 def order_fixed_mapping(

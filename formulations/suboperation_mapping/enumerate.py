@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from formulations.suboperation_mapping._ratios import partitions
 from mapgap.core import Budget, Method, PlanError, SolveResult, Status, Stop
-from problems.suboperation_mapping import Instance, Plan
-from problems.suboperation_mapping.evaluate import evaluate
-from problems.suboperation_mapping.lowered import Array, Lowered, lower, run_memory_excess, run_timetable
+from mapgap.formulations.suboperation_mapping._ratios import partitions
+from mapgap.problems.suboperation_mapping import Instance, Plan
+from mapgap.problems.suboperation_mapping.evaluate import evaluate
+from mapgap.problems.suboperation_mapping.lowered import Array, Lowered, lower, run_memory_excess, run_timetable
 
 LIMIT = 100_000_000
 """Most (mapping, sequence) pairs, and most entries of a table of sequences, that are tried."""
@@ -66,9 +66,25 @@ _SIGNATURE = (
 
 @njit(_SIGNATURE, cache=True)
 def _search(  # type: ignore[no-untyped-def]
-    compute, pred_ptr, pred, pred_ticks, holder_ptr, holder, gradient_ticks,
-    item_owner, item_release, item_units, layer, weight_units, capacity, table, first, last, best, winner,
-):  # fmt: skip
+    compute,
+    pred_ptr,
+    pred,
+    pred_ticks,
+    holder_ptr,
+    holder,
+    gradient_ticks,
+    item_owner,
+    item_release,
+    item_units,
+    layer,
+    weight_units,
+    capacity,
+    table,
+    first,
+    last,
+    best,
+    winner,
+):
     """Best makespan below ``best`` over mappings ``first`` to ``last`` (digits in base N); fills ``winner``."""
     n, count = compute.shape
     location = np.zeros(n, np.int64)
@@ -80,14 +96,24 @@ def _search(  # type: ignore[no-untyped-def]
             rest //= count
         for row in range(len(table)):
             run_timetable(
-                compute, pred_ptr, pred, pred_ticks, holder_ptr, holder, gradient_ticks,
-                location, table[row], start, end,
-            )  # fmt: skip
+                compute,
+                pred_ptr,
+                pred,
+                pred_ticks,
+                holder_ptr,
+                holder,
+                gradient_ticks,
+                location,
+                table[row],
+                start,
+                end,
+            )
             if end.max() < best and (
                 run_memory_excess(
                     item_owner, item_release, item_units, layer, weight_units, capacity, location, start, end
-                ) == 0
-            ):  # fmt: skip
+                )
+                == 0
+            ):
                 best = end.max()
                 winner[0], winner[1] = code, row
     return best

@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 
 from mapgap.core import Budget, Method, SolveResult, Status, Stop
-from problems.suboperation_mapping import Instance
+from mapgap.problems.suboperation_mapping import Instance
 
 Node = tuple[str, int]  # phase, layer
 SAFETY = 1e-6
@@ -65,7 +65,7 @@ def _reach(before: dict[Node, list[Node]]) -> dict[Node, set[Node]]:
 
 def fluid_bound(instance: Instance, time_s: float = 60.0) -> int:
     """Smallest makespan of the flow, rounded up to ticks."""
-    from solvers.highs import MatrixModel
+    from mapgap.solvers.highs import MatrixModel
 
     before = nodes_of(instance)
     above = _reach(before)

@@ -20,11 +20,18 @@ from typing import Any, Literal
 
 import numpy as np
 
-from formulations.suboperation_mapping._ratios import RatioResult, dram_binds, horizon, reachability, sweep, timed
-from formulations.suboperation_mapping.cpsat import parse_ratio
 from mapgap.core import Budget, Method, PlanError, SolveResult, Status
-from problems.suboperation_mapping import Instance
-from problems.suboperation_mapping.lowered import Array, Lowered
+from mapgap.formulations.suboperation_mapping._ratios import (
+    RatioResult,
+    dram_binds,
+    horizon,
+    reachability,
+    sweep,
+    timed,
+)
+from mapgap.formulations.suboperation_mapping.cpsat import parse_ratio
+from mapgap.problems.suboperation_mapping import Instance
+from mapgap.problems.suboperation_mapping.lowered import Array, Lowered
 
 
 class Model:
@@ -153,8 +160,11 @@ class Model:
         ]
         for a in range(low.accelerators):
             problem += weights[a] <= int(low.capacity[a])
-        items = [(int(p), int(r), int(u)) for p, r, u in
-                 zip(low.item_owner, low.item_release, low.item_units, strict=True) if u]  # fmt: skip
+        items = [
+            (int(p), int(r), int(u))
+            for p, r, u in zip(low.item_owner, low.item_release, low.item_units, strict=True)
+            if u
+        ]
         for o in sorted({p for p, _, _ in items}):
             begun = {p: self._binary(f"begun_{p}_{o}") for p in {p for p, _, _ in items}}
             over = {r: self._binary(f"over_{r}_{o}") for r in {r for _, r, _ in items}}
@@ -182,7 +192,7 @@ def solve_ratio(
     lowered: Lowered, cutoff: int | None, budget: Budget, time_s: float, engine: Literal["highs", "cbc"]
 ) -> RatioResult:
     """Best plan of one ratio below ``cutoff``."""
-    from solvers.mip import solve
+    from mapgap.solvers.mip import solve
 
     model = Model(lowered, cutoff)
     outcome = solve(model.problem, budget, engine, time_s=time_s)

@@ -1,8 +1,8 @@
 """Certified optimum of sub-operation mapping: stage-configuration MIP per ratio, raised destructively.
 
 1.  One fluid bound for all ratios. For every partition of the batch an annealed plan and the LP of
-    :class:`~formulations.suboperation_mapping._stage_columns.StageModel`, first without configuration columns, then,
-    for ratios that are still open, with them; the LP's most likely mapping is annealed too. A ratio whose bound
+    :class:`~mapgap.formulations.suboperation_mapping._stage_columns.StageModel`, first without configuration columns,
+    then, for ratios that are still open, with them; the LP's most likely mapping is annealed too. A ratio whose bound
     reaches the makespan of the best plan is closed.
 2.  The ratio of smallest bound is asked for a mapping whose relaxation ends by a *target* a little above its bound,
     with every column removed whose reduced cost forbids it. None: the bound rises to the target. One: it is rounded,
@@ -24,17 +24,17 @@ from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExe
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from formulations.suboperation_mapping import _stage_search as search
-from formulations.suboperation_mapping._list_anneal import starts
-from formulations.suboperation_mapping._ratios import Ratio, partitions
-from formulations.suboperation_mapping._stage_search import Found, Reply
-from formulations.suboperation_mapping._stage_state import State
-from formulations.suboperation_mapping.fluid_bound import fluid_bound
 from mapgap.core import Budget, Method, PlanError, SolveResult, Status, Stop
-from problems.suboperation_mapping import Instance
-from problems.suboperation_mapping.evaluate import diagnose
-from problems.suboperation_mapping.instance import operations
-from problems.suboperation_mapping.lowered import lower
+from mapgap.formulations.suboperation_mapping import _stage_search as search
+from mapgap.formulations.suboperation_mapping._list_anneal import starts
+from mapgap.formulations.suboperation_mapping._ratios import Ratio, partitions
+from mapgap.formulations.suboperation_mapping._stage_search import Found, Reply
+from mapgap.formulations.suboperation_mapping._stage_state import State
+from mapgap.formulations.suboperation_mapping.fluid_bound import fluid_bound
+from mapgap.problems.suboperation_mapping import Instance
+from mapgap.problems.suboperation_mapping.evaluate import diagnose
+from mapgap.problems.suboperation_mapping.instance import operations
+from mapgap.problems.suboperation_mapping.lowered import lower
 
 REFERENCE = "Stage-configuration MIP with destructive bounds for MTrain's problem (Tang et al., Secs. III-VI)"
 COMPLETE_LIMIT = 100  #: operations up to which the complete model is worth asking
@@ -211,7 +211,7 @@ def _raise(state: State, pool: Executor, target_gap: float) -> None:
 
 def _order(state: State, seconds: float) -> None:
     """The best order of the best mappings, by CP-SAT."""
-    from formulations.suboperation_mapping.cpsat import order_fixed_mapping
+    from mapgap.formulations.suboperation_mapping.cpsat import order_fixed_mapping
 
     ranked = state.planned(state.ratios)[:2]
     for ratio, found in ranked:

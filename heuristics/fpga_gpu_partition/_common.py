@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from mapgap.core import Budget, Evaluation, SolveResult, Status, Stop
-from problems.fpga_gpu_partition import Instance, Option, Plan
-from problems.fpga_gpu_partition.evaluate import evaluate
+from mapgap.problems.fpga_gpu_partition import Instance, Option, Plan
+from mapgap.problems.fpga_gpu_partition.evaluate import evaluate
 
 PROBLEM = "fpga_gpu_partition"
 PAPER = "Carballo-Hernandez et al., SLOHA 2021"

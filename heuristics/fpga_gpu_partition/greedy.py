@@ -17,9 +17,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from heuristics.fpga_gpu_partition._common import PROBLEM, evaluated, free_fabric, on_gpu, result
 from mapgap.core import Budget, Method, SolveResult
-from problems.fpga_gpu_partition import Instance, Option
+from mapgap.heuristics.fpga_gpu_partition._common import PROBLEM, evaluated, free_fabric, on_gpu, result
+from mapgap.problems.fpga_gpu_partition import Instance, Option
 
 Goal = Literal["objective", "latency", "energy"]
 
@@ -144,7 +144,11 @@ def run(instance: Instance, budget: Budget) -> SolveResult:
 
 METHODS = [
     Method(
-        "greedy", PROBLEM, "baseline", "knapsack greedy by gain per resource (Dantzig 1957), lazily (Minoux 1978)",
-        run, "Largest decrease of the objective per share of the fabric, from GPU only",
+        "greedy",
+        PROBLEM,
+        "baseline",
+        "knapsack greedy by gain per resource (Dantzig 1957), lazily (Minoux 1978)",
+        run,
+        "Largest decrease of the objective per share of the fabric, from GPU only",
     ),
-]  # fmt: skip
+]

@@ -29,9 +29,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from heuristics.fpga_gpu_partition._common import PAPER, PROBLEM, free_fabric, on_gpu, result
 from mapgap.core import Budget, Method, SolveResult
-from problems.fpga_gpu_partition import Instance, Layer, Module, Option
+from mapgap.heuristics.fpga_gpu_partition._common import PAPER, PROBLEM, free_fabric, on_gpu, result
+from mapgap.problems.fpga_gpu_partition import Instance, Layer, Module, Option
 
 
 def candidates(module: Module, singles: bool) -> list[list[Option]]:
@@ -112,11 +112,21 @@ OPTIONS = {"singles": False, "stop": False}
 
 METHODS = [
     Method(
-        "paper_rule", PROBLEM, "published", f"{PAPER}, Fig. 2",
-        run_rule(False), "Fig. 2's pattern per module, in module order until the fabric is full", OPTIONS,
+        "paper_rule",
+        PROBLEM,
+        "published",
+        f"{PAPER}, Fig. 2",
+        run_rule(False),
+        "Fig. 2's pattern per module, in module order until the fabric is full",
+        OPTIONS,
     ),
     Method(
-        "paper_rule_folded", PROBLEM, "published", f"{PAPER}, Fig. 2, with the largest fold offered",
-        run_rule(True), "The same with the largest folds, so that more modules fit", OPTIONS,
+        "paper_rule_folded",
+        PROBLEM,
+        "published",
+        f"{PAPER}, Fig. 2, with the largest fold offered",
+        run_rule(True),
+        "The same with the largest folds, so that more modules fit",
+        OPTIONS,
     ),
-]  # fmt: skip
+]

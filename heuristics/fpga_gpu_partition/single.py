@@ -7,9 +7,9 @@ that gains the most ticks per multiplier while the fabric lasts. Direct hardware
 
 from __future__ import annotations
 
-from heuristics.fpga_gpu_partition._common import PAPER, PROBLEM, free_fabric, on_gpu, result
 from mapgap.core import Budget, Method, SolveResult, Status, Stop
-from problems.fpga_gpu_partition import Instance, Option
+from mapgap.heuristics.fpga_gpu_partition._common import PAPER, PROBLEM, free_fabric, on_gpu, result
+from mapgap.problems.fpga_gpu_partition import Instance, Option
 
 
 def run_gpu(instance: Instance, budget: Budget) -> SolveResult:
@@ -43,9 +43,7 @@ def run_fpga(instance: Instance, budget: Budget) -> SolveResult:
     return result(instance, budget, options)
 
 
-def _best_step(
-    options: list[Option], sides: list[list[Option]], free: tuple[int, int]
-) -> tuple[int, Option] | None:
+def _best_step(options: list[Option], sides: list[list[Option]], free: tuple[int, int]) -> tuple[int, Option] | None:
     """The faster option that saves the most ticks per multiplier and fits."""
     steps = [
         ((old.fpga_ticks - new.fpga_ticks) / max(1, new.multipliers - old.multipliers), -index, new)

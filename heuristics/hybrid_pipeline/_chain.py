@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from heuristics.hybrid_pipeline import _kernels
 from mapgap.core import Budget, InputError, SolveResult, Status, Stop
-from problems.hybrid_pipeline import Instance, Plan, Stage
-from problems.hybrid_pipeline.evaluate import evaluate
+from mapgap.heuristics.hybrid_pipeline import _kernels
+from mapgap.problems.hybrid_pipeline import Instance, Plan, Stage
+from mapgap.problems.hybrid_pipeline.evaluate import evaluate
 
 PROBLEM = "hybrid_pipeline"
 ASTEROID = "Ye et al., Asteroid"
@@ -71,9 +71,22 @@ class Chain:
     def planned(self, block: int, rule: int) -> tuple[Rows, int]:
         """Stages of Algorithm 2 (none where it finds no plan) and the number of stages it evaluated."""
         _, evaluated, path = _kernels.plan(
-            self.forward, self.backward, self.both, self.room, self.state, self.activation, self.weights, self.comm,
-            self.level, self.reduce_num, self.reduce_den, self.batch, self.micro_batches, block, rule,
-        )  # fmt: skip
+            self.forward,
+            self.backward,
+            self.both,
+            self.room,
+            self.state,
+            self.activation,
+            self.weights,
+            self.comm,
+            self.level,
+            self.reduce_num,
+            self.reduce_den,
+            self.batch,
+            self.micro_batches,
+            block,
+            rule,
+        )
         return [(int(i), int(j), int(a), int(b)) for i, j, a, b in path], int(evaluated)
 
     def shares(self, row: tuple[int, int, int, int], behind: int, block: int, rule: int) -> tuple[int, ...] | None:

@@ -1,8 +1,8 @@
 """Compiled loops of Asteroid's Algorithms 1 and 2; the interpretation is pinned in ``asteroid``.
 
 All kernels have explicit signatures and are cached, so nothing compiles inside a search. Arrays as in
-:class:`heuristics.hybrid_pipeline._chain.Chain`; a stage is layers ``[i, j)`` on the places ``[a, b)`` of the order.
-"""
+:class:`mapgap.heuristics.hybrid_pipeline._chain.Chain`; a stage is layers ``[i, j)`` on the places ``[a, b)`` of the
+order."""
 
 from __future__ import annotations
 
@@ -122,9 +122,22 @@ def allocate(both, room, i, j, a, b, state, stored, batch, block, rule, share): 
     cache=True,
 )
 def plan(  # type: ignore[no-untyped-def]
-    forward, backward, both, room, state, activation, weights, comm, level, reduce_num, reduce_den,
-    batch, micro_batches, block, rule,
-):  # fmt: skip
+    forward,
+    backward,
+    both,
+    room,
+    state,
+    activation,
+    weights,
+    comm,
+    level,
+    reduce_num,
+    reduce_den,
+    batch,
+    micro_batches,
+    block,
+    rule,
+):
     """Algorithm 2: the best latency found, stages evaluated, and rows (first layer, end, first place, end).
 
     Q(l, n, p) keeps one sub-pipeline, described by ``dominant`` = max_i (M E_i + sum_{j<i} E_j) and ``excess`` =

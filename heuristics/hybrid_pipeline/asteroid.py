@@ -29,13 +29,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from heuristics.hybrid_pipeline._chain import ASTEROID, PROBLEM, Chain, chain, report, result
-from heuristics.hybrid_pipeline._kernels import BALANCED, EQUAL
 from mapgap.core import Budget, InputError, Method, SolveResult
-from problems.hybrid_pipeline import Instance, Plan
-from problems.hybrid_pipeline.batching import every_micro_batch
-from problems.hybrid_pipeline.observe import OPTIONS, observed
-from problems.hybrid_pipeline.order import memory_order
+from mapgap.heuristics.hybrid_pipeline._chain import ASTEROID, PROBLEM, Chain, chain, report, result
+from mapgap.heuristics.hybrid_pipeline._kernels import BALANCED, EQUAL
+from mapgap.problems.hybrid_pipeline import Instance, Plan
+from mapgap.problems.hybrid_pipeline.batching import every_micro_batch
+from mapgap.problems.hybrid_pipeline.observe import OPTIONS, observed
+from mapgap.problems.hybrid_pipeline.order import memory_order
 
 
 def algorithm_2(seen: Chain, block: int = 1, rule: int = BALANCED) -> tuple[Plan | None, int]:
@@ -94,19 +94,35 @@ def _method(
 
 METHODS = [
     _method(
-        "asteroid", "published", f"{ASTEROID}, Algorithms 1 and 2", run_asteroid,
-        "Dynamic programme over an order of devices by memory", {"ties": "fastest_first", "block": 1, **OPTIONS},
+        "asteroid",
+        "published",
+        f"{ASTEROID}, Algorithms 1 and 2",
+        run_asteroid,
+        "Dynamic programme over an order of devices by memory",
+        {"ties": "fastest_first", "block": 1, **OPTIONS},
     ),
     _method(
-        "asteroid_naive", "published", f"{ASTEROID}, Fig. 15(a)", run_naive,
-        "Ablation: as if devices were alike, memory and links free", {},
+        "asteroid_naive",
+        "published",
+        f"{ASTEROID}, Fig. 15(a)",
+        run_naive,
+        "Ablation: as if devices were alike, memory and links free",
+        {},
     ),
     _method(
-        "asteroid_inter_stage", "published", f"{ASTEROID}, Fig. 15(a)", run_inter_stage,
-        "Ablation: inter-stage planning only, equal shares", {},
+        "asteroid_inter_stage",
+        "published",
+        f"{ASTEROID}, Fig. 15(a)",
+        run_inter_stage,
+        "Ablation: inter-stage planning only, equal shares",
+        {},
     ),
     _method(
-        "dapple", "baseline", "Fan et al., DAPPLE (PPoPP 2021)", run_dapple,
-        "Hybrid pipeline for homogeneous devices", {},
+        "dapple",
+        "baseline",
+        "Fan et al., DAPPLE (PPoPP 2021)",
+        run_dapple,
+        "Hybrid pipeline for homogeneous devices",
+        {},
     ),
-]  # fmt: skip
+]

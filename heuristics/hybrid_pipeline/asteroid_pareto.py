@@ -18,15 +18,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from heuristics.hybrid_pipeline import _nested
-from heuristics.hybrid_pipeline._chain import ASTEROID, PROBLEM, Array, Chain, chain, report, result
-from heuristics.hybrid_pipeline._kernels import BALANCED
-from heuristics.hybrid_pipeline.asteroid import algorithm_2
 from mapgap.core import Budget, Method, SolveResult, Status, Stop
-from problems.hybrid_pipeline import Instance, Plan
-from problems.hybrid_pipeline.batching import every_micro_batch
-from problems.hybrid_pipeline.evaluate import evaluate
-from problems.hybrid_pipeline.order import memory_order
+from mapgap.heuristics.hybrid_pipeline import _nested
+from mapgap.heuristics.hybrid_pipeline._chain import ASTEROID, PROBLEM, Array, Chain, chain, report, result
+from mapgap.heuristics.hybrid_pipeline._kernels import BALANCED
+from mapgap.heuristics.hybrid_pipeline.asteroid import algorithm_2
+from mapgap.problems.hybrid_pipeline import Instance, Plan
+from mapgap.problems.hybrid_pipeline.batching import every_micro_batch
+from mapgap.problems.hybrid_pipeline.evaluate import evaluate
+from mapgap.problems.hybrid_pipeline.order import memory_order
 
 Row = tuple[int, int, int, int]
 """A stage: first layer, end, first place, end."""

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import time
 
-from heuristics.hybrid_pipeline._chain import ASTEROID, PROBLEM, chain, report, result
 from mapgap.core import Budget, InputError, Method, SolveResult
-from problems.hybrid_pipeline import Instance, Plan, Stage
-from problems.hybrid_pipeline.batching import every_micro_batch
-from problems.hybrid_pipeline.order import memory_order, slowness
+from mapgap.heuristics.hybrid_pipeline._chain import ASTEROID, PROBLEM, chain, report, result
+from mapgap.problems.hybrid_pipeline import Instance, Plan, Stage
+from mapgap.problems.hybrid_pipeline.batching import every_micro_batch
+from mapgap.problems.hybrid_pipeline.order import memory_order, slowness
 
 
 def run_on_device(instance: Instance, budget: Budget, device: str = "") -> SolveResult:
@@ -66,15 +66,30 @@ def run_eddl(instance: Instance, budget: Budget) -> SolveResult:
 
 METHODS = [
     Method(
-        "on_device", PROBLEM, "baseline", f"{ASTEROID}, Table 4 (Device)", every_micro_batch(run_on_device),
-        "Everything on one device", {"device": ""},
+        "on_device",
+        PROBLEM,
+        "baseline",
+        f"{ASTEROID}, Table 4 (Device)",
+        every_micro_batch(run_on_device),
+        "Everything on one device",
+        {"device": ""},
     ),
     Method(
-        "data_parallel", PROBLEM, "baseline", f"{ASTEROID}, Table 4 (DP)", every_micro_batch(run_data_parallel),
-        "One stage on all devices, balanced", {},
+        "data_parallel",
+        PROBLEM,
+        "baseline",
+        f"{ASTEROID}, Table 4 (DP)",
+        every_micro_batch(run_data_parallel),
+        "One stage on all devices, balanced",
+        {},
     ),
     Method(
-        "eddl", PROBLEM, "baseline", "Hao and Zhang, EDDL (SEC 2021)", every_micro_batch(run_eddl),
-        "One stage on all devices, shares by speed", {},
+        "eddl",
+        PROBLEM,
+        "baseline",
+        "Hao and Zhang, EDDL (SEC 2021)",
+        every_micro_batch(run_eddl),
+        "One stage on all devices, shares by speed",
+        {},
     ),
-]  # fmt: skip
+]

@@ -24,7 +24,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from heuristics.hybrid_pipeline._chain import (
+from mapgap.core import Budget, InputError, Method, SolveResult
+from mapgap.heuristics.hybrid_pipeline._chain import (
     ASTEROID,
     PROBLEM,
     Array,
@@ -34,12 +35,11 @@ from heuristics.hybrid_pipeline._chain import (
     report,
     result,
 )
-from heuristics.hybrid_pipeline._kernels import BALANCED, EQUAL
-from mapgap.core import Budget, InputError, Method, SolveResult
-from problems.hybrid_pipeline import Instance
-from problems.hybrid_pipeline.batching import every_micro_batch
-from problems.hybrid_pipeline.observe import OPTIONS, observed
-from problems.hybrid_pipeline.order import memory_order, slowness
+from mapgap.heuristics.hybrid_pipeline._kernels import BALANCED, EQUAL
+from mapgap.problems.hybrid_pipeline import Instance
+from mapgap.problems.hybrid_pipeline.batching import every_micro_batch
+from mapgap.problems.hybrid_pipeline.observe import OPTIONS, observed
+from mapgap.problems.hybrid_pipeline.order import memory_order, slowness
 
 NEVER = 2**61
 
@@ -199,16 +199,30 @@ def _hdp(seen: Chain, rows: list[tuple[int, int, int, int]], workers: int) -> tu
 
 METHODS = [
     Method(
-        "gpipe", PROBLEM, "baseline", f"Huang et al., GPipe (2019); {ASTEROID}, Table 4 (PP)",
-        observed(every_micro_batch(run_gpipe)), "One device per stage, balanced execution times",
+        "gpipe",
+        PROBLEM,
+        "baseline",
+        f"Huang et al., GPipe (2019); {ASTEROID}, Table 4 (PP)",
+        observed(every_micro_batch(run_gpipe)),
+        "One device per stage, balanced execution times",
         {"stages": 0, **OPTIONS},
     ),
     Method(
-        "pipedream", PROBLEM, "baseline", "Narayanan et al., PipeDream (SOSP 2019)", every_micro_batch(run_pipedream),
-        "Slowest stage of homogeneous devices", {},
+        "pipedream",
+        PROBLEM,
+        "baseline",
+        "Narayanan et al., PipeDream (SOSP 2019)",
+        every_micro_batch(run_pipedream),
+        "Slowest stage of homogeneous devices",
+        {},
     ),
     Method(
-        "hetpipe", PROBLEM, "baseline", "Park et al., HetPipe (ATC 2020)", every_micro_batch(run_hetpipe),
-        "Virtual workers of equal make-up", {},
+        "hetpipe",
+        PROBLEM,
+        "baseline",
+        "Park et al., HetPipe (ATC 2020)",
+        every_micro_batch(run_hetpipe),
+        "Virtual workers of equal make-up",
+        {},
     ),
-]  # fmt: skip
+]

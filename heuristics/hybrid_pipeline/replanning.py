@@ -16,14 +16,14 @@ import time
 from itertools import accumulate
 from typing import NamedTuple
 
-from heuristics.hybrid_pipeline import _nested
-from heuristics.hybrid_pipeline._chain import ASTEROID, PROBLEM, chain, report, result
-from heuristics.hybrid_pipeline.asteroid import run_asteroid
 from mapgap.core import Budget, Method, SolveResult, Status, Stop
-from problems.hybrid_pipeline import Instance, Plan, Stage
-from problems.hybrid_pipeline.batching import every_micro_batch
-from problems.hybrid_pipeline.evaluate import best_shares, evaluate, warm_up
-from problems.hybrid_pipeline.replay import replayed
+from mapgap.heuristics.hybrid_pipeline import _nested
+from mapgap.heuristics.hybrid_pipeline._chain import ASTEROID, PROBLEM, chain, report, result
+from mapgap.heuristics.hybrid_pipeline.asteroid import run_asteroid
+from mapgap.problems.hybrid_pipeline import Instance, Plan, Stage
+from mapgap.problems.hybrid_pipeline.batching import every_micro_batch
+from mapgap.problems.hybrid_pipeline.evaluate import best_shares, evaluate, warm_up
+from mapgap.problems.hybrid_pipeline.replay import replayed
 
 NO_FAILURE = SolveResult(Status.UNKNOWN, Stop.DONE, reason="the instance has no failure, so no old plan")
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from heuristics.multi_model_splitting._search import FORBIDDEN, Array, Path
 from mapgap.core import Budget, SolveResult, Status, Stop
-from problems.multi_model_splitting import (
+from mapgap.heuristics.multi_model_splitting._search import FORBIDDEN, Array, Path
+from mapgap.problems.multi_model_splitting import (
     RESOURCES,
     UNITS,
     Instance,
@@ -19,7 +19,7 @@ from problems.multi_model_splitting import (
     Plan,
     Segment,
 )
-from problems.multi_model_splitting.evaluate import evaluate
+from mapgap.problems.multi_model_splitting.evaluate import evaluate
 
 PROBLEM = "multi_model_splitting"
 SYNERGY = "Gong et al., Synergy"

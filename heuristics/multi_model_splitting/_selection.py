@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from heuristics.multi_model_splitting._common import SENSOR, Ends, Ledger, Tables, costs
-from heuristics.multi_model_splitting._search import FORBIDDEN, Path, Search
 from mapgap.core import Budget, InputError
-from problems.multi_model_splitting import Instance
+from mapgap.heuristics.multi_model_splitting._common import SENSOR, Ends, Ledger, Tables, costs
+from mapgap.heuristics.multi_model_splitting._search import FORBIDDEN, Path, Search
+from mapgap.problems.multi_model_splitting import Instance
 
 Choice = tuple[Path, Ends | None]
 ORDERS = ("data_intensity", "io_bytes", "given")

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from heuristics.multi_model_splitting._common import (
+from mapgap.core import Budget, Method, SolveResult, Status, Stop
+from mapgap.heuristics.multi_model_splitting._common import (
     PROBLEM,
     SYNERGY,
     Ledger,
@@ -26,11 +27,10 @@ from heuristics.multi_model_splitting._common import (
     pipeline_plan,
     shortage,
 )
-from heuristics.multi_model_splitting._search import Path
-from heuristics.multi_model_splitting._selection import best_split, ordered
-from heuristics.multi_model_splitting.synergy import plan_alone, run_without_ends, run_without_joint
-from mapgap.core import Budget, Method, SolveResult, Status, Stop
-from problems.multi_model_splitting import Instance
+from mapgap.heuristics.multi_model_splitting._search import Path
+from mapgap.heuristics.multi_model_splitting._selection import best_split, ordered
+from mapgap.heuristics.multi_model_splitting.synergy import plan_alone, run_without_ends, run_without_joint
+from mapgap.problems.multi_model_splitting import Instance
 
 ORDER = {"order": "data_intensity"}
 
@@ -83,28 +83,57 @@ def ind_model(instance: Instance, budget: Budget) -> SolveResult:
 _WHERE = f"{SYNERGY}, Sec. 7.1.2"
 METHODS = [
     Method(
-        "min_dev", PROBLEM, "baseline", f"{_WHERE} (MinDev)",
-        _counting(most=False, prioritised=False), "Fewest devices per model", ORDER,
+        "min_dev",
+        PROBLEM,
+        "baseline",
+        f"{_WHERE} (MinDev)",
+        _counting(most=False, prioritised=False),
+        "Fewest devices per model",
+        ORDER,
     ),
     Method(
-        "max_dev", PROBLEM, "baseline", f"{_WHERE} (MaxDev)",
-        _counting(most=True, prioritised=False), "Most devices per model", ORDER,
+        "max_dev",
+        PROBLEM,
+        "baseline",
+        f"{_WHERE} (MaxDev)",
+        _counting(most=True, prioritised=False),
+        "Most devices per model",
+        ORDER,
     ),
     Method(
-        "pri_min_dev", PROBLEM, "baseline", f"{_WHERE} (PriMinDev)",
-        _counting(most=False, prioritised=True), "Fewest devices, then fewest bytes at the cuts", ORDER,
+        "pri_min_dev",
+        PROBLEM,
+        "baseline",
+        f"{_WHERE} (PriMinDev)",
+        _counting(most=False, prioritised=True),
+        "Fewest devices, then fewest bytes at the cuts",
+        ORDER,
     ),
     Method(
-        "pri_max_dev", PROBLEM, "baseline", f"{_WHERE} (PriMaxDev)",
-        _counting(most=True, prioritised=True), "Most devices, then fewest bytes at the cuts", ORDER,
+        "pri_max_dev",
+        PROBLEM,
+        "baseline",
+        f"{_WHERE} (PriMaxDev)",
+        _counting(most=True, prioritised=True),
+        "Most devices, then fewest bytes at the cuts",
+        ORDER,
     ),
     Method("ind_model", PROBLEM, "baseline", f"{_WHERE} (IndModel)", ind_model, "Best split of every model alone"),
     Method(
-        "joint_model", PROBLEM, "baseline", f"{_WHERE} (JointModel)",
-        run_without_ends, "Best split of every model, given the models before", ORDER,
+        "joint_model",
+        PROBLEM,
+        "baseline",
+        f"{_WHERE} (JointModel)",
+        run_without_ends,
+        "Best split of every model, given the models before",
+        ORDER,
     ),
     Method(
-        "ind_best", PROBLEM, "baseline", f"{_WHERE} (IndBest)",
-        run_without_joint, "Best plan of every pipeline alone",
+        "ind_best",
+        PROBLEM,
+        "baseline",
+        f"{_WHERE} (IndBest)",
+        run_without_joint,
+        "Best plan of every pipeline alone",
     ),
-]  # fmt: skip
+]

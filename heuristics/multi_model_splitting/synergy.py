@@ -14,7 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import factorial
 
-from heuristics.multi_model_splitting._common import (
+from mapgap.core import Budget, InputError, Method, SolveResult, Status, Stop
+from mapgap.heuristics.multi_model_splitting._common import (
     PROBLEM,
     SYNERGY,
     Ledger,
@@ -25,9 +26,8 @@ from heuristics.multi_model_splitting._common import (
     pipeline_plan,
     shortage,
 )
-from heuristics.multi_model_splitting._selection import Choice, best_choice, ordered
-from mapgap.core import Budget, InputError, Method, SolveResult, Status, Stop
-from problems.multi_model_splitting import Instance, PipelinePlan
+from mapgap.heuristics.multi_model_splitting._selection import Choice, best_choice, ordered
+from mapgap.problems.multi_model_splitting import Instance, PipelinePlan
 
 MOST_PERMUTED = 6
 """Pipelines whose orders are all tried: 720 orders."""
@@ -194,15 +194,29 @@ def run_without_ends(instance: Instance, budget: Budget, order: str = "data_inte
 
 METHODS = [
     Method(
-        "synergy", PROBLEM, "published", f"{SYNERGY}, Algorithm 1",
-        run, "Pipeline by pipeline, data-intensive ones first", {"order": "data_intensity"},
+        "synergy",
+        PROBLEM,
+        "published",
+        f"{SYNERGY}, Algorithm 1",
+        run,
+        "Pipeline by pipeline, data-intensive ones first",
+        {"order": "data_intensity"},
     ),
     Method(
-        "synergy_without_joint", PROBLEM, "published", f"{SYNERGY}, Fig. 6 (w/o Joint)",
-        run_without_joint, "Synergy blind to the other pipelines",
+        "synergy_without_joint",
+        PROBLEM,
+        "published",
+        f"{SYNERGY}, Fig. 6 (w/o Joint)",
+        run_without_joint,
+        "Synergy blind to the other pipelines",
     ),
     Method(
-        "synergy_without_source_target", PROBLEM, "published", f"{SYNERGY}, Fig. 6 (w/o Src&Tgt)",
-        run_without_ends, "Synergy that assigns source and target at the end", {"order": "data_intensity"},
+        "synergy_without_source_target",
+        PROBLEM,
+        "published",
+        f"{SYNERGY}, Fig. 6 (w/o Src&Tgt)",
+        run_without_ends,
+        "Synergy that assigns source and target at the end",
+        {"order": "data_intensity"},
     ),
-]  # fmt: skip
+]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mapgap.core import Budget, SolveResult, Status, Stop
-from problems.neuron_masking import MS_PER_HOUR, Device, Instance, Mask, Plan, costs
+from mapgap.problems.neuron_masking import MS_PER_HOUR, Device, Instance, Mask, Plan, costs
 
 PROBLEM = "neuron_masking"
 ELFISH = "Xu et al., ELFISH"

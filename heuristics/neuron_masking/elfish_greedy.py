@@ -21,9 +21,9 @@ import random
 from collections.abc import Sequence
 from fractions import Fraction
 
-from heuristics.neuron_masking._common import ELFISH, PROBLEM, Straggler, largest_fitting, solve_fleet
 from mapgap.core import Budget, InputError, Method, SolveResult
-from problems.neuron_masking import Instance, Mask
+from mapgap.heuristics.neuron_masking._common import ELFISH, PROBLEM, Straggler, largest_fitting, solve_fleet
+from mapgap.problems.neuron_masking import Instance, Mask
 
 GRID = 2**20
 """Steps of P between 0 and the P that takes every layer to its floor."""
@@ -55,9 +55,7 @@ def counts(straggler: Straggler, alpha: str) -> list[int] | None:
 
     def mask_of(step: int) -> list[int]:
         p = last * (GRID - step) / GRID
-        return [
-            max(layer.least, int((1 - a * p) * layer.neurons // 1)) for layer, a in zip(layers, share, strict=True)
-        ]
+        return [max(layer.least, int((1 - a * p) * layer.neurons // 1)) for layer, a in zip(layers, share, strict=True)]
 
     return largest_fitting(straggler, mask_of, GRID)
 
@@ -100,8 +98,12 @@ def run(instance: Instance, budget: Budget, alpha: str = "neuron_time", selectio
 
 METHODS = [
     Method(
-        "elfish_greedy", PROBLEM, "published", f"{ELFISH}, Sec. 4.1 and Eqs. (5)-(7)", run,
+        "elfish_greedy",
+        PROBLEM,
+        "published",
+        f"{ELFISH}, Sec. 4.1 and Eqs. (5)-(7)",
+        run,
         "Shares masked in proportion to alpha, by bisection; P_s by contribution, the rest drawn",
         {"alpha": "neuron_time", "selection": "paper"},
     ),
-]  # fmt: skip
+]

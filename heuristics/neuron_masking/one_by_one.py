@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import inf
 
-from heuristics.neuron_masking._common import ELFISH, PROBLEM, Straggler, solve_fleet
 from mapgap.core import Budget, Method, SolveResult
-from problems.neuron_masking import SHARE, Instance, Mask
+from mapgap.heuristics.neuron_masking._common import ELFISH, PROBLEM, Straggler, solve_fleet
+from mapgap.problems.neuron_masking import SHARE, Instance, Mask
 
 Score = Callable[[float, float], float]
 """Of the value and the relative cost of a neuron; the neuron of the lowest score is masked first, added last."""
@@ -123,11 +123,19 @@ def contribution_per_cost(instance: Instance, budget: Budget) -> SolveResult:
 
 METHODS = [
     Method(
-        "largest_cost_first", PROBLEM, "baseline", f"{ELFISH}, Sec. 4 (masking resource-intensive neurons)",
-        largest_cost_first, "Masks the most expensive neuron until the limits hold, then fills up",
+        "largest_cost_first",
+        PROBLEM,
+        "baseline",
+        f"{ELFISH}, Sec. 4 (masking resource-intensive neurons)",
+        largest_cost_first,
+        "Masks the most expensive neuron until the limits hold, then fills up",
     ),
     Method(
-        "contribution_per_cost", PROBLEM, "baseline", "greedy by value per cost, layer-wise",
-        contribution_per_cost, "Masks the neuron of least objective per relative cost, then fills up",
+        "contribution_per_cost",
+        PROBLEM,
+        "baseline",
+        "greedy by value per cost, layer-wise",
+        contribution_per_cost,
+        "Masks the neuron of least objective per relative cost, then fills up",
     ),
-]  # fmt: skip
+]

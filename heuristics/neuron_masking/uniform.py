@@ -8,9 +8,9 @@ objective is the minimum over independent devices, hence again optimal. For the 
 
 from __future__ import annotations
 
-from heuristics.neuron_masking._common import ELFISH, PROBLEM, Straggler, largest_fitting, solve_fleet
 from mapgap.core import Budget, Method, SolveResult
-from problems.neuron_masking import SHARE, Instance, Mask
+from mapgap.heuristics.neuron_masking._common import ELFISH, PROBLEM, Straggler, largest_fitting, solve_fleet
+from mapgap.problems.neuron_masking import SHARE, Instance, Mask
 
 
 def one(straggler: Straggler) -> Mask | None:
@@ -31,7 +31,11 @@ def run(instance: Instance, budget: Budget) -> SolveResult:
 
 METHODS = [
     Method(
-        "uniform", PROBLEM, "baseline", f"{ELFISH}, Sec. 3.2 (percentages of Table 2)", run,
+        "uniform",
+        PROBLEM,
+        "baseline",
+        f"{ELFISH}, Sec. 3.2 (percentages of Table 2)",
+        run,
         "The same share of every layer",
     ),
-]  # fmt: skip
+]

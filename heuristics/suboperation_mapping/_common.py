@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from heuristics.suboperation_mapping import _kernels
 from mapgap.core import Budget, InputError, SolveResult, Status, Stop
-from problems.suboperation_mapping import Instance, Plan
-from problems.suboperation_mapping.lowered import Array, Lowered
+from mapgap.heuristics.suboperation_mapping import _kernels
+from mapgap.problems.suboperation_mapping import Instance, Plan
+from mapgap.problems.suboperation_mapping.lowered import Array, Lowered
 
 PROBLEM = "suboperation_mapping"
 MTRAIN = "Tang et al., MTrain"

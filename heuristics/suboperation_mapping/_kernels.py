@@ -1,7 +1,7 @@
 """Compiled loops of the three procedures of MTrain-Mapping (Alg. 2); the interpretation is pinned in ``mtrain``.
 
 All kernels have explicit signatures and are cached, so nothing compiles inside a search. ``timing`` and ``storage``
-stand for the argument groups of :class:`problems.suboperation_mapping.lowered.Lowered`.
+stand for the argument groups of :class:`mapgap.problems.suboperation_mapping.lowered.Lowered`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from problems.suboperation_mapping.lowered import run_timetable
+from mapgap.problems.suboperation_mapping.lowered import run_timetable
 
 _TIMING = "i8[:,::1],i8[::1],i8[::1],i8[:,:,::1],i8[::1],i8[::1],i8[:,:,::1]"
 _STORAGE = "i8[::1],i8[::1],i8[::1],i8[::1],i8[::1],i8[::1]"
@@ -64,7 +64,7 @@ def roomy(item_owner, item_release, item_units, layer, weight_units, capacity): 
 @njit(f"i8({_TIMING},i8,i8,i8[::1])", cache=True)
 def duration(  # type: ignore[no-untyped-def]
     compute, pred_ptr, pred, pred_ticks, holder_ptr, holder, gradient_ticks, o, a, location
-):  # fmt: skip
+):
     """Lat_Comp + Lat_Comm of ``o`` on ``a``; its predecessors and the holders of its dW are mapped."""
     total = compute[o, a]
     for e in range(pred_ptr[o], pred_ptr[o + 1]):
@@ -95,10 +95,29 @@ def ready_set(pred_ptr, pred, location, ready):  # type: ignore[no-untyped-def]
 
 @njit(f"b1({_TIMING},{_STORAGE},b1,i8,i8[::1],i8,i8[::1],i8[::1],i8[::1],i8[::1],i8[::1])", cache=True)
 def choose(  # type: ignore[no-untyped-def]
-    compute, pred_ptr, pred, pred_ticks, holder_ptr, holder, gradient_ticks,
-    item_owner, item_release, item_units, layer, weight_units, capacity,
-    free_of_checks, tie, block, makespan, available, best, location, start, end,
-):  # fmt: skip
+    compute,
+    pred_ptr,
+    pred,
+    pred_ticks,
+    holder_ptr,
+    holder,
+    gradient_ticks,
+    item_owner,
+    item_release,
+    item_units,
+    layer,
+    weight_units,
+    capacity,
+    free_of_checks,
+    tie,
+    block,
+    makespan,
+    available,
+    best,
+    location,
+    start,
+    end,
+):
     """Steps 3-6: write the best assignment of a block to ``best``; False if none fits the DRAM.
 
     A depth-first walk enumerates the assignments in lexicographic order. A prefix whose key already reaches the best
@@ -143,10 +162,26 @@ def choose(  # type: ignore[no-untyped-def]
 
 @njit(f"i8({_TIMING},{_STORAGE},i8,i8,{_PLAN})", cache=True)
 def greedy(  # type: ignore[no-untyped-def]
-    compute, pred_ptr, pred, pred_ticks, holder_ptr, holder, gradient_ticks,
-    item_owner, item_release, item_units, layer, weight_units, capacity,
-    cap, tie, location, sequence, start, end,
-):  # fmt: skip
+    compute,
+    pred_ptr,
+    pred,
+    pred_ticks,
+    holder_ptr,
+    holder,
+    gradient_ticks,
+    item_owner,
+    item_release,
+    item_units,
+    layer,
+    weight_units,
+    capacity,
+    cap,
+    tie,
+    location,
+    sequence,
+    start,
+    end,
+):
     """Procedure (1), steps 1-9: fill location, sequence, start, end; return the number of operations mapped.
 
     Fewer than n operations are mapped when no candidate of a block fits the DRAM.
@@ -164,11 +199,29 @@ def greedy(  # type: ignore[no-untyped-def]
         for first in range(0, waiting, size):
             block = ready[first : min(first + size, waiting)]
             if not choose(
-                compute, pred_ptr, pred, pred_ticks, holder_ptr, holder, gradient_ticks,
-                item_owner, item_release, item_units, layer, weight_units, capacity,
-                free_of_checks, tie, block, end[sequence[:mapped]].max() if mapped else 0, free, best,
-                location, start, end,
-            ):  # fmt: skip
+                compute,
+                pred_ptr,
+                pred,
+                pred_ticks,
+                holder_ptr,
+                holder,
+                gradient_ticks,
+                item_owner,
+                item_release,
+                item_units,
+                layer,
+                weight_units,
+                capacity,
+                free_of_checks,
+                tie,
+                block,
+                end[sequence[:mapped]].max() if mapped else 0,
+                free,
+                best,
+                location,
+                start,
+                end,
+            ):
                 return mapped
             for i in range(len(block)):  # steps 8-9
                 o, a = block[i], best[i]
@@ -187,17 +240,46 @@ def greedy(  # type: ignore[no-untyped-def]
 
 @njit(f"b1({_TIMING},{_STORAGE},b1,i8,i8,i8,{_PLAN},i8[::1],i8[::1])", cache=True)
 def attempt(  # type: ignore[no-untyped-def]
-    compute, pred_ptr, pred, pred_ticks, holder_ptr, holder, gradient_ticks,
-    item_owner, item_release, item_units, layer, weight_units, capacity,
-    free_of_checks, o, target, makespan, location, sequence, start, end, trial_start, trial_end,
-):  # fmt: skip
+    compute,
+    pred_ptr,
+    pred,
+    pred_ticks,
+    holder_ptr,
+    holder,
+    gradient_ticks,
+    item_owner,
+    item_release,
+    item_units,
+    layer,
+    weight_units,
+    capacity,
+    free_of_checks,
+    o,
+    target,
+    makespan,
+    location,
+    sequence,
+    start,
+    end,
+    trial_start,
+    trial_end,
+):
     """Move ``o`` to ``target`` if that is strictly faster than ``makespan`` and fits the DRAM."""
     source = location[o]
     location[o] = target
     run_timetable(
-        compute, pred_ptr, pred, pred_ticks, holder_ptr, holder, gradient_ticks,
-        location, sequence, trial_start, trial_end,
-    )  # fmt: skip
+        compute,
+        pred_ptr,
+        pred,
+        pred_ticks,
+        holder_ptr,
+        holder,
+        gradient_ticks,
+        location,
+        sequence,
+        trial_start,
+        trial_end,
+    )
     if trial_end.max() < makespan and (
         free_of_checks
         or fits(item_owner, item_release, item_units, layer, weight_units, capacity, location, trial_start, trial_end)
@@ -211,10 +293,25 @@ def attempt(  # type: ignore[no-untyped-def]
 
 @njit(f"i8({_TIMING},{_STORAGE},i8[::1],{_PLAN})", cache=True)
 def balance(  # type: ignore[no-untyped-def]
-    compute, pred_ptr, pred, pred_ticks, holder_ptr, holder, gradient_ticks,
-    item_owner, item_release, item_units, layer, weight_units, capacity,
-    balanced, location, sequence, start, end,
-):  # fmt: skip
+    compute,
+    pred_ptr,
+    pred,
+    pred_ticks,
+    holder_ptr,
+    holder,
+    gradient_ticks,
+    item_owner,
+    item_release,
+    item_units,
+    layer,
+    weight_units,
+    capacity,
+    balanced,
+    location,
+    sequence,
+    start,
+    end,
+):
     """Procedure (2), steps 12-20: move operations to their accelerator in ``balanced``; return the accepted moves."""
     free_of_checks = roomy(item_owner, item_release, item_units, layer, weight_units, capacity)
     trial_start, trial_end = np.empty_like(start), np.empty_like(end)
@@ -224,10 +321,30 @@ def balance(  # type: ignore[no-untyped-def]
         for position in range(len(sequence)):  # step 13
             o = sequence[position]
             if location[o] != balanced[o] and attempt(  # steps 15-18
-                compute, pred_ptr, pred, pred_ticks, holder_ptr, holder, gradient_ticks,
-                item_owner, item_release, item_units, layer, weight_units, capacity,
-                free_of_checks, o, balanced[o], end.max(), location, sequence, start, end, trial_start, trial_end,
-            ):  # fmt: skip
+                compute,
+                pred_ptr,
+                pred,
+                pred_ticks,
+                holder_ptr,
+                holder,
+                gradient_ticks,
+                item_owner,
+                item_release,
+                item_units,
+                layer,
+                weight_units,
+                capacity,
+                free_of_checks,
+                o,
+                balanced[o],
+                end.max(),
+                location,
+                sequence,
+                start,
+                end,
+                trial_start,
+                trial_end,
+            ):
                 accepted += 1
         if accepted == before:  # step 20
             return accepted
@@ -235,10 +352,24 @@ def balance(  # type: ignore[no-untyped-def]
 
 @njit(f"i8({_TIMING},{_STORAGE},{_PLAN})", cache=True)
 def locality(  # type: ignore[no-untyped-def]
-    compute, pred_ptr, pred, pred_ticks, holder_ptr, holder, gradient_ticks,
-    item_owner, item_release, item_units, layer, weight_units, capacity,
-    location, sequence, start, end,
-):  # fmt: skip
+    compute,
+    pred_ptr,
+    pred,
+    pred_ticks,
+    holder_ptr,
+    holder,
+    gradient_ticks,
+    item_owner,
+    item_release,
+    item_units,
+    layer,
+    weight_units,
+    capacity,
+    location,
+    sequence,
+    start,
+    end,
+):
     """Procedure (3), steps 21-28: move operations to accelerators of neighbours; return the accepted moves."""
     n, count = compute.shape
     free_of_checks = roomy(item_owner, item_release, item_units, layer, weight_units, capacity)
@@ -260,11 +391,35 @@ def locality(  # type: ignore[no-untyped-def]
                 if near[o, p]:
                     beside[location[p]] = True
             for target in range(count):  # step 23
-                if beside[target] and target != location[o] and attempt(  # steps 24-26
-                    compute, pred_ptr, pred, pred_ticks, holder_ptr, holder, gradient_ticks,
-                    item_owner, item_release, item_units, layer, weight_units, capacity,
-                    free_of_checks, o, target, end.max(), location, sequence, start, end, trial_start, trial_end,
-                ):  # fmt: skip
+                if (
+                    beside[target]
+                    and target != location[o]
+                    and attempt(  # steps 24-26
+                        compute,
+                        pred_ptr,
+                        pred,
+                        pred_ticks,
+                        holder_ptr,
+                        holder,
+                        gradient_ticks,
+                        item_owner,
+                        item_release,
+                        item_units,
+                        layer,
+                        weight_units,
+                        capacity,
+                        free_of_checks,
+                        o,
+                        target,
+                        end.max(),
+                        location,
+                        sequence,
+                        start,
+                        end,
+                        trial_start,
+                        trial_end,
+                    )
+                ):
                     accepted += 1
         if accepted == before:  # step 28
             return accepted

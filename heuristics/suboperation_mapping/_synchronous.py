@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from problems.suboperation_mapping import Instance
+from mapgap.problems.suboperation_mapping import Instance
 
 DATA, TENSOR = -1, -2
 """Choices of a layer besides the index of a single accelerator."""
@@ -111,10 +111,16 @@ class Synchronous:
             costs = {c: self.layer_ticks(index, c) for c in self.choices(index, tensor, single)}
             place = {source: i for i, source in enumerate(frontier)}
             moves = [
-                (place[edge.source], {(u, v): self.edge_ticks(edge.bytes, u, v)
-                                      for u in self.choices(edge.source, tensor, single) for v in costs})
+                (
+                    place[edge.source],
+                    {
+                        (u, v): self.edge_ticks(edge.bytes, u, v)
+                        for u in self.choices(edge.source, tensor, single)
+                        for v in costs
+                    },
+                )
                 for edge in layer.inputs
-            ]  # fmt: skip
+            ]
             kept = [i for i, source in enumerate(frontier) if last_use[source] > index]
             following: dict[tuple[int, ...], tuple[int, tuple[int, ...]]] = {}
             for state, (value, sharding) in states.items():

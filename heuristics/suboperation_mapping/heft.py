@@ -21,11 +21,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from heuristics.suboperation_mapping import _kernels
-from heuristics.suboperation_mapping._common import PROBLEM, Mapped, parse_ratio, partition_ratios, result, timed
 from mapgap.core import Budget, Method, SolveResult, Stop
-from problems.suboperation_mapping import Instance
-from problems.suboperation_mapping.lowered import Array, Lowered, lower
+from mapgap.heuristics.suboperation_mapping import _kernels
+from mapgap.heuristics.suboperation_mapping._common import PROBLEM, Mapped, parse_ratio, partition_ratios, result, timed
+from mapgap.problems.suboperation_mapping import Instance
+from mapgap.problems.suboperation_mapping.lowered import Array, Lowered, lower
 
 REFERENCE = "Topcuoglu et al., HEFT, IEEE TPDS 13(3), 2002"
 

@@ -48,8 +48,9 @@ from typing import Any
 
 import numpy as np
 
-from heuristics.suboperation_mapping import _kernels
-from heuristics.suboperation_mapping._common import (
+from mapgap.core import Budget, InputError, Method, SolveResult, Stop
+from mapgap.heuristics.suboperation_mapping import _kernels
+from mapgap.heuristics.suboperation_mapping._common import (
     MTRAIN,
     PROBLEM,
     Mapped,
@@ -59,10 +60,9 @@ from heuristics.suboperation_mapping._common import (
     pe_ratio,
     result,
 )
-from heuristics.suboperation_mapping.single import best_single
-from mapgap.core import Budget, InputError, Method, SolveResult, Stop
-from problems.suboperation_mapping import Instance
-from problems.suboperation_mapping.lowered import Array, Lowered, lower
+from mapgap.heuristics.suboperation_mapping.single import best_single
+from mapgap.problems.suboperation_mapping import Instance
+from mapgap.problems.suboperation_mapping.lowered import Array, Lowered, lower
 
 TIES = {"work": 0, "finish": 1, "first": 2}
 OPTIONS: dict[str, Any] = {"enumeration_cap": 10**6, "tie": "work"}
@@ -199,33 +199,66 @@ def run_dfs(instance: Instance, budget: Budget, ordered: bool = False, **mapping
 
 METHODS = [
     Method(
-        "mtrain_mapping_step1", PROBLEM, "published", f"{MTRAIN}, Alg. 2 steps 1-9 (Fig. 8, step 1)",
-        run_step(False, False), "DRAM budget aware greedy mapping at the PE-based ratio", OPTIONS,
+        "mtrain_mapping_step1",
+        PROBLEM,
+        "published",
+        f"{MTRAIN}, Alg. 2 steps 1-9 (Fig. 8, step 1)",
+        run_step(False, False),
+        "DRAM budget aware greedy mapping at the PE-based ratio",
+        OPTIONS,
     ),
     Method(
-        "mtrain_mapping_step2", PROBLEM, "published", f"{MTRAIN}, Alg. 2 steps 1-20 (Fig. 8, step 2)",
-        run_step(True, False), "Step 1, then balance aware re-mapping", OPTIONS,
+        "mtrain_mapping_step2",
+        PROBLEM,
+        "published",
+        f"{MTRAIN}, Alg. 2 steps 1-20 (Fig. 8, step 2)",
+        run_step(True, False),
+        "Step 1, then balance aware re-mapping",
+        OPTIONS,
     ),
     Method(
-        "mtrain_mapping_step3", PROBLEM, "published", f"{MTRAIN}, Alg. 2 (Fig. 8, step 3)",
-        run_step(True, True), "Step 2, then data locality aware re-mapping", OPTIONS,
+        "mtrain_mapping_step3",
+        PROBLEM,
+        "published",
+        f"{MTRAIN}, Alg. 2 (Fig. 8, step 3)",
+        run_step(True, True),
+        "Step 2, then data locality aware re-mapping",
+        OPTIONS,
     ),
     Method(
-        "mtrain_mapping", PROBLEM, "published", f"{MTRAIN}, Alg. 2",
-        run_mapping, "MTrain-Mapping of a chosen ratio, each re-mapping switchable",
+        "mtrain_mapping",
+        PROBLEM,
+        "published",
+        f"{MTRAIN}, Alg. 2",
+        run_mapping,
+        "MTrain-Mapping of a chosen ratio, each re-mapping switchable",
         {"ratio": "", "balance": True, "locality": True, **OPTIONS},
     ),
     Method(
-        "mtrain_converting", PROBLEM, "published", f"{MTRAIN}, Alg. 1 (Fig. 8, step 4)",
-        run_converting, "Duty-cycle based re-partition around MTrain-Mapping", {"step_size": 1, **OPTIONS},
-    ),
-    Method(
-        "mtrain_converting_fallback", PROBLEM, "baseline", f"{MTRAIN}, Alg. 1; the fallback is an addition of mapgap",
-        run_fallback, "MTrain-Converting or the best single accelerator, whichever is faster",
+        "mtrain_converting",
+        PROBLEM,
+        "published",
+        f"{MTRAIN}, Alg. 1 (Fig. 8, step 4)",
+        run_converting,
+        "Duty-cycle based re-partition around MTrain-Mapping",
         {"step_size": 1, **OPTIONS},
     ),
     Method(
-        "mtrain_dfs", PROBLEM, "published", f"{MTRAIN}, Table III (DFS)",
-        run_dfs, "Every ratio mapped by MTrain-Mapping", {"ordered": False, **OPTIONS},
+        "mtrain_converting_fallback",
+        PROBLEM,
+        "baseline",
+        f"{MTRAIN}, Alg. 1; the fallback is an addition of mapgap",
+        run_fallback,
+        "MTrain-Converting or the best single accelerator, whichever is faster",
+        {"step_size": 1, **OPTIONS},
     ),
-]  # fmt: skip
+    Method(
+        "mtrain_dfs",
+        PROBLEM,
+        "published",
+        f"{MTRAIN}, Table III (DFS)",
+        run_dfs,
+        "Every ratio mapped by MTrain-Mapping",
+        {"ordered": False, **OPTIONS},
+    ),
+]

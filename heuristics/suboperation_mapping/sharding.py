@@ -31,7 +31,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from heuristics.suboperation_mapping._common import (
+from mapgap.core import Budget, Method, SolveResult, Stop
+from mapgap.heuristics.suboperation_mapping._common import (
     PROBLEM,
     Mapped,
     Ratio,
@@ -40,10 +41,9 @@ from heuristics.suboperation_mapping._common import (
     result,
     timed,
 )
-from heuristics.suboperation_mapping._synchronous import DATA, TENSOR, Synchronous
-from mapgap.core import Budget, Method, SolveResult, Stop
-from problems.suboperation_mapping import Instance
-from problems.suboperation_mapping.lowered import lower
+from mapgap.heuristics.suboperation_mapping._synchronous import DATA, TENSOR, Synchronous
+from mapgap.problems.suboperation_mapping import Instance
+from mapgap.problems.suboperation_mapping.lowered import lower
 
 
 def as_mapping(instance: Instance, ratio: Ratio, sharding: Sequence[int]) -> Mapped | None:
@@ -116,11 +116,19 @@ def run_hap(instance: Instance, budget: Budget) -> SolveResult:
 
 METHODS = [
     Method(
-        "alpa_sharding", PROBLEM, "baseline", "Zheng et al., Alpa, OSDI 2022, as described by MTrain Sec. III-B, VI-C",
-        run_alpa, "Exact sharding per layer at the PE-based ratio, synchronous layers",
+        "alpa_sharding",
+        PROBLEM,
+        "baseline",
+        "Zheng et al., Alpa, OSDI 2022, as described by MTrain Sec. III-B, VI-C",
+        run_alpa,
+        "Exact sharding per layer at the PE-based ratio, synchronous layers",
     ),
     Method(
-        "hap_sharding", PROBLEM, "baseline", "Zhang et al., HAP, arXiv:2401.05965, as in MTrain Sec. III-B, VI-C",
-        run_hap, "Exact sharding per layer and ratio together, synchronous layers",
+        "hap_sharding",
+        PROBLEM,
+        "baseline",
+        "Zhang et al., HAP, arXiv:2401.05965, as in MTrain Sec. III-B, VI-C",
+        run_hap,
+        "Exact sharding per layer and ratio together, synchronous layers",
     ),
-]  # fmt: skip
+]

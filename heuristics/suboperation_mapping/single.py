@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from heuristics.suboperation_mapping._common import MTRAIN, PROBLEM, Mapped, result, timed
 from mapgap.core import Budget, InputError, Method, SolveResult
-from problems.suboperation_mapping import Instance
-from problems.suboperation_mapping.lowered import lower
+from mapgap.heuristics.suboperation_mapping._common import MTRAIN, PROBLEM, Mapped, result, timed
+from mapgap.problems.suboperation_mapping import Instance
+from mapgap.problems.suboperation_mapping.lowered import lower
 
 
 def best_single(instance: Instance, accelerator: int | None = None) -> Mapped | None:
@@ -45,7 +45,12 @@ def run(instance: Instance, budget: Budget, accelerator: str = "") -> SolveResul
 
 METHODS = [
     Method(
-        "single_accelerator", PROBLEM, "baseline", f"{MTRAIN}, Sec. VI-C (single mapping strategy)",
-        run, "Everything on one accelerator", {"accelerator": ""},
+        "single_accelerator",
+        PROBLEM,
+        "baseline",
+        f"{MTRAIN}, Sec. VI-C (single mapping strategy)",
+        run,
+        "Everything on one accelerator",
+        {"accelerator": ""},
     ),
-]  # fmt: skip
+]

@@ -13,13 +13,13 @@ from typing import Literal
 
 from pydantic import Field
 
-from instances.fpga_gpu_partition._cost_model import Fabric, fabric, load_fit
-from instances.fpga_gpu_partition._expand import Pricing, alone, instance
-from instances.fpga_gpu_partition._generators import GENERATORS
-from instances.fpga_gpu_partition._network import graph_of
-from instances.fpga_gpu_partition._parts import cases, shrink
 from mapgap.core import CompactBase, Frozen, InputError, Library
-from problems.fpga_gpu_partition import Instance, Objective
+from mapgap.instances.fpga_gpu_partition._cost_model import Fabric, fabric, load_fit
+from mapgap.instances.fpga_gpu_partition._expand import Pricing, alone, instance
+from mapgap.instances.fpga_gpu_partition._generators import GENERATORS
+from mapgap.instances.fpga_gpu_partition._network import graph_of
+from mapgap.instances.fpga_gpu_partition._parts import cases, shrink
+from mapgap.problems.fpga_gpu_partition import Instance, Objective
 
 
 class Measured(Frozen):
@@ -129,8 +129,11 @@ def with_measured(made: Instance, measured: tuple[Measured, ...]) -> Instance:
         return made
     wanted = {(m.layer, m.option): m for m in measured}
     known = {(layer.name, option.name) for layer in made.layers for option in layer.options}
-    strange = [f"measured: expected an option of the instance, found {o!r} of layer {n!r}" for n, o in wanted
-               if (n, o) not in known]  # fmt: skip
+    strange = [
+        f"measured: expected an option of the instance, found {o!r} of layer {n!r}"
+        for n, o in wanted
+        if (n, o) not in known
+    ]
     if strange:
         raise InputError(strange)
     names = {"gpu_us": "gpu_ticks", "gpu_uj": "gpu_energy", "fpga_us": "fpga_ticks", "fpga_uj": "fpga_energy"}

@@ -2,7 +2,7 @@
 
 The paper prints no latency and no energy of a layer: its figures have axes without numbers that could be read. Each
 device therefore has the smallest model that the paper's statements ask for, whose constants are fitted to the six gains
-of Table I (:mod:`instances.fpga_gpu_partition._calibration`).
+of Table I (:mod:`mapgap.instances.fpga_gpu_partition.calibration`).
 
 ===========  ==========================================================  ======================================
  where        latency                                                     energy
@@ -31,8 +31,8 @@ from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any
 
-from instances._library import ROOT, load_devices, read_yaml, unknown
-from instances.fpga_gpu_partition._network import Kind, Shape
+from mapgap.instances._library import ROOT, load_devices, read_yaml, unknown
+from mapgap.instances.fpga_gpu_partition._network import Kind, Shape
 
 WORD_BITS = 8
 M20K_BITS, M20K_WIDTH = 20 * 1024, 40

@@ -21,8 +21,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from instances._library import NETWORK_INPUT, Row
-from instances.fpga_gpu_partition._cost_model import (
+from mapgap.core import InputError
+from mapgap.instances._library import NETWORK_INPUT, Row
+from mapgap.instances.fpga_gpu_partition._cost_model import (
     M20K_BITS,
     WORD_BITS,
     CostModel,
@@ -30,10 +31,9 @@ from instances.fpga_gpu_partition._cost_model import (
     multipliers,
     weights,
 )
-from instances.fpga_gpu_partition._cost_model import Fabric as FabricSize
-from instances.fpga_gpu_partition._network import Block, Graph, Shape, Tensor
-from mapgap.core import InputError
-from problems.fpga_gpu_partition import Fabric, Instance, Layer, Link, Module, Objective, Option, Read
+from mapgap.instances.fpga_gpu_partition._cost_model import Fabric as FabricSize
+from mapgap.instances.fpga_gpu_partition._network import Block, Graph, Shape, Tensor
+from mapgap.problems.fpga_gpu_partition import Fabric, Instance, Layer, Link, Module, Objective, Option, Read
 
 TICK_NS = 1000
 ENERGY_UNIT_NJ = 1000
@@ -88,10 +88,16 @@ def options(shape: Shape, pricing: Pricing) -> tuple[Option, ...]:
         ticks, energy = pricing.fpga(shape, 1.0, fold)
         found.append(
             Option(
-                name=f"fpga f{fold}", kind="fpga", home="fpga", fpga_ticks=ticks, fpga_energy=energy, fold=fold,
-                multipliers=multipliers(weights(shape), fold), m20k=m20k_blocks(shape, shape.row.cin),
+                name=f"fpga f{fold}",
+                kind="fpga",
+                home="fpga",
+                fpga_ticks=ticks,
+                fpga_energy=energy,
+                fold=fold,
+                multipliers=multipliers(weights(shape), fold),
+                m20k=m20k_blocks(shape, shape.row.cin),
             )
-        )  # fmt: skip
+        )
     for fold in pricing.folds:
         found += _splits(shape, pricing, fold)
     return tuple(option for option in found if pricing.fits(option))
@@ -121,13 +127,22 @@ def _split(shape: Shape, pricing: Pricing, fold: int, axis: Axis, total: int) ->
         fpga_makes = -(-made * part // total) if makes_less else made
         yield Option(
             name=f"{NAMES[axis]} {part}/{total} f{fold}",
-            kind="split", home="gpu", split=axis, channels=part, fold=fold,
-            gpu_ticks=gpu_ticks, gpu_energy=gpu_energy, fpga_ticks=fpga_ticks, fpga_energy=fpga_energy,
+            kind="split",
+            home="gpu",
+            split=axis,
+            channels=part,
+            fold=fold,
+            gpu_ticks=gpu_ticks,
+            gpu_energy=gpu_energy,
+            fpga_ticks=fpga_ticks,
+            fpga_energy=fpga_energy,
             multipliers=multipliers(count, fold),
             m20k=m20k_blocks(shape, part if reads_less else shape.row.cin),
             gpu_reads=tuple(s - f if reads_less else s for s, f in zip(sizes, fpga_reads, strict=True)),
-            fpga_reads=fpga_reads, gpu_makes=made - fpga_makes if makes_less else made, fpga_makes=fpga_makes,
-        )  # fmt: skip
+            fpga_reads=fpga_reads,
+            gpu_makes=made - fpga_makes if makes_less else made,
+            fpga_makes=fpga_makes,
+        )
 
 
 def alone(graph: Graph, name: str) -> Graph:
@@ -182,11 +197,14 @@ def modules(graph: Graph, pricing: Pricing) -> tuple[Module, ...]:
                 held = held[:1]  # the tensor lies on the GPU
             layers.append(
                 Layer(
-                    name=shape.row.name, operation="input" if shape.row.name == INPUT_LAYER else shape.operation,
-                    reads=tuple(_read(graph, tensor) for tensor in shape.reads), outputs=tuple(shape.parts),
-                    options=held, macs=shape.row.macs,
+                    name=shape.row.name,
+                    operation="input" if shape.row.name == INPUT_LAYER else shape.operation,
+                    reads=tuple(_read(graph, tensor) for tensor in shape.reads),
+                    outputs=tuple(shape.parts),
+                    options=held,
+                    macs=shape.row.macs,
                 )
-            )  # fmt: skip
+            )
         found.append(Module(name=block.name, kind=block.kind, layers=tuple(layers)))
     return tuple(found)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from problems.fpga_gpu_partition import (
+from mapgap.problems.fpga_gpu_partition import (
     NETWORK_INPUT,
     OBJECTIVES,
     Fabric,
@@ -146,10 +146,16 @@ def _options(rng: Rng, reads: list[int], makes: int, rich: bool) -> tuple[Option
     for fold in (1, 2, 4) if rich else rng.choice(((1,), (1, 2))):
         options.append(
             Option(
-                name=f"fpga/{fold}", kind="fpga", home="fpga", fpga_ticks=fast * fold, fpga_energy=low + fold - 1,
-                multipliers=-(-multipliers // fold), m20k=blocks, fold=fold,
+                name=f"fpga/{fold}",
+                kind="fpga",
+                home="fpga",
+                fpga_ticks=fast * fold,
+                fpga_energy=low + fold - 1,
+                multipliers=-(-multipliers // fold),
+                m20k=blocks,
+                fold=fold,
             )
-        )  # fmt: skip
+        )
     shares = (1, 2, 3) if rich else (rng.choice((1, 2, 3)),)
     for quarter in shares:
         if not rich and rng.random() < 0.4:
@@ -159,17 +165,24 @@ def _options(rng: Rng, reads: list[int], makes: int, rich: bool) -> tuple[Option
             part = [r * quarter // 4 for r in reads]
             options.append(
                 Option(
-                    name=f"{split} {quarter}/4 to {home}", kind="split", home=home, split=split,
-                    channels=quarter, fold=1,
-                    gpu_ticks=ticks * (4 - quarter) // 4, gpu_energy=joules * (4 - quarter) // 4,
-                    fpga_ticks=fast, fpga_energy=low * quarter // 4,
-                    multipliers=-(-multipliers * quarter // 4), m20k=-(-blocks * quarter // 4),
+                    name=f"{split} {quarter}/4 to {home}",
+                    kind="split",
+                    home=home,
+                    split=split,
+                    channels=quarter,
+                    fold=1,
+                    gpu_ticks=ticks * (4 - quarter) // 4,
+                    gpu_energy=joules * (4 - quarter) // 4,
+                    fpga_ticks=fast,
+                    fpga_energy=low * quarter // 4,
+                    multipliers=-(-multipliers * quarter // 4),
+                    m20k=-(-blocks * quarter // 4),
                     gpu_reads=tuple(reads if split == "output" else [r - p for r, p in zip(reads, part, strict=True)]),
                     fpga_reads=tuple(reads if split == "output" else part),
                     gpu_makes=makes if split == "input" else makes * (4 - quarter) // 4,
                     fpga_makes=makes if split == "input" else makes * quarter // 4,
                 )
-            )  # fmt: skip
+            )
     return tuple(options)
 
 

@@ -24,8 +24,8 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Literal
 
-from instances._library import NETWORK_INPUT, Network, Row, load_network
 from mapgap.core import InputError
+from mapgap.instances._library import NETWORK_INPUT, Network, Row, load_network
 
 WEIGHTED = ("conv", "fc")
 JOIN = ("add", "mul", "cat")

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from mapgap.core import Case
-from problems.fpga_gpu_partition import Instance, Layer, Option, Read
+from mapgap.problems.fpga_gpu_partition import Instance, Layer, Option, Read
 
 
 def cases(instance: Instance) -> list[Case]:

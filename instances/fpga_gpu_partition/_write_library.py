@@ -1,13 +1,14 @@
-"""Writes the compact library files next to this module: ``python -m instances.fpga_gpu_partition._write_library``."""
+"""Writes the compact library files next to this module: ``python -m
+mapgap.instances.fpga_gpu_partition._write_library``."""
 
 from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
 
-from instances._writing import compact_text, write_files
+from mapgap.instances._writing import compact_text, write_files
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parent / "library"
 text = partial(compact_text, "fpga_gpu_partition")
 NETWORKS = {
     "squeezenet": "squeezenet1_0",
@@ -66,8 +67,11 @@ def module_files() -> dict[str, str]:
             title = f"{module} of {network}"
             source = SOURCES["module"].format(title=title, fold=fold_text(MODULE_FOLD), derived=DERIVED)
             fields = {
-                "network": network, "module": module, "max_fold": str(MODULE_FOLD), "cost_model": "fit1",
-            }  # fmt: skip
+                "network": network,
+                "module": module,
+                "max_fold": str(MODULE_FOLD),
+                "cost_model": "fit1",
+            }
             files[name] = text(name, source, ["dhm", "module", network], fields)
     return files
 

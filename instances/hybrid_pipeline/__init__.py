@@ -11,11 +11,11 @@ from typing import Literal
 
 from pydantic import Field
 
-from instances.hybrid_pipeline._expand import expand_compact
-from instances.hybrid_pipeline._generators import GENERATORS
-from instances.hybrid_pipeline._parts import cases, shrink
 from mapgap.core import CompactBase, Frozen, Library
-from problems.hybrid_pipeline import Instance
+from mapgap.instances.hybrid_pipeline._expand import expand_compact
+from mapgap.instances.hybrid_pipeline._generators import GENERATORS
+from mapgap.instances.hybrid_pipeline._parts import cases, shrink
+from mapgap.problems.hybrid_pipeline import Instance
 
 
 class RunningStage(Frozen):

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from instances._library import load_devices
-from instances.hybrid_pipeline._network import WORD, crossing, operators
-from instances.hybrid_pipeline._profiles import DEVICES, boards, memory_bytes, nanoseconds, over_roofline, table
 from mapgap.core import InputError
-from problems.hybrid_pipeline import Device, DeviceType, Instance, Layer, OldStage, Plan, Replanning, Stage
-from problems.hybrid_pipeline.evaluate import best_shares, evaluate, warm_up
+from mapgap.instances._library import load_devices
+from mapgap.instances.hybrid_pipeline._network import WORD, crossing, operators
+from mapgap.instances.hybrid_pipeline._profiles import DEVICES, boards, memory_bytes, nanoseconds, over_roofline, table
+from mapgap.problems.hybrid_pipeline import Device, DeviceType, Instance, Layer, OldStage, Plan, Replanning, Stage
+from mapgap.problems.hybrid_pipeline.evaluate import best_shares, evaluate, warm_up
 
 if TYPE_CHECKING:
-    from instances.hybrid_pipeline import Compact, Failure
+    from mapgap.instances.hybrid_pipeline import Compact, Failure
 
 MEMORY_UNIT_BYTES = 1024
 STATE_COPIES = 3
@@ -93,9 +93,7 @@ def _bandwidth(mbps: float | tuple[tuple[float, ...], ...], n: int) -> tuple[tup
 
 def numbered(names: Sequence[str]) -> list[str]:
     """``Nano 1``, ``Nano 2``, ... where a board occurs more than once."""
-    return [
-        name if names.count(name) == 1 else f"{name} {names[: i + 1].count(name)}" for i, name in enumerate(names)
-    ]
+    return [name if names.count(name) == 1 else f"{name} {names[: i + 1].count(name)}" for i, name in enumerate(names)]
 
 
 def layers_of(network: str) -> tuple[Layer, ...]:
@@ -191,9 +189,7 @@ def survivors(instance: Instance, failure: Failure) -> Instance:
     alive = [d for d in range(len(instance.devices)) if d != lost]
     types = sorted({instance.devices[d].type for d in alive})
     data = instance.to_json() | {
-        "devices": [
-            {"name": instance.devices[d].name, "type": types.index(instance.devices[d].type)} for d in alive
-        ],
+        "devices": [{"name": instance.devices[d].name, "type": types.index(instance.devices[d].type)} for d in alive],
         "types": [instance.types[t].to_json() for t in types],
         "bandwidth": [[instance.bandwidth[d][e] for e in alive] for d in alive],
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from problems.hybrid_pipeline import Device, DeviceType, Instance, Layer, OldStage, Replanning
+from mapgap.problems.hybrid_pipeline import Device, DeviceType, Instance, Layer, OldStage, Replanning
 
 TICK_NS = 1000
 BYTE_PER_TICK = 10**6
@@ -203,9 +203,7 @@ def _scaling(seed: int, count: int, sizes: tuple[int, ...], uneven: bool = False
             for phase, factor in (("forward", 1.0), ("backward", ratio))
         }
         types.append(DeviceType(name=f"T{t}", memory=(6, 6, 3, 2)[t % 4] * 2**20, **rows))
-    devices = tuple(
-        Device(name=f"T{t}_{k}", type=t) for t, number in enumerate(sizes) for k in range(number)
-    )
+    devices = tuple(Device(name=f"T{t}_{k}", type=t) for t, number in enumerate(sizes) for k in range(number))
     n = len(devices)
     matrix = [[1] * n for _ in range(n)]
     for i in range(n):

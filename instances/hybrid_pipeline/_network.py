@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from instances._library import NETWORK_INPUT, ROOT, load_network, network_names, read_yaml, unknown
+from mapgap.instances._library import NETWORK_INPUT, ROOT, load_network, network_names, read_yaml, unknown
 
 WORD = 4
 """Bytes of a value (fp32)."""
@@ -109,5 +109,3 @@ def crossing(network: str) -> list[int]:
         WORD * sum(sizes[source] for source, last in last_read.items() if source <= cut < last)
         for cut in range(len(layers))
     ]
-
-

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from mapgap.core import Case
-from problems.hybrid_pipeline import DeviceType, Instance, Layer, OldStage, Replanning
+from mapgap.problems.hybrid_pipeline import DeviceType, Instance, Layer, OldStage, Replanning
 
 T = TypeVar("T")
 
@@ -61,9 +61,7 @@ def _separate(instance: Instance) -> Instance:
         instance,
         name=f"{instance.name}, every layer a stage",
         types=tuple(kind.model_copy(update={"memory": kind.memory + more}) for kind in instance.types),
-        layers=tuple(
-            layer.model_copy(update={"state_memory": layer.state_memory + more}) for layer in instance.layers
-        ),
+        layers=tuple(layer.model_copy(update={"state_memory": layer.state_memory + more}) for layer in instance.layers),
     )
 
 

@@ -24,9 +24,9 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from instances._library import load_devices, unknown
-from instances.hybrid_pipeline._network import WORD, operators
 from mapgap.core import InputError
+from mapgap.instances._library import load_devices, unknown
+from mapgap.instances.hybrid_pipeline._network import WORD, operators
 
 DEVICES = "asteroid"
 TABLE_1_BATCH = 16

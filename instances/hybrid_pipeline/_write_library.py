@@ -1,13 +1,14 @@
-"""Writes the compact library files next to this module: ``python -m instances.hybrid_pipeline._write_library``."""
+"""Writes the compact library files next to this module: ``python -m
+mapgap.instances.hybrid_pipeline._write_library``."""
 
 from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
 
-from instances._writing import compact_text, write_files
+from mapgap.instances._writing import compact_text, write_files
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parent / "library"
 text = partial(compact_text, "hybrid_pipeline")
 NETWORKS = {
     "efficientnet_b1": ("efficientnet_b1_cifar", 2048, 128),

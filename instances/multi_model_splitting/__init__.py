@@ -11,7 +11,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from instances.multi_model_splitting._expand import (
+from mapgap.core import CompactBase, Library, PlanBase
+from mapgap.instances.multi_model_splitting._expand import (
     COPY_US_PER_BYTE,
     RADIO_US_PER_BYTE,
     CompactDevice,
@@ -19,11 +20,10 @@ from instances.multi_model_splitting._expand import (
     Rates,
     expand_compact,
 )
-from instances.multi_model_splitting._generators import GENERATORS
-from instances.multi_model_splitting._models import TITLES, Model, load_model
-from instances.multi_model_splitting._parts import cases, shrink
-from mapgap.core import CompactBase, Library, PlanBase
-from problems.multi_model_splitting import Instance, Plan, after, part
+from mapgap.instances.multi_model_splitting._generators import GENERATORS
+from mapgap.instances.multi_model_splitting._models import TITLES, Model, load_model
+from mapgap.instances.multi_model_splitting._parts import cases, shrink
+from mapgap.problems.multi_model_splitting import Instance, Plan, after, part
 
 
 class Compact(CompactBase):

@@ -17,10 +17,10 @@ from fractions import Fraction
 
 from pydantic import Field, ValidationError
 
-from instances._library import load_devices, unknown
-from instances.multi_model_splitting._models import Model, load_model
 from mapgap.core import Frozen, InputError
-from problems.multi_model_splitting import Boundary, Device, Instance, Layer, Pipeline, Requirement
+from mapgap.instances._library import load_devices, unknown
+from mapgap.instances.multi_model_splitting._models import Model, load_model
+from mapgap.problems.multi_model_splitting import Boundary, Device, Instance, Layer, Pipeline, Requirement
 
 RADIO_US_PER_BYTE = 109.8
 """From the extremes of Fig. 7: (161864.5 - 4426.2) ms / (147456 - 4032) bytes = 1.0977 ms/byte, taken as a slipped

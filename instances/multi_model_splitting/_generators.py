@@ -6,9 +6,9 @@ import random
 from collections.abc import Callable
 from functools import partial
 
-from instances.multi_model_splitting._expand import CompactDevice, CompactPipeline, Rates, expand_compact
-from instances.multi_model_splitting._models import TITLES
-from problems.multi_model_splitting import Boundary, Device, Instance, Layer, Pipeline, Requirement
+from mapgap.instances.multi_model_splitting._expand import CompactDevice, CompactPipeline, Rates, expand_compact
+from mapgap.instances.multi_model_splitting._models import TITLES
+from mapgap.problems.multi_model_splitting import Boundary, Device, Instance, Layer, Pipeline, Requirement
 
 TICK_NS = 1000
 SENSORS, INTERFACES = ("camera", "microphone"), ("display", "haptic")
@@ -174,9 +174,7 @@ def _pipeline(
 GENERATORS: dict[str, Callable[[int], Instance]] = {"tiny": tiny, "small": small, "full": full}
 for _pipelines, _devices in SIZES:
     _size = f"{_pipelines}x{_devices}"
-    GENERATORS[f"wearables_{_size}"] = partial(
-        wearables, _pipelines, _devices, SMALL_MODELS, 0, f"wearables_{_size}"
-    )  # fmt: skip
+    GENERATORS[f"wearables_{_size}"] = partial(wearables, _pipelines, _devices, SMALL_MODELS, 0, f"wearables_{_size}")
     GENERATORS[f"mixed_{_size}"] = partial(
         wearables, _pipelines, _devices, tuple(TITLES), _devices // 4, f"mixed_{_size}"
-    )  # fmt: skip
+    )

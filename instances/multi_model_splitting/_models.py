@@ -13,8 +13,8 @@ from math import prod
 
 from pydantic import Field, ValidationError, model_validator
 
-from instances._library import NETWORK_INPUT, ROOT, read_yaml, unknown
 from mapgap.core import Frozen, InputError
+from mapgap.instances._library import NETWORK_INPUT, ROOT, read_yaml, unknown
 
 FOLDER = ROOT / "networks" / "synergy"
 TITLES = {

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from mapgap.core import Case
-from problems.multi_model_splitting import Deployed, Device, Instance, Pipeline, Requirement, part
+from mapgap.problems.multi_model_splitting import Deployed, Device, Instance, Pipeline, Requirement, part
 
 
 def cases(instance: Instance) -> list[Case]:
@@ -160,10 +160,11 @@ def _without_layer(instance: Instance, model: str, i: int) -> Iterator[Instance]
     deployed = tuple(
         Deployed(pipeline=old.pipeline, device=old.device, first=first, last=last)
         for old in instance.deployed
-        for first, last in [(old.first - (old.first > i), old.last - (old.last > i)) if old.pipeline in cut
-                            else (old.first, old.last)]
+        for first, last in [
+            (old.first - (old.first > i), old.last - (old.last > i)) if old.pipeline in cut else (old.first, old.last)
+        ]
         if first < last
-    )  # fmt: skip
+    )
     try:
         yield _checked(instance, pipelines=pipelines, deployed=deployed)
     except ValidationError:

@@ -1,13 +1,13 @@
-"""Writes the library files next to this module: ``python -m instances.multi_model_splitting._write_library``."""
+"""Writes the library files next to this module: ``python -m mapgap.instances.multi_model_splitting._write_library``."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from instances._writing import compact_text, write_files
+from mapgap.instances._writing import compact_text, write_files
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parent / "library"
 WORKLOADS = {
     1: ("convnet5", "ressimplenet", "unet"),
     2: ("kws", "simplenet", "widenet"),

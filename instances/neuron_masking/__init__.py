@@ -1,7 +1,7 @@
 """Instances of neuron masking: the compact form, its expansion, and random families.
 
 A compact file names a network and devices of the library and states a cycle time; :func:`expand` turns them into the
-integer tables of :mod:`problems.neuron_masking` (see ``_expand.py``).
+integer tables of :mod:`mapgap.problems.neuron_masking` (see ``_expand.py``).
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from typing import Literal
 
 from pydantic import Field
 
-from instances.neuron_masking._expand import expand_compact
-from instances.neuron_masking._generators import GENERATORS
-from instances.neuron_masking._parts import cases, shrink
 from mapgap.core import CompactBase, Library
-from problems.neuron_masking import Instance
+from mapgap.instances.neuron_masking._expand import expand_compact
+from mapgap.instances.neuron_masking._generators import GENERATORS
+from mapgap.instances.neuron_masking._parts import cases, shrink
+from mapgap.problems.neuron_masking import Instance
 
 
 class Compact(CompactBase):

@@ -1,6 +1,7 @@
 """Expansion of the compact form: names to integers.
 
-Units (rule 12 of :mod:`problems.neuron_masking`): a memory unit is 8 bytes, the weight and gradient of Eq. (2); a work
+Units (rule 12 of :mod:`mapgap.problems.neuron_masking`): a memory unit is 8 bytes, the weight and gradient of Eq.
+(2); a work
 unit is one multiply-accumulate per sample, ``2 N_b m_b`` of them per cycle by Eq. (1); a tick of a device is the time
 of one work unit on it. Work and memory are then exact; rates and overhead are rounded up, limits down.
 """
@@ -13,9 +14,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from instances._library import Network, Row, load_devices, load_network, unknown
 from mapgap.core import ACTIVITY_LIMIT, InputError
-from problems.neuron_masking import Device, Instance, Layer, Rate
+from mapgap.instances._library import Network, Row, load_devices, load_network, unknown
+from mapgap.problems.neuron_masking import Device, Instance, Layer, Rate
 
 MEMORY_UNIT_BYTES = 8
 FEATURE_BYTES = 4
@@ -35,10 +36,23 @@ class Kind:
 
 
 def expand_compact(
-    *, name: str, source: str, tags: tuple[str, ...], network: str, devices: tuple[str, ...],
-    cycle_min: tuple[float, ...] | None, reference: str | None, objective: Any, memory_mode: Any, floor_percent: float,
-    top_percent: int, batch: int, batches: int, overhead_min: float, contribution_seed: int,
-) -> Instance:  # fmt: skip
+    *,
+    name: str,
+    source: str,
+    tags: tuple[str, ...],
+    network: str,
+    devices: tuple[str, ...],
+    cycle_min: tuple[float, ...] | None,
+    reference: str | None,
+    objective: Any,
+    memory_mode: Any,
+    floor_percent: float,
+    top_percent: int,
+    batch: int,
+    batches: int,
+    overhead_min: float,
+    contribution_seed: int,
+) -> Instance:
     """Build the instance; parameters as the fields of the compact form.
 
     Raises
@@ -150,9 +164,13 @@ def _kind(field: str, name: str) -> Kind:
 
 
 def _cycles_ms(
-    network: str, layers: tuple[Layer, ...] | None, cycle_min: tuple[float, ...] | None, reference: str | None,
-    batch: int, batches: int,
-) -> tuple[int, ...]:  # fmt: skip
+    network: str,
+    layers: tuple[Layer, ...] | None,
+    cycle_min: tuple[float, ...] | None,
+    reference: str | None,
+    batch: int,
+    batches: int,
+) -> tuple[int, ...]:
     """Candidate cycle times: as stated, or the time of the whole model on the reference device (O_T = 0)."""
     macs = 2 * batches * batch
     if (cycle_min is None) == (reference is None):
@@ -174,9 +192,15 @@ def _cycles_ms(
 
 
 def _device(
-    label: str, kind: Kind, macs: int, batches: int, cycles: tuple[int, ...], overhead_min: float, memory: int,
+    label: str,
+    kind: Kind,
+    macs: int,
+    batches: int,
+    cycles: tuple[int, ...],
+    overhead_min: float,
+    memory: int,
     contributions: tuple[tuple[int, ...], ...],
-) -> Device:  # fmt: skip
+) -> Device:
     per_second = kind.compute / macs  # ticks per second
     limits = tuple(math.floor(per_second * ms / 1000) for ms in cycles)
     moved = batches * MEMORY_UNIT_BYTES * per_second  # N_b M of Eq. (3), in ticks times bytes per second

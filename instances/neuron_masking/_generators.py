@@ -6,8 +6,8 @@ import random
 from collections.abc import Callable, Sequence
 
 from mapgap.core import ACTIVITY_LIMIT
-from problems.neuron_masking import Device, Instance, Layer, Rate, costs
-from problems.neuron_masking.instance import Objective
+from mapgap.problems.neuron_masking import Device, Instance, Layer, Rate, costs
+from mapgap.problems.neuron_masking.instance import Objective
 
 OBJECTIVES: tuple[Objective, ...] = ("neurons", "contribution", "smallest_share")
 BYTES_PER_UNIT = 8
@@ -24,10 +24,16 @@ def tiny(seed: int) -> Instance:
     fleet = rng.random() < 0.25
     kind = "infeasible" if rng.random() < 0.125 else rng.choice(("time", "work", "memory", "all"))
     return _instance(
-        rng, f"tiny_{seed}", "tiny", layers,
-        inputs=rng.randint(1, 3), devices=rng.randint(2, 3) if fleet else 1, cycles=rng.randint(2, 3) if fleet else 1,
-        binding=kind, objective=rng.choice((*OBJECTIVES, "rate")),
-    )  # fmt: skip
+        rng,
+        f"tiny_{seed}",
+        "tiny",
+        layers,
+        inputs=rng.randint(1, 3),
+        devices=rng.randint(2, 3) if fleet else 1,
+        cycles=rng.randint(2, 3) if fleet else 1,
+        binding=kind,
+        objective=rng.choice((*OBJECTIVES, "rate")),
+    )
 
 
 def small(seed: int) -> Instance:
@@ -36,10 +42,16 @@ def small(seed: int) -> Instance:
     sizes = [rng.randint(6, 40) for _ in range(rng.randint(4, 7))]
     layers = _layers(rng, sizes, largest=(50, 20, 100), whole=True)
     return _instance(
-        rng, f"small_{seed}", "small", layers,
-        inputs=rng.randint(1, 3), devices=1, cycles=1,
-        binding=rng.choice(("time", "work", "memory", "all")), objective=OBJECTIVES[seed % 3],
-    )  # fmt: skip
+        rng,
+        f"small_{seed}",
+        "small",
+        layers,
+        inputs=rng.randint(1, 3),
+        devices=1,
+        cycles=1,
+        binding=rng.choice(("time", "work", "memory", "all")),
+        objective=OBJECTIVES[seed % 3],
+    )
 
 
 def fleet(seed: int) -> Instance:
@@ -48,9 +60,16 @@ def fleet(seed: int) -> Instance:
     sizes = [rng.randint(6, 30) for _ in range(rng.randint(3, 5))]
     layers = _layers(rng, sizes, largest=(50, 20, 100), whole=True)
     return _instance(
-        rng, f"fleet_{seed}", "fleet", layers,
-        inputs=3, devices=rng.randint(3, 5), cycles=rng.randint(4, 6), binding="all", objective="rate",
-    )  # fmt: skip
+        rng,
+        f"fleet_{seed}",
+        "fleet",
+        layers,
+        inputs=3,
+        devices=rng.randint(3, 5),
+        cycles=rng.randint(4, 6),
+        binding="all",
+        objective="rate",
+    )
 
 
 def scaling(seed: int) -> Instance:
@@ -71,10 +90,17 @@ def scaling(seed: int) -> Instance:
         for i in range(count)
     )
     return _instance(
-        rng, f"scaling_{count}x{width}_{seed}", "scaling", layers,
-        inputs=3, devices=1, cycles=1, binding="all", objective=OBJECTIVES[seed // len(LADDER) % 3],
+        rng,
+        f"scaling_{count}x{width}_{seed}",
+        "scaling",
+        layers,
+        inputs=3,
+        devices=1,
+        cycles=1,
+        binding="all",
+        objective=OBJECTIVES[seed // len(LADDER) % 3],
         most_ticks=1,  # three would take the largest rung past the activity limit
-    )  # fmt: skip
+    )
 
 
 def _layers(rng: random.Random, sizes: Sequence[int], largest: tuple[int, int, int], whole: bool) -> tuple[Layer, ...]:
@@ -124,9 +150,7 @@ def _instance(
     return Instance.model_validate(loose.model_copy(update={"devices": limited}).model_dump(by_alias=True))
 
 
-def _loose_device(
-    rng: random.Random, index: int, layers: tuple[Layer, ...], cycles: int, most_ticks: int
-) -> Device:
+def _loose_device(rng: random.Random, index: int, layers: tuple[Layer, ...], cycles: int, most_ticks: int) -> Device:
     """A device that no limit binds; contributions of exponential distribution, as sizes of updates are skewed."""
     return Device(
         name=f"device{index + 1}",

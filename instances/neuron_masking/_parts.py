@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from mapgap.core import Case
-from problems.neuron_masking import SHARE, Device, Instance, Layer, costs
+from mapgap.problems.neuron_masking import SHARE, Device, Instance, Layer, costs
 
 
 def cases(instance: Instance) -> list[Case]:

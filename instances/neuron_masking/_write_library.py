@@ -1,13 +1,14 @@
-"""Writes the compact library files next to this module: ``python -m instances.neuron_masking._write_library``."""
+"""Writes the compact library files next to this module: ``python -m
+mapgap.instances.neuron_masking._write_library``."""
 
 from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
 
-from instances._writing import compact_text, write_files
+from mapgap.instances._writing import compact_text, write_files
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parent / "library"
 text = partial(compact_text, "neuron_masking")
 NETWORKS = {"lenet": "lenet5", "alexnet_cifar": "alexnet_elfish", "vgg11": "vgg11_cifar", "vgg13": "vgg13_cifar"}
 FIG1 = ("jetson_nano", "deeplens", "raspberry_pi")
@@ -59,13 +60,25 @@ def fleet_files() -> dict[str, str]:
         files[name] = text(name, source, ["elfish", "alexnet_cifar", "fig1"], fields)
     stragglers = ("straggler1", "straggler2", "straggler3")
     fleets = {
-        "fig1": (FIG1, "[16.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 81.0]", "Fig. 1: three devices",
-                 "cycle times of 16, 80 and 30 minutes"),
-        "setting1": (("capable 1", "capable 2", *stragglers[:2]), "[14.0, 16.0, 18.0, 20.0, 22.0, 24.0]",
-                     "Sec. 6.2, setting 1", "two capable devices, stragglers 1 and 2"),
-        "setting2": (("capable 1", "capable 2", "capable 3", *stragglers), "[14.0, 16.0, 18.0, 20.0, 22.0, 24.0, 26.0]",
-                     "Sec. 6.2, setting 2", "three capable devices, stragglers 1 to 3"),
-    }  # fmt: skip
+        "fig1": (
+            FIG1,
+            "[16.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 81.0]",
+            "Fig. 1: three devices",
+            "cycle times of 16, 80 and 30 minutes",
+        ),
+        "setting1": (
+            ("capable 1", "capable 2", *stragglers[:2]),
+            "[14.0, 16.0, 18.0, 20.0, 22.0, 24.0]",
+            "Sec. 6.2, setting 1",
+            "two capable devices, stragglers 1 and 2",
+        ),
+        "setting2": (
+            ("capable 1", "capable 2", "capable 3", *stragglers),
+            "[14.0, 16.0, 18.0, 20.0, 22.0, 24.0, 26.0]",
+            "Sec. 6.2, setting 2",
+            "three capable devices, stragglers 1 to 3",
+        ),
+    }
     for title, (devices, cycles, where, published) in fleets.items():
         name = f"elfish_alexnet_cifar_{title}_fleet"
         fields = {"network": "alexnet_elfish", "devices": f"[{', '.join(devices)}]", "cycle_min": cycles}
@@ -76,8 +89,10 @@ def fleet_files() -> dict[str, str]:
 
 def digits_files() -> dict[str, str]:
     """The fleets that really train: four devices with one to four stragglers, and setting 2."""
-    fleets = {f"{k}of4": [*(f"capable {i}" for i in range(1, 5 - k)), *(f"straggler{i}" for i in range(1, k + 1))]
-              for k in (1, 2, 3, 4)}  # fmt: skip
+    fleets = {
+        f"{k}of4": [*(f"capable {i}" for i in range(1, 5 - k)), *(f"straggler{i}" for i in range(1, k + 1))]
+        for k in (1, 2, 3, 4)
+    }
     fleets["3of6"] = [*(f"capable {i}" for i in (1, 2, 3)), *(f"straggler{i}" for i in (1, 2, 3))]
     files = {}
     for title, devices in fleets.items():

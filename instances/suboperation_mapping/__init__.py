@@ -10,11 +10,11 @@ from typing import Literal
 
 from pydantic import Field
 
-from instances.suboperation_mapping._expand import expand_compact
-from instances.suboperation_mapping._generators import GENERATORS
-from instances.suboperation_mapping._parts import cases, shrink
 from mapgap.core import CompactBase, Library
-from problems.suboperation_mapping import Instance
+from mapgap.instances.suboperation_mapping._expand import expand_compact
+from mapgap.instances.suboperation_mapping._generators import GENERATORS
+from mapgap.instances.suboperation_mapping._parts import cases, shrink
+from mapgap.problems.suboperation_mapping import Instance
 
 
 class Compact(CompactBase):

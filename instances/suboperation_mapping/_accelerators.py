@@ -24,8 +24,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from instances._library import load_devices
-from instances.suboperation_mapping._network import Block
+from mapgap.instances._library import load_devices
+from mapgap.instances.suboperation_mapping._network import Block
 
 Array = NDArray[np.int64]
 Phase = Literal["fp", "bp", "wu"]

@@ -9,8 +9,9 @@ from typing import TypeVar
 import numpy as np
 from pydantic import ValidationError
 
-from instances._library import NETWORK_INPUT, load_devices, unknown
-from instances.suboperation_mapping._accelerators import (
+from mapgap.core import ACTIVITY_LIMIT, InputError
+from mapgap.instances._library import NETWORK_INPUT, load_devices, unknown
+from mapgap.instances.suboperation_mapping._accelerators import (
     IP,
     IPS,
     Array2D,
@@ -22,9 +23,8 @@ from instances.suboperation_mapping._accelerators import (
     nanoseconds,
     phases,
 )
-from instances.suboperation_mapping._network import WORD, Block, blocks_of
-from mapgap.core import ACTIVITY_LIMIT, InputError
-from problems.suboperation_mapping import Accelerator, Edge, Instance, Layer
+from mapgap.instances.suboperation_mapping._network import WORD, Block, blocks_of
+from mapgap.problems.suboperation_mapping import Accelerator, Edge, Instance, Layer
 
 BATCH = {1: 64, 2: 16, 3: 64}
 """Sec. VI-A: batch of each cluster."""

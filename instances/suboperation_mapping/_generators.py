@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from problems.suboperation_mapping import Accelerator, Edge, Instance, Layer
+from mapgap.problems.suboperation_mapping import Accelerator, Edge, Instance, Layer
 
 TICK_NS = 1000
 BYTE_PER_TICK = 10**6
@@ -62,9 +62,15 @@ def branching(seed: int) -> Instance:
         edges += [(end, first), (end, first + 1), (first, first + 2), (first + 1, first + 2)]
         end = first + 2
     return _instance(
-        rng, f"branching_{seed}", "branching", kinds, edges, rng.randint(2, 3), rng.randint(3, 6),
+        rng,
+        f"branching_{seed}",
+        "branching",
+        kinds,
+        edges,
+        rng.randint(2, 3),
+        rng.randint(3, 6),
         binding=rng.random() < 0.4,
-    )  # fmt: skip
+    )
 
 
 def _instance(

@@ -1,7 +1,7 @@
 """From the layer table of a network to the layers of G*: what splits, what fuses, which tensor crosses which edge.
 
 Convolutions and fully connected layers split, batch normalisations fuse; all other operators are absorbed (rule 1 of
-:mod:`problems.suboperation_mapping`). Interpretation of what the rule leaves open:
+:mod:`mapgap.problems.suboperation_mapping`). Interpretation of what the rule leaves open:
 
 - pooling, up-sampling, a padded short-cut and a channel split shrink or grow the tensor that crosses the edge;
 - ``add`` (and ``mul``) belongs to the producer of largest index, which gains an input edge from each other producer;
@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Literal
 
-from instances._library import NETWORK_INPUT, Network, Row, load_network
 from mapgap.core import InputError
+from mapgap.instances._library import NETWORK_INPUT, Network, Row, load_network
 
 WORD = 4
 """Bytes of an fp32 number."""

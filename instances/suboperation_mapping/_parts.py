@@ -8,9 +8,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from mapgap.core import Case
-from problems.suboperation_mapping import Edge, Instance, Layer
-from problems.suboperation_mapping.evaluate import evaluate
-from problems.suboperation_mapping.lowered import lower
+from mapgap.problems.suboperation_mapping import Edge, Instance, Layer
+from mapgap.problems.suboperation_mapping.evaluate import evaluate
+from mapgap.problems.suboperation_mapping.lowered import lower
 
 
 def cases(instance: Instance) -> list[Case]:
@@ -125,6 +125,7 @@ def _without(instance: Instance, index: int) -> tuple[Layer, ...]:
             for own in gone.inputs:
                 edges.setdefault(own.source, own.bytes)
         inputs = tuple(Edge(source=s - (s > index), bytes=b) for s, b in sorted(edges.items()))
-        found.append(layer.model_copy(update={"inputs": inputs, "network_input_bytes": outer,
-                                              "bp": layer.bp if inputs else ()}))  # fmt: skip
+        found.append(
+            layer.model_copy(update={"inputs": inputs, "network_input_bytes": outer, "bp": layer.bp if inputs else ()})
+        )
     return tuple(found)

@@ -1,13 +1,14 @@
-"""Writes the compact library files next to this module: ``python -m instances.suboperation_mapping._write_library``."""
+"""Writes the compact library files next to this module: ``python -m
+mapgap.instances.suboperation_mapping._write_library``."""
 
 from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
 
-from instances._writing import compact_text, write_files
+from mapgap.instances._writing import compact_text, write_files
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parent / "library"
 text = partial(compact_text, "suboperation_mapping")
 NETWORKS = ("alexnet", "vgg16", "resnet18", "tinyyolov3", "resnet56")
 BATCH = {1: 64, 2: 16, 3: 64}

@@ -63,8 +63,8 @@ What the paper leaves open is pinned here, and nowhere else.
 """
 
 from mapgap.core import Problem
-from problems.fpga_gpu_partition.evaluate import diagnose, evaluate, gantt
-from problems.fpga_gpu_partition.instance import (
+from mapgap.problems.fpga_gpu_partition.evaluate import diagnose, evaluate, gantt
+from mapgap.problems.fpga_gpu_partition.instance import (
     NETWORK_INPUT,
     OBJECTIVES,
     Fabric,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from mapgap.core import Evaluation, GanttBar, GanttLane, Violation
-from problems.fpga_gpu_partition.instance import NETWORK_INPUT, Instance, Option, Plan, Read, Side
+from mapgap.problems.fpga_gpu_partition.instance import NETWORK_INPUT, Instance, Option, Plan, Read, Side
 
 Queue = Literal["gpu", "fpga", "link"]
 

@@ -53,9 +53,9 @@ What the paper leaves open is pinned here, and nowhere else.
 """
 
 from mapgap.core import Problem
-from problems.hybrid_pipeline.evaluate import diagnose, evaluate
-from problems.hybrid_pipeline.gantt import gantt
-from problems.hybrid_pipeline.instance import (
+from mapgap.problems.hybrid_pipeline.evaluate import diagnose, evaluate
+from mapgap.problems.hybrid_pipeline.gantt import gantt
+from mapgap.problems.hybrid_pipeline.instance import (
     Device,
     DeviceType,
     Instance,

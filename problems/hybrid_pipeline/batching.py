@@ -6,8 +6,8 @@ from collections.abc import Callable
 from functools import wraps
 
 from mapgap.core import Budget, SolveResult, Status, Stop
-from problems.hybrid_pipeline.evaluate import evaluate
-from problems.hybrid_pipeline.instance import Instance, Plan
+from mapgap.problems.hybrid_pipeline.evaluate import evaluate
+from mapgap.problems.hybrid_pipeline.instance import Instance, Plan
 
 Run = Callable[..., SolveResult]
 

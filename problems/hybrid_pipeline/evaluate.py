@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from typing import Any
 
 from mapgap.core import Evaluation, Violation
-from problems.hybrid_pipeline.instance import Instance, Plan, Stage
+from mapgap.problems.hybrid_pipeline.instance import Instance, Plan, Stage
 
 
 def warm_up(stages_behind: int, micro_batches: int) -> int:
@@ -144,8 +144,15 @@ def round_latency(instance: Instance, plan: Plan, shares: list[tuple[int, ...]])
             te -= sum(forward[i] + backward[i] for i in range(dm, s))
         execution.append(te)
     latency = max(waiting[s] + execution[s] + allreduce[s] for s in steps)  # Eq. (4)
-    return {"forward": forward, "backward": backward, "waiting": waiting, "execution": execution,
-            "allreduce": allreduce, "dominant": dm, "latency": latency}  # fmt: skip
+    return {
+        "forward": forward,
+        "backward": backward,
+        "waiting": waiting,
+        "execution": execution,
+        "allreduce": allreduce,
+        "dominant": dm,
+        "latency": latency,
+    }
 
 
 def migration_ticks(instance: Instance, plan: Plan) -> int:

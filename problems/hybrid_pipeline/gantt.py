@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from mapgap.core import GanttBar, GanttLane
-from problems.hybrid_pipeline.evaluate import evaluate
-from problems.hybrid_pipeline.instance import Instance, Plan
-from problems.hybrid_pipeline.simulate import simulate
+from mapgap.problems.hybrid_pipeline.evaluate import evaluate
+from mapgap.problems.hybrid_pipeline.instance import Instance, Plan
+from mapgap.problems.hybrid_pipeline.simulate import simulate
 
 _GROUP = {"F": "FP", "B": "BP", "R": "AllReduce"}
 

@@ -272,11 +272,15 @@ class Instance(InstanceBase):
         memory += min(2 * n - 1, rounds) * batch * sum(layer.activation_memory for layer in self.layers)
         found = []
         if latency >= ACTIVITY_LIMIT:
-            found.append(f"tick_ns: {self.tick_ns}: expected a tick so coarse that the worst plan takes < 2^30 ticks,"
-                         f" found {latency}")  # fmt: skip
+            found.append(
+                f"tick_ns: {self.tick_ns}: expected a tick so coarse that the worst plan takes < 2^30 ticks,"
+                f" found {latency}"
+            )
         if memory >= ACTIVITY_LIMIT:
-            found.append(f"memory_unit_bytes: {self.memory_unit_bytes}: expected the worst demand below 2^30 units,"
-                         f" found {memory}")  # fmt: skip
+            found.append(
+                f"memory_unit_bytes: {self.memory_unit_bytes}: expected the worst demand below 2^30 units,"
+                f" found {memory}"
+            )
         return found
 
 

@@ -15,8 +15,8 @@ from functools import wraps
 from typing import Any, get_args
 
 from mapgap.core import Budget, SolveResult
-from problems.hybrid_pipeline.instance import Instance, Plan
-from problems.hybrid_pipeline.simulate import Duplex, Policy, peak_memory, simulate
+from mapgap.problems.hybrid_pipeline.instance import Instance, Plan
+from mapgap.problems.hybrid_pipeline.simulate import Duplex, Policy, peak_memory, simulate
 
 REPEAT_S = 10.0
 """Process CPU time after which a method is not run again, however often it was to be."""

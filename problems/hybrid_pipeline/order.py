@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mapgap.core import InputError
-from problems.hybrid_pipeline.instance import Instance
+from mapgap.problems.hybrid_pipeline.instance import Instance
 
 TIES = ("fastest_first", "slowest_first")
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 from functools import wraps
 
 from mapgap.core import Budget, SolveResult
-from problems.hybrid_pipeline.evaluate import evaluate, migration_ticks
-from problems.hybrid_pipeline.instance import Instance, Plan
+from mapgap.problems.hybrid_pipeline.evaluate import evaluate, migration_ticks
+from mapgap.problems.hybrid_pipeline.instance import Instance, Plan
 
 FAILURE_S = 100.0
 """When the device stops in Fig. 17 ("the 100th timestamp")."""

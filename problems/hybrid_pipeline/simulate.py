@@ -12,8 +12,8 @@ import heapq
 from dataclasses import dataclass
 from typing import Literal
 
-from problems.hybrid_pipeline.evaluate import slowest_link
-from problems.hybrid_pipeline.instance import Instance, Plan, Stage
+from mapgap.problems.hybrid_pipeline.evaluate import slowest_link
+from mapgap.problems.hybrid_pipeline.instance import Instance, Plan, Stage
 
 Policy = Literal["ours", "a", "b", "c", "gpipe"]
 Duplex = Literal["half", "full"]

@@ -65,9 +65,9 @@ What the paper leaves open is pinned here, and nowhere else.
 """
 
 from mapgap.core import Problem
-from problems.multi_model_splitting.dynamic import Churn, after, churn, part
-from problems.multi_model_splitting.evaluate import diagnose, evaluate, gantt
-from problems.multi_model_splitting.instance import (
+from mapgap.problems.multi_model_splitting.dynamic import Churn, after, churn, part
+from mapgap.problems.multi_model_splitting.evaluate import diagnose, evaluate, gantt
+from mapgap.problems.multi_model_splitting.instance import (
     OBJECTIVES,
     RESOURCES,
     UNITS,

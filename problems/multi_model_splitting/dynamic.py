@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TypeVar
 
-from problems.multi_model_splitting.instance import Boundary, Deployed, Instance, Pipeline, Plan
+from mapgap.problems.multi_model_splitting.instance import Boundary, Deployed, Instance, Pipeline, Plan
 
 T = TypeVar("T")
 

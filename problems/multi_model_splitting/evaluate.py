@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from mapgap.core import Evaluation, GanttBar, GanttLane, Violation
-from problems.multi_model_splitting.dynamic import churn
-from problems.multi_model_splitting.instance import RESOURCES, UNITS, Instance, PipelinePlan, Plan
+from mapgap.problems.multi_model_splitting.dynamic import churn
+from mapgap.problems.multi_model_splitting.instance import RESOURCES, UNITS, Instance, PipelinePlan, Plan
 
 #: Identity of a task: what it does, on which device, and the identities of its inputs (rule 9).
 Key = tuple[Any, ...]

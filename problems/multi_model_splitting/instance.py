@@ -223,8 +223,11 @@ class Instance(InstanceBase):
             first = signals.setdefault(pipeline.signal, pipeline) if pipeline.signal else pipeline
             mine, theirs = pipeline.boundaries[0], first.boundaries[0]
             if (pipeline.sensing, mine.bytes, mine.transmit, mine.receive) != (
-                first.sensing, theirs.bytes, theirs.transmit, theirs.receive,
-            ):  # fmt: skip
+                first.sensing,
+                theirs.bytes,
+                theirs.transmit,
+                theirs.receive,
+            ):
                 found.append(f"{where}: signal {pipeline.signal}: expected sensing and input as in {first.name}")
             first = models.setdefault(pipeline.model, pipeline)
             if (pipeline.layers, pipeline.boundaries) != (first.layers, first.boundaries):

@@ -71,8 +71,8 @@ What the paper leaves open or contradicts is pinned here, and nowhere else.
 """
 
 from mapgap.core import Problem
-from problems.neuron_masking.evaluate import costs, diagnose, evaluate, gantt
-from problems.neuron_masking.instance import MS_PER_HOUR, SHARE, Device, Instance, Layer, Mask, Plan, Rate
+from mapgap.problems.neuron_masking.evaluate import costs, diagnose, evaluate, gantt
+from mapgap.problems.neuron_masking.instance import MS_PER_HOUR, SHARE, Device, Instance, Layer, Mask, Plan, Rate
 
 _UNITS = {
     "neurons": "neurons",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mapgap.core import Evaluation, GanttBar, GanttLane, Violation
-from problems.neuron_masking.instance import MS_PER_HOUR, SHARE, Device, Instance, Mask, Plan
+from mapgap.problems.neuron_masking.instance import MS_PER_HOUR, SHARE, Device, Instance, Mask, Plan
 
 _PS = 1e-12
 

@@ -103,7 +103,7 @@ class Instance(InstanceBase):
     Attributes
     ----------
     objective : {"neurons", "contribution", "smallest_share", "rate"}
-        What is maximised; see ``problems.neuron_masking``.
+        What is maximised; see ``mapgap.problems.neuron_masking``.
     memory_mode : {"hard", "spill"}
         Whether M may exceed b_M at the price of Eq. (4)'s last term.
     top_percent : int

@@ -46,8 +46,8 @@ What the paper leaves open is pinned here, and nowhere else.
 """
 
 from mapgap.core import Problem
-from problems.suboperation_mapping.evaluate import diagnose, evaluate, gantt
-from problems.suboperation_mapping.instance import (
+from mapgap.problems.suboperation_mapping.evaluate import diagnose, evaluate, gantt
+from mapgap.problems.suboperation_mapping.instance import (
     Accelerator,
     Edge,
     Instance,

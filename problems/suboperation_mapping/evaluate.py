@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from mapgap.core import Evaluation, GanttBar, GanttLane, Violation
-from problems.suboperation_mapping.instance import (
+from mapgap.problems.suboperation_mapping.instance import (
     Instance,
     Operation,
     Plan,

@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from problems.suboperation_mapping.instance import (
+from mapgap.problems.suboperation_mapping.instance import (
     Instance,
     Operation,
     Phase,
@@ -102,16 +102,26 @@ class Lowered:
     def timing(self) -> tuple[Array, ...]:
         """Leading arguments of :func:`run_timetable`."""
         return (
-            self.compute, self.pred_ptr, self.pred, self.pred_ticks,
-            self.holder_ptr, self.holder, self.gradient_ticks,
-        )  # fmt: skip
+            self.compute,
+            self.pred_ptr,
+            self.pred,
+            self.pred_ticks,
+            self.holder_ptr,
+            self.holder,
+            self.gradient_ticks,
+        )
 
     @property
     def storage(self) -> tuple[Array, ...]:
         """Leading arguments of :func:`run_memory_excess`."""
         return (
-            self.item_owner, self.item_release, self.item_units, self.layer, self.weight_units, self.capacity,
-        )  # fmt: skip
+            self.item_owner,
+            self.item_release,
+            self.item_units,
+            self.layer,
+            self.weight_units,
+            self.capacity,
+        )
 
     def plan(self, location: Array, sequence: Array) -> Plan:
         """The plan of a mapping."""

@@ -1,0 +1,1 @@
+"""What exists: problems, methods and instance files."""

@@ -1,0 +1,294 @@
+"""Files and names to instances and plans, and back.
+
+A file carries ``schema: 1``, ``form: compact`` or ``form: expanded``, and ``problem``. Instances are addressed by path
+or by the name of a library file (``instances/<problem>/<name>.yaml``), from a checkout as from an installed wheel.
+"""
+
+from __future__ import annotations
+
+import difflib
+import glob
+import importlib
+import json
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from mapgap.catalogue import registry
+from mapgap.catalogue.document import Document, add_errors, read, shown, validate
+from mapgap.core import CompactBase, InputError, InstanceBase, PlanBase
+
+Model = TypeVar("Model", bound=BaseModel)
+Form = Literal["compact", "expanded", "plan"]
+SUFFIXES = (".yaml", ".yml", ".json")
+_DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+
+def load_model(path: Path | str, model: type[Model]) -> Model:
+    """Any YAML or JSON file as a pydantic model.
+
+    Raises
+    ------
+    InputError
+        Every finding at once, each with file, line, column and field.
+    """
+    return validate(read(Path(path)), model)
+
+
+@cache
+def library_files() -> dict[str, Path]:
+    """Every instance of the library by name.
+
+    Raises
+    ------
+    RuntimeError
+        Two files share a name.
+    """
+    found: dict[str, Path] = {}
+    roots = [Path(entry) for entry in importlib.import_module("mapgap.instances").__path__]
+    for problem in registry.problems():
+        for root in roots:
+            for path in sorted((root / problem / "library").glob("*.yaml")):
+                if path.name.startswith("_"):
+                    continue
+                if path.stem in found:
+                    raise RuntimeError(f"two library instances are named {path.stem!r}")
+                found[path.stem] = path
+    return found
+
+
+def find_instances(pattern: str) -> list[str]:
+    """Paths or library names that a path, a name or a glob of either stands for; empty if none.
+
+    An objective after ``@`` is carried over to every match.
+    """
+    if Path(pattern).is_file():
+        return [pattern]
+    pattern, at, objective = pattern.partition("@")
+    if Path(pattern).is_file():
+        found = [pattern]
+    elif "/" in pattern or pattern.endswith(SUFFIXES):
+        found = sorted(glob.glob(pattern, recursive=True))
+    else:
+        found = [name for name in library_files() if fnmatchcase(name, pattern)]
+    return [f"{name}{at}{objective}" for name in found]
+
+
+def resolve(name: Path | str) -> Path:
+    """The file of a path or library name.
+
+    Raises
+    ------
+    InputError
+        Neither a file nor a library name; with a suggestion.
+    """
+    path = Path(name)
+    if path.is_file():
+        return path
+    known = library_files()
+    if str(name) in known:
+        return known[str(name)]
+    if path.suffix in SUFFIXES or len(path.parts) > 1:
+        raise InputError(f"{name}: expected a file, found {'a folder' if path.is_dir() else 'nothing there'}")
+    near = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise InputError(f"{name}: expected a file or the name of a library instance (mapgap list instances){hint}")
+
+
+def load_instance(name: Path | str) -> InstanceBase:
+    """An instance by path or library name, expanded; ``NAME@OBJECTIVE`` for another objective of its problem.
+
+    Raises
+    ------
+    InputError
+        Every finding at once, each with file, line, column and field.
+    """
+    base, at, objective = str(name).rpartition("@")
+    if at and not Path(name).is_file():
+        return retarget(load_instance(base), objective)
+    document = read(resolve(name))
+    loaded = _load(document)
+    if isinstance(loaded, InstanceBase):
+        return loaded
+    return _expand(document, loaded)
+
+
+def retarget(instance: InstanceBase, objective: str) -> InstanceBase:
+    """The instance under another objective of its problem, named ``NAME@OBJECTIVE``.
+
+    Raises
+    ------
+    InputError
+        The problem does not offer the objective.
+    """
+    problem = registry.problems()[instance.problem]
+    if not problem.objectives:
+        raise InputError(f"objective {objective}: {problem.name} has one objective only; leave it out")
+    if objective not in problem.objectives:
+        near = difflib.get_close_matches(objective, problem.objectives, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise InputError(f"objective: expected one of {', '.join(problem.objectives)}; found {objective!r}{hint}")
+    return problem.retarget(instance, objective)
+
+
+def load_compact(name: Path | str) -> CompactBase:
+    """A compact instance by path or library name.
+
+    Raises
+    ------
+    InputError
+        Findings as in :func:`load_instance`, or the file is in expanded form.
+    """
+    path = resolve(name)
+    loaded = _load(read(path))
+    if not isinstance(loaded, CompactBase):
+        raise InputError(f"{path}: form: expected 'compact', found 'expanded'")
+    return loaded
+
+
+def expand(instance: CompactBase | InstanceBase) -> InstanceBase:
+    """The expanded form; an expanded instance is returned as it is.
+
+    Raises
+    ------
+    InputError
+    """
+    if isinstance(instance, InstanceBase):
+        return instance
+    return _expand(Document(instance.name), instance)
+
+
+def _load(document: Document) -> InstanceBase | CompactBase:
+    """Header first: it decides which model the rest must fit. Findings of both come together."""
+    data = document.data
+    if not isinstance(data, dict):
+        document.add((), f"expected a mapping with schema, form, problem, name, …; found {shown(data)}")
+        document.raise_findings()
+    known = registry.problems()
+    problem = data.get("problem")
+    if problem not in known:
+        near = difflib.get_close_matches(str(problem), known, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        document.add(("problem",), f"expected one of {', '.join(known)}; found {shown(problem)}{hint}")
+    for name in ("schema", "form"):
+        if name not in data:
+            document.add((name,), "expected this field, found nothing")
+    form = data.get("form")
+    if form not in (None, "compact", "expanded"):
+        document.add(("form",), f"expected 'compact' or 'expanded', found {shown(form)}")
+    if problem not in known:
+        if data.get("schema", 1) != 1:
+            document.add(("schema",), f"expected 1, found {shown(data['schema'])}")
+        document.raise_findings()
+    models: dict[str, type[InstanceBase] | type[CompactBase]] = {"expanded": known[problem].instance_type}
+    if form != "expanded":
+        models["compact"] = registry.library(problem).compact_type
+    if form not in models:  # missing or misspelt: take the form whose fields the file resembles more
+        form = max(models, key=lambda name: len(set(data) & set(models[name].model_fields)))
+        document.data = {**data, "form": form}
+    loaded: InstanceBase | CompactBase = validate(document, models[form])
+    return loaded
+
+
+def _expand(document: Document, compact: CompactBase) -> InstanceBase:
+    try:
+        return registry.library(compact.problem).expand(compact)
+    except InputError as error:
+        for line in error.problems:
+            document.place(line)
+    except ValidationError as error:
+        expanded = Document(document.name)
+        add_errors(expanded, error, registry.problems()[compact.problem].instance_type)
+        for _, _, text in expanded.findings:
+            document.place(text)
+    document.raise_findings()
+    raise AssertionError("unreachable")  # an expansion that fails has findings
+
+
+def diagnosed(instance: InstanceBase) -> list[str]:
+    """Proofs that the instance has no plan, in words; an empty list proves nothing."""
+    diagnose = registry.problems()[instance.problem].diagnose
+    return diagnose(instance) if diagnose is not None else []
+
+
+def check_file(name: Path | str) -> InstanceBase:
+    """Load an instance and refuse one that provably has no plan (a layer that fits no device, …).
+
+    Raises
+    ------
+    InputError
+    """
+    document = read(resolve(name))
+    loaded = _load(document)
+    instance = loaded if isinstance(loaded, InstanceBase) else _expand(document, loaded)
+    for reason in diagnosed(instance):
+        document.place(f"expected an instance with a feasible plan, found none: {reason}")
+    document.raise_findings()
+    return instance
+
+
+def save_expanded(instance: InstanceBase, path: Path | str) -> Path:
+    """Write the expanded form: JSON for a name in ``.json``, else YAML with one line per row of a table."""
+    path = Path(path)
+    path.write_text(dump(instance.to_json(), path.suffix), encoding="utf-8")
+    return path
+
+
+def dump(data: Any, suffix: str = ".yaml") -> str:
+    """Data as text in the format of a file suffix."""
+    if suffix == ".json":
+        return json.dumps(data, indent=1) + "\n"
+    text: str = yaml.dump(data, Dumper=_DUMPER, sort_keys=False, default_flow_style=None, width=118, allow_unicode=True)
+    return text
+
+
+def load_plan(path: Path | str, problem: str) -> PlanBase:
+    """A plan file: the plan itself, or a run's JSON object that holds it under ``plan``.
+
+    Raises
+    ------
+    InputError
+        Every finding at once, or a run without a plan, or one of another problem.
+    """
+    document = read(Path(path))
+    data = document.data
+    model = registry.problems()[problem].plan_type
+    wrapped = isinstance(data, dict) and "plan" in data and "plan" not in model.model_fields
+    if wrapped and data.get("problem", problem) != problem:
+        document.add(("problem",), f"expected {problem!r}, found {shown(data['problem'])}")
+    loaded: PlanBase = validate(document, model, below=("plan",) if wrapped else ())
+    return loaded
+
+
+def save_plan(plan: PlanBase, path: Path | str) -> Path:
+    """Write a plan as JSON."""
+    path = Path(path)
+    path.write_text(json.dumps(plan.to_json(), indent=1) + "\n", encoding="utf-8")
+    return path
+
+
+def json_schema(problem: str, form: Form = "expanded") -> dict[str, Any]:
+    """JSON Schema of an instance or plan file, for editors.
+
+    Raises
+    ------
+    InputError
+        No such problem.
+    """
+    known = registry.problems()
+    if problem not in known:
+        raise InputError(f"problem: expected one of {', '.join(known)}; found {problem!r}")
+    if form == "plan":
+        model: type[BaseModel] = known[problem].plan_type
+    else:
+        model = known[problem].instance_type if form == "expanded" else registry.library(problem).compact_type
+    schema = model.model_json_schema(by_alias=True)
+    title = f"mapgap: {problem}, {form} form" if form != "plan" else f"mapgap: {problem}, plan"
+    schema.update({"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title})
+    if form != "plan":  # files must carry what the models default
+        schema["required"] = sorted({*schema.get("required", ()), "schema", "form", "problem"})
+    return schema

@@ -1,0 +1,5 @@
+"""The command line."""
+
+from mapgap.cli.app import main
+
+__all__ = ["main"]

@@ -1,0 +1,245 @@
+"""``mapgap solve``: run one or several methods on an instance, show what stands, exit by it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from mapgap.catalogue import registry
+from mapgap.catalogue.files import dump, load_instance, retarget, save_plan
+from mapgap.cli.output import Progress, cell, complain, facts, out, percent, print_json, table, to_file
+from mapgap.core import Budget, InputError, InstanceBase, Method, Problem, Stop
+from mapgap.execution.run import RunRecord, find_method, gap, run_method, suggest
+
+_YES, _NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+
+
+@dataclass(frozen=True)
+class Request:
+    """The flags of ``mapgap solve``."""
+
+    instance: str
+    methods: Sequence[str] = ()
+    exact: bool = False
+    all: bool = False
+    objective: str | None = None
+    time_limit: float = 60.0
+    memory_limit: int | None = None
+    workers: int = 1
+    seed: int = 0
+    settings: Sequence[str] = ()
+    plugins: Sequence[Path] = ()
+    output: Path | None = None
+    gantt: Path | None = None
+    json: bool = False
+
+
+def solve(request: Request) -> int:
+    """Do what the request asks; returns the exit code.
+
+    Raises
+    ------
+    InputError
+    """
+    instance = load_instance(request.instance)
+    problem = registry.problems()[instance.problem]
+    methods = chosen(request, instance.problem)
+    if request.objective is not None:
+        instance = retarget(instance, request.objective)
+    options = {m.name: typed_options(m, request.settings, strict=len(methods) == 1) for m in methods}
+    refuse_unused(methods, request.settings)
+    _check_outputs(request)
+    budget = Budget(request.time_limit, request.memory_limit, request.workers, request.seed)
+    records: list[RunRecord] = []
+    for method in methods:
+        with Progress(f"{method.name} on {instance.name}") as progress:
+            record = run_method(
+                instance,
+                method,
+                budget,
+                options=options[method.name],
+                plugins=request.plugins,
+                observer=progress,
+            )
+        records.append(record)
+        if request.json:
+            print_json(record.to_json())
+        if record.stop == Stop.INTERRUPTED:
+            break
+    return _finish(request, problem, instance, records)
+
+
+def chosen(request: Request, problem: str) -> list[Method]:
+    """The methods that the flags name; without any, the strongest exact one."""
+    if sum((bool(request.methods), request.exact, request.all)) > 1:
+        raise InputError("--method, --exact, --all: expected one of them, found several")
+    if request.all:
+        return list(registry.methods(problem).values())
+    if request.methods:
+        return [find_method(problem, name) for name in dict.fromkeys(request.methods)]
+    return [registry.strongest_exact(problem)]
+
+
+def typed_options(method: Method, settings: Sequence[str], *, strict: bool) -> dict[str, Any]:
+    """``name=value`` settings with the type of each option's default; unknown names are refused if ``strict``."""
+    found: dict[str, Any] = {}
+    for setting in settings:
+        name, equals, text = setting.partition("=")
+        if not equals:
+            raise InputError(f"--set {setting}: expected name=value")
+        if name in method.options:
+            found[name] = typed(f"--set {setting}", method.options[name], text)
+        elif strict:
+            known = ", ".join(f"{key}={value}" for key, value in method.options.items()) or "no options"
+            hint = suggest(name, method.options)
+            raise InputError(f"--set {setting}: expected an option of {method.name} ({known}){hint}")
+    return found
+
+
+def typed(flag: str, default: Any, text: str) -> Any:
+    """The text of a setting as a value of the type of the default."""
+    if isinstance(default, str):
+        return text
+    if isinstance(default, bool):
+        if text.lower() not in (*_YES, *_NO):
+            raise InputError(f"{flag}: expected true or false, found {text!r}")
+        return text.lower() in _YES
+    if isinstance(default, (list, tuple)):
+        items = [part.strip() for part in text.split(",") if part.strip()]
+        return [typed(flag, default[0], item) if default else yaml.safe_load(item) for item in items]
+    if isinstance(default, (int, float)):
+        kind = type(default)
+        try:
+            return kind(text)
+        except ValueError:
+            expected = "an integer" if kind is int else "a number"
+            raise InputError(f"{flag}: expected {expected}, found {text!r}") from None
+    return yaml.safe_load(text)  # the default is None: whatever the text looks like
+
+
+def refuse_unused(methods: Sequence[Method], settings: Sequence[str]) -> None:
+    """A setting that no chosen method knows is a mistake."""
+    for setting in settings:
+        name = setting.partition("=")[0]
+        if not any(name in method.options for method in methods):
+            raise InputError(f"--set {setting}: expected an option of one of the chosen methods; none has {name!r}")
+
+
+def _check_outputs(request: Request) -> None:
+    """Before hours of search: can the results be written?"""
+    if request.gantt is not None:
+        from mapgap.reporting.gantt import check_suffix
+
+        check_suffix(request.gantt)
+    for flag, path in (("-o", request.output), ("--gantt", request.gantt)):
+        if path is not None:
+            to_file(path, flag)
+
+
+def _finish(request: Request, problem: Problem, instance: InstanceBase, records: Sequence[RunRecord]) -> int:
+    sign = 1 if problem.sense == "min" else -1
+    with_plan = [r for r in records if r.objective is not None]
+    best = min(with_plan, key=lambda r: sign * (r.objective or 0), default=None)
+    if best is not None and best.plan is not None:
+        _write(request, problem, instance, best)
+    if not request.json:
+        if len(records) == 1:
+            show_record(records[0], written=request.output)
+        else:
+            show_records(records, best, sign)
+    for record in records:
+        if record.error:
+            complain([f"{record.method}: {record.error}"])
+            for violation in record.violations if record.refuted else ():
+                complain([f"{violation['rule']}: {violation['where']}: {violation['message']}"], label="violation")
+    contradiction = _contradiction(records, best, sign)
+    if contradiction:
+        complain([contradiction])
+        return 5
+    codes = [record.exit_code for record in records]
+    return next(code for code in (5, 130, 0, 3, 4) if code in codes)
+
+
+def _contradiction(records: Sequence[RunRecord], best: RunRecord | None, sign: int) -> str | None:
+    """Two methods that cannot both be right about one instance."""
+    if best is None or best.objective is None:
+        return None
+    against = f"but {best.method} has a plan of objective {best.objective}"
+    for record in records:
+        if record.bound is not None and sign * record.bound > sign * best.objective:
+            return f"{record.method} claims bound {record.bound}, {against}"
+        if record.status == "INFEASIBLE":
+            return f"{record.method} claims INFEASIBLE, {against}"
+    return None
+
+
+def _write(request: Request, problem: Problem, instance: InstanceBase, best: RunRecord) -> None:
+    plan = problem.plan_type.model_validate_json(json.dumps(best.plan))
+    if request.output is not None:
+        save_plan(plan, request.output)
+    if request.gantt is not None:
+        from mapgap.reporting.gantt import plan_chart, save
+
+        title = f"{instance.name} · {best.method} · {cell(best.objective)} {best.unit}"
+        save(plan_chart(problem, instance, plan, title), request.gantt)
+
+
+def show_record(record: RunRecord, written: Path | None = None) -> None:
+    """One run for a reader; its plan last, or the file it was written to."""
+    facts(
+        {
+            "instance": f"{record.instance} ({record.instance_hash})",
+            "problem": record.problem,
+            "method": f"{record.method} ({record.kind})",
+            "status": f"{record.status} ({record.certificate})" if record.certificate else record.status,
+            "stopped by": record.stop,
+            "objective": None if record.objective is None else f"{cell(record.objective)} {record.unit}",
+            "bound": None if record.bound is None else f"{cell(record.bound)} {record.unit}",
+            "gap": percent(record.gap),
+            "time": None if record.wall_s is None else f"{record.wall_s:.3f} s",
+            "process memory": None if record.peak_mb is None else f"{record.peak_mb:.0f} MB",
+            "reason": record.reason,
+            **({} if record.refuted else _short(record.terms)),
+        }
+    )
+    if record.plan is not None and not record.refuted:
+        if written is not None:
+            out().print(f"\nplan written to {written}")
+            return
+        out().print("\n[bold]plan[/bold]")
+        print(dump(dict(record.plan)), end="")
+
+
+def _short(terms: Mapping[str, Any]) -> dict[str, Any]:
+    """The terms of an evaluation that fit on a line or two."""
+    return {name.replace("_", " "): value for name, value in terms.items() if len(cell(value)) < 300}
+
+
+def show_records(records: Sequence[RunRecord], best: RunRecord | None, sign: int) -> None:
+    """All runs of one instance: gap to the best bound of all methods, distance to the best plan known."""
+    bounds = [r.bound for r in records if r.bound is not None]
+    bound = max(bounds, key=lambda value: sign * value, default=None)
+    known = best.objective if best else None
+    columns = ["method", "kind", "status", "stop", "objective", "bound", "gap", "to best plan", "time (s)", "MB"]
+    rows = [
+        [
+            record.method,
+            record.kind,
+            record.status,
+            record.stop,
+            record.objective,
+            record.bound,
+            percent(gap(record.objective, bound)),
+            percent(gap(record.objective, known)),
+            None if record.wall_s is None else f"{record.wall_s:.3f}",
+            None if record.peak_mb is None else round(record.peak_mb),
+        ]
+        for record in sorted(records, key=lambda r: (r.objective is None, sign * (r.objective or 0), r.method))
+    ]
+    first = records[0]
+    table(f"{first.instance}, objective in {first.unit}", columns, rows, right=columns[4:])

@@ -1,0 +1,1 @@
+"""What is known and how well: ledger, certificates, contradictions, worst cases."""

@@ -1,0 +1,208 @@
+"""Raise the certificate of an optimum: two engines that agree, and a case split whose best case is the optimum.
+
+One engine's OPTIMAL is a claim. ``certify`` solves the instance by exact methods of two different engines; then it
+fixes one decision each way (the problem's ``cases``), solves every case, and checks that the best case equals the
+optimum. Only if all of it holds is the certificate ``agreed``; exhaustive enumeration gives ``enumerated``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from mapgap.catalogue import registry
+from mapgap.core import Budget, Certificate, InputError, InstanceBase, Method, PlanError, Status
+from mapgap.execution.run import RunRecord, run_method
+
+
+@dataclass
+class Certification:
+    """What was tried and what it proves.
+
+    Attributes
+    ----------
+    grade : Certificate or None
+        ``None`` if no method proved an optimum.
+    objective : int or None
+    runs : list of RunRecord
+        Of whole instances, then of cases.
+    missing : list of str
+        Why the grade is not higher.
+    contradiction : bool
+        Two proofs exclude each other.
+    """
+
+    instance: str
+    instance_hash: str
+    problem: str
+    unit: str
+    grade: Certificate | None = None
+    objective: int | None = None
+    runs: list[RunRecord] = field(default_factory=list)
+    cases: list[dict[str, Any]] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    contradiction: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        found: dict[str, Any] = {
+            key: getattr(self, key) for key in ("instance", "instance_hash", "problem", "unit", "grade", "objective")
+        }
+        runs = [
+            {key: getattr(run, key) for key in ("instance", "method", "status", "stop", "objective", "bound", "wall_s")}
+            for run in self.runs
+        ]
+        found |= {"cases": self.cases, "missing": self.missing, "contradiction": self.contradiction, "runs": runs}
+        return found
+
+
+def exact_methods(problem: str) -> list[Method]:
+    """Exact methods, strongest first."""
+    found = [m for m in registry.methods(problem).values() if m.kind == "exact"]
+    return sorted(found, key=lambda m: (-m.rank, m.name))
+
+
+def certify(
+    instance: InstanceBase,
+    budget: Budget,
+    *,
+    plugins: tuple[Path, ...] = (),
+    say: Callable[[str], None] = lambda text: None,
+) -> Certification:
+    """Certify the optimum of an instance; ``budget`` holds for every single run.
+
+    Raises
+    ------
+    PlanError
+        Two methods, or a method and the case split, contradict each other: at least one of them is wrong.
+    """
+    problem = registry.problems()[instance.problem]
+    found = Certification(instance.name, instance.content_hash, problem.name, problem.unit(instance))
+    proofs: list[tuple[set[str], RunRecord]] = []
+
+    def solve(method: Method, target: InstanceBase) -> RunRecord:
+        fresh = Budget(budget.time_s, budget.memory_mb, budget.workers, budget.seed)
+        say(f"{method.name} on {target.name}")
+        record = run_method(target, method, fresh, plugins=plugins)
+        if record.refuted:
+            raise PlanError(f"{target.name}: {method.name}: {record.error}")
+        found.runs.append(record)
+        return record
+
+    strongest: Method | None = None
+    independent = False
+    for method in exact_methods(problem.name):
+        engines = set(method.engines or (method.name,))
+        if strongest is not None and all(engines & others for others, _ in proofs):
+            continue
+        record = solve(method, instance)
+        if record.status in (Status.OPTIMAL, Status.INFEASIBLE):
+            independent = any(not engines & others for others, _ in proofs)
+            proofs.append((engines, record))
+            strongest = strongest or method
+            _agree(instance.name, [proof for _, proof in proofs])
+        if independent:
+            break
+    if strongest is None:
+        found.missing.append("no exact method proved an optimum within the budget")
+        return found
+    first = proofs[0][1]
+    found.objective = first.objective
+    enumerated = any(proof.certificate == Certificate.ENUMERATED for _, proof in proofs)
+    found.grade = Certificate.ENUMERATED if enumerated else Certificate.CLAIMED
+    if not independent:
+        found.missing.append("a proof by a second method that shares no engine with the first")
+    if _split(instance, strongest, first, found, solve) and independent and not enumerated:
+        found.grade = Certificate.AGREED
+    return found
+
+
+def _agree(name: str, records: Iterable[RunRecord]) -> None:
+    outcomes = {(record.status, record.objective) for record in records}
+    if len(outcomes) > 1:
+        told = "; ".join(f"{r.method}: {r.status} {r.objective}" for r in records)
+        raise PlanError(f"{name}: exact methods contradict each other: {told}")
+
+
+def _split(
+    instance: InstanceBase,
+    method: Method,
+    proof: RunRecord,
+    found: Certification,
+    solve: Callable[..., RunRecord],
+) -> bool:
+    """Whether the best case is the optimum; ``False`` with a reason where the split cannot be made or solved."""
+    split = registry.library(instance.problem).cases
+    cases = split(instance) if split is not None else []
+    if not cases:
+        found.missing.append("a case split: the problem offers none for this instance")
+        return False
+    values: list[int] = []
+    sign = -1 if proof.sense == "max" else 1
+    for case in cases:
+        record = solve(method, case.instance)
+        found.cases.append(
+            {"case": case.label, "status": record.status, "objective": record.objective, "bound": record.bound}
+        )
+        if record.status not in (Status.OPTIMAL, Status.INFEASIBLE):
+            found.missing.append(f"a case split: {case.label} is not solved within the budget")
+            return False
+        if record.objective is not None:
+            values.append(record.objective)
+    best = min(values, key=lambda value: sign * value, default=None)
+    if best != proof.objective:
+        raise PlanError(f"{instance.name}: {method.name} proves {proof.objective}, but its best case has {best}")
+    return True
+
+
+def main_certify(
+    pattern: str, *, time_s: float, workers: int = 1, seed: int = 0, ledger: Path | None = None, update: bool = False
+) -> list[Certification]:
+    """Certify library or file instances, show progress, and enter every result into the ledger at once if asked.
+
+    A contradiction on one of several instances does not stop the others; its certification says so in ``missing``.
+
+    Raises
+    ------
+    InputError
+        No such instance, or (``update``) one that is not of the library.
+    PlanError
+        A contradiction on the only instance.
+    """
+    from rich.console import Console
+
+    from mapgap.catalogue.files import find_instances, load_instance
+    from mapgap.evidence.ledger import library_hashes
+
+    instances = [load_instance(name) for name in find_instances(pattern) or [pattern]]
+    library = library_hashes() if update else {}
+    for instance in instances:
+        if update and instance.content_hash not in library:
+            raise InputError(f"--update-ledger: expected an instance of the library, found {instance.name}")
+    console = Console(stderr=True)
+    found: list[Certification] = []
+    for instance in instances:
+        try:
+            found.append(certify(instance, Budget(time_s, workers=workers, seed=seed), say=console.print))
+        except PlanError as error:
+            if len(instances) == 1:
+                raise
+            problem = registry.problems()[instance.problem]
+            failed = Certification(instance.name, instance.content_hash, problem.name, problem.unit(instance))
+            found.append(replace(failed, missing=[str(error)], contradiction=True))
+            continue
+        if update:
+            _enter(found[-1], library, ledger)
+    return found
+
+
+def _enter(found: Certification, library: Mapping[str, str], path: Path | None) -> None:
+    from mapgap.evidence.ledger import Ledger
+
+    book = Ledger.load(path)
+    book.update([run.to_json() for run in found.runs if run.instance_hash == found.instance_hash], library)
+    entry = book.entries.get(library[found.instance_hash])
+    if entry is not None and entry.certificate is not None and found.grade is not None:
+        entry.raise_certificate(found.grade)
+    book.save()

@@ -1,0 +1,269 @@
+"""The best-known ledger: per library instance the best verified plan, the best proven bound, and who found them.
+
+``instances/best_known.yaml`` lists one entry per instance and objective; the plans lie beside it in
+``instances/best_known/`` as files that ``mapgap check`` verifies. Runs only ever improve an entry. A run that
+contradicts one (a plan beyond the proven bound, a bound beyond the plan) is an error, and so is a regression: a run of
+the method that proved the bound, with at least its budget, that proves clearly less.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field
+
+from mapgap.catalogue import registry
+from mapgap.catalogue.files import load_instance, load_model, load_plan
+from mapgap.core import Certificate, PlanError
+from mapgap.execution.run import verify
+from mapgap.records.record import gap
+
+TOLERANCE = 0.005  #: share by which a bound may fall behind the ledger's before it is a regression
+
+
+def default_path() -> Path:
+    """The ledger of the library."""
+    from mapgap import instances
+
+    return Path(next(iter(instances.__path__))) / "best_known.yaml"
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Finding(_Strict):
+    """A plan's objective or a bound, and the run it comes from.
+
+    Attributes
+    ----------
+    value : int
+        In the entry's unit.
+    method, started : str
+        The run's method and start (UTC).
+    time_limit_s, workers
+        The run's budget.
+    versions : mapping of str to str
+        Software of the run.
+    """
+
+    value: int
+    method: str
+    started: str
+    time_limit_s: float
+    workers: int
+    versions: dict[str, str]
+
+
+class Entry(_Strict):
+    """What is known of one instance under one objective."""
+
+    instance: str
+    instance_hash: str
+    problem: str
+    unit: str
+    sense: str = Field(pattern="^(min|max)$")
+    plan: Finding | None = None
+    bound: Finding | None = None
+    certificate: Certificate | None = None
+
+    @property
+    def sign(self) -> int:
+        return -1 if self.sense == "max" else 1
+
+    def raise_certificate(self, grade: Certificate) -> None:
+        """Take the grade unless a better one is held."""
+        if self.certificate is None or grade.rank > self.certificate.rank:
+            self.certificate = grade
+
+    @property
+    def gap(self) -> float | None:
+        """Of the plan to the bound."""
+        return gap(self.plan.value if self.plan else None, self.bound.value if self.bound else None)
+
+
+class _File(_Strict):
+    schema_version: int = Field(alias="schema", ge=1, le=1)
+    entries: list[Entry] = []
+
+
+@dataclass
+class Ledger:
+    """The entries of a ledger file by instance name, and the plans that came with them."""
+
+    path: Path
+    entries: dict[str, Entry] = field(default_factory=dict)
+    plans: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, path: Path | None = None) -> Ledger:
+        """Read a ledger; an empty one if there is no file.
+
+        Raises
+        ------
+        InputError
+            Every finding with file, line and field.
+        """
+        where = path or default_path()
+        if not where.exists():
+            return cls(where)
+        return cls(where, {entry.instance: entry for entry in load_model(where, _File).entries})
+
+    def plan_path(self, name: str) -> Path:
+        """Where the plan of an instance lies."""
+        return self.path.with_suffix("") / f"{name.replace('@', '__')}.json"
+
+    def references(self, records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """What is known of the instances of some runs: records of kind ``reference`` for
+        :mod:`mapgap.reporting.analysis`."""
+        known = {entry.instance_hash: entry for entry in self.entries.values()}
+        found = []
+        for digest, name in {r["instance_hash"]: r["instance"] for r in records}.items():
+            entry = known.get(digest)
+            if entry is None:
+                continue
+            about = {"instance": name, "instance_hash": digest, "problem": entry.problem, "sense": entry.sense}
+            about |= {"kind": "reference", "unit": entry.unit}
+            if entry.plan is not None:
+                plan = load_plan(self.plan_path(entry.instance), entry.problem).to_json()
+                found.append({**about, "method": f"{entry.plan.method}*", "objective": entry.plan.value, "plan": plan})
+            if entry.bound is not None:
+                found.append({**about, "method": f"{entry.bound.method}*", "bound": entry.bound.value})
+        return found
+
+    def save(self) -> None:
+        """Write the file and the plans that are new."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        for name, plan in self.plans.items():
+            target = self.plan_path(name)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(json.dumps(plan, separators=(",", ":")) + "\n", encoding="utf-8")
+        entries = [self.entries[name].model_dump(mode="json", exclude_none=True) for name in sorted(self.entries)]
+        head = "# Written by `mapgap bench --update-ledger` and `mapgap certify --update-ledger`; do not edit.\n"
+        text = yaml.safe_dump({"schema": 1, "entries": entries}, sort_keys=False, width=118, default_flow_style=None)
+        self.path.write_text(head + text, encoding="utf-8")
+
+    def update(self, records: Iterable[Mapping[str, Any]], library: Mapping[str, str]) -> list[str]:
+        """Enter runs on library instances; returns what improved, in words.
+
+        Parameters
+        ----------
+        library : mapping of str to str
+            Content hash to name; runs on other instances are left out.
+
+        Raises
+        ------
+        PlanError
+            A run contradicts the ledger, or is a regression. Nothing of that run is entered.
+        """
+        changes: list[str] = []
+        for record in records:
+            name = library.get(record["instance_hash"])
+            if name is not None and not record.get("error"):
+                changes += self._enter(name, record)
+        return changes
+
+    def _enter(self, name: str, record: Mapping[str, Any]) -> list[str]:
+        entry = self.entries.get(name)
+        if entry is None or entry.instance_hash != record["instance_hash"]:  # new, or the instance has changed
+            keys = ("instance_hash", "problem", "unit", "sense")
+            entry = Entry(instance=name, **{key: record[key] for key in keys})
+        objective, bound, sign = record.get("objective"), record.get("bound"), entry.sign
+        self._refuse(entry, record)
+        changes = []
+        if objective is not None and (entry.plan is None or sign * objective < sign * entry.plan.value):
+            changes.append(f"{name}: plan {_value(entry.plan)} -> {objective} ({record['method']})")
+            entry.plan = _finding(objective, record)
+            self.plans[name] = record["plan"]
+        if bound is not None and (entry.bound is None or sign * bound > sign * entry.bound.value):
+            changes.append(f"{name}: bound {_value(entry.bound)} -> {bound} ({record['method']})")
+            entry.bound = _finding(bound, record)
+        if entry.plan is not None and entry.bound is not None and entry.plan.value == entry.bound.value:
+            # A plan of one run that meets the bound of another is as proven as either.
+            entry.raise_certificate(Certificate(record.get("certificate") or Certificate.CLAIMED))
+        if entry.plan is not None or entry.bound is not None:
+            self.entries[name] = entry
+        return changes
+
+    @staticmethod
+    def _refuse(entry: Entry, record: Mapping[str, Any]) -> None:
+        """Contradictions and regressions."""
+        objective, bound, sign = record.get("objective"), record.get("bound"), entry.sign
+        run = f"{entry.instance}: {record['method']}"
+        if objective is not None and entry.bound is not None and sign * objective < sign * entry.bound.value:
+            raise PlanError(f"{run} has a plan of {objective}, beyond the bound {entry.bound.value} of the ledger")
+        if bound is not None and entry.plan is not None and sign * bound > sign * entry.plan.value:
+            raise PlanError(f"{run} claims the bound {bound}, but the ledger has a plan of {entry.plan.value}")
+        held = entry.bound
+        if bound is None or held is None or held.method != record["method"]:
+            return
+        as_large = record["time_limit_s"] >= held.time_limit_s and record["workers"] >= held.workers
+        if as_large and sign * (held.value - bound) > TOLERANCE * abs(held.value):
+            raise PlanError(f"{run} proves {bound} only; within no larger budget it has proven {held.value} before")
+
+    def problems_of(self, name: str) -> list[str]:
+        """Everything that is wrong with an entry when it is verified anew; empty if it holds."""
+        entry = self.entries[name]
+        instance = load_instance(name)
+        found = []
+        if instance.content_hash != entry.instance_hash:
+            return [f"{name}: the instance has changed ({entry.instance_hash} is now {instance.content_hash})"]
+        if entry.plan is not None:
+            plan = load_plan(self.plan_path(name), entry.problem)
+            evaluation = verify(registry.problems()[entry.problem], instance, plan)
+            if evaluation.objective != entry.plan.value or not evaluation.feasible:
+                found.append(f"{name}: the plan has {evaluation.objective}, the ledger says {entry.plan.value}")
+            if entry.bound is not None and entry.sign * entry.bound.value > entry.sign * entry.plan.value:
+                found.append(f"{name}: bound {entry.bound.value} beyond the plan {entry.plan.value}")
+        met = entry.plan is not None and entry.bound is not None and entry.plan.value == entry.bound.value
+        if entry.certificate is not None and not met:
+            found.append(f"{name}: a certificate, although plan and bound do not meet")
+        return found
+
+
+def _value(finding: Finding | None) -> int | str:
+    return "none" if finding is None else finding.value
+
+
+def _finding(value: int, record: Mapping[str, Any]) -> Finding:
+    keys = ("method", "started", "time_limit_s", "workers")
+    return Finding(value=value, versions=dict(record["versions"]), **{key: record[key] for key in keys})
+
+
+def library_hashes() -> dict[str, str]:
+    """Content hash to name of every library instance, under every objective of its problem."""
+    from mapgap.catalogue.files import library_files, retarget
+
+    found: dict[str, str] = {}
+    for name in library_files():
+        instance = load_instance(name)
+        found.setdefault(instance.content_hash, name)
+        for objective in registry.problems()[instance.problem].objectives:
+            other = retarget(instance, objective)
+            found.setdefault(other.content_hash, other.name)
+    return found
+
+
+def update_ledger(records: Iterable[Mapping[str, Any]], path: Path | None = None) -> list[str]:
+    """Enter runs into the ledger file, one after the other; what was entered before an error stays.
+
+    Raises
+    ------
+    PlanError
+        See :meth:`Ledger.update`.
+    """
+    ledger = Ledger.load(path)
+    library = library_hashes()
+    changes: list[str] = []
+    try:
+        for record in records:
+            changes += ledger.update([record], library)
+    finally:
+        if changes:
+            ledger.save()
+    return changes

@@ -1,0 +1,1 @@
+"""One measured run, and sweeps of them: budget, limits, warm processes, worker, watch."""

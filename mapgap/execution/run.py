@@ -1,0 +1,209 @@
+"""One measured run: any method on any instance, in a process of its own, every claim checked by the caller.
+
+The harness believes nothing. It times the outer call, streams incumbents and bounds so that a killed run keeps them,
+re-evaluates every plan with ``Problem.evaluate`` on its own side, and compares what a method claims (its objective,
+its bound, its status) with what the plans show. A refuted claim makes a loud failed run; a method that raises, hangs,
+forks, dies or leaks makes a recorded one. Neither is ever a crash of the harness.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from mapgap.catalogue import registry
+from mapgap.core import Budget, InputError, InstanceBase, Method, Problem, Stop
+from mapgap.execution import limits
+from mapgap.execution import worker as _worker
+from mapgap.execution.watch import Observer, Watch, verify
+from mapgap.records.environment import cpu_model, revision, versions
+from mapgap.records.record import RunRecord, gap
+
+#: A method gets this much more than its limit before it is killed: seconds, and a share of the limit.
+GRACE_S, GRACE_SHARE = 2.0, 0.05
+
+__all__ = ["Observer", "RunRecord", "check_options", "find_method", "gap", "interrupt_all", "run_method", "verify"]
+
+
+def run_method(
+    instance: InstanceBase,
+    method: Method | str,
+    budget: Budget,
+    *,
+    options: Mapping[str, Any] | None = None,
+    plugins: Sequence[Path | str] = (),
+    isolate: bool = True,
+    observer: Observer | None = None,
+) -> RunRecord:
+    """Run a method on an instance under a budget and check everything it says.
+
+    Parameters
+    ----------
+    instance : InstanceBase
+    method : Method or str
+        With ``isolate`` the child finds the method by name, so it must be in the registry or in a plug-in file.
+    budget : Budget
+        ``time_s`` and ``memory_mb`` are hard with ``isolate``: after a short grace the process tree is killed.
+    options : mapping, optional
+        Overrides of the method's options.
+    plugins : sequence of paths
+        Files that the child loads with :func:`mapgap.catalogue.registry.load_plugin` (the caller has loaded them
+        already).
+    isolate : bool
+        ``False`` runs inside this process: for tests and debuggers; no limit is enforced.
+    observer : callable, optional
+        Progress, a few times per second.
+
+    Returns
+    -------
+    RunRecord
+        Also when the run was interrupted (Ctrl-C or SIGTERM in the main thread, or :func:`interrupt_all`): then
+        ``stop`` is ``interrupted`` and the incumbent is kept.
+
+    Raises
+    ------
+    InputError
+        Unknown method or option, or an instance of another problem.
+    """
+    if isinstance(method, str):
+        method = find_method(instance.problem, method)
+    if method.problem != instance.problem:
+        raise InputError(f"method {method.name!r} solves {method.problem}, the instance is one of {instance.problem}")
+    options = dict(options or {})
+    check_options(method, options)
+    problem = registry.problems()[instance.problem]
+    watch = Watch(problem, instance, observer)
+    blank = _blank(problem, instance, method, budget, options)
+    if isolate:
+        return _isolated(blank, watch, method, budget, options, plugins)
+    local = Budget(budget.time_s, budget.memory_mb, budget.workers, budget.seed)
+    _worker.execute(method, instance, local, options, watch.receive)
+    return watch.conclude(blank, Stop.INTERRUPTED if watch.end.get("interrupted") else None)
+
+
+def interrupt_all() -> None:
+    """Stop every run of this program, in whatever thread (sweeps run in threads); each returns as interrupted."""
+    limits.INTERRUPT.set()
+
+
+def find_method(problem: str, name: str) -> Method:
+    """The method of that name.
+
+    Raises
+    ------
+    InputError
+        No such method; with a suggestion.
+    """
+    known = registry.methods(problem)
+    if name not in known:
+        raise InputError(f"method: expected one of {', '.join(known) or 'none'}, found {name!r}{suggest(name, known)}")
+    return known[name]
+
+
+def suggest(word: str, known: Sequence[str] | Mapping[str, Any]) -> str:
+    """``; did you mean 'x'?`` or nothing."""
+    near = difflib.get_close_matches(word, list(known), n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def check_options(method: Method, options: Mapping[str, Any]) -> None:
+    """Refuse options that the method does not declare.
+
+    Raises
+    ------
+    InputError
+    """
+    known = ", ".join(method.options) or "none"
+    found = [
+        f"option of {method.name}: expected one of: {known}; found {name!r}{suggest(name, method.options)}"
+        for name in options
+        if name not in method.options
+    ]
+    if found:
+        raise InputError(found)
+
+
+def _isolated(
+    blank: RunRecord,
+    watch: Watch,
+    method: Method,
+    budget: Budget,
+    options: Mapping[str, Any],
+    plugins: Sequence[Path | str],
+) -> RunRecord:
+    limit = {"time_s": budget.time_s, "memory_mb": budget.memory_mb, "workers": budget.workers, "seed": budget.seed}
+    job = {
+        "problem": method.problem,
+        "method": method.name,
+        "instance": watch.instance.to_json(),
+        "budget": limit,
+        "options": _worker.plain(options),
+        "plugins": [str(Path(path).resolve()) for path in plugins],
+    }
+    threads = str(budget.workers)
+    module = _worker.module_of(method)
+    hard_s = budget.time_s * (1 + GRACE_SHARE) + GRACE_S
+    outcome = limits.supervise(
+        "mapgap.execution.worker",
+        job,
+        watch.receive,
+        time_s=hard_s,
+        memory_mb=budget.memory_mb,
+        environment={"OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads, "MKL_NUM_THREADS": threads},
+        warm=(method.problem, module.__name__ if module else ""),
+        on_idle=watch.idle,
+    )
+    stop: Stop | None = None
+    reason = ""
+    if not watch.end:
+        stop, reason = _died(outcome, budget)
+    peaks = [peak for peak in (outcome.peak_mb, watch.end.get("peak_mb")) if isinstance(peak, (int, float))]
+    blank = replace(
+        blank,
+        wall_s=round(outcome.elapsed_s, 6),
+        peak_mb=round(max(peaks), 1) if peaks else None,
+        output=outcome.output,
+    )
+    return watch.conclude(blank, stop, reason)
+
+
+def _died(outcome: limits.Outcome, budget: Budget) -> tuple[Stop, str]:
+    """Why a process ended that never handed in its result."""
+    if outcome.ending == "time":
+        return Stop.TIME, f"killed after {outcome.elapsed_s:.1f} s: it did not end within {budget.time_s:g} s"
+    if outcome.ending == "memory":
+        return Stop.MEMORY, f"killed: its processes held more than {budget.memory_mb} MB"
+    if outcome.ending == "interrupted":
+        return Stop.INTERRUPTED, "interrupted"
+    if outcome.ending == "startup":
+        return Stop.ERROR, f"the process did not start within {limits.STARTUP_S:g} s"
+    code = outcome.returncode
+    how = f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
+    return Stop.ERROR, f"the process ended with {how} and without a result"
+
+
+def _blank(
+    problem: Problem, instance: InstanceBase, method: Method, budget: Budget, options: Mapping[str, Any]
+) -> RunRecord:
+    return RunRecord(
+        instance=instance.name,
+        instance_hash=instance.content_hash,
+        problem=problem.name,
+        sense=problem.sense,
+        method=method.name,
+        kind=method.kind,
+        options=_worker.plain(options),
+        seed=budget.seed,
+        workers=budget.workers,
+        time_limit_s=budget.time_s,
+        memory_limit_mb=budget.memory_mb,
+        unit=problem.unit(instance),
+        versions=versions(),
+        revision=revision(),
+        cpu=cpu_model(),
+        started=datetime.now(UTC).isoformat(timespec="seconds"),
+    )

@@ -1,0 +1,209 @@
+"""What a run says, checked: plans are re-evaluated, claims compared with what they show. Used by
+mapgap.execution.run."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from mapgap.core import (
+    Certificate,
+    Evaluation,
+    InstanceBase,
+    PlanBase,
+    Problem,
+    Status,
+    Stop,
+    TracePoint,
+    Violation,
+)
+from mapgap.records.record import RunRecord, gap
+
+#: At most this many incumbents that are still unchecked when a run ends are evaluated (spread evenly, the last kept).
+PENDING_LIMIT = 300
+
+Observer = Callable[[float, int | None, int | None], None]
+"""Called during a run with elapsed seconds, best verified objective and best reported bound."""
+
+
+def verify(problem: Problem, instance: InstanceBase, plan: PlanBase) -> Evaluation:
+    """``Problem.evaluate``, whose own failure on an absurd plan counts as a violation of that plan."""
+    try:
+        return problem.evaluate(instance, plan)
+    except Exception as error:
+        text = f"the evaluator rejects the plan: {type(error).__name__}: {error}"
+        return Evaluation(None, {}, (Violation("evaluate", "plan", 1, text),))
+
+
+class Watch:
+    """Collects the messages of one run, verifies plans as they come, and judges the run at its end."""
+
+    def __init__(self, problem: Problem, instance: InstanceBase, observer: Observer | None) -> None:
+        self.problem = problem
+        self.instance = instance
+        self.observer = observer
+        self.sign = 1 if problem.sense == "min" else -1
+        self.end: dict[str, Any] = {}
+        self.pending: list[tuple[float, Any]] = []
+        self.trace: list[TracePoint] = []
+        self.plan: Any = None  # best verified plan, as JSON
+        self.evaluation: Evaluation | None = None
+        self.bound: int | None = None
+        self.refuted: str | None = None
+        self.broken: tuple[Any, Evaluation] | None = None
+        self.began: float | None = None
+
+    def receive(self, message: dict[str, Any]) -> None:
+        if message["event"] == "start":
+            self.began = time.perf_counter()
+        elif message["event"] == "end" and not self.end:
+            self.end = message
+        elif message["event"] == "report":
+            moment = float(message.get("time_s") or 0.0)
+            if isinstance(message.get("bound"), int):
+                self._take_bound(message["bound"], moment)
+            if message.get("plan") is not None:
+                self.pending.append((moment, message["plan"]))
+
+    def idle(self) -> None:
+        """Verify one waiting incumbent; tell the observer."""
+        if self.pending:
+            self._take_plan(*self.pending.pop(0))
+        if self.observer is not None and self.began is not None:
+            objective = self.evaluation.objective if self.evaluation else None
+            self.observer(time.perf_counter() - self.began, objective, self.bound)
+
+    def _refute(self, text: str) -> None:
+        if self.refuted is None:
+            self.refuted = text
+
+    def _take_bound(self, bound: int, moment: float) -> None:
+        if self.bound is None or self.sign * bound > self.sign * self.bound:
+            self.bound = bound
+            self.trace.append(TracePoint(moment, bound=bound))
+
+    def _take_plan(self, moment: float, data: Any) -> Evaluation | None:
+        """Evaluate a plan; keep it if it is the best so far. A plan that breaks a rule refutes the run."""
+        if self.plan is not None and data == self.plan:  # most methods announce the plan that they return
+            return self.evaluation
+        try:
+            plan = self.problem.plan_type.model_validate_json(json.dumps(data))
+        except ValueError as error:
+            self._refute(f"the method returned something that is no plan of {self.problem.name}: {error}")
+            return None
+        found = verify(self.problem, self.instance, plan)
+        if not found.feasible:
+            first = found.violations[0] if found.violations else None
+            text = f"{first.rule}: {first.where}: {first.message}" if first else "it has no objective"
+            self._refute(f"the method returned a plan that breaks {len(found.violations)} rule(s); first: {text}")
+            self.broken = self.broken or (data, found)
+            return found
+        assert found.objective is not None
+        best = self.evaluation.objective if self.evaluation else None
+        if best is None or self.sign * found.objective < self.sign * best:
+            self.plan, self.evaluation = data, found
+            self.trace.append(TracePoint(moment, objective=found.objective))
+        return found
+
+    def conclude(self, blank: RunRecord, stop: Stop | None, reason: str = "") -> RunRecord:
+        """The record of the run; ``stop`` is given when the process never handed in a result."""
+        skip = max(1, -(-len(self.pending) // PENDING_LIMIT))
+        for moment, data in [*self.pending[::-1][::skip][::-1]]:
+            self._take_plan(moment, data)
+        self.pending.clear()
+        result = self.end.get("result") or {}
+        wall_s = self.end.get("wall_s", blank.wall_s)
+        error: str | None = None
+        if stop is None and "error" in self.end:
+            stop, error = (Stop.MEMORY if self.end.get("memory") else Stop.ERROR), str(self.end["error"])
+        elif stop is Stop.ERROR:
+            error = reason
+        status = Status.UNKNOWN
+        if result:
+            stop, reason = Stop(result["stop"]), result["reason"]
+            status = self._judge(result, stop, wall_s or 0.0)
+            error = (reason or "the method reports an error") if stop is Stop.ERROR else None
+        elif self.evaluation is not None:
+            status = Status.FEASIBLE
+        return self._record(blank, status, stop or Stop.ERROR, reason, error, wall_s, result)
+
+    def _judge(self, result: Mapping[str, Any], stop: Stop, wall_s: float) -> Status:
+        """Compare every claim of a result with the plans; returns the status that stands."""
+        claimed, status = result["claimed"], Status(result["status"])
+        if result["bound"] is not None:
+            self._take_bound(result["bound"], wall_s)
+        final = self._take_plan(wall_s, result["plan"]) if result["plan"] is not None else None
+        if final is not None and final.feasible and self.evaluation and final.objective == self.evaluation.objective:
+            self.plan, self.evaluation = result["plan"], final  # among equals the method's last word counts
+        if claimed is not None and (final is None or claimed != final.objective):
+            value = None if final is None else final.objective
+            self._refute(f"the method claims objective {claimed}, its plan evaluates to {value}")
+        objective = self.evaluation.objective if self.evaluation else None
+        if stop in (Stop.TIME, Stop.MEMORY, Stop.INTERRUPTED) and status in (Status.OPTIMAL, Status.INFEASIBLE):
+            status = Status.UNKNOWN if objective is None else Status.FEASIBLE  # what a limit stopped proved nothing
+        if status is Status.INFEASIBLE:
+            if objective is not None:
+                self._refute(f"the method claims INFEASIBLE, but reported a plan of objective {objective}")
+            return status
+        if objective is None:
+            if status is not Status.UNKNOWN:
+                self._refute(f"the method claims {status} without a valid plan")
+            return Status.UNKNOWN
+        if status is not Status.OPTIMAL:
+            return Status.FEASIBLE
+        if final is None or final.objective != objective:
+            self._refute(f"the method claims OPTIMAL for its last plan, but reported one of objective {objective}")
+        if self.bound is None:
+            self._take_bound(objective, wall_s)
+        if self.bound != objective:
+            self._refute(f"the method claims OPTIMAL at objective {objective} with bound {self.bound}")
+        return status
+
+    def _record(
+        self,
+        blank: RunRecord,
+        status: Status,
+        stop: Stop,
+        reason: str,
+        error: str | None,
+        wall_s: float | None,
+        result: Mapping[str, Any],
+    ) -> RunRecord:
+        objective = self.evaluation.objective if self.evaluation else None
+        bound = self.bound
+        if objective is not None and bound is not None and self.sign * bound > self.sign * objective:
+            side = "above" if self.sign > 0 else "below"
+            self._refute(f"the method claims bound {bound}, {side} the objective {objective} of a verified plan")
+            bound = None
+        if status is Status.INFEASIBLE and not reason and self.problem.diagnose is not None:
+            reason = "; ".join(self.problem.diagnose(self.instance))
+        plan, evaluation = self.plan, self.evaluation
+        if self.refuted is not None:
+            status, stop, error = Status.UNKNOWN, Stop.ERROR, self.refuted
+            objective = bound = None
+            if self.broken is not None:
+                plan, evaluation = self.broken
+        proven = Certificate.ENUMERATED if result.get("enumerated") else Certificate.CLAIMED
+        build_s = (result.get("notes") or {}).get("build_s")
+        return replace(
+            blank,
+            status=status,
+            stop=stop,
+            objective=objective,
+            bound=bound,
+            gap=gap(objective, bound),
+            certificate=proven if status is Status.OPTIMAL else None,
+            wall_s=None if wall_s is None else round(wall_s, 6),
+            build_s=build_s if isinstance(build_s, (int, float)) else None,
+            reason=reason,
+            error=error,
+            refuted=self.refuted is not None,
+            violations=[v.to_json() for v in evaluation.violations] if evaluation else [],
+            terms=dict(evaluation.terms) if evaluation else {},
+            notes=result.get("notes") or {},
+            trace=sorted(self.trace, key=lambda point: point.time_s),
+            plan=plan,
+        )

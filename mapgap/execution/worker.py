@@ -1,0 +1,206 @@
+"""The child side of one run, with a job on standard input. Used by mapgap.run only.
+
+A fresh process is started as ``python -m mapgap.execution.worker FD``; a warm one has called :func:`prepare` and its
+forks call :func:`serve`.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import importlib
+import inspect
+import json
+import math
+import operator
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from mapgap.catalogue import registry
+from mapgap.core import Budget, MapgapError, Method, PlanBase, SolveResult, Status, Stop
+
+Send = Callable[[dict[str, Any]], None]
+_PRELOADED: set[str] = set()
+_OURS = ("mapgap",)
+
+
+def plain(value: Any) -> Any:
+    """JSON data for any note: tuples as lists, NumPy numbers as numbers, non-finite floats as ``None``."""
+    if value is None or isinstance(value, (bool, int)):
+        return value
+    if isinstance(value, str):
+        return str(value)  # an enumeration's member becomes its text
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(item) for item in value]
+    for convert in ("tolist", "to_json"):
+        if hasattr(value, convert):
+            return plain(getattr(value, convert)())
+    return str(value)
+
+
+def integer(bound: Any) -> int | None:
+    """A bound as the integer it must be; a float is refused with ``TypeError``."""
+    return None if bound is None else operator.index(bound)
+
+
+def plan_json(plan: Any) -> Any:
+    if plan is None:
+        return None
+    if not isinstance(plan, PlanBase):
+        raise TypeError(f"expected a plan of type PlanBase, found {type(plan).__name__}")
+    return plan.to_json()
+
+
+def result_json(result: Any) -> dict[str, Any]:
+    if not isinstance(result, SolveResult):
+        raise TypeError(f"expected the method to return a SolveResult, found {type(result).__name__}")
+    return {
+        "status": str(Status(result.status)),
+        "stop": str(Stop(result.stop)),
+        "plan": plan_json(result.plan),
+        "bound": integer(result.bound),
+        "claimed": integer(result.claimed),
+        "enumerated": bool(result.enumerated),
+        "reason": str(result.reason),
+        "notes": plain(result.notes),
+    }
+
+
+def preload(module: ModuleType | None) -> None:
+    """Import what the module imports inside its functions (solver libraries), so that no run is charged for it."""
+    if module is None or module.__name__ in _PRELOADED:
+        return
+    _PRELOADED.add(module.__name__)
+    try:
+        tree = ast.parse(inspect.getsource(module))
+    except (OSError, TypeError, SyntaxError):
+        return
+    for node in ast.walk(tree):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        for name in names:
+            with contextlib.suppress(Exception):
+                imported = importlib.import_module(name)
+                if name.split(".")[0] in _OURS:
+                    preload(imported)
+
+
+def execute(method: Method, instance: Any, budget: Budget, options: Mapping[str, Any], send: Send) -> None:
+    """Run a method on a started clock and send its reports, then ``end`` with its result or its error."""
+    send({"event": "start"})
+
+    def listen(plan: PlanBase | None, bound: int | None) -> None:
+        message = {"event": "report", "time_s": budget.elapsed_s, "plan": plan_json(plan), "bound": integer(bound)}
+        send(message)
+
+    budget.listener = listen
+    budget.start()
+    before = time.perf_counter()
+    end: dict[str, Any]
+    try:
+        result = method.run(instance, budget, **options)
+        wall_s = time.perf_counter() - before
+        end = {"result": result_json(result)}
+    except KeyboardInterrupt:
+        wall_s = time.perf_counter() - before
+        end = {"interrupted": True}
+    except BaseException as error:  # SystemExit too: a method has no business ending the process
+        wall_s = time.perf_counter() - before
+        text = "".join(traceback.format_exception_only(error)).strip()
+        frames = [] if isinstance(error, MapgapError) else traceback.format_tb(error.__traceback__)[1:]
+        where = "".join(frames[-3:])  # without this module's own frame
+        end = {"error": f"{where}{text}"[-4000:], "memory": isinstance(error, MemoryError)}
+    send({"event": "end", "wall_s": wall_s, "peak_mb": peak_mb(), **end})
+
+
+def peak_mb() -> float | None:
+    """High-water mark of this process' resident set, 2^20 bytes (Linux only; elsewhere the supervisor polls)."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 1024
+    return None
+
+
+def _die_with_parent() -> None:
+    """Standard input ends when the harness dies; then this process group must not outlive it."""
+    os.read(0, 1)
+    os.killpg(0, signal.SIGKILL)
+
+
+def read_line() -> bytes:
+    """The job: the one line that the harness writes to standard input (which then stays open)."""
+    data = b""
+    while not data.endswith(b"\n"):
+        part = os.read(0, 1 << 20)
+        if not part:
+            os._exit(1)
+        data += part
+    return data
+
+
+def module_of(method: Method) -> ModuleType | None:
+    """Where a method is written, below decorators and partial applications."""
+    function: Any = method.run
+    while True:
+        inner = getattr(function, "__wrapped__", None) or getattr(function, "func", None)
+        if inner is None:
+            return inspect.getmodule(function)
+        function = inner
+
+
+def prepare(problem: str, module: str = "") -> None:
+    """Import what every run of a problem needs, and what the methods of one module need."""
+    registry.methods(problem)
+    if module:
+        preload(importlib.import_module(module))
+
+
+def serve(fd: int) -> None:
+    """Read the job, do it, write messages to ``fd``, end the process."""
+    stream = os.fdopen(fd, "wb", buffering=0)
+    lock = threading.Lock()
+
+    def send(message: dict[str, Any]) -> None:
+        data = json.dumps(message).encode() + b"\n"
+        with lock:  # solver callbacks report from threads of their own
+            view = memoryview(data)
+            while view:
+                view = view[stream.write(view) or 0 :]
+
+    job = json.loads(read_line())
+    threading.Thread(target=_die_with_parent, daemon=True).start()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        for path in job["plugins"]:
+            registry.load_plugin(Path(path))
+        method = registry.methods(job["problem"])[job["method"]]
+        instance = registry.problems()[job["problem"]].instance_type.model_validate_json(json.dumps(job["instance"]))
+        preload(module_of(method))
+    except BaseException as error:
+        text = "".join(traceback.format_exception_only(error)).strip()
+        send({"event": "end", "error": f"before the start: {text}"[-4000:]})
+        os._exit(1)
+    execute(method, instance, Budget(**job["budget"]), job["options"], send)
+    with contextlib.suppress(Exception):
+        sys.stdout.flush()
+    os._exit(0)  # no waiting for threads or exit hooks of the method
+
+
+if __name__ == "__main__":
+    serve(int(sys.argv[1]))

@@ -1,0 +1,1 @@
+"""What runs leave behind: the record of one run, files of them, and where they took place."""

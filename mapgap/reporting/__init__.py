@@ -1,0 +1,1 @@
+"""Tables, figures, charts and pages from run records."""

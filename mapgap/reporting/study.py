@@ -1,0 +1,135 @@
+"""Committed studies: a named list of runs and the page made from them.
+
+A study is a module below ``mapgap.studies`` that exports ``STUDY``; it is found by discovery, reaches methods only
+through the registry, and its page is a pure function of its run records and of published numbers. Runs go to
+``<out>/runs.jsonl`` and are resumed like any sweep.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pkgutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table as RichTable
+
+from mapgap.core import InputError
+from mapgap.execution.sweep import Job, keys_of, read_runs, record_key, sweep_with_progress
+from mapgap.reporting.analysis import Record
+from mapgap.reporting.report import Page
+from mapgap.reporting.tables import Table
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Runs that share the machine in the same way: ``parallel`` processes at a time (never more than the cores)."""
+
+    name: str
+    jobs: Sequence[Job]
+    parallel: int = 1
+
+
+@dataclass(frozen=True)
+class Study:
+    """A named study.
+
+    ``phases(quick)`` lists its runs; ``page(records, quick)`` makes its page; ``headline(page)`` names the tables that
+    the command line prints.
+    """
+
+    name: str
+    title: str
+    problem: str
+    phases: Callable[[bool], list[Phase]]
+    page: Callable[[list[Record], bool], Page]
+    headline: Sequence[str]
+
+
+def studies() -> dict[str, Study]:
+    """All committed studies by name.
+
+    Raises
+    ------
+    RuntimeError
+        A module below ``mapgap.studies`` exports no ``STUDY`` of its own name.
+    """
+    package = importlib.import_module("mapgap.studies")
+    found = {}
+    for info in pkgutil.iter_modules(package.__path__):
+        if info.name.startswith("_"):
+            continue
+        study = getattr(importlib.import_module(f"mapgap.studies.{info.name}"), "STUDY", None)
+        if not isinstance(study, Study) or study.name != info.name:
+            raise RuntimeError(f"mapgap.studies.{info.name} exports no STUDY of that name")
+        found[study.name] = study
+    return found
+
+
+def main_study(
+    name: str, *, quick: bool = False, out: Path | None = None, resume: bool = True, report_only: bool = False
+) -> Path:
+    """Do the runs of a study that are still missing, write its page, print its headline tables.
+
+    Parameters
+    ----------
+    name : str
+        A study's name, or ``all``.
+    quick : bool
+        The small version; it goes to a folder of its own.
+    out : Path, optional
+        Default ``reports/<name>`` (``reports/<name>_quick``) below the current folder.
+    resume : bool
+        Keep finished runs of an earlier start.
+    report_only : bool
+        Run nothing; make the page from the runs that are there.
+
+    Raises
+    ------
+    InputError
+        No such study.
+    """
+    known = studies()
+    if name == "all":
+        for each in known:
+            main_study(each, quick=quick, out=out / each if out else None, resume=resume, report_only=report_only)
+        return out or Path("reports")
+    if name not in known:
+        raise InputError(f"study: {name!r}: expected one of {', '.join(known)} or all")
+    study = known[name]
+    folder = out or Path("reports") / (f"{name}_quick" if quick else name)
+    records: list[dict[str, Any]] = []
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    for phase in study.phases(quick):
+        path = folder / "runs.jsonl"
+        if report_only:
+            keys = set(keys_of(phase.jobs))
+            records += [r for r in read_runs(path) if record_key(r) in keys]
+        else:
+            Console(stderr=True).print(f"{phase.name}: {len(phase.jobs)} runs")
+            records += sweep_with_progress(list(phase.jobs), path, parallel=min(phase.parallel, cores), resume=resume)
+            resume = True  # a fresh start clears the file once, before the first phase
+    page = study.page(list({id(r): r for r in records}.values()), quick)
+    written = page.write(folder)
+    tables = {table.name: table for section in page.sections for table in section.tables}
+    for key in study.headline:
+        print_table(tables[key])
+    Console().print(f"Full page: {written}")
+    return written
+
+
+def print_table(table: Table) -> None:
+    """A table on standard output."""
+    shown = RichTable(title=table.title, caption=table.note or None, title_justify="left", caption_justify="left")
+    for column in table.columns:
+        numeric = any(isinstance(row.get(column.key), (int, float)) for row in table.rows)
+        shown.add_column(column.title, justify="right" if numeric else "left")
+    for row in table.rows:
+        shown.add_row(*(table.cell(row, column) for column in table.columns))
+    console = Console()
+    # A file or a pipe has no width: do not cut cells off.
+    (console if console.is_terminal else Console(width=160)).print(shown)

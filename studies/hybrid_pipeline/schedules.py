@@ -1,0 +1,252 @@
+"""How plans are executed: 1F1B policies (Fig. 15b), the error of the closed form, plans and schedules (Figs. 4, 12)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mapgap.reporting import figures
+from mapgap.reporting.report import Picture, picture
+from mapgap.reporting.tables import Column, Table
+from mapgap.studies.hybrid_pipeline.figures import memory_figure, plan_figure, policy_figure
+from mapgap.studies.hybrid_pipeline.runs import (
+    ASTEROID,
+    EXACT,
+    NETWORKS,
+    PROBLEM,
+    Runs,
+    instance,
+    library_name,
+    published,
+)
+
+PIPELINE = "gpipe"
+"""Whose straight pipeline of three stages Fig. 15(b) is drawn for: balanced stages, one board each."""
+POLICIES = {"ours": "2(P-p)-1", "a": "2(P-p)", "b": "P-p", "c": "2(P-p)+1", "gpipe": "M"}
+TITLES = {"ours": "Asteroid", "a": "(a)", "b": "(b)", "c": "(c)", "gpipe": "without 1F1B"}
+MBPS = (100, 1000)
+COMPARABLE = 0.95
+"""Throughputs within 5 % are called comparable."""
+
+
+def policy_name(mbps: int) -> str:
+    """Library name of the three TX2 of Fig. 15(b)."""
+    return f"asteroid_tx2x3_efficientnet_b1_{mbps}mbps"
+
+
+def _gigabytes(name: str, peaks: dict[str, int]) -> float:
+    unit: int = instance(name).memory_unit_bytes
+    return max(peaks.values()) * unit / 1e9
+
+
+def _policy_rows(runs: Runs) -> list[dict[str, Any]]:
+    rows = []
+    for mbps in MBPS:
+        name = policy_name(mbps)
+        found = {p: (runs.schedule(name, PIPELINE, p), runs.schedule(name, PIPELINE, p, "full")) for p in POLICIES}
+        ours = found["ours"][0]
+        for policy, (half, full) in found.items():
+            if half is None or full is None or ours is None:
+                continue
+            rows.append(
+                {
+                    "mbps": mbps,
+                    "policy": TITLES[policy],
+                    "kept": POLICIES[policy],
+                    "half": half["samples_per_s"],
+                    "relative": half["samples_per_s"] / ours["samples_per_s"],
+                    "full": full["samples_per_s"],
+                    "memory": _gigabytes(name, half["peak_memory"]),
+                    "memory_relative": _gigabytes(name, half["peak_memory"]) / _gigabytes(name, ours["peak_memory"]),
+                }
+            )
+    return rows
+
+
+def policies(runs: Runs) -> tuple[list[Table], list[Picture]]:
+    """Fig. 15(b): simulated throughput and peak memory (Eq. 3) of the policies, and whether Sec. 5.4's claims hold."""
+    rows = _policy_rows(runs)
+    columns = [
+        Column("mbps", "Mbit/s"),
+        Column("policy", "policy"),
+        Column("kept", "K_p"),
+        Column("half", "half duplex [1/s]", ".1f"),
+        Column("relative", "over Asteroid's", ".3f"),
+        Column("full", "full duplex [1/s]", ".1f"),
+        Column("memory", "peak memory [GB]", ".2f"),
+        Column("memory_relative", "over Asteroid's", ".2f"),
+    ]
+    note = (
+        "EfficientNet-B1 on three TX2, one balanced stage each, 16 micro-batches of 128; throughput by the "
+        "event-driven simulator. K_p is at most 16. Bandwidth and micro-batch of Fig. 15(b) are not printed."
+    )
+    table = Table("fig15b", "Fig. 15(b), right: 1F1B policies", columns, rows, note)
+    pictures = [
+        picture(f"fig15b_{mbps}", policy_figure(shown), f"1F1B policies (Fig. 15b, right), {mbps} Mbit/s.")
+        for mbps in MBPS
+        if (shown := [row for row in rows if row["mbps"] == mbps])
+    ]
+    return [table, _schedule_memory(runs), _claims(rows, runs)], pictures
+
+
+def _schedule_memory(runs: Runs) -> Table:
+    """Fig. 15(b), left: memory per stage of 1F1B, of the same pipeline without it, and of data parallelism."""
+    name, rows = policy_name(100), []
+    made = instance(name)
+    unit, rounds = made.memory_unit_bytes / 1e9, made.mini_batch // made.micro_batch_sizes[0]
+    state = sum(layer.state_memory for layer in made.layers)
+    whole = runs.term(name, "data_parallel", "peak_memory")
+    with_it, without = runs.schedule(name, PIPELINE), runs.schedule(name, PIPELINE, "gpipe")
+    if with_it and without and whole:
+        for stage, device in enumerate(with_it["peak_memory"]):
+            row = {"stage": stage, "ours": with_it["peak_memory"][device] * unit}
+            row |= {"without": without["peak_memory"][device] * unit, "dp": whole[device] * unit}
+            rows.append(row | {"dp_whole": (state + rounds * (whole[device] - state)) * unit})
+    columns = [
+        Column("stage", "stage"),
+        Column("ours", "1F1B [GB]", ".2f"),
+        Column("without", "without 1F1B [GB]", ".2f"),
+        Column("dp", "DP, micro-batches [GB]", ".2f"),
+        Column("dp_whole", "DP, mini-batch at once [GB]", ".2f"),
+    ]
+    note = (
+        "By Eq. (3), 100 Mbit/s. Every device of DP holds the whole network and its samples of one micro-batch "
+        "(gradients accumulate), or of the mini-batch at once; the paper does not say which."
+    )
+    return Table("fig15b_memory", "Fig. 15(b), left: memory per stage", columns, rows, note)
+
+
+def _claims(rows: list[dict[str, Any]], runs: Runs) -> Table:
+    """What Sec. 5.4 says of Fig. 15(b), and whether the simulation agrees."""
+    printed, found = published(), []
+    left = _schedule_memory(runs).rows
+    if left:
+        ours, *others = (max(row[key] for row in left) for key in ("ours", "without", "dp", "dp_whole"))
+        names = ("without 1F1B", "DP by micro-batches", "DP at once")
+        here = f"{ours:.2f} GB; " + ", ".join(f"{n} {v:.2f} GB" for n, v in zip(names, others, strict=True))
+        words = ["much smaller" if 2 * ours <= value else "smaller" if ours < value else "larger" for value in others]
+        judged = ", ".join(f"{word} than {other}" for word, other in zip(words, names, strict=True))
+        found.append(
+            {
+                "claim": "memory of 1F1B against DP and backward-after-forward",
+                "printed": printed["f15b_schedules"],
+                "here": here,
+                "verdict": judged,
+            }
+        )
+    for mbps in sorted({row["mbps"] for row in rows}):
+        by = {row["policy"]: row for row in rows if row["mbps"] == mbps}
+        fastest = max(by[p]["relative"] for p in ("(a)", "(c)"))
+        found.append(
+            {
+                "claim": f"throughput against (a) and (c), {mbps} Mbit/s",
+                "printed": printed["f15b_throughput"],
+                "here": f"{100 / fastest:.1f} % of the better one; (b) reaches {100 * by['(b)']['relative']:.1f} %",
+                "verdict": "reproduced" if fastest * COMPARABLE <= 1 else "differs",
+            }
+        )
+        smallest = all(by[p]["memory_relative"] > 1 for p in ("(a)", "(c)"))
+        found.append(
+            {
+                "claim": f"peak memory, {mbps} Mbit/s",
+                "printed": printed["f15b_memory"],
+                "here": ", ".join(f"{p} {by[p]['memory_relative']:.2f} of Asteroid's" for p in ("(a)", "(b)", "(c)")),
+                "verdict": "reproduced against (a) and (c), not against (b)" if smallest else "differs",
+            }
+        )
+    columns = [Column("claim", "claim"), Column("printed", "printed"), Column("here", "here")]
+    columns.append(Column("verdict", "verdict"))
+    return Table("fig15b_claims", "Sec. 5.4: what the paper says of K_p = 2 (P - p) - 1", columns, found)
+
+
+def model_error(runs: Runs) -> Table:
+    """The simulated 1F1B round over the closed form, of the plans of Asteroid and of the exact method."""
+    rows: list[dict[str, Any]] = []
+    for environment in "bc":
+        for network, title in NETWORKS.items():
+            name = library_name(environment, network)
+            bound = runs.get(name, "simulator_bound")
+            for method in (ASTEROID, EXACT):
+                model = runs.term(name, method, "latency_s", simulate=True)
+                half, full = (runs.schedule(name, method, duplex=duplex) for duplex in ("half", "full"))
+                if model is None or half is None or full is None:
+                    continue
+                least = bound["bound"] * instance(name).seconds_per_tick if bound and bound["bound"] else None
+                rows.append(
+                    {
+                        "environment": environment.upper(),
+                        "network": title,
+                        "method": method,
+                        "model": model,
+                        "simulated": half["latency_s"],
+                        "ratio": half["latency_s"] / model,
+                        "full": full["latency_s"] / model,
+                        "bound": half["latency_s"] / least if least else None,
+                    }
+                )
+    columns = [
+        Column("environment", "env."),
+        Column("network", "network"),
+        Column("method", "plan of"),
+        Column("model", "model [s]", ".3f"),
+        Column("simulated", "simulated [s]", ".3f"),
+        Column("ratio", "simulated / model", ".3f"),
+        Column("full", "full duplex / model", ".3f"),
+        Column("bound", "simulated / bound", ".3f"),
+    ]
+    note = (
+        "Event-driven 1F1B, K_p = 2 (P - p) - 1, half-duplex links unless stated. Bound: simulator_bound, below which "
+        "no plan's simulated round (half duplex) can be; 1.000 proves the plan best in the simulation, too."
+    )
+    return Table("simulated", "Model error: simulated round over Eqs. (4)-(6)", columns, rows, note)
+
+
+def plans(runs: Runs) -> list[Picture]:
+    """Plans of Asteroid and of the exact method (Figs. 4 and 12), and what they store."""
+    from mapgap.catalogue.registry import problems
+    from mapgap.reporting.gantt import plan_chart
+
+    pictures = []
+    for network, title in NETWORKS.items():
+        name = library_name("c", network)
+        peaks = {}
+        for method in (ASTEROID, EXACT):
+            plan = runs.plan(name, method)
+            if plan is None:
+                continue
+            text = f"{title}, environment C, 100 Mbit/s, {method}"
+            figure = plan_figure(instance(name), plan, f"{title}: {method}")
+            pictures.append(picture(f"plan_{network}_{method}", figure, f"{text}: stages, devices, shares (Fig. 12)."))
+            peaks[method] = runs.term(name, method, "peak_memory")
+            if method == EXACT:
+                chart = plan_chart(problems()[PROBLEM], instance(name), plan)
+                pictures.append(picture(f"schedule_{network}", chart, f"{text}: simulated 1F1B schedule (Fig. 4)."))
+        if peaks:
+            pictures.append(
+                picture(f"memory_{network}", memory_figure(instance(name), peaks), f"{title}: memory by Eq. (3).")
+            )
+    return pictures
+
+
+def comparison(runs: Runs, key: str, title: str, methods: tuple[str, ...]) -> tuple[Table, list[Picture]]:
+    """Throughput of methods on environments B and C; a missing value is out of memory."""
+    rows: list[dict[str, Any]] = []
+    pictures = []
+    shown = (*methods, ASTEROID, EXACT)
+    for environment in "bc":
+        names = {NETWORKS[n]: library_name(environment, n) for n in NETWORKS}
+        names = {label: name for label, name in names.items() if runs.get(name, methods[0])}
+        for label, name in names.items():
+            row: dict[str, Any] = {"environment": environment.upper(), "network": label}
+            rows.append(row | {m: runs.ratio(name, m, EXACT) for m in shown})
+        if names:
+            series = {}
+            for m in shown:
+                best = [runs.term(name, EXACT, "samples_per_s") for name in names.values()]
+                own = [runs.term(name, m, "samples_per_s") for name in names.values()]
+                series[m] = [100 * x / y if x and y else None for x, y in zip(own, best, strict=True)]
+            labels = [label.replace("-", "-\n") for label in names]
+            bars = figures.grouped_bars(labels, series, ylabel="throughput, optimum = 100")
+            text = f"Environment {environment.upper()}, 100 Mbit/s; an empty place is out of memory."
+            pictures.append(picture(f"{key}_{environment}", bars, text))
+    columns = [Column("environment", "env."), Column("network", "network"), *(Column(m, m, ".3f") for m in shown)]
+    return Table(key, title, columns, rows, "Latency over the certified optimum; blank: out of memory."), pictures

@@ -1,0 +1,81 @@
+"""Devices and pipelines join and leave: what a new plan gains and what it writes again (Sec. 5).
+
+The plan of Synergy is deployed; then something changes, and every method plans anew. Churn is the weights and bias of
+layers that were deployed before and now lie on another device.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from mapgap.core import Budget
+from mapgap.execution.sweep import Job
+from mapgap.reporting.analysis import Record
+from mapgap.reporting.tables import Column, Table
+from mapgap.studies.multi_model_splitting.runs import FIG_11B, PROBLEM, SYNERGY, instance
+
+OVERLAPPED = f"{FIG_11B[6]}_overlapped"
+PLANNERS = {SYNERGY: "Synergy", "joint": "joint optimum", "replan": "joint optimum, least churn"}
+#: What happens: instance with everything in it, and what is missing before and after.
+EVENTS = {
+    "five pipelines, d4 leaves": (OVERLAPPED, ("WideNet",), ("WideNet", "d4")),
+    "five pipelines, d2 leaves": (OVERLAPPED, ("WideNet",), ("WideNet", "d2")),
+    "five pipelines, WideNet joins": (OVERLAPPED, ("WideNet",), ()),
+    "six pipelines, UNet leaves": (OVERLAPPED, (), ("UNet",)),
+    "workload 1 anywhere, d1 leaves": ("synergy_w1_any", (), ("d1",)),
+}
+
+
+@cache
+def changed(event: str) -> Any:
+    """The instance after an event, with the plan that Synergy had before as deployed."""
+    from mapgap.catalogue import registry
+    from mapgap.instances.multi_model_splitting import redeployed
+
+    name, before, after = EVENTS[event]
+    start = instance(name) if not before else redeployed(instance(name), without=before)
+    plan = registry.methods(PROBLEM)[SYNERGY].run(start, Budget()).plan
+    found = redeployed(instance(name), without=after, before=start, plan=plan)
+    return found.model_copy(update={"name": f"{name}: {event}"})
+
+
+def change_jobs(time_s: float) -> list[Job]:
+    """Every planner after every event."""
+    return [Job(changed(event), method, time_s) for event in EVENTS for method in PLANNERS]
+
+
+def changes(records: list[Record]) -> Table:
+    """Throughput and churn after every event."""
+    by = {(r["instance_hash"], r["method"]): r for r in records if r.get("objective") is not None}
+    rows = []
+    for event in EVENTS:
+        for method, title in PLANNERS.items():
+            record = by.get((changed(event).content_hash, method))
+            if record:
+                churn = record["terms"]["churn"]
+                rows.append(
+                    {
+                        "event": event,
+                        "method": title,
+                        "throughput": record["terms"]["throughput_per_s"],
+                        "moved": churn["moved_weights"] / 1000,
+                        "layers": churn["moved_layers"],
+                        "pipelines": churn["moved_pipelines"],
+                        "new": churn["new_weights"] / 1000,
+                    }
+                )
+    columns = [
+        Column("event", "event"),
+        Column("method", "planner"),
+        Column("throughput", "inferences/s", ".4g"),
+        Column("moved", "written again [kB]", ".1f"),
+        Column("layers", "layers moved"),
+        Column("pipelines", "pipelines touched"),
+        Column("new", "written for new pipelines [kB]", ".1f"),
+    ]
+    note = (
+        "Before every event the plan of Synergy is deployed. Layers on a device that left must be written again. "
+        "A planner without a row found no plan."
+    )
+    return Table("changes", "Re-planning after a change", columns, rows, note)

@@ -1,0 +1,109 @@
+"""Claims of the paper that runs can confirm or refute: numbers of the prose, and who runs out of resource."""
+
+from __future__ import annotations
+
+from mapgap.reporting.analysis import verdict
+from mapgap.reporting.tables import Column, Table
+from mapgap.studies.multi_model_splitting.facts import printed
+from mapgap.studies.multi_model_splitting.runs import (
+    FIG_6,
+    FIG_11A,
+    FIG_11B,
+    FIG_12,
+    MAPPINGS,
+    SHORT,
+    SYNERGY,
+    TITLES,
+    WORKLOADS,
+    Runs,
+)
+
+SENSING = "sensing times, source and target devices"
+ENDS = "source and target devices"
+THROUGHPUT, LATENCY = "throughput_per_s", "mean_latency_s"
+W1, _, W3, W4 = WORKLOADS
+FOUR, MIXED = FIG_12
+SIX = FIG_11B[6]
+
+#: Place, claim, key of the printed number, instance, method, what the paper leaves open.
+VALUES = [
+    ("Fig. 9", "W1 Synergy", "w1_syn_tput", W1, SYNERGY, SENSING),
+    ("Fig. 9", "W1 PriMinDev", "w1_primindev", W1, "pri_min_dev", ENDS),
+    ("Fig. 12", "4 MAX78000, Synergy", "het4_syn", FOUR, SYNERGY, ENDS),
+    ("Fig. 12", "with MAX78002, Synergy", "het31_syn", MIXED, SYNERGY, ENDS),
+    ("Fig. 12", "with MAX78002, PriMinDev", "het31_primindev", MIXED, "pri_min_dev", ENDS),
+    *(("Fig. 13", f"W1 {m}, Synergy", f"map_{m}", f"synergy_w1_{m}", SYNERGY, SENSING) for m in MAPPINGS),
+]
+#: Place, claim, key, instance, term, numerator, denominator, what the paper leaves open.
+RATIOS = [
+    ("Fig. 9", "W1 Synergy over PriMinDev", "w1_ratio", W1, THROUGHPUT, SYNERGY, "pri_min_dev", SENSING),
+    ("Fig. 9", "W3 Synergy over PriMaxDev", "w3_ratio", W3, THROUGHPUT, SYNERGY, "pri_max_dev", ENDS),
+    ("Fig. 9", "W4 Synergy over JointModel", "w4_ratio", W4, THROUGHPUT, SYNERGY, "joint_model", ENDS),
+    ("Fig. 10", "W1 latency, PriMinDev over Synergy", "w1_lat_ratio", W1, LATENCY, "pri_min_dev", SYNERGY, SENSING),
+    ("Fig. 10", "W3 latency, PriMaxDev over Synergy", "w3_lat_ratio", W3, LATENCY, "pri_max_dev", SYNERGY, ENDS),
+    ("Fig. 11 (b)", "6 pipelines, over PriMinDev", "npipe6_ratio", SIX, THROUGHPUT, SYNERGY, "pri_min_dev", SENSING),
+    ("Fig. 12", "4 MAX78000, Synergy over JointModel", "het4_ratio", FOUR, THROUGHPUT, SYNERGY, "joint_model", ENDS),
+]
+
+
+def claims(runs: Runs) -> Table:
+    """Numbers of the paper's prose next to ours."""
+    paper, rows = printed(), []
+
+    def claim(where: str, what: str, key: str, ours: float | None, unit: str, why: str) -> None:
+        if ours is not None:
+            row = {"where": where, "claim": what, "printed": paper[key], "ours": ours, "unit": unit, "why": why}
+            rows.append(row | {"verdict": verdict(paper[key], ours)})
+
+    for where, what, key, name, method, why in VALUES:
+        claim(where, what, key, runs.term(name, method), "inferences/s", why)
+    six = runs.term(SIX, SYNERGY)
+    what = "6 pipelines, Synergy, mean per pipeline"
+    claim("Fig. 11 (b)", what, "npipe6_syn", six / 6 if six else None, "inferences/s", SENSING)
+    alone, joint = runs.term(MIXED, "ind_best"), runs.term(MIXED, SYNERGY)
+    below_synergy = 100 * (1 - alone / joint) if alone and joint else None
+    claim("Fig. 12", "with MAX78002, IndBest below Synergy", "het31_indbest", below_synergy, "%", ENDS)
+    for where, what, key, name, term, above, below, why in RATIOS:
+        over, under = runs.term(name, above, term), runs.term(name, below, term)
+        claim(where, what, key, over / under if over and under else None, "x", why)
+    rows.sort(key=lambda row: row["where"].replace("Fig. 9", "Fig. 09"))
+    columns = [Column("where", "where"), Column("claim", "claim"), Column("printed", "printed", ".3g")]
+    columns += [Column("ours", "ours", ".3g"), Column("unit", "unit"), Column("verdict", "verdict")]
+    note = "PriMinDev of workload 1 is 4.20 / 38.4. The last column names what the paper does not print."
+    return Table("claims", "Printed numbers next to ours", [*columns, Column("why", "not printed")], rows, note)
+
+
+def oor_pattern(runs: Runs) -> Table:
+    """Where the paper reports OOR of IndModel and IndBest, and where it happens here."""
+    expected: list[tuple[str, str, str, bool]] = []
+    expected += [("Fig. 9", name, "ind_model", True) for name in WORKLOADS[:2]]
+    expected += [("Fig. 9", WORKLOADS[0], "ind_best", False), ("Fig. 9", WORKLOADS[1], "ind_best", False)]
+    expected += [("Fig. 11 (a)", name, "ind_model", True) for name in FIG_11A.values()]
+    expected += [("Fig. 11 (a)", name, "ind_best", n < 4) for n, name in FIG_11A.items()]
+    expected += [("Fig. 11 (b)", name, "ind_best", n >= 5) for n, name in FIG_11B.items()]
+    expected += [("Fig. 12", name, "ind_best", False) for name in FIG_12]
+    expected += [("Fig. 6", name, "synergy_without_joint", True) for name in FIG_6]
+    rows = []
+    for where, name, method, paper in expected:
+        ours = runs.out_of_resource(name, method)
+        if ours is not None:
+            record = runs.record(name, method)
+            rows.append(
+                {
+                    "where": where,
+                    "instance": SHORT[name],
+                    "method": TITLES[method],
+                    "printed": "OOR" if paper else "runs",
+                    "ours": "OOR" if ours else "runs",
+                    "verdict": "reproduced" if paper == ours else "differs",
+                    "first": (record or {}).get("reason", "").split(";")[0] if ours else "",
+                }
+            )
+    columns = [Column("where", "where"), Column("instance", "instance"), Column("method", "method")]
+    columns += [Column("printed", "printed"), Column("ours", "ours"), Column("verdict", "verdict")]
+    note = (
+        "Workload 2: Sec. 7.2 says that IndBest is comparable to Synergy there, and further down that it runs out of "
+        "resource there; the first is taken."
+    )
+    title = "Out of resource: printed and here"
+    return Table("out_of_resource", title, [*columns, Column("first", "first limit exceeded")], rows, note)

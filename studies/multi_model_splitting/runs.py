@@ -1,0 +1,119 @@
+"""Runs of the study of multi-model splitting: which instances, which records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+from mapgap.core import InstanceBase
+from mapgap.execution.sweep import Job
+from mapgap.reporting.analysis import Record, facts
+
+PROBLEM = "multi_model_splitting"
+EXACT, SYNERGY = "cpsat", "synergy"
+BASELINES = {
+    "min_dev": "MinDev",
+    "max_dev": "MaxDev",
+    "pri_min_dev": "PriMinDev",
+    "pri_max_dev": "PriMaxDev",
+    "ind_model": "IndModel",
+    "joint_model": "JointModel",
+    "ind_best": "IndBest",
+}
+ABLATIONS = {
+    "synergy_without_joint": "Synergy w/o Joint",
+    "synergy_without_source_target": "Synergy w/o Src&Tgt",
+}
+TITLES = {SYNERGY: "Synergy", **BASELINES, **ABLATIONS}
+WORKLOADS = tuple(f"synergy_w{i}_distributed" for i in (1, 2, 3, 4))
+MAPPINGS = ("overlapped", "distributed", "any")
+FIG_6 = ("synergy_fig6_distributed", "synergy_fig6_any")
+FIG_11A = {n: f"synergy_fig11a_{n}devices" for n in (2, 3, 4, 5)}
+FIG_11B = {n: f"synergy_fig11b_{n}pipelines" for n in range(1, 7)}
+FIG_12 = ("synergy_fig12_4x78000", "synergy_fig12_3x78000_1x78002")
+FIG_13 = tuple(f"synergy_w1_{mapping}" for mapping in MAPPINGS)
+OVERLAPPED = tuple(f"{name}_overlapped" for name in (*FIG_11A.values(), *FIG_11B.values()))
+OTHER_MAPPINGS = tuple(f"synergy_w{i}_{mapping}" for i in (2, 3, 4) for mapping in ("overlapped", "any"))
+PAPER = tuple(dict.fromkeys([*WORKLOADS, *FIG_13, *FIG_11A.values(), *FIG_11B.values(), *FIG_12, *FIG_6]))
+EVERY = (*PAPER, *OTHER_MAPPINGS, *OVERLAPPED)
+SHORT = {name: name.removeprefix("synergy_") for name in EVERY}
+QUICK = (*WORKLOADS, "synergy_w1_overlapped", "synergy_w1_any", *FIG_11A.values(), FIG_11B[5], FIG_11B[6], *FIG_12)
+HARD = ("synergy_fig11a_2devices_overlapped", "synergy_fig11b_6pipelines_overlapped")
+LOSSES = (*HARD, FIG_11A[2], "synergy_w1_overlapped")
+"""Where the order of the pipelines matters."""
+ORDER_RULES = ("io_bytes", "best")
+
+
+@cache
+def instance(name: str, objective: str = "throughput") -> Any:
+    """A library instance under one objective."""
+    from mapgap.catalogue import registry
+    from mapgap.catalogue.files import load_instance
+
+    found: InstanceBase = load_instance(name)
+    return found if objective == "throughput" else registry.problems()[PROBLEM].retarget(found, objective)
+
+
+def jobs(
+    names: Iterable[str], methods: Iterable[str], time_s: float, *, objective: str = "throughput", **options: Any
+) -> list[Job]:
+    """One run per instance and method; instances of equal content once."""
+    chosen = tuple(methods)
+    made: dict[str, Job] = {}
+    for name in names:
+        for method in chosen:
+            job = Job(instance(name, objective), method, time_s, options=options)
+            made.setdefault(job.key, job)
+    return list(made.values())
+
+
+class Runs:
+    """Records by instance, method, objective and order rule."""
+
+    def __init__(self, records: list[Record]) -> None:
+        self.records = records
+        self.facts = facts(records)
+        self._by = {
+            (r["instance_hash"], r["method"], (r.get("options") or {}).get("order", "data_intensity")): r
+            for r in records
+            if not r.get("error")
+        }
+
+    def record(self, name: str, method: str, objective: str = "throughput", order: str = "") -> Record | None:
+        key = (instance(name, objective).content_hash, method, order or "data_intensity")
+        return self._by.get(key)
+
+    def term(
+        self, name: str, method: str, term: str = "throughput_per_s", objective: str = "throughput", order: str = ""
+    ) -> float | None:
+        """A term of the evaluation of the plan; ``None`` without a plan."""
+        record = self.record(name, method, objective, order)
+        return record["terms"].get(term) if record and record.get("objective") is not None else None
+
+    def cell(self, name: str, method: str, term: str = "throughput_per_s") -> str | None:
+        """A term as text, ``OOR`` if the method ran out of resource, ``None`` if there is no run."""
+        record = self.record(name, method)
+        if record is None:
+            return None
+        if record.get("objective") is None:
+            return "OOR" if "out of resource" in record.get("reason", "") else "no plan"
+        return f"{record['terms'][term]:.4g}"
+
+    def out_of_resource(self, name: str, method: str) -> bool | None:
+        cell = self.cell(name, method)
+        return None if cell is None else cell == "OOR"
+
+    def best_ticks(self, name: str, objective: str = "throughput") -> int | None:
+        """Best plan of all methods."""
+        fact = self.facts.get(instance(name, objective).content_hash)
+        return fact.best if fact else None
+
+    def proven(self, name: str, objective: str = "throughput") -> bool:
+        fact = self.facts.get(instance(name, objective).content_hash)
+        return bool(fact and fact.proven)
+
+    def throughput(self, name: str, ticks: int | None) -> float | None:
+        """Inferences per second at a cycle time."""
+        data = instance(name)
+        return len(data.pipelines) / (ticks * data.seconds_per_tick) if ticks else None

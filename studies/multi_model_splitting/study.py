@@ -1,0 +1,291 @@
+"""Synergy and its seven baselines against the joint optimum (Figs. 6 and 9-13, Table 1).
+
+Synergy decides pipeline by pipeline. Here the same instances are solved jointly to proven optimality, so the loss of
+deciding in sequence is separated from the gain over the baselines. What the paper prints stands next to what these
+instances give, with a verdict; sensing times and most source and target devices are not printed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from mapgap.reporting import figures
+from mapgap.reporting.analysis import Record, relative
+from mapgap.reporting.report import Page, Picture, Section, instance_table, method_table, picture, run_table
+from mapgap.reporting.study import Phase, Study
+from mapgap.reporting.tables import Column, Table
+from mapgap.studies.multi_model_splitting.changes import change_jobs, changes
+from mapgap.studies.multi_model_splitting.claims import claims, oor_pattern
+from mapgap.studies.multi_model_splitting.facts import figure_7, table_1
+from mapgap.studies.multi_model_splitting.runs import (
+    ABLATIONS,
+    BASELINES,
+    EVERY,
+    EXACT,
+    FIG_6,
+    FIG_11A,
+    FIG_11B,
+    FIG_12,
+    FIG_13,
+    HARD,
+    LOSSES,
+    MAPPINGS,
+    ORDER_RULES,
+    PROBLEM,
+    QUICK,
+    SHORT,
+    SYNERGY,
+    TITLES,
+    WORKLOADS,
+    Runs,
+    instance,
+    jobs,
+)
+
+METHODS = (SYNERGY, *BASELINES)
+MISSING = "No bar: out of resource."
+
+
+def phases(quick: bool) -> list[Phase]:
+    """The runs; the quick version leaves out latency, most orders and the instances the paper does not print."""
+    if quick:
+        few = (SYNERGY, "pri_min_dev", "joint_model", "ind_model", "ind_best")
+        return [
+            Phase("Exact", jobs((*QUICK, *HARD), (EXACT,), 10.0), parallel=2),
+            Phase("Synergy and rivals", jobs(QUICK, few, 10.0) + jobs(HARD, (SYNERGY,), 10.0), parallel=2),
+            Phase("Orders", [job for r in ORDER_RULES for job in jobs(LOSSES, (SYNERGY,), 20.0, order=r)], parallel=2),
+            Phase("Ablations", jobs(FIG_6, (SYNERGY, *ABLATIONS, EXACT), 10.0), parallel=2),
+            Phase("Changes", change_jobs(10.0), parallel=2),
+        ]
+    orders = [job for rule in ORDER_RULES for job in jobs(EVERY, (SYNERGY,), 120.0, order=rule)]
+    latency = jobs(EVERY, ("joint", SYNERGY), 120.0, objective="latency")
+    return [
+        Phase("Exact", jobs(EVERY, (EXACT,), 120.0), parallel=2),
+        Phase("Synergy, baselines, ablations", jobs(EVERY, (*METHODS, *ABLATIONS), 120.0), parallel=2),
+        Phase("Orders", orders, parallel=2),
+        Phase("Latency", latency, parallel=2),
+        Phase("Changes", change_jobs(60.0), parallel=2),
+        Phase("Second engine", jobs(EVERY, ("mip",), 120.0), parallel=2),
+    ]
+
+
+def gaps(runs: Runs, objective: str = "throughput") -> Table:
+    """Synergy against the joint optimum, instance by instance, and what the order of the pipelines does."""
+    rows, seen = [], set()
+    for name in EVERY:
+        key = instance(name, objective).content_hash
+        best, record = runs.best_ticks(name, objective), runs.record(name, SYNERGY, objective)
+        if record is None or best is None or key in seen:
+            continue
+        seen.add(key)
+        every = runs.record(name, SYNERGY, objective, "best")
+        notes = every["notes"] if every else {}
+        rows.append(
+            {
+                "instance": SHORT[name],
+                "best": best,
+                "proven": "proven" if runs.proven(name, objective) else "",
+                "throughput": runs.throughput(name, best) if objective == "throughput" else None,
+                "synergy": _ratio(record.get("objective"), best),
+                "io": _ratio((runs.record(name, SYNERGY, objective, "io_bytes") or {}).get("objective"), best),
+                "best_order": _ratio(notes.get("best_order_ticks"), best),
+                "worst_order": _ratio(notes.get("worst_order_ticks"), best),
+                "orders": notes.get("orders"),
+                "failed": notes.get("orders_out_of_resource"),
+            }
+        )
+    columns = [Column("instance", "instance"), Column("best", "best plan [ticks]"), Column("proven", "optimum")]
+    if objective == "throughput":
+        columns.append(Column("throughput", "inferences/s", ".4g"))
+    columns += [
+        Column("synergy", "Synergy", ".2f"),
+        Column("io", "ordered by in + out", ".2f"),
+        Column("best_order", "best order", ".2f"),
+        Column("worst_order", "worst order", ".1f"),
+        Column("orders", "orders"),
+        Column("failed", "of them OOR"),
+    ]
+    what = "cycle time" if objective == "throughput" else "summed latency"
+    note = "Factors above the best plan; 1 is the joint optimum where it is proven. Instances of equal content once."
+    return Table(f"gaps_{objective}", f"Synergy against the joint optimum: {what}", columns, rows, note)
+
+
+def _ratio(value: int | None, best: int | None) -> float | None:
+    gap = relative(value, best)
+    return None if gap is None else 1 + gap
+
+
+def rivals(runs: Runs, key: str, title: str, names: dict[str, str], term: str = "throughput_per_s") -> Table:
+    """One row per method, one column per instance; OOR where the plan exceeds a device."""
+    rows: list[dict[str, Any]] = []
+    if term == "throughput_per_s":
+        best = {name: runs.throughput(name, runs.best_ticks(name)) for name in names}
+        rows.append({"method": "joint optimum"} | {n: None if v is None else f"{v:.4g}" for n, v in best.items()})
+    for method in (*METHODS, *ABLATIONS):
+        cells = {name: runs.cell(name, method, term) for name in names}
+        if any(cells.values()) and (method not in ABLATIONS or set(names) <= set(FIG_6)):
+            rows.append({"method": TITLES[method]} | cells)
+    return Table(key, title, [Column("method", "method"), *(Column(n, label) for n, label in names.items())], rows)
+
+
+def curves(runs: Runs, names: dict[int, str], xlabel: str, per_pipeline: bool = False) -> Figure:
+    """Throughput of every method over a count, logarithmic; points out of resource are missing."""
+    series: dict[str, list[tuple[float, float]]] = {}
+    for method in METHODS:
+        points = []
+        for count, name in names.items():
+            value = runs.term(name, method)
+            if value:
+                points.append((float(count), value / (len(instance(name).pipelines) if per_pipeline else 1)))
+        series[TITLES[method]] = points
+    best = []
+    for count, name in names.items():
+        value = runs.throughput(name, runs.best_ticks(name))
+        if value:
+            best.append((float(count), value / (len(instance(name).pipelines) if per_pipeline else 1)))
+    series["joint optimum"] = best
+    figure = figures.lines(series, xlabel=xlabel, ylabel="inferences/s")
+    logarithmic(figure, [y for points in series.values() for _, y in points])
+    figure.axes[0].set_xticks(sorted({int(x) for points in series.values() for x, _ in points}))
+    return figure
+
+
+def bars(runs: Runs, names: dict[str, str], term: str, ylabel: str) -> Figure:
+    """A term of every method on some instances, logarithmic; a missing bar is out of resource."""
+    series = {TITLES[m]: [runs.term(n, m, term) for n in names] for m in METHODS}
+    figure = figures.grouped_bars(list(names.values()), series, ylabel=ylabel)
+    logarithmic(figure, [value for values in series.values() for value in values if value])
+    return figure
+
+
+def logarithmic(figure: Figure, values: list[float]) -> None:
+    """A logarithmic ordinate that begins below the least value."""
+    if values:
+        figure.axes[0].set_yscale("log")
+        figure.axes[0].set_ylim(min(values) / 2, 2 * max(values))
+
+
+def gap_bars(table: Table) -> Figure:
+    """Factor of Synergy over the optimum where it is above 1."""
+    rows = sorted((r for r in table.rows if (r["synergy"] or 1) > 1.005), key=lambda r: -r["synergy"])
+    series = {"Synergy": [r["synergy"] for r in rows]}
+    for key, title in (("io", "ordered by in + out"), ("best_order", "best order")):
+        if any(r[key] for r in rows):
+            series[title] = [r[key] for r in rows]
+    figure = figures.grouped_bars([r["instance"] for r in rows], series, ylabel="cycle time / optimum")
+    figure.axes[0].axhline(1, color="#888888", linewidth=0.8)
+    figure.axes[0].tick_params(axis="x", rotation=20, labelsize=8)
+    for label in figure.axes[0].get_xticklabels():
+        label.set_horizontalalignment("right")
+    return figure
+
+
+def plan_pictures(runs: Runs, name: str) -> list[Picture]:
+    """The plan of Synergy and the best plan of one instance, one lane per unit, the bottleneck marked."""
+    from mapgap.catalogue import registry
+    from mapgap.reporting.gantt import plan_chart
+
+    problem = registry.problems()[PROBLEM]
+    found = []
+    for method, title in ((SYNERGY, "Synergy"), (EXACT, "joint optimum")):
+        record = runs.record(name, method)
+        if record and record.get("plan"):
+            plan = problem.plan_type.model_validate_json(_json(record["plan"]))
+            value = record["terms"]["throughput_per_s"]
+            figure = plan_chart(problem, instance(name), plan, f"{title}: {value:.3g} inferences/s")
+            caption = f"{SHORT[name]}, {title}: load of every unit in one cycle; numbers are layers."
+            found.append(picture(f"plan_{method}", figure, caption))
+    return found
+
+
+def _json(data: Any) -> str:
+    import json
+
+    return json.dumps(data)
+
+
+def page(records: list[Record], quick: bool) -> Page:
+    """The page of the study."""
+    runs = Runs(records)
+    table = gaps(runs)
+    factors = [row["synergy"] for row in table.rows if row["synergy"] and row["proven"]]
+    lead = [
+        "Synergy plans pipeline by pipeline. Here every instance of its paper is also solved jointly; the difference "
+        "is what deciding in sequence costs."
+    ]
+    if factors:
+        worst = max((r for r in table.rows if r["synergy"] and r["proven"]), key=lambda r: r["synergy"])
+        lead.append(
+            f"Proven optima: {sum(bool(row['proven']) for row in table.rows)} of {len(table.rows)} instances. Synergy "
+            f"is optimal on {sum(f < 1.0005 for f in factors)} of {len(factors)}; its worst cycle time is "
+            f"{worst['synergy']:.2f} times the optimum ({worst['instance']})."
+        )
+    lead.append(
+        "Sensing takes no time in these instances, because the paper does not print it: absolute throughputs of plans "
+        "that send nothing are therefore far above the paper's, while plans that a radio limits are comparable."
+    )
+    workloads = {name: f"W{i}" for i, name in enumerate(WORKLOADS, 1)}
+    fig_12 = dict(zip(FIG_12, ("4 MAX78000", "3 MAX78000 + MAX78002"), strict=True))
+    fig_13 = dict(zip(FIG_13, MAPPINGS, strict=True))
+    throughput = "throughput [inferences/s]"
+    over = rivals(runs, "fig9", f"Fig. 9: {throughput}", workloads)
+    delay = rivals(runs, "fig10", "Fig. 10: mean latency of these plans [s]", workloads, "mean_latency_s")
+    devices = rivals(runs, "fig11a", f"Fig. 11 (a): {throughput}", {v: f"{k} devices" for k, v in FIG_11A.items()})
+    shown_b = {v: f"{k}" for k, v in FIG_11B.items() if runs.record(v, SYNERGY)}
+    growth = rivals(runs, "fig11b", f"Fig. 11 (b): total {throughput} of 1 to 6 pipelines", shown_b)
+    sections = [
+        Section(
+            "Synergy against the joint optimum",
+            tables=[table],
+            figures=[picture("gaps", gap_bars(table), "Cycle time over the optimum, where Synergy is not optimal.")],
+        ),
+        Section("Where sequence loses", figures=plan_pictures(runs, HARD[0])),
+        Section(
+            "Overall performance (Figs. 9 and 10)",
+            tables=[over, delay],
+            figures=[
+                picture("fig9", bars(runs, workloads, "throughput_per_s", "inferences/s"), MISSING),
+                picture(
+                    "fig10", bars(runs, workloads, "mean_latency_s", "mean latency [s]"), f"Lower is better. {MISSING}"
+                ),
+            ],
+        ),
+        Section(
+            "Devices and pipelines (Fig. 11)",
+            tables=[devices, growth],
+            figures=[
+                picture("fig11a", curves(runs, FIG_11A, "devices"), "A missing point is out of resource."),
+                picture("fig11b", curves(runs, FIG_11B, "pipelines", True), "Mean per pipeline, as the paper prints."),
+            ],
+        ),
+        Section(
+            "Accelerators and mappings (Figs. 12 and 13)",
+            tables=[
+                rivals(runs, "fig12", f"Fig. 12: {throughput}", fig_12),
+                rivals(runs, "fig13", f"Fig. 13: {throughput} of workload 1", fig_13),
+            ],
+            figures=[
+                picture("fig12", bars(runs, fig_12, "throughput_per_s", "inferences/s"), f"Four devices. {MISSING}"),
+                picture("fig13", bars(runs, fig_13, "throughput_per_s", "inferences/s"), f"Workload 1. {MISSING}"),
+            ],
+        ),
+        Section("Ablations (Fig. 6)", tables=[rivals(runs, "fig6", throughput, {n: SHORT[n] for n in FIG_6})]),
+        Section("Devices and pipelines come and go", tables=[changes(records)]),
+        Section("Published numbers", tables=[claims(runs), oor_pattern(runs), table_1(), figure_7()]),
+    ]
+    if not quick:
+        sections.insert(1, Section("Latency as the objective", tables=[gaps(runs, "latency")]))
+    sections.append(Section("All runs", tables=[method_table(records), instance_table(records), run_table(records)]))
+    return Page("Synergy against the joint optimum", lead, sections)
+
+
+STUDY = Study(
+    name="multi_model_splitting",
+    title="Synergy and its baselines against the joint optimum (Figs. 6, 9-13, Table 1)",
+    problem=PROBLEM,
+    phases=phases,
+    page=page,
+    headline=("gaps_throughput", "claims"),
+)

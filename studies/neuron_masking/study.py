@@ -1,0 +1,287 @@
+"""ELFISH's stragglers, the optimal mask, and what it does to training (Tables 2 and 3, Figs. 3-5).
+
+The paper picks the neurons of each layer by a one-parameter greedy. Here it stands next to the proven optimum for every
+objective, and the masks train a network on a simulated clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Any
+
+from mapgap.execution.sweep import Job
+from mapgap.reporting import figures
+from mapgap.reporting.analysis import Record, facts, relative
+from mapgap.reporting.report import Page, Picture, Section, instance_table, method_table, picture, run_table
+from mapgap.reporting.study import Phase, Study
+from mapgap.reporting.tables import Column, Table
+from mapgap.studies.neuron_masking import profile
+from mapgap.studies.neuron_masking import trainings as training
+from mapgap.studies.neuron_masking.training.data import available
+from mapgap.studies.neuron_masking.training.federated import SCHEMES, Options
+from mapgap.studies.neuron_masking.training.job import KIND, TrainingJob
+
+PROBLEM = "neuron_masking"
+NETWORKS = {"lenet": "LeNet", "alexnet_cifar": "AlexNet", "vgg11": "VGG-11", "vgg13": "VGG-13"}
+OBJECTIVES = {"neurons": "neurons", "contribution": "contribution", "smallest_share": "smallest share"}
+EXACT = "lagrangian"
+EXACTS = (EXACT, "mip", "cpsat")
+HEURISTICS = ("elfish_greedy", "uniform", "largest_cost_first", "contribution_per_cost")
+TOP = {"selection": "top"}
+ALPHAS = ("neuron_time", "layer_time", "uniform")
+FLEETS = tuple(f"elfish_alexnet_cifar_{title}_fleet" for title in ("fig1", "setting1", "setting2"))
+
+
+def library_name(network: str, straggler: int) -> str:
+    """Library name of an instance of Table 3."""
+    return f"elfish_{network}_straggler{straggler}"
+
+
+@cache
+def _instance(name: str, objective: str | None = None, mode: str = "hard") -> Any:
+    """A library instance under an objective and a reading of memory, which its name states."""
+    from mapgap.catalogue.files import load_instance
+
+    data: Any = load_instance(name)
+    update: dict[str, Any] = {"memory_mode": mode}
+    if objective is not None:
+        update |= {"objective": objective, "name": f"{name}@{objective}"}
+    if mode == "spill":
+        update["name"] = f"{update.get('name', name)}:spill"
+    return data.model_copy(update=update)
+
+
+def _jobs(
+    networks: Iterable[str],
+    stragglers: Sequence[int],
+    objectives: Sequence[str],
+    methods: Sequence[str],
+    mode: str = "hard",
+    time_s: float = 60.0,
+    workers: int = 1,
+) -> list[Job]:
+    return [
+        Job(_instance(library_name(network, number), objective, mode), method, time_s, workers=workers)
+        for network in networks
+        for number in stragglers
+        for objective in objectives
+        for method in methods
+    ]
+
+
+def _greedy_jobs(networks: Iterable[str], stragglers: Sequence[int], alphas: Sequence[str]) -> list[Job]:
+    """ELFISH's counts with the largest contributions: what chance costs, and what alpha does."""
+    return [
+        Job(_instance(library_name(network, number), objective), "elfish_greedy", 60.0, options={"alpha": alpha, **TOP})
+        for network in networks
+        for number in stragglers
+        for objective in OBJECTIVES
+        for alpha in alphas
+    ]
+
+
+def _trainings(fleets: Iterable[str], schemes: Iterable[str], seeds: int, cycles: int, iid: bool = True) -> list[Job]:
+    chosen = tuple(schemes)
+    return [
+        TrainingJob.of(_instance(f"elfish_digits_{fleet}"), Options(scheme, cycles=cycles, iid=iid), seed)
+        for fleet in fleets
+        for seed in range(seeds)
+        for scheme in chosen
+    ]
+
+
+def phases(quick: bool) -> list[Phase]:
+    """The runs; without the extra ``training`` those of masks only."""
+    if quick:
+        found = [
+            Phase("Masks", _jobs(NETWORKS, (4,), ("neurons", "contribution"), (EXACT, "elfish_greedy")), 2),
+            Phase("Baselines", _jobs(("alexnet_cifar",), (4,), tuple(OBJECTIVES), (EXACT, *HEURISTICS)), 2),
+            Phase("Spill", _jobs(("vgg13",), (3,), ("neurons",), (EXACT, "elfish_greedy"), "spill"), 2),
+            Phase("Hard", _jobs(("vgg13",), (3,), ("neurons",), (EXACT, "elfish_greedy")), 2),
+        ]
+        trainings = _trainings(("2of4",), SCHEMES[:5], 5, 15)
+    else:
+        every = (1, 2, 3, 4)
+        fleets = [Job(_instance(name), method, 120.0) for name in FLEETS for method in (EXACT, *HEURISTICS)]
+        found = [
+            Phase("Heuristics", _jobs(NETWORKS, every, tuple(OBJECTIVES), HEURISTICS), 2),
+            Phase("Alpha", _greedy_jobs(NETWORKS, every, ALPHAS), 2),
+            Phase("Spill", _jobs(NETWORKS, every, ("neurons",), (EXACT, "elfish_greedy"), "spill"), 2),
+            Phase("Fleets", fleets, 2),
+            Phase("Exact", _jobs(NETWORKS, every, tuple(OBJECTIVES), EXACTS, time_s=30.0, workers=2), 1),
+        ]
+        trainings = [
+            *_trainings(("1of4", "2of4", "3of4", "4of4", "3of6"), SCHEMES, 5, 30),
+            *_trainings(("1of4",), SCHEMES, 5, 30, iid=False),
+        ]
+    return [*found, Phase("Training", trainings, 2)] if available() else found
+
+
+class Runs:
+    """Mask records by instance, method and options."""
+
+    def __init__(self, records: list[Record]) -> None:
+        self.records = records
+        self.by = {
+            (r["instance"], r["method"], tuple(sorted((r.get("options") or {}).items()))): r
+            for r in records
+            if not r.get("error")
+        }
+        self.facts = {fact.name: fact for fact in facts(records).values()}
+
+    def record(self, instance: str, method: str, **options: str) -> Record | None:
+        return self.by.get((instance, method, tuple(sorted(options.items()))))
+
+    def gap(self, instance: str, method: str, **options: str) -> float | None:
+        """Percent below the best proven bound."""
+        record, fact = self.record(instance, method, **options), self.facts.get(instance)
+        gap = relative(record["objective"], fact.bound) if record and fact else None
+        return None if gap is None else 100 * gap
+
+    def kept(self, instance: str, method: str) -> float | None:
+        """Kept part of all neurons."""
+        record = self.record(instance, method)
+        return record["terms"].get("kept_fraction") if record and record.get("plan") else None
+
+
+def gaps(runs: Runs) -> Table:
+    """Every heuristic below the proven bound, by objective."""
+    rows: list[dict[str, Any]] = []
+    for network in NETWORKS:
+        for number in (1, 2, 3, 4):
+            for objective, title in OBJECTIVES.items():
+                name = f"{library_name(network, number)}@{objective}"
+                fact = runs.facts.get(name)
+                if fact is None:
+                    continue
+                row: dict[str, Any] = {"network": NETWORKS[network], "straggler": number, "objective": title}
+                row |= {"best": fact.best, "proven": "optimal" if fact.proven else "", "by": fact.bound_by}
+                row |= {method: runs.gap(name, method) for method in HEURISTICS}
+                row |= {f"top_{alpha}": runs.gap(name, "elfish_greedy", alpha=alpha, **TOP) for alpha in ALPHAS}
+                row |= {"kept": runs.kept(name, EXACT), "kept_greedy": runs.kept(name, "elfish_greedy")}
+                rows.append(row)
+    columns = [
+        Column("network", "network"),
+        Column("straggler", "str."),
+        Column("objective", "objective"),
+        Column("best", "best plan"),
+        Column("proven", "proven"),
+        Column("elfish_greedy", "ELFISH [%]", ".2f"),
+        *(Column(f"top_{alpha}", f"ELFISH, alpha {alpha}, top U [%]", ".2f") for alpha in ALPHAS),
+        *(Column(method, f"{method} [%]", ".2f") for method in HEURISTICS[1:]),
+        Column("kept_greedy", "kept, ELFISH", ".3f"),
+        Column("kept", "kept, exact", ".3f"),
+    ]
+    shown = [c for c in columns if any(row.get(c.key) is not None for row in rows)]
+    note = (
+        "Gap to the proven bound; memory is hard. ELFISH draws a fifth of the neurons at random, 'top U' does not. "
+        "The uniform share is optimal for the smallest share by monotonicity of the costs."
+    )
+    return Table("gaps", "How far below the proven bound each mask lies", shown, rows, note)
+
+
+def spill(runs: Runs) -> Table:
+    """Hard memory against Eq. (4)'s spill, kept neurons."""
+    rows = []
+    for network in NETWORKS:
+        for number in (1, 2, 3, 4):
+            name = f"{library_name(network, number)}@neurons"
+            row: dict[str, Any] = {"network": NETWORKS[network], "straggler": number}
+            for mode, suffix in (("hard", ""), ("spill", ":spill")):
+                row[mode] = runs.kept(name + suffix, EXACT)
+                row[f"{mode}_greedy"] = runs.kept(name + suffix, "elfish_greedy")
+            if row["spill"] is not None:
+                rows.append(row)
+    columns = [
+        Column("network", "network"),
+        Column("straggler", "str."),
+        Column("hard_greedy", "ELFISH, hard", ".3f"),
+        Column("spill_greedy", "ELFISH, spill", ".3f"),
+        Column("hard", "exact, hard", ".3f"),
+        Column("spill", "exact, spill", ".3f"),
+    ]
+    note = "Kept part of all neurons. Hard: M <= b_M as Eq. (5); spill: M may exceed it at Eq. (4)'s price in time."
+    return Table("spill", "Hard memory and spill", columns, rows, note)
+
+
+def fleets(runs: Runs) -> Table:
+    """The common cycle time of a whole fleet."""
+    rows = []
+    for name in FLEETS:
+        for method in (EXACT, *HEURISTICS):
+            record = runs.record(name, method)
+            if record is not None and record.get("plan"):
+                terms = record["terms"]
+                row = {"fleet": name, "method": method, "rate": record["objective"], "gap": runs.gap(name, method)}
+                rows.append(row | {"cycle": terms["cycle_ms"] / 60_000, "kept": terms["kept_fraction"]})
+    columns = [
+        Column("fleet", "fleet"),
+        Column("method", "method"),
+        Column("cycle", "cycle [min]", "g"),
+        Column("rate", "contribution per hour"),
+        Column("kept", "kept", ".3f"),
+        Column("gap", "gap [%]", ".2f"),
+    ]
+    return Table("fleets", "One cycle time for a whole fleet", columns, rows)
+
+
+def layer_pictures(runs: Runs) -> list[Picture]:
+    """Share of kept neurons by layer."""
+    found = []
+    for network in NETWORKS:
+        for objective in ("neurons", "contribution"):
+            name = f"{library_name(network, 4)}@{objective}"
+            shares: dict[str, dict[str, float]] = {}
+            for method in (EXACT, "elfish_greedy", "uniform", "contribution_per_cost"):
+                record = runs.record(name, method)
+                if record is not None and record.get("plan"):
+                    shares[method] = record["terms"]["devices"]["straggler4"]["shares"]
+            if len(shares) < 2:
+                continue
+            layers = list(next(iter(shares.values())))
+            series = {method: [100 * share[layer] for layer in layers] for method, share in shares.items()}
+            title = f"{NETWORKS[network]}, straggler 4, {OBJECTIVES[objective]}"
+            figure = figures.grouped_bars(layers, series, ylabel="kept neurons [%]", title=title)
+            found.append(picture(f"layers_{network}_{objective}", figure, "Kept neurons of each layer."))
+    return found
+
+
+def _lead(runs: Runs, table: Table) -> list[str]:
+    lead = [
+        "ELFISH masks neurons of a straggler so that its training cycle ends with those of the other devices; a greedy "
+        "with one parameter chooses how many of each layer. Here it stands next to the proven optimum."
+    ]
+    for title in OBJECTIVES.values():
+        values = [r["elfish_greedy"] for r in table.rows if r["objective"] == title and r["elfish_greedy"] is not None]
+        if values:
+            lead.append(f"{title}: ELFISH's masks lie {min(values):.1f} % to {max(values):.1f} % below the bound.")
+    proven = sum(fact.proven for fact in runs.facts.values())
+    lead.append(f"{proven} of {len(runs.facts)} instances are proven optimal.")
+    return lead
+
+
+def page(records: list[Record], quick: bool) -> Page:
+    """The page of the study."""
+    runs = Runs([r for r in records if r.get("kind") != KIND])
+    table = gaps(runs)
+    sections = [
+        Section("Gaps", tables=[table, spill(runs)], figures=layer_pictures(runs)),
+        training.section([r for r in records if r.get("kind") == KIND]),
+        profile.section(),
+    ]
+    if not quick:
+        sections.insert(1, Section("Fleets", tables=[fleets(runs)]))
+    tables = [method_table(runs.records), instance_table(runs.records), run_table(runs.records)]
+    sections.append(Section("All runs", tables=tables))
+    return Page("Neuron masking: how far from optimal are ELFISH's masks?", _lead(runs, table), sections)
+
+
+STUDY = Study(
+    name="neuron_masking",
+    title="ELFISH's masks and the optimum, and what they do to training (Tables 2 and 3, Figs. 3-5)",
+    problem=PROBLEM,
+    phases=phases,
+    page=page,
+    headline=("gaps", "table_2", "table_3"),
+)

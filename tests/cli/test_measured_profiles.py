@@ -1,0 +1,61 @@
+"""docs/measured_profiles.md does what it says: its scripts run, and what they write is solved by every method."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from mapgap.catalogue import registry
+from mapgap.catalogue.files import check_file
+from mapgap.core import Budget, Status
+from mapgap.execution.run import run_method
+
+PAGE = Path(__file__).parents[2] / "docs" / "measured_profiles.md"
+BLOCK = re.compile(r"^```(csv|python)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The page's files, and those that its scripts write."""
+    if not PAGE.is_file():
+        pytest.skip("the pages are not part of a wheel")
+    folder = tmp_path_factory.mktemp("measured")
+    names = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for kind, name, text in BLOCK.findall(PAGE.read_text()):
+            if kind == "csv":
+                Path(name).write_text(text)
+            else:
+                exec(compile(text, PAGE.name, "exec"), names)
+    return folder
+
+
+def test_one_instance_of_every_problem(folder):
+    assert {check_file(path).problem for path in folder.glob("*.yaml")} == set(registry.problems())
+
+
+@pytest.mark.parametrize("problem", registry.problems())
+def test_exact_methods_agree_and_no_heuristic_is_better(folder, problem):
+    instance = next(i for i in map(check_file, sorted(folder.glob("*.yaml"))) if i.problem == problem)
+    methods = registry.methods(problem)
+    # Orders on two FPGAs are too many to enumerate, even for three layers.
+    check = "cpsat" if problem == "suboperation_mapping" else "enumerate"
+    optimum = run_method(instance, methods[check], Budget(60.0), isolate=False)
+    assert optimum.status == Status.OPTIMAL
+    exact = run_method(instance, registry.strongest_exact(problem), Budget(60.0), isolate=False)
+    assert (exact.status, exact.objective) == (Status.OPTIMAL, optimum.objective)
+    sign = -1 if optimum.sense == "max" else 1
+    for method in methods.values():
+        if method.kind == "published":
+            found = run_method(instance, method, Budget(60.0), isolate=False)
+            assert not found.error
+            assert found.objective is None or sign * found.objective >= sign * optimum.objective
+
+
+def test_measured_points_are_kept_and_lines_lie_between(folder):
+    names = {}
+    first = next(text for kind, _, text in BLOCK.findall(PAGE.read_text()) if kind == "python")
+    exec(compile(first, PAGE.name, "exec"), names)
+    assert names["table"]({1: 10.0, 3: 20.0, 4: 19.0}, 4) == (10, 15, 20, 20)
+    assert [names["units"](size, 1024) for size in (0, 1, 1024, 1025)] == [0, 1, 1, 2]

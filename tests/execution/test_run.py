@@ -1,0 +1,300 @@
+"""The harness believes nothing and survives everything: rogue methods, one per way of misbehaving."""
+
+import importlib
+import json
+import os
+import signal
+import sys
+import threading
+import time
+
+import numpy as np
+import psutil
+import pytest
+from cli_support import PLUGIN, tiny
+
+from mapgap.catalogue import registry
+from mapgap.catalogue.files import load_instance
+from mapgap.core import Budget, InputError, Method, SolveResult, Status, Stop
+from mapgap.execution import limits
+from mapgap.execution import worker as _worker
+from mapgap.execution.run import RunRecord, gap, interrupt_all, run_method
+
+ALONE = 58  # see cli_support.tiny
+
+
+@pytest.fixture(scope="module")
+def rogues():
+    before = list(registry._plugins)
+    methods = {m.name.removeprefix("t_"): m for m in registry.load_plugin(PLUGIN)}
+    yield methods
+    registry._plugins[:] = before
+
+
+@pytest.fixture
+def run(rogues):
+    def go(name, time_s=20.0, **more):
+        budget = Budget(time_s=time_s, memory_mb=more.pop("memory_mb", None), seed=more.pop("seed", 0))
+        return run_method(tiny(), rogues[name], budget, plugins=[PLUGIN], **more)
+
+    return go
+
+
+@pytest.fixture
+def no_grace(monkeypatch):
+    monkeypatch.setattr("mapgap.execution.run.GRACE_S", 0.3)
+
+
+@pytest.mark.parametrize("isolate", [True, False])
+def test_a_good_method(run, isolate):
+    record = run("good", isolate=isolate, seed=7)
+    assert (record.status, record.stop, record.objective, record.exit_code) == ("FEASIBLE", "done", ALONE, 0)
+    assert record.bound is record.gap is record.certificate is record.error is None
+    # B alone (114) was announced first; every announced plan is re-evaluated
+    assert [point.objective for point in record.trace] == [114, ALONE]
+    assert record.seed == 7
+    assert record.terms["makespan_s"] == pytest.approx(58e-6)
+    assert (record.peak_mb is not None) == isolate
+    assert 0 <= record.wall_s < 20
+
+
+def test_a_record_is_json_and_back(run):
+    record = run("optimal")
+    text = json.dumps(record.to_json(), allow_nan=False)
+    assert RunRecord.from_json(json.loads(text)).to_json() == record.to_json()
+    required = "instance instance_hash problem method status stop objective unit bound gap certificate wall_s build_s"
+    required += " peak_mb seed workers versions plan"
+    assert set(required.split()) <= set(json.loads(text))
+    assert {"python", "mapgap", "ortools"} <= set(record.versions)
+
+
+def test_a_consistent_optimum(run):
+    record = run("optimal")
+    assert (record.status, record.stop, record.objective, record.bound) == ("OPTIMAL", "proved", ALONE, ALONE)
+    assert (record.gap, record.certificate, record.build_s, record.exit_code) == (0.0, "claimed", 0.5, 0)
+
+
+def test_a_bound_method_answers_without_a_plan(run):
+    record = run("bounding")
+    assert (record.status, record.objective, record.bound, record.exit_code) == ("UNKNOWN", None, 5, 0)
+    assert [point.bound for point in record.trace] == [3, 5]
+
+
+def test_an_infeasible_instance(run):
+    record = run("infeasible")
+    assert (record.status, record.reason, record.exit_code) == ("INFEASIBLE", "DRAM: nothing fits", 3)
+
+
+def test_nothing_found(run):
+    assert run("empty").exit_code == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("infeasible_plan", "assigned once"),
+        ("infeasible_report", "ratio"),
+        ("wrong_claim", f"claims objective {ALONE - 1}, its plan evaluates to {ALONE}"),
+        ("wrong_bound", f"bound {ALONE + 1}, above the objective {ALONE}"),
+        ("wrong_optimum", f"OPTIMAL at objective {ALONE} with bound {ALONE - 1}"),
+        ("wrong_infeasible", "claims INFEASIBLE"),
+    ],
+)
+@pytest.mark.parametrize("isolate", [True, False])
+def test_a_refuted_claim_is_a_loud_failure(run, name, words, isolate):
+    record = run(name, isolate=isolate)
+    assert words in record.error
+    assert record.refuted
+    assert (record.status, record.stop, record.exit_code) == ("UNKNOWN", "error", 5)
+    assert record.objective is record.bound is record.gap is record.certificate is None
+
+
+def test_a_refuted_plan_is_kept_with_its_violations(run):
+    record = run("infeasible_plan")
+    assert record.plan["ratio"] == [4, 0]
+    assert [v["rule"] for v in record.violations] == ["assigned once"]
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "kept"),
+    [
+        ("raising", "RuntimeError: the roof is on fire", ALONE),
+        ("exiting", "exit code 7", ALONE),
+        ("crashing", "signal 6", None),
+        ("quitting", "SystemExit", None),
+        ("no_plan", "expected the method to return a SolveResult, found dict", None),
+        ("float_bound", "TypeError", None),
+    ],
+)
+def test_a_method_that_dies_is_recorded_and_its_incumbent_kept(run, name, words, kept):
+    record = run(name)
+    assert words in record.error
+    assert (record.stop, record.objective) == ("error", kept)
+    assert record.status == ("UNKNOWN" if kept is None else "FEASIBLE")
+    assert not record.refuted
+
+
+def test_hanging_is_killed_and_keeps_incumbent_and_bound(run, no_grace):
+    record = run("sleeping", time_s=0.3)
+    assert (record.status, record.stop, record.objective, record.bound) == ("FEASIBLE", "time", ALONE, 1)
+    assert record.gap == ALONE - 1  # (58 - 1) / 1
+    assert record.error is None
+    assert "killed" in record.reason
+
+
+def test_hanging_without_a_plan(run, no_grace):
+    record = run("silent", time_s=0.3)
+    assert (record.status, record.stop, record.objective, record.exit_code) == ("UNKNOWN", "time", None, 4)
+
+
+def test_a_run_stopped_by_its_limit_is_never_optimal(run):
+    record = run("late_optimum")
+    assert (record.status, record.stop, record.certificate) == ("FEASIBLE", "time", None)
+
+
+def test_rubbish_on_the_outputs_disturbs_nothing(run):
+    record = run("babbling")
+    assert (record.objective, record.error) == (ALONE, None)
+    assert "garbage" in record.output
+    assert len(record.output) <= limits.TAIL_BYTES
+
+
+def test_no_descendant_survives(run, monkeypatch):
+    marker = f"marker-{os.getpid()}"
+    monkeypatch.setenv("MAPGAP_TEST_MARKER", marker)
+    assert run("breeding").objective == ALONE
+    time.sleep(0.1)
+    alive = [p.info for p in psutil.process_iter(["cmdline", "status"]) if p.info["status"] != psutil.STATUS_ZOMBIE]
+    assert [info for info in alive if any(marker in word for word in info["cmdline"] or ())] == []
+    # What is left are warm processes, without children.
+    left = [p for p in psutil.Process().children(recursive=True) if "mapgap.execution.worker" in " ".join(p.cmdline())]
+    assert all("mapgap.execution.warm" in p.cmdline() for p in left)
+    assert not [child for p in left for child in p.children()]
+
+
+def test_a_leak_is_killed_at_the_memory_limit(run):
+    record = run("leaking", memory_mb=600)
+    assert (record.status, record.stop, record.objective) == ("FEASIBLE", "memory", ALONE)
+    assert record.peak_mb > 600
+    assert "600 MB" in record.reason
+
+
+def test_a_memory_error_is_memory(run):
+    assert run("exhausting").stop == "memory"
+
+
+def test_ctrl_c_keeps_the_incumbent(run, tmp_path, monkeypatch):
+    mark = tmp_path / "announced"
+    monkeypatch.setenv("ROGUE_MARK", str(mark))
+
+    def interrupt():
+        while not mark.exists():
+            time.sleep(0.05)
+        time.sleep(0.5)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt, daemon=True).start()
+    before = signal.getsignal(signal.SIGINT)
+    record = run("sleeping")
+    assert (record.stop, record.status, record.objective, record.exit_code) == ("interrupted", "FEASIBLE", ALONE, 130)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_interrupt_all_reaches_runs_in_threads(run):
+    found = []
+    thread = threading.Thread(target=lambda: found.append(run("sleeping")))
+    thread.start()
+    try:
+        time.sleep(1.0)
+        interrupt_all()
+        thread.join(timeout=20)
+    finally:
+        limits.INTERRUPT.clear()
+    assert found[0].stop == "interrupted"
+
+
+def test_the_observer_sees_verified_values(run, no_grace):
+    seen = []
+    run("sleeping", time_s=0.5, observer=lambda elapsed, objective, bound: seen.append((objective, bound)))
+    assert seen[-1] == (ALONE, 1)
+
+
+def test_options_reach_the_method(run):
+    assert run("good", options={"factor": 3}).notes == {"factor": 3, "fast": True, "name": "x"}
+
+
+def test_bad_requests_are_input_errors(run, rogues):
+    with pytest.raises(InputError, match="did you mean 'factor'"):
+        run("good", options={"factr": 3})
+    with pytest.raises(InputError, match="did you mean 't_good'"):
+        run_method(tiny(), "t_goood", Budget())
+    other = Method("m", "other", "exact", "r", lambda instance, budget: SolveResult(Status.UNKNOWN, Stop.DONE))
+    with pytest.raises(InputError, match="solves other"):
+        run_method(tiny(), other, Budget())
+
+
+def test_a_method_the_child_cannot_find_is_recorded():
+    # A method that only this process knows: the run fails, the harness does not.
+    lost = Method("lost", "suboperation_mapping", "exact", "r", lambda i, b: SolveResult(Status.UNKNOWN, Stop.DONE))
+    record = run_method(tiny(), lost, Budget(time_s=5))
+    assert record.stop == "error"
+    assert "lost" in record.error
+
+
+@pytest.mark.parametrize(
+    ("objective", "bound", "expected"),
+    [(110, 100, 0.1), (90, 100, 0.1), (5, None, None), (None, 5, None), (0, 0, 0.0), (3, 0, None), (-90, -100, 0.1)],
+)
+def test_gap_is_never_infinite(objective, bound, expected):
+    assert gap(objective, bound) == (None if expected is None else pytest.approx(expected))
+
+
+def test_lazy_imports_happen_before_the_clock(tmp_path, monkeypatch):
+    # Formulations import solvers inside functions; a run must not be charged for that.
+    (tmp_path / "lazy_module.py").write_text("def run():\n    import lazy_library\n    from lazy_library import x\n")
+    (tmp_path / "lazy_library.py").write_text("x = 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    module = importlib.import_module("lazy_module")
+    assert "lazy_library" not in sys.modules
+    _worker.preload(module)
+    assert sys.modules["lazy_library"].x == 1
+
+
+@pytest.mark.parametrize("problem", sorted(registry.problems()))
+def test_every_method_has_a_module_to_import_ahead(problem):
+    for method in registry.methods(problem).values():
+        name = _worker.module_of(method).__name__
+        assert name.startswith((f"heuristics.{problem}", f"formulations.{problem}", "mapgap_plugin_")), method
+
+
+def test_notes_become_plain_json():
+    notes = {"a": np.int64(3), 2: (np.arange(2), float("inf")), "s": Status.OPTIMAL, "o": object}
+    assert json.loads(json.dumps(_worker.plain(notes), allow_nan=False)) == {
+        "a": 3,
+        "2": [[0, 1], None],
+        "s": "OPTIMAL",
+        "o": str(object),
+    }
+
+
+def test_among_equal_plans_the_returned_one_is_kept():
+    """A method may report a plan and return another of the same objective that it prefers for other reasons."""
+    instance = load_instance("synergy_w1_any")
+    first = registry.methods(instance.problem)["synergy"].run(instance, Budget()).plan
+    places = {0: 3, 3: 0}  # the devices are alike: exchanging two of them changes nothing but the plan
+    content = first.to_json()
+    for pipeline in content["pipelines"]:
+        for part in (pipeline, *pipeline["segments"]):
+            for key in {"device", "source", "target"} & set(part):
+                part[key] = places.get(part[key], part[key])
+    second = type(first).model_validate_json(json.dumps(content))
+
+    def both(instance, budget):
+        budget.report(plan=first)
+        return SolveResult(Status.FEASIBLE, Stop.DONE, second)
+
+    method = Method("both", instance.problem, "baseline", "test", both)
+    record = run_method(instance, method, Budget(), isolate=False)
+    assert first != second
+    assert record.plan == second.to_json()
+    assert len(record.trace) == 1

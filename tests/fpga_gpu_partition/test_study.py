@@ -1,0 +1,101 @@
+"""The study of the FPGA-GPU partition: its tables say what its runs and the paper's numbers say."""
+
+import pytest
+
+from mapgap.catalogue import registry
+from mapgap.core import Budget
+from mapgap.execution.run import run_method
+from mapgap.instances.fpga_gpu_partition.calibration import TARGETS
+from mapgap.studies.fpga_gpu_partition import runs as runs_module
+from mapgap.studies.fpga_gpu_partition.published import published, ranges_table, table_1
+from mapgap.studies.fpga_gpu_partition.runs import Runs, fits, gain, instance_of, phases, reference
+from mapgap.studies.fpga_gpu_partition.study import STUDY, page
+
+SHUFFLE = "shufflenetv2_x0_5"
+
+
+def record(instance, method):
+    found = registry.methods(runs_module.PROBLEM)[method]
+    return run_method(instance, found, Budget(time_s=60.0), isolate=False).to_json()
+
+
+@pytest.fixture(scope="module")
+def records():
+    """One network, literal mapping: rules, greedy, optimum and front; the front under every fit."""
+    instance = instance_of(SHUFFLE, 1)
+    found = [record(instance, method) for method in (*runs_module.RULES, runs_module.EXACT, runs_module.FRONT)]
+    found += [record(instance_of(SHUFFLE, 1, fit), runs_module.FRONT) for fit in fits()[1:]]
+    return found
+
+
+def table(page_, name):
+    return next(t for section in page_.sections for t in section.tables if t.name == name)
+
+
+def test_table_1_stands_next_to_the_printed_gains():
+    rows = table_1().rows
+    assert [row["printed"] for row in rows] == [1.34, 1.01, 1.55, 1.26, 1.39, 1.35] == [published()[k] for k in TARGETS]
+    for row in rows:
+        assert abs(row["worst"]) < 6.5
+        assert all(abs(100 * (row[fit] / row["printed"] - 1)) <= abs(row["worst"]) + 1e-9 for fit in fits())
+
+
+def test_contradictions_of_the_paper_are_shown():
+    """1.55x is 35.5 %, above the abstract's 30 %; ShuffleNetV2's 25 and 21 % do not match 1.39x and 1.35x."""
+    inside = {(row["module"], row["quantity"]): row["inside"] for row in ranges_table().rows}
+    assert inside["MobileNetV2's bottleneck", "energy"] == "no"
+    assert inside["ShuffleNetV2's unit", "energy"] == inside["ShuffleNetV2's unit", "latency"] == "no"
+    assert inside["SqueezeNet's Fire", "energy"] == inside["SqueezeNet's Fire", "latency"] == "yes"
+
+
+def test_page_is_a_pure_function_of_the_records(records, tmp_path):
+    first, second = page(records, True), page(records, True)
+    first.write(tmp_path / "a")
+    second.write(tmp_path / "b")
+    assert (tmp_path / "a" / "report.md").read_text() == (tmp_path / "b" / "report.md").read_text()
+    assert set(STUDY.headline) <= {t.name for section in first.sections for t in section.tables}
+
+
+def test_gains_are_those_of_the_evaluator(records):
+    runs, instance = Runs(records), instance_of(SHUFFLE, 1)
+    energy, latency = reference(instance)
+    row = table(page(records, True), "networks").rows[0]
+    best = runs.terms("dhm_shufflenetv2_x0_5_fold1", runs_module.EXACT)
+    assert row[runs_module.EXACT] == gain(instance, best, "energy") == energy / best["energy"]
+    assert row["speedup"] == latency / best["latency"]
+    assert row[runs_module.EXACT] >= row["greedy"] >= 1
+    assert row["gap"] >= 0
+    assert row["on_front"] == "no"
+
+
+def test_every_front_point_is_shown_and_none_is_dominated(records):
+    runs = Runs(records)
+    front = runs.front("dhm_shufflenetv2_x0_5_fold1")
+    assert table(page(records, True), "fronts").rows[0]["points"] == len(front)
+    for method in (*runs_module.RULES, runs_module.EXACT):
+        terms = runs.terms("dhm_shufflenetv2_x0_5_fold1", method)
+        assert any(e <= terms["energy"] and lat <= terms["latency"] for e, lat in front), method
+        assert not any(terms["energy"] <= e and terms["latency"] < lat for e, lat in front), method
+
+
+def test_conclusions_count_fits(records):
+    rows = table(page(records, True), "robustness").rows
+    assert {row["network"] for row in rows} == {"ShuffleNetV2 0.5"}  # the other networks have no runs here
+    for row in rows:
+        count, total = map(int, row["count"].split(" of "))
+        assert total == len(fits()) == 6
+        assert row["verdict"] == ("holds" if count == 6 else "fails" if count == 0 else "not robust")
+
+
+def test_replayed_rule_is_the_rule(records):
+    """The page prices the rule's plan under another fit; the rule itself, run there, gives the same."""
+    elsewhere = instance_of(SHUFFLE, 1, "fit2")
+    own = record(elsewhere, "paper_rule_folded")
+    replayed = Runs(records).replayed("dhm_shufflenetv2_x0_5_fold1", "paper_rule_folded", elsewhere)
+    assert own["terms"]["energy"] == replayed["energy"]
+
+
+def test_quick_version_is_a_part_of_the_full_one():
+    names = {quick: {(j.instance.name, j.method) for p in phases(quick) for j in p.jobs} for quick in (True, False)}
+    assert names[True] <= names[False]
+    assert len(names[True]) < 60

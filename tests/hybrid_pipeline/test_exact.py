@@ -1,0 +1,101 @@
+"""Exact methods of hybrid pipelines against brute force, against each other, and bounds against the simulator.
+
+``MAPGAP_CROSSCHECK=2000`` compares them on 2,000 small instances.
+"""
+
+import os
+
+import pytest
+from pipelines import example
+
+from mapgap.core import Budget, InputError, Status
+from mapgap.formulations.hybrid_pipeline import cpsat, label_dp, mip, simulator_bound
+from mapgap.formulations.hybrid_pipeline import enumerate as brute
+from mapgap.formulations.hybrid_pipeline._lowered import interchangeable
+from mapgap.instances.hybrid_pipeline import LIBRARY
+from mapgap.problems.hybrid_pipeline.evaluate import evaluate
+from mapgap.problems.hybrid_pipeline.simulate import simulate
+
+COUNT = int(os.environ.get("MAPGAP_CROSSCHECK", "25"))
+EXACT = {m.name: m for module in (label_dp, cpsat, mip) for m in module.METHODS if m.name != "mip_cbc"}
+
+
+def solved(method, instance, **options):
+    result = method.run(instance, Budget(time_s=60.0), **options)
+    if result.plan is None:
+        return result.status, None
+    checked = evaluate(instance, result.plan)
+    assert checked.feasible, checked.violations
+    assert checked.objective == result.claimed == result.bound
+    return result.status, checked.objective
+
+
+@pytest.mark.parametrize("seed", range(COUNT))
+def test_all_agree_on_small_instances(seed):
+    instance = LIBRARY.generators["small"](seed)
+    truth = solved(brute.METHODS[0], instance)
+    for name, method in EXACT.items():
+        assert solved(method, instance) == truth, name
+    assert solved(EXACT["label_dp"], instance, engine="python") == truth
+
+
+def test_the_small_family_has_every_kind():
+    family = [LIBRARY.generators["small"](seed) for seed in range(60)]
+    assert {i.all_devices for i in family} == {True, False}
+    assert {i.replanning is None for i in family} == {True, False}
+    assert {len(i.micro_batch_sizes) for i in family} == {1, 2}
+    assert {len({b for r, row in enumerate(i.bandwidth) for c, b in enumerate(row) if r != c}) > 1 for i in family} == {
+        True,
+        False,
+    }
+    infeasible = [brute.METHODS[0].run(i, Budget()).status is Status.INFEASIBLE for i in family]
+    assert 0 < sum(infeasible) < len(infeasible)
+
+
+def test_the_worked_example():
+    # docs/hybrid_pipeline_label_dp.md: fast l1-l3, slow l4.
+    result = EXACT["label_dp"].run(example(), Budget())
+    assert result.bound == 74
+    assert [(s.start, s.stop, s.devices) for s in result.plan.stages] == [(0, 3, (0,)), (3, 4, (1,))]
+
+
+def test_scaling_instance_in_both_engines():
+    instance = LIBRARY.generators["scaling"](0)
+    assert solved(EXACT["label_dp"], instance) == solved(EXACT["label_dp"], instance, engine="python")
+
+
+def test_idle_devices_never_hurt_and_more_memory_never_hurts():
+    for seed in range(40):
+        instance = LIBRARY.generators["small"](seed)
+        forced = solved(EXACT["label_dp"], instance.model_copy(update={"all_devices": True}))[1]
+        free = solved(EXACT["label_dp"], instance.model_copy(update={"all_devices": False}))[1]
+        assert forced is None or free <= forced
+        types = tuple(kind.model_copy(update={"memory": 2 * kind.memory}) for kind in instance.types)
+        roomier = solved(EXACT["label_dp"], instance.model_copy(update={"types": types}))[1]
+        current = solved(EXACT["label_dp"], instance)[1]
+        assert current is None or roomier <= current
+
+
+def test_classes_of_devices():
+    uneven = LIBRARY.generators["scaling"](9)
+    assert interchangeable(LIBRARY.generators["scaling"](2)) == [[0], [1, 2], [3, 4, 5]]
+    assert len(interchangeable(uneven)) > 3
+
+
+def test_no_simulated_round_is_shorter_than_the_bounds():
+    for seed in range(60):
+        instance = LIBRARY.generators["small"](seed).model_copy(update={"replanning": None})
+        bound = simulator_bound.METHODS[0].run(instance, Budget()).bound
+        for method in (EXACT["label_dp"], brute.METHODS[0]):
+            result = method.run(instance, Budget())
+            if result.plan is None:
+                assert bound is None
+                continue
+            latency = simulate(instance, result.plan).latency
+            assert bound <= min(latency, result.claimed)
+            assert simulator_bound.plan_bound(instance, result.plan) <= latency
+
+
+def test_unknown_engine():
+    with pytest.raises(InputError, match="engine"):
+        EXACT["label_dp"].run(example(), Budget(), engine="fast")

@@ -1,0 +1,118 @@
+"""The chain from Asteroid to the optimum: each restricted optimum against brute force, none better than the next."""
+
+from itertools import combinations, pairwise
+
+import pytest
+from pipelines import pipelines_along
+
+from mapgap.catalogue.files import load_instance
+from mapgap.catalogue.registry import methods
+from mapgap.core import Budget, InputError, Status
+from mapgap.heuristics.hybrid_pipeline import _nested
+from mapgap.heuristics.hybrid_pipeline._chain import chain
+from mapgap.instances.hybrid_pipeline import LIBRARY
+from mapgap.problems.hybrid_pipeline import Stage
+from mapgap.problems.hybrid_pipeline.evaluate import best_shares, evaluate, execution_times, migration_ticks, warm_up
+from mapgap.problems.hybrid_pipeline.order import TIES, memory_order
+
+FAMILY = [LIBRARY.generators["small"](seed) for seed in range(60)]
+
+
+def one_size(instance, **changes):
+    return instance.with_micro_batch(instance.micro_batch_sizes[-1]).model_copy(update=changes)
+
+
+def solve(name, instance, **options):
+    """Objective of a method's plan, ``None`` without one."""
+    result = methods("hybrid_pipeline")[name].run(instance, Budget(), **options)
+    assert result.plan is not None or result.reason
+    if result.plan is None:
+        return None
+    checked = evaluate(instance, result.plan)
+    assert checked.feasible
+    assert result.claimed in (None, checked.objective)
+    return checked.objective
+
+
+@pytest.mark.parametrize("ties", TIES)
+def test_optimum_over_an_order_with_the_shares_of_algorithm_1(ties):
+    found = 0
+    for seed, family in enumerate(FAMILY):
+        instance = one_size(family, replanning=None)
+        seen = chain(instance, memory_order(instance, ties))
+        values = [evaluate(instance, plan).objective for plan in pipelines_along(seen)]
+        assert solve("asteroid_pareto", instance, ties=ties) == min(values, default=None), seed
+        found += bool(values)
+    assert found > 30
+
+
+@pytest.mark.parametrize("engine", ["compiled", "python"])
+@pytest.mark.parametrize("ties", TIES)
+def test_optimum_over_an_order_with_the_shares_of_equation_7(ties, engine):
+    """With a failure, too: the evaluator charges the shares of Eq. (7) to every cut and group."""
+    failures = 0
+    for seed, family in enumerate(FAMILY):
+        instance = one_size(family)
+        rounds = 1 if instance.replanning is None else instance.replanning.rounds
+        values = [
+            migration_ticks(instance, plan) + rounds * evaluate(instance, plan).terms["nested_ticks"]
+            for plan in pipelines_along(chain(instance, memory_order(instance, ties)))
+        ]
+        assert solve("label_dp", instance, order=ties, engine=engine) == min(values, default=None), seed
+        failures += instance.replanning is not None and bool(values)
+    assert failures > 3
+
+
+def test_every_restriction_is_at_least_its_relaxation():
+    strict = [0] * 4
+    families = [LIBRARY.generators["steady"](seed) for seed in range(120)]
+    for family in [*FAMILY, *families]:
+        free = one_size(family, replanning=None, all_devices=False)
+        forced = free.model_copy(update={"all_devices": True})
+        chained = [
+            solve("asteroid", free),
+            solve("asteroid_pareto", free),
+            solve("label_dp", free, order="fastest_first"),
+            solve("label_dp", forced),
+            solve("label_dp", free),
+        ]
+        for k, (restricted, relaxed) in enumerate(pairwise(chained)):
+            assert restricted is None or relaxed <= restricted
+            strict[k] += restricted is not None and relaxed < restricted
+    assert min(strict) > 0  # each cause costs something somewhere
+
+
+def test_an_order_makes_no_claim_about_other_plans():
+    instance = one_size(FAMILY[1], replanning=None, all_devices=False)
+    result = methods("hybrid_pipeline")["label_dp"].run(instance, Budget(), order="slowest_first")
+    assert (result.bound, result.status in (Status.FEASIBLE, Status.UNKNOWN)) == (None, True)
+    with pytest.raises(InputError, match="order"):
+        methods("hybrid_pipeline")["label_dp"].run(instance, Budget(), order="random")
+
+
+def test_equation_7_along_an_order_is_the_evaluators():
+    checked = 0
+    for family in FAMILY:
+        instance = one_size(family, replanning=None)
+        seen = chain(instance, range(len(instance.devices)))
+        for a, b in combinations(range(len(seen.order) + 1), 2):
+            for behind in range(2):
+                kept = warm_up(behind, seen.micro_batches)
+                held, stored = int(seen.state[2]), kept * int(seen.activation[2])
+                total, *pair = _nested.stage(
+                    seen.forward, seen.backward, seen.both, seen.room, 0, 2, a, b, held, stored, seen.batch
+                )
+                bare = Stage(start=0, stop=2, devices=tuple(range(a, b)), shares=(0,) * (b - a))
+                shares = best_shares(instance, bare, seen.batch, kept)
+                assert (shares is None) == (total < 0)
+                if shares is not None:
+                    checked += 1
+                    assert tuple(pair) == execution_times(instance, bare, shares)
+    assert checked > 100
+
+
+def test_order_among_equal_memories_matters_on_environment_c():
+    """NX and TX2 have equal memories: fastest first costs 11 % and slowest first 6 % on EfficientNet-B1."""
+    instance = load_instance("asteroid_c_efficientnet_b1_100mbps")
+    values = [solve("label_dp", instance, order=ties) for ties in TIES] + [solve("label_dp", instance)]
+    assert values[0] > values[1] > values[2]

@@ -1,0 +1,109 @@
+"""The study of multi-model splitting: its runs, and its page as a function of records and printed numbers."""
+
+from functools import cache
+
+import pytest
+
+from mapgap.catalogue import registry
+from mapgap.core import Budget
+from mapgap.execution.run import run_method
+from mapgap.reporting.study import studies
+from mapgap.studies.multi_model_splitting import facts as printed_facts
+from mapgap.studies.multi_model_splitting.changes import change_jobs, changed, changes
+from mapgap.studies.multi_model_splitting.claims import claims, oor_pattern
+from mapgap.studies.multi_model_splitting.runs import EVERY, FIG_6, QUICK, Runs, instance
+from mapgap.studies.multi_model_splitting.study import STUDY, gaps
+
+METHODS = registry.methods("multi_model_splitting")
+W1, TWO = "synergy_w1_distributed", "synergy_fig11a_2devices"
+
+
+@cache
+def records():
+    runs = [(W1, "cpsat"), (TWO, "cpsat"), (FIG_6[0], "synergy_without_joint")]
+    runs += [(name, method) for name in (W1, TWO) for method in ("synergy", "pri_min_dev", "ind_model", "ind_best")]
+    made = [run_method(instance(n), METHODS[m], Budget(time_s=30.0), isolate=False) for n, m in runs]
+    order = run_method(instance(TWO), METHODS["synergy"], Budget(time_s=30.0), options={"order": "best"}, isolate=False)
+    return [record.to_json() for record in (*made, order)]
+
+
+def rows(table, key):
+    return {row[key]: row for row in table.rows}
+
+
+def test_study_is_found_and_its_runs_exist():
+    assert studies()["multi_model_splitting"] is STUDY
+    for quick in (True, False):
+        jobs = [job for phase in STUDY.phases(quick) for job in phase.jobs]
+        assert len({job.key for job in jobs}) == len(jobs)
+        assert {job.method for job in jobs} <= set(METHODS)
+    assert set(QUICK) <= set(EVERY)
+    everything = {job.method for phase in STUDY.phases(False) for job in phase.jobs}
+    assert {name for name, method in METHODS.items() if method.kind != "exact"} <= everything
+
+
+def test_gaps_count_from_the_proven_optimum():
+    table = rows(gaps(Runs(records())), "instance")
+    assert table["w1_distributed"]["proven"] == "proven"
+    assert table["w1_distributed"]["synergy"] == 1.0
+    assert table["fig11a_2devices"]["synergy"] == pytest.approx(445020 / 67198)
+    assert table["fig11a_2devices"]["best_order"] == 1.0
+    assert table["fig11a_2devices"]["orders"] == 24
+
+
+def test_claims_stand_next_to_printed_numbers():
+    table = rows(claims(Runs(records())), "claim")
+    assert table["W1 PriMinDev"]["verdict"].startswith("reproduced")
+    assert table["W1 Synergy"]["verdict"].startswith("differs")
+    assert "sensing" in table["W1 Synergy"]["why"]
+    assert "W1 any, Synergy" not in table  # there is no run of it
+
+
+def test_out_of_resource_is_compared_where_there_are_runs():
+    table = oor_pattern(Runs(records()))
+    assert {(r["instance"], r["method"]): r["ours"] for r in table.rows} == {
+        ("w1_distributed", "IndModel"): "OOR",
+        ("w1_distributed", "IndBest"): "runs",
+        ("fig11a_2devices", "IndModel"): "OOR",
+        ("fig11a_2devices", "IndBest"): "OOR",
+        ("fig6_distributed", "Synergy w/o Joint"): "OOR",
+    }
+    assert {row["verdict"] for row in table.rows} == {"reproduced"}
+
+
+def test_table_1_and_figure_7():
+    table = rows(printed_facts.table_1(), "model")
+    assert [name for name, row in table.items() if row["verdict"] != "equal to mean cycles"] == [
+        "WideNet",
+        "ResSimpleNet",
+    ]
+    assert table["WideNet"]["verdict"] == "total cycles of ResSimpleNet / 14"
+    assert all(row["verdict"].startswith(("reproduced", "close")) for row in printed_facts.figure_7().rows)
+
+
+def test_page_of_few_and_of_no_runs(tmp_path):
+    for found, quick in ((records(), True), ([], False)):
+        page = STUDY.page(found, quick)
+        assert "Synergy" in page.write(tmp_path).read_text()
+        names = {table.name for section in page.sections for table in section.tables}
+        assert set(STUDY.headline) <= names
+
+
+def test_changes_report_churn():
+    """d1 leaves with UNet on it; ConvNet5 stays on d2, ResSimpleNet on d3, so nothing else needs to move.
+
+    UNet needs a device of its own (279,084 bytes; 71,158 of ConvNet5 would fit beside it, but share the accelerator).
+    """
+    event = "workload 1 anywhere, d1 leaves"
+    data = changed(event)
+    assert [(old.pipeline, old.device) for old in data.deployed] == [
+        ("ConvNet5", "d2"),
+        ("ResSimpleNet", "d3"),
+        ("UNet", "d1"),
+    ]
+    found = [run_method(data, METHODS[m], Budget(time_s=30.0), isolate=False).to_json() for m in ("synergy", "replan")]
+    table = rows(changes(found), "method")
+    assert table["joint optimum, least churn"]["moved"] == 279.084
+    assert table["joint optimum, least churn"]["pipelines"] == 1
+    assert table["Synergy"]["throughput"] == table["joint optimum, least churn"]["throughput"]
+    assert {job.method for job in change_jobs(1.0)} == {"synergy", "joint", "replan"}

@@ -1,0 +1,332 @@
+"""Exact methods of neuron masking against brute force, against the evaluator and against each other."""
+
+import itertools
+import random
+
+import numpy as np
+import pytest
+
+from mapgap.core import Budget, PlanError, Status, Stop
+from mapgap.formulations.neuron_masking import cpsat, enumerate, lagrangian, mip
+from mapgap.formulations.neuron_masking._chain import Chain
+from mapgap.formulations.neuron_masking._lagrangian_kernels import run_enumeration
+from mapgap.instances.neuron_masking._generators import GENERATORS
+from mapgap.problems.neuron_masking import PROBLEM, SHARE, Device, Instance, Layer, Mask, Plan, Rate, costs
+from mapgap.solvers import cpsat as engine
+from mapgap.solvers import mip as linear_engine
+
+METHODS = {"cpsat": cpsat.run, "mip": mip.run, "lagrangian": lagrangian.run}
+FEASIBLE = [seed for seed in range(60) if not PROBLEM.diagnose(GENERATORS["tiny"](seed))]
+
+
+def budget(seconds=60.0):
+    return Budget(time_s=seconds).start()
+
+
+def chains(instance):
+    """Chains of all single problems that have a mask."""
+    singles = [instance.single(d, k) for k in range(len(instance.cycle_ms)) for d in range(len(instance.devices))]
+    return [(single, Chain.of(single)) for single in singles if not PROBLEM.diagnose(single)]
+
+
+def masks(chain):
+    return itertools.product(*(range(low, high + 1) for low, high in zip(chain.lower, chain.upper, strict=True)))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_methods_agree_with_brute_force(seed):
+    instance = GENERATORS["tiny"](seed)
+    for objective in PROBLEM.objectives:
+        target = PROBLEM.retarget(instance, objective)
+        truth = enumerate.run(target, budget())
+        assert truth.enumerated
+        for name, method in METHODS.items():
+            result = method(target, budget())
+            assert (result.status, result.claimed, result.bound) == (truth.status, truth.claimed, truth.bound), name
+            if result.plan is not None:
+                assert PROBLEM.evaluate(target, result.plan).objective == truth.claimed
+
+
+def test_no_choice_of_cycle_masks_and_neurons_is_better():
+    # Brute force over the whole plan: every cycle, all devices jointly, every set of neurons. ``enumerate`` relies on
+    # devices being independent and on the largest contributions being the best choice.
+    tried = 0
+    for seed in FEASIBLE:
+        instance = GENERATORS["tiny"](seed)
+        sets = [
+            [c for n in range(layer.least, layer.neurons + 1) for c in itertools.combinations(range(layer.neurons), n)]
+            for layer in instance.layers
+        ]
+        size = len(instance.cycle_ms) * np.prod([float(len(s)) for s in sets]) ** len(instance.devices)
+        if size > 3000:
+            continue
+        tried += 1
+        options = [Mask(kept=tuple(map(len, chosen)), chosen=chosen) for chosen in itertools.product(*sets)]
+        found = [
+            PROBLEM.evaluate(instance, Plan(cycle=cycle, masks=joint))
+            for cycle in range(len(instance.cycle_ms))
+            for joint in itertools.product(options, repeat=len(instance.devices))
+        ]
+        best = max(f.objective for f in found if f.feasible)
+        assert enumerate.run(instance, budget()).claimed == best
+    assert tried >= 10
+
+
+@pytest.mark.parametrize("family", ["small", "fleet"])
+@pytest.mark.parametrize("seed", range(6))
+def test_engines_agree_beyond_brute_force(family, seed):
+    instance = GENERATORS[family](seed)
+    exact = lagrangian.run(instance, budget())
+    assert exact.status is Status.OPTIMAL
+    result = cpsat.run(instance, budget(10.0))
+    if family == "small" or result.status is Status.OPTIMAL:
+        assert result.claimed == exact.claimed
+    assert result.claimed <= exact.claimed <= result.bound
+
+
+@pytest.mark.parametrize("seed", range(0, 60, 3))
+def test_fixed_counts_are_feasible_in_the_models_iff_they_are(seed):
+    rng = random.Random(seed)
+    for single, chain in chains(GENERATORS["tiny"](seed)):
+        kept = tuple(rng.randint(low, high) for low, high in zip(chain.lower, chain.upper, strict=True))
+        checked = PROBLEM.evaluate(single, Plan(masks=(Mask(kept=kept),)))
+        assert chain.fits(kept) == checked.feasible
+        assert chain.worth(kept) == checked.objective
+        constraint = cpsat.Model(chain)
+        for variable, count in zip(constraint.n, kept, strict=True):
+            constraint.model.add(variable == count)
+        outcome = engine.solve(constraint.model, budget())
+        assert outcome.solved == checked.feasible
+        linear = mip.Model(chain)
+        for variable, count in zip(linear.n, kept, strict=True):
+            linear.problem += variable == count
+        answer = linear_engine.solve(linear.problem, budget())
+        assert answer.solved == checked.feasible
+        if checked.feasible:
+            assert -outcome.objective == checked.objective
+            assert linear.base - answer.bound == checked.objective
+
+
+@pytest.mark.parametrize("seed", FEASIBLE)
+def test_polygon_holds_every_mask_within_the_limits(seed):
+    # The bound uses C(A, B), the largest A W + B M over the polygon; prices at random.
+    rng = random.Random(seed)
+    for _, chain in chains(GENERATORS["tiny"](seed)):
+        corners = lagrangian.corners(chain)
+        prices = [(rng.randint(0, 9), rng.randint(0, 9)) for _ in range(5)]
+        for kept in masks(chain):
+            if chain.fits(kept):
+                work, memory = chain.totals(kept)
+                assert all(a * work + b * memory <= max(a * w + b * m for w, m in corners) for a, b in prices)
+
+
+def priced(chain, a, b, kept):
+    work, memory = chain.totals(kept)
+    return chain.worth(kept) - a * work - b * memory
+
+
+@pytest.mark.parametrize("seed", FEASIBLE[:20])
+def test_program_hull_and_enumeration_against_brute_force(seed):
+    rng = random.Random(seed)
+    for single, chain in chains(PROBLEM.retarget(GENERATORS["tiny"](seed), "contribution")):
+        search = lagrangian.Search(chain, budget(), lambda kept, bound: None)
+        search.shift, search.value = 0, search.value >> search.shift  # one unit of worth is one unit of the Lagrangian
+        a, b = rng.randint(0, 40), rng.randint(0, 40)
+        prices = search.priced(a, b)
+        low, high = np.array(chain.lower, np.int64), np.array(chain.upper, np.int64)
+        everything = {k: priced(chain, a, b, k) for k in masks(chain)}
+        search.tables(low, high, prices)
+        bound, kept = search.program(low, high, prices)
+        assert bound - prices.support == everything[kept] == max(everything.values())
+        for target in sorted(everything.values())[:: max(1, len(everything) // 7)]:
+            hull = search.hull(low, high, prices, target + prices.support)
+            columns = list(zip(*(k for k, worth in everything.items() if worth >= target), strict=True))
+            assert [tuple(side) for side in hull] == [tuple(map(min, columns)), tuple(map(max, columns))]
+        assert search.hull(low, high, prices, max(everything.values()) + prices.support + 1) is None
+        top = max(chain.worth(k) for k in everything if chain.fits(k))
+        for target, expected in ((0, top), (top, top), (top + 1, None)):
+            found = np.zeros(len(chain), np.int64)
+            model = (search.value, search.start, low, high, prices.pair, prices.single, search.prefix)
+            rules = (search.coefficients, search.limits, prices.support, 0, target)
+            assert run_enumeration(*model, *rules, 10**7, found) >= 0
+            assert (chain.worth(tuple(found)) if found[0] else None) == expected
+            assert run_enumeration(*model, *rules, 0, found) == -1
+        assert PROBLEM.evaluate(single, Plan(masks=(Mask(kept=search.best),))).feasible
+
+
+@pytest.mark.parametrize("steps", [1, 50])
+def test_branching_does_not_change_the_answer(steps, monkeypatch):
+    # With next to no enumeration the answers come from halving boxes.
+    cases = [
+        PROBLEM.retarget(GENERATORS[family](seed), objective)
+        for family, seeds in (("tiny", FEASIBLE[:15]), ("small", range(4)))
+        for seed in seeds
+        for objective in ("neurons", "contribution")
+    ]
+    expected = [lagrangian.run(case, budget()) for case in cases]
+    monkeypatch.setattr(lagrangian, "STEPS", steps)
+    found = [lagrangian.run(case, budget()) for case in cases]
+    assert [r.claimed for r in found] == [r.claimed for r in expected] == [r.bound for r in found]
+    assert sum(r.notes["boxes"] for r in found) > sum(r.notes["boxes"] for r in expected)
+
+
+def uniform(instance, share):
+    """n_i = ceil(share N_i / 10000), or the least."""
+    return tuple(max(y.least, -(-share * y.neurons // SHARE)) for y in instance.layers)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_uniform_mask_rounded_up_is_optimal_for_the_smallest_share(seed):
+    # The proposition of docs/neuron_masking_exact.md: a mask of smallest share s exists if and only if the uniform one
+    # of s is within the limits. All shares, not only the optimal one.
+    for family in ("tiny", "small"):
+        instance = PROBLEM.retarget(GENERATORS[family](seed), "smallest_share")
+        for single, chain in chains(instance):
+            fitting = [s for s in range(0, SHARE + 1, 25) if chain.fits(uniform(single, s))]
+            assert fitting == list(range(0, 25 * len(fitting), 25))  # no gaps: a threshold
+            best = chain.worth(lagrangian.largest_share(chain))
+            assert chain.fits(uniform(single, best))
+            assert best == SHARE or not chain.fits(uniform(single, best + 1))
+            if family == "tiny":
+                assert best == max(chain.worth(k) for k in masks(chain) if chain.fits(k))
+
+
+def test_uniform_mask_rounded_otherwise_is_not_optimal():
+    # Two layers of 3 and 5 neurons, one input, work n1 + n1 n2 at most 6. (2, 2) costs 6, its smallest share is 2/5.
+    # It is ceil(p N) for p = 2/5, but no floor(p N) (3 p >= 2 and 5 p < 3) and no p N to the nearest (3 p >= 1.5 and
+    # 5 p < 2.5); of those within the limit (1, 2) and (1, 3) are best, with 1/3.
+    layers = tuple(Layer(name=n, neurons=m, least=1, work=1, weights=0, features=0) for n, m in (("a", 3), ("b", 5)))
+    straggler = Device(
+        name="d",
+        tick_ps=1,
+        transfer=Rate(ticks=0, per=1),
+        spill=Rate(ticks=0, per=1),
+        overhead=0,
+        time_limit=(6,),
+        work_limit=(6,),
+        memory_limit=0,
+        contributions=((0,) * 3, (0,) * 5),
+    )
+    instance = Instance(
+        name="rounding",
+        objective="smallest_share",
+        memory_unit_bytes=1,
+        work_unit_macs=1,
+        cycle_ms=(1,),
+        inputs=1,
+        layers=layers,
+        devices=(straggler,),
+    )
+    assert {method(instance, budget()).claimed for method in METHODS.values()} == {4000}
+    chain = Chain.of(instance)
+    for rounded in (lambda x: x // 1000, lambda x: (x + 500) // 1000):
+        reached = {tuple(max(1, rounded(p * m)) for m in (3, 5)) for p in range(1001)}
+        assert max(chain.worth(kept) for kept in reached if chain.fits(kept)) == 3333
+
+
+@pytest.mark.parametrize("seed", FEASIBLE[:12])
+@pytest.mark.parametrize("objective", PROBLEM.objectives)
+def test_relations(seed, objective):
+    """More of anything never hurts; the order of devices and neurons does not matter."""
+    instance = PROBLEM.retarget(GENERATORS["tiny"](seed), objective)
+    value = lagrangian.run(instance, budget()).claimed
+
+    def changed(**updates):
+        devices = tuple(d.model_copy(update={k: f(d) for k, f in updates.items()}) for d in instance.devices)
+        return lagrangian.run(instance.model_copy(update={"devices": devices}), budget()).claimed
+
+    assert changed(time_limit=lambda d: tuple(t + 5 for t in d.time_limit)) >= value
+    assert changed(work_limit=lambda d: tuple(t + 5 for t in d.work_limit)) >= value
+    assert changed(memory_limit=lambda d: d.memory_limit + 5) >= value
+    assert changed(overhead=lambda d: max(0, d.overhead - 1)) >= value
+    assert changed(contributions=lambda d: tuple(row[::-1] for row in d.contributions)) == value
+    turned = instance.model_copy(update={"devices": instance.devices[::-1]})
+    assert lagrangian.run(turned, budget()).claimed == value
+    if instance.memory_mode == "hard":  # what hard memory allows costs no spill
+        spilling = instance.model_copy(update={"memory_mode": "spill"})
+        assert lagrangian.run(spilling, budget()).claimed >= value
+
+
+def test_contribution_scales():
+    for seed in FEASIBLE[:10]:
+        instance = PROBLEM.retarget(GENERATORS["tiny"](seed), "contribution")
+        tripled = instance.model_copy(
+            update={
+                "devices": tuple(
+                    d.model_copy(update={"contributions": tuple(tuple(3 * u for u in row) for row in d.contributions)})
+                    for d in instance.devices
+                )
+            }
+        )
+        assert lagrangian.run(tripled, budget()).claimed == 3 * lagrangian.run(instance, budget()).claimed
+
+
+def test_an_unlimited_straggler_keeps_everything():
+    instance = GENERATORS["small"](0)
+    free = instance.devices[0].model_copy(
+        update={"time_limit": (2**31,), "work_limit": (2**31,), "memory_limit": 2**31}
+    )
+    for objective in PROBLEM.objectives:
+        for method in METHODS.values():
+            result = method(PROBLEM.retarget(instance.model_copy(update={"devices": (free,)}), objective), budget())
+            assert result.status is Status.OPTIMAL
+            assert result.plan.masks[0].kept == tuple(layer.neurons for layer in instance.layers)
+
+
+def test_the_longest_cycle_is_not_always_the_best_rate():
+    # What the variant is about: some fleets earn more per hour under a shorter cycle.
+    chosen = {
+        lagrangian.run(instance, budget()).plan.cycle == len(instance.cycle_ms) - 1
+        for instance in map(GENERATORS["fleet"], range(8))
+    }
+    assert chosen == {True, False}
+
+
+def test_limits_end_searches_with_valid_bounds():
+    instance = PROBLEM.retarget(GENERATORS["scaling"](3), "contribution")
+    seen = []
+    watched = Budget(time_s=1.0, listener=lambda plan, bound: seen.append((plan, bound))).start()
+    result = lagrangian.run(instance, watched)
+    value = PROBLEM.evaluate(instance, result.plan)
+    assert value.feasible
+    assert value.objective == result.claimed <= result.bound
+    assert any(plan is not None for plan, _ in seen)
+    assert all(bound >= result.claimed for _, bound in seen if bound is not None)
+    assert result.stop in (Stop.TIME, Stop.PROVED)
+    late = lagrangian.run(instance, Budget(time_s=0.0).start())
+    assert late.status is Status.FEASIBLE
+    assert late.bound >= result.claimed
+
+
+def test_too_many_masks_are_not_enumerated():
+    result = enumerate.run(GENERATORS["scaling"](0), budget())
+    assert result.status is Status.UNKNOWN
+    assert "tried" in result.reason
+
+
+def test_a_bound_below_a_mask_is_refused(monkeypatch):
+    # A model that lies must fail the run, not shorten it.
+    from mapgap.formulations.neuron_masking import _fleet
+
+    def liar(chain, limits, report):
+        return _fleet.Single(Stop.PROVED, chain.worth(chain.lower), chain.lower, chain.worth(chain.lower) - 1)
+
+    with pytest.raises(PlanError, match="above the proven bound"):
+        _fleet.solve(GENERATORS["small"](1), budget(), liar)
+
+
+def test_generated_families():
+    kinds = {"time limit": 0, "work limit": 0, "memory limit": 0}
+    for seed in range(60):
+        instance = GENERATORS["tiny"](seed)
+        whole = Plan(
+            cycle=len(instance.cycle_ms) - 1,
+            masks=(Mask(kept=tuple(y.neurons for y in instance.layers)),) * len(instance.devices),
+        )
+        for violation in PROBLEM.evaluate(instance, whole).violations:
+            kinds[violation.rule] += 1
+    assert min(kinds.values()) >= 10  # every limit binds somewhere
+    for seed in range(5):
+        scaled = GENERATORS["scaling"](seed)
+        assert not PROBLEM.diagnose(scaled)
+        assert costs(scaled, scaled.devices[0], [y.neurons for y in scaled.layers]).work < 2**30

@@ -1,0 +1,135 @@
+"""The study of neuron masking: its phases, its page from made-up records, Table 2, and its statistics."""
+
+import math
+
+import pytest
+
+from mapgap.catalogue import registry
+from mapgap.reporting.analysis import Record
+from mapgap.studies.neuron_masking import profile as profile
+from mapgap.studies.neuron_masking import study
+from mapgap.studies.neuron_masking import trainings as training
+from mapgap.studies.neuron_masking.statistics import STUDENT, holm, p_value, two_sided
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_every_job_names_a_method_and_is_unique_in_its_phase(quick):
+    known = registry.methods("neuron_masking")
+    for phase in study.phases(quick):
+        assert len({job.key for job in phase.jobs}) == len(phase.jobs)
+        if phase.name != "Training":
+            for job in phase.jobs:
+                assert set(job.options) <= set(known[job.method].options)
+
+
+def test_without_the_extra_there_is_no_training(monkeypatch):
+    monkeypatch.setattr(study, "available", lambda: False)
+    assert "Training" not in [phase.name for phase in study.phases(True)]
+    assert "mapgap[training]" in training.section([]).text[0]
+
+
+def test_table_2_readings():
+    # ELFISH, Table 2: the readings' mean errors against the printed estimates.
+    rows = {row["reading"]: row["mean"] for row in profile.errors(profile.table_2()).rows}
+    assert rows["VGG-13, O_T = 0"] == pytest.approx(49, abs=1)
+    assert rows["VGG-11, O_T = 0"] == pytest.approx(3.4, abs=0.1)
+    assert rows["VGG-11, O_T = 0, constant cost"] > 190
+    # By hand: 2 N_b m_b MACs / C_cpu, and 203 MB per batch from main memory.
+    by_hand = (2 * 391 * 128 * 228_267_008 / 2.8e9 + 391 * 203.2e6 / 25e9) / 60
+    assert profile.minutes("vgg13_cifar", "profiled_nano", 0.0, 100) == pytest.approx(by_hand, rel=1e-4)
+    assert profile.minutes("vgg13_cifar", "profiled_nano", 2.3, 100) == pytest.approx(by_hand + 2.3, rel=1e-4)
+
+
+def test_intervals_are_students():
+    # n = 4, mean 2.5, s = 1.29099: 3.182 * 1.29099 / 2 = 2.054.
+    centre, half = training.interval([1.0, 2.0, 3.0, 4.0])
+    assert (centre, half) == (2.5, pytest.approx(2.054, abs=1e-3))
+    assert training.interval([1.0]) == (1.0, None)
+
+
+def test_p_values_are_students():
+    for freedom, quantile in enumerate(STUDENT, 1):  # printed with three decimals
+        assert two_sided(quantile, freedom) == pytest.approx(0.05, abs=5e-5)
+        assert two_sided(-quantile, freedom) == two_sided(quantile, freedom)
+        assert two_sided(0.0, freedom) == 1.0
+    # By hand, one degree of freedom (Cauchy): P(|t| >= 1) = 1/2; two: 1 - t / sqrt(2 + t^2).
+    assert two_sided(1.0, 1) == pytest.approx(0.5)
+    assert two_sided(1.0, 2) == pytest.approx(1 - 3**-0.5)
+    assert p_value([1.0, 3.0]) == pytest.approx(2 / math.pi * math.atan(0.5))  # t = 2 with one degree
+    assert p_value([1.0]) is None
+    assert (p_value([2.0, 2.0]), p_value([0.0, 0.0])) == (0.0, 1.0)
+
+
+def test_holm_by_hand():
+    # Sorted 0.005, 0.01, 0.03, 0.04 times 4, 3, 2, 1: 0.02, 0.03, 0.06, and 0.04, which may not fall below 0.06.
+    assert holm([0.01, 0.04, None, 0.03, 0.005]) == pytest.approx([0.03, 0.06, None, 0.06, 0.02])
+    assert holm([0.9, 0.8]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+def test_measures_of_a_curve():
+    curve = [[0.0, 0.1], [1.5, 0.5], [3.0, 0.9], [4.5, 0.7]]
+    assert [training.at(curve, t) for t in (0, 1, 2, 3, 4, 5)] == [0.1, 0.1, 0.5, 0.9, 0.9, 0.7]
+    assert training.time_to(curve, 0.9, 8) == 3.0
+    assert training.time_to(curve, 0.95, 8) == 8  # not reached
+    assert training.overall(curve, 4) == pytest.approx((0.1 + 0.5 + 0.9 + 0.9) / 4)
+    assert training.final(curve, 4) == pytest.approx(0.9)
+
+
+def made_up(scheme: str, seed: int, accuracy: float, fleet: str = "2of4") -> Record:
+    return {
+        "instance": f"elfish_digits_{fleet}",
+        "instance_hash": fleet,
+        "method": f"train_{scheme}",
+        "kind": "training",
+        "seed": seed,
+        "error": None,
+        "options": {"iid": True, "cycles": 4},
+        "notes": {"curve": [[float(t), accuracy if t else 0.1] for t in range(5)]},
+    }
+
+
+def test_claims_survive_the_correction_for_many():
+    records = [made_up("elfish", s, 0.9 + 0.001 * s) for s in range(3)]
+    records += [made_up("sync", s, 0.8 + 0.001 * s) for s in range(3)]
+    records += [made_up("soft", s, 0.9 + 0.05 * (-1) ** s) for s in range(3)]
+    records += [made_up("async", 0, 0.2)]
+    rows = training.comparisons(training.Trainings(records)).rows
+    claims = {(row["pair"], row["measure"]): row["claim"] for row in rows}
+    assert claims["ELFISH minus Syn. FL", "final accuracy"] == "better"
+    assert claims["ELFISH minus S.T. only", "final accuracy"] == "undecided"
+    assert claims["ELFISH minus Asyn. FL", "final accuracy"] == "undecided"  # one seed has no interval
+    difference = next(row for row in rows if row["pair"] == "ELFISH minus Syn. FL")
+    assert difference["difference"] == pytest.approx(10.0)
+    # One interval that excludes 0 is no claim among four tests: t = 5.2 with 2 degrees of freedom, p = 0.035.
+    mixed = [made_up("elfish", s, 0.9 + 0.005 * s) for s in range(3)]
+    mixed += [made_up("sync", s, 0.885) for s in range(3)] + [made_up("soft", s, 0.9 + 0.01 * s) for s in range(3)]
+    row = training.comparisons(training.Trainings(mixed)).rows[0]
+    assert abs(row["difference"]) > row["half"]
+    assert row["p"] < 0.05 < row["adjusted"]
+    assert row["claim"] == "undecided"
+
+
+def test_pictures_by_number_of_stragglers_need_two_numbers():
+    names = {p.name for p in training.section([made_up("elfish", s, 0.9) for s in range(2)]).figures}
+    assert names == {"fig3_2of4"}
+    more = [made_up(m, s, 0.9, f"{k}of4") for m in ("elfish", "soft") for s in range(2) for k in (1, 4)]
+    assert {"fig4_final", "fig4_fluctuation", "fig5"} <= {p.name for p in training.section(more).figures}
+
+
+def test_page_of_a_few_real_runs(tmp_path):
+    from mapgap.core import Budget
+    from mapgap.execution.run import run_method
+
+    instance = study._instance("elfish_lenet_straggler4", "neurons")
+    methods = ("lagrangian", "elfish_greedy")
+    records = [run_method(instance, name, Budget(time_s=60.0), isolate=False).to_json() for name in methods]
+    page = study.page([*records, *(made_up("elfish", s, 0.9) for s in range(2))], True)
+    tables = {table.name: table for section in page.sections for table in section.tables}
+    assert set(study.STUDY.headline) <= tables.keys()
+    (row,) = tables["gaps"].rows
+    assert row["proven"] == "optimal"
+    assert 0 < row["elfish_greedy"] < 10
+    assert row["kept_greedy"] < row["kept"] <= 1
+    assert page.write(tmp_path).is_file()
+    assert (tmp_path / "layers_lenet_neurons.svg").is_file()

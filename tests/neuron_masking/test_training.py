@@ -1,0 +1,231 @@
+"""The federated training: gradients against finite differences, masks, aggregation, clock, and runs that resume."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sklearn")
+
+from mapgap.catalogue.files import load_instance
+from mapgap.core import InputError
+from mapgap.execution.sweep import record_key, sweep
+from mapgap.studies.neuron_masking.training import federated, job
+from mapgap.studies.neuron_masking.training.data import split_digits
+from mapgap.studies.neuron_masking.training.federated import (
+    Fleet,
+    Masks,
+    Options,
+    completeness_weights,
+    partial_average,
+    plain_average,
+    train,
+)
+from mapgap.studies.neuron_masking.training.network import Network, stages
+
+LAYERS = stages("digits_cnn")
+FLEET = "elfish_digits_2of4"
+
+
+def network(seed=0):
+    return Network.initial(LAYERS, np.random.default_rng(seed))
+
+
+def images(count=6, seed=1):
+    rng = np.random.default_rng(seed)
+    return rng.random((count, 8, 8, 1)), rng.integers(0, 10, count)
+
+
+def some_neurons(seed=2):
+    rng = np.random.default_rng(seed)
+    sizes = [layer.shape[0] for layer in LAYERS]
+    kept = [np.sort(rng.choice(n, size=n // 2, replace=False)) for n in sizes[:-1]]
+    return [*kept, np.arange(sizes[-1])]
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_gradient_equals_finite_differences(masked):
+    model = network().part(some_neurons()) if masked else network()
+    x, labels = images()
+    _, gradient = model.loss_and_gradient(x, labels)
+    rng, step = np.random.default_rng(3), 1e-6
+    for parameters, slopes in zip(model.parameters, gradient, strict=True):
+        for values, slope in zip(parameters, slopes, strict=True):
+            assert slope.shape == values.shape
+            for _ in range(6):
+                where = tuple(rng.integers(0, n) for n in values.shape)
+                before = values[where]
+                values[where] = before + step
+                above, _ = model.loss_and_gradient(x, labels)
+                values[where] = before - step
+                below, _ = model.loss_and_gradient(x, labels)
+                values[where] = before
+                assert slope[where] == pytest.approx((above - below) / (2 * step), rel=1e-4, abs=1e-7)
+
+
+def test_a_part_computes_what_the_model_without_the_masked_neurons_computes():
+    model, kept = network(), some_neurons()
+    silenced = model.copy()
+    for (w, b), rows in zip(silenced.parameters[:-1], kept[:-1], strict=True):
+        masked = np.setdiff1d(np.arange(len(b)), rows)
+        w[masked], b[masked] = 0.0, 0.0  # the activation of 0 is 0, which adds nothing to the next layer
+    x, _ = images()
+    assert model.part(kept).logits(x) == pytest.approx(silenced.logits(x))
+
+
+def test_masked_neurons_get_no_gradient_and_trained_ones_do():
+    fleet = Fleet(load_instance(FLEET), Options("elfish"), 0)
+    before, kept = network(), some_neurons()
+    after = fleet.train(before, 2, kept)
+    for (w0, b0), (w1, b1), (w, b) in zip(before.parameters, after.parameters, before.trained(kept), strict=True):
+        assert np.array_equal(w0[w == 0], w1[w == 0])
+        assert np.array_equal(b0[b == 0], b1[b == 0])
+        assert (w0[w == 1] != w1[w == 1]).any()
+
+
+def test_recovery_undoes_a_part():
+    model, kept = network(), some_neurons()
+    again = model.recover(model.part(kept), kept)
+    for (w0, b0), (w1, b1) in zip(model.parameters, again.parameters, strict=True):
+        assert np.array_equal(w0, w1)
+        assert np.array_equal(b0, b1)
+
+
+def test_aggregation_weights_sum_to_one_and_follow_completeness():
+    sizes = [layer.shape[0] for layer in LAYERS]
+    whole, half = [np.arange(n) for n in sizes], some_neurons()
+    weights = completeness_weights([whole, half], sizes)
+    assert weights.sum() == pytest.approx(1.0)
+    assert weights[0] / weights[1] == pytest.approx(sum(sizes) / sum(map(len, half)))
+
+
+def test_partial_average_runs_over_those_who_trained():
+    sizes = [layer.shape[0] for layer in LAYERS]
+    whole, half = [np.arange(n) for n in sizes], some_neurons()
+    old, models = network(0), [network(1), network(2)]
+    mixed = partial_average(old, models, [whole, half])
+    a, b = completeness_weights([whole, half], sizes)
+    ones = old.trained(half)
+    for i, (w, _) in enumerate(mixed.parameters):
+        first, second = (model.parameters[i][0] for model in models)
+        both = ones[i][0] == 1
+        assert w[both] == pytest.approx((a * first + b * second)[both])
+        assert w[~both] == pytest.approx(first[~both])  # only the whole model trained it
+    # Nobody trained what both masked: it stays.
+    untouched = partial_average(old, models, [half, half])
+    for (w, _), (w0, _), (mask, _) in zip(untouched.parameters, old.parameters, ones, strict=True):
+        assert np.array_equal(w[mask == 0], w0[mask == 0])
+
+
+def test_averages_of_equal_whole_models_are_that_model():
+    whole = [np.arange(layer.shape[0]) for layer in LAYERS]
+    model = network(5)
+    for mixed in (plain_average([model, model]), partial_average(network(6), [model, model], [whole, whole])):
+        for (w0, _), (w1, _) in zip(model.parameters, mixed.parameters, strict=True):
+            assert w1 == pytest.approx(w0)
+
+
+def test_clock_is_the_cost_model():
+    fleet = Fleet(load_instance(FLEET), Options("sync"), 0)
+    times = fleet.times([fleet.neurons] * 4)
+    # Compute sets the pace: 9 GMAC/s take one cycle, the stragglers of 7 and 6 GMAC/s 9/7 and 9/6 of it.
+    assert times == pytest.approx([1.0, 1.0, 9 / 7, 9 / 6], rel=0.02)
+    assert train(fleet.instance, Options("sync", cycles=3), 0).curve[-1][0] == pytest.approx(2 * times[3])
+
+
+@pytest.mark.parametrize("scheme", sorted(federated.COUNTS))
+def test_masks_keep_the_limits_and_the_top_share(scheme):
+    instance = load_instance(FLEET)
+    fleet = Fleet(instance, Options(scheme), 0)
+    masks = Masks(fleet, scheme)
+    before = network()
+    masks.learn(3, before, fleet.train(before, 3, fleet.whole))
+    chosen = masks.choose()
+    plan = fleet.problem.plan_type.model_validate(
+        {
+            "masks": tuple(
+                {"kept": tuple(len(r) for r in rows), "chosen": tuple(tuple(map(int, r)) for r in rows)}
+                for rows in chosen
+            )
+        }
+    )
+    devices = tuple(
+        d.model_copy(update={"contributions": u}) for d, u in zip(instance.devices, masks.contributions, strict=True)
+    )
+    evaluation = fleet.problem.evaluate(instance.model_copy(update={"devices": devices}), plan)
+    assert evaluation.violations == ()
+    assert sum(len(row) for row in chosen[3]) < sum(fleet.neurons)
+
+
+def test_contribution_is_the_change_of_a_neuron():
+    masks = Masks(Fleet(load_instance(FLEET), Options("elfish"), 0), "elfish")
+    before, after = network(), network()
+    after.parameters[0][0][3] += 0.5  # nine weights: norm 1.5
+    after.parameters[1][1][7] += 0.75
+    masks.learn(0, before, after)
+    first, second, *_ = masks.contributions[0]
+    assert first == (0, 0, 0, 10_000, 0, 0, 0, 0)
+    assert second == tuple(5_000 if j == 7 else 0 for j in range(16))
+
+
+@pytest.mark.parametrize("iid", [True, False])
+def test_every_image_goes_to_one_place(iid):
+    split = split_digits(4, 0, iid=iid)
+    sizes = [len(labels) for _, labels in (*split.parts, split.test)]
+    assert sum(sizes) == 1797
+    digits = [len(set(labels.tolist())) for _, labels in split.parts]
+    assert (min(digits) == 10) if iid else (max(digits) <= 5)
+
+
+@pytest.mark.parametrize("scheme", federated.SCHEMES)
+def test_training_learns_and_repeats(scheme):
+    instance = load_instance(FLEET)
+    outcome = train(instance, Options(scheme, cycles=3, rate=0.1), 1)
+    assert outcome.curve[0][1] < 0.3 < outcome.curve[-1][1]
+    assert outcome.curve[-1][0] <= 3
+    assert outcome == train(instance, Options(scheme, cycles=3, rate=0.1), 1)
+
+
+def test_wrong_options_are_refused():
+    with pytest.raises(InputError, match="scheme: expected one of sync"):
+        train(load_instance(FLEET), Options("best"), 0)
+    with pytest.raises(InputError, match="expected the layers of digits_cnn"):
+        train(load_instance("elfish_lenet_straggler1"), Options("sync"), 0)
+
+
+def test_trainings_are_recorded_and_resumed(tmp_path, monkeypatch):
+    class Here:  # a process of its own is tested by the study; here its start would take longer than the training
+        def submit(self, function, *arguments):
+            from concurrent.futures import Future
+
+            future = Future()
+            future.set_result(function(*arguments))
+            return future
+
+    monkeypatch.setattr(job, "_shared", Here())
+    todo = job.TrainingJob.of(load_instance(FLEET), Options("elfish", cycles=2), 0)
+    path = tmp_path / "runs.jsonl"
+    (record,) = sweep([todo], path)
+    assert record_key(record) == todo.key
+    assert record["error"] is None
+    assert (record["kind"], record["method"], record["objective"]) == ("training", "train_elfish", None)
+    assert len(record["notes"]["curve"]) == 3
+    monkeypatch.setattr(job, "_shared", None)
+    monkeypatch.setattr(job, "_train", None)  # a second training would fail
+    assert sweep([todo], path) == [record]
+
+
+def test_an_interrupted_training_is_not_a_finished_one(tmp_path, monkeypatch):
+    from concurrent.futures import Future
+
+    from mapgap.execution import limits
+
+    class Never:
+        def submit(self, *_):
+            limits.INTERRUPT.set()
+            return Future()
+
+    monkeypatch.setattr(job, "_shared", Never())
+    try:
+        record = job.TrainingJob.of(load_instance(FLEET), Options("sync", cycles=2), 0).execute()
+    finally:
+        limits.INTERRUPT.clear()
+    assert record["stop"] == "interrupted"

@@ -1,0 +1,94 @@
+"""The stage MIP is a relaxation: its bounds never exceed an optimum that brute force proves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mapgap.core import Budget, PlanBase, Status
+from mapgap.formulations.suboperation_mapping import _stage_search as search
+from mapgap.formulations.suboperation_mapping import enumerate as enumeration
+from mapgap.formulations.suboperation_mapping._ratios import partitions
+from mapgap.formulations.suboperation_mapping._stage_columns import StageModel
+from mapgap.formulations.suboperation_mapping.stage_mip import area_bound, run
+from mapgap.instances.suboperation_mapping import LIBRARY, build
+from mapgap.problems.suboperation_mapping import PROBLEM, Instance
+from mapgap.problems.suboperation_mapping.lowered import lower
+
+
+def _optimum(instance: Instance) -> int | None:
+    result = enumeration.run(instance, Budget(time_s=60).start())
+    assert result.status in (Status.OPTIMAL, Status.INFEASIBLE)
+    return None if result.plan is None else PROBLEM.evaluate(instance, result.plan).objective
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_bounds_never_exceed_the_enumerated_optimum(seed: int) -> None:
+    """Were a row invalid for some schedule, a bound would end up above the best of all plans."""
+    instance = LIBRARY.generators["tiny"](seed)
+    assert isinstance(instance, Instance)
+    best = _optimum(instance)
+    result = run(instance, Budget(time_s=1, seed=seed).start())
+    if best is None:
+        assert result.plan is None
+        return
+    assert result.bound is not None
+    assert result.bound <= best
+    area = area_bound(instance, Budget(time_s=10).start())
+    assert area.bound is not None
+    assert area.bound <= best
+    if result.plan is not None:
+        value = PROBLEM.evaluate(instance, result.plan)
+        assert value.feasible
+        assert value.objective == result.claimed
+        assert result.bound <= best <= result.claimed
+
+
+@pytest.mark.parametrize("family", ["small", "branching"])
+@pytest.mark.parametrize("seed", range(8))
+def test_every_plan_is_at_least_its_ratio_s_bound(family: str, seed: int) -> None:
+    """Any plan of a ratio is a schedule, so the LP must lie below it; longer annealing makes the test sharper."""
+    instance = LIBRARY.generators[family](seed)
+    assert isinstance(instance, Instance)
+    search.prepare(instance, 1.0, True)
+    for ratio in list(partitions(instance.batch, len(instance.accelerators)))[::2]:
+        reply = search.explore(ratio, 3000, seed, 30.0)
+        assert reply.found is None or reply.bound <= reply.found.makespan
+
+
+def test_a_mapping_fixed_in_the_model_stays_below_its_timetable() -> None:
+    """The relaxation with all accelerators fixed bounds every order of that mapping (ResNet-18, branches)."""
+    instance = build(1, "resnet18", 3.0, 8)
+    ratio = (5, 3)
+    lowered = lower(instance, ratio)
+    rng = np.random.default_rng(1)
+    for _ in range(5):
+        location = rng.integers(0, 2, lowered.n)
+        makespan = lowered.makespan(location, lowered.topological)
+        model = StageModel(instance, ratio, makespan / 1000.0)
+        upper = np.array(model.matrix.upper)
+        for operation, place in zip(lowered.operations, location, strict=True):
+            upper[model.x[operation][1 - place]] = 0.0
+        answer = model.matrix.solve(30.0, relaxed=True, upper=upper)
+        assert answer.bound is not None
+        assert 300.0 < answer.bound <= 1000.0 * (1 + 1e-7)
+
+
+def test_an_interrupted_run_has_reported_a_plan_and_a_bound() -> None:
+    """A run that is killed keeps what it has announced: bounds only rise, plans only improve."""
+    plans: list[int] = []
+    bounds: list[int] = []
+    instance = build(1, "tinyyolov3", 3.0, 6)
+
+    def listen(plan: PlanBase | None, bound: int | None) -> None:
+        if plan is not None:
+            plans.append(PROBLEM.evaluate(instance, plan).objective or 0)
+        if bound is not None:
+            bounds.append(bound)
+
+    result = run(instance, Budget(time_s=6, listener=listen).start(), target_gap=0.01)
+    assert plans == sorted(plans, reverse=True)
+    assert bounds == sorted(bounds)
+    assert result.bound == bounds[-1]
+    assert result.claimed == plans[-1]
+    assert plans[-1] >= bounds[-1]
