@@ -6,7 +6,6 @@ operator, ``devices/<name>.yaml`` one fact per row with its status (published, d
 
 from __future__ import annotations
 
-import difflib
 import json
 from functools import cache
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any
 import yaml
 from pydantic import Field, ValidationError, model_validator
 
-from mapgap.core import Frozen, InputError
+from mapgap.core import Frozen, InputError, suggest
 
 ROOT = Path(__file__).parent
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -160,9 +159,7 @@ def network_names() -> list[str]:
 
 def unknown(field: str, name: str, known: list[str]) -> InputError:
     """The error for a name that the library does not have, with the nearest one it has."""
-    near = difflib.get_close_matches(str(name), known, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    return InputError(f"{field}: expected one of {', '.join(known)}; found {name!r}{hint}")
+    return InputError(f"{field}: expected one of {', '.join(known)}; found {name!r}{suggest(str(name), known)}")
 
 
 @cache

@@ -10,12 +10,16 @@ time limit is never OPTIMAL, and a missing plan or bound is ``None``, never ``in
 
 from __future__ import annotations
 
+import difflib
 import hashlib
+import importlib
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -252,23 +256,81 @@ class SolveResult:
     notes: Mapping[str, Any] = field(default_factory=dict)
 
 
+Reference = str
+"""``package.module:name``: an object that is imported when it is needed, and not before."""
+
+
+@cache
+def _imported(reference: Reference) -> Any:
+    module, _, name = reference.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def resolve(thing: Any) -> Any:
+    """The object that a :data:`Reference` names; anything else as it is.
+
+    Raises
+    ------
+    ImportError, AttributeError
+        The reference names nothing.
+    """
+    return _imported(thing) if isinstance(thing, str) else thing
+
+
 @dataclass(frozen=True)
 class Method:
-    """A way to solve one problem.
+    """A way to solve one problem, declared in the contents page of its room.
 
-    ``options`` holds the names and default values a user may override (``--set name=value``); they are passed to
-    ``run`` as keyword arguments and keep the type of their default.
+    Declaring a method imports nothing: ``run`` is a :data:`Reference` (or, in plug-ins and tests, the function itself).
+
+    Attributes
+    ----------
+    name, problem : str
+    kind : str
+        ``exact``, ``published``, ``baseline`` or ``bound``.
+    reference : str
+        Paper and section, or the name of the technique.
+    run : str or callable
+        ``run(instance, budget, **options) -> SolveResult``; importing its module imports all that a run needs.
+    summary : str
+        One line.
+    options : mapping
+        Names and default values of what a user may override (``--set name=value``); values keep the type of the
+        default.
+    given : mapping
+        Arguments that tell this method from others of the same function.
+    rank : int
+        Among exact methods of a problem the highest rank is what ``--exact`` picks.
+    engines : tuple of str
+        Of an exact method: on whose word a proof rests (CP-SAT, HiGHS, CBC, own, enumeration).
+    models : str or callable, optional
+        ``models(instance) -> list of mapgap.solvers.model.Part``: the integer programs that the method hands to its
+        engine, for export, fix-and-compare and flip tests.
     """
 
     name: str
     problem: str
     kind: Kind
     reference: str
-    run: Callable[..., SolveResult]
+    run: Reference | Callable[..., SolveResult]
     summary: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
-    rank: int = 0  # among exact methods of a problem the highest rank is what ``--exact`` picks
-    engines: tuple[str, ...] = ()  # of an exact method: on whose word a proof rests (CP-SAT, HiGHS, CBC, own, …)
+    given: Mapping[str, Any] = field(default_factory=dict)
+    rank: int = 0
+    engines: tuple[str, ...] = ()
+    models: Reference | Callable[..., Any] | None = None
+
+    @property
+    def module(self) -> str:
+        """Name of the module that a run needs; empty for a function that came without one."""
+        if isinstance(self.run, str):
+            return self.run.partition(":")[0]
+        return getattr(self.run, "__module__", None) or ""
+
+    def solve(self, instance: InstanceBase, budget: Budget, **options: Any) -> SolveResult:
+        """Run the method in this process; nothing is checked (see :func:`mapgap.execution.run.run_method`)."""
+        result: SolveResult = resolve(self.run)(instance, budget, **self.given, **options)
+        return result
 
 
 @dataclass(frozen=True)
@@ -277,6 +339,8 @@ class Problem:
 
     ``evaluate(instance, plan)`` is written in plain loops, returns all violations and shares no helper with any
     model. ``gantt`` and ``diagnose`` draw a plan and say why an instance has none.
+
+    ``library`` names the :class:`Library` of its instances; empty: ``mapgap.instances.<name>:LIBRARY``.
 
     A problem with several ``objectives`` has instances with a field ``objective`` that holds one of them; what is
     optimised is part of the instance and of its hash. ``--objective`` replaces the field.
@@ -293,6 +357,7 @@ class Problem:
     gantt: Callable[[Any, Any], list[GanttLane]] | None = None
     diagnose: Callable[[Any], list[str]] | None = None
     objectives: tuple[str, ...] = ()
+    library: Reference | Library = ""
 
     def retarget(self, instance: InstanceBase, objective: str) -> InstanceBase:
         """The same instance under another of the problem's objectives, named ``NAME@OBJECTIVE``."""
@@ -312,20 +377,78 @@ class Case:
 
 @dataclass(frozen=True)
 class Library:
-    """Instances of one problem: how compact files expand and which random families exist.
+    """Instances of one problem: where its files lie, how compact ones expand and which random families exist.
 
-    ``expand(compact)`` returns the expanded instance and raises :class:`InputError` where the compact form cannot be
-    expanded. ``generators`` map a family name to ``f(seed) -> instance``; the family ``tiny`` must exist and be small
-    enough for brute force. ``cases(instance)`` splits an instance on one decision, such that the best optimum of the
-    cases is the optimum of the instance. ``shrink(instance)`` yields smaller instances (one part less).
+    Declaring a library imports nothing: what it names are references (or the objects themselves), read through the
+    properties and methods below.
+
+    Attributes
+    ----------
+    problem : str
+    folder : Path
+        Holds the instance files.
+    compact : str or type
+        The :class:`CompactBase` of the problem.
+    expansion : str or callable
+        ``f(compact) -> instance``; raises :class:`InputError` where the compact form cannot be expanded.
+    families : mapping
+        Name of a random family to ``f(seed) -> instance``. The family ``tiny`` must exist and be small enough for
+        brute force.
+    splitting : str or callable, optional
+        ``f(instance) -> list of Case``: splits an instance on one decision, such that the best optimum of the cases is
+        the optimum of the instance.
+    shrinking : str or callable, optional
+        ``f(instance)`` yields smaller instances (one part less).
     """
 
     problem: str
-    compact_type: type[CompactBase]
-    expand: Callable[[Any], InstanceBase]
-    generators: Mapping[str, Callable[[int], InstanceBase]]
-    cases: Callable[[Any], list[Case]] | None = None
-    shrink: Callable[[Any], Iterator[InstanceBase]] | None = None
+    folder: Path
+    compact: Reference | type[CompactBase]
+    expansion: Reference | Callable[[Any], InstanceBase]
+    families: Mapping[str, Reference | Callable[[int], InstanceBase]]
+    splitting: Reference | Callable[[Any], list[Case]] | None = None
+    shrinking: Reference | Callable[[Any], Iterator[InstanceBase]] | None = None
+
+    @property
+    def compact_type(self) -> type[CompactBase]:
+        found: type[CompactBase] = resolve(self.compact)
+        return found
+
+    def expand(self, compact: CompactBase) -> InstanceBase:
+        """The expanded instance.
+
+        Raises
+        ------
+        InputError
+        """
+        found: InstanceBase = resolve(self.expansion)(compact)
+        return found
+
+    def generate(self, family: str, seed: int) -> InstanceBase:
+        """The instance of a family with this seed.
+
+        Raises
+        ------
+        InputError
+            No such family.
+        """
+        if family not in self.families:
+            raise InputError(
+                f"family: expected one of {', '.join(sorted(self.families))}; found {family!r}"
+                f"{suggest(family, self.families)}"
+            )
+        found: InstanceBase = resolve(self.families[family])(seed)
+        return found
+
+    def cases(self, instance: InstanceBase) -> list[Case]:
+        """The cases of an instance; none where the problem or the instance offers no split."""
+        found: list[Case] = resolve(self.splitting)(instance) if self.splitting is not None else []
+        return found
+
+    def shrink(self, instance: InstanceBase) -> Iterator[InstanceBase]:
+        """Smaller instances."""
+        found: Iterator[InstanceBase] = resolve(self.shrinking)(instance) if self.shrinking is not None else iter(())
+        return found
 
 
 @dataclass(frozen=True)
@@ -353,12 +476,71 @@ class MapgapError(Exception):
     exit_code = 2
 
 
-class InputError(MapgapError):
-    """A file, flag or profile is wrong. ``problems`` lists every finding, each naming place, expected and found."""
+Location = tuple[str | int, ...]
+"""Where a value lies in a file: names of fields and positions in lists, from the outside in."""
 
-    def __init__(self, problems: list[str] | str) -> None:
-        self.problems = [problems] if isinstance(problems, str) else list(problems)
+
+def dotted(location: Location) -> str:
+    """``layers[3].fp[0]``."""
+    text = ""
+    for part in location:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong with a file, a flag or a profile.
+
+    Attributes
+    ----------
+    text : str
+        ``expected …, found …``.
+    location : tuple
+        The value that is wrong; empty for the whole.
+    name : str
+        What people call the thing at the location (``conv2`` for ``layers[3]``), if it has a name.
+    """
+
+    text: str
+    location: Location = ()
+    name: str = ""
+
+    def __str__(self) -> str:
+        where = dotted(self.location) + (f" ({self.name})" if self.name else "")
+        return f"{where}: {self.text}" if where else self.text
+
+    def below(self, base: Location) -> Finding:
+        """The same finding, in a larger whole."""
+        return Finding(self.text, (*base, *self.location), self.name)
+
+
+class InputError(MapgapError, ValueError):
+    """A file, flag or profile is wrong.
+
+    Validators of instances and plans raise it too: it is a ``ValueError``, which pydantic collects.
+
+    Attributes
+    ----------
+    findings : list of Finding
+        Everything that is wrong, each naming place, expected and found.
+    """
+
+    def __init__(self, findings: str | Finding | Iterable[str | Finding]) -> None:
+        listed = [findings] if isinstance(findings, (str, Finding)) else list(findings)
+        self.findings = [Finding(each) if isinstance(each, str) else each for each in listed]
         super().__init__("\n".join(self.problems))
+
+    @property
+    def problems(self) -> list[str]:
+        """The findings as text."""
+        return [str(finding) for finding in self.findings]
+
+
+def suggest(word: str, known: Iterable[str]) -> str:
+    """``; did you mean 'x'?`` where a known word is near; else nothing."""
+    near = difflib.get_close_matches(word, list(known), n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 class PlanError(MapgapError):

@@ -1,1 +1,59 @@
-"""Methods of the problem of the same name."""
+"""Exact models and algorithms for the FPGA-GPU partition."""
+
+from mapgap.core import Method
+
+_PROBLEM = "fpga_gpu_partition"
+_HERE = "mapgap.formulations.fpga_gpu_partition"
+
+METHODS = [
+    Method(
+        "cpsat",
+        _PROBLEM,
+        kind="exact",
+        reference="configuration model, OR-Tools CP-SAT",
+        run=f"{_HERE}.cpsat:run",
+        summary="one non-dominated configuration per module, joined by sides and fabric",
+        rank=1,
+        engines=("CP-SAT",),
+    ),
+    Method(
+        "enumerate",
+        _PROBLEM,
+        kind="exact",
+        reference="brute force",
+        run=f"{_HERE}.enumerate:run",
+        summary="every choice of options of a tiny instance",
+        rank=-1,
+        engines=("enumeration",),
+    ),
+    Method(
+        "label_setting",
+        _PROBLEM,
+        kind="exact",
+        reference="label setting with Lagrangian bounds over configurations",
+        run=f"{_HERE}.label_setting:run",
+        summary="labels over the chain of modules, dropped when no price lets them improve on the best plan",
+        rank=3,
+        engines=("own",),
+    ),
+    Method(
+        "mip",
+        _PROBLEM,
+        kind="exact",
+        reference="configuration model, HiGHS",
+        run=f"{_HERE}.mip:run",
+        summary="the same rows as cpsat, solved as a MIP",
+        engines=("HiGHS",),
+    ),
+    Method(
+        "pareto_front",
+        _PROBLEM,
+        kind="exact",
+        reference="label setting over configurations; epsilon-constraint method with engine=mip or cpsat",
+        run=f"{_HERE}.pareto_front:run",
+        summary="every non-dominated pair of energy and latency, each proven; the best point for the objective",
+        options={"engine": "labels"},
+        rank=2,
+        engines=("own", "CP-SAT", "HiGHS"),
+    ),
+]

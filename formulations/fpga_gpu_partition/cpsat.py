@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from mapgap.core import Budget, Method, SolveResult, Status
+from mapgap.core import Budget, SolveResult, Status
 from mapgap.formulations.fpga_gpu_partition._configurations import Tables
 from mapgap.formulations.fpga_gpu_partition._search import Answer, Question
 from mapgap.formulations.fpga_gpu_partition._search import run as search
@@ -130,17 +130,3 @@ def answer(tables: Tables, question: Question, budget: Budget, hint: list[int] |
 def run(instance: Instance, budget: Budget) -> SolveResult:
     """Minimise the instance's objective with CP-SAT."""
     return search(instance, budget, answer)
-
-
-METHODS = [
-    Method(
-        name="cpsat",
-        problem="fpga_gpu_partition",
-        kind="exact",
-        reference="configuration model, OR-Tools CP-SAT",
-        run=run,
-        summary="one non-dominated configuration per module, joined by sides and fabric",
-        rank=1,
-        engines=("CP-SAT",),
-    )
-]

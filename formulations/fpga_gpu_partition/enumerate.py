@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 from math import prod
 
-from mapgap.core import Budget, Method, SolveResult, Status, Stop
+from mapgap.core import Budget, SolveResult, Status, Stop
 from mapgap.problems.fpga_gpu_partition import Instance, Plan
 from mapgap.problems.fpga_gpu_partition.evaluate import evaluate
 
@@ -33,17 +33,3 @@ def run(instance: Instance, budget: Budget) -> SolveResult:
         reason = f"none of {plans} plans keeps fabric and limits"
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, enumerated=True, reason=reason, notes=notes)
     return SolveResult(Status.OPTIMAL, Stop.PROVED, best, value, value, enumerated=True, notes=notes)
-
-
-METHODS = [
-    Method(
-        name="enumerate",
-        problem="fpga_gpu_partition",
-        kind="exact",
-        reference="brute force",
-        run=run,
-        summary="every choice of options of a tiny instance",
-        rank=-1,
-        engines=("enumeration",),
-    )
-]

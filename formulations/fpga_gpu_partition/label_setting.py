@@ -16,7 +16,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from mapgap.core import Budget, Method, SolveResult, Status, Stop
+from mapgap.core import Budget, SolveResult, Status, Stop
 from mapgap.formulations.fpga_gpu_partition._chain import Chain, TooManyStates, chain, priced
 from mapgap.formulations.fpga_gpu_partition._configurations import OutOfTime, tabulate
 from mapgap.formulations.fpga_gpu_partition._label_search import Point, merge, run_pass
@@ -223,17 +223,3 @@ def solve(instance: Instance, budget: Budget, whole_front: bool) -> SolveResult:
 def run(instance: Instance, budget: Budget) -> SolveResult:
     """Minimise the instance's objective."""
     return solve(instance, budget, whole_front=False)
-
-
-METHODS = [
-    Method(
-        name="label_setting",
-        problem="fpga_gpu_partition",
-        kind="exact",
-        reference="label setting with Lagrangian bounds over configurations",
-        run=run,
-        summary="labels over the chain of modules, dropped when no price lets them improve on the best plan",
-        rank=3,
-        engines=("own",),
-    )
-]

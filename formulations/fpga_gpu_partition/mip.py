@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mapgap.core import Budget, Method, SolveResult, Status, Stop
+from mapgap.core import Budget, SolveResult, Status, Stop
 from mapgap.formulations.fpga_gpu_partition._configurations import Tables
 from mapgap.formulations.fpga_gpu_partition._search import Answer, Question
 from mapgap.formulations.fpga_gpu_partition._search import run as search
@@ -113,16 +113,3 @@ def answer(tables: Tables, question: Question, budget: Budget, hint: list[int] |
 def run(instance: Instance, budget: Budget) -> SolveResult:
     """Minimise the instance's objective with HiGHS."""
     return search(instance, budget, answer)
-
-
-METHODS = [
-    Method(
-        name="mip",
-        problem="fpga_gpu_partition",
-        kind="exact",
-        reference="configuration model, HiGHS",
-        run=run,
-        summary="the same rows as cpsat, solved as a MIP",
-        engines=("HiGHS",),
-    )
-]

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from mapgap.core import Budget, InputError, Method, SolveResult, Status, Stop
+from mapgap.core import Budget, InputError, SolveResult, Status, Stop
 from mapgap.formulations.fpga_gpu_partition import cpsat, mip
 from mapgap.formulations.fpga_gpu_partition._search import Engine, Question, Search, begin, result
 from mapgap.formulations.fpga_gpu_partition.label_setting import solve
@@ -99,18 +99,3 @@ def run(instance: Instance, budget: Budget, engine: str = "labels") -> SolveResu
         ],
     }
     return result(search, _bound(search, front), infeasible=front.complete)
-
-
-METHODS = [
-    Method(
-        name="pareto_front",
-        problem="fpga_gpu_partition",
-        kind="exact",
-        reference="label setting over configurations; epsilon-constraint method with engine=mip or cpsat",
-        run=run,
-        summary="every non-dominated pair of energy and latency, each proven; the best point for the objective",
-        options={"engine": "labels"},
-        rank=2,
-        engines=("own", "CP-SAT", "HiGHS"),  # the engines only with the option that names them
-    )
-]

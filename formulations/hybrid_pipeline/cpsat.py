@@ -19,7 +19,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
-from mapgap.core import Budget, Method, SolveResult, Status, Stop
+from mapgap.core import Budget, SolveResult, Status, Stop
 from mapgap.formulations.hybrid_pipeline._columns import Column, Columns, Link, build
 from mapgap.formulations.hybrid_pipeline._lowered import lower
 from mapgap.formulations.hybrid_pipeline._windows import Filter
@@ -143,6 +143,7 @@ class Model:
         }
 
 
+@every_micro_batch
 def run(instance: Instance, budget: Budget, keep: Filter = "front") -> SolveResult:
     """Build the columns that pass the tests up to ``keep`` and solve; UNKNOWN where they are too many."""
     from mapgap.solvers.cpsat import solve
@@ -176,18 +177,3 @@ def run(instance: Instance, budget: Budget, keep: Filter = "front") -> SolveResu
     if columns.start:
         return SolveResult(Status.FEASIBLE, outcome.stop, low.plan(columns.start), outcome.bound, notes=notes)
     return SolveResult(Status.UNKNOWN, outcome.stop, bound=outcome.bound, reason="no plan found in time", notes=notes)
-
-
-METHODS = [
-    Method(
-        name="cpsat",
-        problem="hybrid_pipeline",
-        kind="exact",
-        reference="CP-SAT over columns",
-        run=every_micro_batch(run),
-        summary="one literal per stage, group and number of stages behind",
-        options={"keep": "front"},
-        rank=2,
-        engines=("CP-SAT",),
-    )
-]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations
 
-from mapgap.core import Budget, Method, PlanError, SolveResult, Status, Stop
+from mapgap.core import Budget, PlanError, SolveResult, Status, Stop
 from mapgap.problems.hybrid_pipeline import Instance, Plan, Stage
 from mapgap.problems.hybrid_pipeline.batching import every_micro_batch
 from mapgap.problems.hybrid_pipeline.evaluate import best_shares, evaluate, migration_ticks, round_latency, warm_up
@@ -54,6 +54,7 @@ def _choose(n: int, k: int) -> int:
     return value
 
 
+@every_micro_batch
 def run(instance: Instance, budget: Budget) -> SolveResult:
     """Try everything; UNKNOWN with a reason if that is too much or the time runs out."""
     (micro_batch,) = instance.micro_batch_sizes
@@ -107,17 +108,3 @@ def _stage(
     bare = Stage(start=start, stop=stop, devices=group, shares=(0,) * len(group))
     shares = best_shares(instance, bare, micro_batch, kept)
     return None if shares is None else bare.model_copy(update={"shares": shares})
-
-
-METHODS = [
-    Method(
-        name="enumerate",
-        problem="hybrid_pipeline",
-        kind="exact",
-        reference="brute force",
-        run=every_micro_batch(run),
-        summary="every cut and every choice of groups of a tiny instance",
-        rank=-1,
-        engines=("enumeration",),
-    )
-]

@@ -29,13 +29,13 @@ from typing import Any
 
 import numpy as np
 
-from mapgap.core import Budget, InputError, Method, SolveResult, Status, Stop
+from mapgap.core import Budget, InputError, SolveResult, Status, Stop
 from mapgap.formulations.hybrid_pipeline._label_python import Engine, interpreted
 from mapgap.formulations.hybrid_pipeline._lowered import Array, Lowered, lower
 from mapgap.problems.hybrid_pipeline import Instance
 from mapgap.problems.hybrid_pipeline.batching import every_micro_batch
 from mapgap.problems.hybrid_pipeline.evaluate import diagnose
-from mapgap.problems.hybrid_pipeline.observe import OPTIONS, observed
+from mapgap.problems.hybrid_pipeline.observe import observed
 from mapgap.problems.hybrid_pipeline.order import TIES, memory_order
 from mapgap.problems.hybrid_pipeline.replay import replayed
 
@@ -180,6 +180,9 @@ def overflows(low: Lowered) -> bool:
     return int(low.weights[-1]) * int(low.reduce_num.max(initial=0)) >= 2**62
 
 
+@observed
+@replayed
+@every_micro_batch
 def run(instance: Instance, budget: Budget, engine: str = "auto", order: str = "free") -> SolveResult:
     """The certified optimum; with an order, the best plan whose groups are runs of it and that uses every device.
 
@@ -219,18 +222,3 @@ def run(instance: Instance, budget: Budget, engine: str = "auto", order: str = "
         reason = "; ".join(diagnose(instance)) or "memory: no cut and choice of groups holds a micro-batch"
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason=reason, notes=notes)
     return SolveResult(Status.OPTIMAL, Stop.PROVED, low.plan(path), value, value, notes=notes)
-
-
-METHODS = [
-    Method(
-        name="label_dp",
-        problem="hybrid_pipeline",
-        kind="exact",
-        reference="dynamic programme over Pareto labels (D, A)",
-        run=observed(replayed(every_micro_batch(run))),
-        summary="certified optimum in milliseconds",
-        options={"engine": "auto", "order": "free", **OPTIONS},
-        rank=10,
-        engines=("own",),
-    )
-]

@@ -28,10 +28,9 @@ small where the plan known before is good, so that an engine's relative toleranc
 from __future__ import annotations
 
 from collections import defaultdict
-from functools import partial
 from typing import Any, Literal
 
-from mapgap.core import Budget, Method, SolveResult, Status, Stop
+from mapgap.core import Budget, SolveResult, Status, Stop
 from mapgap.formulations.hybrid_pipeline._columns import Columns, build
 from mapgap.formulations.hybrid_pipeline._lowered import lower
 from mapgap.formulations.hybrid_pipeline._windows import Filter
@@ -142,6 +141,7 @@ def decode(columns: Columns, used: list[bool]) -> list[tuple[int, int, int]]:
     return [(c.start, c.stop, c.group) for c in sorted(chosen, key=lambda c: c.start)]
 
 
+@every_micro_batch
 def run(
     instance: Instance, budget: Budget, solver: Literal["highs", "cbc"] = "highs", keep: Filter = "front"
 ) -> SolveResult:
@@ -171,19 +171,3 @@ def run(
 
 def _reason(instance: Instance) -> str:
     return "; ".join(diagnose(instance)) or "memory: no chain of stages holds a micro-batch"
-
-
-METHODS = [
-    Method(
-        name="mip" if solver == "highs" else "mip_cbc",
-        problem="hybrid_pipeline",
-        kind="exact",
-        reference=f"MIP over columns ({'HiGHS' if solver == 'highs' else 'CBC'})",
-        run=every_micro_batch(partial(run, solver=solver)),
-        summary="one binary per stage, group and number of stages behind",
-        options={"keep": "front"},
-        rank=1 if solver == "highs" else 0,
-        engines=("HiGHS" if solver == "highs" else "CBC",),
-    )
-    for solver in ("highs", "cbc")
-]

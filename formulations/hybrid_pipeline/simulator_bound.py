@@ -18,7 +18,7 @@ import time
 
 import numpy as np
 
-from mapgap.core import Budget, Method, SolveResult, Status, Stop
+from mapgap.core import Budget, SolveResult, Status, Stop
 from mapgap.formulations.hybrid_pipeline._label_python import Costs, Label, Search
 from mapgap.formulations.hybrid_pipeline._lowered import Array, Lowered, lower
 from mapgap.formulations.hybrid_pipeline.label_dp import OPEN, approach
@@ -110,6 +110,7 @@ def plan_bound(instance: Instance, plan: Plan) -> int:
     return z
 
 
+@every_micro_batch
 def run(instance: Instance, budget: Budget) -> SolveResult:
     """The bound only, no plan."""
     begin = time.process_time()
@@ -119,15 +120,3 @@ def run(instance: Instance, budget: Budget) -> SolveResult:
         reason = "; ".join(diagnose(instance)) or "memory: no cut and choice of groups holds a micro-batch"
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason=reason, notes=notes)
     return SolveResult(Status.UNKNOWN, Stop.DONE, bound=value, reason="a bound, not a plan", notes=notes)
-
-
-METHODS = [
-    Method(
-        name="simulator_bound",
-        problem="hybrid_pipeline",
-        kind="bound",
-        reference="dynamic programme over Pareto labels (D, Z)",
-        run=every_micro_batch(run),
-        summary="no plan's simulated round (half duplex) is shorter",
-    )
-]

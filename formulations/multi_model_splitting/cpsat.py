@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from mapgap.core import Budget, Method, PlanError, SolveResult, Status, Stop
+from mapgap.core import Budget, PlanError, SolveResult, Status, Stop
 from mapgap.formulations.multi_model_splitting._chains import ceiling, chains, floor, profiles, rungs
 from mapgap.formulations.multi_model_splitting._cpsat_model import Model
 from mapgap.problems.multi_model_splitting import Instance, Plan
@@ -146,17 +146,3 @@ def run(instance: Instance, budget: Budget) -> SolveResult:
         return SolveResult(Status.OPTIMAL, Stop.PROVED, search.plan, value, claimed=value, notes=search.notes)
     stop = Stop.INTERRUPTED if search.interrupted else Stop.TIME
     return SolveResult(Status.FEASIBLE, stop, search.plan, search.bound, claimed=search.value, notes=search.notes)
-
-
-METHODS = [
-    Method(
-        name="cpsat",
-        problem="multi_model_splitting",
-        kind="exact",
-        reference="joint assignment model with ladder bisection, CP-SAT",
-        run=run,
-        summary="joint plan of all pipelines, optimal cycle time or latency",
-        rank=10,
-        engines=("CP-SAT",),
-    )
-]

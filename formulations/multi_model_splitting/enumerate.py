@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import combinations, permutations, product
 from math import comb, perm
 
-from mapgap.core import Budget, Method, PlanError, SolveResult, Status, Stop
+from mapgap.core import Budget, PlanError, SolveResult, Status, Stop
 from mapgap.problems.multi_model_splitting import RESOURCES, UNITS, Instance, PipelinePlan, Plan, Segment
 from mapgap.problems.multi_model_splitting.evaluate import evaluate
 
@@ -149,17 +149,3 @@ def run(instance: Instance, budget: Budget) -> SolveResult:
         raise PlanError(f"enumeration found {walk.best}, the evaluator {checked.objective}, {checked.violations}")
     best = walk.best
     return SolveResult(Status.OPTIMAL, Stop.PROVED, walk.plan, best, best, enumerated=True, notes=notes)
-
-
-METHODS = [
-    Method(
-        name="enumerate",
-        problem="multi_model_splitting",
-        kind="exact",
-        reference="brute force",
-        run=run,
-        summary="every combination of execution plans of a tiny instance",
-        rank=-1,
-        engines=("enumeration",),
-    )
-]

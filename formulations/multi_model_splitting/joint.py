@@ -7,7 +7,7 @@ nearly tight. So ``joint`` runs ``cpsat`` for throughput and ``mip`` for latency
 
 from __future__ import annotations
 
-from mapgap.core import Budget, Method, SolveResult
+from mapgap.core import Budget, SolveResult
 from mapgap.formulations.multi_model_splitting import cpsat, mip
 from mapgap.problems.multi_model_splitting import Instance
 
@@ -17,17 +17,3 @@ def run(instance: Instance, budget: Budget) -> SolveResult:
     if instance.objective == "throughput":
         return cpsat.run(instance, budget)
     return mip.run(instance, budget)
-
-
-METHODS = [
-    Method(
-        name="joint",
-        problem="multi_model_splitting",
-        kind="exact",
-        reference="ladder bisection (throughput), segment flow (latency)",
-        run=run,
-        summary="joint plan of all pipelines: cpsat for throughput, mip for latency",
-        rank=20,
-        engines=("CP-SAT", "HiGHS"),
-    )
-]

@@ -26,7 +26,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mapgap.core import Budget, MapgapError, Method, PlanError, SolveResult, Status, Stop
+from mapgap.core import Budget, MapgapError, PlanError, SolveResult, Status, Stop
 from mapgap.formulations.multi_model_splitting._chains import (
     Chain,
     capacities,
@@ -326,17 +326,3 @@ def run(instance: Instance, budget: Budget) -> SolveResult:
 def run_cbc(instance: Instance, budget: Budget) -> SolveResult:
     """The same with CBC."""
     return solve(instance, budget, "cbc")
-
-
-METHODS = [
-    Method(
-        name=name,
-        problem="multi_model_splitting",
-        kind="exact",
-        reference=f"segment-flow MIP, {engine}",
-        run=function,
-        summary=f"joint plan of all pipelines by segment flow below growing limits, solved with {engine}",
-        engines=(engine,),
-    )
-    for name, engine, function in (("mip", "HiGHS", run), ("mip_cbc", "CBC", run_cbc))
-]

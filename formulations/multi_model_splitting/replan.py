@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from mapgap.core import Budget, Method, PlanError, SolveResult, Status, Stop
+from mapgap.core import Budget, PlanError, SolveResult, Status, Stop
 from mapgap.formulations.multi_model_splitting import joint
 from mapgap.formulations.multi_model_splitting._chains import chains, profiles
 from mapgap.formulations.multi_model_splitting._cpsat_model import Model
@@ -63,17 +63,3 @@ def run(instance: Instance, budget: Budget, slack: int = 0) -> SolveResult:
     if checked.objective == value:
         return replace(best, plan=plan, notes=notes)
     return SolveResult(Status.FEASIBLE, Stop.DONE, plan, best.bound, checked.objective, notes=notes)
-
-
-METHODS = [
-    Method(
-        name="replan",
-        problem="multi_model_splitting",
-        kind="exact",
-        reference="joint optimum, then least churn",
-        run=run,
-        summary="best joint plan that writes the fewest bytes of deployed pipelines again",
-        options={"slack": 0},
-        engines=("CP-SAT", "HiGHS"),
-    )
-]

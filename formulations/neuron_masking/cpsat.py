@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mapgap.core import ACTIVITY_LIMIT, Budget, Method, PlanError, SolveResult, Status
+from mapgap.core import ACTIVITY_LIMIT, Budget, PlanError, SolveResult, Status
 from mapgap.formulations.neuron_masking._chain import Chain
 from mapgap.formulations.neuron_masking._fleet import Report, Single, solve
 from mapgap.problems.neuron_masking import SHARE, Instance
@@ -133,17 +133,3 @@ def solve_single(chain: Chain, budget: Budget, report: Report) -> Single:
 def run(instance: Instance, budget: Budget) -> SolveResult:
     """Solve every device under every cycle time that matters."""
     return solve(instance, budget, solve_single)
-
-
-METHODS = [
-    Method(
-        name="cpsat",
-        problem="neuron_masking",
-        kind="exact",
-        reference="multiplication constraints, CP-SAT",
-        run=run,
-        summary="products of kept neurons as constraints, contribution below its tangents",
-        rank=1,
-        engines=("CP-SAT",),
-    )
-]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from itertools import product
 
-from mapgap.core import Budget, Method, SolveResult, Status, Stop
+from mapgap.core import Budget, SolveResult, Status, Stop
 from mapgap.problems.neuron_masking import Instance, Mask, Plan
 from mapgap.problems.neuron_masking.evaluate import diagnose, evaluate
 
@@ -63,17 +63,3 @@ def run(instance: Instance, budget: Budget) -> SolveResult:
         reason = "; ".join([f"none of {masks} masks meets the limits", *diagnose(instance)])
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, enumerated=True, reason=reason, notes=notes)
     return SolveResult(Status.OPTIMAL, Stop.PROVED, plan, best, best, enumerated=True, notes=notes)
-
-
-METHODS = [
-    Method(
-        name="enumerate",
-        problem="neuron_masking",
-        kind="exact",
-        reference="brute force",
-        run=run,
-        summary="every cycle time and every vector of kept neurons of a tiny instance",
-        rank=-1,
-        engines=("enumeration",),
-    )
-]

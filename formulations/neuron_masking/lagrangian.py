@@ -35,7 +35,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from mapgap.core import Budget, Method, SolveResult, Stop
+from mapgap.core import Budget, SolveResult, Stop
 from mapgap.formulations.neuron_masking._chain import Chain
 from mapgap.formulations.neuron_masking._fleet import Report, Single, solve
 from mapgap.formulations.neuron_masking._lagrangian_kernels import run_enumeration, run_hull, run_program, solve_master
@@ -347,17 +347,3 @@ def solve_single(chain: Chain, budget: Budget, report: Report) -> Single:
 def run(instance: Instance, budget: Budget) -> SolveResult:
     """Solve every device under every cycle time that matters."""
     return solve(instance, budget, solve_single)
-
-
-METHODS = [
-    Method(
-        name="lagrangian",
-        problem="neuron_masking",
-        kind="exact",
-        reference="Lagrangian of the limits, dynamic program along the chain, branch and bound",
-        run=run,
-        summary="prices for work and memory, a program over the layers, enumeration near the bound",
-        rank=2,
-        engines=("own",),
-    )
-]

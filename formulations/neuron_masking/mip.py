@@ -27,7 +27,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import Any
 
-from mapgap.core import Budget, Method, PlanError, SolveResult, Status
+from mapgap.core import Budget, PlanError, SolveResult, Status
 from mapgap.formulations.neuron_masking._chain import Chain
 from mapgap.formulations.neuron_masking._fleet import Report, Single, solve
 from mapgap.problems.neuron_masking import SHARE, Instance
@@ -153,16 +153,3 @@ def solve_single(chain: Chain, budget: Budget, report: Report) -> Single:
 def run(instance: Instance, budget: Budget) -> SolveResult:
     """Solve every device under every cycle time that matters, with HiGHS."""
     return solve(instance, budget, solve_single)
-
-
-METHODS = [
-    Method(
-        name="mip",
-        problem="neuron_masking",
-        kind="exact",
-        reference="binary expansion and McCormick, HiGHS",
-        run=run,
-        summary="every second layer in binary, products from below",
-        engines=("HiGHS",),
-    )
-]

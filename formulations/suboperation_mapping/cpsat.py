@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from mapgap.core import Budget, Method, PlanError, SolveResult, Status, Stop
+from mapgap.core import Budget, PlanError, SolveResult, Status, Stop
 from mapgap.formulations.suboperation_mapping._ratios import (
     Ordered,
     Ratio,
@@ -346,18 +346,3 @@ def parse_ratio(instance: Instance, text: str) -> Ratio:
         expected = f"{len(instance.accelerators)} shares that add up to {instance.batch}"
         raise InputError(f"ratio: expected {expected}, separated by commas, found {text!r}")
     return shares
-
-
-METHODS = [
-    Method(
-        name="cpsat",
-        problem="suboperation_mapping",
-        kind="exact",
-        reference="CP-SAT; optional intervals",
-        run=run,
-        summary="CP-SAT with optional intervals, every partition of the batch",
-        options={"ratio": ""},
-        rank=1,
-        engines=("CP-SAT",),
-    )
-]

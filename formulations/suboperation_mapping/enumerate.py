@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from mapgap.core import Budget, Method, PlanError, SolveResult, Status, Stop
+from mapgap.core import Budget, PlanError, SolveResult, Status, Stop
 from mapgap.formulations.suboperation_mapping._ratios import partitions
 from mapgap.problems.suboperation_mapping import Instance, Plan
 from mapgap.problems.suboperation_mapping.evaluate import evaluate
@@ -152,17 +152,3 @@ def run(instance: Instance, budget: Budget) -> SolveResult:
 def _plan(model: Lowered, code: int, sequence: Array) -> Plan:
     location = np.array([code // model.accelerators**o % model.accelerators for o in range(model.n)], np.int64)
     return model.plan(location, sequence)
-
-
-METHODS = [
-    Method(
-        name="enumerate",
-        problem="suboperation_mapping",
-        kind="exact",
-        reference="brute force",
-        run=run,
-        summary="every ratio, mapping and order of a tiny instance",
-        rank=-1,
-        engines=("enumeration",),
-    )
-]

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 
-from mapgap.core import Budget, Method, SolveResult, Status, Stop
+from mapgap.core import Budget, SolveResult, Status, Stop
 from mapgap.problems.suboperation_mapping import Instance
 
 Node = tuple[str, int]  # phase, layer
@@ -110,15 +110,3 @@ def run(instance: Instance, budget: Budget) -> SolveResult:
     bound = fluid_bound(instance, budget.remaining_s)
     budget.report(bound=bound)
     return SolveResult(Status.UNKNOWN, Stop.DONE, bound=bound)
-
-
-METHODS = [
-    Method(
-        name="fluid_bound",
-        problem="suboperation_mapping",
-        kind="bound",
-        reference="Fluid relaxation of MTrain's problem (Tang et al., Secs. III-V): load and precedence, no transfers",
-        run=run,
-        summary="One small LP over all ratios; any number of accelerators, transfers relaxed.",
-    )
-]

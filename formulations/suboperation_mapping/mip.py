@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mapgap.core import Budget, Method, PlanError, SolveResult, Status
+from mapgap.core import Budget, PlanError, SolveResult, Status
 from mapgap.formulations.suboperation_mapping._ratios import (
     RatioResult,
     dram_binds,
@@ -226,18 +226,3 @@ def run_cbc(instance: Instance, budget: Budget, ratio: str = "") -> SolveResult:
         return solve_ratio(lowered, cutoff, budget, seconds, "cbc")
 
     return sweep(instance, budget, one, parse_ratio(instance, ratio))
-
-
-METHODS = [
-    Method(
-        name=name,
-        problem="suboperation_mapping",
-        kind="exact",
-        reference=f"disjunctive MIP, {engine}",
-        run=function,
-        summary=f"big-M MIP for small instances, every partition, solved with {engine}",
-        options={"ratio": ""},
-        engines=(engine,),
-    )
-    for name, engine, function in (("mip", "HiGHS", run), ("mip_cbc", "CBC", run_cbc))
-]

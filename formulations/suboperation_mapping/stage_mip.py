@@ -24,7 +24,7 @@ from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExe
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from mapgap.core import Budget, Method, PlanError, SolveResult, Status, Stop
+from mapgap.core import Budget, PlanError, SolveResult, Status, Stop
 from mapgap.formulations.suboperation_mapping import _stage_search as search
 from mapgap.formulations.suboperation_mapping._list_anneal import starts
 from mapgap.formulations.suboperation_mapping._ratios import Ratio, partitions
@@ -315,26 +315,3 @@ def area_bound(instance: Instance, budget: Budget) -> SolveResult:
         _stop(pool)
     stop = Stop.TIME if budget.exhausted else Stop.DONE
     return SolveResult(Status.UNKNOWN, stop, bound=state.bound, notes={"ratios": len(state.ratios)})
-
-
-METHODS = [
-    Method(
-        name="stage_mip",
-        problem="suboperation_mapping",
-        kind="exact",
-        reference=REFERENCE,
-        run=run,
-        summary="Stage-configuration MIP per ratio, destructive lower bounds, annealed and re-ordered plans.",
-        options={"ratio": "", "target_gap": 0.0},
-        rank=10,
-        engines=("HiGHS", "CP-SAT"),
-    ),
-    Method(
-        name="area_bound",
-        problem="suboperation_mapping",
-        kind="bound",
-        reference=REFERENCE,
-        run=area_bound,
-        summary="Smallest LP bound over all ratios, without configuration columns.",
-    ),
-]

@@ -17,8 +17,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from mapgap.core import Budget, Method, SolveResult
-from mapgap.heuristics.fpga_gpu_partition._common import PROBLEM, evaluated, free_fabric, on_gpu, result
+from mapgap.core import Budget, SolveResult
+from mapgap.heuristics.fpga_gpu_partition._common import evaluated, free_fabric, on_gpu, result
 from mapgap.problems.fpga_gpu_partition import Instance, Option
 
 Goal = Literal["objective", "latency", "energy"]
@@ -140,15 +140,3 @@ def run(instance: Instance, budget: Budget) -> SolveResult:
         options = search.options
         evaluations += search.evaluations
     return result(instance, budget, options, evaluations=evaluations)
-
-
-METHODS = [
-    Method(
-        "greedy",
-        PROBLEM,
-        "baseline",
-        "knapsack greedy by gain per resource (Dantzig 1957), lazily (Minoux 1978)",
-        run,
-        "Largest decrease of the objective per share of the fabric, from GPU only",
-    ),
-]

@@ -27,10 +27,10 @@ Carballo-Hernandez, Pelcat, Berry, SLOHA 2021, Sections III-B and IV, Fig. 2.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from mapgap.core import Budget, Method, SolveResult
-from mapgap.heuristics.fpga_gpu_partition._common import PAPER, PROBLEM, free_fabric, on_gpu, result
+from mapgap.core import Budget, SolveResult
+from mapgap.heuristics.fpga_gpu_partition._common import free_fabric, on_gpu, result
 from mapgap.problems.fpga_gpu_partition import Instance, Layer, Module, Option
 
 
@@ -98,35 +98,12 @@ def partition(instance: Instance, largest_fold: bool, singles: bool, stop: bool)
     return options, mapped
 
 
-def run_rule(largest_fold: bool) -> Callable[..., SolveResult]:
+def run(
+    instance: Instance, budget: Budget, singles: bool = False, stop: bool = False, largest_fold: bool = False
+) -> SolveResult:
     """The rule with either preference among folds."""
-
-    def run(instance: Instance, budget: Budget, singles: bool = False, stop: bool = False) -> SolveResult:
-        options, mapped = partition(instance, largest_fold, singles, stop)
-        return result(instance, budget, options, modules_mapped=mapped)
-
-    return run
+    options, mapped = partition(instance, largest_fold, singles, stop)
+    return result(instance, budget, options, modules_mapped=mapped)
 
 
 OPTIONS = {"singles": False, "stop": False}
-
-METHODS = [
-    Method(
-        "paper_rule",
-        PROBLEM,
-        "published",
-        f"{PAPER}, Fig. 2",
-        run_rule(False),
-        "Fig. 2's pattern per module, in module order until the fabric is full",
-        OPTIONS,
-    ),
-    Method(
-        "paper_rule_folded",
-        PROBLEM,
-        "published",
-        f"{PAPER}, Fig. 2, with the largest fold offered",
-        run_rule(True),
-        "The same with the largest folds, so that more modules fit",
-        OPTIONS,
-    ),
-]

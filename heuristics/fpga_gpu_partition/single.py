@@ -7,8 +7,8 @@ that gains the most ticks per multiplier while the fabric lasts. Direct hardware
 
 from __future__ import annotations
 
-from mapgap.core import Budget, Method, SolveResult, Status, Stop
-from mapgap.heuristics.fpga_gpu_partition._common import PAPER, PROBLEM, free_fabric, on_gpu, result
+from mapgap.core import Budget, SolveResult, Status, Stop
+from mapgap.heuristics.fpga_gpu_partition._common import free_fabric, on_gpu, result
 from mapgap.problems.fpga_gpu_partition import Instance, Option
 
 
@@ -57,9 +57,3 @@ def _best_step(options: list[Option], sides: list[list[Option]], free: tuple[int
         return None
     _, index, new = max(steps, key=lambda step: step[:2])
     return -index, new
-
-
-METHODS = [
-    Method("gpu_only", PROBLEM, "baseline", f"{PAPER}, Sec. V (GPU-only platform)", run_gpu, "All layers on the GPU"),
-    Method("fpga_only", PROBLEM, "baseline", f"{PAPER}, Sec. III-A", run_fpga, "All layers on the FPGA"),
-]

@@ -1,1 +1,125 @@
-"""Methods of the problem of the same name."""
+"""Published heuristics and baselines of hybrid pipeline planning."""
+
+from mapgap.core import Method
+
+_PROBLEM = "hybrid_pipeline"
+_HERE = "mapgap.heuristics.hybrid_pipeline"
+
+METHODS = [
+    Method(
+        "asteroid",
+        _PROBLEM,
+        kind="published",
+        reference="Ye et al., Asteroid, Algorithms 1 and 2",
+        run=f"{_HERE}.asteroid:run_asteroid",
+        summary="Dynamic programme over an order of devices by memory",
+        options={"ties": "fastest_first", "block": 1, "simulate": False, "repeat": 0},
+    ),
+    Method(
+        "asteroid_naive",
+        _PROBLEM,
+        kind="published",
+        reference="Ye et al., Asteroid, Fig. 15(a)",
+        run=f"{_HERE}.asteroid:run_naive",
+        summary="Ablation: as if devices were alike, memory and links free",
+    ),
+    Method(
+        "asteroid_inter_stage",
+        _PROBLEM,
+        kind="published",
+        reference="Ye et al., Asteroid, Fig. 15(a)",
+        run=f"{_HERE}.asteroid:run_inter_stage",
+        summary="Ablation: inter-stage planning only, equal shares",
+    ),
+    Method(
+        "dapple",
+        _PROBLEM,
+        kind="baseline",
+        reference="Fan et al., DAPPLE (PPoPP 2021)",
+        run=f"{_HERE}.asteroid:run_dapple",
+        summary="Hybrid pipeline for homogeneous devices",
+    ),
+    Method(
+        "asteroid_pareto",
+        _PROBLEM,
+        kind="baseline",
+        reference="Ye et al., Asteroid, Algorithm 2 with Pareto sets",
+        run=f"{_HERE}.asteroid_pareto:run",
+        summary="Best plan along Algorithm 2's order with the shares of Algorithm 1",
+        options={"ties": "fastest_first"},
+    ),
+    Method(
+        "on_device",
+        _PROBLEM,
+        kind="baseline",
+        reference="Ye et al., Asteroid, Table 4 (Device)",
+        run=f"{_HERE}.parallel:run_on_device",
+        summary="Everything on one device",
+        options={"device": ""},
+    ),
+    Method(
+        "data_parallel",
+        _PROBLEM,
+        kind="baseline",
+        reference="Ye et al., Asteroid, Table 4 (DP)",
+        run=f"{_HERE}.parallel:run_data_parallel",
+        summary="One stage on all devices, balanced",
+    ),
+    Method(
+        "eddl",
+        _PROBLEM,
+        kind="baseline",
+        reference="Hao and Zhang, EDDL (SEC 2021)",
+        run=f"{_HERE}.parallel:run_eddl",
+        summary="One stage on all devices, shares by speed",
+    ),
+    Method(
+        "gpipe",
+        _PROBLEM,
+        kind="baseline",
+        reference="Huang et al., GPipe (2019); Ye et al., Asteroid, Table 4 (PP)",
+        run=f"{_HERE}.pipelines:run_gpipe",
+        summary="One device per stage, balanced execution times",
+        options={"stages": 0, "simulate": False, "repeat": 0},
+    ),
+    Method(
+        "pipedream",
+        _PROBLEM,
+        kind="baseline",
+        reference="Narayanan et al., PipeDream (SOSP 2019)",
+        run=f"{_HERE}.pipelines:run_pipedream",
+        summary="Slowest stage of homogeneous devices",
+    ),
+    Method(
+        "hetpipe",
+        _PROBLEM,
+        kind="baseline",
+        reference="Park et al., HetPipe (ATC 2020)",
+        run=f"{_HERE}.pipelines:run_hetpipe",
+        summary="Virtual workers of equal make-up",
+    ),
+    Method(
+        "flops_recut",
+        _PROBLEM,
+        kind="published",
+        reference="Ye et al., Asteroid, Sec. 3.4",
+        run=f"{_HERE}.replanning:run_flops_recut",
+        summary="After a failure: same groups, cuts in proportion to FLOPs and capacity",
+    ),
+    Method(
+        "cuts_only",
+        _PROBLEM,
+        kind="baseline",
+        reference="dynamic programme over cuts",
+        run=f"{_HERE}.replanning:run_cuts_only",
+        summary="After a failure: same groups, best cuts, migration included",
+    ),
+    Method(
+        "heavy_rescheduling",
+        _PROBLEM,
+        kind="published",
+        reference="Ye et al., Asteroid, Sec. 3.4 and 5.5",
+        run=f"{_HERE}.replanning:run_heavy",
+        summary="After a failure: Algorithms 1 and 2 on the survivors",
+    ),
+]

@@ -27,14 +27,13 @@ for homogeneous devices without regard to memory: average times, real links, equ
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
-from mapgap.core import Budget, InputError, Method, SolveResult
-from mapgap.heuristics.hybrid_pipeline._chain import ASTEROID, PROBLEM, Chain, chain, report, result
+from mapgap.core import Budget, InputError, SolveResult
+from mapgap.heuristics.hybrid_pipeline._chain import Chain, chain, report, result
 from mapgap.heuristics.hybrid_pipeline._kernels import BALANCED, EQUAL
 from mapgap.problems.hybrid_pipeline import Instance, Plan
 from mapgap.problems.hybrid_pipeline.batching import every_micro_batch
-from mapgap.problems.hybrid_pipeline.observe import OPTIONS, observed
+from mapgap.problems.hybrid_pipeline.observe import observed
 from mapgap.problems.hybrid_pipeline.order import memory_order
 
 
@@ -46,6 +45,8 @@ def algorithm_2(seen: Chain, block: int = 1, rule: int = BALANCED) -> tuple[Plan
     return (seen.plan(rows, block, rule) if rows else None), evaluated
 
 
+@observed
+@every_micro_batch
 def run_asteroid(instance: Instance, budget: Budget, ties: str = "fastest_first", block: int = 1) -> SolveResult:
     """Algorithms 1 and 2.
 
@@ -61,6 +62,7 @@ def run_asteroid(instance: Instance, budget: Budget, ties: str = "fastest_first"
     return report(budget, result(instance, plan, begin, order=names, stages_evaluated=evaluated))
 
 
+@every_micro_batch
 def run_naive(instance: Instance, budget: Budget) -> SolveResult:
     """Fig. 15(a), left bar: homogeneous devices, no memory, no links."""
     begin = time.process_time()
@@ -69,6 +71,7 @@ def run_naive(instance: Instance, budget: Budget) -> SolveResult:
     return report(budget, result(instance, plan, begin, stages_evaluated=evaluated))
 
 
+@every_micro_batch
 def run_inter_stage(instance: Instance, budget: Budget) -> SolveResult:
     """Fig. 15(a), +A: real times and links between stages, equal shares inside, no memory."""
     begin = time.process_time()
@@ -76,53 +79,10 @@ def run_inter_stage(instance: Instance, budget: Budget) -> SolveResult:
     return report(budget, result(instance, plan, begin, stages_evaluated=evaluated))
 
 
+@every_micro_batch
 def run_dapple(instance: Instance, budget: Budget) -> SolveResult:
     """DAPPLE's planner: homogeneous devices, real links, no memory."""
     begin = time.process_time()
     order = range(len(instance.devices))
     plan, evaluated = algorithm_2(chain(instance, order, homogeneous=True, memory=False), rule=EQUAL)
     return report(budget, result(instance, plan, begin, stages_evaluated=evaluated))
-
-
-def _method(
-    name: str, kind: str, reference: str, run: Callable[..., SolveResult], summary: str, options: dict[str, object]
-) -> Method:
-    searched = every_micro_batch(run)
-    searched = observed(searched) if options else searched
-    return Method(name, PROBLEM, kind, reference, searched, summary, options)  # type: ignore[arg-type]
-
-
-METHODS = [
-    _method(
-        "asteroid",
-        "published",
-        f"{ASTEROID}, Algorithms 1 and 2",
-        run_asteroid,
-        "Dynamic programme over an order of devices by memory",
-        {"ties": "fastest_first", "block": 1, **OPTIONS},
-    ),
-    _method(
-        "asteroid_naive",
-        "published",
-        f"{ASTEROID}, Fig. 15(a)",
-        run_naive,
-        "Ablation: as if devices were alike, memory and links free",
-        {},
-    ),
-    _method(
-        "asteroid_inter_stage",
-        "published",
-        f"{ASTEROID}, Fig. 15(a)",
-        run_inter_stage,
-        "Ablation: inter-stage planning only, equal shares",
-        {},
-    ),
-    _method(
-        "dapple",
-        "baseline",
-        "Fan et al., DAPPLE (PPoPP 2021)",
-        run_dapple,
-        "Hybrid pipeline for homogeneous devices",
-        {},
-    ),
-]

@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mapgap.core import Budget, Method, SolveResult, Status, Stop
+from mapgap.core import Budget, SolveResult, Status, Stop
 from mapgap.heuristics.hybrid_pipeline import _nested
-from mapgap.heuristics.hybrid_pipeline._chain import ASTEROID, PROBLEM, Array, Chain, chain, report, result
+from mapgap.heuristics.hybrid_pipeline._chain import Array, Chain, chain, report, result
 from mapgap.heuristics.hybrid_pipeline._kernels import BALANCED
 from mapgap.heuristics.hybrid_pipeline.asteroid import algorithm_2
 from mapgap.problems.hybrid_pipeline import Instance, Plan
@@ -174,6 +174,7 @@ class Search:
         return large, max(reduce, behind[1] - eb - one_way)
 
 
+@every_micro_batch
 def run(instance: Instance, budget: Budget, ties: str = "fastest_first") -> SolveResult:
     """The optimum over the order; without a time limit that stops it, never worse than ``asteroid``.
 
@@ -198,16 +199,3 @@ def run(instance: Instance, budget: Budget, ties: str = "fastest_first") -> Solv
     if budget.exhausted and found.status is Status.FEASIBLE:
         found = SolveResult(found.status, Stop.TIME, found.plan, notes=found.notes)
     return report(budget, found)
-
-
-METHODS = [
-    Method(
-        name="asteroid_pareto",
-        problem=PROBLEM,
-        kind="baseline",
-        reference=f"{ASTEROID}, Algorithm 2 with Pareto sets",
-        run=every_micro_batch(run),
-        summary="Best plan along Algorithm 2's order with the shares of Algorithm 1",
-        options={"ties": "fastest_first"},
-    )
-]

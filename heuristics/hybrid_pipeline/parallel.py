@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import time
 
-from mapgap.core import Budget, InputError, Method, SolveResult
-from mapgap.heuristics.hybrid_pipeline._chain import ASTEROID, PROBLEM, chain, report, result
+from mapgap.core import Budget, InputError, SolveResult
+from mapgap.heuristics.hybrid_pipeline._chain import chain, report, result
 from mapgap.problems.hybrid_pipeline import Instance, Plan, Stage
 from mapgap.problems.hybrid_pipeline.batching import every_micro_batch
 from mapgap.problems.hybrid_pipeline.order import memory_order, slowness
 
 
+@every_micro_batch
 def run_on_device(instance: Instance, budget: Budget, device: str = "") -> SolveResult:
     """Everything on one device.
 
@@ -41,6 +42,7 @@ def run_on_device(instance: Instance, budget: Budget, device: str = "") -> Solve
     return outcomes[0]
 
 
+@every_micro_batch
 def run_data_parallel(instance: Instance, budget: Budget) -> SolveResult:
     """One stage on all devices, shares of Algorithm 1."""
     begin = time.process_time()
@@ -49,6 +51,7 @@ def run_data_parallel(instance: Instance, budget: Budget) -> SolveResult:
     return report(budget, result(instance, plan, begin))
 
 
+@every_micro_batch
 def run_eddl(instance: Instance, budget: Budget) -> SolveResult:
     """One stage on all devices, shares proportional to speed."""
     begin = time.process_time()
@@ -62,34 +65,3 @@ def run_eddl(instance: Instance, budget: Budget) -> SolveResult:
     devices = tuple(range(len(shares)))
     stage = Stage(start=0, stop=len(instance.layers), devices=devices, shares=tuple(shares))
     return report(budget, result(instance, Plan(micro_batch=batch, stages=(stage,)), begin))
-
-
-METHODS = [
-    Method(
-        "on_device",
-        PROBLEM,
-        "baseline",
-        f"{ASTEROID}, Table 4 (Device)",
-        every_micro_batch(run_on_device),
-        "Everything on one device",
-        {"device": ""},
-    ),
-    Method(
-        "data_parallel",
-        PROBLEM,
-        "baseline",
-        f"{ASTEROID}, Table 4 (DP)",
-        every_micro_batch(run_data_parallel),
-        "One stage on all devices, balanced",
-        {},
-    ),
-    Method(
-        "eddl",
-        PROBLEM,
-        "baseline",
-        "Hao and Zhang, EDDL (SEC 2021)",
-        every_micro_batch(run_eddl),
-        "One stage on all devices, shares by speed",
-        {},
-    ),
-]

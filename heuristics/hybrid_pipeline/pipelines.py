@@ -24,10 +24,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mapgap.core import Budget, InputError, Method, SolveResult
+from mapgap.core import Budget, InputError, SolveResult
 from mapgap.heuristics.hybrid_pipeline._chain import (
-    ASTEROID,
-    PROBLEM,
     Array,
     Chain,
     Rows,
@@ -38,7 +36,7 @@ from mapgap.heuristics.hybrid_pipeline._chain import (
 from mapgap.heuristics.hybrid_pipeline._kernels import BALANCED, EQUAL
 from mapgap.problems.hybrid_pipeline import Instance
 from mapgap.problems.hybrid_pipeline.batching import every_micro_batch
-from mapgap.problems.hybrid_pipeline.observe import OPTIONS, observed
+from mapgap.problems.hybrid_pipeline.observe import observed
 from mapgap.problems.hybrid_pipeline.order import memory_order, slowness
 
 NEVER = 2**61
@@ -70,6 +68,8 @@ def balanced_cuts(cost: Callable[[int, int], Array], stages: int, layers: int, t
     return cuts[::-1]
 
 
+@observed
+@every_micro_batch
 def run_gpipe(instance: Instance, budget: Budget, stages: int = 0) -> SolveResult:
     """One device per stage, balanced execution times.
 
@@ -94,6 +94,7 @@ def run_gpipe(instance: Instance, budget: Budget, stages: int = 0) -> SolveResul
     return report(budget, result(instance, seen.plan(rows, rule=EQUAL), begin))
 
 
+@every_micro_batch
 def run_pipedream(instance: Instance, budget: Budget) -> SolveResult:
     """PipeDream's dynamic programme on the average device."""
     begin = time.process_time()
@@ -130,6 +131,7 @@ def _pipedream_rows(seen: Chain) -> Rows:
     return rows[::-1]
 
 
+@every_micro_batch
 def run_hetpipe(instance: Instance, budget: Budget) -> SolveResult:
     """HetPipe's virtual workers: cuts, number of workers, and what its own execution would take."""
     begin = time.process_time()
@@ -195,34 +197,3 @@ def _hdp(seen: Chain, rows: list[tuple[int, int, int, int]], workers: int) -> tu
         ticks += instance.transfer_ticks(everything, min(rates))
         volume += everything
     return ticks, volume
-
-
-METHODS = [
-    Method(
-        "gpipe",
-        PROBLEM,
-        "baseline",
-        f"Huang et al., GPipe (2019); {ASTEROID}, Table 4 (PP)",
-        observed(every_micro_batch(run_gpipe)),
-        "One device per stage, balanced execution times",
-        {"stages": 0, **OPTIONS},
-    ),
-    Method(
-        "pipedream",
-        PROBLEM,
-        "baseline",
-        "Narayanan et al., PipeDream (SOSP 2019)",
-        every_micro_batch(run_pipedream),
-        "Slowest stage of homogeneous devices",
-        {},
-    ),
-    Method(
-        "hetpipe",
-        PROBLEM,
-        "baseline",
-        "Park et al., HetPipe (ATC 2020)",
-        every_micro_batch(run_hetpipe),
-        "Virtual workers of equal make-up",
-        {},
-    ),
-]

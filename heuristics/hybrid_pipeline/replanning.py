@@ -13,12 +13,13 @@ A stage that lost its only device disappears. Shares inside groups solve Eq. (7)
 from __future__ import annotations
 
 import time
+from functools import partial
 from itertools import accumulate
 from typing import NamedTuple
 
-from mapgap.core import Budget, Method, SolveResult, Status, Stop
+from mapgap.core import Budget, SolveResult, Status, Stop
 from mapgap.heuristics.hybrid_pipeline import _nested
-from mapgap.heuristics.hybrid_pipeline._chain import ASTEROID, PROBLEM, chain, report, result
+from mapgap.heuristics.hybrid_pipeline._chain import chain, report, result
 from mapgap.heuristics.hybrid_pipeline.asteroid import run_asteroid
 from mapgap.problems.hybrid_pipeline import Instance, Plan, Stage
 from mapgap.problems.hybrid_pipeline.batching import every_micro_batch
@@ -74,6 +75,8 @@ def with_cuts(instance: Instance, groups: list[tuple[int, ...]], ends: list[int]
     return Plan(micro_batch=batch, stages=tuple(stages))
 
 
+@replayed
+@every_micro_batch
 def run_flops_recut(instance: Instance, budget: Budget) -> SolveResult:
     """The lightweight re-planning of Sec. 3.4."""
     if instance.replanning is None:
@@ -181,6 +184,8 @@ def _pareto(labels: list[_Label]) -> list[_Label]:
     return kept
 
 
+@replayed
+@every_micro_batch
 def run_cuts_only(instance: Instance, budget: Budget) -> SolveResult:
     """Best cuts for the surviving groups."""
     if instance.replanning is None:
@@ -198,34 +203,8 @@ def run_cuts_only(instance: Instance, budget: Budget) -> SolveResult:
     return report(budget, better)
 
 
+@partial(replayed, through_coordinator=True)
+@every_micro_batch
 def run_heavy(instance: Instance, budget: Budget) -> SolveResult:
     """Algorithm 2 on the survivors; the weights travel through the strongest device."""
     return NO_FAILURE if instance.replanning is None else run_asteroid(instance, budget)
-
-
-METHODS = [
-    Method(
-        name="flops_recut",
-        problem=PROBLEM,
-        kind="published",
-        reference=f"{ASTEROID}, Sec. 3.4",
-        run=replayed(every_micro_batch(run_flops_recut)),
-        summary="After a failure: same groups, cuts in proportion to FLOPs and capacity",
-    ),
-    Method(
-        name="cuts_only",
-        problem=PROBLEM,
-        kind="baseline",
-        reference="dynamic programme over cuts",
-        run=replayed(every_micro_batch(run_cuts_only)),
-        summary="After a failure: same groups, best cuts, migration included",
-    ),
-    Method(
-        name="heavy_rescheduling",
-        problem=PROBLEM,
-        kind="published",
-        reference=f"{ASTEROID}, Sec. 3.4 and 5.5",
-        run=replayed(every_micro_batch(run_heavy), through_coordinator=True),
-        summary="After a failure: Algorithms 1 and 2 on the survivors",
-    ),
-]

@@ -1,1 +1,100 @@
 """Heuristics of multi-model splitting: Synergy, its ablations and the seven baselines of its paper."""
+
+from mapgap.core import Method
+
+_PROBLEM = "multi_model_splitting"
+_HERE = "mapgap.heuristics.multi_model_splitting"
+
+METHODS = [
+    Method(
+        "min_dev",
+        _PROBLEM,
+        kind="baseline",
+        reference="Gong et al., Synergy, Sec. 7.1.2 (MinDev)",
+        run=f"{_HERE}.baselines:run_counting",
+        summary="Fewest devices per model",
+        options={"order": "data_intensity"},
+        given={"most": False, "prioritised": False},
+    ),
+    Method(
+        "max_dev",
+        _PROBLEM,
+        kind="baseline",
+        reference="Gong et al., Synergy, Sec. 7.1.2 (MaxDev)",
+        run=f"{_HERE}.baselines:run_counting",
+        summary="Most devices per model",
+        options={"order": "data_intensity"},
+        given={"most": True, "prioritised": False},
+    ),
+    Method(
+        "pri_min_dev",
+        _PROBLEM,
+        kind="baseline",
+        reference="Gong et al., Synergy, Sec. 7.1.2 (PriMinDev)",
+        run=f"{_HERE}.baselines:run_counting",
+        summary="Fewest devices, then fewest bytes at the cuts",
+        options={"order": "data_intensity"},
+        given={"most": False, "prioritised": True},
+    ),
+    Method(
+        "pri_max_dev",
+        _PROBLEM,
+        kind="baseline",
+        reference="Gong et al., Synergy, Sec. 7.1.2 (PriMaxDev)",
+        run=f"{_HERE}.baselines:run_counting",
+        summary="Most devices, then fewest bytes at the cuts",
+        options={"order": "data_intensity"},
+        given={"most": True, "prioritised": True},
+    ),
+    Method(
+        "ind_model",
+        _PROBLEM,
+        kind="baseline",
+        reference="Gong et al., Synergy, Sec. 7.1.2 (IndModel)",
+        run=f"{_HERE}.baselines:ind_model",
+        summary="Best split of every model alone",
+    ),
+    Method(
+        "joint_model",
+        _PROBLEM,
+        kind="baseline",
+        reference="Gong et al., Synergy, Sec. 7.1.2 (JointModel)",
+        run=f"{_HERE}.baselines:run_without_ends",
+        summary="Best split of every model, given the models before",
+        options={"order": "data_intensity"},
+    ),
+    Method(
+        "ind_best",
+        _PROBLEM,
+        kind="baseline",
+        reference="Gong et al., Synergy, Sec. 7.1.2 (IndBest)",
+        run=f"{_HERE}.baselines:run_without_joint",
+        summary="Best plan of every pipeline alone",
+    ),
+    Method(
+        "synergy",
+        _PROBLEM,
+        kind="published",
+        reference="Gong et al., Synergy, Algorithm 1",
+        run=f"{_HERE}.synergy:run",
+        summary="Pipeline by pipeline, data-intensive ones first",
+        options={"order": "data_intensity"},
+    ),
+    Method(
+        "synergy_without_joint",
+        _PROBLEM,
+        kind="published",
+        reference="Gong et al., Synergy, Fig. 6 (w/o Joint)",
+        run=f"{_HERE}.synergy:run_without_joint",
+        summary="Synergy blind to the other pipelines",
+    ),
+    Method(
+        "synergy_without_source_target",
+        _PROBLEM,
+        kind="published",
+        reference="Gong et al., Synergy, Fig. 6 (w/o Src&Tgt)",
+        run=f"{_HERE}.synergy:run_without_ends",
+        summary="Synergy that assigns source and target at the end",
+        options={"order": "data_intensity"},
+    ),
+]

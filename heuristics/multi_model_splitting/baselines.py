@@ -13,12 +13,8 @@ the same functions serve both.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from mapgap.core import Budget, Method, SolveResult, Status, Stop
+from mapgap.core import Budget, SolveResult, Status, Stop
 from mapgap.heuristics.multi_model_splitting._common import (
-    PROBLEM,
-    SYNERGY,
     Ledger,
     Tables,
     fewest_ends,
@@ -29,7 +25,7 @@ from mapgap.heuristics.multi_model_splitting._common import (
 )
 from mapgap.heuristics.multi_model_splitting._search import Path
 from mapgap.heuristics.multi_model_splitting._selection import best_split, ordered
-from mapgap.heuristics.multi_model_splitting.synergy import plan_alone, run_without_ends, run_without_joint
+from mapgap.heuristics.multi_model_splitting.synergy import plan_alone
 from mapgap.problems.multi_model_splitting import Instance
 
 ORDER = {"order": "data_intensity"}
@@ -40,12 +36,14 @@ def larger_first(instance: Instance) -> list[int]:
     return sorted(range(len(instance.devices)), key=lambda d: -instance.devices[d].weights)
 
 
-def count_devices(instance: Instance, budget: Budget, rule: str, *, most: bool, prioritised: bool) -> SolveResult:
+def run_counting(
+    instance: Instance, budget: Budget, order: str = "data_intensity", *, most: bool, prioritised: bool
+) -> SolveResult:
     """The first four baselines."""
     devices = larger_first(instance) if prioritised else list(range(len(instance.devices)))
     ends = fewest_ends(instance)
     ledger, paths = Ledger.empty(instance), dict[int, Path]()
-    for index in ordered(instance, rule):
+    for index in ordered(instance, order):
         tables = Tables(instance.pipelines[index])
         counts = list(range(1, min(len(devices), tables.last) + 1))
         path = None
@@ -68,72 +66,6 @@ def _has_ends(instance: Instance, index: int) -> bool:
     return bool(instance.sources(index) and instance.targets(index))
 
 
-def _counting(*, most: bool, prioritised: bool) -> Callable[..., SolveResult]:
-    def run(instance: Instance, budget: Budget, order: str = "data_intensity") -> SolveResult:
-        return count_devices(instance, budget, order, most=most, prioritised=prioritised)
-
-    return run
-
-
 def ind_model(instance: Instance, budget: Budget) -> SolveResult:
     """Best split of every model alone."""
     return plan_alone(instance, budget, ends=False)
-
-
-_WHERE = f"{SYNERGY}, Sec. 7.1.2"
-METHODS = [
-    Method(
-        "min_dev",
-        PROBLEM,
-        "baseline",
-        f"{_WHERE} (MinDev)",
-        _counting(most=False, prioritised=False),
-        "Fewest devices per model",
-        ORDER,
-    ),
-    Method(
-        "max_dev",
-        PROBLEM,
-        "baseline",
-        f"{_WHERE} (MaxDev)",
-        _counting(most=True, prioritised=False),
-        "Most devices per model",
-        ORDER,
-    ),
-    Method(
-        "pri_min_dev",
-        PROBLEM,
-        "baseline",
-        f"{_WHERE} (PriMinDev)",
-        _counting(most=False, prioritised=True),
-        "Fewest devices, then fewest bytes at the cuts",
-        ORDER,
-    ),
-    Method(
-        "pri_max_dev",
-        PROBLEM,
-        "baseline",
-        f"{_WHERE} (PriMaxDev)",
-        _counting(most=True, prioritised=True),
-        "Most devices, then fewest bytes at the cuts",
-        ORDER,
-    ),
-    Method("ind_model", PROBLEM, "baseline", f"{_WHERE} (IndModel)", ind_model, "Best split of every model alone"),
-    Method(
-        "joint_model",
-        PROBLEM,
-        "baseline",
-        f"{_WHERE} (JointModel)",
-        run_without_ends,
-        "Best split of every model, given the models before",
-        ORDER,
-    ),
-    Method(
-        "ind_best",
-        PROBLEM,
-        "baseline",
-        f"{_WHERE} (IndBest)",
-        run_without_joint,
-        "Best plan of every pipeline alone",
-    ),
-]

@@ -14,10 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import factorial
 
-from mapgap.core import Budget, InputError, Method, SolveResult, Status, Stop
+from mapgap.core import Budget, InputError, SolveResult, Status, Stop
 from mapgap.heuristics.multi_model_splitting._common import (
-    PROBLEM,
-    SYNERGY,
     Ledger,
     Tables,
     fewest_ends,
@@ -190,33 +188,3 @@ def run_without_ends(instance: Instance, budget: Budget, order: str = "data_inte
         No such order rule.
     """
     return plan_joint(instance, budget, order, ends=False)
-
-
-METHODS = [
-    Method(
-        "synergy",
-        PROBLEM,
-        "published",
-        f"{SYNERGY}, Algorithm 1",
-        run,
-        "Pipeline by pipeline, data-intensive ones first",
-        {"order": "data_intensity"},
-    ),
-    Method(
-        "synergy_without_joint",
-        PROBLEM,
-        "published",
-        f"{SYNERGY}, Fig. 6 (w/o Joint)",
-        run_without_joint,
-        "Synergy blind to the other pipelines",
-    ),
-    Method(
-        "synergy_without_source_target",
-        PROBLEM,
-        "published",
-        f"{SYNERGY}, Fig. 6 (w/o Src&Tgt)",
-        run_without_ends,
-        "Synergy that assigns source and target at the end",
-        {"order": "data_intensity"},
-    ),
-]

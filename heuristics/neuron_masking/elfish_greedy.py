@@ -21,8 +21,8 @@ import random
 from collections.abc import Sequence
 from fractions import Fraction
 
-from mapgap.core import Budget, InputError, Method, SolveResult
-from mapgap.heuristics.neuron_masking._common import ELFISH, PROBLEM, Straggler, largest_fitting, solve_fleet
+from mapgap.core import Budget, InputError, SolveResult
+from mapgap.heuristics.neuron_masking._common import Straggler, largest_fitting, solve_fleet
 from mapgap.problems.neuron_masking import Instance, Mask
 
 GRID = 2**20
@@ -94,16 +94,3 @@ def run(instance: Instance, budget: Budget, alpha: str = "neuron_time", selectio
         return draw(straggler, kept, rng) if selection == "paper" else Mask(kept=tuple(kept))
 
     return solve_fleet(instance, budget, one)
-
-
-METHODS = [
-    Method(
-        "elfish_greedy",
-        PROBLEM,
-        "published",
-        f"{ELFISH}, Sec. 4.1 and Eqs. (5)-(7)",
-        run,
-        "Shares masked in proportion to alpha, by bisection; P_s by contribution, the rest drawn",
-        {"alpha": "neuron_time", "selection": "paper"},
-    ),
-]

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import inf
 
-from mapgap.core import Budget, Method, SolveResult
-from mapgap.heuristics.neuron_masking._common import ELFISH, PROBLEM, Straggler, solve_fleet
+from mapgap.core import Budget, SolveResult
+from mapgap.heuristics.neuron_masking._common import Straggler, solve_fleet
 from mapgap.problems.neuron_masking import SHARE, Instance, Mask
 
 Score = Callable[[float, float], float]
@@ -119,23 +119,3 @@ def largest_cost_first(instance: Instance, budget: Budget) -> SolveResult:
 def contribution_per_cost(instance: Instance, budget: Budget) -> SolveResult:
     """Mask the neuron of least objective per cost first."""
     return solve_fleet(instance, budget, lambda straggler: solve_one(straggler, budget, _ratio))
-
-
-METHODS = [
-    Method(
-        "largest_cost_first",
-        PROBLEM,
-        "baseline",
-        f"{ELFISH}, Sec. 4 (masking resource-intensive neurons)",
-        largest_cost_first,
-        "Masks the most expensive neuron until the limits hold, then fills up",
-    ),
-    Method(
-        "contribution_per_cost",
-        PROBLEM,
-        "baseline",
-        "greedy by value per cost, layer-wise",
-        contribution_per_cost,
-        "Masks the neuron of least objective per relative cost, then fills up",
-    ),
-]

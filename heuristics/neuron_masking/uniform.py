@@ -8,8 +8,8 @@ objective is the minimum over independent devices, hence again optimal. For the 
 
 from __future__ import annotations
 
-from mapgap.core import Budget, Method, SolveResult
-from mapgap.heuristics.neuron_masking._common import ELFISH, PROBLEM, Straggler, largest_fitting, solve_fleet
+from mapgap.core import Budget, SolveResult
+from mapgap.heuristics.neuron_masking._common import Straggler, largest_fitting, solve_fleet
 from mapgap.problems.neuron_masking import SHARE, Instance, Mask
 
 
@@ -27,15 +27,3 @@ def one(straggler: Straggler) -> Mask | None:
 def run(instance: Instance, budget: Budget) -> SolveResult:
     """The largest common share of every device."""
     return solve_fleet(instance, budget, one)
-
-
-METHODS = [
-    Method(
-        "uniform",
-        PROBLEM,
-        "baseline",
-        f"{ELFISH}, Sec. 3.2 (percentages of Table 2)",
-        run,
-        "The same share of every layer",
-    ),
-]

@@ -1,1 +1,117 @@
-"""Methods of the problem of the same name."""
+"""Published heuristics and baselines of sub-operation mapping."""
+
+from mapgap.core import Method
+
+_PROBLEM = "suboperation_mapping"
+_HERE = "mapgap.heuristics.suboperation_mapping"
+
+METHODS = [
+    Method(
+        "heft",
+        _PROBLEM,
+        kind="baseline",
+        reference="Topcuoglu et al., HEFT, IEEE TPDS 13(3), 2002",
+        run=f"{_HERE}.heft:run_heft",
+        summary="HEFT at the PE-based ratio",
+        options={"ratio": ""},
+    ),
+    Method(
+        "heft_dfs",
+        _PROBLEM,
+        kind="baseline",
+        reference="Topcuoglu et al., HEFT, IEEE TPDS 13(3), 2002",
+        run=f"{_HERE}.heft:run_heft_dfs",
+        summary="HEFT at every ratio, the best of all",
+    ),
+    Method(
+        "mtrain_mapping_step1",
+        _PROBLEM,
+        kind="published",
+        reference="Tang et al., MTrain, Alg. 2 steps 1-9 (Fig. 8, step 1)",
+        run=f"{_HERE}.mtrain:run_mapping",
+        summary="DRAM budget aware greedy mapping at the PE-based ratio",
+        options={"enumeration_cap": 1000000, "tie": "work"},
+        given={"balance": False, "locality": False},
+    ),
+    Method(
+        "mtrain_mapping_step2",
+        _PROBLEM,
+        kind="published",
+        reference="Tang et al., MTrain, Alg. 2 steps 1-20 (Fig. 8, step 2)",
+        run=f"{_HERE}.mtrain:run_mapping",
+        summary="Step 1, then balance aware re-mapping",
+        options={"enumeration_cap": 1000000, "tie": "work"},
+        given={"balance": True, "locality": False},
+    ),
+    Method(
+        "mtrain_mapping_step3",
+        _PROBLEM,
+        kind="published",
+        reference="Tang et al., MTrain, Alg. 2 (Fig. 8, step 3)",
+        run=f"{_HERE}.mtrain:run_mapping",
+        summary="Step 2, then data locality aware re-mapping",
+        options={"enumeration_cap": 1000000, "tie": "work"},
+        given={"balance": True, "locality": True},
+    ),
+    Method(
+        "mtrain_mapping",
+        _PROBLEM,
+        kind="published",
+        reference="Tang et al., MTrain, Alg. 2",
+        run=f"{_HERE}.mtrain:run_mapping",
+        summary="MTrain-Mapping of a chosen ratio, each re-mapping switchable",
+        options={"ratio": "", "balance": True, "locality": True, "enumeration_cap": 1000000, "tie": "work"},
+    ),
+    Method(
+        "mtrain_converting",
+        _PROBLEM,
+        kind="published",
+        reference="Tang et al., MTrain, Alg. 1 (Fig. 8, step 4)",
+        run=f"{_HERE}.mtrain:run_converting",
+        summary="Duty-cycle based re-partition around MTrain-Mapping",
+        options={"step_size": 1, "enumeration_cap": 1000000, "tie": "work"},
+    ),
+    Method(
+        "mtrain_converting_fallback",
+        _PROBLEM,
+        kind="baseline",
+        reference="Tang et al., MTrain, Alg. 1; the fallback is an addition of mapgap",
+        run=f"{_HERE}.mtrain:run_fallback",
+        summary="MTrain-Converting or the best single accelerator, whichever is faster",
+        options={"step_size": 1, "enumeration_cap": 1000000, "tie": "work"},
+    ),
+    Method(
+        "mtrain_dfs",
+        _PROBLEM,
+        kind="published",
+        reference="Tang et al., MTrain, Table III (DFS)",
+        run=f"{_HERE}.mtrain:run_dfs",
+        summary="Every ratio mapped by MTrain-Mapping",
+        options={"ordered": False, "enumeration_cap": 1000000, "tie": "work"},
+    ),
+    Method(
+        "alpa_sharding",
+        _PROBLEM,
+        kind="baseline",
+        reference="Zheng et al., Alpa, OSDI 2022, as described by MTrain Sec. III-B, VI-C",
+        run=f"{_HERE}.sharding:run_alpa",
+        summary="Exact sharding per layer at the PE-based ratio, synchronous layers",
+    ),
+    Method(
+        "hap_sharding",
+        _PROBLEM,
+        kind="baseline",
+        reference="Zhang et al., HAP, arXiv:2401.05965, as in MTrain Sec. III-B, VI-C",
+        run=f"{_HERE}.sharding:run_hap",
+        summary="Exact sharding per layer and ratio together, synchronous layers",
+    ),
+    Method(
+        "single_accelerator",
+        _PROBLEM,
+        kind="baseline",
+        reference="Tang et al., MTrain, Sec. VI-C (single mapping strategy)",
+        run=f"{_HERE}.single:run",
+        summary="Everything on one accelerator",
+        options={"accelerator": ""},
+    ),
+]

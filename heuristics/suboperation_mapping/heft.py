@@ -21,9 +21,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mapgap.core import Budget, Method, SolveResult, Stop
+from mapgap.core import Budget, SolveResult, Stop
 from mapgap.heuristics.suboperation_mapping import _kernels
-from mapgap.heuristics.suboperation_mapping._common import PROBLEM, Mapped, parse_ratio, partition_ratios, result, timed
+from mapgap.heuristics.suboperation_mapping._common import Mapped, parse_ratio, partition_ratios, result, timed
 from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.lowered import Array, Lowered, lower
 
@@ -113,9 +113,3 @@ def run_heft_dfs(instance: Instance, budget: Budget) -> SolveResult:
             budget.report(plan=best.plan)
     stop = Stop.DONE if seen == len(wanted) else Stop.TIME
     return result(best, budget, stop, ratios=len(wanted), ratios_mapped=seen)
-
-
-METHODS = [
-    Method("heft", PROBLEM, "baseline", REFERENCE, run_heft, "HEFT at the PE-based ratio", {"ratio": ""}),
-    Method("heft_dfs", PROBLEM, "baseline", REFERENCE, run_heft_dfs, "HEFT at every ratio, the best of all"),
-]

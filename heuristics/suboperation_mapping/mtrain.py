@@ -42,17 +42,14 @@ Tang et al., MTrain, Sections IV and V, Algorithms 1 and 2, Table III.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import permutations
 from typing import Any
 
 import numpy as np
 
-from mapgap.core import Budget, InputError, Method, SolveResult, Stop
+from mapgap.core import Budget, InputError, SolveResult, Stop
 from mapgap.heuristics.suboperation_mapping import _kernels
 from mapgap.heuristics.suboperation_mapping._common import (
-    MTRAIN,
-    PROBLEM,
     Mapped,
     Ratio,
     parse_ratio,
@@ -154,15 +151,6 @@ def run_mapping(instance: Instance, budget: Budget, ratio: str = "", **mapping: 
     return result(mtrain_mapping(lower(instance, parse_ratio(instance, ratio)), **mapping), budget)
 
 
-def run_step(balance: bool, locality: bool) -> Callable[..., SolveResult]:
-    """One bar of Fig. 8 at the initial ratio."""
-
-    def run(instance: Instance, budget: Budget, **mapping: Any) -> SolveResult:
-        return run_mapping(instance, budget, "", balance=balance, locality=locality, **mapping)
-
-    return run
-
-
 def run_converting(instance: Instance, budget: Budget, step_size: int = 1, **mapping: Any) -> SolveResult:
     """MTrain-Converting, literal control flow."""
     if step_size < 1:
@@ -195,70 +183,3 @@ def run_dfs(instance: Instance, budget: Budget, ordered: bool = False, **mapping
             budget.report(plan=best.plan)
     stop = Stop.DONE if len(makespans) == len(wanted) else Stop.TIME
     return result(best, budget, stop, ratios=len(wanted), ratios_mapped=len(makespans), makespans=makespans)
-
-
-METHODS = [
-    Method(
-        "mtrain_mapping_step1",
-        PROBLEM,
-        "published",
-        f"{MTRAIN}, Alg. 2 steps 1-9 (Fig. 8, step 1)",
-        run_step(False, False),
-        "DRAM budget aware greedy mapping at the PE-based ratio",
-        OPTIONS,
-    ),
-    Method(
-        "mtrain_mapping_step2",
-        PROBLEM,
-        "published",
-        f"{MTRAIN}, Alg. 2 steps 1-20 (Fig. 8, step 2)",
-        run_step(True, False),
-        "Step 1, then balance aware re-mapping",
-        OPTIONS,
-    ),
-    Method(
-        "mtrain_mapping_step3",
-        PROBLEM,
-        "published",
-        f"{MTRAIN}, Alg. 2 (Fig. 8, step 3)",
-        run_step(True, True),
-        "Step 2, then data locality aware re-mapping",
-        OPTIONS,
-    ),
-    Method(
-        "mtrain_mapping",
-        PROBLEM,
-        "published",
-        f"{MTRAIN}, Alg. 2",
-        run_mapping,
-        "MTrain-Mapping of a chosen ratio, each re-mapping switchable",
-        {"ratio": "", "balance": True, "locality": True, **OPTIONS},
-    ),
-    Method(
-        "mtrain_converting",
-        PROBLEM,
-        "published",
-        f"{MTRAIN}, Alg. 1 (Fig. 8, step 4)",
-        run_converting,
-        "Duty-cycle based re-partition around MTrain-Mapping",
-        {"step_size": 1, **OPTIONS},
-    ),
-    Method(
-        "mtrain_converting_fallback",
-        PROBLEM,
-        "baseline",
-        f"{MTRAIN}, Alg. 1; the fallback is an addition of mapgap",
-        run_fallback,
-        "MTrain-Converting or the best single accelerator, whichever is faster",
-        {"step_size": 1, **OPTIONS},
-    ),
-    Method(
-        "mtrain_dfs",
-        PROBLEM,
-        "published",
-        f"{MTRAIN}, Table III (DFS)",
-        run_dfs,
-        "Every ratio mapped by MTrain-Mapping",
-        {"ordered": False, **OPTIONS},
-    ),
-]

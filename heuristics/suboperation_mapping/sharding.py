@@ -31,9 +31,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from mapgap.core import Budget, Method, SolveResult, Stop
+from mapgap.core import Budget, SolveResult, Stop
 from mapgap.heuristics.suboperation_mapping._common import (
-    PROBLEM,
     Mapped,
     Ratio,
     partition_ratios,
@@ -112,23 +111,3 @@ def run_alpa(instance: Instance, budget: Budget) -> SolveResult:
 def run_hap(instance: Instance, budget: Budget) -> SolveResult:
     """Best sharding and ratio together."""
     return solve(instance, budget, partition_ratios(instance))
-
-
-METHODS = [
-    Method(
-        "alpa_sharding",
-        PROBLEM,
-        "baseline",
-        "Zheng et al., Alpa, OSDI 2022, as described by MTrain Sec. III-B, VI-C",
-        run_alpa,
-        "Exact sharding per layer at the PE-based ratio, synchronous layers",
-    ),
-    Method(
-        "hap_sharding",
-        PROBLEM,
-        "baseline",
-        "Zhang et al., HAP, arXiv:2401.05965, as in MTrain Sec. III-B, VI-C",
-        run_hap,
-        "Exact sharding per layer and ratio together, synchronous layers",
-    ),
-]

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mapgap.core import Budget, InputError, Method, SolveResult
-from mapgap.heuristics.suboperation_mapping._common import MTRAIN, PROBLEM, Mapped, result, timed
+from mapgap.core import Budget, InputError, SolveResult
+from mapgap.heuristics.suboperation_mapping._common import Mapped, result, timed
 from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.lowered import lower
 
@@ -41,16 +41,3 @@ def run(instance: Instance, budget: Budget, accelerator: str = "") -> SolveResul
         raise InputError(f"accelerator: expected one of {', '.join(names)}, found {accelerator!r}")
     mapped = best_single(instance, names.index(accelerator) if accelerator else None)
     return result(mapped, budget, accelerator=None if mapped is None else names[int(mapped.location[0])])
-
-
-METHODS = [
-    Method(
-        "single_accelerator",
-        PROBLEM,
-        "baseline",
-        f"{MTRAIN}, Sec. VI-C (single mapping strategy)",
-        run,
-        "Everything on one accelerator",
-        {"accelerator": ""},
-    ),
-]

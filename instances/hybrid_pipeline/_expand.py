@@ -17,7 +17,7 @@ from mapgap.problems.hybrid_pipeline import Device, DeviceType, Instance, Layer,
 from mapgap.problems.hybrid_pipeline.evaluate import best_shares, evaluate, warm_up
 
 if TYPE_CHECKING:
-    from mapgap.instances.hybrid_pipeline import Compact, Failure
+    from mapgap.instances.hybrid_pipeline.compact import Compact, Failure
 
 MEMORY_UNIT_BYTES = 1024
 STATE_COPIES = 3

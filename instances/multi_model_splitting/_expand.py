@@ -19,7 +19,7 @@ from pydantic import Field, ValidationError
 
 from mapgap.core import Frozen, InputError
 from mapgap.instances._library import load_devices, unknown
-from mapgap.instances.multi_model_splitting._models import Model, load_model
+from mapgap.instances.multi_model_splitting.models import Model, load_model
 from mapgap.problems.multi_model_splitting import Boundary, Device, Instance, Layer, Pipeline, Requirement
 
 RADIO_US_PER_BYTE = 109.8

@@ -7,7 +7,6 @@ finding at once, each as ``file:line:column: field: expected …, found …``.
 from __future__ import annotations
 
 import copy
-import difflib
 import json
 import re
 import types
@@ -19,11 +18,10 @@ from typing import Any, TypeVar, Union, get_args, get_origin
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from mapgap.core import InputError
+from mapgap.core import Finding, InputError, Location, dotted, suggest
 
 Model = TypeVar("Model", bound=BaseModel)
 Key = str | int
-Location = tuple[Key, ...]
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _PREFIX = "tag:yaml.org,2002:"
@@ -64,8 +62,17 @@ class Document:
         label = dotted(location) if label is None else label
         self.findings.append((line, column, f"{label}: {text}" if label else text))
 
-    def place(self, finding: str, base: Location = ()) -> None:
-        """Note a finding that starts with the path of its field, as a model validator or an expansion words it."""
+    def place(self, found: Finding, base: Location = ()) -> None:
+        """Note a finding of a model's validator or of an expansion, which knows its field but not the file."""
+        if not found.location:
+            self._parse(found.text, base)
+            return
+        whole = found.below(base)
+        name = f" ({found.name})" if found.name else ""
+        self.add(whole.location, whole.text, label=f"{dotted(whole.location)}{name}")
+
+    def _parse(self, finding: str, base: Location) -> None:
+        """Note a finding that starts with the path of its field."""
         location, rest = base, finding
         matched = _FIELD.match(rest)
         while matched is not None:
@@ -94,14 +101,6 @@ class Document:
         if self.findings:
             unique = dict.fromkeys(sorted(self.findings))
             raise InputError([f"{self.name}:{line}:{column}: {text}" for line, column, text in unique])
-
-
-def dotted(location: Location) -> str:
-    """``layers[3].fp[0]``."""
-    text = ""
-    for part in location:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
-    return text
 
 
 def read(path: Path) -> Document:
@@ -239,12 +238,14 @@ def add_errors(document: Document, error: ValidationError, model: type[BaseModel
             document.add(location, "expected this field, found nothing", label=dotted((*location, names[-1])))
         elif kind == "extra_forbidden":
             known = field_names(model, location[len(below) : -1])
-            near = difflib.get_close_matches(str(location[-1]), known, n=1) if location else []
-            hint = f"; did you mean {near[0]!r}?" if near else f" (known: {', '.join(known)})" if known else ""
+            near = suggest(str(location[-1]), known) if location else ""
+            hint = near or (f" (known: {', '.join(known)})" if known else "")
             document.add(location, f"expected a known field, found an unknown one{hint}", key=True)
         elif kind == "value_error":
-            for line in str(each.get("ctx", {}).get("error", each["msg"])).splitlines():
-                document.place(line, location)
+            raised = each.get("ctx", {}).get("error", each["msg"])
+            texts = str(raised).splitlines()
+            for finding in raised.findings if isinstance(raised, InputError) else map(Finding, texts):
+                document.place(finding, location)
         elif kind != "too_short" or len(value) < each["ctx"]["min_length"]:
             # (In a list, items that are wrong do not count towards its length; they have findings of their own.)
             others.setdefault(location, (value, []))[1].append(_expectation(each))

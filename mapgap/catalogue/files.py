@@ -6,9 +6,7 @@ or by the name of a library file (``instances/<problem>/<name>.yaml``), from a c
 
 from __future__ import annotations
 
-import difflib
 import glob
-import importlib
 import json
 from fnmatch import fnmatchcase
 from functools import cache
@@ -20,7 +18,7 @@ from pydantic import BaseModel, ValidationError
 
 from mapgap.catalogue import registry
 from mapgap.catalogue.document import Document, add_errors, read, shown, validate
-from mapgap.core import CompactBase, InputError, InstanceBase, PlanBase
+from mapgap.core import CompactBase, Finding, InputError, InstanceBase, PlanBase, suggest
 
 Model = TypeVar("Model", bound=BaseModel)
 Form = Literal["compact", "expanded", "plan"]
@@ -49,15 +47,11 @@ def library_files() -> dict[str, Path]:
         Two files share a name.
     """
     found: dict[str, Path] = {}
-    roots = [Path(entry) for entry in importlib.import_module("mapgap.instances").__path__]
     for problem in registry.problems():
-        for root in roots:
-            for path in sorted((root / problem / "library").glob("*.yaml")):
-                if path.name.startswith("_"):
-                    continue
-                if path.stem in found:
-                    raise RuntimeError(f"two library instances are named {path.stem!r}")
-                found[path.stem] = path
+        for path in sorted(registry.library(problem).folder.glob("*.yaml")):
+            if path.stem in found:
+                raise RuntimeError(f"two library instances are named {path.stem!r}")
+            found[path.stem] = path
     return found
 
 
@@ -94,9 +88,9 @@ def resolve(name: Path | str) -> Path:
         return known[str(name)]
     if path.suffix in SUFFIXES or len(path.parts) > 1:
         raise InputError(f"{name}: expected a file, found {'a folder' if path.is_dir() else 'nothing there'}")
-    near = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise InputError(f"{name}: expected a file or the name of a library instance (mapgap list instances){hint}")
+    raise InputError(
+        f"{name}: expected a file or the name of a library instance (mapgap list instances){suggest(str(name), known)}"
+    )
 
 
 def load_instance(name: Path | str) -> InstanceBase:
@@ -129,9 +123,11 @@ def retarget(instance: InstanceBase, objective: str) -> InstanceBase:
     if not problem.objectives:
         raise InputError(f"objective {objective}: {problem.name} has one objective only; leave it out")
     if objective not in problem.objectives:
-        near = difflib.get_close_matches(objective, problem.objectives, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise InputError(f"objective: expected one of {', '.join(problem.objectives)}; found {objective!r}{hint}")
+        raise InputError(
+        known = problem.objectives
+        expected = f"expected one of {', '.join(known)}; found {objective!r}{suggest(objective, known)}"
+        raise InputError(f"objective: {expected}")
+        )
     return problem.retarget(instance, objective)
 
 
@@ -171,9 +167,9 @@ def _load(document: Document) -> InstanceBase | CompactBase:
     known = registry.problems()
     problem = data.get("problem")
     if problem not in known:
-        near = difflib.get_close_matches(str(problem), known, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        document.add(("problem",), f"expected one of {', '.join(known)}; found {shown(problem)}{hint}")
+        document.add(
+            ("problem",), f"expected one of {', '.join(known)}; found {shown(problem)}{suggest(str(problem), known)}"
+        )
     for name in ("schema", "form"):
         if name not in data:
             document.add((name,), "expected this field, found nothing")
@@ -198,13 +194,13 @@ def _expand(document: Document, compact: CompactBase) -> InstanceBase:
     try:
         return registry.library(compact.problem).expand(compact)
     except InputError as error:
-        for line in error.problems:
-            document.place(line)
+        for finding in error.findings:
+            document.place(finding)
     except ValidationError as error:
         expanded = Document(document.name)
         add_errors(expanded, error, registry.problems()[compact.problem].instance_type)
         for _, _, text in expanded.findings:
-            document.place(text)
+            document.place(Finding(text))
     document.raise_findings()
     raise AssertionError("unreachable")  # an expansion that fails has findings
 
@@ -226,7 +222,7 @@ def check_file(name: Path | str) -> InstanceBase:
     loaded = _load(document)
     instance = loaded if isinstance(loaded, InstanceBase) else _expand(document, loaded)
     for reason in diagnosed(instance):
-        document.place(f"expected an instance with a feasible plan, found none: {reason}")
+        document.place(Finding(f"expected an instance with a feasible plan, found none: {reason}"))
     document.raise_findings()
     return instance
 

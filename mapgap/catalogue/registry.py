@@ -1,10 +1,13 @@
 """Discovery of problems and methods.
 
-A problem is a module or package directly below ``problems`` that exports ``PROBLEM``. A method is exported in the
-list ``METHODS`` of any module below ``heuristics/<problem>`` or ``formulations/<problem>``. Third parties add methods
-through the entry point group ``mapgap.methods`` (an object that is a :class:`~mapgap.core.Method` or a list of them)
-or with ``--plugin file.py`` (a file that exports ``METHODS``). A module that forgets its constant is an error, never
-a silent absence; a module whose name starts with an underscore is private and exports nothing.
+A problem is a package directly below :mod:`mapgap.problems` that exports ``PROBLEM``; its methods are declared in the
+tables ``METHODS`` of ``mapgap.heuristics.<problem>`` and ``mapgap.formulations.<problem>``, its instances in the
+``LIBRARY`` of ``mapgap.instances.<problem>``. Third parties announce theirs through the entry point groups
+``mapgap.problems`` (a :class:`~mapgap.core.Problem`) and ``mapgap.methods`` (a :class:`~mapgap.core.Method` or a list
+of them), or methods alone with ``--plugin file.py`` (a file that exports ``METHODS``).
+
+In the house a table that is missing or misspelt is an error, never a silent absence. An entry point that fails is
+skipped with a warning: somebody else's package must not break this one. Nothing here imports a solver.
 """
 
 from __future__ import annotations
@@ -13,15 +16,22 @@ import importlib
 import importlib.util
 import pkgutil
 import sys
+import warnings
+from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
-from mapgap.core import InputError, Library, Method, Problem
+from mapgap.core import InputError, Library, Method, Problem, resolve, suggest
 
 WINGS = ("heuristics", "formulations")
 _plugins: list[Method] = []
+
+
+class BrokenEntryPoint(UserWarning):
+    """A third party's entry point that cannot be used."""
 
 
 @cache
@@ -36,8 +46,6 @@ def problems() -> dict[str, Problem]:
     found: dict[str, Problem] = {}
     package = importlib.import_module("mapgap.problems")
     for info in pkgutil.iter_modules(package.__path__):
-        if info.name.startswith("_"):
-            continue
         module = importlib.import_module(f"mapgap.problems.{info.name}")
         problem = getattr(module, "PROBLEM", None)
         if not isinstance(problem, Problem):
@@ -45,47 +53,94 @@ def problems() -> dict[str, Problem]:
         if problem.name != info.name:
             raise RuntimeError(f"mapgap.problems.{info.name} exports a problem named {problem.name!r}")
         found[problem.name] = problem
+    for entry, loaded in _entries("mapgap.problems"):
+        if not isinstance(loaded, Problem):
+            _warn(entry, f"expected a mapgap.core.Problem, found {type(loaded).__name__}")
+        elif loaded.name in found:
+            _warn(entry, f"there is a problem named {loaded.name!r} already")
+        else:
+            found[loaded.name] = loaded
     return dict(sorted(found.items()))
+
+
+def find_problem(name: str) -> Problem:
+    """The problem of that name.
+
+    Raises
+    ------
+    InputError
+        No such problem; with a suggestion.
+    """
+    known = problems()
+    if name not in known:
+        raise InputError(f"problem: expected one of {', '.join(known)}; found {name!r}{suggest(name, known)}")
+    return known[name]
 
 
 @cache
 def library(problem: str) -> Library:
-    """The ``LIBRARY`` of ``instances.<problem>``.
+    """The instances of a problem.
 
     Raises
     ------
     RuntimeError
-        The package is missing or exports no ``LIBRARY``.
+        What the problem names is no ``Library`` of its own.
     """
-    module = importlib.import_module(f"mapgap.instances.{problem}")
-    found = getattr(module, "LIBRARY", None)
+    reference = problems()[problem].library or f"mapgap.instances.{problem}:LIBRARY"
+    try:
+        found = resolve(reference)
+    except (ImportError, AttributeError) as error:
+        raise RuntimeError(f"{problem}: {reference} cannot be imported: {error}") from error
     if not isinstance(found, Library) or found.problem != problem:
-        raise RuntimeError(f"instances.{problem} exports no LIBRARY of type mapgap.core.Library for {problem!r}")
+        raise RuntimeError(f"{problem}: {reference} is no mapgap.core.Library of this problem")
     return found
 
 
 @cache
-def _built_in(problem: str) -> tuple[Method, ...]:
+def _declared() -> tuple[Method, ...]:
+    """All methods of the house and of entry points, in the order of their tables."""
     found: list[Method] = []
     for wing in WINGS:
         package = importlib.import_module(f"mapgap.{wing}")
-        names = [info.name for info in pkgutil.iter_modules(package.__path__)]
-        if problem not in names:
-            continue
-        module = importlib.import_module(f"mapgap.{wing}.{problem}")
-        if not hasattr(module, "__path__"):
-            found += _exported(module)
-            continue
-        for info in pkgutil.iter_modules(module.__path__):
-            if not info.name.startswith("_"):
-                found += _exported(importlib.import_module(f"{module.__name__}.{info.name}"))
-    for entry in entry_points(group="mapgap.methods"):
-        loaded = entry.load()
-        found += [m for m in (loaded if isinstance(loaded, (list, tuple)) else [loaded]) if m.problem == problem]
+        for info in pkgutil.iter_modules(package.__path__):
+            module = importlib.import_module(f"{package.__name__}.{info.name}")
+            table = _table(module)
+            for method in table:
+                if method.problem != info.name:
+                    raise RuntimeError(f"{module.__name__}: method {method.name!r} claims problem {method.problem!r}")
+            found += table
+    names = {(method.problem, method.name) for method in found}
+    for entry, loaded in _entries("mapgap.methods"):
+        listed = list(loaded) if isinstance(loaded, (list, tuple)) else [loaded]
+        strange = [each for each in listed if not isinstance(each, Method)]
+        taken = [each.name for each in listed if isinstance(each, Method) and (each.problem, each.name) in names]
+        if strange:
+            _warn(entry, f"expected a mapgap.core.Method or a list of them, found {type(strange[0]).__name__}")
+        elif taken:
+            _warn(entry, f"there is a method named {taken[0]!r} already")
+        else:
+            names |= {(each.problem, each.name) for each in listed}
+            found += listed
     return tuple(found)
 
 
-def _exported(module: ModuleType) -> list[Method]:
+def _entries(group: str) -> Iterator[tuple[str, Any]]:
+    """What the entry points of a group name; those that fail are skipped with a warning."""
+    for entry in sorted(entry_points(group=group), key=lambda each: each.name):
+        name = f"{group}: {entry.name} = {entry.value}"
+        try:
+            loaded = entry.load()
+        except Exception as error:
+            _warn(name, f"{type(error).__name__}: {error}")
+        else:
+            yield name, loaded
+
+
+def _warn(entry: str, reason: str) -> None:
+    warnings.warn(f"entry point {entry} is left out: {reason}", BrokenEntryPoint, stacklevel=2)
+
+
+def _table(module: ModuleType) -> list[Method]:
     methods = getattr(module, "METHODS", None)
     if not isinstance(methods, (list, tuple)) or not all(isinstance(m, Method) for m in methods):
         raise RuntimeError(f"{module.__name__} exports no list METHODS of mapgap.core.Method")
@@ -93,21 +148,35 @@ def _exported(module: ModuleType) -> list[Method]:
 
 
 def methods(problem: str) -> dict[str, Method]:
-    """All methods of a problem by name: built in, from entry points and from plug-in files.
+    """All methods of a problem by name: of the house, from entry points and from plug-in files.
 
     Raises
     ------
     RuntimeError
-        Two methods share a name, or a method names another problem.
+        Two methods share a name.
     """
     found: dict[str, Method] = {}
-    for method in (*_built_in(problem), *(m for m in _plugins if m.problem == problem)):
+    for method in (*_declared(), *_plugins):
         if method.problem != problem:
-            raise RuntimeError(f"method {method.name!r} found under {problem!r} claims problem {method.problem!r}")
+            continue
         if method.name in found:
             raise RuntimeError(f"two methods of {problem!r} are named {method.name!r}")
         found[method.name] = method
     return dict(sorted(found.items()))
+
+
+def find_method(problem: str, name: str) -> Method:
+    """The method of that name.
+
+    Raises
+    ------
+    InputError
+        No such method; with a suggestion.
+    """
+    known = methods(problem)
+    if name not in known:
+        raise InputError(f"method: expected one of {', '.join(known) or 'none'}, found {name!r}{suggest(name, known)}")
+    return known[name]
 
 
 def strongest_exact(problem: str) -> Method:
@@ -135,7 +204,7 @@ def load_plugin(path: Path) -> list[Method]:
     sys.modules[spec.name] = module
     try:
         spec.loader.exec_module(module)
-        found = _exported(module)
+        found = _table(module)
     except Exception as error:
         raise InputError(f"--plugin {path}: {type(error).__name__}: {error}") from error
     for method in found:

@@ -11,30 +11,17 @@ from mapgap.catalogue import registry
 from mapgap.catalogue.document import read
 from mapgap.catalogue.files import diagnosed, library_files, load_instance, load_plan, retarget, save_expanded
 from mapgap.cli.output import complain, facts, print_json, table
-from mapgap.core import InputError, InstanceBase, Method
-from mapgap.execution.run import suggest, verify
+from mapgap.core import InputError, InstanceBase, Method, suggest
+from mapgap.execution.run import verify
 from mapgap.execution.worker import plain
 
 KINDS = ("problems", "methods", "instances")
 
 
-def known_problem(name: str) -> str:
-    """The name, if it is a problem's.
-
-    Raises
-    ------
-    InputError
-    """
-    known = registry.problems()
-    if name not in known:
-        raise InputError(f"problem: expected one of {', '.join(known)}; found {name!r}{suggest(name, known)}")
-    return name
-
-
 def problem_json(name: str) -> dict[str, Any]:
     problem = registry.problems()[name]
     try:
-        families = sorted(registry.library(name).generators)
+        families = sorted(registry.library(name).families)
     except (RuntimeError, ModuleNotFoundError):
         families = []
     text = {"name": problem.name, "title": problem.title, "paper": problem.paper, "sense": problem.sense}
@@ -78,7 +65,7 @@ def list_things(what: str, problem: str | None, tags: list[str], *, as_json: boo
     """
     if what not in (*KINDS, "all"):
         raise InputError(f"list: expected {', '.join(KINDS)} or all; found {what!r}{suggest(what, KINDS)}")
-    names = [known_problem(problem)] if problem else list(registry.problems())
+    names = [registry.find_problem(problem).name] if problem else list(registry.problems())
     found: dict[str, list[dict[str, Any]]] = {}
     if what in ("problems", "all"):
         found["problems"] = [problem_json(name) for name in names]
@@ -204,12 +191,10 @@ def generate(problem: str, family: str, seeds: Iterable[int], folder: Path, *, a
     InputError
         Unknown problem or family.
     """
-    families = registry.library(known_problem(problem)).generators
-    if family not in families:
-        known = ", ".join(sorted(families))
-        raise InputError(f"family: expected one of {known}; found {family!r}{suggest(family, families)}")
+    library = registry.library(registry.find_problem(problem).name)
+    made = [(seed, library.generate(family, seed)) for seed in seeds]
     folder.mkdir(parents=True, exist_ok=True)
-    paths = [save_expanded(families[family](seed), folder / f"{problem}_{family}_{seed}.yaml") for seed in seeds]
+    paths = [save_expanded(each, folder / f"{problem}_{family}_{seed}.yaml") for seed, each in made]
     if as_json:
         print_json({"files": [str(path) for path in paths]})
     else:

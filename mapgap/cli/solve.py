@@ -13,8 +13,8 @@ import yaml
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import dump, load_instance, retarget, save_plan
 from mapgap.cli.output import Progress, cell, complain, facts, out, percent, print_json, table, to_file
-from mapgap.core import Budget, InputError, InstanceBase, Method, Problem, Stop
-from mapgap.execution.run import RunRecord, find_method, gap, run_method, suggest
+from mapgap.core import Budget, InputError, InstanceBase, Method, Problem, Stop, suggest
+from mapgap.execution.run import RunRecord, gap, run_method
 
 _YES, _NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
@@ -81,7 +81,7 @@ def chosen(request: Request, problem: str) -> list[Method]:
     if request.all:
         return list(registry.methods(problem).values())
     if request.methods:
-        return [find_method(problem, name) for name in dict.fromkeys(request.methods)]
+        return [registry.find_method(problem, name) for name in dict.fromkeys(request.methods)]
     return [registry.strongest_exact(problem)]
 
 

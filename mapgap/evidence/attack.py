@@ -26,7 +26,7 @@ from pydantic import ValidationError
 
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import retarget, save_expanded
-from mapgap.core import Budget, InputError, InstanceBase, Method, Problem
+from mapgap.core import Budget, InputError, InstanceBase, Method, Problem, suggest
 from mapgap.execution.run import RunRecord, run_method
 
 SAMPLE, CLIMB = 0.4, 0.8  #: ends of the first two phases, as shares of the time
@@ -101,13 +101,15 @@ class Attack:
     ranges: Ranges = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        families = registry.library(self.problem.name).generators
+        families = registry.library(self.problem.name).families
         if self.family not in families:
-            raise InputError(f"--family: expected one of {', '.join(sorted(families))}; found {self.family!r}")
+            known = ", ".join(sorted(families))
+            raise InputError(
+                f"--family: expected one of {known}; found {self.family!r}{suggest(self.family, families)}"
+            )
         if self.method.kind not in ("published", "baseline"):
             raise InputError(f"--method: expected a published method or a baseline, found {self.method.name}")
         self.exact = self.exact or registry.strongest_exact(self.problem.name)
-        self._generate = families[self.family]
         self._begin = time.perf_counter()
 
     def run(self) -> Hit | None:
@@ -129,7 +131,7 @@ class Attack:
         return self.worst
 
     def _sample(self, seed: int) -> InstanceBase:
-        instance = self._generate(seed)
+        instance = registry.library(self.problem.name).generate(self.family, seed)
         return instance if self.objective is None else retarget(instance, self.objective)
 
     @property
@@ -174,12 +176,11 @@ class Attack:
 
     def _shrink(self) -> None:
         """Leave parts out and round integers until nothing can go or the time is over."""
-        smaller = registry.library(self.problem.name).shrink
         progress = True
         while progress and self.worst is not None and self.worst.ratio > 1.0:
             progress = False
             target = KEEP * self.worst.ratio
-            parts = smaller(self.worst.instance) if smaller is not None else iter(())
+            parts = registry.library(self.problem.name).shrink(self.worst.instance)
             for candidate in (*parts, *rounded(self.worst.instance, self.ranges)):
                 if self._spent >= 1.0:
                     return
@@ -312,12 +313,9 @@ def main_attack(
     """
     from rich.console import Console
 
-    from mapgap.execution.run import find_method
-
-    known = registry.problems()
-    if problem not in known:
-        raise InputError(f"problem: expected one of {', '.join(known)}; found {problem!r}")
-    attack = Attack(known[problem], find_method(problem, method), family, time_s, seed, objective=objective)
+    attack = Attack(
+        registry.find_problem(problem), registry.find_method(problem, method), family, time_s, seed, objective=objective
+    )
     with Console(stderr=True).status(f"attacking {method}") as status:
 
         def show(phase: str, worst: Hit | None) -> None:

@@ -133,8 +133,7 @@ def _split(
     solve: Callable[..., RunRecord],
 ) -> bool:
     """Whether the best case is the optimum; ``False`` with a reason where the split cannot be made or solved."""
-    split = registry.library(instance.problem).cases
-    cases = split(instance) if split is not None else []
+    cases = registry.library(instance.problem).cases(instance)
     if not cases:
         found.missing.append("a case split: the problem offers none for this instance")
         return False

@@ -8,7 +8,6 @@ forks, dies or leaks makes a recorded one. Neither is ever a crash of the harnes
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mapgap.catalogue import registry
-from mapgap.core import Budget, InputError, InstanceBase, Method, Problem, Stop
+from mapgap.core import Budget, InputError, InstanceBase, Method, Problem, Stop, suggest
 from mapgap.execution import limits
 from mapgap.execution import worker as _worker
 from mapgap.execution.watch import Observer, Watch, verify
@@ -26,7 +25,7 @@ from mapgap.records.record import RunRecord, gap
 #: A method gets this much more than its limit before it is killed: seconds, and a share of the limit.
 GRACE_S, GRACE_SHARE = 2.0, 0.05
 
-__all__ = ["Observer", "RunRecord", "check_options", "find_method", "gap", "interrupt_all", "run_method", "verify"]
+__all__ = ["Observer", "RunRecord", "check_options", "gap", "interrupt_all", "run_method", "verify"]
 
 
 def run_method(
@@ -70,7 +69,7 @@ def run_method(
         Unknown method or option, or an instance of another problem.
     """
     if isinstance(method, str):
-        method = find_method(instance.problem, method)
+        method = registry.find_method(instance.problem, method)
     if method.problem != instance.problem:
         raise InputError(f"method {method.name!r} solves {method.problem}, the instance is one of {instance.problem}")
     options = dict(options or {})
@@ -88,26 +87,6 @@ def run_method(
 def interrupt_all() -> None:
     """Stop every run of this program, in whatever thread (sweeps run in threads); each returns as interrupted."""
     limits.INTERRUPT.set()
-
-
-def find_method(problem: str, name: str) -> Method:
-    """The method of that name.
-
-    Raises
-    ------
-    InputError
-        No such method; with a suggestion.
-    """
-    known = registry.methods(problem)
-    if name not in known:
-        raise InputError(f"method: expected one of {', '.join(known) or 'none'}, found {name!r}{suggest(name, known)}")
-    return known[name]
-
-
-def suggest(word: str, known: Sequence[str] | Mapping[str, Any]) -> str:
-    """``; did you mean 'x'?`` or nothing."""
-    near = difflib.get_close_matches(word, list(known), n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def check_options(method: Method, options: Mapping[str, Any]) -> None:
@@ -145,7 +124,6 @@ def _isolated(
         "plugins": [str(Path(path).resolve()) for path in plugins],
     }
     threads = str(budget.workers)
-    module = _worker.module_of(method)
     hard_s = budget.time_s * (1 + GRACE_SHARE) + GRACE_S
     outcome = limits.supervise(
         "mapgap.execution.worker",
@@ -154,7 +132,7 @@ def _isolated(
         time_s=hard_s,
         memory_mb=budget.memory_mb,
         environment={"OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads, "MKL_NUM_THREADS": threads},
-        warm=(method.problem, module.__name__ if module else ""),
+        warm=(method.problem, method.module),
         on_idle=watch.idle,
     )
     stop: Stop | None = None

@@ -6,10 +6,8 @@ forks call :func:`serve`.
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import importlib
-import inspect
 import json
 import math
 import operator
@@ -21,15 +19,12 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from mapgap.catalogue import registry
-from mapgap.core import Budget, MapgapError, Method, PlanBase, SolveResult, Status, Stop
+from mapgap.core import Budget, MapgapError, Method, PlanBase, SolveResult, Status, Stop, resolve
 
 Send = Callable[[dict[str, Any]], None]
-_PRELOADED: set[str] = set()
-_OURS = ("mapgap",)
 
 
 def plain(value: Any) -> Any:
@@ -78,28 +73,6 @@ def result_json(result: Any) -> dict[str, Any]:
     }
 
 
-def preload(module: ModuleType | None) -> None:
-    """Import what the module imports inside its functions (solver libraries), so that no run is charged for it."""
-    if module is None or module.__name__ in _PRELOADED:
-        return
-    _PRELOADED.add(module.__name__)
-    try:
-        tree = ast.parse(inspect.getsource(module))
-    except (OSError, TypeError, SyntaxError):
-        return
-    for node in ast.walk(tree):
-        names: list[str] = []
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        for name in names:
-            with contextlib.suppress(Exception):
-                imported = importlib.import_module(name)
-                if name.split(".")[0] in _OURS:
-                    preload(imported)
-
-
 def execute(method: Method, instance: Any, budget: Budget, options: Mapping[str, Any], send: Send) -> None:
     """Run a method on a started clock and send its reports, then ``end`` with its result or its error."""
     send({"event": "start"})
@@ -113,7 +86,7 @@ def execute(method: Method, instance: Any, budget: Budget, options: Mapping[str,
     before = time.perf_counter()
     end: dict[str, Any]
     try:
-        result = method.run(instance, budget, **options)
+        result = method.solve(instance, budget, **options)
         wall_s = time.perf_counter() - before
         end = {"result": result_json(result)}
     except KeyboardInterrupt:
@@ -154,21 +127,11 @@ def read_line() -> bytes:
     return data
 
 
-def module_of(method: Method) -> ModuleType | None:
-    """Where a method is written, below decorators and partial applications."""
-    function: Any = method.run
-    while True:
-        inner = getattr(function, "__wrapped__", None) or getattr(function, "func", None)
-        if inner is None:
-            return inspect.getmodule(function)
-        function = inner
-
-
 def prepare(problem: str, module: str = "") -> None:
     """Import what every run of a problem needs, and what the methods of one module need."""
     registry.methods(problem)
     if module:
-        preload(importlib.import_module(module))
+        importlib.import_module(module)
 
 
 def serve(fd: int) -> None:
@@ -191,7 +154,7 @@ def serve(fd: int) -> None:
             registry.load_plugin(Path(path))
         method = registry.methods(job["problem"])[job["method"]]
         instance = registry.problems()[job["problem"]].instance_type.model_validate_json(json.dumps(job["instance"]))
-        preload(module_of(method))
+        resolve(method.run)
     except BaseException as error:
         text = "".join(traceback.format_exception_only(error)).strip()
         send({"event": "end", "error": f"before the start: {text}"[-4000:]})

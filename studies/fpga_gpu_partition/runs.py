@@ -54,8 +54,8 @@ def fits() -> tuple[str, ...]:
 @cache
 def instance_of(network: str, fold: int, variant: str = "") -> Any:
     """A whole network; variants are ``fit3``, ``bandwidth_0.5``, ``setup_2`` and ``fabric_0.125``."""
-    from mapgap.instances.fpga_gpu_partition import build
     from mapgap.instances.fpga_gpu_partition._cost_model import fabric, load_fit
+    from mapgap.instances.fpga_gpu_partition.compact import build
 
     kind, _, amount = variant.partition("_")
     fields: dict[str, Any] = {}

@@ -30,7 +30,7 @@ def instance(name: str) -> Any:
     from mapgap.catalogue.registry import library
 
     if name.startswith("scaling_"):
-        return library(PROBLEM).generators["scaling"](int(name.removeprefix("scaling_")))
+        return library(PROBLEM).generate("scaling", int(name.removeprefix("scaling_")))
 
     if not name.endswith("+all"):
         return load_instance(name)

@@ -31,11 +31,11 @@ EVENTS = {
 def changed(event: str) -> Any:
     """The instance after an event, with the plan that Synergy had before as deployed."""
     from mapgap.catalogue import registry
-    from mapgap.instances.multi_model_splitting import redeployed
+    from mapgap.instances.multi_model_splitting.compact import redeployed
 
     name, before, after = EVENTS[event]
     start = instance(name) if not before else redeployed(instance(name), without=before)
-    plan = registry.methods(PROBLEM)[SYNERGY].run(start, Budget()).plan
+    plan = registry.methods(PROBLEM)[SYNERGY].solve(start, Budget()).plan
     found = redeployed(instance(name), without=after, before=start, plan=plan)
     return found.model_copy(update={"name": f"{name}: {event}"})
 

@@ -19,7 +19,7 @@ def printed() -> dict[str, Any]:
 
 def table_1() -> Table:
     """Table 1: layer counts, model bytes, and what its last column holds."""
-    from mapgap.instances.multi_model_splitting import TITLES, load_model
+    from mapgap.instances.multi_model_splitting.models import TITLES, load_model
 
     rows = []
     for name in TITLES:
@@ -59,7 +59,7 @@ def table_1() -> Table:
 
 def _swapped(title: str, value: int) -> str:
     """The two simple networks: each row prints the other's total over its own number of layers."""
-    from mapgap.instances.multi_model_splitting import load_model
+    from mapgap.instances.multi_model_splitting.models import load_model
 
     other = {"WideNet": "ressimplenet", "ResSimpleNet": "widenet"}.get(title)
     if other is None:
@@ -71,7 +71,7 @@ def _swapped(title: str, value: int) -> str:
 
 def figure_7() -> Table:
     """Fig. 7: mean latencies of UNet per layer under the latency model of the instances."""
-    from mapgap.instances.multi_model_splitting import Compact, CompactDevice, CompactPipeline, expand
+    from mapgap.instances.multi_model_splitting.compact import Compact, CompactDevice, CompactPipeline, expand
 
     one = expand(
         Compact(

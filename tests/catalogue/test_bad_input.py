@@ -69,7 +69,7 @@ problems = pytest.mark.parametrize("problem", PLACES)
 
 def small(problem):
     """Plain data of an expanded instance that has a plan, as far as is easily seen."""
-    found = map(registry.library(problem).generators["small"], range(20))
+    found = (registry.library(problem).generate("small", seed) for seed in range(20))
     return next(instance for instance in found if not loading.diagnosed(instance)).to_json()
 
 

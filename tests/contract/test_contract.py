@@ -14,12 +14,12 @@ CASES = [(problem, method) for problem in registry.problems() for method in regi
 
 @cache
 def tiny(problem, seed):
-    return registry.library(problem).generators["tiny"](seed)
+    return registry.library(problem).generate("tiny", seed)
 
 
 @cache
 def solved(problem, method, seed):
-    return registry.methods(problem)[method].run(tiny(problem, seed), Budget(time_s=30.0, seed=seed))
+    return registry.methods(problem)[method].solve(tiny(problem, seed), Budget(time_s=30.0, seed=seed))
 
 
 @cache
@@ -37,7 +37,7 @@ def optimum(problem, seed):
 def test_problem_is_complete(problem):
     kinds = {m.kind for m in registry.methods(problem).values()}
     assert {"exact", "published", "baseline"} <= kinds
-    assert "tiny" in registry.library(problem).generators
+    assert "tiny" in registry.library(problem).families
     assert {"enumerate", "cpsat", "mip"} <= set(registry.methods(problem))
 
 
@@ -89,7 +89,7 @@ def test_plan_is_feasible_and_bound_is_valid(problem, name, seed):
 def test_same_seed_same_plan(problem, name):
     method = registry.methods(problem)[name]
     for seed in range(2):
-        again = method.run(tiny(problem, seed), Budget(time_s=30.0, seed=seed))
+        again = method.solve(tiny(problem, seed), Budget(time_s=30.0, seed=seed))
         assert again.plan == solved(problem, name, seed).plan
 
 

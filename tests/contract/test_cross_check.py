@@ -19,7 +19,7 @@ CASES = [(problem, seed) for problem in registry.problems() for seed in range(CO
 @pytest.mark.parametrize(("problem", "seed"), CASES)
 def test_engines_and_brute_force_agree(problem, seed, tmp_path):
     sign = 1 if registry.problems()[problem].sense == "min" else -1
-    made = registry.library(problem).generators["tiny"](seed)
+    made = registry.library(problem).generate("tiny", seed)
     instance = load_instance(save_expanded(made, tmp_path / "instance.yaml"))
     assert instance.content_hash == made.content_hash
     exact = [m for m in registry.methods(problem).values() if m.kind == "exact" and m.name != "mip_cbc"]

@@ -15,7 +15,7 @@ from mapgap.evidence.attack import KEEP, Attack, _nonzero, integers, main_attack
 
 def value(problem, method, instance):
     spec = registry.problems()[problem]
-    result = registry.methods(problem)[method].run(instance, Budget(20.0))
+    result = registry.methods(problem)[method].solve(instance, Budget(20.0))
     return None if result.plan is None else spec.evaluate(instance, result.plan).objective
 
 
@@ -47,10 +47,10 @@ def test_an_attack_ends_with_a_replayable_worst_case(tmp_path, counted):
 @pytest.mark.parametrize("problem", registry.problems())
 def test_changed_and_smaller_instances_are_valid_and_different(problem):
     library = registry.library(problem)
-    instance = library.generators["tiny"](1)
+    instance = library.generate("tiny", 1)
     ranges = {}
     for seed in range(20):
-        widen(ranges, library.generators["tiny"](seed))
+        widen(ranges, library.generate("tiny", seed))
     rng = random.Random(0)
     changed = [mutate(instance, ranges, rng) for _ in range(20)]
     assert sum(other is not None for other in changed) >= 10
@@ -70,7 +70,7 @@ def test_an_optimal_method_has_no_worst_case():
     method = registry.methods(problem.name)["mtrain_dfs"]
     exact = registry.methods(problem.name)["enumerate"]
     search = Attack(problem, method, "tiny", 1.0, exact=exact)
-    instance = registry.library(problem.name).generators["tiny"](0)
+    instance = registry.library(problem.name).generate("tiny", 0)
     hit = search.measure(instance)
     assert hit is None or hit.ratio >= 1.0
 
@@ -106,7 +106,7 @@ def _stops_early(problem, plan_of):
 def test_where_the_optimum_is_not_proven_the_loss_is_an_interval(problem, method, plan_of):
     spec, methods = registry.problems()[problem], registry.methods(problem)
     search = Attack(spec, methods[method], "tiny", 1.0, exact=_stops_early(problem, plan_of))
-    hits = [search.measure(registry.library(problem).generators["tiny"](seed)) for seed in range(15)]
+    hits = [search.measure(registry.library(problem).generate("tiny", seed)) for seed in range(15)]
     hits = [hit for hit in hits if hit is not None]
     assert len(hits) > 5
     for hit in hits:
@@ -154,7 +154,9 @@ def test_plans_worth_nothing_are_counted_apart_from_no_plan(monkeypatch, capsys)
     methods = registry.methods(problem)
     search = Attack(registry.problems()[problem], methods["elfish_greedy"], "tiny", 1.0, exact=methods["enumerate"])
     instance = next(
-        i for i in map(registry.library(problem).generators["tiny"], range(40)) if value(problem, "enumerate", i)
+        i
+        for i in (registry.library(problem).generate("tiny", seed) for seed in range(40))
+        if value(problem, "enumerate", i)
     )
     plain = Attack._solve
     for found in (0, None):

@@ -36,7 +36,7 @@ def test_the_best_case_is_the_optimum(problem):
     best = max if spec.sense == "max" else min
     split = 0
     for seed in range(40):
-        instance = library.generators["tiny"](seed)
+        instance = library.generate("tiny", seed)
         cases = library.cases(instance)
         whole = solve(instance, Budget(30.0))
         if not cases or not whole.enumerated:
@@ -57,7 +57,7 @@ def test_the_best_case_is_the_optimum(problem):
 def test_tiny_instances_are_certified(problem, quick):
     grades = []
     for seed in range(8):
-        found = certify.certify(registry.library(problem).generators["tiny"](seed), Budget(20.0))
+        found = certify.certify(registry.library(problem).generate("tiny", seed), Budget(20.0))
         grades.append(found.grade)
         assert found.grade is not None
         assert bool(found.missing) == (found.grade is Certificate.CLAIMED)
@@ -67,7 +67,7 @@ def test_tiny_instances_are_certified(problem, quick):
 def test_a_contradiction_is_an_error(quick, monkeypatch):
     problem = "suboperation_mapping"
     library = registry.library(problem)
-    seed = next(s for s in range(40) if library.cases(library.generators["tiny"](s)))
+    seed = next(s for s in range(40) if library.cases(library.generate("tiny", s)))
     plain = certify.run_method
 
     def lying(instance, method, budget, **more):
@@ -78,7 +78,7 @@ def test_a_contradiction_is_an_error(quick, monkeypatch):
 
     monkeypatch.setattr(certify, "run_method", lying)
     with pytest.raises(PlanError, match="contradict"):
-        certify.certify(library.generators["tiny"](seed), Budget(20.0))
+        certify.certify(library.generate("tiny", seed), Budget(20.0))
 
 
 def test_a_pattern_certifies_every_match_and_enters_what_it_reaches(tmp_path, monkeypatch):

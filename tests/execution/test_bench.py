@@ -48,7 +48,7 @@ def plugin(tmp_path_factory):
 
 def roomy(seed):
     """A tiny instance on which everything fits the first accelerator."""
-    instance = registry.library("suboperation_mapping").generators["tiny"](seed)
+    instance = registry.library("suboperation_mapping").generate("tiny", seed)
     big = tuple(a.model_copy(update={"memory": 10**6}) for a in instance.accelerators)
     return instance.model_copy(update={"accelerators": big})
 

@@ -280,7 +280,7 @@ def test_notes_become_plain_json():
 def test_among_equal_plans_the_returned_one_is_kept():
     """A method may report a plan and return another of the same objective that it prefers for other reasons."""
     instance = load_instance("synergy_w1_any")
-    first = registry.methods(instance.problem)["synergy"].run(instance, Budget()).plan
+    first = registry.methods(instance.problem)["synergy"].solve(instance, Budget()).plan
     places = {0: 3, 3: 0}  # the devices are alike: exchanging two of them changes nothing but the plan
     content = first.to_json()
     for pipeline in content["pipelines"]:

@@ -12,7 +12,7 @@ from mapgap.formulations.fpga_gpu_partition._chain import chain, priced
 from mapgap.formulations.fpga_gpu_partition._configurations import OutOfTime, tabulate
 from mapgap.formulations.fpga_gpu_partition._pareto import nondominated
 from mapgap.formulations.fpga_gpu_partition._search import Question, chord
-from mapgap.instances.fpga_gpu_partition._generators import scaling, small, tiny
+from mapgap.instances.fpga_gpu_partition.families import scaling, small, tiny
 from mapgap.problems.fpga_gpu_partition import OBJECTIVES, PROBLEM, Plan
 from mapgap.problems.fpga_gpu_partition.evaluate import evaluate
 

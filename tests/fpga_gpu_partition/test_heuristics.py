@@ -6,7 +6,8 @@ from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance
 from mapgap.core import Budget, Status
 from mapgap.heuristics.fpga_gpu_partition import greedy, paper_rule, single
-from mapgap.instances.fpga_gpu_partition import LIBRARY, build
+from mapgap.instances.fpga_gpu_partition import LIBRARY
+from mapgap.instances.fpga_gpu_partition.compact import build
 from mapgap.problems.fpga_gpu_partition import PROBLEM, Plan
 from mapgap.problems.fpga_gpu_partition.evaluate import evaluate
 
@@ -18,7 +19,7 @@ def options_of(instance, result):
 
 
 def run(method, instance, **options):
-    return registry.methods(PROBLEM.name)[method].run(instance, Budget(time_s=60.0), **options)
+    return registry.methods(PROBLEM.name)[method].solve(instance, Budget(time_s=60.0), **options)
 
 
 def test_pattern_of_a_fire_module_is_the_grouped_convolution():
@@ -129,7 +130,7 @@ def test_greedy_moves_runs_of_layers_at_once():
 
 @pytest.mark.parametrize("seed", range(12))
 def test_greedy_ends_where_no_move_gains(seed):
-    instance = LIBRARY.generators["small"](seed)
+    instance = LIBRARY.generate("small", seed)
     result = run("greedy", instance)
     if result.plan is None:
         return

@@ -6,7 +6,7 @@ import pytest
 from mapgap.catalogue.files import library_files, load_instance
 from mapgap.core import InputError
 from mapgap.instances._library import ROOT, load_network
-from mapgap.instances.fpga_gpu_partition import Compact, Measured, _write_library, build, calibration, expand
+from mapgap.instances.fpga_gpu_partition import _write_library, calibration
 from mapgap.instances.fpga_gpu_partition._cost_model import (
     fabric,
     fit_names,
@@ -17,6 +17,7 @@ from mapgap.instances.fpga_gpu_partition._cost_model import (
     weights,
 )
 from mapgap.instances.fpga_gpu_partition._network import graph_of
+from mapgap.instances.fpga_gpu_partition.compact import Compact, Measured, build, expand
 from mapgap.problems.fpga_gpu_partition import PROBLEM, Plan
 
 NETWORKS = ("squeezenet1_0", "squeezenet1_1", "mobilenetv2_x0_5", "shufflenetv2_x0_5", "resnet18", "vgg16")

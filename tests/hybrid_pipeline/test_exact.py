@@ -21,7 +21,7 @@ EXACT = {m.name: m for module in (label_dp, cpsat, mip) for m in module.METHODS 
 
 
 def solved(method, instance, **options):
-    result = method.run(instance, Budget(time_s=60.0), **options)
+    result = method.solve(instance, Budget(time_s=60.0), **options)
     if result.plan is None:
         return result.status, None
     checked = evaluate(instance, result.plan)
@@ -32,7 +32,7 @@ def solved(method, instance, **options):
 
 @pytest.mark.parametrize("seed", range(COUNT))
 def test_all_agree_on_small_instances(seed):
-    instance = LIBRARY.generators["small"](seed)
+    instance = LIBRARY.generate("small", seed)
     truth = solved(brute.METHODS[0], instance)
     for name, method in EXACT.items():
         assert solved(method, instance) == truth, name
@@ -40,7 +40,7 @@ def test_all_agree_on_small_instances(seed):
 
 
 def test_the_small_family_has_every_kind():
-    family = [LIBRARY.generators["small"](seed) for seed in range(60)]
+    family = [LIBRARY.generate("small", seed) for seed in range(60)]
     assert {i.all_devices for i in family} == {True, False}
     assert {i.replanning is None for i in family} == {True, False}
     assert {len(i.micro_batch_sizes) for i in family} == {1, 2}
@@ -60,13 +60,13 @@ def test_the_worked_example():
 
 
 def test_scaling_instance_in_both_engines():
-    instance = LIBRARY.generators["scaling"](0)
+    instance = LIBRARY.generate("scaling", 0)
     assert solved(EXACT["label_dp"], instance) == solved(EXACT["label_dp"], instance, engine="python")
 
 
 def test_idle_devices_never_hurt_and_more_memory_never_hurts():
     for seed in range(40):
-        instance = LIBRARY.generators["small"](seed)
+        instance = LIBRARY.generate("small", seed)
         forced = solved(EXACT["label_dp"], instance.model_copy(update={"all_devices": True}))[1]
         free = solved(EXACT["label_dp"], instance.model_copy(update={"all_devices": False}))[1]
         assert forced is None or free <= forced
@@ -77,17 +77,17 @@ def test_idle_devices_never_hurt_and_more_memory_never_hurts():
 
 
 def test_classes_of_devices():
-    uneven = LIBRARY.generators["scaling"](9)
-    assert interchangeable(LIBRARY.generators["scaling"](2)) == [[0], [1, 2], [3, 4, 5]]
+    uneven = LIBRARY.generate("scaling", 9)
+    assert interchangeable(LIBRARY.generate("scaling", 2)) == [[0], [1, 2], [3, 4, 5]]
     assert len(interchangeable(uneven)) > 3
 
 
 def test_no_simulated_round_is_shorter_than_the_bounds():
     for seed in range(60):
-        instance = LIBRARY.generators["small"](seed).model_copy(update={"replanning": None})
+        instance = LIBRARY.generate("small", seed).model_copy(update={"replanning": None})
         bound = simulator_bound.METHODS[0].run(instance, Budget()).bound
         for method in (EXACT["label_dp"], brute.METHODS[0]):
-            result = method.run(instance, Budget())
+            result = method.solve(instance, Budget())
             if result.plan is None:
                 assert bound is None
                 continue

@@ -116,7 +116,7 @@ def test_offloading_repairs_what_proportional_shares_get_wrong():
 def test_algorithm_2_claims_the_latency_of_its_plan_and_is_no_better_than_enumeration():
     found = 0
     for seed in range(60):
-        instance = LIBRARY.generators["small"](seed)
+        instance = LIBRARY.generate("small", seed)
         instance = instance.with_micro_batch(instance.micro_batch_sizes[-1]).model_copy(update={"replanning": None})
         for ties in ("fastest_first", "slowest_first"):
             seen = chain(instance, memory_order(instance, ties))
@@ -217,7 +217,7 @@ def test_no_heuristic_is_below_the_optimum():
     checked = 0
     for family in ("tiny", "small"):
         for seed in range(50):
-            instance = LIBRARY.generators[family](seed)
+            instance = LIBRARY.generate(family, seed)
             optimum = solve("label_dp", instance)
             for name in HEURISTICS:
                 result = solve(name, instance)
@@ -250,7 +250,7 @@ def test_several_micro_batch_sizes_are_searched():
 def test_cuts_only_finds_the_best_cuts_of_the_surviving_groups():
     checked = 0
     for seed in range(400):
-        instance = LIBRARY.generators["small"](seed)
+        instance = LIBRARY.generate("small", seed)
         if instance.replanning is None or len(instance.micro_batch_sizes) > 1:
             continue
         groups, count = old_groups(instance), len(instance.layers)

@@ -8,10 +8,11 @@ import pytest
 from mapgap.catalogue.files import library_files, load_instance
 from mapgap.core import InputError
 from mapgap.instances._library import load_network
-from mapgap.instances.hybrid_pipeline import LIBRARY, Compact, _write_library, expand
+from mapgap.instances.hybrid_pipeline import LIBRARY, _write_library
 from mapgap.instances.hybrid_pipeline._expand import numbered
 from mapgap.instances.hybrid_pipeline._network import WORD, crossing, operators
 from mapgap.instances.hybrid_pipeline._profiles import IMAGES, TABLE_1_BATCH, nanoseconds, over_roofline
+from mapgap.instances.hybrid_pipeline.compact import Compact, expand
 from mapgap.instances.published_numbers import load_published
 
 CIFAR = {"network": "mobilenetv2_cifar", "mini_batch": 256, "micro_batch": 16, "bandwidth_mbps": 100.0}

@@ -26,7 +26,7 @@ TESTS = ("none", "window", "reach", "front")
 
 
 def outcome(method, instance, **options):
-    result = method.run(instance, Budget(time_s=60.0), **options)
+    result = method.solve(instance, Budget(time_s=60.0), **options)
     if result.plan is None:
         return result.status, None
     checked = evaluate(instance, result.plan)
@@ -37,7 +37,7 @@ def outcome(method, instance, **options):
 
 @pytest.mark.parametrize("seed", range(COUNT))
 def test_filtered_is_unfiltered_is_brute_force(seed):
-    instance = LIBRARY.generators["tiny"](seed)
+    instance = LIBRARY.generate("tiny", seed)
     truth = outcome(brute.METHODS[0], instance)
     for name, method in MODELS.items():
         for keep in TESTS:
@@ -46,7 +46,7 @@ def test_filtered_is_unfiltered_is_brute_force(seed):
 
 @pytest.mark.parametrize("seed", range(12))
 def test_costs_are_those_of_the_evaluator(seed):
-    instance = LIBRARY.generators["small"](seed)
+    instance = LIBRARY.generate("small", seed)
     instance = instance.with_micro_batch(instance.micro_batch_sizes[0])
     low = lower(instance)
     start, stop = np.triu_indices(low.layers + 1, 1)
@@ -68,7 +68,7 @@ def test_costs_are_those_of_the_evaluator(seed):
 def test_the_filter_keeps_every_plan_below_the_one_known():
     # Whatever U is: the stages of an optimum below it pass all tests.
     for seed in range(30):
-        instance = LIBRARY.generators["small"](seed)
+        instance = LIBRARY.generate("small", seed)
         instance = instance.with_micro_batch(instance.micro_batch_sizes[0])
         result = label_dp.METHODS[0].run(instance, Budget())
         if result.plan is None:
@@ -104,7 +104,7 @@ def test_a_poor_plan_before_is_improved(keep, monkeypatch):
 
     monkeypatch.setattr(_columns, "_known", worst)
     for seed in (0, 1, 2, 3, 6):
-        instance = LIBRARY.generators["small"](seed)
+        instance = LIBRARY.generate("small", seed)
         truth = outcome(label_dp.METHODS[0], instance)
         for name, method in MODELS.items():
             assert outcome(method, instance, keep=keep) == truth, (seed, name)
@@ -113,7 +113,7 @@ def test_a_poor_plan_before_is_improved(keep, monkeypatch):
 def test_each_test_keeps_a_part_of_the_one_before():
     total = dict.fromkeys(TESTS, 0)
     for seed in range(12):
-        instance = LIBRARY.generators["small"](seed)
+        instance = LIBRARY.generate("small", seed)
         low = lower(instance.with_micro_batch(instance.micro_batch_sizes[0]))
         sets = [set(build(low, Budget(), keep).columns) for keep in TESTS]
         assert all(later <= earlier for earlier, later in pairwise(sets))
@@ -127,7 +127,7 @@ def test_a_network_of_the_library_is_proven_by_both_models():
     instance = load_instance("asteroid_c_resnet50_1000mbps")
     known = label_dp.METHODS[0].run(instance, Budget())
     for method in MODELS.values():
-        result = method.run(instance, Budget(time_s=60.0))
+        result = method.solve(instance, Budget(time_s=60.0))
         assert (result.status, result.bound) == (Status.OPTIMAL, known.bound)
         assert evaluate(instance, result.plan).objective == known.bound
         assert result.notes["columns"] < 100

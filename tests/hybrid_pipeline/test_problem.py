@@ -65,7 +65,7 @@ def test_wasted_time_is_not_credited():
     terms = evaluate(example(), plan).terms
     assert (terms["literal_ticks"], terms["nested_ticks"]) == (212, 116)
     for seed in range(120):
-        instance = LIBRARY.generators["tiny"](seed)
+        instance = LIBRARY.generate("tiny", seed)
         everyone = tuple(range(len(instance.devices)))
         batch = instance.micro_batch_sizes[-1]
         for shares in itertools.product(range(batch + 1), repeat=len(everyone)):
@@ -81,7 +81,7 @@ def test_wasted_time_is_not_credited():
 def test_best_shares_solve_eq_7():
     """T, then Ef + Eb, then Ef, against all shares."""
     for seed in range(80):
-        instance = LIBRARY.generators["small"](seed)
+        instance = LIBRARY.generate("small", seed)
         batch, everyone = instance.micro_batch_sizes[-1], tuple(range(len(instance.devices)))
         bare = Stage(start=0, stop=2, devices=everyone, shares=(0,) * len(everyone))
 

@@ -15,7 +15,7 @@ from mapgap.problems.hybrid_pipeline import Stage
 from mapgap.problems.hybrid_pipeline.evaluate import best_shares, evaluate, execution_times, migration_ticks, warm_up
 from mapgap.problems.hybrid_pipeline.order import TIES, memory_order
 
-FAMILY = [LIBRARY.generators["small"](seed) for seed in range(60)]
+FAMILY = [LIBRARY.generate("small", seed) for seed in range(60)]
 
 
 def one_size(instance, **changes):
@@ -24,7 +24,7 @@ def one_size(instance, **changes):
 
 def solve(name, instance, **options):
     """Objective of a method's plan, ``None`` without one."""
-    result = methods("hybrid_pipeline")[name].run(instance, Budget(), **options)
+    result = methods("hybrid_pipeline")[name].solve(instance, Budget(), **options)
     assert result.plan is not None or result.reason
     if result.plan is None:
         return None
@@ -65,7 +65,7 @@ def test_optimum_over_an_order_with_the_shares_of_equation_7(ties, engine):
 
 def test_every_restriction_is_at_least_its_relaxation():
     strict = [0] * 4
-    families = [LIBRARY.generators["steady"](seed) for seed in range(120)]
+    families = [LIBRARY.generate("steady", seed) for seed in range(120)]
     for family in [*FAMILY, *families]:
         free = one_size(family, replanning=None, all_devices=False)
         forced = free.model_copy(update={"all_devices": True})
@@ -84,10 +84,10 @@ def test_every_restriction_is_at_least_its_relaxation():
 
 def test_an_order_makes_no_claim_about_other_plans():
     instance = one_size(FAMILY[1], replanning=None, all_devices=False)
-    result = methods("hybrid_pipeline")["label_dp"].run(instance, Budget(), order="slowest_first")
+    result = methods("hybrid_pipeline")["label_dp"].solve(instance, Budget(), order="slowest_first")
     assert (result.bound, result.status in (Status.FEASIBLE, Status.UNKNOWN)) == (None, True)
     with pytest.raises(InputError, match="order"):
-        methods("hybrid_pipeline")["label_dp"].run(instance, Budget(), order="random")
+        methods("hybrid_pipeline")["label_dp"].solve(instance, Budget(), order="random")
 
 
 def test_equation_7_along_an_order_is_the_evaluators():

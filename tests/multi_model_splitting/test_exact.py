@@ -17,15 +17,13 @@ from mapgap.problems.multi_model_splitting.evaluate import diagnose, evaluate
 from mapgap.solvers import cpsat as cpsat_engine
 from mapgap.solvers import mip as mip_engine
 
-FAMILIES = LIBRARY.generators
-
 
 def budget():
     return Budget(time_s=60).start()
 
 
 def optimum(instance, method=cpsat):
-    result = method.run(instance, budget())
+    result = method.solve(instance, budget())
     assert result.status in (Status.OPTIMAL, Status.INFEASIBLE)
     return None if result.plan is None else evaluate(instance, result.plan).objective
 
@@ -48,7 +46,7 @@ def random_plan(instance, rng):
 def random_plans(count):
     rng = random.Random(7)
     for seed in range(count):
-        instance = FAMILIES["tiny"](seed)
+        instance = LIBRARY.generate("tiny", seed)
         for plan in [random_plan(instance, rng) for _ in range(3)] + [brute_force.run(instance, budget()).plan]:
             if plan is not None:
                 yield instance, plan
@@ -109,7 +107,7 @@ def test_engines_agree_on_the_paper_s_instances(name):
 @pytest.mark.parametrize("seed", range(12))
 def test_each_limit_binds_exactly(seed):
     """Without the limits of a device the optimum is no worse; with what the best plan uses it is unchanged."""
-    instance = FAMILIES["tiny"](seed)
+    instance = LIBRARY.generate("tiny", seed)
     best = cpsat.run(instance, budget())
     free = instance.model_copy(
         update={
@@ -139,7 +137,7 @@ def test_each_limit_binds_exactly(seed):
 def test_sharing_never_hurts_and_sometimes_helps():
     gained = 0
     for seed in range(80):
-        instance = FAMILIES["tiny"](seed)
+        instance = LIBRARY.generate("tiny", seed)
         if instance.sharing:
             apart = optimum(instance.model_copy(update={"sharing": False}), brute_force)
             merged = optimum(instance, brute_force)
@@ -151,7 +149,7 @@ def test_sharing_never_hurts_and_sometimes_helps():
 def test_restriction_keeps_every_plan_within_the_limit():
     """At the optimum as the limit, and only just below it, the best plan is a plan of the chains."""
     for seed in range(40):
-        instance = FAMILIES["tiny"](seed)
+        instance = LIBRARY.generate("tiny", seed)
         best = brute_force.run(instance, budget())
         tables = profiles(instance)
         top = ceiling(instance, tables)
@@ -168,7 +166,7 @@ def test_restriction_keeps_every_plan_within_the_limit():
 
 def test_what_only_packing_refutes():
     # n + 1 layers of 6 bytes into n devices of 11 bytes: the sum fits (6 n + 6 <= 11 n), yet no device takes two.
-    instance = FAMILIES["tiny"](0)
+    instance = LIBRARY.generate("tiny", 0)
     device = instance.devices[0]
     layer = instance.pipelines[0].layers[0].model_copy(update={"weights": 6, "bias": 0})
     n = len(instance.devices)
@@ -184,13 +182,13 @@ def test_what_only_packing_refutes():
     full = instance.model_copy(update={"devices": room, "pipelines": (big,), "sharing": False})
     assert diagnose(full) == []
     for method in (cpsat, mip, brute_force):
-        result = method.run(full, budget())
+        result = method.solve(full, budget())
         assert result.status is Status.INFEASIBLE
         assert "out of resource" in result.reason
 
 
 def test_replanning_keeps_what_it_can():
-    whole = FAMILIES["wearables_4x4"](1)
+    whole = LIBRARY.generate("wearables_4x4", 1)
     first = joint.run(whole, budget())
     names = [d.name for d in whole.devices]
     less = after(whole, first.plan, part(whole, names, [p.name for p in whole.pipelines[:3]]))

@@ -10,11 +10,11 @@ from mapgap.catalogue.files import load_instance
 from mapgap.core import Budget, InputError, Status
 from mapgap.heuristics.multi_model_splitting._common import Ends, Ledger, Tables, fewest_ends, pipeline_plan
 from mapgap.heuristics.multi_model_splitting._selection import best_choice, best_split, data_intensity, ordered
-from mapgap.instances.multi_model_splitting import Compact, CompactDevice, CompactPipeline, expand
+from mapgap.instances.multi_model_splitting.compact import Compact, CompactDevice, CompactPipeline, expand
 from mapgap.problems.multi_model_splitting import PROBLEM, Plan, Requirement
 
 METHODS = registry.methods("multi_model_splitting")
-FAMILIES = registry.library("multi_model_splitting").generators
+LIBRARY = registry.library("multi_model_splitting")
 OURS = [name for name, method in METHODS.items() if method.kind in ("published", "baseline")]
 
 
@@ -41,7 +41,7 @@ def throughput(name, method, **options):
 
 def unshared(family, seed):
     """Random instances; Synergy plans without merging, so its estimates equal the evaluator without sharing."""
-    return FAMILIES[family](seed).model_copy(update={"sharing": False})
+    return LIBRARY.generate(family, seed).model_copy(update={"sharing": False})
 
 
 def splits(last, devices):
@@ -130,7 +130,7 @@ def test_never_below_the_joint_optimum(name):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_sharing_only_lowers_what_synergy_expects(seed):
-    instance = FAMILIES["tiny"](seed)
+    instance = LIBRARY.generate("tiny", seed)
     result = solve("synergy", instance)
     if result.plan is not None:
         alone = instance.model_copy(update={"sharing": False})
@@ -224,7 +224,7 @@ def test_best_order_is_the_best_of_all_orders(name):
 def test_order_is_checked():
     with pytest.raises(InputError, match="order: expected one of data_intensity, io_bytes, given, best; found 'x'"):
         solve("synergy", paper("synergy_w1_any"), order="x")
-    many = FAMILIES["tiny"](0)
+    many = LIBRARY.generate("tiny", 0)
     many = many.model_copy(
         update={"pipelines": tuple(many.pipelines[0].model_copy(update={"name": f"p{i}"}) for i in range(7))}
     )
@@ -265,7 +265,7 @@ def test_source_and_target_on_as_few_devices_as_possible():
     assert fewest_ends(instance) == [(0, 0)] * 3
     assert fewest_ends(paper("synergy_w1_distributed")) == [(0, 0), (1, 1), (2, 2)]
     for seed in range(40):
-        made = FAMILIES["tiny"](seed)
+        made = LIBRARY.generate("tiny", seed)
         ends = fewest_ends(made)
         feasible = all(made.sources(p) and made.targets(p) for p in range(len(made.pipelines)))
         assert (ends is not None) == feasible

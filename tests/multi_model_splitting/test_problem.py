@@ -240,7 +240,7 @@ def test_findings_are_listed_at_once():
 
 
 def test_part_keeps_the_columns_of_the_devices_that_stay():
-    whole = LIBRARY.generators["small"](1)
+    whole = LIBRARY.generate("small", 1)
     names = [device.name for device in whole.devices]
     smaller = part(whole, names[1:], [whole.pipelines[0].name])
     assert [d.name for d in smaller.devices] == names[1:]

@@ -10,13 +10,13 @@ from mapgap.core import Budget, PlanError, Status, Stop
 from mapgap.formulations.neuron_masking import cpsat, enumerate, lagrangian, mip
 from mapgap.formulations.neuron_masking._chain import Chain
 from mapgap.formulations.neuron_masking._lagrangian_kernels import run_enumeration
-from mapgap.instances.neuron_masking._generators import GENERATORS
+from mapgap.instances.neuron_masking import LIBRARY
 from mapgap.problems.neuron_masking import PROBLEM, SHARE, Device, Instance, Layer, Mask, Plan, Rate, costs
 from mapgap.solvers import cpsat as engine
 from mapgap.solvers import mip as linear_engine
 
 METHODS = {"cpsat": cpsat.run, "mip": mip.run, "lagrangian": lagrangian.run}
-FEASIBLE = [seed for seed in range(60) if not PROBLEM.diagnose(GENERATORS["tiny"](seed))]
+FEASIBLE = [seed for seed in range(60) if not PROBLEM.diagnose(LIBRARY.generate("tiny", seed))]
 
 
 def budget(seconds=60.0):
@@ -35,7 +35,7 @@ def masks(chain):
 
 @pytest.mark.parametrize("seed", range(60))
 def test_methods_agree_with_brute_force(seed):
-    instance = GENERATORS["tiny"](seed)
+    instance = LIBRARY.generate("tiny", seed)
     for objective in PROBLEM.objectives:
         target = PROBLEM.retarget(instance, objective)
         truth = enumerate.run(target, budget())
@@ -52,7 +52,7 @@ def test_no_choice_of_cycle_masks_and_neurons_is_better():
     # devices being independent and on the largest contributions being the best choice.
     tried = 0
     for seed in FEASIBLE:
-        instance = GENERATORS["tiny"](seed)
+        instance = LIBRARY.generate("tiny", seed)
         sets = [
             [c for n in range(layer.least, layer.neurons + 1) for c in itertools.combinations(range(layer.neurons), n)]
             for layer in instance.layers
@@ -75,7 +75,7 @@ def test_no_choice_of_cycle_masks_and_neurons_is_better():
 @pytest.mark.parametrize("family", ["small", "fleet"])
 @pytest.mark.parametrize("seed", range(6))
 def test_engines_agree_beyond_brute_force(family, seed):
-    instance = GENERATORS[family](seed)
+    instance = LIBRARY.generate(family, seed)
     exact = lagrangian.run(instance, budget())
     assert exact.status is Status.OPTIMAL
     result = cpsat.run(instance, budget(10.0))
@@ -87,7 +87,7 @@ def test_engines_agree_beyond_brute_force(family, seed):
 @pytest.mark.parametrize("seed", range(0, 60, 3))
 def test_fixed_counts_are_feasible_in_the_models_iff_they_are(seed):
     rng = random.Random(seed)
-    for single, chain in chains(GENERATORS["tiny"](seed)):
+    for single, chain in chains(LIBRARY.generate("tiny", seed)):
         kept = tuple(rng.randint(low, high) for low, high in zip(chain.lower, chain.upper, strict=True))
         checked = PROBLEM.evaluate(single, Plan(masks=(Mask(kept=kept),)))
         assert chain.fits(kept) == checked.feasible
@@ -111,7 +111,7 @@ def test_fixed_counts_are_feasible_in_the_models_iff_they_are(seed):
 def test_polygon_holds_every_mask_within_the_limits(seed):
     # The bound uses C(A, B), the largest A W + B M over the polygon; prices at random.
     rng = random.Random(seed)
-    for _, chain in chains(GENERATORS["tiny"](seed)):
+    for _, chain in chains(LIBRARY.generate("tiny", seed)):
         corners = lagrangian.corners(chain)
         prices = [(rng.randint(0, 9), rng.randint(0, 9)) for _ in range(5)]
         for kept in masks(chain):
@@ -128,7 +128,7 @@ def priced(chain, a, b, kept):
 @pytest.mark.parametrize("seed", FEASIBLE[:20])
 def test_program_hull_and_enumeration_against_brute_force(seed):
     rng = random.Random(seed)
-    for single, chain in chains(PROBLEM.retarget(GENERATORS["tiny"](seed), "contribution")):
+    for single, chain in chains(PROBLEM.retarget(LIBRARY.generate("tiny", seed), "contribution")):
         search = lagrangian.Search(chain, budget(), lambda kept, bound: None)
         search.shift, search.value = 0, search.value >> search.shift  # one unit of worth is one unit of the Lagrangian
         a, b = rng.randint(0, 40), rng.randint(0, 40)
@@ -158,7 +158,7 @@ def test_program_hull_and_enumeration_against_brute_force(seed):
 def test_branching_does_not_change_the_answer(steps, monkeypatch):
     # With next to no enumeration the answers come from halving boxes.
     cases = [
-        PROBLEM.retarget(GENERATORS[family](seed), objective)
+        PROBLEM.retarget(LIBRARY.generate(family, seed), objective)
         for family, seeds in (("tiny", FEASIBLE[:15]), ("small", range(4)))
         for seed in seeds
         for objective in ("neurons", "contribution")
@@ -180,7 +180,7 @@ def test_uniform_mask_rounded_up_is_optimal_for_the_smallest_share(seed):
     # The proposition of docs/neuron_masking_exact.md: a mask of smallest share s exists if and only if the uniform one
     # of s is within the limits. All shares, not only the optimal one.
     for family in ("tiny", "small"):
-        instance = PROBLEM.retarget(GENERATORS[family](seed), "smallest_share")
+        instance = PROBLEM.retarget(LIBRARY.generate(family, seed), "smallest_share")
         for single, chain in chains(instance):
             fitting = [s for s in range(0, SHARE + 1, 25) if chain.fits(uniform(single, s))]
             assert fitting == list(range(0, 25 * len(fitting), 25))  # no gaps: a threshold
@@ -228,7 +228,7 @@ def test_uniform_mask_rounded_otherwise_is_not_optimal():
 @pytest.mark.parametrize("objective", PROBLEM.objectives)
 def test_relations(seed, objective):
     """More of anything never hurts; the order of devices and neurons does not matter."""
-    instance = PROBLEM.retarget(GENERATORS["tiny"](seed), objective)
+    instance = PROBLEM.retarget(LIBRARY.generate("tiny", seed), objective)
     value = lagrangian.run(instance, budget()).claimed
 
     def changed(**updates):
@@ -249,7 +249,7 @@ def test_relations(seed, objective):
 
 def test_contribution_scales():
     for seed in FEASIBLE[:10]:
-        instance = PROBLEM.retarget(GENERATORS["tiny"](seed), "contribution")
+        instance = PROBLEM.retarget(LIBRARY.generate("tiny", seed), "contribution")
         tripled = instance.model_copy(
             update={
                 "devices": tuple(
@@ -262,7 +262,7 @@ def test_contribution_scales():
 
 
 def test_an_unlimited_straggler_keeps_everything():
-    instance = GENERATORS["small"](0)
+    instance = LIBRARY.generate("small", 0)
     free = instance.devices[0].model_copy(
         update={"time_limit": (2**31,), "work_limit": (2**31,), "memory_limit": 2**31}
     )
@@ -277,13 +277,13 @@ def test_the_longest_cycle_is_not_always_the_best_rate():
     # What the variant is about: some fleets earn more per hour under a shorter cycle.
     chosen = {
         lagrangian.run(instance, budget()).plan.cycle == len(instance.cycle_ms) - 1
-        for instance in map(GENERATORS["fleet"], range(8))
+        for instance in (LIBRARY.generate("fleet", seed) for seed in range(8))
     }
     assert chosen == {True, False}
 
 
 def test_limits_end_searches_with_valid_bounds():
-    instance = PROBLEM.retarget(GENERATORS["scaling"](3), "contribution")
+    instance = PROBLEM.retarget(LIBRARY.generate("scaling", 3), "contribution")
     seen = []
     watched = Budget(time_s=1.0, listener=lambda plan, bound: seen.append((plan, bound))).start()
     result = lagrangian.run(instance, watched)
@@ -299,7 +299,7 @@ def test_limits_end_searches_with_valid_bounds():
 
 
 def test_too_many_masks_are_not_enumerated():
-    result = enumerate.run(GENERATORS["scaling"](0), budget())
+    result = enumerate.run(LIBRARY.generate("scaling", 0), budget())
     assert result.status is Status.UNKNOWN
     assert "tried" in result.reason
 
@@ -312,13 +312,13 @@ def test_a_bound_below_a_mask_is_refused(monkeypatch):
         return _fleet.Single(Stop.PROVED, chain.worth(chain.lower), chain.lower, chain.worth(chain.lower) - 1)
 
     with pytest.raises(PlanError, match="above the proven bound"):
-        _fleet.solve(GENERATORS["small"](1), budget(), liar)
+        _fleet.solve(LIBRARY.generate("small", 1), budget(), liar)
 
 
 def test_generated_families():
     kinds = {"time limit": 0, "work limit": 0, "memory limit": 0}
     for seed in range(60):
-        instance = GENERATORS["tiny"](seed)
+        instance = LIBRARY.generate("tiny", seed)
         whole = Plan(
             cycle=len(instance.cycle_ms) - 1,
             masks=(Mask(kept=tuple(y.neurons for y in instance.layers)),) * len(instance.devices),
@@ -327,6 +327,6 @@ def test_generated_families():
             kinds[violation.rule] += 1
     assert min(kinds.values()) >= 10  # every limit binds somewhere
     for seed in range(5):
-        scaled = GENERATORS["scaling"](seed)
+        scaled = LIBRARY.generate("scaling", seed)
         assert not PROBLEM.diagnose(scaled)
         assert costs(scaled, scaled.devices[0], [y.neurons for y in scaled.layers]).work < 2**30

@@ -7,7 +7,7 @@ from mapgap.catalogue.files import load_instance
 from mapgap.core import Budget, InputError, Status
 from mapgap.heuristics.neuron_masking import elfish_greedy, one_by_one, uniform
 from mapgap.heuristics.neuron_masking._common import Straggler, largest_fitting
-from mapgap.instances.neuron_masking._generators import GENERATORS
+from mapgap.instances.neuron_masking import LIBRARY
 from mapgap.problems.neuron_masking import Device, Instance, Layer, Rate, costs
 from mapgap.problems.neuron_masking.evaluate import diagnose, evaluate
 
@@ -52,7 +52,7 @@ def chain(work_limit, objective="neurons", contributions=((5, 3, 2, 1), (9, 1)),
 def test_never_above_brute_force_and_always_feasible(run, options):
     enumerate_all = registry.methods("neuron_masking")["enumerate"].run
     for seed in range(60):
-        instance = GENERATORS["tiny"](seed)
+        instance = LIBRARY.generate("tiny", seed)
         best = enumerate_all(instance, Budget(time_s=60.0))
         found = run(instance, Budget(time_s=60.0, seed=seed), **options)
         assert (found.plan is None) == (best.plan is None) == bool(diagnose(instance)), seed
@@ -70,7 +70,7 @@ def test_uniform_is_optimal_for_the_smallest_share():
     spec = registry.problems()["neuron_masking"]
     compared = 0
     for seed in range(60):
-        instance = spec.retarget(GENERATORS["tiny"](seed), "smallest_share")
+        instance = spec.retarget(LIBRARY.generate("tiny", seed), "smallest_share")
         best = enumerate_all(instance, Budget(time_s=60.0))
         if best.plan is not None:
             found = uniform.run(instance, Budget(time_s=60.0))

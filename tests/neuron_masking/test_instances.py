@@ -7,9 +7,9 @@ import pytest
 from mapgap.catalogue.files import find_instances, load_instance
 from mapgap.core import InputError
 from mapgap.instances._library import load_devices, load_network
-from mapgap.instances.neuron_masking import Compact, expand
 from mapgap.instances.neuron_masking._expand import layers_of, rate_above, totals
 from mapgap.instances.neuron_masking._write_library import digits_files, fleet_files, straggler_files
+from mapgap.instances.neuron_masking.compact import Compact, expand
 from mapgap.instances.published_numbers import load_published
 from mapgap.problems.neuron_masking import Mask, Plan, costs
 from mapgap.problems.neuron_masking.evaluate import diagnose, evaluate

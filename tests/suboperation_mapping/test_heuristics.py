@@ -20,7 +20,7 @@ FAMILIES = [(family, seed) for family in ("tiny", "small", "branching") for seed
 
 @cache
 def generated(family, seed):
-    return LIBRARY.generators[family](seed)
+    return LIBRARY.generate(family, seed)
 
 
 def build(layers, batch=2, memory=(10**6, 10**6), pes=(1, 1)):
@@ -143,7 +143,7 @@ def test_locality_aware_remapping_by_hand():
 
 
 def test_well_balanced_scheme_puts_fused_operations_with_the_largest_share():
-    instance = LIBRARY.generators["branching"](0)
+    instance = LIBRARY.generate("branching", 0)
     ratio = (1, instance.batch - 1, *[0] * (len(instance.accelerators) - 2))
     lowered = lower(instance, ratio)
     for (_, _, share), a in zip(lowered.operations, mtrain.well_balanced(lowered), strict=True):

@@ -9,7 +9,7 @@ import pytest
 from mapgap.catalogue.files import library_files, load_instance
 from mapgap.core import ACTIVITY_LIMIT, InputError
 from mapgap.instances._library import load_network
-from mapgap.instances.suboperation_mapping import LIBRARY, Compact, _write_library, build, expand
+from mapgap.instances.suboperation_mapping import LIBRARY, _write_library
 from mapgap.instances.suboperation_mapping._accelerators import (
     IPS,
     Array2D,
@@ -23,6 +23,7 @@ from mapgap.instances.suboperation_mapping._accelerators import (
     traffic,
 )
 from mapgap.instances.suboperation_mapping._network import blocks_of
+from mapgap.instances.suboperation_mapping.compact import Compact, build, expand
 from mapgap.problems.suboperation_mapping import PROBLEM
 from mapgap.problems.suboperation_mapping.instance import operations
 from mapgap.problems.suboperation_mapping.lowered import lower
@@ -359,7 +360,7 @@ def test_example_of_figure_6():
 
 def test_tiny_instances_are_small_enough_to_enumerate():
     for seed in range(200):
-        instance = LIBRARY.generators["tiny"](seed)
+        instance = LIBRARY.generate("tiny", seed)
         n, batch = len(instance.accelerators), instance.batch
         for ratio in itertools.product(range(batch + 1), repeat=n):
             if sum(ratio) == batch:  # at most 3^7 mappings of one ratio
@@ -367,22 +368,23 @@ def test_tiny_instances_are_small_enough_to_enumerate():
 
 
 def test_generators_are_seeded_and_varied():
-    for name, make in LIBRARY.generators.items():
-        instances = [make(seed) for seed in range(60)]
-        assert [i.content_hash for i in instances] == [make(seed).content_hash for seed in range(60)], name
+    for name in LIBRARY.families:
+        instances = [LIBRARY.generate(name, seed) for seed in range(60)]
+        again = [LIBRARY.generate(name, seed) for seed in range(60)]
+        assert [i.content_hash for i in instances] == [i.content_hash for i in again], name
         assert len({i.content_hash for i in instances}) == 60
         assert {layer.kind for i in instances for layer in i.layers} == {"split", "fused"}
-    shapes = [LIBRARY.generators["tiny"](seed) for seed in range(200)]
+    shapes = [LIBRARY.generate("tiny", seed) for seed in range(200)]
     assert {len(i.accelerators) for i in shapes} == {1, 2, 3}
     assert any(len(layer.inputs) > 1 for i in shapes for layer in i.layers)
     assert any(len(set(i.bandwidth[0][1:] + i.bandwidth[1][:1])) > 1 for i in shapes if len(i.accelerators) > 1)
-    small = [LIBRARY.generators["small"](seed) for seed in range(40)]
+    small = [LIBRARY.generate("small", seed) for seed in range(40)]
     assert all(5 <= len(i.layers) <= 8 and 4 <= i.batch <= 8 and len(i.accelerators) in (2, 3) for i in small)
 
 
 def test_generated_tables_never_fall_with_the_share():
-    for name, seed in itertools.product(LIBRARY.generators, range(30)):
-        instance = LIBRARY.generators[name](seed)
+    for name, seed in itertools.product(LIBRARY.families, range(30)):
+        instance = LIBRARY.generate(name, seed)
         assert all(list(row) == sorted(row) for la in instance.layers for t in (la.fp, la.bp, la.wu) for row in t)
 
 

@@ -20,14 +20,14 @@ SEEDS = int(os.environ.get("MAPGAP_CROSSCHECK", "80"))
 BINDING = [
     s
     for s in range(60)
-    if (i := LIBRARY.generators["tiny"](s))
+    if (i := LIBRARY.generate("tiny", s))
     and not PROBLEM.diagnose(i)
     and dram_binds(lower(i, next(partitions(i.batch, len(i.accelerators)))))
 ]
 
 
 def tiny(seed):
-    return LIBRARY.generators["tiny"](seed)
+    return LIBRARY.generate("tiny", seed)
 
 
 def budget():
@@ -133,6 +133,6 @@ def test_one_ratio_proves_nothing_of_the_instance():
 
 
 def test_large_instances_are_not_enumerated():
-    result = enumerate.run(LIBRARY.generators["small"](0), budget())
+    result = enumerate.run(LIBRARY.generate("small", 0), budget())
     assert result.status is Status.UNKNOWN
     assert "enumerate" in result.reason or "tried" in result.reason

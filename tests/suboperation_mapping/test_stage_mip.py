@@ -11,7 +11,8 @@ from mapgap.formulations.suboperation_mapping import enumerate as enumeration
 from mapgap.formulations.suboperation_mapping._ratios import partitions
 from mapgap.formulations.suboperation_mapping._stage_columns import StageModel
 from mapgap.formulations.suboperation_mapping.stage_mip import area_bound, run
-from mapgap.instances.suboperation_mapping import LIBRARY, build
+from mapgap.instances.suboperation_mapping import LIBRARY
+from mapgap.instances.suboperation_mapping.compact import build
 from mapgap.problems.suboperation_mapping import PROBLEM, Instance
 from mapgap.problems.suboperation_mapping.lowered import lower
 
@@ -25,7 +26,7 @@ def _optimum(instance: Instance) -> int | None:
 @pytest.mark.parametrize("seed", range(30))
 def test_bounds_never_exceed_the_enumerated_optimum(seed: int) -> None:
     """Were a row invalid for some schedule, a bound would end up above the best of all plans."""
-    instance = LIBRARY.generators["tiny"](seed)
+    instance = LIBRARY.generate("tiny", seed)
     assert isinstance(instance, Instance)
     best = _optimum(instance)
     result = run(instance, Budget(time_s=1, seed=seed).start())
@@ -48,7 +49,7 @@ def test_bounds_never_exceed_the_enumerated_optimum(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(8))
 def test_every_plan_is_at_least_its_ratio_s_bound(family: str, seed: int) -> None:
     """Any plan of a ratio is a schedule, so the LP must lie below it; longer annealing makes the test sharper."""
-    instance = LIBRARY.generators[family](seed)
+    instance = LIBRARY.generate(family, seed)
     assert isinstance(instance, Instance)
     search.prepare(instance, 1.0, True)
     for ratio in list(partitions(instance.batch, len(instance.accelerators)))[::2]:

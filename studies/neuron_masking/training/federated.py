@@ -162,7 +162,7 @@ class Masks:
             device.model_copy(update={"contributions": rows})
             for device, rows in zip(data.devices, self.contributions, strict=True)
         )
-        result = self.method.run(
+        result = self.method.solve(
             data.model_copy(update={"devices": devices}), Budget(time_s=60.0).start(), **self.options
         )
         if result.plan is None:

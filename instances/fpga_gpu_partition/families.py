@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 
 from mapgap.problems.fpga_gpu_partition import (
     NETWORK_INPUT,
@@ -196,6 +195,3 @@ def _limited(rng: Rng, instance: Instance) -> Instance:
     energy = sum(o.gpu_energy + o.fpga_energy for o in first) + instance.standby_energy(latency)
     limit = int((latency if kind == "latency_limit" else energy) * rng.uniform(0.5, 1.1))
     return instance.model_copy(update={kind: limit})
-
-
-GENERATORS: dict[str, Callable[[int], Instance]] = {"tiny": tiny, "small": small, "scaling": scaling}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from mapgap.core import ACTIVITY_LIMIT
 from mapgap.problems.neuron_masking import Device, Instance, Layer, Rate, costs
@@ -187,6 +187,3 @@ def _limited(rng: random.Random, loose: Instance, device: Device, binding: str) 
         limit = max(0, (low.time if worst == "time_limit" else low.work) - 1)
         changes[worst] = tuple(limit * ms // longest for ms in loose.cycle_ms)
     return device.model_copy(update=changes)
-
-
-GENERATORS: dict[str, Callable[[int], Instance]] = {"tiny": tiny, "small": small, "fleet": fleet, "scaling": scaling}

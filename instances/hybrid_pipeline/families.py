@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 
 from mapgap.problems.hybrid_pipeline import Device, DeviceType, Instance, Layer, OldStage, Replanning
 
@@ -244,11 +243,3 @@ def scaling(seed: int) -> Instance:
     """Case ``seed`` (modulo the length) of :data:`SCALING`: cost against L and N."""
     count, sizes, uneven = SCALING[seed % len(SCALING)]
     return _scaling(seed, count, sizes, uneven)
-
-
-GENERATORS: dict[str, Callable[[int], Instance]] = {
-    "tiny": tiny,
-    "small": small,
-    "steady": steady,
-    "scaling": scaling,
-}

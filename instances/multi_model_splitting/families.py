@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from functools import partial
 
 from mapgap.instances.multi_model_splitting._expand import CompactDevice, CompactPipeline, Rates, expand_compact
-from mapgap.instances.multi_model_splitting._models import TITLES
+from mapgap.instances.multi_model_splitting.models import TITLES
 from mapgap.problems.multi_model_splitting import Boundary, Device, Instance, Layer, Pipeline, Requirement
 
 TICK_NS = 1000
@@ -171,10 +170,13 @@ def _pipeline(
     )
 
 
-GENERATORS: dict[str, Callable[[int], Instance]] = {"tiny": tiny, "small": small, "full": full}
-for _pipelines, _devices in SIZES:
-    _size = f"{_pipelines}x{_devices}"
-    GENERATORS[f"wearables_{_size}"] = partial(wearables, _pipelines, _devices, SMALL_MODELS, 0, f"wearables_{_size}")
-    GENERATORS[f"mixed_{_size}"] = partial(
-        wearables, _pipelines, _devices, tuple(TITLES), _devices // 4, f"mixed_{_size}"
-    )
+wearables_4x4 = partial(wearables, 4, 4, SMALL_MODELS, 0, "wearables_4x4")
+mixed_4x4 = partial(wearables, 4, 4, tuple(TITLES), 1, "mixed_4x4")
+wearables_6x4 = partial(wearables, 6, 4, SMALL_MODELS, 0, "wearables_6x4")
+mixed_6x4 = partial(wearables, 6, 4, tuple(TITLES), 1, "mixed_6x4")
+wearables_10x8 = partial(wearables, 10, 8, SMALL_MODELS, 0, "wearables_10x8")
+mixed_10x8 = partial(wearables, 10, 8, tuple(TITLES), 2, "mixed_10x8")
+wearables_14x8 = partial(wearables, 14, 8, SMALL_MODELS, 0, "wearables_14x8")
+mixed_14x8 = partial(wearables, 14, 8, tuple(TITLES), 2, "mixed_14x8")
+wearables_20x16 = partial(wearables, 20, 16, SMALL_MODELS, 0, "wearables_20x16")
+mixed_20x16 = partial(wearables, 20, 16, tuple(TITLES), 4, "mixed_20x16")

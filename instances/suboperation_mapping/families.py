@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 
 from mapgap.problems.suboperation_mapping import Accelerator, Edge, Instance, Layer
 
@@ -150,6 +149,3 @@ def _demand(layers: tuple[Layer, ...], batch: int) -> int:
             edges = [edge.bytes for other in layers for edge in other.inputs if edge.source == index]
             total += batch * (layer.input_bytes + (sum(edges) if edges else layer.output_bytes))
     return total
-
-
-GENERATORS: dict[str, Callable[[int], Instance]] = {"tiny": tiny, "small": small, "branching": branching}

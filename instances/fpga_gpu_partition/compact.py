@@ -1,0 +1,158 @@
+"""Instances of the FPGA-GPU partition: the compact form, its expansion, and random families.
+
+A compact file names a network of the library (or one module of it), one of the equally good fits of the cost model
+(docs/fpga_gpu_calibration.md) and limits; :func:`expand` lowers the network to modules (``_network.py``) and prices
+every option (``_cost_model.py``, ``_expand.py``). Measured values of single options replace the model's.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Literal
+
+from pydantic import Field
+
+from mapgap.core import CompactBase, Frozen, InputError
+from mapgap.instances.fpga_gpu_partition._cost_model import Fabric, fabric, load_fit
+from mapgap.instances.fpga_gpu_partition._expand import Pricing, alone, instance
+from mapgap.instances.fpga_gpu_partition._network import graph_of
+from mapgap.problems.fpga_gpu_partition import Instance, Objective
+
+
+class Measured(Frozen):
+    """Measured values of one option of one layer; what is left out stays as modelled.
+
+    Attributes
+    ----------
+    layer, option : str
+        As in the expanded form.
+    gpu_us, gpu_uj, fpga_us, fpga_uj : int, optional
+        Microseconds and microjoules.
+    multipliers, m20k : int, optional
+    """
+
+    layer: str
+    option: str
+    gpu_us: int | None = Field(default=None, ge=0)
+    gpu_uj: int | None = Field(default=None, ge=0)
+    fpga_us: int | None = Field(default=None, ge=0)
+    fpga_uj: int | None = Field(default=None, ge=0)
+    multipliers: int | None = Field(default=None, ge=0)
+    m20k: int | None = Field(default=None, ge=0)
+
+
+class Compact(CompactBase):
+    """A library network on a Jetson TX2 and a Cyclone 10 GX.
+
+    Attributes
+    ----------
+    network : str
+        A network of the library.
+    module : str, optional
+        One module alone, by name (``fire2``); input and output on the GPU.
+    max_fold : int
+        Largest fold; folds are 1, 2, 4, … up to it. 1 is direct hardware mapping as published.
+    splits : {"conv", "all"}
+        Layers that may be split: dense convolutions, or pointwise and depthwise layers as well.
+    cost_model : str
+        A fit of ``devices/dhm_fits.yaml``.
+    bandwidth_gbs : float, optional
+        Link in 10^9 bytes per second, in place of the paper's 2.5.
+    link_us : float, optional
+        Microseconds of a transfer before the first byte, in place of the fit's.
+    multipliers, m20k : int, optional
+        Fabric, in place of the Cyclone 10 GX's.
+    objective : {"energy", "latency", "edp", "weighted"}
+    measured : tuple of Measured
+        Values that replace the model's.
+    """
+
+    problem: Literal["fpga_gpu_partition"] = "fpga_gpu_partition"
+    network: str
+    module: str | None = None
+    max_fold: int = Field(default=1, ge=1)
+    splits: Literal["conv", "all"] = "conv"
+    cost_model: str = "fit1"
+    bandwidth_gbs: float | None = Field(default=None, gt=0)
+    link_us: float | None = Field(default=None, ge=0)
+    multipliers: int | None = Field(default=None, ge=0)
+    m20k: int | None = Field(default=None, ge=0)
+    objective: Objective = "energy"
+    measured: tuple[Measured, ...] = ()
+
+
+def expand(compact: Compact) -> Instance:
+    """The expanded instance.
+
+    Raises
+    ------
+    InputError
+        No such network, module or cost model, or measured values of an option that does not exist.
+    """
+    graph = graph_of(compact.network)
+    if compact.module is not None:
+        graph = alone(graph, compact.module)
+    model = load_fit(compact.cost_model)
+    if compact.bandwidth_gbs is not None:
+        model = replace(model, link_gbs=compact.bandwidth_gbs)
+    if compact.link_us is not None:
+        model = replace(model, link_us=compact.link_us)
+    device = fabric()
+    limits = Fabric(
+        device.multipliers if compact.multipliers is None else compact.multipliers,
+        device.m20k if compact.m20k is None else compact.m20k,
+    )
+    folds = tuple(2**i for i in range(compact.max_fold.bit_length()))
+    made = instance(
+        graph,
+        Pricing(model, limits, folds, compact.splits == "all"),
+        name=compact.name,
+        source=compact.source,
+        tags=compact.tags,
+        objective=compact.objective,
+    )
+    return with_measured(made, compact.measured)
+
+
+def with_measured(made: Instance, measured: tuple[Measured, ...]) -> Instance:
+    """The instance with measured values in place of modelled ones.
+
+    Raises
+    ------
+    InputError
+        Every measured value whose layer or option does not exist.
+    """
+    if not measured:
+        return made
+    wanted = {(m.layer, m.option): m for m in measured}
+    known = {(layer.name, option.name) for layer in made.layers for option in layer.options}
+    strange = [
+        f"measured: expected an option of the instance, found {o!r} of layer {n!r}"
+        for n, o in wanted
+        if (n, o) not in known
+    ]
+    if strange:
+        raise InputError(strange)
+    names = {"gpu_us": "gpu_ticks", "gpu_uj": "gpu_energy", "fpga_us": "fpga_ticks", "fpga_uj": "fpga_energy"}
+    data = made.to_json()
+    for module in data["modules"]:
+        for layer in module["layers"]:
+            for option in layer["options"]:
+                found = wanted.get((layer["name"], option["name"]))
+                for key, value in found.to_json().items() if found else ():
+                    if value is not None and key not in ("layer", "option"):
+                        option[names.get(key, key)] = value
+    return Instance.model_validate_json(json.dumps(data))
+
+
+def build(network: str, max_fold: int = 1, name: str | None = None, **fields: object) -> Instance:
+    """An instance by the fields of :class:`Compact`.
+
+    Raises
+    ------
+    InputError
+        As :func:`expand`.
+    """
+    text = {"name": name or f"dhm_{network}_fold{max_fold}", "network": network, "max_fold": max_fold, **fields}
+    return expand(Compact.model_validate(text))
