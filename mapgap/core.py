@@ -14,6 +14,7 @@ import difflib
 import hashlib
 import importlib
 import json
+import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -376,6 +377,27 @@ class Case:
 
 
 @dataclass(frozen=True)
+class Relation:
+    """Another instance whose optimum follows from that of a given one.
+
+    Attributes
+    ----------
+    label : str
+        What was changed: ``twice the memory``, ``equal devices exchanged``, ``all times tripled``.
+    instance : InstanceBase
+    factor : int
+        The other optimum is this times the given one, …
+    equal : bool
+        … or, if not ``equal``, at least as good as that.
+    """
+
+    label: str
+    instance: InstanceBase
+    factor: int = 1
+    equal: bool = True
+
+
+@dataclass(frozen=True)
 class Library:
     """Instances of one problem: where its files lie, how compact ones expand and which random families exist.
 
@@ -399,6 +421,11 @@ class Library:
         the optimum of the instance.
     shrinking : str or callable, optional
         ``f(instance)`` yields smaller instances (one part less).
+    sampling : str or callable, optional
+        ``f(instance, rng) -> plan``: any plan of the right shape, with rules broken or kept; both should be frequent on
+        tiny instances. With it the contract tests compare every model with the evaluator, plan by plan.
+    relating : str or callable, optional
+        ``f(instance, rng) -> list of Relation`` that hold for every instance, or for this one.
     """
 
     problem: str
@@ -408,6 +435,8 @@ class Library:
     families: Mapping[str, Reference | Callable[[int], InstanceBase]]
     splitting: Reference | Callable[[Any], list[Case]] | None = None
     shrinking: Reference | Callable[[Any], Iterator[InstanceBase]] | None = None
+    sampling: Reference | Callable[[Any, random.Random], PlanBase] | None = None
+    relating: Reference | Callable[[Any, random.Random], list[Relation]] | None = None
 
     @property
     def compact_type(self) -> type[CompactBase]:
@@ -448,6 +477,16 @@ class Library:
     def shrink(self, instance: InstanceBase) -> Iterator[InstanceBase]:
         """Smaller instances."""
         found: Iterator[InstanceBase] = resolve(self.shrinking)(instance) if self.shrinking is not None else iter(())
+        return found
+
+    def random_plan(self, instance: InstanceBase, rng: random.Random) -> PlanBase | None:
+        """A plan of the right shape; ``None`` where the problem offers none."""
+        found: PlanBase | None = resolve(self.sampling)(instance, rng) if self.sampling is not None else None
+        return found
+
+    def relations(self, instance: InstanceBase, rng: random.Random) -> list[Relation]:
+        """Instances whose optimum follows from that of the given one."""
+        found: list[Relation] = resolve(self.relating)(instance, rng) if self.relating is not None else []
         return found
 
 

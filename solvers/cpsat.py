@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
 from ortools.sat.python import cp_model
 
 from mapgap.core import Budget, Status, Stop, TracePoint
-from mapgap.solvers._guard import GuardError, check_version
-from mapgap.solvers._outcome import Outcome
+from mapgap.solvers.guard import GuardError, check_version
+from mapgap.solvers.model import Model, Value
+from mapgap.solvers.outcome import Outcome
 
 ROW_LIMIT = 2**31
 """Rows from this absolute activity on were measured to give wrong OPTIMAL answers (google/or-tools issue 5293)."""
@@ -89,7 +91,7 @@ def solve(
     Raises
     ------
     GuardError
-        See :func:`mapgap.solvers._guard.check_version` and :func:`check_rows`.
+        See :func:`mapgap.solvers.guard.check_version` and :func:`check_rows`.
     """
     check_version("ortools")
     check_rows(model)
@@ -123,3 +125,33 @@ def solve(
         value=lambda variable: int(solver.value(variable)),
         trace=tuple(trace),
     )
+
+
+class CpSatModel(Model):
+    """An integer program for CP-SAT; subclasses fill ``program``, a ``cp_model.CpModel``."""
+
+    suffixes: ClassVar[tuple[str, ...]] = (".pbtxt",)
+
+    def __init__(self) -> None:
+        self.program: cp_model.CpModel = cp_model.CpModel()
+
+    def names(self) -> Mapping[str, bool]:
+        """Positions: names of CP-SAT's variables are free text and need not be unique."""
+        return {str(index): True for index in range(len(self.program.proto.variables))}
+
+    def name(self, variable: Any) -> str:
+        return str(variable.index)
+
+    def solve(
+        self, budget: Budget, *, time_s: float | None = None, on_solution: Callable[[Value], None] | None = None
+    ) -> Outcome:
+        return solve(self.program, budget, time_s=time_s, on_solution=on_solution)
+
+    def _hint(self, variable: Any, value: int) -> None:
+        self.program.add_hint(variable, value)
+
+    def _fix(self, variable: Any, value: int) -> None:
+        self.program.add(variable == value)
+
+    def _write(self, path: Path) -> None:
+        self.program.export_to_file(str(path))

@@ -8,7 +8,7 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
-from mapgap.solvers._guard import check_version
+from mapgap.solvers.guard import check_version
 
 Vector = NDArray[np.float64]
 Terms = list[tuple[int, float]]

@@ -16,16 +16,21 @@ import math
 import re
 import tempfile
 import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
+import highspy
 import pulp
 
 from mapgap.core import Budget, MapgapError, Status, Stop
-from mapgap.solvers._guard import check_version
-from mapgap.solvers._outcome import Outcome
+from mapgap.solvers.guard import check_version
+from mapgap.solvers.model import Model, Value
+from mapgap.solvers.outcome import Outcome
 
 TOLERANCE = 1e-7
+
+Engine = Literal["highs", "cbc"]
 
 
 def round_up(value: float) -> int | None:
@@ -38,7 +43,7 @@ def round_up(value: float) -> int | None:
 def solve(
     problem: pulp.LpProblem,
     budget: Budget,
-    engine: Literal["highs", "cbc"] = "highs",
+    engine: Engine = "highs",
     *,
     time_s: float | None = None,
     warm_start: bool = False,
@@ -86,8 +91,6 @@ def _finish(
 
 
 def _highs(problem: pulp.LpProblem, budget: Budget, limit: float) -> Outcome:
-    import highspy
-
     check_version("highspy")
     solver = pulp.HiGHS(
         msg=False,
@@ -165,3 +168,46 @@ def read_cbc_log(text: str) -> tuple[Status, float | None, int | None]:
     if "Result - " not in text and linear and "Cbc0" not in text:  # a linear program
         return Status.OPTIMAL, float(linear[-1]), round_up(float(linear[-1]))
     return (Status.UNKNOWN if objective is None else Status.FEASIBLE), objective, bound
+
+
+class MipModel(Model):
+    """An integer program for HiGHS and CBC; subclasses fill ``program``, a ``pulp.LpProblem``.
+
+    Parameters
+    ----------
+    name : str
+        Of the program in written files.
+    engine : {"highs", "cbc"}
+        Solves it.
+    """
+
+    suffixes: ClassVar[tuple[str, ...]] = (".lp", ".mps")
+
+    def __init__(self, name: str, engine: Engine = "highs") -> None:
+        self.program = pulp.LpProblem(name, pulp.LpMinimize)
+        self.engine: Engine = engine
+        self.started = False
+
+    def names(self) -> Mapping[str, bool]:
+        return {variable.name: variable.cat == pulp.LpInteger for variable in self.program.variables()}
+
+    def name(self, variable: Any) -> str:
+        return str(variable.name)
+
+    def solve(
+        self, budget: Budget, *, time_s: float | None = None, on_solution: Callable[[Value], None] | None = None
+    ) -> Outcome:
+        """HiGHS and CBC run behind PuLP, which has no call-back: improvements are not announced."""
+        return solve(self.program, budget, self.engine, time_s=time_s, warm_start=self.started)
+
+    def _hint(self, variable: Any, value: int) -> None:
+        """CBC begins there; PuLP hands HiGHS no start."""
+        variable.setInitialValue(value, check=False)
+        self.started = True
+
+    def _fix(self, variable: Any, value: int) -> None:
+        self.program += variable == value, f"fix_{variable.name}"
+
+    def _write(self, path: Path) -> None:
+        write = self.program.writeLP if path.suffix.lower() == ".lp" else self.program.writeMPS
+        write(str(path))

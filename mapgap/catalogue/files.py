@@ -123,11 +123,9 @@ def retarget(instance: InstanceBase, objective: str) -> InstanceBase:
     if not problem.objectives:
         raise InputError(f"objective {objective}: {problem.name} has one objective only; leave it out")
     if objective not in problem.objectives:
-        raise InputError(
         known = problem.objectives
         expected = f"expected one of {', '.join(known)}; found {objective!r}{suggest(objective, known)}"
         raise InputError(f"objective: {expected}")
-        )
     return problem.retarget(instance, objective)
 
 

@@ -234,7 +234,7 @@ def bench(
     changes = None
     if update_ledger:
         from mapgap.evidence.ledger import update_ledger as enter
-        from mapgap.execution.sweep import read_runs
+        from mapgap.records.files import read_runs
 
         changes = enter(read_runs(path), ledger)
     _say(path, json, changes)

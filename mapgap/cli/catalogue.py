@@ -13,7 +13,7 @@ from mapgap.catalogue.files import diagnosed, library_files, load_instance, load
 from mapgap.cli.output import complain, facts, print_json, table
 from mapgap.core import InputError, InstanceBase, Method, suggest
 from mapgap.execution.run import verify
-from mapgap.execution.worker import plain
+from mapgap.records.record import plain
 
 KINDS = ("problems", "methods", "instances")
 

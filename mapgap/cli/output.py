@@ -19,6 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mapgap.core import InputError
+from mapgap.records.record import relative
 
 SHOW_AFTER_S = 1.0
 
@@ -125,12 +126,10 @@ class Progress(AbstractContextManager["Progress"]):
         self.spinner: Spinner | None = None
 
     def __call__(self, elapsed: float, objective: int | None, bound: int | None) -> None:
-        from mapgap.execution.run import gap
-
         if not self.console.is_terminal or time.perf_counter() - self.began < SHOW_AFTER_S:
             return
         parts = [f"{self.label}  {elapsed:.0f} s", f"incumbent {cell(objective)}", f"bound {cell(bound)}"]
-        text = Text("  ".join([*parts, f"gap {percent(gap(objective, bound)) or '-'}"]))
+        text = Text("  ".join([*parts, f"gap {percent(relative(objective, bound)) or '-'}"]))
         if self.spinner is None:
             self.spinner = self.console.status(text)
             self.spinner.start()

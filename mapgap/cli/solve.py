@@ -14,7 +14,8 @@ from mapgap.catalogue import registry
 from mapgap.catalogue.files import dump, load_instance, retarget, save_plan
 from mapgap.cli.output import Progress, cell, complain, facts, out, percent, print_json, table, to_file
 from mapgap.core import Budget, InputError, InstanceBase, Method, Problem, Stop, suggest
-from mapgap.execution.run import RunRecord, gap, run_method
+from mapgap.execution.run import RunRecord, run_method
+from mapgap.records.record import relative
 
 _YES, _NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
@@ -234,8 +235,8 @@ def show_records(records: Sequence[RunRecord], best: RunRecord | None, sign: int
             record.stop,
             record.objective,
             record.bound,
-            percent(gap(record.objective, bound)),
-            percent(gap(record.objective, known)),
+            percent(relative(record.objective, bound)),
+            percent(relative(record.objective, known)),
             None if record.wall_s is None else f"{record.wall_s:.3f}",
             None if record.peak_mb is None else round(record.peak_mb),
         ]

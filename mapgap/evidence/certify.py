@@ -200,7 +200,7 @@ def _enter(found: Certification, library: Mapping[str, str], path: Path | None) 
     from mapgap.evidence.ledger import Ledger
 
     book = Ledger.load(path)
-    book.update([run.to_json() for run in found.runs if run.instance_hash == found.instance_hash], library)
+    book.update([run for run in found.runs if run.instance_hash == found.instance_hash], library)
     entry = book.entries.get(library[found.instance_hash])
     if entry is not None and entry.certificate is not None and found.grade is not None:
         entry.raise_certificate(found.grade)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance, load_model, load_plan
 from mapgap.core import Certificate, PlanError
 from mapgap.execution.run import verify
-from mapgap.records.record import gap
+from mapgap.records.record import RunRecord, relative
 
 TOLERANCE = 0.005  #: share by which a bound may fall behind the ledger's before it is a regression
 
@@ -84,7 +85,7 @@ class Entry(_Strict):
     @property
     def gap(self) -> float | None:
         """Of the plan to the bound."""
-        return gap(self.plan.value if self.plan else None, self.bound.value if self.bound else None)
+        return relative(self.plan.value if self.plan else None, self.bound.value if self.bound else None)
 
 
 class _File(_Strict):
@@ -118,22 +119,29 @@ class Ledger:
         """Where the plan of an instance lies."""
         return self.path.with_suffix("") / f"{name.replace('@', '__')}.json"
 
-    def references(self, records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    def references(self, records: Iterable[RunRecord]) -> list[RunRecord]:
         """What is known of the instances of some runs: records of kind ``reference`` for
         :mod:`mapgap.reporting.analysis`."""
         known = {entry.instance_hash: entry for entry in self.entries.values()}
         found = []
-        for digest, name in {r["instance_hash"]: r["instance"] for r in records}.items():
+        for digest, name in {r.instance_hash: r.instance for r in records}.items():
             entry = known.get(digest)
             if entry is None:
                 continue
-            about = {"instance": name, "instance_hash": digest, "problem": entry.problem, "sense": entry.sense}
-            about |= {"kind": "reference", "unit": entry.unit}
+            known_of = partial(
+                RunRecord,
+                instance=name,
+                instance_hash=digest,
+                problem=entry.problem,
+                sense=entry.sense,
+                kind="reference",
+                unit=entry.unit,
+            )
             if entry.plan is not None:
                 plan = load_plan(self.plan_path(entry.instance), entry.problem).to_json()
-                found.append({**about, "method": f"{entry.plan.method}*", "objective": entry.plan.value, "plan": plan})
+                found.append(known_of(method=f"{entry.plan.method}*", objective=entry.plan.value, plan=plan))
             if entry.bound is not None:
-                found.append({**about, "method": f"{entry.bound.method}*", "bound": entry.bound.value})
+                found.append(known_of(method=f"{entry.bound.method}*", bound=entry.bound.value))
         return found
 
     def save(self) -> None:
@@ -148,7 +156,7 @@ class Ledger:
         text = yaml.safe_dump({"schema": 1, "entries": entries}, sort_keys=False, width=118, default_flow_style=None)
         self.path.write_text(head + text, encoding="utf-8")
 
-    def update(self, records: Iterable[Mapping[str, Any]], library: Mapping[str, str]) -> list[str]:
+    def update(self, records: Iterable[RunRecord], library: Mapping[str, str]) -> list[str]:
         """Enter runs on library instances; returns what improved, in words.
 
         Parameters
@@ -163,46 +171,50 @@ class Ledger:
         """
         changes: list[str] = []
         for record in records:
-            name = library.get(record["instance_hash"])
-            if name is not None and not record.get("error"):
+            name = library.get(record.instance_hash)
+            if name is not None and not record.error:
                 changes += self._enter(name, record)
         return changes
 
-    def _enter(self, name: str, record: Mapping[str, Any]) -> list[str]:
+    def _enter(self, name: str, record: RunRecord) -> list[str]:
         entry = self.entries.get(name)
-        if entry is None or entry.instance_hash != record["instance_hash"]:  # new, or the instance has changed
+        if entry is None or entry.instance_hash != record.instance_hash:  # new, or the instance has changed
             keys = ("instance_hash", "problem", "unit", "sense")
-            entry = Entry(instance=name, **{key: record[key] for key in keys})
-        objective, bound, sign = record.get("objective"), record.get("bound"), entry.sign
+            entry = Entry(instance=name, **{key: getattr(record, key) for key in keys})
+        objective, bound, sign = record.objective, record.bound, entry.sign
         self._refuse(entry, record)
         changes = []
-        if objective is not None and (entry.plan is None or sign * objective < sign * entry.plan.value):
-            changes.append(f"{name}: plan {_value(entry.plan)} -> {objective} ({record['method']})")
+        if (
+            objective is not None
+            and record.plan is not None
+            and (entry.plan is None or sign * objective < sign * entry.plan.value)
+        ):
+            changes.append(f"{name}: plan {_value(entry.plan)} -> {objective} ({record.method})")
             entry.plan = _finding(objective, record)
-            self.plans[name] = record["plan"]
+            self.plans[name] = record.plan
         if bound is not None and (entry.bound is None or sign * bound > sign * entry.bound.value):
-            changes.append(f"{name}: bound {_value(entry.bound)} -> {bound} ({record['method']})")
+            changes.append(f"{name}: bound {_value(entry.bound)} -> {bound} ({record.method})")
             entry.bound = _finding(bound, record)
         if entry.plan is not None and entry.bound is not None and entry.plan.value == entry.bound.value:
             # A plan of one run that meets the bound of another is as proven as either.
-            entry.raise_certificate(Certificate(record.get("certificate") or Certificate.CLAIMED))
+            entry.raise_certificate(Certificate(record.certificate or Certificate.CLAIMED))
         if entry.plan is not None or entry.bound is not None:
             self.entries[name] = entry
         return changes
 
     @staticmethod
-    def _refuse(entry: Entry, record: Mapping[str, Any]) -> None:
+    def _refuse(entry: Entry, record: RunRecord) -> None:
         """Contradictions and regressions."""
-        objective, bound, sign = record.get("objective"), record.get("bound"), entry.sign
-        run = f"{entry.instance}: {record['method']}"
+        objective, bound, sign = record.objective, record.bound, entry.sign
+        run = f"{entry.instance}: {record.method}"
         if objective is not None and entry.bound is not None and sign * objective < sign * entry.bound.value:
             raise PlanError(f"{run} has a plan of {objective}, beyond the bound {entry.bound.value} of the ledger")
         if bound is not None and entry.plan is not None and sign * bound > sign * entry.plan.value:
             raise PlanError(f"{run} claims the bound {bound}, but the ledger has a plan of {entry.plan.value}")
         held = entry.bound
-        if bound is None or held is None or held.method != record["method"]:
+        if bound is None or held is None or held.method != record.method:
             return
-        as_large = record["time_limit_s"] >= held.time_limit_s and record["workers"] >= held.workers
+        as_large = record.time_limit_s >= held.time_limit_s and record.workers >= held.workers
         if as_large and sign * (held.value - bound) > TOLERANCE * abs(held.value):
             raise PlanError(f"{run} proves {bound} only; within no larger budget it has proven {held.value} before")
 
@@ -230,9 +242,9 @@ def _value(finding: Finding | None) -> int | str:
     return "none" if finding is None else finding.value
 
 
-def _finding(value: int, record: Mapping[str, Any]) -> Finding:
+def _finding(value: int, record: RunRecord) -> Finding:
     keys = ("method", "started", "time_limit_s", "workers")
-    return Finding(value=value, versions=dict(record["versions"]), **{key: record[key] for key in keys})
+    return Finding(value=value, versions=dict(record.versions), **{key: getattr(record, key) for key in keys})
 
 
 def library_hashes() -> dict[str, str]:
@@ -249,7 +261,7 @@ def library_hashes() -> dict[str, str]:
     return found
 
 
-def update_ledger(records: Iterable[Mapping[str, Any]], path: Path | None = None) -> list[str]:
+def update_ledger(records: Iterable[RunRecord], path: Path | None = None) -> list[str]:
     """Enter runs into the ledger file, one after the other; what was entered before an error stays.
 
     Raises

@@ -20,12 +20,12 @@ from mapgap.execution import limits
 from mapgap.execution import worker as _worker
 from mapgap.execution.watch import Observer, Watch, verify
 from mapgap.records.environment import cpu_model, revision, versions
-from mapgap.records.record import RunRecord, gap
+from mapgap.records.record import RunRecord, plain
 
 #: A method gets this much more than its limit before it is killed: seconds, and a share of the limit.
 GRACE_S, GRACE_SHARE = 2.0, 0.05
 
-__all__ = ["Observer", "RunRecord", "check_options", "gap", "interrupt_all", "run_method", "verify"]
+__all__ = ["Observer", "RunRecord", "check_options", "interrupt_all", "run_method", "verify"]
 
 
 def run_method(
@@ -120,7 +120,7 @@ def _isolated(
         "method": method.name,
         "instance": watch.instance.to_json(),
         "budget": limit,
-        "options": _worker.plain(options),
+        "options": plain(options),
         "plugins": [str(Path(path).resolve()) for path in plugins],
     }
     threads = str(budget.workers)
@@ -174,7 +174,7 @@ def _blank(
         sense=problem.sense,
         method=method.name,
         kind=method.kind,
-        options=_worker.plain(options),
+        options=plain(options),
         seed=budget.seed,
         workers=budget.workers,
         time_limit_s=budget.time_s,

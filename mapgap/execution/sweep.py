@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import json
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,7 +23,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from mapgap.catalogue import registry
-from mapgap.core import Budget, InputError, InstanceBase, Kind, MapgapError
+from mapgap.core import Budget, InputError, InstanceBase, Kind, Stop
+from mapgap.records.files import append, read_runs, repair
+from mapgap.records.record import RunRecord, run_key
+from mapgap.records.runs import Runs
 
 
 class BudgetSpec(BaseModel):
@@ -77,25 +79,13 @@ class Job:
         """The key, given the content hash of the instance, which is slow to compute for large ones."""
         return run_key(digest, self.method, self.options, self.time_s, self.memory_mb, self.workers, self.seed)
 
-    def execute(self, plugins: tuple[Path, ...] = ()) -> dict[str, Any]:
+    def execute(self, plugins: tuple[Path, ...] = ()) -> RunRecord:
         """Do the run; returns its record. A subclass may run something else than a method of the registry."""
         from mapgap.execution.run import run_method
 
         method = registry.methods(self.instance.problem)[self.method]
         budget = Budget(time_s=self.time_s, memory_mb=self.memory_mb, workers=self.workers, seed=self.seed)
-        return run_method(self.instance, method, budget, options=dict(self.options), plugins=plugins).to_json()
-
-
-def run_key(
-    instance_hash: str,
-    method: str,
-    options: Mapping[str, Any],
-    time_s: float,
-    memory_mb: int | None,
-    workers: int,
-    seed: int,
-) -> str:
-    return json.dumps([instance_hash, method, dict(sorted(options.items())), time_s, memory_mb, workers, seed])
+        return run_method(self.instance, method, budget, options=dict(self.options), plugins=plugins)
 
 
 def keys_of(jobs: Iterable[Job]) -> list[str]:
@@ -107,61 +97,6 @@ def keys_of(jobs: Iterable[Job]) -> list[str]:
             digests[id(job.instance)] = job.instance.content_hash
         found.append(job.key_on(digests[id(job.instance)]))
     return found
-
-
-def record_key(record: Mapping[str, Any]) -> str:
-    """The key of a finished run, from its line."""
-    return run_key(
-        record["instance_hash"],
-        record["method"],
-        record.get("options") or {},
-        record["time_limit_s"],
-        record.get("memory_limit_mb"),
-        record["workers"],
-        record["seed"],
-    )
-
-
-def repair(path: Path) -> int:
-    """Cut a torn last line (a sweep killed while writing) off a run file; returns the bytes removed."""
-    if not path.exists():
-        return 0
-    data = path.read_bytes()
-    end = data.rfind(b"\n") + 1
-    if end == len(data):
-        return 0
-    with path.open("r+b") as stream:
-        stream.truncate(end)
-    return len(data) - end
-
-
-def read_runs(path: Path) -> list[dict[str, Any]]:
-    """All finished runs of a ``.jsonl`` file, or of every such file below a folder.
-
-    Raises
-    ------
-    InputError
-        Nothing there, or a line (other than a torn last one) that is no JSON object.
-    """
-    files = sorted(path.rglob("*.jsonl")) if path.is_dir() else [path]
-    if not files or not all(file.is_file() for file in files):
-        raise InputError(f"{path}: expected a run file (.jsonl) or a folder with run files, found none")
-    records: list[dict[str, Any]] = []
-    for file in files:
-        lines = file.read_text().split("\n")
-        for number, line in enumerate(lines, 1):
-            if not line.strip():
-                continue
-            try:
-                record = json.loads(line)
-            except json.JSONDecodeError as error:
-                if number == len(lines):
-                    continue
-                raise InputError(f"{file}:{number}: expected one JSON object per line, found {error.msg}") from error
-            if not isinstance(record, dict) or "instance_hash" not in record:
-                raise InputError(f"{file}:{number}: expected a run record, found another JSON value")
-            records.append(record)
-    return records
 
 
 def load_spec(path: Path) -> BenchSpec:
@@ -221,9 +156,9 @@ def sweep(
     parallel: int = 1,
     resume: bool = True,
     plugins: tuple[Path, ...] = (),
-    progress: Callable[[int, int, dict[str, Any] | None], None] | None = None,
+    progress: Callable[[int, int, RunRecord | None], None] | None = None,
     dask: str | None = None,
-) -> list[dict[str, Any]]:
+) -> Runs:
     """Do every job that ``path`` does not hold yet and append its record; returns the records of all ``jobs``.
 
     ``progress(done, total, record)`` is called after every run (once before the first with ``record=None``). An
@@ -239,7 +174,7 @@ def sweep(
     if not resume and path.exists():
         path.unlink()
     repair(path)
-    done = {record_key(r): r for r in (read_runs(path) if path.exists() else []) if r.get("stop") != "interrupted"}
+    done = {r.key: r for r in (read_runs(path) if path.exists() else ()) if r.stop != Stop.INTERRUPTED}
     keys = keys_of(jobs)
     todo = {key: job for key, job in zip(keys, jobs, strict=True) if key not in done}
     total, left = len(jobs), len(todo)
@@ -261,35 +196,15 @@ def sweep(
             if isinstance(error, (KeyboardInterrupt, SystemExit)):
                 interrupt_all()
             raise
-    return [done[key] for key in keys]
+    return Runs(done[key] for key in keys)
 
 
-def perform(job: Job, plugins: tuple[Path, ...] = ()) -> dict[str, Any]:
+def perform(job: Job, plugins: tuple[Path, ...] = ()) -> RunRecord:
     """Do one run, here or in a process of a cluster; its record as plain data."""
     for plugin in plugins:  # a process of a cluster has not seen them yet
         if job.method not in registry.methods(job.instance.problem):
             registry.load_plugin(plugin)
     return job.execute(plugins)
-
-
-def append(path: Path, record: Mapping[str, Any]) -> None:
-    """Add a finished run to a file, and bring it to the disk before anything else happens.
-
-    Raises
-    ------
-    MapgapError
-        The disk is full or the file cannot be written; the half line is cut off again.
-    """
-    size = path.stat().st_size if path.exists() else 0
-    try:
-        with path.open("a") as stream:
-            stream.write(json.dumps(record) + "\n")
-            stream.flush()
-            os.fsync(stream.fileno())
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            os.truncate(path, size)
-        raise MapgapError(f"{path}: cannot write the run {record['instance']} · {record['method']}: {error}") from error
 
 
 @contextlib.contextmanager
@@ -313,9 +228,7 @@ def _executor(parallel: int, dask: str | None) -> Iterator[tuple[Callable[..., A
         yield functools.partial(client.submit, pure=False, retries=3), distributed.as_completed
 
 
-def sweep_with_progress(
-    jobs: list[Job], path: Path, *, parallel: int, resume: bool, **more: Any
-) -> list[dict[str, Any]]:
+def sweep_with_progress(jobs: list[Job], path: Path, *, parallel: int, resume: bool, **more: Any) -> Runs:
     """:func:`sweep` with a progress bar on standard error, and a warning when the cores are oversubscribed."""
     console = Console(stderr=True)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -337,13 +250,13 @@ def sweep_with_progress(
         finished: list[float] = []
         begun = time.perf_counter()
 
-        def show(done: int, total: int, record: dict[str, Any] | None) -> None:
+        def show(done: int, total: int, record: RunRecord | None) -> None:
             if record:
-                finished.append(record.get("wall_s") or 0.0)
-            label = f"{record['instance']} · {record['method']}" if record else "runs"
+                finished.append(record.wall_s or 0.0)
+            label = f"{record.instance} · {record.method}" if record else "runs"
             bar.update(task, completed=done, total=total, description=label)
-            if record and record.get("error"):
-                bar.console.print(f"[red]{label}: {record['error'].splitlines()[-1]}")
+            if record and record.error:
+                bar.console.print(f"[red]{label}: {record.error.splitlines()[-1]}")
 
         records = sweep(jobs, path, parallel=parallel, resume=resume, progress=show, **more)
     if finished and not more.get("dask"):

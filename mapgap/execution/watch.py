@@ -20,7 +20,7 @@ from mapgap.core import (
     TracePoint,
     Violation,
 )
-from mapgap.records.record import RunRecord, gap
+from mapgap.records.record import RunRecord, relative
 
 #: At most this many incumbents that are still unchecked when a run ends are evaluated (spread evenly, the last kept).
 PENDING_LIMIT = 300
@@ -194,7 +194,7 @@ class Watch:
             stop=stop,
             objective=objective,
             bound=bound,
-            gap=gap(objective, bound),
+            gap=relative(objective, bound),
             certificate=proven if status is Status.OPTIMAL else None,
             wall_s=None if wall_s is None else round(wall_s, 6),
             build_s=build_s if isinstance(build_s, (int, float)) else None,

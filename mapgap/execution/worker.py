@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import json
-import math
 import operator
 import os
 import signal
@@ -23,26 +22,9 @@ from typing import Any
 
 from mapgap.catalogue import registry
 from mapgap.core import Budget, MapgapError, Method, PlanBase, SolveResult, Status, Stop, resolve
+from mapgap.records.record import plain
 
 Send = Callable[[dict[str, Any]], None]
-
-
-def plain(value: Any) -> Any:
-    """JSON data for any note: tuples as lists, NumPy numbers as numbers, non-finite floats as ``None``."""
-    if value is None or isinstance(value, (bool, int)):
-        return value
-    if isinstance(value, str):
-        return str(value)  # an enumeration's member becomes its text
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [plain(item) for item in value]
-    for convert in ("tolist", "to_json"):
-        if hasattr(value, convert):
-            return plain(getattr(value, convert)())
-    return str(value)
 
 
 def integer(bound: Any) -> int | None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 from mapgap.core import Status, Stop, TracePoint
-from mapgap.execution.worker import plain
 
 
 @dataclass(frozen=True)
@@ -16,6 +17,11 @@ class RunRecord:
 
     Attributes
     ----------
+    kind : str
+        That of the method; ``training`` for a training of a federated fleet, which has no plan; ``reference`` for what
+        was known before the runs (see :meth:`mapgap.evidence.ledger.Ledger.references`), which is no run.
+    time_limit_s : float
+        0 where no limit held.
     status, stop : str
         What is proven and why the run ended, after all checks. A run stopped by a limit is never OPTIMAL.
     objective : int or None
@@ -46,12 +52,12 @@ class RunRecord:
     sense: str
     method: str
     kind: str
-    options: Mapping[str, Any]
-    seed: int
-    workers: int
-    time_limit_s: float
-    memory_limit_mb: int | None
-    unit: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+    workers: int = 1
+    time_limit_s: float = 0.0
+    memory_limit_mb: int | None = None
+    unit: str = ""
     status: str = Status.UNKNOWN
     stop: str = Stop.ERROR
     objective: int | None = None
@@ -90,6 +96,24 @@ class RunRecord:
         return cls(**values)
 
     @property
+    def sign(self) -> int:
+        """1 for a minimisation, -1 for a maximisation: times it, smaller is better."""
+        return -1 if self.sense == "max" else 1
+
+    @property
+    def key(self) -> str:
+        """Identity of the run: instance, method, options, budget and seed."""
+        return run_key(
+            self.instance_hash,
+            self.method,
+            self.options,
+            self.time_limit_s,
+            self.memory_limit_mb,
+            self.workers,
+            self.seed,
+        )
+
+    @property
     def exit_code(self) -> int:
         """0 a verified plan or an answered question, 3 infeasible, 4 nothing found, 5 refuted, 130 interrupted."""
         if self.refuted:
@@ -102,10 +126,40 @@ class RunRecord:
         return 0 if answered else 4
 
 
-def gap(objective: int | None, bound: int | None) -> float | None:
-    """``|objective - bound| / |bound|``; ``None`` where either is missing or the bound is 0 and not attained."""
-    if objective is None or bound is None:
+def relative(value: int | None, reference: int | None) -> float | None:
+    """``|value - reference| / |reference|``; ``None`` where either is missing, or the reference is 0 and missed."""
+    if value is None or reference is None:
         return None
-    if bound == 0:
-        return 0.0 if objective == 0 else None
-    return abs(objective - bound) / abs(bound)
+    if reference == 0:
+        return 0.0 if value == 0 else None
+    return abs(value - reference) / abs(reference)
+
+
+def plain(value: Any) -> Any:
+    """JSON data for any note: tuples as lists, NumPy numbers as numbers, non-finite floats as ``None``."""
+    if value is None or isinstance(value, (bool, int)):
+        return value
+    if isinstance(value, str):
+        return str(value)  # an enumeration's member becomes its text
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(item) for item in value]
+    for convert in ("tolist", "to_json"):
+        if hasattr(value, convert):
+            return plain(getattr(value, convert)())
+    return str(value)
+
+
+def run_key(
+    instance_hash: str,
+    method: str,
+    options: Mapping[str, Any],
+    time_s: float,
+    memory_mb: int | None,
+    workers: int,
+    seed: int,
+) -> str:
+    return json.dumps([instance_hash, method, dict(sorted(options.items())), time_s, memory_mb, workers, seed])

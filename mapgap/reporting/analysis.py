@@ -9,70 +9,14 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-Record = Mapping[str, Any]
+from mapgap.records.record import RunRecord, relative
+from mapgap.records.runs import Runs
 
 #: Shift of the geometric means of gaps (in percentage points) and of times (seconds).
 GAP_SHIFT, TIME_SHIFT = 1.0, 1.0
-
-
-@dataclass(frozen=True)
-class InstanceFacts:
-    """What all runs together know of one instance: best verified plan, best proven bound and who found them."""
-
-    name: str
-    problem: str
-    best: int | None
-    best_by: str | None
-    bound: int | None
-    bound_by: str | None
-
-    @property
-    def gap(self) -> float | None:
-        return relative(self.best, self.bound)
-
-    @property
-    def proven(self) -> bool:
-        return self.best is not None and self.best == self.bound
-
-
-def relative(value: int | None, reference: int | None) -> float | None:
-    """``|value - reference| / |reference|``; ``None`` when either is missing or the reference is 0."""
-    if value is None or not reference:
-        return 0.0 if value is not None and value == reference else None
-    return abs(value - reference) / abs(reference)
-
-
-def measured(records: Sequence[Record]) -> list[Record]:
-    """The runs, without the references to what was known before them (see
-    :meth:`mapgap.evidence.ledger.Ledger.references`)."""
-    return [record for record in records if record.get("kind") != "reference"]
-
-
-def facts(records: Iterable[Record]) -> dict[str, InstanceFacts]:
-    """Best plan and best bound per instance hash, over all methods (``sense: max`` in a record maximises)."""
-    groups: dict[str, list[Record]] = defaultdict(list)
-    for record in records:
-        groups[record["instance_hash"]].append(record)
-    found = {}
-    for key, group in groups.items():
-        sign = -1 if group[0].get("sense") == "max" else 1
-        plans = [r for r in group if r.get("objective") is not None and not r.get("error")]
-        bounds = [r for r in group if r.get("bound") is not None and not r.get("error")]
-        best = min(plans, key=lambda r: sign * r["objective"], default=None)
-        bound = max(bounds, key=lambda r: sign * r["bound"], default=None)
-        found[key] = InstanceFacts(
-            name=group[0]["instance"],
-            problem=group[0]["problem"],
-            best=best["objective"] if best else None,
-            best_by=best["method"] if best else None,
-            bound=bound["bound"] if bound else None,
-            bound_by=bound["method"] if bound else None,
-        )
-    return found
 
 
 def shifted_geometric_mean(values: Sequence[float], shift: float) -> float | None:
@@ -87,37 +31,37 @@ def _mean(values: Iterable[float | None]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-def per_run(records: Sequence[Record]) -> list[dict[str, Any]]:
+def per_run(records: Runs) -> list[dict[str, Any]]:
     """One row per run: the record's own figures, its gap to the best bound and to the best plan known."""
-    known = facts(records)
+    known = records.facts
     rows = []
-    for record in measured(records):
-        fact = known[record["instance_hash"]]
+    for record in records.measured:
+        fact = known[record.instance_hash]
         rows.append(
             {
-                "problem": record["problem"],
-                "instance": record["instance"],
-                "method": record["method"],
-                "kind": record.get("kind"),
-                "status": record["status"],
-                "stop": record["stop"],
-                "objective": record.get("objective"),
-                "bound": record.get("bound"),
+                "problem": record.problem,
+                "instance": record.instance,
+                "method": record.method,
+                "kind": record.kind,
+                "status": record.status,
+                "stop": record.stop,
+                "objective": record.objective,
+                "bound": record.bound,
                 "best_bound": fact.bound,
                 "best_known": fact.best,
-                "gap": relative(record.get("objective"), fact.bound),
-                "gap_to_best": relative(record.get("objective"), fact.best),
+                "gap": relative(record.objective, fact.bound),
+                "gap_to_best": relative(record.objective, fact.best),
                 "primal_integral": primal_integral(record, fact.best),
-                "wall_s": record.get("wall_s"),
-                "peak_mb": record.get("peak_mb"),
-                "seed": record.get("seed"),
-                "error": record.get("error"),
+                "wall_s": record.wall_s,
+                "peak_mb": record.peak_mb,
+                "seed": record.seed,
+                "error": record.error,
             }
         )
     return rows
 
 
-def per_method(records: Sequence[Record]) -> list[dict[str, Any]]:
+def per_method(records: Runs) -> list[dict[str, Any]]:
     """One row per (problem, method): runs, plans found, share proven, shifted geometric means, worst instance."""
     groups: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
     for row in per_run(records):
@@ -150,19 +94,19 @@ def per_method(records: Sequence[Record]) -> list[dict[str, Any]]:
     return table
 
 
-def primal_integral(record: Record, best: int | None) -> float | None:
+def primal_integral(record: RunRecord, best: int | None) -> float | None:
     """Mean primal gap of a run over its time limit (Berthold 2013): 0 for the best plan at once, 1 for none at all.
 
     The gap at a moment is ``|value - best| / max(|value|, |best|)`` of the incumbent, and 1 before the first.
     """
-    limit = record.get("time_limit_s")
-    if best is None or not limit or record.get("error") or record.get("kind") == "bound":
+    limit = record.time_limit_s
+    if best is None or not limit or record.error or record.kind == "bound":
         return None
     area, since, gap = 0.0, 0.0, 1.0
     span = float(limit)
-    points = [(p["time_s"], p["objective"]) for p in record.get("trace") or [] if p.get("objective") is not None]
-    if record.get("objective") is not None:
-        points.append((record.get("wall_s") or span, record["objective"]))
+    points = [(p.time_s, p.objective) for p in record.trace if p.objective is not None]
+    if record.objective is not None:
+        points.append((record.wall_s or span, record.objective))
     for time_s, value in points:
         moment = min(time_s, span)
         area += gap * max(0.0, moment - since)
@@ -171,28 +115,28 @@ def primal_integral(record: Record, best: int | None) -> float | None:
     return (area + gap * (span - since)) / span
 
 
-def glance(records: Sequence[Record]) -> list[dict[str, Any]]:
+def glance(records: Runs) -> list[dict[str, Any]]:
     """One row per published method or baseline: how much it loses, for certain, and how often it finds nothing."""
-    known = facts(records)
-    groups: dict[tuple[str, str], list[Record]] = defaultdict(list)
+    known = records.facts
+    groups: dict[tuple[str, str], list[RunRecord]] = defaultdict(list)
     for record in records:
-        if record.get("kind") in ("published", "baseline"):
-            groups[record["problem"], record["method"]].append(record)
+        if record.kind in ("published", "baseline"):
+            groups[record.problem, record.method].append(record)
     rows = []
     for (problem, method), runs in sorted(groups.items()):
-        solvable = [r for r in runs if known[r["instance_hash"]].best is not None]
-        pairs = [(r, known[r["instance_hash"]]) for r in solvable if r.get("objective") is not None]
-        at_least = [100 * gap for r, f in pairs if (gap := relative(r["objective"], f.best)) is not None]
-        above = [(relative(r["objective"], f.bound), r["instance"]) for r, f in pairs]
+        solvable = [r for r in runs if known[r.instance_hash].best is not None]
+        pairs = [(r, known[r.instance_hash]) for r in solvable if r.objective is not None]
+        at_least = [100 * gap for r, f in pairs if (gap := relative(r.objective, f.best)) is not None]
+        above = [(relative(r.objective, f.bound), r.instance) for r, f in pairs]
         at_most = [(100 * gap, name) for gap, name in above if gap is not None]
         rows.append(
             {
                 "problem": problem,
                 "method": method,
-                "kind": runs[0].get("kind"),
+                "kind": runs[0].kind,
                 "instances": len(solvable),
                 "nothing": len(solvable) - len(pairs),
-                "optimal": sum(f.proven and r["objective"] == f.best for r, f in pairs),
+                "optimal": sum(f.proven and r.objective == f.best for r, f in pairs),
                 "at_least": shifted_geometric_mean(at_least, GAP_SHIFT),
                 "at_most": shifted_geometric_mean([gap for gap, _ in at_most], GAP_SHIFT),
                 "worst": max(at_most)[0] if at_most else None,
@@ -202,36 +146,36 @@ def glance(records: Sequence[Record]) -> list[dict[str, Any]]:
     return rows
 
 
-def profile(records: Sequence[Record]) -> dict[str, list[float]]:
+def profile(records: Runs) -> dict[str, list[float]]:
     """Dolan-Moré performance profile of plan quality: per method the sorted ratios objective / best, one per instance.
 
     An instance on which the method found no plan counts as ``inf``.
     """
-    known = facts(records)
+    known = records.facts
     best: dict[tuple[str, str], float] = {}
-    runs = measured(records)
-    methods = sorted({r["method"] for r in runs if r.get("kind") != "bound"})
+    runs = records.measured
+    methods = sorted({r.method for r in runs if r.kind != "bound"})
     for record in runs:
-        reference = known[record["instance_hash"]].best
-        key = (record["method"], record["instance_hash"])
-        if record.get("objective") is not None and reference:
+        reference = known[record.instance_hash].best
+        key = (record.method, record.instance_hash)
+        if record.objective is not None and reference:
             best[key] = min(
-                best.get(key, math.inf), max(record["objective"], reference) / min(record["objective"], reference)
+                best.get(key, math.inf), max(record.objective, reference) / min(record.objective, reference)
             )
     instances = [key for key, fact in known.items() if fact.best]
-    tried = {(r["method"], r["instance_hash"]) for r in runs}
+    tried = {(r.method, r.instance_hash) for r in runs}
     return {m: sorted(best.get((m, i), math.inf) for i in instances if (m, i) in tried) for m in methods}
 
 
-def duels(records: Sequence[Record]) -> dict[tuple[str, str], tuple[int, int, int]]:
+def duels(records: Runs) -> dict[tuple[str, str], tuple[int, int, int]]:
     """``(better, equal, worse)`` counts of the row method against the column method on shared instances."""
     values: dict[str, dict[str, int]] = defaultdict(dict)
-    sign = {r["instance_hash"]: (-1 if r.get("sense") == "max" else 1) for r in records}
-    for record in measured(records):
-        if record.get("objective") is not None and not record.get("error"):
-            seen = values[record["method"]].get(record["instance_hash"])
-            value = sign[record["instance_hash"]] * record["objective"]
-            values[record["method"]][record["instance_hash"]] = value if seen is None else min(seen, value)
+    sign = {r.instance_hash: r.sign for r in records}
+    for record in records.measured:
+        if record.objective is not None and not record.error:
+            seen = values[record.method].get(record.instance_hash)
+            value = sign[record.instance_hash] * record.objective
+            values[record.method][record.instance_hash] = value if seen is None else min(seen, value)
     found = {}
     for a in sorted(values):
         for b in sorted(values):

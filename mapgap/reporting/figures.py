@@ -11,7 +11,9 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from mapgap.reporting.analysis import Record, facts, measured, profile, relative
+from mapgap.records.record import relative
+from mapgap.records.runs import Runs
+from mapgap.reporting.analysis import profile
 
 mpl.use("Agg")
 
@@ -53,7 +55,7 @@ def legend(ax: Axes, **more: Any) -> None:
         ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize=8, **more)
 
 
-def performance_profile(records: Sequence[Record]) -> Figure:
+def performance_profile(records: Runs) -> Figure:
     """Share of instances on which a method is within a factor of the best plan known (Dolan and Moré 2002)."""
     figure, ax = axes()
     curves = profile(records)
@@ -73,18 +75,18 @@ def performance_profile(records: Sequence[Record]) -> Figure:
     return figure
 
 
-def gap_over_time(records: Sequence[Record], instance: str) -> Figure:
+def gap_over_time(records: Runs, instance: str) -> Figure:
     """Incumbent and bound of every run on one instance over time, relative to the best plan known."""
     figure, ax = axes()
-    chosen = [r for r in records if r["instance"] == instance and r.get("trace")]
-    best = next((f.best for f in facts(records).values() if f.name == instance), None)
+    chosen = [r for r in records if r.instance == instance and r.trace]
+    best = next((f.best for f in records.facts.values() if f.name == instance), None)
     for index, record in enumerate(chosen):
         for field, dash in (("objective", "-"), ("bound", ":")):
-            points = [(p["time_s"], p[field]) for p in record["trace"] if p.get(field) is not None]
+            points = [(p.time_s, getattr(p, field)) for p in record.trace if getattr(p, field) is not None]
             if points and best:
-                xs = [t for t, _ in points] + [max(record["wall_s"], points[-1][0])]
+                xs = [t for t, _ in points] + [max(record.wall_s or 0.0, points[-1][0])]
                 ys = [100 * (v / best - 1) for _, v in points]
-                label = f"{record['method']} ({'plan' if field == 'objective' else 'bound'})"
+                label = f"{record.method} ({'plan' if field == 'objective' else 'bound'})"
                 colour = COLOURS[index % len(COLOURS)]
                 ax.step(
                     xs,
@@ -105,14 +107,14 @@ def gap_over_time(records: Sequence[Record], instance: str) -> Figure:
     return figure
 
 
-def gap_per_method(records: Sequence[Record]) -> Figure:
+def gap_per_method(records: Runs) -> Figure:
     """Every plan's gap to the best proven bound, one dot per instance, a bar at the median."""
-    known = facts(records)
+    known = records.facts
     groups: dict[str, list[float]] = {}
-    for record in measured(records):
-        gap = relative(record.get("objective"), known[record["instance_hash"]].bound)
-        if gap is not None and not record.get("error"):
-            groups.setdefault(record["method"], []).append(100 * gap)
+    for record in records.measured:
+        gap = relative(record.objective, known[record.instance_hash].bound)
+        if gap is not None and not record.error:
+            groups.setdefault(record.method, []).append(100 * gap)
     order = sorted(groups, key=lambda m: sorted(groups[m])[len(groups[m]) // 2], reverse=True)
     figure, ax = axes(7.0, 0.9 + 0.34 * max(1, len(order)))
     for y, method in enumerate(order):

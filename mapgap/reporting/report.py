@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -14,9 +13,11 @@ from rich.console import Console
 
 from mapgap.core import InputError
 from mapgap.evidence.ledger import Ledger
-from mapgap.execution.sweep import read_runs
+from mapgap.records.files import read_runs
+from mapgap.records.record import relative
+from mapgap.records.runs import Runs
 from mapgap.reporting import figures
-from mapgap.reporting.analysis import Record, duels, facts, glance, measured, per_method, per_run, relative
+from mapgap.reporting.analysis import duels, glance, per_method, per_run
 from mapgap.reporting.tables import Column, Table
 
 
@@ -79,7 +80,7 @@ class Page:
 PERCENT = ".2f"
 
 
-def method_table(records: Sequence[Record]) -> Table:
+def method_table(records: Runs) -> Table:
     """Gap and time per method."""
     return Table(
         "methods",
@@ -106,7 +107,7 @@ def method_table(records: Sequence[Record]) -> Table:
     )
 
 
-def glance_table(records: Sequence[Record]) -> Table:
+def glance_table(records: Runs) -> Table:
     """Which heuristic loses how much where; what is proven of it."""
     columns = [
         Column("problem", "problem"),
@@ -128,11 +129,11 @@ def glance_table(records: Sequence[Record]) -> Table:
     return Table("glance", "What the heuristics lose", columns, glance(records), note)
 
 
-def proven_table(records: Sequence[Record]) -> Table:
+def proven_table(records: Runs) -> Table:
     """Per problem: how many instances are proven, and how wide open the others are."""
     rows = []
-    for problem in sorted({r["problem"] for r in records}):
-        known = list(facts([r for r in records if r["problem"] == problem]).values())
+    for problem in sorted({r.problem for r in records}):
+        known = list(records.where(problem=problem).facts.values())
         gaps = sorted(100 * f.gap for f in known if f.gap is not None)
         rows.append(
             {
@@ -157,7 +158,7 @@ def proven_table(records: Sequence[Record]) -> Table:
     return Table("proven", "What is proven", columns, rows, "Gap of the best plan to the best bound, by any method.")
 
 
-def instance_table(records: Sequence[Record]) -> Table:
+def instance_table(records: Runs) -> Table:
     """What is known of every instance."""
     rows = [
         {
@@ -169,7 +170,7 @@ def instance_table(records: Sequence[Record]) -> Table:
             "gap": None if fact.gap is None else 100 * fact.gap,
             "proven": "proven optimal" if fact.proven else "",
         }
-        for fact in sorted(facts(records).values(), key=lambda fact: fact.name)
+        for fact in sorted(records.facts.values(), key=lambda fact: fact.name)
     ]
     columns = [
         Column("instance", "instance"),
@@ -183,7 +184,7 @@ def instance_table(records: Sequence[Record]) -> Table:
     return Table("instances", "Instances", columns, rows)
 
 
-def run_table(records: Sequence[Record]) -> Table:
+def run_table(records: Runs) -> Table:
     """One row per run."""
     rows = per_run(records)
     for row in rows:
@@ -201,7 +202,7 @@ def run_table(records: Sequence[Record]) -> Table:
     return Table("runs", "Runs", [*columns, Column("peak_mb", "peak [MB]", ".0f"), Column("error", "error")], rows)
 
 
-def duel_table(records: Sequence[Record]) -> Table:
+def duel_table(records: Runs) -> Table:
     """Who beats whom."""
     counts = duels(records)
     names = sorted({a for a, _ in counts})
@@ -212,18 +213,18 @@ def duel_table(records: Sequence[Record]) -> Table:
     )
 
 
-def overview(records: Sequence[Record], title: str = "mapgap report") -> Page:
+def overview(records: Runs, title: str = "mapgap report") -> Page:
     """The standard page over any runs (and references): all problems at a glance, then each of them."""
-    known = facts(records).values()
-    runs = measured(records)
+    known = records.facts.values()
+    runs = records.measured
     proven = sum(fact.proven for fact in known)
-    problems = sorted({r["problem"] for r in records})
+    problems = sorted({r.problem for r in records})
     lead = [
-        f"{len(runs)} runs of {len({r['method'] for r in runs})} methods on {len(known)} instances "
+        f"{len(runs)} runs of {len({r.method for r in runs})} methods on {len(known)} instances "
         f"({', '.join(problems)}); {proven} instances proven optimal, {sum(f.bound is not None for f in known)} with a "
         "proven bound."
     ]
-    machines = sorted({f"{r.get('cpu', 'unknown processor')}" for r in runs})
+    machines = sorted({f"{r.cpu}" for r in runs})
     lead.append(f"Measured on: {', '.join(machines)}. Times are of one run each on that machine.")
     if len(runs) < len(records):
         lead.append("Best plans and bounds include those of the ledger of best-known results (marked *).")
@@ -235,13 +236,13 @@ def overview(records: Sequence[Record], title: str = "mapgap report") -> Page:
         )
     ]
     for problem in problems:
-        sections.append(_problem_section(problem, [r for r in records if r["problem"] == problem]))
+        sections.append(_problem_section(problem, records.where(problem=problem)))
     sections.append(Section("Instances", tables=[instance_table(records)]))
     sections.append(Section("Runs", tables=[run_table(records)]))
     return Page(title, lead, sections)
 
 
-def _problem_section(problem: str, records: Sequence[Record]) -> Section:
+def _problem_section(problem: str, records: Runs) -> Section:
     """Methods of one problem: gaps, profile, duels, curves over time, and the plan of its worst case."""
     pictures = [
         picture(f"gaps_{problem}", figures.gap_per_method(records), "Gap of every plan to the best proven bound."),
@@ -251,8 +252,8 @@ def _problem_section(problem: str, records: Sequence[Record]) -> Section:
             "Performance profile: share of instances within a factor of the best plan.",
         ),
     ]
-    bounds = {id(r): [p for p in r.get("trace") or [] if p.get("bound") is not None] for r in records}
-    traced = {r["instance"] for r in records if len(bounds[id(r)]) > 1}
+    bounds = {id(r): [p for p in r.trace if p.bound is not None] for r in records}
+    traced = {r.instance for r in records if len(bounds[id(r)]) > 1}
     pictures += [
         picture(f"trace_{name}", figures.gap_over_time(records, name), f"Plans and bounds over time on {name}.")
         for name in sorted(traced)[:2]
@@ -263,7 +264,7 @@ def _problem_section(problem: str, records: Sequence[Record]) -> Section:
     return Section(problem, tables=tables, figures=pictures)
 
 
-def plan_pictures(problem: str, records: Sequence[Record]) -> list[Picture]:
+def plan_pictures(problem: str, records: Runs) -> list[Picture]:
     """Gantt charts of the heuristic plan that loses most, and of the best plan for the same instance.
 
     Only where the instance is one of the library; of others a run file holds no data.
@@ -273,35 +274,33 @@ def plan_pictures(problem: str, records: Sequence[Record]) -> list[Picture]:
     from mapgap.reporting.gantt import plan_chart
 
     spec = registry.problems().get(problem)
-    known = facts(records)
-    heuristic = [r for r in records if r.get("kind") in ("published", "baseline") and r.get("plan")]
-    losing = [(relative(r["objective"], known[r["instance_hash"]].best) or 0.0, r["method"], r) for r in heuristic]
+    known = records.facts
+    heuristic = [r for r in records if r.kind in ("published", "baseline") and r.plan]
+    losing = [(relative(r.objective, known[r.instance_hash].best) or 0.0, r.method, r) for r in heuristic]
     if spec is None or spec.gantt is None or not losing:
         return []
     worst = max(losing, key=lambda item: item[:2])[2]
     try:
-        instance = load_instance(worst["instance"])
+        instance = load_instance(worst.instance)
     except InputError:
         return []
-    if instance.content_hash != worst["instance_hash"]:
+    if instance.content_hash != worst.instance_hash:
         return []
     best = next(
         r
         for r in records
-        if r["instance_hash"] == worst["instance_hash"]
-        and r.get("plan")
-        and r.get("objective") == known[r["instance_hash"]].best
+        if r.instance_hash == worst.instance_hash and r.plan and r.objective == known[r.instance_hash].best
     )
     found = []
     for label, record in (("worst", worst), ("best", best)):
-        plan = spec.plan_type.model_validate_json(json.dumps(record["plan"]))
-        title = f"{record['instance']}: {record['method']}, {record['objective']:,} {record['unit']}"
+        plan = spec.plan_type.model_validate_json(json.dumps(record.plan))
+        title = f"{record.instance}: {record.method}, {record.objective:,} {record.unit}"
         chart = plan_chart(spec, instance, plan, title)
         found.append(picture(f"plan_{problem}_{label}", chart, f"{title} ({label} plan of the instance)."))
     return found
 
 
-def write_parquet(records: Sequence[Record], path: Path) -> bool:
+def write_parquet(records: Runs, path: Path) -> bool:
     """The run table as Parquet; ``False`` without the extra ``mapgap[parquet]``."""
     try:
         import pyarrow

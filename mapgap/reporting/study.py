@@ -13,14 +13,15 @@ import pkgutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table as RichTable
 
 from mapgap.core import InputError
-from mapgap.execution.sweep import Job, keys_of, read_runs, record_key, sweep_with_progress
-from mapgap.reporting.analysis import Record
+from mapgap.execution.sweep import Job, keys_of, sweep_with_progress
+from mapgap.records.files import read_runs
+from mapgap.records.record import RunRecord
+from mapgap.records.runs import Runs
 from mapgap.reporting.report import Page
 from mapgap.reporting.tables import Table
 
@@ -46,7 +47,7 @@ class Study:
     title: str
     problem: str
     phases: Callable[[bool], list[Phase]]
-    page: Callable[[list[Record], bool], Page]
+    page: Callable[[Runs, bool], Page]
     headline: Sequence[str]
 
 
@@ -102,18 +103,18 @@ def main_study(
         raise InputError(f"study: {name!r}: expected one of {', '.join(known)} or all")
     study = known[name]
     folder = out or Path("reports") / (f"{name}_quick" if quick else name)
-    records: list[dict[str, Any]] = []
+    records: list[RunRecord] = []
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     for phase in study.phases(quick):
         path = folder / "runs.jsonl"
         if report_only:
             keys = set(keys_of(phase.jobs))
-            records += [r for r in read_runs(path) if record_key(r) in keys]
+            records += [r for r in read_runs(path) if r.key in keys]
         else:
             Console(stderr=True).print(f"{phase.name}: {len(phase.jobs)} runs")
             records += sweep_with_progress(list(phase.jobs), path, parallel=min(phase.parallel, cores), resume=resume)
             resume = True  # a fresh start clears the file once, before the first phase
-    page = study.page(list({id(r): r for r in records}.values()), quick)
+    page = study.page(Runs({id(r): r for r in records}.values()), quick)
     written = page.write(folder)
     tables = {table.name: table for section in page.sections for table in section.tables}
     for key in study.headline:

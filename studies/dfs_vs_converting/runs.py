@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from mapgap.execution.sweep import Job
-from mapgap.reporting.analysis import Record, facts, relative
+from mapgap.reporting.analysis import facts, relative
 from mapgap.reporting.study import Phase
 
 PROBLEM = "suboperation_mapping"
@@ -69,15 +69,15 @@ def phases(quick: bool) -> list[Phase]:
 class Runs:
     """Records by instance name and method, and the throughput of a makespan."""
 
-    def __init__(self, records: list[Record]) -> None:
+    def __init__(self, records: Runs) -> None:
         self.records = records
-        self.by = {(r["instance"], r["method"]): r for r in records if not r.get("error")}
+        self.by = {(r.instance, r.method): r for r in records if not r.error}
         known = facts(records)  # one instance may have two names: two FPGAs of the scaling study are cluster 1
-        self.facts = {r["instance"]: known[r["instance_hash"]] for r in records}
+        self.facts = {r.instance: known[r.instance_hash] for r in records}
 
     def gflops(self, name: str, method: str) -> float | None:
         record = self.by.get((name, method))
-        return record["terms"].get("throughput_gflops") if record and record.get("objective") is not None else None
+        return record.terms.get("throughput_gflops") if record and record.objective is not None else None
 
     def gflops_of(self, name: str, ticks: int | None) -> float | None:
         """Throughput of a makespan (or of a bound on it) of this instance."""
@@ -87,17 +87,17 @@ class Runs:
     def synchronous(self, name: str, method: str) -> float | None:
         """Throughput of a sharding rival as Sec. III-B executes it: on all devices, gather and scatter everywhere."""
         record = self.by.get((name, method))
-        return self.gflops_of(name, record["notes"].get("synchronous_ticks_on_all_devices")) if record else None
+        return self.gflops_of(name, record.notes.get("synchronous_ticks_on_all_devices")) if record else None
 
     def gap(self, name: str, method: str) -> float | None:
         """Percent above the best proven bound."""
         record, fact = self.by.get((name, method)), self.facts.get(name)
-        gap = relative(record["objective"], fact.bound) if record and fact else None
+        gap = relative(record.objective, fact.bound) if record and fact else None
         return None if gap is None else 100 * gap
 
     def seconds(self, name: str, method: str) -> float | None:
         record = self.by.get((name, method))
-        return record["wall_s"] if record else None
+        return record.wall_s if record else None
 
 
 def published() -> dict[str, Any]:

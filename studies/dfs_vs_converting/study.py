@@ -9,7 +9,6 @@ from __future__ import annotations
 from statistics import median
 
 from mapgap.reporting import figures
-from mapgap.reporting.analysis import Record
 from mapgap.reporting.report import Page, Section, instance_table, method_table, picture, run_table
 from mapgap.reporting.study import Study
 from mapgap.reporting.tables import Table
@@ -28,7 +27,7 @@ def _listed(table: Table) -> list[str]:
     return [f"{text} {better} of {len(rows)} cases."]
 
 
-def page(records: list[Record], quick: bool) -> Page:
+def page(records: Runs, quick: bool) -> Page:
     """The page of the study."""
     runs = Runs(records)
     main = table_3(runs)
@@ -46,7 +45,7 @@ def page(records: list[Record], quick: bool) -> Page:
             "search has not been run, only cheap bounds stand below the plans, and most of the gap may be theirs."
         )
     lead += _listed(main)
-    machines = sorted({str(r.get("cpu") or "unknown processor") for r in records})
+    machines = sorted({str(r.cpu or "unknown processor") for r in records})
     lead.append(f"Search times are single runs on {', '.join(machines)}; the paper's machine is not named.")
     steps, step_figures = ablation(runs)
     rivals, rival_figures = comparison(runs)

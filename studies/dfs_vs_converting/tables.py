@@ -153,7 +153,7 @@ def claims(runs: Runs) -> Table:
         claim("MTrain over HAP at 15 GB/s, most", "hap_hi", max(over), "x")
     for cluster in (1, 2, 3):
         record = runs.by.get((library_name(cluster, "resnet18", "3"), DFS))
-        count = record["notes"].get("ratios") if record else None
+        count = record.notes.get("ratios") if record else None
         claim(f"Cluster {cluster}: feasible ratios", f"ratios_c{cluster}", float(count) if count else None, "")
     columns = [Column("claim", "claim"), Column("printed", "printed", "g"), Column("ours", "ours", ".2f")]
     return Table(

@@ -9,7 +9,7 @@ from typing import Any
 
 from mapgap.catalogue import registry
 from mapgap.execution.sweep import Job
-from mapgap.reporting.analysis import Record, facts
+from mapgap.reporting.analysis import facts
 from mapgap.reporting.study import Phase
 
 PROBLEM = "fpga_gpu_partition"
@@ -119,14 +119,14 @@ def phases(quick: bool) -> list[Phase]:
 class Runs:
     """Records by instance name and method."""
 
-    def __init__(self, records: list[Record]) -> None:
-        self.by = {(r["instance"], r["method"]): r for r in records if not r.get("error")}
+    def __init__(self, records: Runs) -> None:
+        self.by = {(r.instance, r.method): r for r in records if not r.error}
         self.facts = {fact.name: fact for fact in facts(records).values()}
 
     def terms(self, instance: str, method: str) -> dict[str, Any] | None:
         """Terms of a verified plan."""
         record = self.by.get((instance, method))
-        return dict(record["terms"]) if record and record.get("objective") is not None else None
+        return dict(record.terms) if record and record.objective is not None else None
 
     def replayed(self, instance: str, method: str, elsewhere: Any) -> dict[str, Any] | None:
         """Terms of a method's plan for one instance on another with the same options, priced anew.
@@ -134,18 +134,18 @@ class Runs:
         The paper's rule does not look at times or energies: its plan is the same under every fit and every link.
         """
         record = self.by.get((instance, method))
-        if record is None or record.get("objective") is None:
+        if record is None or record.objective is None:
             return None
         spec = registry.problems()[PROBLEM]
-        found = spec.evaluate(elsewhere, spec.plan_type.model_validate_json(json.dumps(record["plan"])))
+        found = spec.evaluate(elsewhere, spec.plan_type.model_validate_json(json.dumps(record.plan)))
         return dict(found.terms) if found.feasible else None
 
     def front(self, instance: str) -> list[tuple[int, int]] | None:
         """Energy and latency of the points of a complete front."""
         record = self.by.get((instance, FRONT))
-        if record is None or not record["notes"].get("front_complete"):
+        if record is None or not record.notes.get("front_complete"):
             return None
-        return [(point["energy"], point["latency"]) for point in record["notes"]["front"]]
+        return [(point["energy"], point["latency"]) for point in record.notes["front"]]
 
 
 @cache

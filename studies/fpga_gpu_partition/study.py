@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from mapgap.reporting.analysis import Record
 from mapgap.reporting.report import Page, Section, method_table, run_table
 from mapgap.reporting.study import Study
 from mapgap.studies.fpga_gpu_partition.published import figure_4, modules_table, ranges_table, table_1
@@ -39,7 +38,7 @@ def _lead(networks: list[dict[str, Any]], claims: list[dict[str, Any]]) -> list[
     return lead
 
 
-def page(records: list[Record], quick: bool) -> Page:
+def page(records: Runs, quick: bool) -> Page:
     """The page of the study."""
     runs = Runs(records)
     networks = networks_table(runs)

@@ -6,7 +6,7 @@ import json
 from functools import cache
 from typing import Any
 
-from mapgap.reporting.analysis import Record
+from mapgap.reporting.analysis import RunRecord
 
 PROBLEM = "hybrid_pipeline"
 NETWORKS = {
@@ -48,28 +48,28 @@ def published() -> dict[str, Any]:
 class Runs:
     """Records by instance, method and options."""
 
-    def __init__(self, records: list[Record]) -> None:
-        self.by = {self._key(r["instance"], r["method"], r.get("options")): r for r in records if not r.get("error")}
+    def __init__(self, records: Runs) -> None:
+        self.by = {self._key(r.instance, r.method, r.options): r for r in records if not r.error}
 
     @staticmethod
     def _key(name: str, method: str, options: Any) -> tuple[str, str, str]:
         return name, method, json.dumps(options or {}, sort_keys=True)
 
-    def get(self, name: str, method: str, **options: Any) -> Record | None:
+    def get(self, name: str, method: str, **options: Any) -> RunRecord | None:
         return self.by.get(self._key(name, method, options))
 
     def ticks(self, name: str, method: str, **options: Any) -> int | None:
         """Objective of the plan, ``None`` without a run or a plan."""
         record = self.get(name, method, **options)
-        return record["objective"] if record else None
+        return record.objective if record else None
 
     def term(self, name: str, method: str, term: str, **options: Any) -> Any:
         record = self.get(name, method, **options)
-        return record["terms"].get(term) if record and record["objective"] is not None else None
+        return record.terms.get(term) if record and record.objective is not None else None
 
     def note(self, name: str, method: str, note: str, **options: Any) -> Any:
         record = self.get(name, method, **options)
-        return record["notes"].get(note) if record else None
+        return record.notes.get(note) if record else None
 
     def ratio(self, name: str, method: str, reference: str) -> float | None:
         """Latency of a method over that of another."""
@@ -81,9 +81,9 @@ class Runs:
         from mapgap.catalogue.registry import problems
 
         record = self.get(name, method, **options)
-        if record is None or not record.get("plan"):
+        if record is None or not record.plan:
             return None
-        return problems()[PROBLEM].plan_type.model_validate_json(json.dumps(record["plan"]))
+        return problems()[PROBLEM].plan_type.model_validate_json(json.dumps(record.plan))
 
     def schedule(self, name: str, method: str, policy: str = "ours", duplex: str = "half") -> dict[str, Any] | None:
         """The simulated execution of a plan under a policy, of a run with ``simulate``."""

@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from mapgap.execution.sweep import Job
-from mapgap.reporting.analysis import Record
 from mapgap.reporting.report import Page, Section, instance_table, method_table, run_table
 from mapgap.reporting.study import Phase, Study
 from mapgap.studies.hybrid_pipeline.costs import REPEAT, SCALED, SHOWN, TIMED, cost, nano_name, scalability
@@ -85,7 +84,7 @@ def phases(quick: bool) -> list[Phase]:
     return found
 
 
-def page(records: list[Record], quick: bool) -> Page:
+def page(records: Runs, quick: bool) -> Page:
     """The page of the study."""
     runs = Runs(records)
     lost, loss_pictures = losses(runs)

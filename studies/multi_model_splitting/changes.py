@@ -11,7 +11,6 @@ from typing import Any
 
 from mapgap.core import Budget
 from mapgap.execution.sweep import Job
-from mapgap.reporting.analysis import Record
 from mapgap.reporting.tables import Column, Table
 from mapgap.studies.multi_model_splitting.runs import FIG_11B, PROBLEM, SYNERGY, instance
 
@@ -45,20 +44,20 @@ def change_jobs(time_s: float) -> list[Job]:
     return [Job(changed(event), method, time_s) for event in EVENTS for method in PLANNERS]
 
 
-def changes(records: list[Record]) -> Table:
+def changes(records: Runs) -> Table:
     """Throughput and churn after every event."""
-    by = {(r["instance_hash"], r["method"]): r for r in records if r.get("objective") is not None}
+    by = {(r.instance_hash, r.method): r for r in records if r.objective is not None}
     rows = []
     for event in EVENTS:
         for method, title in PLANNERS.items():
             record = by.get((changed(event).content_hash, method))
             if record:
-                churn = record["terms"]["churn"]
+                churn = record.terms["churn"]
                 rows.append(
                     {
                         "event": event,
                         "method": title,
-                        "throughput": record["terms"]["throughput_per_s"],
+                        "throughput": record.terms["throughput_per_s"],
                         "moved": churn["moved_weights"] / 1000,
                         "layers": churn["moved_layers"],
                         "pipelines": churn["moved_pipelines"],

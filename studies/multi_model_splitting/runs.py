@@ -8,7 +8,7 @@ from typing import Any
 
 from mapgap.core import InstanceBase
 from mapgap.execution.sweep import Job
-from mapgap.reporting.analysis import Record, facts
+from mapgap.reporting.analysis import RunRecord, facts
 
 PROBLEM = "multi_model_splitting"
 EXACT, SYNERGY = "cpsat", "synergy"
@@ -71,16 +71,14 @@ def jobs(
 class Runs:
     """Records by instance, method, objective and order rule."""
 
-    def __init__(self, records: list[Record]) -> None:
+    def __init__(self, records: Runs) -> None:
         self.records = records
         self.facts = facts(records)
         self._by = {
-            (r["instance_hash"], r["method"], (r.get("options") or {}).get("order", "data_intensity")): r
-            for r in records
-            if not r.get("error")
+            (r.instance_hash, r.method, (r.options).get("order", "data_intensity")): r for r in records if not r.error
         }
 
-    def record(self, name: str, method: str, objective: str = "throughput", order: str = "") -> Record | None:
+    def record(self, name: str, method: str, objective: str = "throughput", order: str = "") -> RunRecord | None:
         key = (instance(name, objective).content_hash, method, order or "data_intensity")
         return self._by.get(key)
 
@@ -89,16 +87,16 @@ class Runs:
     ) -> float | None:
         """A term of the evaluation of the plan; ``None`` without a plan."""
         record = self.record(name, method, objective, order)
-        return record["terms"].get(term) if record and record.get("objective") is not None else None
+        return record.terms.get(term) if record and record.objective is not None else None
 
     def cell(self, name: str, method: str, term: str = "throughput_per_s") -> str | None:
         """A term as text, ``OOR`` if the method ran out of resource, ``None`` if there is no run."""
         record = self.record(name, method)
         if record is None:
             return None
-        if record.get("objective") is None:
-            return "OOR" if "out of resource" in record.get("reason", "") else "no plan"
-        return f"{record['terms'][term]:.4g}"
+        if record.objective is None:
+            return "OOR" if "out of resource" in record.reason else "no plan"
+        return f"{record.terms[term]:.4g}"
 
     def out_of_resource(self, name: str, method: str) -> bool | None:
         cell = self.cell(name, method)

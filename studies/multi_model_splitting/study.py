@@ -12,7 +12,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from mapgap.reporting import figures
-from mapgap.reporting.analysis import Record, relative
+from mapgap.reporting.analysis import relative
 from mapgap.reporting.report import Page, Picture, Section, instance_table, method_table, picture, run_table
 from mapgap.reporting.study import Phase, Study
 from mapgap.reporting.tables import Column, Table
@@ -88,7 +88,7 @@ def gaps(runs: Runs, objective: str = "throughput") -> Table:
                 "best": best,
                 "proven": "proven" if runs.proven(name, objective) else "",
                 "throughput": runs.throughput(name, best) if objective == "throughput" else None,
-                "synergy": _ratio(record.get("objective"), best),
+                "synergy": _ratio(record.objective, best),
                 "io": _ratio((runs.record(name, SYNERGY, objective, "io_bytes") or {}).get("objective"), best),
                 "best_order": _ratio(notes.get("best_order_ticks"), best),
                 "worst_order": _ratio(notes.get("worst_order_ticks"), best),
@@ -174,7 +174,7 @@ def gap_bars(table: Table) -> Figure:
     for key, title in (("io", "ordered by in + out"), ("best_order", "best order")):
         if any(r[key] for r in rows):
             series[title] = [r[key] for r in rows]
-    figure = figures.grouped_bars([r["instance"] for r in rows], series, ylabel="cycle time / optimum")
+    figure = figures.grouped_bars([r.instance for r in rows], series, ylabel="cycle time / optimum")
     figure.axes[0].axhline(1, color="#888888", linewidth=0.8)
     figure.axes[0].tick_params(axis="x", rotation=20, labelsize=8)
     for label in figure.axes[0].get_xticklabels():
@@ -191,9 +191,9 @@ def plan_pictures(runs: Runs, name: str) -> list[Picture]:
     found = []
     for method, title in ((SYNERGY, "Synergy"), (EXACT, "joint optimum")):
         record = runs.record(name, method)
-        if record and record.get("plan"):
-            plan = problem.plan_type.model_validate_json(_json(record["plan"]))
-            value = record["terms"]["throughput_per_s"]
+        if record and record.plan:
+            plan = problem.plan_type.model_validate_json(_json(record.plan))
+            value = record.terms["throughput_per_s"]
             figure = plan_chart(problem, instance(name), plan, f"{title}: {value:.3g} inferences/s")
             caption = f"{SHORT[name]}, {title}: load of every unit in one cycle; numbers are layers."
             found.append(picture(f"plan_{method}", figure, caption))
@@ -206,7 +206,7 @@ def _json(data: Any) -> str:
     return json.dumps(data)
 
 
-def page(records: list[Record], quick: bool) -> Page:
+def page(records: Runs, quick: bool) -> Page:
     """The page of the study."""
     runs = Runs(records)
     table = gaps(runs)

@@ -12,7 +12,7 @@ from typing import Any
 
 from mapgap.execution.sweep import Job
 from mapgap.reporting import figures
-from mapgap.reporting.analysis import Record, facts, relative
+from mapgap.reporting.analysis import RunRecord, facts, relative
 from mapgap.reporting.report import Page, Picture, Section, instance_table, method_table, picture, run_table
 from mapgap.reporting.study import Phase, Study
 from mapgap.reporting.tables import Column, Table
@@ -121,28 +121,24 @@ def phases(quick: bool) -> list[Phase]:
 class Runs:
     """Mask records by instance, method and options."""
 
-    def __init__(self, records: list[Record]) -> None:
+    def __init__(self, records: Runs) -> None:
         self.records = records
-        self.by = {
-            (r["instance"], r["method"], tuple(sorted((r.get("options") or {}).items()))): r
-            for r in records
-            if not r.get("error")
-        }
+        self.by = {(r.instance, r.method, tuple(sorted((r.options).items()))): r for r in records if not r.error}
         self.facts = {fact.name: fact for fact in facts(records).values()}
 
-    def record(self, instance: str, method: str, **options: str) -> Record | None:
+    def record(self, instance: str, method: str, **options: str) -> RunRecord | None:
         return self.by.get((instance, method, tuple(sorted(options.items()))))
 
     def gap(self, instance: str, method: str, **options: str) -> float | None:
         """Percent below the best proven bound."""
         record, fact = self.record(instance, method, **options), self.facts.get(instance)
-        gap = relative(record["objective"], fact.bound) if record and fact else None
+        gap = relative(record.objective, fact.bound) if record and fact else None
         return None if gap is None else 100 * gap
 
     def kept(self, instance: str, method: str) -> float | None:
         """Kept part of all neurons."""
         record = self.record(instance, method)
-        return record["terms"].get("kept_fraction") if record and record.get("plan") else None
+        return record.terms.get("kept_fraction") if record and record.plan else None
 
 
 def gaps(runs: Runs) -> Table:
@@ -211,9 +207,9 @@ def fleets(runs: Runs) -> Table:
     for name in FLEETS:
         for method in (EXACT, *HEURISTICS):
             record = runs.record(name, method)
-            if record is not None and record.get("plan"):
-                terms = record["terms"]
-                row = {"fleet": name, "method": method, "rate": record["objective"], "gap": runs.gap(name, method)}
+            if record is not None and record.plan:
+                terms = record.terms
+                row = {"fleet": name, "method": method, "rate": record.objective, "gap": runs.gap(name, method)}
                 rows.append(row | {"cycle": terms["cycle_ms"] / 60_000, "kept": terms["kept_fraction"]})
     columns = [
         Column("fleet", "fleet"),
@@ -235,8 +231,8 @@ def layer_pictures(runs: Runs) -> list[Picture]:
             shares: dict[str, dict[str, float]] = {}
             for method in (EXACT, "elfish_greedy", "uniform", "contribution_per_cost"):
                 record = runs.record(name, method)
-                if record is not None and record.get("plan"):
-                    shares[method] = record["terms"]["devices"]["straggler4"]["shares"]
+                if record is not None and record.plan:
+                    shares[method] = record.terms["devices"]["straggler4"]["shares"]
             if len(shares) < 2:
                 continue
             layers = list(next(iter(shares.values())))
@@ -253,7 +249,7 @@ def _lead(runs: Runs, table: Table) -> list[str]:
         "with one parameter chooses how many of each layer. Here it stands next to the proven optimum."
     ]
     for title in OBJECTIVES.values():
-        values = [r["elfish_greedy"] for r in table.rows if r["objective"] == title and r["elfish_greedy"] is not None]
+        values = [r["elfish_greedy"] for r in table.rows if r.objective == title and r["elfish_greedy"] is not None]
         if values:
             lead.append(f"{title}: ELFISH's masks lie {min(values):.1f} % to {max(values):.1f} % below the bound.")
     proven = sum(fact.proven for fact in runs.facts.values())
@@ -261,13 +257,13 @@ def _lead(runs: Runs, table: Table) -> list[str]:
     return lead
 
 
-def page(records: list[Record], quick: bool) -> Page:
+def page(records: Runs, quick: bool) -> Page:
     """The page of the study."""
-    runs = Runs([r for r in records if r.get("kind") != KIND])
+    runs = Runs([r for r in records if r.kind != KIND])
     table = gaps(runs)
     sections = [
         Section("Gaps", tables=[table, spill(runs)], figures=layer_pictures(runs)),
-        training.section([r for r in records if r.get("kind") == KIND]),
+        training.section([r for r in records if r.kind == KIND]),
         profile.section(),
     ]
     if not quick:

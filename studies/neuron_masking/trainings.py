@@ -11,7 +11,6 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from mapgap.reporting import figures
-from mapgap.reporting.analysis import Record
 from mapgap.reporting.report import Section, picture
 from mapgap.reporting.tables import Column, Table
 from mapgap.studies.neuron_masking.statistics import LEVEL, holm, interval, p_value
@@ -64,15 +63,15 @@ def unrest(curve: Sequence[Sequence[float]], horizon: float) -> float:
 class Trainings:
     """Training records by fleet, distribution, scheme and seed."""
 
-    def __init__(self, records: Sequence[Record]) -> None:
+    def __init__(self, records: Runs) -> None:
         self.runs: dict[tuple[str, bool], dict[str, dict[int, Any]]] = defaultdict(lambda: defaultdict(dict))
         self.horizon = 0.0
         for record in records:
-            if not record.get("error") and record["notes"].get("curve"):
-                key = (record["instance"].removeprefix("elfish_digits_"), bool(record["options"]["iid"]))
-                scheme = record["method"].removeprefix("train_")
-                self.runs[key][scheme][record["seed"]] = record["notes"]["curve"]
-                self.horizon = max(self.horizon, record["options"]["cycles"])
+            if not record.error and record.notes.get("curve"):
+                key = (record.instance.removeprefix("elfish_digits_"), bool(record.options["iid"]))
+                scheme = record.method.removeprefix("train_")
+                self.runs[key][scheme][record.seed] = record.notes["curve"]
+                self.horizon = max(self.horizon, record.options["cycles"])
 
     def values(self, key: tuple[str, bool], scheme: str, measure: Callable[[Any, float], float]) -> dict[int, float]:
         """A measure by seed."""
@@ -217,7 +216,7 @@ def by_stragglers(
     return figure
 
 
-def section(records: Sequence[Record]) -> Section:
+def section(records: Runs) -> Section:
     """Everything about training."""
     trainings = Trainings(records)
     if not trainings.runs:

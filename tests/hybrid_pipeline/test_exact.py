@@ -48,13 +48,13 @@ def test_the_small_family_has_every_kind():
         True,
         False,
     }
-    infeasible = [brute.METHODS[0].run(i, Budget()).status is Status.INFEASIBLE for i in family]
+    infeasible = [brute.run(i, Budget()).status is Status.INFEASIBLE for i in family]
     assert 0 < sum(infeasible) < len(infeasible)
 
 
 def test_the_worked_example():
     # docs/hybrid_pipeline_label_dp.md: fast l1-l3, slow l4.
-    result = EXACT["label_dp"].run(example(), Budget())
+    result = EXACT["label_dp"].solve(example(), Budget())
     assert result.bound == 74
     assert [(s.start, s.stop, s.devices) for s in result.plan.stages] == [(0, 3, (0,)), (3, 4, (1,))]
 
@@ -85,7 +85,7 @@ def test_classes_of_devices():
 def test_no_simulated_round_is_shorter_than_the_bounds():
     for seed in range(60):
         instance = LIBRARY.generate("small", seed).model_copy(update={"replanning": None})
-        bound = simulator_bound.METHODS[0].run(instance, Budget()).bound
+        bound = simulator_bound.run(instance, Budget()).bound
         for method in (EXACT["label_dp"], brute.METHODS[0]):
             result = method.solve(instance, Budget())
             if result.plan is None:
@@ -98,4 +98,4 @@ def test_no_simulated_round_is_shorter_than_the_bounds():
 
 def test_unknown_engine():
     with pytest.raises(InputError, match="engine"):
-        EXACT["label_dp"].run(example(), Budget(), engine="fast")
+        EXACT["label_dp"].solve(example(), Budget(), engine="fast")

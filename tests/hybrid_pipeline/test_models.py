@@ -70,7 +70,7 @@ def test_the_filter_keeps_every_plan_below_the_one_known():
     for seed in range(30):
         instance = LIBRARY.generate("small", seed)
         instance = instance.with_micro_batch(instance.micro_batch_sizes[0])
-        result = label_dp.METHODS[0].run(instance, Budget())
+        result = label_dp.run(instance, Budget())
         if result.plan is None:
             continue
         low = lower(instance)
@@ -125,7 +125,7 @@ def test_each_test_keeps_a_part_of_the_one_before():
 def test_a_network_of_the_library_is_proven_by_both_models():
     # ResNet50 on six boards: over 100,000 stages fit into the memories, less than a hundred pass the tests.
     instance = load_instance("asteroid_c_resnet50_1000mbps")
-    known = label_dp.METHODS[0].run(instance, Budget())
+    known = label_dp.run(instance, Budget())
     for method in MODELS.values():
         result = method.solve(instance, Budget(time_s=60.0))
         assert (result.status, result.bound) == (Status.OPTIMAL, known.bound)
@@ -138,17 +138,17 @@ def test_a_network_of_the_library_is_proven_by_both_models():
 def test_the_bound_of_a_large_value_is_exact_to_the_tick():
     # A tolerance of 1e-6 of 4.8 million ticks is more than one tick; the model counts from the plan known before.
     instance = load_instance("asteroid_c_resnet50_1000mbps")
-    result = MODELS["mip"].run(instance, Budget(time_s=60.0))
+    result = MODELS["mip"].solve(instance, Budget(time_s=60.0))
     assert result.claimed == result.bound > 10**6
 
 
 def test_too_many_stages():
     instance = load_instance("asteroid_c_efficientnet_b1_100mbps")
-    result = MODELS["cpsat"].run(instance, Budget(), keep="none")
+    result = MODELS["cpsat"].solve(instance, Budget(), keep="none")
     assert result.status is Status.UNKNOWN
     assert "too many" in result.reason
 
 
 def test_unknown_filter():
     with pytest.raises(InputError, match="keep"):
-        MODELS["mip"].run(example(), Budget(), keep="most")
+        MODELS["mip"].solve(example(), Budget(), keep="most")

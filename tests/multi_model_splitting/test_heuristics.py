@@ -19,7 +19,7 @@ OURS = [name for name, method in METHODS.items() if method.kind in ("published",
 
 
 def solve(name, instance, **options):
-    return METHODS[name].run(instance, Budget(time_s=60.0), **options)
+    return METHODS[name].solve(instance, Budget(time_s=60.0), **options)
 
 
 @cache
@@ -304,5 +304,5 @@ def test_missing_source_is_a_reason():
 
 
 def test_a_spent_budget_is_no_proof():
-    result = METHODS["synergy"].run(paper("synergy_w1_any"), Budget(time_s=0.0).start())
+    result = METHODS["synergy"].solve(paper("synergy_w1_any"), Budget(time_s=0.0).start())
     assert (result.status, result.stop) == (Status.UNKNOWN, "time")

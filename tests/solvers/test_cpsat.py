@@ -7,8 +7,8 @@ import pytest
 from ortools.sat.python import cp_model
 
 from mapgap.core import Budget, Status, Stop
-from mapgap.solvers._guard import GuardError, check_version
 from mapgap.solvers.cpsat import solve
+from mapgap.solvers.guard import GuardError, check_version
 
 
 def assignment(seed: int, scale: int) -> tuple[cp_model.CpModel, int | None]:

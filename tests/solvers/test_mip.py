@@ -7,7 +7,7 @@ import pulp
 import pytest
 
 from mapgap.core import Budget, MapgapError, Status
-from mapgap.solvers._guard import GuardError, check_version
+from mapgap.solvers.guard import GuardError, check_version
 from mapgap.solvers.mip import read_cbc_log, round_up, solve
 
 ENGINES = ("highs", "cbc")

@@ -74,7 +74,7 @@ def figure_7(**limits):
 
 def solve(name, instance, **options):
     """Result and makespan of a method, its plan checked by the evaluator."""
-    result = METHODS[name].run(instance, Budget(), **options)
+    result = METHODS[name].solve(instance, Budget(), **options)
     if result.plan is None:
         assert result.status is Status.UNKNOWN
         assert result.reason
@@ -272,7 +272,7 @@ def test_converting_with_a_large_step_keeps_the_initial_ratio():
 def test_deterministic(name):
     for seed in range(3):
         instance = generated("small", seed)
-        assert METHODS[name].run(instance, Budget()).plan == METHODS[name].run(instance, Budget(seed=7)).plan
+        assert METHODS[name].solve(instance, Budget()).plan == METHODS[name].solve(instance, Budget(seed=7)).plan
 
 
 def test_dfs_reports_every_ratio():
@@ -369,7 +369,7 @@ def test_sharding_is_optimal_among_all(family, seed, tensor):
 @pytest.mark.parametrize("seed", range(15))
 def test_hap_is_the_best_ratio_of_alpa(seed):
     instance = generated("small", seed)
-    hap = METHODS["hap_sharding"].run(instance, Budget()).notes["synchronous_ticks"]
+    hap = METHODS["hap_sharding"].solve(instance, Budget()).notes["synchronous_ticks"]
     ticks = [Synchronous(instance, ratio).best(tensor=True)[0] for ratio in partition_ratios(instance)]
     assert hap == min(ticks)
     best_single = solve("single_accelerator", instance)[1]

@@ -1,0 +1,74 @@
+"""Files of runs: one JSON line per finished run, appended and flushed, never rewritten."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from pathlib import Path
+
+from mapgap.core import InputError, MapgapError
+from mapgap.records.record import RunRecord
+from mapgap.records.runs import Runs
+
+
+def repair(path: Path) -> int:
+    """Cut a torn last line (a sweep killed while writing) off a run file; returns the bytes removed."""
+    if not path.exists():
+        return 0
+    data = path.read_bytes()
+    end = data.rfind(b"\n") + 1
+    if end == len(data):
+        return 0
+    with path.open("r+b") as stream:
+        stream.truncate(end)
+    return len(data) - end
+
+
+def read_runs(path: Path) -> Runs:
+    """All finished runs of a ``.jsonl`` file, or of every such file below a folder.
+
+    Raises
+    ------
+    InputError
+        Nothing there, or a line (other than a torn last one) that is no JSON object.
+    """
+    files = sorted(path.rglob("*.jsonl")) if path.is_dir() else [path]
+    if not files or not all(file.is_file() for file in files):
+        raise InputError(f"{path}: expected a run file (.jsonl) or a folder with run files, found none")
+    records: list[RunRecord] = []
+    for file in files:
+        lines = file.read_text().split("\n")
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            try:
+                record = json.loads(line)
+            except json.JSONDecodeError as error:
+                if number == len(lines):
+                    continue
+                raise InputError(f"{file}:{number}: expected one JSON object per line, found {error.msg}") from error
+            if not isinstance(record, dict) or "instance_hash" not in record:
+                raise InputError(f"{file}:{number}: expected a run record, found another JSON value")
+            records.append(RunRecord.from_json(record))
+    return Runs(records)
+
+
+def append(path: Path, record: RunRecord) -> None:
+    """Add a finished run to a file, and bring it to the disk before anything else happens.
+
+    Raises
+    ------
+    MapgapError
+        The disk is full or the file cannot be written; the half line is cut off again.
+    """
+    size = path.stat().st_size if path.exists() else 0
+    try:
+        with path.open("a") as stream:
+            stream.write(json.dumps(record.to_json()) + "\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            os.truncate(path, size)
+        raise MapgapError(f"{path}: cannot write the run {record.instance} · {record.method}: {error}") from error

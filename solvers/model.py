@@ -1,0 +1,281 @@
+"""What every integer program of the house is: numbered rows, and what one can do with it.
+
+A model is a class. Its docstring states the program as mathematics (sets, data, variables, objective, rows ``(1)``,
+``(2)``, …); each numbered row is one method, marked :func:`row`. So a reader gets from an equation to the line that
+adds it, the tests can leave out one row at a time, and every model can be fixed to a plan, given a start, read and
+written in the same way, whichever engine solves it. :func:`prove` is the one road from a model to a
+:class:`~mapgap.core.SolveResult`.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+from mapgap.core import Budget, InputError, PlanBase, SolveResult, Status, Stop
+from mapgap.solvers.outcome import Outcome
+
+Build = TypeVar("Build", bound=Callable[..., None])
+Value = Callable[[Any], int]
+"""``value(variable)``: the integer that a variable takes in a solution."""
+
+INTEGRALITY = 1e-5
+"""What a value in a solution file may be away from an integer; solvers' own tolerances are at most 1e-5."""
+SHOWN = 5
+"""Findings of one kind that are listed."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A numbered row (a family of constraints) of a program.
+
+    Attributes
+    ----------
+    number : int
+        As in the docstring of the model.
+    method : str
+        Adds it.
+    text : str
+        What it demands.
+    implied : bool
+        A valid inequality: it makes the relaxation tighter and never changes the optimum.
+    """
+
+    number: int
+    method: str
+    text: str
+    implied: bool = False
+
+
+def row(number: int, *, implied: bool = False) -> Callable[[Build], Build]:
+    """Mark the method that adds the rows ``(number)`` of a model; its docstring says what they demand."""
+
+    def mark(method: Build) -> Build:
+        text = " ".join((method.__doc__ or "").split())
+        method.__dict__["row"] = Row(number, method.__name__, text, implied)
+        return method
+
+    return mark
+
+
+class Model(ABC):
+    """An integer program over the plans of one instance, or of one :class:`Part` of it; always a minimisation.
+
+    A subclass makes its variables, then calls :meth:`add_rows`.
+
+    Attributes
+    ----------
+    program : Any
+        The engine's object.
+    sign, constant : int
+        The instance's objective is ``sign * program's + constant``.
+    """
+
+    program: Any
+    sign: int = 1
+    constant: int = 0
+    suffixes: ClassVar[tuple[str, ...]]
+    """File formats that :meth:`write` knows."""
+
+    @classmethod
+    def rows(cls) -> list[Row]:
+        """The numbered rows, in order."""
+        marked = (getattr(getattr(cls, name, None), "row", None) for name in dir(cls))
+        return sorted((each for each in marked if isinstance(each, Row)), key=lambda each: each.number)
+
+    def add_rows(self, without: Collection[int] = ()) -> None:
+        """Add every numbered row but those ``without`` (tests leave rows out)."""
+        for each in self.rows():
+            if each.number not in without:
+                getattr(self, each.method)()
+
+    @abstractmethod
+    def assignment(self, plan: PlanBase) -> Mapping[Any, int] | None:
+        """Values of the decision variables that stand for a plan; ``None`` if no point of this model does.
+
+        A model has no point for a plan of another part, nor for one that its builder left out as dominated. Whether
+        the plan keeps the rules does not matter here: that is what the rows say.
+        """
+
+    @abstractmethod
+    def plan(self, value: Value) -> PlanBase:
+        """The plan of a solution."""
+
+    def objective(self, value: int) -> int:
+        """The instance's objective for a value (or a bound) of the program's."""
+        return self.sign * value + self.constant
+
+    def hint(self, plan: PlanBase) -> bool:
+        """Give the engine a plan to start from; ``False`` if the model has no point for it."""
+        values = self.assignment(plan)
+        if values is None:
+            return False
+        for variable, value in values.items():
+            self._hint(variable, value)
+        return True
+
+    def fix(self, plan: PlanBase) -> bool:
+        """Demand the decisions of a plan; ``False`` if the model has no point for it."""
+        values = self.assignment(plan)
+        if values is None:
+            return False
+        for variable, value in values.items():
+            self._fix(variable, value)
+        return True
+
+    @abstractmethod
+    def names(self) -> Mapping[str, bool]:
+        """Names that a written file gives to the variables, and whether each must be an integer."""
+
+    @abstractmethod
+    def name(self, variable: Any) -> str:
+        """The name of one variable in a written file."""
+
+    def read(self, values: Mapping[str, float]) -> PlanBase:
+        """The plan of a solution that another solver found for the written file; variables left out are 0.
+
+        Raises
+        ------
+        InputError
+            A name that the model does not have, or a value that is no integer.
+        """
+        known = self.names()
+        strange = [f"solution: expected variables of the model, found {name!r}" for name in values if name not in known]
+        rough = [
+            f"solution: {name}: expected an integer, found {value:g}"
+            for name, value in values.items()
+            if known.get(name) and abs(value - round(value)) > INTEGRALITY
+        ]
+        if strange or rough:
+            raise InputError([*strange[:SHOWN], *rough[:SHOWN]])
+        try:
+            return self.plan(lambda variable: round(values.get(self.name(variable), 0)))
+        except (StopIteration, ValueError, IndexError, KeyError) as error:
+            raise InputError("solution: expected one that keeps the rows of the model, found none of a plan") from error
+
+    def write(self, path: Path) -> None:
+        """Write the program for other solvers; the format is that of the suffix.
+
+        Raises
+        ------
+        InputError
+            The suffix is none of :attr:`suffixes`.
+        """
+        if path.suffix.lower() not in self.suffixes:
+            raise InputError(f"{path}: expected a file name in {', '.join(self.suffixes)} for this model")
+        self._write(path)
+
+    @abstractmethod
+    def solve(
+        self, budget: Budget, *, time_s: float | None = None, on_solution: Callable[[Value], None] | None = None
+    ) -> Outcome:
+        """Minimise within the budget (or ``time_s`` of it); the outcome is in the program's own terms."""
+
+    @abstractmethod
+    def _hint(self, variable: Any, value: int) -> None: ...
+
+    @abstractmethod
+    def _fix(self, variable: Any, value: int) -> None: ...
+
+    @abstractmethod
+    def _write(self, path: Path) -> None: ...
+
+
+@dataclass(frozen=True)
+class Part:
+    """One of the integer programs that together hold all plans of an instance.
+
+    Attributes
+    ----------
+    label : str
+        Tells it from the others (``ratio 3,1``, ``micro-batch 4``); empty where there is one only.
+    build : callable
+        ``build(complete=False, without=()) -> Model``. With ``complete`` nothing is left out as dominated or symmetric:
+        every plan of the part has a point. ``without`` numbers rows to leave out.
+    """
+
+    label: str
+    build: Callable[..., Model]
+
+
+def prove(
+    model: Model,
+    budget: Budget,
+    *,
+    time_s: float | None = None,
+    start: PlanBase | None = None,
+    announce: bool = True,
+    reason: str = "",
+    notes: Mapping[str, Any] | None = None,
+) -> SolveResult:
+    """Solve a model; what is proven is about the instance or part that it poses.
+
+    Parameters
+    ----------
+    time_s : float, optional
+        Part of the budget.
+    start : plan, optional
+        Handed to the engine; it need not fit.
+    announce : bool
+        Report every improvement to the budget: right where the model holds whole plans of the instance.
+    reason : str
+        Of infeasibility, should the engine prove it.
+    notes : mapping, optional
+        Of the result.
+    """
+    if start is not None:
+        model.hint(start)
+
+    def improved(value: Value) -> None:
+        budget.report(plan=model.plan(value))
+
+    outcome = model.solve(budget, time_s=time_s, on_solution=improved if announce else None)
+    notes = notes or {}
+    bound = None if outcome.bound is None else model.objective(outcome.bound)
+    if outcome.status is Status.INFEASIBLE:
+        return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason=reason or "the model has no solution", notes=notes)
+    if outcome.objective is None:
+        return SolveResult(Status.UNKNOWN, outcome.stop, bound=bound, reason="no plan found in time", notes=notes)
+    claimed = model.objective(outcome.objective) if outcome.status is Status.OPTIMAL else None
+    return SolveResult(outcome.status, outcome.stop, model.plan(outcome.value), bound, claimed, notes=notes)
+
+
+_PAIR = re.compile(r"^\s*(?:\d+\s+)?([A-Za-z_]\S*)\s+([-+]?[\d.]+(?:[eE][-+]?\d+)?)(?:\s|$)")
+_INDEXED = re.compile(r"^\s*solution:\s*(-?\d+)\s*$")
+_NO_VARIABLE = ("objective", "status", "model", "rows", "columns", "dual", "basis")
+
+
+def read_solution(path: Path) -> dict[str, float]:
+    """Values by name from a solution file.
+
+    Read are lines of a name and a number (as HiGHS, Gurobi, SCIP and CBC write them) and the text form of CP-SAT's
+    ``CpSolverResponse`` (``solution: 1``, one line per variable, whose names are their positions). Sections on rows and
+    duals that some solvers append are left out.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, or has no such line.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: expected a readable text file, found: {error}") from error
+    indexed = [match[1] for line in lines if (match := _INDEXED.match(line))]
+    if indexed:
+        return {str(index): float(value) for index, value in enumerate(indexed)}
+    found: dict[str, float] = {}
+    for line in lines:
+        header = line.strip().lstrip("# ").lower()
+        if found and header.startswith(("rows", "dual", "basis")):
+            break
+        match = _PAIR.match(line)
+        if match is not None and not match[1].lower().rstrip(":").startswith(_NO_VARIABLE):
+            found[match[1]] = float(match[2])
+    if not found:
+        raise InputError(f"{path}: expected lines of a variable's name and its value, found none")
+    return found
