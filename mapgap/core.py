@@ -10,6 +10,7 @@ time limit is never OPTIMAL, and a missing plan or bound is ``None``, never ``in
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import hashlib
 import importlib
@@ -21,9 +22,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 #: Sums of all durations (and of all memory demands) of an instance stay below this, so that every row of a
 #: model stays below 2^31 in absolute activity. ``ortools`` 9.15 was measured to return wrong "OPTIMAL" answers
@@ -73,6 +74,20 @@ class InstanceBase(Frozen):
             data.pop(key)
         text = json.dumps(data, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def changed(self, **changes: Any) -> Self:
+        """The instance with other values of some fields, validated as a whole.
+
+        Raises
+        ------
+        pydantic.ValidationError
+        """
+        return type(self).model_validate(self.model_copy(update=changes).model_dump())
+
+    def if_valid(self, **changes: Any) -> Iterator[Self]:
+        """The changed instance, if it is one; else nothing."""
+        with contextlib.suppress(ValidationError):
+            yield self.changed(**changes)
 
 
 class CompactBase(Frozen):

@@ -59,7 +59,7 @@ METHODS = [
         _PROBLEM,
         kind="baseline",
         reference="Gong et al., Synergy, Sec. 7.1.2 (JointModel)",
-        run=f"{_HERE}.baselines:run_without_ends",
+        run=f"{_HERE}.synergy:run_without_ends",
         summary="Best split of every model, given the models before",
         options={"order": "data_intensity"},
     ),
@@ -68,7 +68,7 @@ METHODS = [
         _PROBLEM,
         kind="baseline",
         reference="Gong et al., Synergy, Sec. 7.1.2 (IndBest)",
-        run=f"{_HERE}.baselines:run_without_joint",
+        run=f"{_HERE}.synergy:run_without_joint",
         summary="Best plan of every pipeline alone",
     ),
     Method(

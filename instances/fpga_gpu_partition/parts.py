@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pydantic import ValidationError
-
 from mapgap.core import Case
 from mapgap.problems.fpga_gpu_partition import Instance, Layer, Option, Read
 
@@ -47,7 +45,7 @@ def _sides(layer: Layer) -> list[str]:
 
 def _only(instance: Instance, index: int, label: str, kept: list[Option]) -> Case:
     changed = _replaced(instance, index, instance.layers[index].model_copy(update={"options": tuple(kept)}))
-    return Case(label, _checked(instance, name=f"{instance.name}, {label}", **changed))
+    return Case(label, instance.changed(name=f"{instance.name}, {label}", **changed))
 
 
 def _replaced(instance: Instance, index: int, layer: Layer) -> dict[str, Any]:
@@ -66,33 +64,22 @@ def _modules(instance: Instance, layers: list[Layer | None]) -> dict[str, Any]:
     return {"modules": tuple(modules)}
 
 
-def _checked(instance: Instance, **changes: Any) -> Instance:
-    return Instance.model_validate(instance.model_copy(update=changes).model_dump())
-
-
-def _valid(instance: Instance, **changes: Any) -> Iterator[Instance]:
-    try:
-        yield _checked(instance, **changes)
-    except ValidationError:
-        return
-
-
 def shrink(instance: Instance) -> Iterator[Instance]:
     """One module, one layer or one option less, or no limit; readers of what is gone read what it read."""
     first = 0
     for module in instance.modules:
         gone = set(range(first, first + len(module.layers)))
         first += len(module.layers)
-        yield from _valid(instance, **_without(instance, gone))
+        yield from instance.if_valid(**_without(instance, gone))
     for index in reversed(range(len(instance.layers))):
-        yield from _valid(instance, **_without(instance, {index}))
+        yield from instance.if_valid(**_without(instance, {index}))
     for index, layer in enumerate(instance.layers):
         for option in layer.options if len(layer.options) > 1 else ():
             others = tuple(other for other in layer.options if other is not option)
-            yield from _valid(instance, **_replaced(instance, index, layer.model_copy(update={"options": others})))
+            yield from instance.if_valid(**_replaced(instance, index, layer.model_copy(update={"options": others})))
     for limit in ("latency_limit", "energy_limit"):
         if getattr(instance, limit) is not None:
-            yield from _valid(instance, **{limit: None})
+            yield from instance.if_valid(**{limit: None})
 
 
 def _without(instance: Instance, gone: set[int]) -> dict[str, Any]:

@@ -46,10 +46,6 @@ def cases(instance: Instance) -> list[Case]:
     return [*(_uncut(instance, k) for k in free), Case("every layer a stage", separate)]
 
 
-def _checked(instance: Instance, **changes: Any) -> Instance:
-    return Instance.model_validate(instance.model_copy(update=changes).model_dump())
-
-
 def _uncut(instance: Instance, place: int) -> Case:
     label = f"no cut behind {instance.layers[place].name}"
     return Case(label, _joined(instance, place, name=f"{instance.name}, {label}"))
@@ -57,8 +53,7 @@ def _uncut(instance: Instance, place: int) -> Case:
 
 def _separate(instance: Instance) -> Instance:
     more = 1 + max(kind.memory for kind in instance.types)
-    return _checked(
-        instance,
+    return instance.changed(
         name=f"{instance.name}, every layer a stage",
         types=tuple(kind.model_copy(update={"memory": kind.memory + more}) for kind in instance.types),
         layers=tuple(layer.model_copy(update={"state_memory": layer.state_memory + more}) for layer in instance.layers),
@@ -97,7 +92,7 @@ def _joined(instance: Instance, place: int, **changes: Any) -> Instance:
     )
     layers = (*instance.layers[:place], both, *instance.layers[place + 2 :])
     replanning = _relabelled(instance.replanning, place, place + 1)
-    return _checked(instance, **{"types": types, "layers": layers, "replanning": replanning, **changes})
+    return instance.changed(**{"types": types, "layers": layers, "replanning": replanning, **changes})
 
 
 def _relabelled(old: Replanning | None, start_after: int, stop_after: int) -> Replanning | None:
@@ -133,25 +128,25 @@ def _resized(instance: Instance, mini_batch: int, sizes: tuple[int, ...]) -> Ins
     )
     suffix = "/".join(str(size) for size in sizes)
     name = f"{instance.name}, micro-batches of {suffix}"
-    return _checked(instance, name=name, mini_batch=mini_batch, micro_batch_sizes=sizes, types=types)
+    return instance.changed(name=name, mini_batch=mini_batch, micro_batch_sizes=sizes, types=types)
 
 
 def shrink(instance: Instance) -> Iterator[Instance]:
     """A device or layer less, layers joined, no failure, a batch size less, smaller or fewer micro-batches."""
     for d in reversed(range(len(instance.devices))):
-        yield from _valid(instance, **_without_device(instance, d))
+        yield from instance.if_valid(**_without_device(instance, d))
     for i in reversed(range(len(instance.layers))):
         types = tuple(
             kind.model_copy(update={"forward": _but(kind.forward, i), "backward": _but(kind.backward, i)})
             for kind in instance.types
         )
         replanning = _relabelled(instance.replanning, i, i)
-        yield from _valid(instance, layers=_but(instance.layers, i), types=types, replanning=replanning)
+        yield from instance.if_valid(layers=_but(instance.layers, i), types=types, replanning=replanning)
     for k in range(len(instance.layers) - 1):
         if _joinable(instance, k):
             yield _joined(instance, k)
     if instance.replanning is not None:
-        yield from _valid(instance, replanning=None)
+        yield from instance.if_valid(replanning=None)
     sizes, batch = instance.micro_batch_sizes, instance.mini_batch
     if len(sizes) > 1:
         yield from (_resized(instance, batch, _but(sizes, i)) for i in range(len(sizes)))
@@ -160,14 +155,7 @@ def shrink(instance: Instance) -> Iterator[Instance]:
     for size in sorted({sizes[0] // 2, sizes[0] - 1} - {0}):
         yield _resized(instance, rounds * size, (size,))
     for fewer in sorted({rounds // 2, rounds - 1} - {0}):
-        yield from _valid(instance, mini_batch=fewer * sizes[0])
-
-
-def _valid(instance: Instance, **changes: Any) -> Iterator[Instance]:
-    try:
-        yield _checked(instance, **changes)
-    except ValidationError:
-        return
+        yield from instance.if_valid(mini_batch=fewer * sizes[0])
 
 
 def _but(items: tuple[T, ...], index: int) -> tuple[T, ...]:

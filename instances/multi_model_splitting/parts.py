@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import ValidationError
 
@@ -85,7 +85,7 @@ def _closed(instance: Instance, p: int, i: int, shut: Sequence[int], name: str) 
     ticks = tuple(more if d in shut else t for d, t in enumerate(layer.inference))
     layers = (*pipeline.layers[:i], layer.model_copy(update={"inference": ticks}), *pipeline.layers[i + 1 :])
     pipelines[p] = pipeline.model_copy(update={"layers": layers})
-    return _checked(instance, name=name, pipelines=tuple(pipelines))
+    return instance.changed(name=name, pipelines=tuple(pipelines))
 
 
 def _by_end(instance: Instance, end: Literal["source", "target"]) -> list[Case]:
@@ -99,13 +99,9 @@ def _by_end(instance: Instance, end: Literal["source", "target"]) -> list[Case]:
             pipelines = list(instance.pipelines)
             pipelines[p] = pipeline.model_copy(update={end: Requirement(device=instance.devices[d].name)})
             label = f"{end} of {pipeline.name} on {instance.devices[d].name}"
-            found.append(Case(label, _checked(instance, name=f"{instance.name}, {label}", pipelines=tuple(pipelines))))
+            found.append(Case(label, instance.changed(name=f"{instance.name}, {label}", pipelines=tuple(pipelines))))
         return found
     return []
-
-
-def _checked(instance: Instance, **changes: Any) -> Instance:
-    return Instance.model_validate(instance.model_copy(update=changes).model_dump())
 
 
 def shrink(instance: Instance) -> Iterator[Instance]:
@@ -119,9 +115,9 @@ def shrink(instance: Instance) -> Iterator[Instance]:
         for i in reversed(range(max(len(p.layers) for p in instance.pipelines if p.model == model))):
             yield from _without_layer(instance, model, i)
     if instance.deployed:
-        yield _checked(instance, deployed=())
+        yield instance.changed(deployed=())
     if instance.sharing:
-        yield _checked(instance, sharing=False)
+        yield instance.changed(sharing=False)
 
 
 def _without_device(instance: Instance, gone: Device) -> Instance:
@@ -166,6 +162,6 @@ def _without_layer(instance: Instance, model: str, i: int) -> Iterator[Instance]
         if first < last
     )
     try:
-        yield _checked(instance, pipelines=pipelines, deployed=deployed)
+        yield instance.changed(pipelines=pipelines, deployed=deployed)
     except ValidationError:
         return

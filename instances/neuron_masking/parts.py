@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pydantic import ValidationError
-
 from mapgap.core import Case
 from mapgap.problems.neuron_masking import SHARE, Device, Instance, Layer, costs
 
@@ -50,11 +48,7 @@ def cases(instance: Instance) -> list[Case]:
 
 
 def _case(instance: Instance, label: str, changes: dict[str, Any]) -> Case:
-    return Case(label, _checked(instance, name=f"{instance.name}, {label}", **changes))
-
-
-def _checked(instance: Instance, **changes: Any) -> Instance:
-    return Instance.model_validate(instance.model_copy(update=changes).model_dump())
+    return Case(label, instance.changed(name=f"{instance.name}, {label}", **changes))
 
 
 def _cycles(instance: Instance, kept: range) -> Case:
@@ -111,24 +105,17 @@ def _capped(instance: Instance, share: int) -> dict[str, Any]:
 def shrink(instance: Instance) -> Iterator[Instance]:
     """One device, one cycle time or one layer less, or a layer with half of its neurons or one less."""
     for d in reversed(range(len(instance.devices))):
-        yield from _valid(instance, devices=tuple(x for i, x in enumerate(instance.devices) if i != d))
+        yield from instance.if_valid(devices=tuple(x for i, x in enumerate(instance.devices) if i != d))
     for c in range(len(instance.cycle_ms)):
         if len(instance.cycle_ms) > 1:
-            yield from _valid(instance, **_only_cycles(instance, [i for i in range(len(instance.cycle_ms)) if i != c]))
+            yield from instance.if_valid(**_only_cycles(instance, [i for i in range(len(instance.cycle_ms)) if i != c]))
     for index in reversed(range(len(instance.layers))):
         kept = [i for i in range(len(instance.layers)) if i != index]
         devices = tuple(
             device.model_copy(update={"contributions": tuple(device.contributions[i] for i in kept)})
             for device in instance.devices
         )
-        yield from _valid(instance, layers=tuple(instance.layers[i] for i in kept), devices=devices)
+        yield from instance.if_valid(layers=tuple(instance.layers[i] for i in kept), devices=devices)
     for index, layer in enumerate(instance.layers):
         for k in sorted({layer.neurons // 2, layer.neurons - 1} - {0}):
-            yield from _valid(instance, **_narrowed(instance, index, k))
-
-
-def _valid(instance: Instance, **changes: Any) -> Iterator[Instance]:
-    try:
-        yield _checked(instance, **changes)
-    except ValidationError:
-        return
+            yield from instance.if_valid(**_narrowed(instance, index, k))

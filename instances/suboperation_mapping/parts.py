@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -55,7 +54,7 @@ def _closed(instance: Instance, layer: int, sizes: range, ticks: int, label: str
     fp = tuple(tuple(max(t, ticks) if k + 1 in sizes else t for k, t in enumerate(row)) for row in shut.fp)
     layers = list(instance.layers)
     layers[layer] = shut.model_copy(update={"fp": fp})
-    return Case(label, _checked(instance, name=f"{instance.name}, {label}", layers=tuple(layers)))
+    return Case(label, instance.changed(name=f"{instance.name}, {label}", layers=tuple(layers)))
 
 
 def _placed(instance: Instance, layer: int, accelerator: int, ticks: int) -> Case:
@@ -64,18 +63,14 @@ def _placed(instance: Instance, layer: int, accelerator: int, ticks: int) -> Cas
     layers = list(instance.layers)
     layers[layer] = here.model_copy(update={"fp": fp})
     label = f"{here.name} forward on {instance.accelerators[accelerator].name}"
-    return Case(label, _checked(instance, name=f"{instance.name}, {label}", layers=tuple(layers)))
-
-
-def _checked(instance: Instance, **changes: Any) -> Instance:
-    return Instance.model_validate(instance.model_copy(update=changes).model_dump())
+    return Case(label, instance.changed(name=f"{instance.name}, {label}", layers=tuple(layers)))
 
 
 def shrink(instance: Instance) -> Iterator[Instance]:
     """One layer less (its consumers read what it read), one accelerator less, or half the batch."""
     for index in reversed(range(len(instance.layers))):
         if len(instance.layers) > 1:
-            yield from _valid(instance, layers=_without(instance, index))
+            yield from instance.if_valid(layers=_without(instance, index))
     n = len(instance.accelerators)
     for a in reversed(range(n)) if n > 1 else ():
         kept = [i for i in range(n) if i != a]
@@ -84,18 +79,11 @@ def shrink(instance: Instance) -> Iterator[Instance]:
             for layer in instance.layers
         )
         bandwidth = tuple(tuple(instance.bandwidth[i][j] for j in kept) for i in kept)
-        yield from _valid(
-            instance, accelerators=tuple(instance.accelerators[i] for i in kept), bandwidth=bandwidth, layers=layers
+        yield from instance.if_valid(
+            accelerators=tuple(instance.accelerators[i] for i in kept), bandwidth=bandwidth, layers=layers
         )
     for batch in {instance.batch // 2, instance.batch - 1} - {0}:
-        yield from _valid(instance, batch=batch, layers=tuple(_cut(layer, batch) for layer in instance.layers))
-
-
-def _valid(instance: Instance, **changes: Any) -> Iterator[Instance]:
-    try:
-        yield _checked(instance, **changes)
-    except ValidationError:
-        return
+        yield from instance.if_valid(batch=batch, layers=tuple(_cut(layer, batch) for layer in instance.layers))
 
 
 def _tables(layer: Layer) -> list[tuple[str, tuple[tuple[int, ...], ...]]]:

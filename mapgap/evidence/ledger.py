@@ -184,11 +184,8 @@ class Ledger:
         objective, bound, sign = record.objective, record.bound, entry.sign
         self._refuse(entry, record)
         changes = []
-        if (
-            objective is not None
-            and record.plan is not None
-            and (entry.plan is None or sign * objective < sign * entry.plan.value)
-        ):
+        better = objective is not None and (entry.plan is None or sign * objective < sign * entry.plan.value)
+        if objective is not None and record.plan is not None and better:
             changes.append(f"{name}: plan {_value(entry.plan)} -> {objective} ({record.method})")
             entry.plan = _finding(objective, record)
             self.plans[name] = record.plan

@@ -58,7 +58,7 @@ def test_changed_and_smaller_instances_are_valid_and_different(problem):
         assert other.content_hash != instance.content_hash
         assert type(instance).model_validate_json(other.model_dump_json(by_alias=True)) == other
         assert _zeros(other) == _zeros(instance)  # they say that something is absent
-    assert library.shrink is not None
+    assert library.shrinking is not None
     size = len(list(integers(instance.to_json())))
     for other in library.shrink(instance):
         assert len(list(integers(other.to_json()))) <= size

@@ -10,7 +10,7 @@ from mapgap.evidence import certify
 from mapgap.evidence.certify import exact_methods
 from mapgap.evidence.ledger import Ledger
 
-SPLIT = [problem for problem in registry.problems() if registry.library(problem).cases is not None]
+SPLIT = [problem for problem in registry.problems() if registry.library(problem).splitting is not None]
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def test_exact_methods_of_different_engines_exist(problem):
     engines = [set(m.engines) for m in exact_methods(problem)]
     assert all(engines), "an exact method says on whose word its proofs rest"
     assert any(not a & b for a in engines for b in engines)
-    assert registry.library(problem).cases is not None
+    assert registry.library(problem).splitting is not None
 
 
 @pytest.mark.parametrize("problem", SPLIT)
