@@ -1,4 +1,4 @@
-"""CP-SAT model of the FPGA-GPU partition over configurations of modules (``_configurations.py``).
+"""CP-SAT model of the FPGA-GPU partition over configurations of modules (``configurations.py``).
 
 ========  ============================================================================  ===============
 Symbol    Meaning                                                                       Shape
@@ -29,9 +29,9 @@ from typing import Any
 import numpy as np
 
 from mapgap.core import Budget, SolveResult, Status
-from mapgap.formulations.fpga_gpu_partition._configurations import Tables
-from mapgap.formulations.fpga_gpu_partition._search import Answer, Question
-from mapgap.formulations.fpga_gpu_partition._search import run as search
+from mapgap.formulations.fpga_gpu_partition.configurations import Tables
+from mapgap.formulations.fpga_gpu_partition.questions import Answer, Question
+from mapgap.formulations.fpga_gpu_partition.questions import run as search
 from mapgap.problems.fpga_gpu_partition import Instance
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from mapgap.core import Budget, SolveResult, Status, Stop
-from mapgap.formulations.fpga_gpu_partition._configurations import Tables
-from mapgap.formulations.fpga_gpu_partition._search import Answer, Question
-from mapgap.formulations.fpga_gpu_partition._search import run as search
+from mapgap.formulations.fpga_gpu_partition.configurations import Tables
+from mapgap.formulations.fpga_gpu_partition.questions import Answer, Question
+from mapgap.formulations.fpga_gpu_partition.questions import run as search
 from mapgap.problems.fpga_gpu_partition import Instance
 
 

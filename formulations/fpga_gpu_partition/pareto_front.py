@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 
 from mapgap.core import Budget, InputError, SolveResult, Status, Stop
 from mapgap.formulations.fpga_gpu_partition import cpsat, mip
-from mapgap.formulations.fpga_gpu_partition._search import Engine, Question, Search, begin, result
 from mapgap.formulations.fpga_gpu_partition.label_setting import solve
+from mapgap.formulations.fpga_gpu_partition.questions import Engine, Question, Search, begin, result
 from mapgap.problems.fpga_gpu_partition import Instance
 
 ENGINES: dict[str, Engine] = {"cpsat": cpsat.answer, "mip": mip.answer}

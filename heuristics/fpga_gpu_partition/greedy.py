@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from mapgap.core import Budget, SolveResult
-from mapgap.heuristics.fpga_gpu_partition._common import evaluated, free_fabric, on_gpu, result
+from mapgap.heuristics.fpga_gpu_partition.construction import evaluated, free_fabric, on_gpu, result
 from mapgap.problems.fpga_gpu_partition import Instance, Option
 
 Goal = Literal["objective", "latency", "energy"]

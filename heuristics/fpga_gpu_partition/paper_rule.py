@@ -30,7 +30,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mapgap.core import Budget, SolveResult
-from mapgap.heuristics.fpga_gpu_partition._common import free_fabric, on_gpu, result
+from mapgap.heuristics.fpga_gpu_partition.construction import free_fabric, on_gpu, result
 from mapgap.problems.fpga_gpu_partition import Instance, Layer, Module, Option
 
 

@@ -43,8 +43,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mapgap.instances._library import ROOT
-from mapgap.instances.fpga_gpu_partition._cost_model import FITS, CostModel, Number, fabric, multipliers, weights
-from mapgap.instances.fpga_gpu_partition._network import Block, Graph, Shape, Tensor, graph_of
+from mapgap.instances.fpga_gpu_partition.cost_model import FITS, CostModel, Number, fabric, multipliers, weights
+from mapgap.instances.fpga_gpu_partition.lowering import Block, Graph, Shape, Tensor, graph_of
 from mapgap.instances.published_numbers import load_published
 
 Array = npt.NDArray[np.float64]

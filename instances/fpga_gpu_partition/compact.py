@@ -1,8 +1,8 @@
 """Instances of the FPGA-GPU partition: the compact form, its expansion, and random families.
 
 A compact file names a network of the library (or one module of it), one of the equally good fits of the cost model
-(docs/fpga_gpu_calibration.md) and limits; :func:`expand` lowers the network to modules (``_network.py``) and prices
-every option (``_cost_model.py``, ``_expand.py``). Measured values of single options replace the model's.
+(docs/fpga_gpu_calibration.md) and limits; :func:`expand` lowers the network to modules (``lowering.py``) and prices
+every option (``cost_model.py``, ``options.py``). Measured values of single options replace the model's.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Literal
 from pydantic import Field
 
 from mapgap.core import CompactBase, Frozen, InputError
-from mapgap.instances.fpga_gpu_partition._cost_model import Fabric, fabric, load_fit
-from mapgap.instances.fpga_gpu_partition._expand import Pricing, alone, instance
-from mapgap.instances.fpga_gpu_partition._network import graph_of
+from mapgap.instances.fpga_gpu_partition.cost_model import Fabric, fabric, load_fit
+from mapgap.instances.fpga_gpu_partition.lowering import graph_of
+from mapgap.instances.fpga_gpu_partition.options import Pricing, alone, instance
 from mapgap.problems.fpga_gpu_partition import Instance, Objective
 
 

@@ -29,7 +29,7 @@ def published() -> dict[str, Any]:
 def table_1() -> Table:
     """The six gains of Table I under every fit."""
     from mapgap.instances.fpga_gpu_partition import calibration
-    from mapgap.instances.fpga_gpu_partition._cost_model import load_fit, load_share
+    from mapgap.instances.fpga_gpu_partition.cost_model import load_fit, load_share
 
     printed = published()
     found = {name: calibration.gains(load_fit(name), load_share(name)) for name in fits()}
@@ -69,7 +69,7 @@ def reductions() -> dict[tuple[str, str], dict[str, tuple[float, float]]]:
 def _costs(kind: str, fit: str) -> list[tuple[tuple[float, float], tuple[float, float]]]:
     """Latency (µs) and energy (µJ) of every module of a type: on the GPU, and by the pattern."""
     from mapgap.instances.fpga_gpu_partition import calibration
-    from mapgap.instances.fpga_gpu_partition._cost_model import load_fit, load_share
+    from mapgap.instances.fpga_gpu_partition.cost_model import load_fit, load_share
 
     model, share = load_fit(fit), load_share(fit)
     graph, blocks = calibration.modules_of(kind)

@@ -46,7 +46,7 @@ def variant_name(axis: str, value: float) -> str:
 @cache
 def fits() -> tuple[str, ...]:
     """Names of the equally good fits of the cost model."""
-    from mapgap.instances.fpga_gpu_partition._cost_model import fit_names
+    from mapgap.instances.fpga_gpu_partition.cost_model import fit_names
 
     return tuple(fit_names())
 
@@ -54,8 +54,8 @@ def fits() -> tuple[str, ...]:
 @cache
 def instance_of(network: str, fold: int, variant: str = "") -> Any:
     """A whole network; variants are ``fit3``, ``bandwidth_0.5``, ``setup_2`` and ``fabric_0.125``."""
-    from mapgap.instances.fpga_gpu_partition._cost_model import fabric, load_fit
     from mapgap.instances.fpga_gpu_partition.compact import build
+    from mapgap.instances.fpga_gpu_partition.cost_model import fabric, load_fit
 
     kind, _, amount = variant.partition("_")
     fields: dict[str, Any] = {}

@@ -8,10 +8,10 @@ import pytest
 
 from mapgap.core import Budget, InputError, Status, Stop
 from mapgap.formulations.fpga_gpu_partition import cpsat, enumerate, label_setting, mip, pareto_front
-from mapgap.formulations.fpga_gpu_partition._chain import chain, priced
-from mapgap.formulations.fpga_gpu_partition._configurations import OutOfTime, tabulate
-from mapgap.formulations.fpga_gpu_partition._pareto import nondominated
-from mapgap.formulations.fpga_gpu_partition._search import Question, chord
+from mapgap.formulations.fpga_gpu_partition.chain import chain, priced
+from mapgap.formulations.fpga_gpu_partition.configurations import OutOfTime, tabulate
+from mapgap.formulations.fpga_gpu_partition.dominance import nondominated
+from mapgap.formulations.fpga_gpu_partition.questions import Question, chord
 from mapgap.instances.fpga_gpu_partition.families import scaling, small, tiny
 from mapgap.problems.fpga_gpu_partition import OBJECTIVES, PROBLEM, Plan
 from mapgap.problems.fpga_gpu_partition.evaluate import evaluate

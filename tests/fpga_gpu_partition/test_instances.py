@@ -6,8 +6,9 @@ import pytest
 from mapgap.catalogue.files import library_files, load_instance
 from mapgap.core import InputError
 from mapgap.instances._library import ROOT, load_network
-from mapgap.instances.fpga_gpu_partition import _write_library, calibration
-from mapgap.instances.fpga_gpu_partition._cost_model import (
+from mapgap.instances.fpga_gpu_partition import calibration, write_library
+from mapgap.instances.fpga_gpu_partition.compact import Compact, Measured, build, expand
+from mapgap.instances.fpga_gpu_partition.cost_model import (
     fabric,
     fit_names,
     load_fit,
@@ -16,8 +17,7 @@ from mapgap.instances.fpga_gpu_partition._cost_model import (
     multipliers,
     weights,
 )
-from mapgap.instances.fpga_gpu_partition._network import graph_of
-from mapgap.instances.fpga_gpu_partition.compact import Compact, Measured, build, expand
+from mapgap.instances.fpga_gpu_partition.lowering import graph_of
 from mapgap.problems.fpga_gpu_partition import PROBLEM, Plan
 
 NETWORKS = ("squeezenet1_0", "squeezenet1_1", "mobilenetv2_x0_5", "shufflenetv2_x0_5", "resnet18", "vgg16")
@@ -258,10 +258,10 @@ def test_single_unit_keeps_the_halves_of_its_input_apart():
 
 
 def test_library_files_are_what_the_writer_writes():
-    files = {**_write_library.network_files(), **_write_library.module_files()}
+    files = {**write_library.network_files(), **write_library.module_files()}
     assert len(files) == 2 * 5 + 9
     for name, content in files.items():
-        assert (_write_library.FOLDER / f"{name}.yaml").read_text(encoding="utf-8") == content, name
+        assert (write_library.FOLDER / f"{name}.yaml").read_text(encoding="utf-8") == content, name
 
 
 def test_every_library_file_expands():

@@ -7,7 +7,7 @@ lie. Modules run one after the other (rule 1 of the problem), so all that the re
 - the *homes*: the sides of the tensors that it reads from earlier modules and of those that later modules read.
 
 Only configurations that no other one with the same homes dominates in those four numbers are kept; dominated choices
-for the first layers (``_labels.py``) are dropped on the way, and equal modules are enumerated once.
+for the first layers (``labels.py``) are dropped on the way, and equal modules are enumerated once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from itertools import product
 import numpy as np
 
 from mapgap.core import Budget
-from mapgap.formulations.fpga_gpu_partition._labels import (
+from mapgap.formulations.fpga_gpu_partition.dominance import Array, nondominated
+from mapgap.formulations.fpga_gpu_partition.labels import (
     ENERGY,
     INPUT,
     LINK,
@@ -30,7 +31,6 @@ from mapgap.formulations.fpga_gpu_partition._labels import (
     Shape,
     Source,
 )
-from mapgap.formulations.fpga_gpu_partition._pareto import Array, nondominated
 from mapgap.problems.fpga_gpu_partition import NETWORK_INPUT, Instance, Plan, Side
 
 

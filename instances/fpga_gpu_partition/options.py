@@ -23,7 +23,7 @@ from typing import Literal
 
 from mapgap.core import InputError
 from mapgap.instances._library import NETWORK_INPUT, Row
-from mapgap.instances.fpga_gpu_partition._cost_model import (
+from mapgap.instances.fpga_gpu_partition.cost_model import (
     M20K_BITS,
     WORD_BITS,
     CostModel,
@@ -31,8 +31,8 @@ from mapgap.instances.fpga_gpu_partition._cost_model import (
     multipliers,
     weights,
 )
-from mapgap.instances.fpga_gpu_partition._cost_model import Fabric as FabricSize
-from mapgap.instances.fpga_gpu_partition._network import Block, Graph, Shape, Tensor
+from mapgap.instances.fpga_gpu_partition.cost_model import Fabric as FabricSize
+from mapgap.instances.fpga_gpu_partition.lowering import Block, Graph, Shape, Tensor
 from mapgap.problems.fpga_gpu_partition import Fabric, Instance, Layer, Link, Module, Objective, Option, Read
 
 TICK_NS = 1000

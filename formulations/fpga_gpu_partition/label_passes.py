@@ -6,7 +6,7 @@ would improve what is known. A label is dropped if
 
 - it does not fit the fabric,
 - another label with the same state is nowhere worse in the four totals, or
-- for every corner some price (``_chain.py``) proves that no continuation reaches it.
+- for every corner some price (``chain.py``) proves that no continuation reaches it.
 
 A pass keeps at most ``width`` labels per stage, the best few under each price. Passes get wider, and start from the
 corners that the last one left, until one has dropped nothing for lack of width: it was exhaustive, and what is known is
@@ -21,8 +21,8 @@ import numpy as np
 from numba import njit
 
 from mapgap.core import Budget
-from mapgap.formulations.fpga_gpu_partition._chain import NEVER, Chain
-from mapgap.formulations.fpga_gpu_partition._pareto import Array, nondominated
+from mapgap.formulations.fpga_gpu_partition.chain import NEVER, Chain
+from mapgap.formulations.fpga_gpu_partition.dominance import Array, nondominated
 
 CHUNK = 4_000_000
 """Pairs of label and configuration that are tried between two looks at the clock."""

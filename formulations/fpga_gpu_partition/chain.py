@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mapgap.core import MapgapError
-from mapgap.formulations.fpga_gpu_partition._configurations import Tables
-from mapgap.formulations.fpga_gpu_partition._pareto import Array
+from mapgap.formulations.fpga_gpu_partition.configurations import Tables
+from mapgap.formulations.fpga_gpu_partition.dominance import Array
 
 MOST_STATES = 1024
 NEVER = 2**61

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mapgap.core import Budget, SolveResult, Status, Stop
-from mapgap.formulations.fpga_gpu_partition._configurations import OutOfTime, Tables, tabulate
+from mapgap.formulations.fpga_gpu_partition.configurations import OutOfTime, Tables, tabulate
 from mapgap.problems.fpga_gpu_partition import Instance
 from mapgap.problems.fpga_gpu_partition.evaluate import diagnose
 
