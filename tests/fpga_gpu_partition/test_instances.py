@@ -6,7 +6,7 @@ import pytest
 from mapgap.catalogue.files import library_files, load_instance
 from mapgap.core import InputError
 from mapgap.instances._library import ROOT, load_network
-from mapgap.instances.fpga_gpu_partition import calibration, write_library
+from mapgap.instances.fpga_gpu_partition import calibration, gains, write_library
 from mapgap.instances.fpga_gpu_partition.compact import Compact, Measured, build, expand
 from mapgap.instances.fpga_gpu_partition.cost_model import (
     fabric,
@@ -139,8 +139,8 @@ def test_stored_fit_reproduces_table_1_within_its_stated_residual(name):
     assert max(abs(residual) for residual in found.residuals) < 0.065  # "within 6.5 %", docs/fpga_gpu_calibration.md
     for key, (low, high) in calibration.RANGES.items():
         assert low * 0.999 <= getattr(found.model, key) <= high * 1.001
-    assert calibration.figure_1(found.model) > 0.999  # the FPGA wins on every layer of Fig. 1
-    assert calibration.peak_power_w(found.model) < 15.01
+    assert gains.figure_1(found.model) > 0.999  # the FPGA wins on every layer of Fig. 1
+    assert gains.peak_power_w(found.model) < 15.01
 
 
 def test_file_of_fits_states_the_residuals_it_has():
@@ -152,14 +152,14 @@ def test_file_of_fits_states_the_residuals_it_has():
 
 
 @pytest.mark.parametrize("fit", ["fit1", "fit3"])
-@pytest.mark.parametrize("kind", calibration.NETWORKS)
+@pytest.mark.parametrize("kind", gains.NETWORKS)
 def test_forward_model_of_the_fit_is_the_evaluator(kind, fit):
     """The fit prices patterns in floating point; the evaluator, in rounded-up ticks, must say the same."""
-    graph, blocks = calibration.modules_of(kind)
+    graph, blocks = gains.modules_of(kind)
     for block in blocks:
         shapes = graph.shapes_of(block)
-        channels = calibration.pattern(shapes, kind, 0.5)
-        fold = calibration.fold_of(shapes, channels)
+        channels = gains.pattern(shapes, kind, 0.5)
+        fold = gains.fold_of(shapes, channels)
         instance = build(graph.name, 32, module=block.name, cost_model=fit)
         names = ["gpu"] * (len(instance.layers) - len(shapes))
         for shape, g in zip(shapes, channels, strict=True):
@@ -167,7 +167,7 @@ def test_forward_model_of_the_fit_is_the_evaluator(kind, fit):
             names.append("gpu" if g == 0 else f"fpga f{fold}" if g == whole else f"in {g}/{whole} f{fold}")
         for options, mapped in ((names, channels), (["gpu"] * len(names), [0] * len(shapes))):
             found = PROBLEM.evaluate(instance, Plan(options=tuple(options)))
-            latency, energy = calibration.module_cost(load_fit(fit), graph, block, mapped, fold)
+            latency, energy = gains.module_cost(load_fit(fit), graph, block, mapped, fold)
             assert found.feasible
             assert float(latency) <= found.terms["latency"] + 0.5 <= float(latency) + 15
             assert float(energy) - 2 <= found.terms["energy"] <= float(energy) + 25
