@@ -184,12 +184,12 @@ def test_the_chord_touches_the_hyperbola_at_both_ends():
 
 def test_both_models_answer_a_question_with_all_limits():
     tables = tabulate(small(0), budget())
-    energy, latency = tables.totals(cpsat.answer(tables, Question(1, 0), budget(), None).choice)
+    energy, latency = tables.worth(cpsat.answer(tables, Question(1, 0), budget(), None).plan)
     question = Question(2, 3, max_latency=latency, max_energy=energy + energy // 10)
     answers = [engine(tables, question, budget(), None) for engine in (cpsat.answer, mip.answer)]
     assert answers[0].bound == answers[1].bound
     for answer in answers:
-        e, t = tables.totals(answer.choice)
+        e, t = tables.worth(answer.plan)
         assert 2 * e + 3 * t == answer.bound
         assert t <= latency
     impossible = Question(1, 0, max_latency=int(sum(t.values[:, 0].min() for t in tables.modules)) - 1)
