@@ -1,4 +1,4 @@
-"""Fits of the cost model of the FPGA-GPU partition: the committed ones explain Table I, and new runs find their like."""
+"""Fits of the cost model of the FPGA-GPU partition: the committed ones explain Table I, new runs find their like."""
 
 import numpy as np
 import pytest
