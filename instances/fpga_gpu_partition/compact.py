@@ -13,7 +13,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from mapgap.core import CompactBase, Frozen, InputError
+from mapgap.core import CompactBase, Finding, Frozen, InputError
 from mapgap.instances.fpga_gpu_partition.cost_model import Fabric, fabric, load_fit
 from mapgap.instances.fpga_gpu_partition.lowering import graph_of
 from mapgap.instances.fpga_gpu_partition.options import Pricing, alone, instance
@@ -128,9 +128,9 @@ def with_measured(made: Instance, measured: tuple[Measured, ...]) -> Instance:
     wanted = {(m.layer, m.option): m for m in measured}
     known = {(layer.name, option.name) for layer in made.layers for option in layer.options}
     strange = [
-        f"measured: expected an option of the instance, found {o!r} of layer {n!r}"
-        for n, o in wanted
-        if (n, o) not in known
+        Finding(f"expected an option of the instance, found {m.option!r} of layer {m.layer!r}", ("measured", index))
+        for index, m in enumerate(measured)
+        if (m.layer, m.option) not in known
     ]
     if strange:
         raise InputError(strange)

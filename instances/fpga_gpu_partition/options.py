@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from mapgap.core import InputError
+from mapgap.core import Finding, InputError, suggest
 from mapgap.instances._library import NETWORK_INPUT, Row
 from mapgap.instances.fpga_gpu_partition.cost_model import (
     M20K_BITS,
@@ -155,7 +155,9 @@ def alone(graph: Graph, name: str) -> Graph:
     """
     block = next((b for b in graph.blocks if b.name == name), None)
     if block is None:
-        raise InputError(f"module: expected one of {', '.join(b.name for b in graph.blocks)}; found {name!r}")
+        known = [b.name for b in graph.blocks]
+        text = f"expected one of {', '.join(known)}; found {name!r}{suggest(name, known)}"
+        raise InputError(Finding(text, ("module",)))
     shapes = graph.shapes_of(block)
     outside = dict.fromkeys(t for shape in shapes for t in shape.reads if t.layer < block.first)
     parts = {t.part: t.elements for t in outside}

@@ -177,7 +177,10 @@ def test_bandwidth_fabric_and_measured_values_replace_the_models():
         ({"network": "resnet81"}, "network: expected one of .* found 'resnet81'"),
         ({"module": "fire99"}, "module: expected one of conv1, fire2, .*; found 'fire99'"),
         ({"cost_model": "fit99"}, "cost_model: expected one of fit1, .*; found 'fit99'"),
-        ({"measured": (Measured(layer="x", option="gpu", gpu_us=1),)}, "measured: expected an option .* found 'gpu'"),
+        (
+            {"measured": (Measured(layer="x", option="gpu", gpu_us=1),)},
+            r"measured\[0\]: expected an option .* found 'gpu'",
+        ),
     ],
 )
 def test_what_cannot_be_expanded_is_named(fields, expected):
