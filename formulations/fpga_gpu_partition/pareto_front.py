@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from mapgap.core import Budget, InputError, SolveResult, Status, Stop
+from mapgap.core import Budget, Finding, InputError, SolveResult, Status, Stop, suggest
 from mapgap.formulations.fpga_gpu_partition import cpsat, mip
 from mapgap.formulations.fpga_gpu_partition.label_setting import solve
 from mapgap.formulations.fpga_gpu_partition.questions import Engine, Question, Search, begin, result
@@ -84,7 +84,9 @@ def run(instance: Instance, budget: Budget, engine: str = "labels") -> SolveResu
     if engine == "labels":
         return solve(instance, budget, whole_front=True)
     if engine not in ENGINES:
-        raise InputError(f"engine {engine!r}: expected one of {sorted(['labels', *ENGINES])}")
+        known = sorted(["labels", *ENGINES])
+        text = f"expected one of {', '.join(known)}; found {engine!r}{suggest(engine, known)}"
+        raise InputError(Finding(text, ("engine",)))
     begun = begin(instance, budget)
     if isinstance(begun, SolveResult):
         return begun
