@@ -15,8 +15,8 @@ from pydantic import Field
 
 from mapgap.core import CompactBase, Finding, Frozen, InputError
 from mapgap.instances.fpga_gpu_partition.cost_model import Fabric, fabric, load_fit
-from mapgap.instances.fpga_gpu_partition.lowering import graph_of
-from mapgap.instances.fpga_gpu_partition.options import Pricing, alone, instance
+from mapgap.instances.fpga_gpu_partition.lowering import alone, graph_of
+from mapgap.instances.fpga_gpu_partition.options import Pricing, instance
 from mapgap.problems.fpga_gpu_partition import Instance, Objective
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from mapgap.core import Frozen, Relation
+from mapgap.instances.fpga_gpu_partition.editing import each_layer, one_layer
 from mapgap.problems.fpga_gpu_partition import Instance, Layer, Module, Option
 
 Part = TypeVar("Part", bound=Frozen)
@@ -104,7 +105,7 @@ def _quicker(instance: Instance, rng: random.Random) -> tuple[Module, ...]:
     quick = rng.choice(chosen.options)
     better = _with(quick, **{name: getattr(quick, name) // 2 for name in halved})
     options = tuple(better if option is quick else option for option in chosen.options)
-    return _layers(instance, lambda layer: _with(layer, options=options) if layer is chosen else layer)
+    return one_layer(instance, chosen, _with(chosen, options=options))
 
 
 def _twice(instance: Instance, rng: random.Random) -> tuple[Module, ...]:
@@ -112,14 +113,14 @@ def _twice(instance: Instance, rng: random.Random) -> tuple[Module, ...]:
     chosen = rng.choice(instance.layers)
     copied = _with(rng.choice(chosen.options), name="the same again")
     options = (*chosen.options, copied)
-    return _layers(instance, lambda layer: _with(layer, options=options) if layer is chosen else layer)
+    return one_layer(instance, chosen, _with(chosen, options=options))
 
 
 def _shuffled(instance: Instance, rng: random.Random) -> tuple[Module, ...]:
     def shuffled(layer: Layer) -> Layer:
         return _with(layer, options=tuple(rng.sample(layer.options, len(layer.options))))
 
-    return _layers(instance, shuffled)
+    return each_layer(instance, shuffled)
 
 
 def _of_double_size(instance: Instance) -> tuple[Module, ...]:
@@ -134,15 +135,10 @@ def _of_double_size(instance: Instance) -> tuple[Module, ...]:
         makes = {name: 2 * getattr(option, name) for name in ("gpu_makes", "fpga_makes")}
         return _with(option, **sizes, **makes)
 
-    larger = instance.model_copy(update={"modules": _layers(instance, doubled)})
+    larger = instance.model_copy(update={"modules": each_layer(instance, doubled)})
     return _options(larger, parts)
 
 
 def _options(instance: Instance, change: Callable[[Option], Option]) -> tuple[Module, ...]:
     """The modules with every option changed."""
-    return _layers(instance, lambda layer: _with(layer, options=tuple(change(option) for option in layer.options)))
-
-
-def _layers(instance: Instance, change: Callable[[Layer], Layer]) -> tuple[Module, ...]:
-    """The modules with every layer changed."""
-    return tuple(_with(module, layers=tuple(change(layer) for layer in module.layers)) for module in instance.modules)
+    return each_layer(instance, lambda layer: _with(layer, options=tuple(change(option) for option in layer.options)))

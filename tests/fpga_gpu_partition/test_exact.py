@@ -170,6 +170,12 @@ def test_too_few_labels_leave_a_valid_bound(monkeypatch):
     assert result.status is (Status.OPTIMAL if result.bound == result.claimed else Status.FEASIBLE)
 
 
+@pytest.mark.parametrize("models", [cpsat.models, mip.models])
+def test_a_product_has_no_integer_program_and_the_linear_objectives_are_named(models):
+    with pytest.raises(InputError, match=r"objective: expected a linear .*energy, latency, weighted.*'edp'"):
+        models(PROBLEM.retarget(tiny(0), "edp"))
+
+
 def test_an_unknown_engine_is_refused():
     with pytest.raises(InputError, match="labels"):
         pareto_front.run(tiny(0), budget(), "abacus")
