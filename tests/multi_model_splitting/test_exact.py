@@ -23,7 +23,7 @@ def budget():
 
 
 def optimum(instance, method=cpsat):
-    result = method.solve(instance, budget())
+    result = method.run(instance, budget())
     assert result.status in (Status.OPTIMAL, Status.INFEASIBLE)
     return None if result.plan is None else evaluate(instance, result.plan).objective
 
@@ -182,7 +182,7 @@ def test_what_only_packing_refutes():
     full = instance.model_copy(update={"devices": room, "pipelines": (big,), "sharing": False})
     assert diagnose(full) == []
     for method in (cpsat, mip, brute_force):
-        result = method.solve(full, budget())
+        result = method.run(full, budget())
         assert result.status is Status.INFEASIBLE
         assert "out of resource" in result.reason
 
