@@ -15,6 +15,7 @@ METHODS = [
         summary="joint plan of all pipelines, optimal cycle time or latency",
         rank=10,
         engines=("CP-SAT",),
+        models=f"{_HERE}.cpsat:models",
     ),
     Method(
         "enumerate",

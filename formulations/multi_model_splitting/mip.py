@@ -27,9 +27,8 @@ from typing import Any, Literal
 import numpy as np
 
 from mapgap.core import Budget, MapgapError, PlanError, SolveResult, Status, Stop
-from mapgap.formulations.multi_model_splitting._chains import (
+from mapgap.formulations.multi_model_splitting.chains import (
     Chain,
-    capacities,
     ceiling,
     chains,
     floor,
@@ -39,6 +38,7 @@ from mapgap.formulations.multi_model_splitting._chains import (
 )
 from mapgap.problems.multi_model_splitting import RESOURCES, UNITS, Instance, PipelinePlan, Plan, Segment
 from mapgap.problems.multi_model_splitting.evaluate import diagnose, evaluate
+from mapgap.problems.multi_model_splitting.shared.tables import capacities
 
 CLOSING = 10
 """Ticks between the limits from which any plan of latency between them will do; to refute it is easier."""
