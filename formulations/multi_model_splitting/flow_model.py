@@ -220,14 +220,14 @@ class FlowModel(MipModel):
         for y, chain in zip(self.y, self.chains, strict=True):
             for k in range(1, chain.blocks):
                 ending = pulp.lpSum(v for (_, j, _), v in y.items() if j == k)
-                self.program += ending == pulp.lpSum(v for (i, _, _), v in y.items() if i == k)
+                self._add(ending == pulp.lpSum(v for (i, _, _), v in y.items() if i == k))
 
     @row(3)
     def _one_segment(self) -> None:
         """A pipeline has at most one segment on a device."""
         for y in self.y:
             for d in self.devices:
-                self.program += pulp.lpSum(v for (_, _, e), v in y.items() if e == d) <= 1
+                self._add(pulp.lpSum(v for (_, _, e), v in y.items() if e == d) <= 1)
 
     @row(4)
     def _source(self) -> None:
@@ -235,7 +235,7 @@ class FlowModel(MipModel):
         for y, a in zip(self.y, self.a, strict=True):
             for d in self.devices:
                 first = pulp.lpSum(v for (i, _, e), v in y.items() if i == 0 and e == d)
-                self.program += pulp.lpSum(v for (_, e), v in a.items() if e == d) == first
+                self._add(pulp.lpSum(v for (_, e), v in a.items() if e == d) == first)
 
     @row(5)
     def _target(self) -> None:
@@ -243,7 +243,7 @@ class FlowModel(MipModel):
         for y, b, chain in zip(self.y, self.b, self.chains, strict=True):
             for d in self.devices:
                 final = pulp.lpSum(v for (_, j, e), v in y.items() if j == chain.blocks and e == d)
-                self.program += pulp.lpSum(v for (e, _), v in b.items() if e == d) == final
+                self._add(pulp.lpSum(v for (e, _), v in b.items() if e == d) == final)
 
     @row(6)
     def _same_source(self) -> None:
@@ -318,7 +318,7 @@ class FlowModel(MipModel):
         """Weights, bias and layers fit into every accelerator (Sec. 5.2)."""
         capacity = capacities(self.instance)
         for (r, d), terms in self.used.items():
-            self.program += pulp.lpSum(terms) <= int(capacity[r, d])
+            self._add(pulp.lpSum(terms) <= int(capacity[r, d]))
 
     @row(15)
     def _cycle(self) -> None:
@@ -334,6 +334,11 @@ class FlowModel(MipModel):
             self.program += pulp.lpSum(self.latency) >= self.lower
 
     # --- what rows are made of ---
+
+    def _add(self, constraint: pulp.LpConstraint) -> None:
+        """Add a row, unless there is nothing in it."""
+        if len(constraint) or not constraint.valid():
+            self.program += constraint
 
     def _senses(self, p: int, s: int) -> Sum:
         return pulp.lpSum(v for (at, _), v in self.a[p].items() if at == s)

@@ -65,7 +65,7 @@ What the paper leaves open is pinned here, and nowhere else.
 """
 
 from mapgap.core import Problem
-from mapgap.problems.multi_model_splitting.dynamic import Churn, after, churn, part
+from mapgap.problems.multi_model_splitting.dynamic import Churn, after, churn, on_devices, part
 from mapgap.problems.multi_model_splitting.evaluate import diagnose, evaluate, gantt
 from mapgap.problems.multi_model_splitting.instance import (
     OBJECTIVES,
@@ -115,5 +115,6 @@ __all__ = [
     "Segment",
     "after",
     "churn",
+    "on_devices",
     "part",
 ]
