@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from itertools import chain as joined
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from ortools.sat.python import cp_model
@@ -20,7 +20,7 @@ from mapgap.solvers.model import Value, row
 ROW = 2**30
 """Rows are split so that their activity stays below this."""
 
-Literal = cp_model.IntVar
+Literal: TypeAlias = cp_model.IntVar
 Terms = list[tuple[int, Literal]]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from typing import TypeAlias
 
 import numpy as np
 import pulp
@@ -16,8 +17,8 @@ from mapgap.solvers.model import Value, row
 
 Key = tuple[int, int, int]
 """``(i, j, d)``: blocks ``i..j-1`` on device ``d``."""
-Variable = pulp.LpVariable
-Sum = pulp.LpAffineExpression
+Variable: TypeAlias = pulp.LpVariable
+Sum: TypeAlias = pulp.LpAffineExpression
 
 
 class FlowModel(MipModel):
