@@ -7,10 +7,10 @@ import yaml
 
 from mapgap.catalogue.files import load_instance
 from mapgap.core import InputError
-from mapgap.instances.multi_model_splitting._write_library import FOLDER as LIBRARY_FOLDER
-from mapgap.instances.multi_model_splitting._write_library import files
 from mapgap.instances.multi_model_splitting.compact import Compact, CompactDevice, CompactPipeline, expand
 from mapgap.instances.multi_model_splitting.models import FOLDER, TITLES, load_model
+from mapgap.instances.multi_model_splitting.write_library import FOLDER as LIBRARY_FOLDER
+from mapgap.instances.multi_model_splitting.write_library import files
 from mapgap.instances.published_numbers import load_published
 from mapgap.problems.multi_model_splitting import PROBLEM, PipelinePlan, Plan, Requirement, Segment
 

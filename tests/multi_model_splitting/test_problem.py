@@ -233,7 +233,7 @@ def test_findings_are_listed_at_once():
         instance([broken, broken])
     text = str(caught.value)
     assert "pipelines: expected distinct names" in text
-    assert "pipelines[1] (p): boundaries[3].receive: expected 2 ticks" in text
+    assert "pipelines[1].boundaries[3].receive (p): expected 2 ticks" in text
     slow = pipeline("p", on("d0"), on("d0")).model_copy(update={"sensing": (2**30, 1)})
     with pytest.raises(ValidationError, match="tick so coarse"):
         instance([slow])
