@@ -8,10 +8,13 @@ import pytest
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance
 from mapgap.core import Budget, InputError, Status
-from mapgap.heuristics.multi_model_splitting._common import Ends, Ledger, Tables, fewest_ends, pipeline_plan
-from mapgap.heuristics.multi_model_splitting._selection import best_choice, best_split, data_intensity, ordered
+from mapgap.heuristics.multi_model_splitting.candidates import Candidates, best_split
+from mapgap.heuristics.multi_model_splitting.ledger import Ends, Ledger
+from mapgap.heuristics.multi_model_splitting.orders import data_intensity, ordered
+from mapgap.heuristics.multi_model_splitting.results import fewest_ends, pipeline_plan
 from mapgap.instances.multi_model_splitting.compact import Compact, CompactDevice, CompactPipeline, expand
 from mapgap.problems.multi_model_splitting import PROBLEM, Plan, Requirement
+from mapgap.problems.multi_model_splitting.shared.tables import tabulate
 
 METHODS = registry.methods("multi_model_splitting")
 LIBRARY = registry.library("multi_model_splitting")
@@ -63,7 +66,7 @@ def listed_best(instance, index, tables, ledger):
     best = None
     for source in instance.sources(index):
         for target in instance.targets(index):
-            for path in splits(tables.last, list(range(len(instance.devices)))):
+            for path in splits(tables.layers, list(range(len(instance.devices)))):
                 after = ledger.placed(tables, path, Ends(source, target, path[0][0] == source))
                 if (after.left < 0).any():
                     continue
@@ -78,8 +81,8 @@ def test_selection_equals_listing_all_candidates(seed):
     instance = unshared("tiny", seed)
     ledger = Ledger.empty(instance)
     for index in ordered(instance, "data_intensity"):
-        tables = Tables(instance.pipelines[index])
-        choice = best_choice(instance, index, tables, ledger, Budget())
+        tables = tabulate(instance.pipelines[index])
+        choice = Candidates(instance, index, tables, ledger, Budget()).best()
         expected = listed_best(instance, index, tables, ledger)
         assert (choice is None) == (expected is None)
         if choice is None:
@@ -94,8 +97,8 @@ def test_estimates_equal_the_evaluator(seed):
     instance = unshared("small", seed)
     ledger, plans = Ledger.empty(instance), {}
     for index in ordered(instance, "given"):
-        tables = Tables(instance.pipelines[index])
-        choice = best_choice(instance, index, tables, ledger, Budget())
+        tables = tabulate(instance.pipelines[index])
+        choice = Candidates(instance, index, tables, ledger, Budget()).best()
         if choice is None:
             return
         path, ends = choice
@@ -239,8 +242,8 @@ def test_order_is_checked():
 def test_splits_with_a_number_of_segments_equal_listing(seed):
     instance = unshared("tiny", seed)
     ledger, n = Ledger.empty(instance), len(instance.devices)
-    tables = Tables(instance.pipelines[0])
-    runnable = [p for p in splits(tables.last, list(range(n))) if not (ledger.placed(tables, p, None).left < 0).any()]
+    tables = tabulate(instance.pipelines[0])
+    runnable = [p for p in splits(tables.layers, list(range(n))) if not (ledger.placed(tables, p, None).left < 0).any()]
     for count in range(1, n + 1):
         fitting = [path for path in runnable if len(path) == count]
         moved = [sum(int(tables.cut[i]) for _, i, _ in path[1:]) for path in fitting]
