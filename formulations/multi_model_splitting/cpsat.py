@@ -30,7 +30,8 @@ from mapgap.formulations.multi_model_splitting.chains import (
     single_part,
 )
 from mapgap.problems.multi_model_splitting import Instance, Plan
-from mapgap.problems.multi_model_splitting.evaluate import diagnose, evaluate
+from mapgap.problems.multi_model_splitting.diagnose import diagnose
+from mapgap.problems.multi_model_splitting.evaluate import evaluate
 from mapgap.solvers.model import Part, prove
 
 

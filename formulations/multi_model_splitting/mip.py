@@ -14,7 +14,8 @@ from mapgap.core import Budget, MapgapError, PlanError, SolveResult, Status, Sto
 from mapgap.formulations.multi_model_splitting.chains import Chain, ceiling, chains, floor, profiles, single_part
 from mapgap.formulations.multi_model_splitting.flow_model import FlowModel
 from mapgap.problems.multi_model_splitting import Instance, Plan
-from mapgap.problems.multi_model_splitting.evaluate import diagnose, evaluate
+from mapgap.problems.multi_model_splitting.diagnose import diagnose
+from mapgap.problems.multi_model_splitting.evaluate import evaluate
 from mapgap.solvers.mip import Engine
 from mapgap.solvers.model import Part, prove
 

@@ -1,15 +1,20 @@
 """Exact methods of multi-model splitting: limits that bind, what sharing and restriction keep, optima got wrong."""
 
+import random
 from dataclasses import replace
+from itertools import product
+from math import prod
 
 import pytest
 
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance
 from mapgap.core import Budget, MapgapError, Status, resolve
-from mapgap.formulations.multi_model_splitting.chains import NEVER, ceiling, chains, floor, profiles
+from mapgap.formulations.multi_model_splitting.chains import NEVER, ceiling, chains, floor, profiles, whole
+from mapgap.formulations.multi_model_splitting.enumerate import count, plans
 from mapgap.problems.multi_model_splitting import PROBLEM, PipelinePlan, Plan, Requirement, Segment, after, churn, part
-from mapgap.problems.multi_model_splitting.evaluate import diagnose, evaluate
+from mapgap.problems.multi_model_splitting.diagnose import diagnose
+from mapgap.problems.multi_model_splitting.evaluate import evaluate
 from mapgap.solvers import mip as mip_engine
 
 METHODS = registry.methods("multi_model_splitting")
@@ -101,6 +106,19 @@ def test_restriction_keeps_every_plan_within_the_limit():
         assert all(chain.shortest < NEVER for chain in reduced)
 
 
+def test_whole_chains_hold_every_plan_of_the_right_shape():
+    # Not the limits nor the visits to a device decide whether a plan has a point, but source, target and contiguity.
+    rng = random.Random(3)
+    for seed in range(40):
+        instance = LIBRARY.generate("tiny", seed)
+        every = whole(profiles(instance))
+        plan = LIBRARY.random_plan(instance, rng)
+        for p, (chain, decisions) in enumerate(zip(every, plan.pipelines, strict=True)):
+            ends = decisions.source in instance.sources(p) and decisions.target in instance.targets(p)
+            assert chain.holds(decisions) == ends
+            assert not chain.holds(decisions.model_copy(update={"segments": decisions.segments[1:]}))
+
+
 def test_what_only_packing_refutes():
     # n + 1 layers of 6 bytes into n devices of 11 bytes: the sum fits (6 n + 6 <= 11 n), yet no device takes two.
     instance = LIBRARY.generate("tiny", 0)
@@ -122,6 +140,28 @@ def test_what_only_packing_refutes():
         result = solve(name, full)
         assert result.status is Status.INFEASIBLE
         assert "out of resource" in result.reason
+
+
+def test_replanning_writes_least_among_all_optimal_plans():
+    # Against listing every joint plan of tiny instances after a plan that is not optimal has been deployed.
+    seen = 0
+    for seed in range(60):
+        instance = LIBRARY.generate("tiny", seed)
+        if prod(count(instance, p) for p in range(len(instance.pipelines))) > 1500:
+            continue
+        old = LIBRARY.random_plan(instance, random.Random(seed))
+        deployed = after(instance, old, instance)
+        every = [Plan(pipelines=ways) for ways in product(*(plans(deployed, p) for p in range(len(old.pipelines))))]
+        found = [(evaluation.objective, plan) for plan in every if (evaluation := evaluate(deployed, plan)).feasible]
+        if not found:
+            continue
+        best = min(value for value, _ in found)
+        least = min(churn(deployed, plan).moved_weights for value, plan in found if value == best)
+        mine = solve("replan", deployed)
+        assert (mine.status, mine.bound) == (Status.OPTIMAL, best)
+        assert churn(deployed, mine.plan).moved_weights == least
+        seen += least > 0
+    assert seen >= 5
 
 
 def test_replanning_keeps_what_it_can():

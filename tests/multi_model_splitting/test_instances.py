@@ -144,6 +144,8 @@ def test_unknown_names_are_refused_all_at_once():
     assert "pipelines[0].model" in text
     assert "did you mean 'convnet5'" in text
     assert "sensing_ms: expected image or audio, found smell" in text
+    places = [finding.location for finding in caught.value.findings]
+    assert places == [("devices", 0, "type"), ("pipelines", 0, "model"), ("sensing_ms",)]
 
 
 def test_coarser_tick_when_microseconds_do_not_fit():
