@@ -138,29 +138,32 @@ class FlowModel(MipModel):
     def _work(self, p: int) -> None:
         """Six types of tasks (Sec. 5.4.1) and memory, as if nothing were shared."""
         chain, last = self.chains[p], self.chains[p].blocks
+        transmit, receive, sensing = chain.transmit.tolist(), chain.receive.tolist(), chain.profile.sensing.tolist()
+        load, unload, running, need = (a.tolist() for a in (chain.load, chain.unload, chain.running, chain.need))
 
         def task(d: int, unit: str, ticks: int, variable: Variable) -> None:
             if ticks:
-                self.load[d, unit].append(int(ticks) * variable)
-                self.latency.append(int(ticks) * variable)
+                term = ticks * variable
+                self.load[d, unit].append(term)
+                self.latency.append(term)
 
         for (i, j, d), v in self.y[p].items():
-            task(d, "mcu", chain.load[i, d] + chain.unload[j, d], v)  # (3), (5)
-            task(d, "accelerator", chain.running[j, d] - chain.running[i, d], v)  # (4)
-            task(d, "radio", chain.receive[i, d] if i > 0 else 0, v)  # (2)
-            task(d, "radio", chain.transmit[j, d] if j < last else 0, v)  # (6)
-            for r in range(len(RESOURCES)):
-                if size := int(chain.need[r, j] - chain.need[r, i]):
+            task(d, "mcu", load[i][d] + unload[j][d], v)  # (3), (5)
+            task(d, "accelerator", running[j][d] - running[i][d], v)  # (4)
+            task(d, "radio", receive[i][d] if i > 0 else 0, v)  # (2)
+            task(d, "radio", transmit[j][d] if j < last else 0, v)  # (6)
+            for r, before in enumerate(need):
+                if size := before[j] - before[i]:
                     self.used[r, d].append(size * v)
         for (s, d), v in self.a[p].items():
-            task(s, "sensor", chain.profile.sensing[s], v)  # (1)
+            task(s, "sensor", sensing[s], v)  # (1)
             if s != d:
-                task(s, "radio", chain.transmit[0, s], v)
-                task(d, "radio", chain.receive[0, d], v)
+                task(s, "radio", transmit[0][s], v)
+                task(d, "radio", receive[0][d], v)
         for (d, t), v in self.b[p].items():
             if d != t:
-                task(d, "radio", chain.transmit[last, d], v)
-                task(t, "radio", chain.receive[last, t], v)
+                task(d, "radio", transmit[last][d], v)
+                task(t, "radio", receive[last][t], v)
 
     def _merge(self) -> None:
         """Refund of what a pipeline merges with twins: segments up to a common cut, the transfer after it."""
