@@ -1,4 +1,7 @@
-"""Devices and pipelines join and leave: the changed instance, and what a new plan has to write again (rule 11)."""
+"""Devices and pipelines join and leave: the changed instance, and what a new plan has to write again.
+
+Part of the specification: it says what rule 11 means, and the evaluator reports churn.
+"""
 
 from __future__ import annotations
 
