@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mapgap.kernels import Integers, kernel
-from mapgap.problems.suboperation_mapping.shared.timing import Storage, Timing, run_timetable
+from mapgap.problems.suboperation_mapping.shared.timing import Storage, Timing, operation_ticks, run_timetable
 
 UNMAPPED = -1
 
@@ -72,22 +72,7 @@ def fits(storage: Storage, location: Integers, start: Integers, end: Integers) -
 @kernel("b1(Storage)", Storage)
 def roomy(storage: Storage) -> bool:
     """Whether every accelerator could hold everything, so that no schedule needs a check."""
-    demand: int = storage.weight_units.sum() + storage.item_units.sum()
-    return demand <= storage.capacity.min()
-
-
-@kernel("i8(Timing,i8,i8,i8[::1])", Timing)
-def duration(timing: Timing, o: int, a: int, location: Integers) -> int:
-    """Lat_Comp + Lat_Comm of ``o`` on ``a``; its predecessors and the holders of its dW are mapped."""
-    total: int = timing.compute[o, a]
-    for e in range(timing.pred_ptr[o], timing.pred_ptr[o + 1]):
-        total += timing.pred_ticks[e, location[timing.pred[e]], a]
-    for target in range(timing.compute.shape[1]):  # dW once to every other accelerator with an FP of the layer
-        for h in range(timing.holder_ptr[o], timing.holder_ptr[o + 1]):
-            if location[timing.holder[h]] == target:
-                total += timing.gradient_ticks[o, a, target]
-                break
-    return total
+    return bool(storage.weight_units.sum() + storage.item_units.sum() <= storage.capacity.min())
 
 
 @kernel("i8(Timing,i8[::1],i8[::1])", Timing)
@@ -147,7 +132,7 @@ def choose(
             depth -= 1
             continue
         moment = earliest(timing, o, free[depth, a], end)
-        ticks = duration(timing, o, a, location)
+        ticks = operation_ticks(timing, o, a, location)
         location[o], start[o], end[o] = a, moment, moment + ticks
         span[depth + 1] = max(span[depth], end[o])  # step 5
         second[depth + 1] = second[depth] + (ticks if tie == 0 else end[o] if tie == 1 else 0)
@@ -190,7 +175,7 @@ def greedy(timing: Timing, storage: Storage, cap: int, tie: int, schedule: Sched
             for i in range(len(block)):  # steps 8-9
                 o, a = block[i], best[i]
                 location[o], start[o] = a, earliest(timing, o, free[a], end)
-                end[o] = start[o] + duration(timing, o, a, location)
+                end[o] = start[o] + operation_ticks(timing, o, a, location)
                 free[a] = end[o]
                 sequence[mapped] = o
                 mapped += 1

@@ -91,6 +91,21 @@ def run_timetable(timing: Timing, location: Integers, sequence: Integers, start:
         free[a] = end[o]
 
 
+@kernel("i8(Timing,i8,i8,i8[::1])", Timing)
+def operation_ticks(timing: Timing, o: int, a: int, location: Integers) -> int:
+    """Lat_Comp + Lat_Comm of ``o`` on ``a``; its predecessors and the holders of its dW are mapped."""
+    total: int = timing.compute[o, a]
+    for e in range(timing.pred_ptr[o], timing.pred_ptr[o + 1]):
+        total += timing.pred_ticks[e, location[timing.pred[e]], a]
+    if timing.holder_ptr[o + 1] > timing.holder_ptr[o]:
+        for target in range(timing.compute.shape[1]):  # dW once to every accelerator with an FP of the layer
+            for h in range(timing.holder_ptr[o], timing.holder_ptr[o + 1]):
+                if location[timing.holder[h]] == target:
+                    total += timing.gradient_ticks[o, a, target]
+                    break
+    return total
+
+
 @kernel("i8(Storage,i8[::1],i8[::1],i8[::1])", Storage)
 def run_memory_excess(storage: Storage, location: Integers, start: Integers, end: Integers) -> int:
     """Units above capacity at the peaks, summed over accelerators."""
