@@ -26,7 +26,7 @@ from mapgap.instances.suboperation_mapping._network import blocks_of
 from mapgap.instances.suboperation_mapping.compact import Compact, build, expand
 from mapgap.problems.suboperation_mapping import PROBLEM
 from mapgap.problems.suboperation_mapping.instance import operations
-from mapgap.problems.suboperation_mapping.lowered import lower
+from mapgap.problems.suboperation_mapping.shared.lowered import lower
 
 MTRAIN = ("alexnet", "vgg16", "resnet18", "tinyyolov3", "resnet56")
 
@@ -329,7 +329,7 @@ def test_example_of_figure_5_has_twelve_operations():
 def best_mapping(instance, ratio):
     """Smallest makespan over all mappings and orders of a ratio, and FP locations that attain it."""
     lowered = lower(instance, ratio)
-    preds = [set(lowered.pred[lowered.pred_ptr[o] : lowered.pred_ptr[o + 1]]) for o in range(lowered.n)]
+    preds = [set(lowered.predecessors(o)) for o in range(lowered.n)]
     orders = [
         np.array(order, np.int64)
         for order in itertools.permutations(range(lowered.n))
