@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mapgap.kernels import Integer, Integers, kernel
 from mapgap.problems.suboperation_mapping.shared.lowered import Array, Lowered
 from mapgap.problems.suboperation_mapping.shared.mapped import Mapped, timed
-from mapgap.problems.suboperation_mapping.shared.timing import Storage, Timing, operation_ticks, run_memory_excess
+from mapgap.problems.suboperation_mapping.shared.timing import Storage, Timing, run_memory_excess
 
 Float = Annotated[float, "f8"]
 Floats = Annotated[NDArray[np.float64], "f8[::1]"]
@@ -67,13 +67,25 @@ def decode(
     end: Integers,
 ) -> int:
     """Fill sequence, start and end of the list schedule; returns the makespan."""
-    n, count = timing.compute.shape
+    compute, pred_ptr, pred, pred_ticks, holder_ptr, holder, gradient_ticks = timing
+    n, count = compute.shape
     duration, release = np.zeros(n, np.int64), np.zeros(n, np.int64)
     missing, free = np.empty(n, np.int64), np.zeros(count, np.int64)
     ready, size = np.empty(n, np.int64), 0
     for o in range(n):
-        duration[o] = operation_ticks(timing, o, location[o], location)
-        missing[o] = timing.pred_ptr[o + 1] - timing.pred_ptr[o]
+        a = location[o]  # Lat_Comp + Lat_Comm, written out: a call per operation costs a quarter of the search
+        duration[o] = compute[o, a]
+        for e in range(pred_ptr[o], pred_ptr[o + 1]):
+            duration[o] += pred_ticks[e, location[pred[e]], a]
+        for h in range(holder_ptr[o], holder_ptr[o + 1]):
+            target = location[holder[h]]
+            first = True
+            for k in range(holder_ptr[o], h):
+                if location[holder[k]] == target:
+                    first = False
+            if first:
+                duration[o] += gradient_ticks[o, a, target]
+        missing[o] = pred_ptr[o + 1] - pred_ptr[o]
         if missing[o] == 0:
             ready[size] = o
             size += 1
