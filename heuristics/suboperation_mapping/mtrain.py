@@ -70,6 +70,17 @@ def mtrain_mapping(
 ) -> Mapped | None:
     """Algorithm 2 for one ratio; the two re-mappings can be switched off.
 
+    ======  ================================================================  =======================================
+    steps   what they do                                                      kernel of ``mapping_kernels``
+    ======  ================================================================  =======================================
+    1-9     DRAM budget aware mapping, one ready set after the other          ``greedy``
+    2       the ready set                                                     ``ready_set``
+    3-6     all assignments of it, those that fit, the least delta latency    ``choose`` (DRAM: ``fits``)
+    10-11   the well-balanced scheme                                          :func:`well_balanced`
+    12-20   balance aware re-mapping                                          ``balance``, one move: ``attempt``
+    21-28   data locality aware re-mapping                                    ``locality``, one move: ``attempt``
+    ======  ================================================================  =======================================
+
     Raises
     ------
     InputError
@@ -92,7 +103,15 @@ def mtrain_mapping(
 def mtrain_converting(
     instance: Instance, budget: Budget, step_size: int = 1, initial: Ratio | None = None, **mapping: Any
 ) -> tuple[Mapped | None, dict[str, Any]]:
-    """Algorithm 1; returns the best mapping and notes (stops early only when the time is up)."""
+    """Algorithm 1; returns the best mapping and notes (stops early only when the time is up).
+
+    Raises
+    ------
+    InputError
+        A step of less than one sample.
+    """
+    if step_size < 1:
+        raise InputError(f"step_size: expected at least 1, found {step_size}")
     known: dict[Ratio, Mapped | None] = {}
 
     def mapped(ratio: Ratio) -> Mapped | None:
@@ -146,8 +165,6 @@ def run_mapping(instance: Instance, budget: Budget, ratio: str = "", **mapping: 
 
 def run_converting(instance: Instance, budget: Budget, step_size: int = 1, **mapping: Any) -> SolveResult:
     """MTrain-Converting, literal control flow."""
-    if step_size < 1:
-        raise InputError(f"step_size: expected at least 1, found {step_size}")
     best, notes = mtrain_converting(instance, budget, step_size, **mapping)
     return result(best, budget, Stop.DONE if notes["complete"] else Stop.TIME, **notes)
 

@@ -4,6 +4,8 @@
 """
 
 import os
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -153,3 +155,11 @@ def test_large_instances_are_not_enumerated():
     result = enumerate.run(LIBRARY.generate("small", 0), budget())
     assert result.status is Status.UNKNOWN
     assert "enumerate" in result.reason or "tried" in result.reason
+
+
+@pytest.mark.parametrize("model", [cpsat.RatioModel, mip.RatioProgram])
+def test_the_page_lists_every_row_with_its_method(model):
+    page = (Path(__file__).parents[2] / "docs" / "suboperation_mapping.md").read_text()
+    _, _, table = page.partition(f"`{model.__name__}`")
+    listed = re.findall(r"^\| \((\d+)\) \| .* \| `(\w+)` \|$", table.partition("\n`formulations")[0], re.MULTILINE)
+    assert [(int(number), method) for number, method in listed] == [(row.number, row.method) for row in model.rows()]
