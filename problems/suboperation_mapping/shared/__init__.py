@@ -1,1 +1,1 @@
-"""What the methods of sub-operation mapping share: lowered graphs, timing, ratios. The specification uses none of it."""
+"""What methods of sub-operation mapping share: lowered graphs, timing, ratios. The specification uses none of it."""
