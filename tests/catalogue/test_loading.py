@@ -90,7 +90,7 @@ def test_findings_of_the_whole_are_placed_at_their_field(tmp_path, text):
     assert (*place(broken, "[1, 0]", 4), zero) in found
     assert (*place(broken, "name: conv", 0, 2), "layers[1] (conv): expected a distinct name") in found
     row = place(broken, "- [3, 4]")
-    assert (*row, "layers[1] (conv): fp: expected 2 rows of 1 ticks, found [2, 1]") in found
+    assert (*row, "layers[1].fp (conv): expected 2 rows of 1 ticks, found [2, 1]") in found
     assert any(line == broken.count("\n") and "colour" in message for line, _, message in found)
     assert len(found) == 4
 

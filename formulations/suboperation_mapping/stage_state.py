@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from mapgap.core import Budget
-from mapgap.formulations.suboperation_mapping import _stage_search as search
-from mapgap.formulations.suboperation_mapping._ratios import Ratio
-from mapgap.formulations.suboperation_mapping._stage_search import Found, Reply
-from mapgap.problems.suboperation_mapping import Instance
-from mapgap.problems.suboperation_mapping.lowered import lower
+from mapgap.core import Budget, Status
+from mapgap.formulations.suboperation_mapping.stage_search import SAFETY, Reply
+from mapgap.problems.suboperation_mapping import Instance, Plan
+from mapgap.problems.suboperation_mapping.shared.ratios import Ratio
 
 FIRST_STEP = 0.002  #: first target above a ratio's bound, as a share of it
 FIRST_S = 10.0  #: seconds of the first destructive question
@@ -24,7 +22,7 @@ class RatioState:
     ----------
     bound : int
         No plan of the ratio has a smaller makespan.
-    plan : Found or None
+    plan, makespan : Plan or None, int or None
         The best plan of the ratio.
     infeasible : bool
         No plan of the ratio fits the DRAM.
@@ -43,7 +41,8 @@ class RatioState:
     """
 
     bound: int
-    plan: Found | None = None
+    plan: Plan | None = None
+    makespan: int | None = None
     infeasible: bool = False
     exhausted: bool = False
     step: float = FIRST_STEP
@@ -59,6 +58,8 @@ class State:
 
     Attributes
     ----------
+    best : Ratio or None
+        The ratio of the best plan of all.
     partial : bool
         Not all ratios are searched; nothing is proven of the instance.
     polished : int
@@ -71,7 +72,7 @@ class State:
     budget: Budget
     partial: bool
     ratios: dict[Ratio, RatioState]
-    best: tuple[Ratio, Found] | None = None
+    best: Ratio | None = None
     polished: int = 0
     reported: int = 0
 
@@ -82,7 +83,7 @@ class State:
 
     @property
     def makespan(self) -> int | None:
-        return None if self.best is None else self.best[1].makespan
+        return None if self.best is None else self.ratios[self.best].makespan
 
     @property
     def bound(self) -> int:
@@ -92,16 +93,17 @@ class State:
 
     def take(self, reply: Reply) -> None:
         """Enter a reply."""
-        known, found = self.ratios[reply.ratio], reply.found
+        known, result, limit = self.ratios[reply.ratio], reply.result, self.makespan
         known.bound = max(known.bound, reply.bound)
-        known.infeasible = known.infeasible or reply.infeasible
-        if found is None:
+        known.infeasible = known.infeasible or result.status is Status.INFEASIBLE
+        if result.plan is None or result.claimed is None:
             return
-        if known.plan is None or found.makespan < known.plan.makespan:
-            known.plan = found
-        if self.makespan is None or found.makespan < self.makespan:
-            self.best = (reply.ratio, found)
-            self.budget.report(plan=lower(self.instance, reply.ratio).plan(found.location, found.sequence))
+        assert isinstance(result.plan, Plan)
+        if known.makespan is None or result.claimed < known.makespan:
+            known.plan, known.makespan = result.plan, result.claimed
+        if limit is None or result.claimed < limit:
+            self.best = reply.ratio
+            self.budget.report(plan=result.plan)
 
     def announce(self) -> None:
         """Report the bound of the instance if it has risen."""
@@ -115,15 +117,16 @@ class State:
         still = [r for r, k in self.ratios.items() if not k.infeasible and (limit is None or k.bound < limit)]
         return sorted(still, key=lambda r: self.ratios[r].bound)
 
-    def planned(self, among: Iterable[Ratio]) -> list[tuple[Ratio, Found]]:
-        """The ratios that have a plan, with it, best plan first."""
-        held = [(r, plan) for r in among if (plan := self.ratios[r].plan) is not None]
-        return sorted(held, key=lambda pair: pair[1].makespan)
+    def planned(self, among: Iterable[Ratio]) -> list[tuple[Ratio, Plan, int]]:
+        """The ratios that have a plan, with it and its makespan, best plan first."""
+        known = [(r, self.ratios[r].plan, self.ratios[r].makespan) for r in among]
+        held = [(r, plan, makespan) for r, plan, makespan in known if plan is not None and makespan is not None]
+        return sorted(held, key=lambda each: each[2])
 
     def within_margin(self, ratio: Ratio) -> bool:
         """Whether what is left of the gap is what floating-point bounds concede to their engine."""
         limit = self.makespan
-        return limit is not None and limit - self.ratios[ratio].bound <= 1 + 3.0 * search.SAFETY * limit
+        return limit is not None and limit - self.ratios[ratio].bound <= 1 + 3.0 * SAFETY * limit
 
     def done(self, target_gap: float) -> bool:
         limit = self.makespan

@@ -1,17 +1,11 @@
-"""The graph G* of one ratio as integer arrays, and compiled kernels that time a mapping on them.
-
-Searches need millions of timings; the evaluator is written to be read. The two share no code and are held equal by
-property tests. A mapping is a pair ``(location, sequence)``: ``location[o]`` is the accelerator of operation ``o`` and
-``sequence`` a permutation of the operations that respects all precedences; each accelerator executes its operations
-in the order of the sequence, each as early as possible. Every plan without a cyclic wait can be written this way.
-"""
+"""The graph G* of one ratio as integer arrays."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from mapgap.problems.suboperation_mapping.instance import (
@@ -23,6 +17,8 @@ from mapgap.problems.suboperation_mapping.instance import (
     operations,
     parse_operation,
 )
+from mapgap.problems.suboperation_mapping.shared.ratios import Ratio
+from mapgap.problems.suboperation_mapping.shared.timing import Storage, Timing, run_memory_excess, run_timetable
 
 Array = NDArray[np.int64]
 BACKWARD: tuple[Phase, Phase] = ("BP", "WU")
@@ -30,49 +26,23 @@ BACKWARD: tuple[Phase, Phase] = ("BP", "WU")
 
 @dataclass(frozen=True)
 class Lowered:
-    """G* of ``instance`` under ``ratio``; ``n`` operations, ``N`` accelerators, ``E`` precedences.
+    """G* of ``instance`` under ``ratio``; ``n`` operations, ``N`` accelerators.
 
     Attributes
     ----------
     operations : list of Operation, length n
         FP by layer, then BP by layer, then WU by layer.
-    compute : (n, N)
-        Lat_Comp in ticks.
-    pred_ptr, pred : (n + 1,), (E,)
-        Predecessors of ``o`` are ``pred[pred_ptr[o]:pred_ptr[o + 1]]``.
-    pred_ticks : (E, N, N)
-        Ticks to move the tensor of a precedence from the predecessor's accelerator to the operation's.
-    holder_ptr, holder : (n + 1,), (…,)
-        For a WU the FP sub-operations of its layer (who receive dW); empty for others.
-    gradient_ticks : (n, N, N)
-        For a WU the ticks to move dW from its accelerator to a holder's; 0 for others.
-    item_owner, item_release, item_units : (I,)
-        Stored tensors: on the owner's accelerator from the owner's start to the end of the releasing WU.
-    layer : (n,)
-        Layer index of each operation.
-    weight_units : (layers,)
-        Memory units of weights and gradients, on every accelerator where the layer has an operation.
-    capacity : (N,)
+    timing : Timing
+    storage : Storage
     topological : (n,)
         A sequence that respects all precedences: FP by layer, BP by falling layer, each WU right after its loss.
     """
 
     instance: Instance
-    ratio: tuple[int, ...]
+    ratio: Ratio
     operations: list[Operation]
-    compute: Array
-    pred_ptr: Array
-    pred: Array
-    pred_ticks: Array
-    holder_ptr: Array
-    holder: Array
-    gradient_ticks: Array
-    item_owner: Array
-    item_release: Array
-    item_units: Array
-    layer: Array
-    weight_units: Array
-    capacity: Array
+    timing: Timing
+    storage: Storage
     topological: Array
 
     @property
@@ -81,7 +51,11 @@ class Lowered:
 
     @property
     def accelerators(self) -> int:
-        return len(self.capacity)
+        return len(self.storage.capacity)
+
+    def predecessors(self, o: int) -> Array:
+        """Operations that ``o`` follows, once per tensor that it reads."""
+        return self.timing.pred[self.timing.pred_ptr[o] : self.timing.pred_ptr[o + 1]]
 
     def makespan(self, location: Array, sequence: Array) -> int:
         """Ticks until the last operation ends."""
@@ -91,37 +65,12 @@ class Lowered:
     def timetable(self, location: Array, sequence: Array) -> tuple[Array, Array]:
         """Start and end of every operation, both of shape (n,)."""
         start, end = np.empty(self.n, np.int64), np.empty(self.n, np.int64)
-        run_timetable(*self.timing, location, sequence, start, end)
+        run_timetable(self.timing, location, sequence, start, end)
         return start, end
 
     def memory_excess(self, location: Array, start: Array, end: Array) -> int:
         """Sum over accelerators of the units by which the peak exceeds the capacity; 0 if all fit."""
-        return int(run_memory_excess(*self.storage, location, start, end))
-
-    @property
-    def timing(self) -> tuple[Array, ...]:
-        """Leading arguments of :func:`run_timetable`."""
-        return (
-            self.compute,
-            self.pred_ptr,
-            self.pred,
-            self.pred_ticks,
-            self.holder_ptr,
-            self.holder,
-            self.gradient_ticks,
-        )
-
-    @property
-    def storage(self) -> tuple[Array, ...]:
-        """Leading arguments of :func:`run_memory_excess`."""
-        return (
-            self.item_owner,
-            self.item_release,
-            self.item_units,
-            self.layer,
-            self.weight_units,
-            self.capacity,
-        )
+        return int(run_memory_excess(self.storage, location, start, end))
 
     def plan(self, location: Array, sequence: Array) -> Plan:
         """The plan of a mapping."""
@@ -131,20 +80,35 @@ class Lowered:
         return Plan(ratio=self.ratio, order=tuple(tuple(names) for names in order))
 
     def mapping(self, plan: Plan) -> tuple[Array, Array]:
-        """``(location, sequence)`` of a plan with this ratio and no cyclic wait."""
+        """``(location, sequence)`` of a plan with this ratio.
+
+        Raises
+        ------
+        ValueError
+            The orders of the accelerators wait for each other.
+        """
         index = {operation: o for o, operation in enumerate(self.operations)}
-        lists = [[index[parse_operation(self.instance, name)] for name in names] for names in plan.order]
+        return self.merged([[index[parse_operation(self.instance, name)] for name in names] for names in plan.order])
+
+    def merged(self, orders: Sequence[Sequence[int]]) -> tuple[Array, Array]:
+        """``(location, sequence)`` of the orders of all accelerators, in which every operation stands once.
+
+        Raises
+        ------
+        ValueError
+            The orders wait for each other.
+        """
         location = np.full(self.n, -1, np.int64)
-        for a, ops in enumerate(lists):
-            location[ops] = a
-        heads, done = [0] * len(lists), np.zeros(self.n, bool)
+        for a, ops in enumerate(orders):
+            location[list(ops)] = a
+        heads, done = [0] * len(orders), np.zeros(self.n, bool)
         sequence: list[int] = []
         while len(sequence) < self.n:
             before = len(sequence)
-            for a, ops in enumerate(lists):
+            for a, ops in enumerate(orders):
                 while heads[a] < len(ops):
                     o = ops[heads[a]]
-                    if not all(done[self.pred[self.pred_ptr[o] : self.pred_ptr[o + 1]]]):
+                    if not all(done[self.predecessors(o)]):
                         break
                     done[o] = True
                     sequence.append(o)
@@ -154,7 +118,7 @@ class Lowered:
         return location, np.array(sequence, np.int64)
 
 
-def lower(instance: Instance, ratio: tuple[int, ...]) -> Lowered:
+def lower(instance: Instance, ratio: Ratio) -> Lowered:
     """Build the arrays of one ratio (a tuple of length N that adds up to the batch)."""
     ops = operations(instance, ratio)
     index = {operation: o for o, operation in enumerate(ops)}
@@ -191,26 +155,28 @@ def lower(instance: Instance, ratio: tuple[int, ...]) -> Lowered:
         instance=instance,
         ratio=ratio,
         operations=ops,
-        compute=compute,
-        pred_ptr=pred_ptr,
-        pred=np.array(pred, np.int64),
-        pred_ticks=_ticks(instance, np.array(sizes, np.int64)),
-        holder_ptr=holder_ptr,
-        holder=np.array(holder, np.int64),
-        gradient_ticks=_ticks(instance, gradient_bytes),
-        item_owner=owner,
-        item_release=release,
-        item_units=units,
-        layer=np.array([layer for _, layer, _ in ops], np.int64),
-        weight_units=np.array([instance.memory_units(2 * layer.weight_bytes) for layer in instance.layers], np.int64),
-        capacity=np.array([a.memory for a in instance.accelerators], np.int64),
+        timing=Timing(
+            compute=compute,
+            pred_ptr=pred_ptr,
+            pred=np.array(pred, np.int64),
+            pred_ticks=_ticks(instance, np.array(sizes, np.int64)),
+            holder_ptr=holder_ptr,
+            holder=np.array(holder, np.int64),
+            gradient_ticks=_ticks(instance, gradient_bytes),
+        ),
+        storage=Storage(
+            item_owner=owner,
+            item_release=release,
+            item_units=units,
+            layer=np.array([layer for _, layer, _ in ops], np.int64),
+            weight_units=np.array([instance.memory_units(2 * each.weight_bytes) for each in instance.layers], np.int64),
+            capacity=np.array([a.memory for a in instance.accelerators], np.int64),
+        ),
         topological=_topological(ops),
     )
 
 
-def _tensors(
-    instance: Instance, ratio: tuple[int, ...], ops: list[Operation]
-) -> dict[Operation, list[tuple[Operation, int]]]:
+def _tensors(instance: Instance, ratio: Ratio, ops: list[Operation]) -> dict[Operation, list[tuple[Operation, int]]]:
     """``(producer, bytes)`` of all tensors that an operation reads, tensor by tensor (rules 2-4).
 
     An edge carries an activation forward and its loss back, for the samples that both ends have in common.
@@ -245,7 +211,7 @@ def _tensors(
 
 
 def _stored(
-    instance: Instance, ratio: tuple[int, ...], index: dict[Operation, int], layer: int, share: int, release: int
+    instance: Instance, ratio: Ratio, index: dict[Operation, int], layer: int, share: int, release: int
 ) -> list[tuple[int, int, int]]:
     """``(owner, release, units)`` of the input activation and the losses that WU number ``release`` needs."""
     spec, samples = instance.layers[layer], ratio[share]
@@ -277,70 +243,3 @@ def _topological(ops: list[Operation]) -> Array:
     backward = [o for o, (phase, _, _) in enumerate(ops) if phase != "FP"]
     backward.sort(key=lambda o: (-ops[o][1], ops[o][0] == "BP", ops[o][2]))
     return np.array(forward + backward, np.int64)
-
-
-@njit(
-    "void(i8[:,::1],i8[::1],i8[::1],i8[:,:,::1],i8[::1],i8[::1],i8[:,:,::1],i8[::1],i8[::1],i8[::1],i8[::1])",
-    cache=True,
-)
-def run_timetable(  # type: ignore[no-untyped-def]
-    compute, pred_ptr, pred, pred_ticks, holder_ptr, holder, gradient_ticks, location, sequence, start, end
-):
-    """Fill ``start`` and ``end`` (n,) of every operation; the sequence must respect all precedences."""
-    count = compute.shape[1]
-    free = np.zeros(count, np.int64)
-    seen = np.zeros(count, np.int64)
-    for position in range(len(sequence)):
-        o = sequence[position]
-        a = location[o]
-        ready = free[a]
-        duration = compute[o, a]
-        for e in range(pred_ptr[o], pred_ptr[o + 1]):
-            p = pred[e]
-            if end[p] > ready:
-                ready = end[p]
-            duration += pred_ticks[e, location[p], a]
-        if holder_ptr[o + 1] > holder_ptr[o]:
-            seen[:] = 0
-            for h in range(holder_ptr[o], holder_ptr[o + 1]):
-                target = location[holder[h]]
-                if seen[target] == 0:
-                    seen[target] = 1
-                    duration += gradient_ticks[o, a, target]
-        start[o] = ready
-        end[o] = ready + duration
-        free[a] = end[o]
-
-
-@njit("i8(i8[::1],i8[::1],i8[::1],i8[::1],i8[::1],i8[::1],i8[::1],i8[::1],i8[::1])", cache=True)
-def run_memory_excess(  # type: ignore[no-untyped-def]
-    item_owner, item_release, item_units, layer, weight_units, capacity, location, start, end
-):
-    """Units above capacity at the peaks, summed over accelerators."""
-    count = len(capacity)
-    present = np.zeros((count, len(weight_units)), np.int64)
-    base = np.zeros(count, np.int64)
-    for o in range(len(layer)):
-        if present[location[o], layer[o]] == 0:
-            present[location[o], layer[o]] = 1
-            base[location[o]] += weight_units[layer[o]]
-    upper = base.copy()
-    for i in range(len(item_owner)):
-        upper[location[item_owner[i]]] += item_units[i]
-    excess = 0
-    for a in range(count):
-        if upper[a] <= capacity[a]:
-            continue
-        peak = base[a]
-        for i in range(len(item_owner)):
-            if location[item_owner[i]] != a:
-                continue
-            moment = start[item_owner[i]]
-            stored = base[a]
-            for j in range(len(item_owner)):
-                owner = item_owner[j]
-                if location[owner] == a and start[owner] <= moment and moment < end[item_release[j]]:
-                    stored += item_units[j]
-            peak = max(peak, stored)
-        excess += max(0, peak - capacity[a])
-    return excess

@@ -1,5 +1,5 @@
 """Writes the compact library files next to this module: ``python -m
-mapgap.instances.suboperation_mapping._write_library``."""
+mapgap.instances.suboperation_mapping.write_library``."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from functools import partial
 from pathlib import Path
 
 from mapgap.instances._writing import compact_text, write_files
+from mapgap.instances.suboperation_mapping.compact import BATCH
 
 FOLDER = Path(__file__).parent / "library"
 text = partial(compact_text, "suboperation_mapping")
 NETWORKS = ("alexnet", "vgg16", "resnet18", "tinyyolov3", "resnet56")
-BATCH = {1: 64, 2: 16, 3: 64}
 BANDWIDTHS = ("0.125", "0.5", "1", "3", "7.5", "15")
 SCALE_BANDWIDTHS = ("0.5", "3", "15")
 DERIVED = (

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mapgap.instances._library import load_devices
-from mapgap.instances.suboperation_mapping._network import Block
+from mapgap.instances.suboperation_mapping.network import Block
 
 Array = NDArray[np.int64]
 Phase = Literal["fp", "bp", "wu"]

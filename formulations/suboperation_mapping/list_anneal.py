@@ -6,43 +6,74 @@ patience``: an operation of large patience is waited for, so a weight update doe
 
 from __future__ import annotations
 
+from typing import Annotated, NamedTuple
+
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from mapgap.problems.suboperation_mapping.lowered import Lowered, run_memory_excess, run_timetable
+from mapgap.kernels import Integer, Integers, kernel
+from mapgap.problems.suboperation_mapping.shared.lowered import Array, Lowered
+from mapgap.problems.suboperation_mapping.shared.mapped import Mapped, timed
+from mapgap.problems.suboperation_mapping.shared.timing import Storage, Timing, run_memory_excess
 
-Array = NDArray[np.int64]
-
-_I1, _I2, _I3 = "i8[::1]", "i8[:,::1]", "i8[:,:,::1]"
-_TIMING = f"{_I2},{_I1},{_I1},{_I3},{_I1},{_I1},{_I3}"
-_STORAGE = ",".join([_I1] * 6)
+Float = Annotated[float, "f8"]
+Floats = Annotated[NDArray[np.float64], "f8[::1]"]
 
 
-@njit(f"i8({_TIMING},{_I1},{_I1},{_I1},f8[::1],{_I1},{_I1},{_I1})", cache=True)
-def _decode(  # type: ignore[no-untyped-def]
-    compute,
-    pred_ptr,
-    pred,
-    pred_ticks,
-    holder_ptr,
-    holder,
-    gradient_ticks,
-    succ_ptr,
-    succ,
-    location,
-    patience,
-    sequence,
-    start,
-    end,
-):
+class Links(NamedTuple):
+    """What else the search must know of the graph; ``n`` operations, ``E`` precedences.
+
+    Attributes
+    ----------
+    succ_ptr, succ : (n + 1,), (E,)
+        Successors of ``o`` are ``succ[succ_ptr[o]:succ_ptr[o + 1]]``.
+    group : (n,)
+        Equal for operations of one layer and phase.
+    """
+
+    succ_ptr: Integers
+    succ: Integers
+    group: Integers
+
+
+class Cooling(NamedTuple):
+    """How the search walks: temperatures in ticks, the price of a memory unit too much, the share of relocations."""
+
+    iterations: Integer
+    seed: Integer
+    hot: Float
+    cold: Float
+    penalty: Float
+    relocate: Float
+
+
+class Walk(NamedTuple):
+    """Where the search is, and the best mapping so far; all of shape (n,)."""
+
+    location: Integers
+    patience: Floats
+    best_location: Integers
+    best_sequence: Integers
+
+
+@kernel("i8(Timing,Links,i8[::1],f8[::1],i8[::1],i8[::1],i8[::1])", Timing, Links)
+def decode(
+    timing: Timing,
+    links: Links,
+    location: Integers,
+    patience: Floats,
+    sequence: Integers,
+    start: Integers,
+    end: Integers,
+) -> int:
     """Fill sequence, start and end of the list schedule; returns the makespan."""
+    compute, pred_ptr, pred, pred_ticks, holder_ptr, holder, gradient_ticks = timing
     n, count = compute.shape
     duration, release = np.zeros(n, np.int64), np.zeros(n, np.int64)
     missing, free = np.empty(n, np.int64), np.zeros(count, np.int64)
     ready, size = np.empty(n, np.int64), 0
     for o in range(n):
-        a = location[o]
+        a = location[o]  # Lat_Comp + Lat_Comm, written out: a call per operation costs a quarter of the search
         duration[o] = compute[o, a]
         for e in range(pred_ptr[o], pred_ptr[o + 1]):
             duration[o] += pred_ticks[e, location[pred[e]], a]
@@ -58,7 +89,7 @@ def _decode(  # type: ignore[no-untyped-def]
         if missing[o] == 0:
             ready[size] = o
             size += 1
-    makespan = np.int64(0)
+    makespan = 0
     for position in range(n):
         chosen, least = 0, 1e300
         for k in range(size):
@@ -75,8 +106,8 @@ def _decode(  # type: ignore[no-untyped-def]
         free[a] = end[o]
         makespan = max(makespan, end[o])
         sequence[position] = o
-        for e in range(succ_ptr[o], succ_ptr[o + 1]):
-            q = succ[e]
+        for e in range(links.succ_ptr[o], links.succ_ptr[o + 1]):
+            q = links.succ[e]
             release[q] = max(release[q], end[o])
             missing[q] -= 1
             if missing[q] == 0:
@@ -85,43 +116,18 @@ def _decode(  # type: ignore[no-untyped-def]
     return makespan
 
 
-@njit(f"i8({_TIMING},{_STORAGE},{_I1},{_I1},{_I1},f8[::1],{_I1},{_I1},{_I1},i8,i8,f8,f8,f8,f8)", cache=True)
-def _anneal(  # type: ignore[no-untyped-def]
-    compute,
-    pred_ptr,
-    pred,
-    pred_ticks,
-    holder_ptr,
-    holder,
-    gradient_ticks,
-    item_owner,
-    item_release,
-    item_units,
-    layer,
-    weight_units,
-    capacity,
-    succ_ptr,
-    succ,
-    location,
-    patience,
-    group,
-    best_location,
-    best_sequence,
-    iterations,
-    seed,
-    hot,
-    cold,
-    penalty,
-    relocate,
-):
+@kernel("i8(Timing,Storage,Links,Walk,Cooling)", Timing, Storage, Links, Walk, Cooling)
+def anneal(timing: Timing, storage: Storage, links: Links, walk: Walk, cooling: Cooling) -> int:
     """Anneal in place; returns the best makespan without DRAM excess, or -1."""
-    np.random.seed(seed)
-    n, count = compute.shape
+    np.random.seed(cooling.seed)
+    n, count = timing.compute.shape
+    location, patience, group = walk.location, walk.patience, links.group
+    hot, cold, relocate = cooling.hot, cooling.cold, cooling.relocate
     start, end, sequence = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     saved = location.copy()
-    cost, best, wide = 1e300, np.int64(-1), 1000.0 * cold
-    for step in range(iterations):
-        temperature = hot * (cold / hot) ** (step / iterations)
+    cost, best, wide = 1e300, -1, 1000.0 * cold
+    for step in range(cooling.iterations):
+        temperature = hot * (cold / hot) ** (step / cooling.iterations)
         o = np.random.randint(n)
         old = patience[o]
         saved[:] = location
@@ -145,35 +151,18 @@ def _anneal(  # type: ignore[no-untyped-def]
                         location[q] = target
         else:
             patience[o] = np.random.normal() * 0.1 * wide + old if kind < 0.8 else np.random.random() * wide
-        makespan = _decode(
-            compute,
-            pred_ptr,
-            pred,
-            pred_ticks,
-            holder_ptr,
-            holder,
-            gradient_ticks,
-            succ_ptr,
-            succ,
-            location,
-            patience,
-            sequence,
-            start,
-            end,
-        )
+        makespan = decode(timing, links, location, patience, sequence, start, end)
         limit = cost - temperature * np.log(1.0 - np.random.random())
         accepted = False
         if makespan <= limit:
-            excess = run_memory_excess(
-                item_owner, item_release, item_units, layer, weight_units, capacity, location, start, end
-            )
-            if makespan + penalty * excess <= limit:
+            excess = run_memory_excess(storage, location, start, end)
+            if makespan + cooling.penalty * excess <= limit:
                 accepted = True
-                cost = makespan + penalty * excess
+                cost = makespan + cooling.penalty * excess
                 if excess == 0 and (best < 0 or makespan < best):
                     best = makespan
-                    best_location[:] = location
-                    best_sequence[:] = sequence
+                    walk.best_location[:] = location
+                    walk.best_sequence[:] = sequence
         if not accepted:
             location[:] = saved
             patience[o] = old
@@ -182,8 +171,8 @@ def _anneal(  # type: ignore[no-untyped-def]
 
 def list_anneal(
     lowered: Lowered, location: Array, *, iterations: int, seed: int, hot: float = 0.01, relocate: float = 0.5
-) -> tuple[int, Array, Array] | None:
-    """Best ``(makespan, location, sequence)`` found, or ``None`` if nothing fits the DRAM.
+) -> Mapped | None:
+    """The best schedule found, or ``None`` if nothing fits the DRAM.
 
     Parameters
     ----------
@@ -192,37 +181,22 @@ def list_anneal(
     relocate : float
         Share of moves that change locations; 0 keeps them.
     """
-    n = lowered.n
-    order = np.argsort(lowered.pred, kind="stable")
-    succ = np.repeat(np.arange(n), np.diff(lowered.pred_ptr))[order].astype(np.int64)
-    succ_ptr = np.searchsorted(lowered.pred[order], np.arange(n + 1)).astype(np.int64)
-    scale = float(max(1, lowered.makespan(location, lowered.topological)))
+    n, pred_ptr, pred = lowered.n, lowered.timing.pred_ptr, lowered.timing.pred
+    order = np.argsort(pred, kind="stable")
     groups: dict[tuple[str, int], int] = {}
-    group = np.array([groups.setdefault((p, q), len(groups)) for p, q, _ in lowered.operations], np.int64)
-    patience = np.array([0.0 if p == "WU" else 0.01 * scale for p, _, _ in lowered.operations])
-    best_location, best_sequence = location.copy(), lowered.topological.copy()
-    best = _anneal(
-        *lowered.timing,
-        *lowered.storage,
-        succ_ptr,
-        succ,
-        location.copy(),
-        patience,
-        group,
-        best_location,
-        best_sequence,
-        iterations,
-        seed,
-        hot * scale,
-        max(1e-5 * scale, 1e-3),
-        10.0 * scale / max(1, int(lowered.capacity.max(initial=1))),
-        relocate,
+    links = Links(
+        succ_ptr=np.searchsorted(pred[order], np.arange(n + 1)).astype(np.int64),
+        succ=np.repeat(np.arange(n), np.diff(pred_ptr))[order].astype(np.int64),
+        group=np.array([groups.setdefault((p, q), len(groups)) for p, q, _ in lowered.operations], np.int64),
     )
-    if best < 0:
+    scale = float(max(1, lowered.makespan(location, lowered.topological)))
+    patience = np.array([0.0 if p == "WU" else 0.01 * scale for p, _, _ in lowered.operations])
+    walk = Walk(location.copy(), patience, location.copy(), lowered.topological.copy())
+    penalty = 10.0 * scale / max(1, int(lowered.storage.capacity.max(initial=1)))
+    cooling = Cooling(iterations, seed, hot * scale, max(1e-5 * scale, 1e-3), penalty, relocate)
+    if anneal(lowered.timing, lowered.storage, links, walk, cooling) < 0:
         return None
-    start, end = np.empty(n, np.int64), np.empty(n, np.int64)
-    run_timetable(*lowered.timing, best_location, best_sequence, start, end)
-    return int(end.max()), best_location, best_sequence
+    return timed(lowered, walk.best_location, walk.best_sequence)
 
 
 def starts(lowered: Lowered) -> list[Array]:

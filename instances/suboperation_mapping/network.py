@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Literal
 
-from mapgap.core import InputError
+from mapgap.core import Finding, InputError
 from mapgap.instances._library import NETWORK_INPUT, Network, Row, load_network
 
 WORD = 4
@@ -94,7 +94,8 @@ def lower_network(network: Network) -> tuple[Block, ...]:
     values: list[Reads] = []  # what a reader of the row reads
     for row in network.rows:
         if row.type not in SUPPORTED:
-            raise InputError(f"network: expected operators among {', '.join(SUPPORTED)}; found {row.type} ({row.name})")
+            text = f"expected operators among {', '.join(SUPPORTED)}; found {row.type} ({row.name})"
+            raise InputError(Finding(text, ("network",)))
         read = _merged([values[i] if i != NETWORK_INPUT else _input(network) for i in row.inputs])
         if row.type in SPLIT or row.type in FUSED:
             kind: Literal["split", "fused"] = "split" if row.type in SPLIT else "fused"
