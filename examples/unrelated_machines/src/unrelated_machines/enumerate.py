@@ -15,13 +15,14 @@ def run(instance: Instance, budget: Budget) -> SolveResult:
     plans = len(instance.machines) ** len(instance.jobs)
     if plans > LIMIT:
         return SolveResult(Status.UNKNOWN, Stop.DONE, reason=f"{plans} plans, at most {LIMIT} tried")
-    best, winner = None, None
+    best: int | None = None
+    winner: Plan | None = None
     for machines in product(range(len(instance.machines)), repeat=len(instance.jobs)):
         if budget.exhausted:
             return SolveResult(Status.FEASIBLE if winner else Status.UNKNOWN, Stop.TIME, winner, reason="out of time")
         plan = Plan(machines=machines)
         found = evaluate(instance, plan)
-        if found.feasible and (best is None or found.objective < best):
+        if found.feasible and found.objective is not None and (best is None or found.objective < best):
             best, winner = found.objective, plan
             budget.report(plan=plan)
     if winner is None:

@@ -10,5 +10,5 @@ def run(instance: Instance, budget: Budget) -> SolveResult:
     reasons = diagnose(instance)
     if reasons:
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(reasons))
-    chosen = (min(instance.able(j), key=lambda i: instance.times[i][j]) for j in range(len(instance.jobs)))
+    chosen = (min(instance.able(j), key=lambda i: instance.time(i, j)) for j in range(len(instance.jobs)))
     return SolveResult(Status.FEASIBLE, Stop.DONE, Plan(machines=tuple(chosen)))

@@ -30,6 +30,12 @@ class Instance(InstanceBase):
         """Machines that can do a job."""
         return [i for i in range(len(self.machines)) if self.times[i][job] is not None]
 
+    def time(self, machine: int, job: int) -> int:
+        """Ticks of a job on a machine that can do it."""
+        time = self.times[machine][job]
+        assert time is not None
+        return time
+
     @model_validator(mode="after")
     def _check(self) -> Self:
         found = []

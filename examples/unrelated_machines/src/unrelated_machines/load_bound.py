@@ -14,6 +14,6 @@ def run(instance: Instance, budget: Budget) -> SolveResult:
     reasons = diagnose(instance)
     if reasons:
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(reasons))
-    fastest = [min(instance.times[i][j] for i in instance.able(j)) for j in range(len(instance.jobs))]
+    fastest = [min(instance.time(i, j) for i in instance.able(j)) for j in range(len(instance.jobs))]
     bound = max(max(fastest), -(-sum(fastest) // len(instance.machines)))
     return SolveResult(Status.UNKNOWN, Stop.DONE, bound=bound, reason="a bound, not a plan")

@@ -27,7 +27,7 @@ def run(instance: Instance, budget: Budget) -> SolveResult:
     chosen: dict[int, int] = {}
     while len(chosen) < len(instance.jobs):
         waiting = (j for j in range(len(instance.jobs)) if j not in chosen)
-        end, job, machine = min((ready[i] + instance.times[i][j], j, i) for j in waiting for i in instance.able(j))
+        end, job, machine = min((ready[i] + instance.time(i, j), j, i) for j in waiting for i in instance.able(j))
         ready[machine] = end
         chosen[job] = machine
     plan = Plan(machines=tuple(chosen[j] for j in range(len(instance.jobs))))

@@ -46,7 +46,8 @@ def expand(compact: Compact) -> Instance:
     ]
     for machine, jobs in compact.unable.items():
         if machine not in compact.speeds:
-            found.append(Finding(f"expected a machine{suggest(machine, compact.speeds)}", ("unable", machine)))
+            text = f"expected a machine, found {machine!r}{suggest(machine, compact.speeds)}"
+            found.append(Finding(text, ("unable", machine)))
         for k, job in enumerate(jobs):
             if job not in compact.sizes:
                 text = f"expected a job, found {job!r}{suggest(job, compact.sizes)}"

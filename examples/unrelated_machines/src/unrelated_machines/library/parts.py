@@ -2,12 +2,15 @@
 
 import random
 from collections.abc import Iterator
+from typing import TypeVar
 
 from mapgap.core import Case, Relation
 from unrelated_machines.instance import Instance
 
+T = TypeVar("T")
 
-def _without(row: tuple, index: int) -> tuple:
+
+def _without(row: tuple[T, ...], index: int) -> tuple[T, ...]:
     return row[:index] + row[index + 1 :]
 
 
@@ -19,7 +22,7 @@ def cases(instance: Instance) -> list[Case]:
     free = [j for j in range(len(instance.jobs)) if len(instance.able(j)) > 1]
     if not free:
         return []
-    job = max(free, key=lambda j: min(instance.times[i][j] for i in instance.able(j)))
+    job = max(free, key=lambda j: min(instance.time(i, j) for i in instance.able(j)))
     first, *others = instance.able(job)
     found = []
     for word, shut in (("on", others), ("not on", [first])):
