@@ -94,7 +94,7 @@ class Model(ABC):
                 getattr(self, each.method)()
 
     @abstractmethod
-    def assignment(self, plan: PlanBase) -> Mapping[Any, int] | None:
+    def assignment(self, plan: Any) -> Mapping[Any, int] | None:
         """Values of the decision variables that stand for a plan; ``None`` if no point of this model does.
 
         A model has no point for a plan of another part, nor for one that its builder left out as dominated. Whether
