@@ -8,9 +8,9 @@ import pytest
 from pipelines import example
 
 from mapgap.catalogue.files import load_instance
+from mapgap.catalogue.registry import methods
 from mapgap.core import Budget, InputError, Status
-from mapgap.formulations.hybrid_pipeline import _columns, cpsat, label_dp, mip
-from mapgap.formulations.hybrid_pipeline import enumerate as brute
+from mapgap.formulations.hybrid_pipeline import _columns
 from mapgap.formulations.hybrid_pipeline._columns import build
 from mapgap.formulations.hybrid_pipeline._lowered import lower
 from mapgap.formulations.hybrid_pipeline._pricing import NEVER, least_time, stage_times
@@ -21,7 +21,8 @@ from mapgap.problems.hybrid_pipeline import Stage
 from mapgap.problems.hybrid_pipeline.evaluate import best_shares, evaluate, execution_times, warm_up
 
 COUNT = int(os.environ.get("MAPGAP_CROSSCHECK", "20"))
-MODELS = {"cpsat": cpsat.METHODS[0], "mip": mip.METHODS[0]}
+METHODS = methods("hybrid_pipeline")
+MODELS = {name: METHODS[name] for name in ("cpsat", "mip")}
 TESTS = ("none", "window", "reach", "front")
 
 
@@ -38,7 +39,7 @@ def outcome(method, instance, **options):
 @pytest.mark.parametrize("seed", range(COUNT))
 def test_filtered_is_unfiltered_is_brute_force(seed):
     instance = LIBRARY.generate("tiny", seed)
-    truth = outcome(brute.METHODS[0], instance)
+    truth = outcome(METHODS["enumerate"], instance)
     for name, method in MODELS.items():
         for keep in TESTS:
             assert outcome(method, instance, keep=keep) == truth, (name, keep)
@@ -70,7 +71,7 @@ def test_the_filter_keeps_every_plan_below_the_one_known():
     for seed in range(30):
         instance = LIBRARY.generate("small", seed)
         instance = instance.with_micro_batch(instance.micro_batch_sizes[0])
-        result = label_dp.run(instance, Budget())
+        result = METHODS["label_dp"].solve(instance, Budget())
         if result.plan is None:
             continue
         low = lower(instance)
@@ -105,7 +106,7 @@ def test_a_poor_plan_before_is_improved(keep, monkeypatch):
     monkeypatch.setattr(_columns, "_known", worst)
     for seed in (0, 1, 2, 3, 6):
         instance = LIBRARY.generate("small", seed)
-        truth = outcome(label_dp.METHODS[0], instance)
+        truth = outcome(METHODS["label_dp"], instance)
         for name, method in MODELS.items():
             assert outcome(method, instance, keep=keep) == truth, (seed, name)
 
@@ -125,7 +126,7 @@ def test_each_test_keeps_a_part_of_the_one_before():
 def test_a_network_of_the_library_is_proven_by_both_models():
     # ResNet50 on six boards: over 100,000 stages fit into the memories, less than a hundred pass the tests.
     instance = load_instance("asteroid_c_resnet50_1000mbps")
-    known = label_dp.run(instance, Budget())
+    known = METHODS["label_dp"].solve(instance, Budget())
     for method in MODELS.values():
         result = method.solve(instance, Budget(time_s=60.0))
         assert (result.status, result.bound) == (Status.OPTIMAL, known.bound)

@@ -178,7 +178,7 @@ def test_simulation_keeps_its_rules(duplex):
 def test_observed_methods_note_schedules_and_times():
     """The example's optimum takes 80 ticks under K = 3, 1 (by hand above); GPipe's order stores all four."""
     label_dp, options = methods("hybrid_pipeline")["label_dp"], {"simulate": True, "repeat": 3}
-    plain, seen = label_dp.run(example(), Budget()), label_dp.run(example(), Budget(), **options)
+    plain, seen = label_dp.solve(example(), Budget()), label_dp.solve(example(), Budget(), **options)
     assert plain.plan == seen.plan
     assert not {"schedules", "median_s"} & plain.notes.keys()
     assert seen.notes["repeated"] == 3
