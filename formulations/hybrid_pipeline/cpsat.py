@@ -1,4 +1,4 @@
-"""CP-SAT over the columns of :mod:`mapgap.formulations.hybrid_pipeline._columns`, as a path through a graph.
+"""CP-SAT over the columns of :mod:`mapgap.formulations.hybrid_pipeline.columns`, as a path through a graph.
 
 ===========  ==========================================================================  ===========
 Symbol       Meaning                                                                     Shape
@@ -20,12 +20,12 @@ from collections.abc import Callable
 from typing import Any
 
 from mapgap.core import Budget, SolveResult, Status, Stop
-from mapgap.formulations.hybrid_pipeline._columns import Column, Columns, Link, build
-from mapgap.formulations.hybrid_pipeline._lowered import lower
-from mapgap.formulations.hybrid_pipeline._windows import Filter
+from mapgap.formulations.hybrid_pipeline.columns import Column, Columns, Link, build
+from mapgap.formulations.hybrid_pipeline.lowered import lower
+from mapgap.formulations.hybrid_pipeline.windows import Filter
 from mapgap.problems.hybrid_pipeline import Instance
-from mapgap.problems.hybrid_pipeline.batching import every_micro_batch
 from mapgap.problems.hybrid_pipeline.evaluate import diagnose
+from mapgap.problems.hybrid_pipeline.shared.batching import every_micro_batch
 
 ROW_ACTIVITY = 2**30
 """Most that the terms of one row may add up to if all of them were used (``mapgap.solvers.cpsat`` refuses twice as

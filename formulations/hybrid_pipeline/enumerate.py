@@ -11,8 +11,8 @@ from itertools import combinations
 
 from mapgap.core import Budget, PlanError, SolveResult, Status, Stop
 from mapgap.problems.hybrid_pipeline import Instance, Plan, Stage
-from mapgap.problems.hybrid_pipeline.batching import every_micro_batch
 from mapgap.problems.hybrid_pipeline.evaluate import best_shares, evaluate, migration_ticks, round_latency, warm_up
+from mapgap.problems.hybrid_pipeline.shared.batching import every_micro_batch
 
 LIMIT = 300_000
 """Most plans that are tried."""

@@ -30,14 +30,14 @@ from typing import Any
 import numpy as np
 
 from mapgap.core import Budget, InputError, SolveResult, Status, Stop
-from mapgap.formulations.hybrid_pipeline._label_python import Engine, interpreted
-from mapgap.formulations.hybrid_pipeline._lowered import Array, Lowered, lower
+from mapgap.formulations.hybrid_pipeline.label_python import Engine, interpreted
+from mapgap.formulations.hybrid_pipeline.lowered import Array, Lowered, lower
 from mapgap.problems.hybrid_pipeline import Instance
-from mapgap.problems.hybrid_pipeline.batching import every_micro_batch
 from mapgap.problems.hybrid_pipeline.evaluate import diagnose
-from mapgap.problems.hybrid_pipeline.observe import observed
-from mapgap.problems.hybrid_pipeline.order import TIES, memory_order
-from mapgap.problems.hybrid_pipeline.replay import replayed
+from mapgap.problems.hybrid_pipeline.shared.batching import every_micro_batch
+from mapgap.problems.hybrid_pipeline.shared.observe import observed
+from mapgap.problems.hybrid_pipeline.shared.order import TIES, memory_order
+from mapgap.problems.hybrid_pipeline.shared.replay import replayed
 
 OPEN = 2**40
 """An upper bound above every latency."""
@@ -77,7 +77,7 @@ def front_bounds(low: Lowered) -> Bounds:
 
 def compiled(low: Lowered, bounds: Bounds, everyone: bool) -> Engine:
     """The search as machine code."""
-    from mapgap.formulations.hybrid_pipeline._label_kernel import search
+    from mapgap.formulations.hybrid_pipeline.label_kernel import search
 
     def engine(cuts: list[int], upper: int) -> tuple[int, Path, dict[str, int]]:
         value, path, counts = search(

@@ -31,12 +31,12 @@ from collections import defaultdict
 from typing import Any, Literal
 
 from mapgap.core import Budget, SolveResult, Status, Stop
-from mapgap.formulations.hybrid_pipeline._columns import Columns, build
-from mapgap.formulations.hybrid_pipeline._lowered import lower
-from mapgap.formulations.hybrid_pipeline._windows import Filter
+from mapgap.formulations.hybrid_pipeline.columns import Columns, build
+from mapgap.formulations.hybrid_pipeline.lowered import lower
+from mapgap.formulations.hybrid_pipeline.windows import Filter
 from mapgap.problems.hybrid_pipeline import Instance
-from mapgap.problems.hybrid_pipeline.batching import every_micro_batch
 from mapgap.problems.hybrid_pipeline.evaluate import diagnose
+from mapgap.problems.hybrid_pipeline.shared.batching import every_micro_batch
 
 
 class Model:

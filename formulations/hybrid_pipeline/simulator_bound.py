@@ -19,12 +19,12 @@ import time
 import numpy as np
 
 from mapgap.core import Budget, SolveResult, Status, Stop
-from mapgap.formulations.hybrid_pipeline._label_python import Costs, Label, Search
-from mapgap.formulations.hybrid_pipeline._lowered import Array, Lowered, lower
 from mapgap.formulations.hybrid_pipeline.label_dp import OPEN, approach
+from mapgap.formulations.hybrid_pipeline.label_python import Costs, Label, Search
+from mapgap.formulations.hybrid_pipeline.lowered import Array, Lowered, lower
 from mapgap.problems.hybrid_pipeline import Instance, Plan
-from mapgap.problems.hybrid_pipeline.batching import every_micro_batch
 from mapgap.problems.hybrid_pipeline.evaluate import diagnose, execution_times, slowest_link
+from mapgap.problems.hybrid_pipeline.shared.batching import every_micro_batch
 
 
 class SimulatorSearch(Search):

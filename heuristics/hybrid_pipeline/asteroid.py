@@ -29,12 +29,12 @@ from __future__ import annotations
 import time
 
 from mapgap.core import Budget, InputError, SolveResult
-from mapgap.heuristics.hybrid_pipeline._chain import Chain, chain, report, result
-from mapgap.heuristics.hybrid_pipeline._kernels import BALANCED, EQUAL
+from mapgap.heuristics.hybrid_pipeline.chain import Chain, chain, report, result
+from mapgap.heuristics.hybrid_pipeline.kernels import BALANCED, EQUAL
 from mapgap.problems.hybrid_pipeline import Instance, Plan
-from mapgap.problems.hybrid_pipeline.batching import every_micro_batch
-from mapgap.problems.hybrid_pipeline.observe import observed
-from mapgap.problems.hybrid_pipeline.order import memory_order
+from mapgap.problems.hybrid_pipeline.shared.batching import every_micro_batch
+from mapgap.problems.hybrid_pipeline.shared.observe import observed
+from mapgap.problems.hybrid_pipeline.shared.order import memory_order
 
 
 def algorithm_2(seen: Chain, block: int = 1, rule: int = BALANCED) -> tuple[Plan | None, int]:

@@ -19,14 +19,14 @@ from typing import NamedTuple
 import numpy as np
 
 from mapgap.core import Budget, SolveResult, Status, Stop
-from mapgap.heuristics.hybrid_pipeline import _nested
-from mapgap.heuristics.hybrid_pipeline._chain import Array, Chain, chain, report, result
-from mapgap.heuristics.hybrid_pipeline._kernels import BALANCED
+from mapgap.heuristics.hybrid_pipeline import nested
 from mapgap.heuristics.hybrid_pipeline.asteroid import algorithm_2
+from mapgap.heuristics.hybrid_pipeline.chain import Array, Chain, chain, report, result
+from mapgap.heuristics.hybrid_pipeline.kernels import BALANCED
 from mapgap.problems.hybrid_pipeline import Instance, Plan
-from mapgap.problems.hybrid_pipeline.batching import every_micro_batch
 from mapgap.problems.hybrid_pipeline.evaluate import evaluate
-from mapgap.problems.hybrid_pipeline.order import memory_order
+from mapgap.problems.hybrid_pipeline.shared.batching import every_micro_batch
+from mapgap.problems.hybrid_pipeline.shared.order import memory_order
 
 Row = tuple[int, int, int, int]
 """A stage: first layer, end, first place, end."""
@@ -79,7 +79,7 @@ class Search:
         """``(T, E_f, E_b)`` of Eqs. (7), (8), or -1."""
         s, (i, j, a, b) = self.seen, row
         held, stored = int(s.state[j] - s.state[i]), kept * int(s.activation[j] - s.activation[i])
-        found: tuple[int, int, int] = _nested.stage(
+        found: tuple[int, int, int] = nested.stage(
             s.forward, s.backward, s.both, s.room, i, j, a, b, held, stored, s.batch
         )
         return found

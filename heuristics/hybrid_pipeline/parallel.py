@@ -11,10 +11,10 @@ from __future__ import annotations
 import time
 
 from mapgap.core import Budget, InputError, SolveResult
-from mapgap.heuristics.hybrid_pipeline._chain import chain, report, result
+from mapgap.heuristics.hybrid_pipeline.chain import chain, report, result
 from mapgap.problems.hybrid_pipeline import Instance, Plan, Stage
-from mapgap.problems.hybrid_pipeline.batching import every_micro_batch
-from mapgap.problems.hybrid_pipeline.order import memory_order, slowness
+from mapgap.problems.hybrid_pipeline.shared.batching import every_micro_batch
+from mapgap.problems.hybrid_pipeline.shared.order import memory_order, slowness
 
 
 @every_micro_batch

@@ -25,7 +25,7 @@ from collections.abc import Callable
 import numpy as np
 
 from mapgap.core import Budget, InputError, SolveResult
-from mapgap.heuristics.hybrid_pipeline._chain import (
+from mapgap.heuristics.hybrid_pipeline.chain import (
     Array,
     Chain,
     Rows,
@@ -33,11 +33,11 @@ from mapgap.heuristics.hybrid_pipeline._chain import (
     report,
     result,
 )
-from mapgap.heuristics.hybrid_pipeline._kernels import BALANCED, EQUAL
+from mapgap.heuristics.hybrid_pipeline.kernels import BALANCED, EQUAL
 from mapgap.problems.hybrid_pipeline import Instance
-from mapgap.problems.hybrid_pipeline.batching import every_micro_batch
-from mapgap.problems.hybrid_pipeline.observe import observed
-from mapgap.problems.hybrid_pipeline.order import memory_order, slowness
+from mapgap.problems.hybrid_pipeline.shared.batching import every_micro_batch
+from mapgap.problems.hybrid_pipeline.shared.observe import observed
+from mapgap.problems.hybrid_pipeline.shared.order import memory_order, slowness
 
 NEVER = 2**61
 

@@ -18,13 +18,13 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from mapgap.core import Budget, SolveResult, Status, Stop
-from mapgap.heuristics.hybrid_pipeline import _nested
-from mapgap.heuristics.hybrid_pipeline._chain import chain, report, result
+from mapgap.heuristics.hybrid_pipeline import nested
 from mapgap.heuristics.hybrid_pipeline.asteroid import run_asteroid
+from mapgap.heuristics.hybrid_pipeline.chain import chain, report, result
 from mapgap.problems.hybrid_pipeline import Instance, Plan, Stage
-from mapgap.problems.hybrid_pipeline.batching import every_micro_batch
 from mapgap.problems.hybrid_pipeline.evaluate import best_shares, evaluate, warm_up
-from mapgap.problems.hybrid_pipeline.replay import replayed
+from mapgap.problems.hybrid_pipeline.shared.batching import every_micro_batch
+from mapgap.problems.hybrid_pipeline.shared.replay import replayed
 
 NO_FAILURE = SolveResult(Status.UNKNOWN, Stop.DONE, reason="the instance has no failure, so no old plan")
 
@@ -112,7 +112,7 @@ class _FixedGroups:
         seen, (a, b) = self.seen, self.places[s]
         stored = warm_up(len(self.groups) - 1 - s, seen.micro_batches) * int(seen.activation[j] - seen.activation[i])
         held = int(seen.state[j] - seen.state[i])
-        total, ef, eb = _nested.stage(
+        total, ef, eb = nested.stage(
             seen.forward, seen.backward, seen.both, seen.room, i, j, a, b, held, stored, seen.batch
         )
         return None if total < 0 else (total, ef, eb)

@@ -11,8 +11,8 @@ from pydantic import ValidationError
 
 from mapgap.core import InputError
 from mapgap.instances._library import load_devices
-from mapgap.instances.hybrid_pipeline._network import WORD, crossing, operators
-from mapgap.instances.hybrid_pipeline._profiles import DEVICES, boards, memory_bytes, nanoseconds, over_roofline, table
+from mapgap.instances.hybrid_pipeline.network import WORD, crossing, operators
+from mapgap.instances.hybrid_pipeline.profiles import DEVICES, boards, memory_bytes, nanoseconds, over_roofline, table
 from mapgap.problems.hybrid_pipeline import Device, DeviceType, Instance, Layer, OldStage, Plan, Replanning, Stage
 from mapgap.problems.hybrid_pipeline.evaluate import best_shares, evaluate, warm_up
 

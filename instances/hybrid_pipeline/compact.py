@@ -1,8 +1,8 @@
 """Instances of hybrid pipeline planning: the compact form, its expansion, and random families.
 
 A compact file names a network, boards, bandwidth and batch sizes; :func:`expand` derives the layer sequence
-(``_network.py``) and, for want of measurements, time tables by a roofline scaled to Asteroid's Table 1
-(``_profiles.py``). The expanded form carries the tables themselves, so measured profiles replace them there.
+(``network.py``) and, for want of measurements, time tables by a roofline scaled to Asteroid's Table 1
+(``profiles.py``). The expanded form carries the tables themselves, so measured profiles replace them there.
 """
 
 from __future__ import annotations

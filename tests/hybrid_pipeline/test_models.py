@@ -10,12 +10,11 @@ from pipelines import example
 from mapgap.catalogue.files import load_instance
 from mapgap.catalogue.registry import methods
 from mapgap.core import Budget, InputError, Status
-from mapgap.formulations.hybrid_pipeline import _columns
-from mapgap.formulations.hybrid_pipeline._columns import build
-from mapgap.formulations.hybrid_pipeline._lowered import lower
-from mapgap.formulations.hybrid_pipeline._pricing import NEVER, least_time, stage_times
-from mapgap.formulations.hybrid_pipeline._windows import Windows
+from mapgap.formulations.hybrid_pipeline.columns import build
 from mapgap.formulations.hybrid_pipeline.label_dp import OPEN
+from mapgap.formulations.hybrid_pipeline.lowered import lower
+from mapgap.formulations.hybrid_pipeline.pricing import NEVER, least_time, stage_times
+from mapgap.formulations.hybrid_pipeline.windows import Windows
 from mapgap.instances.hybrid_pipeline import LIBRARY
 from mapgap.problems.hybrid_pipeline import Stage
 from mapgap.problems.hybrid_pipeline.evaluate import best_shares, evaluate, execution_times, warm_up
@@ -103,7 +102,7 @@ def test_a_poor_plan_before_is_improved(keep, monkeypatch):
                 found += [] if value is None else [(value, path)]
         return max(found[1:], default=found[0])
 
-    monkeypatch.setattr(_columns, "_known", worst)
+    monkeypatch.setattr(columns, "_known", worst)
     for seed in (0, 1, 2, 3, 6):
         instance = LIBRARY.generate("small", seed)
         truth = outcome(METHODS["label_dp"], instance)

@@ -8,12 +8,12 @@ from pipelines import pipelines_along
 from mapgap.catalogue.files import load_instance
 from mapgap.catalogue.registry import methods
 from mapgap.core import Budget, InputError, Status
-from mapgap.heuristics.hybrid_pipeline import _nested
-from mapgap.heuristics.hybrid_pipeline._chain import chain
+from mapgap.heuristics.hybrid_pipeline import nested
+from mapgap.heuristics.hybrid_pipeline.chain import chain
 from mapgap.instances.hybrid_pipeline import LIBRARY
 from mapgap.problems.hybrid_pipeline import Stage
 from mapgap.problems.hybrid_pipeline.evaluate import best_shares, evaluate, execution_times, migration_ticks, warm_up
-from mapgap.problems.hybrid_pipeline.order import TIES, memory_order
+from mapgap.problems.hybrid_pipeline.shared.order import TIES, memory_order
 
 FAMILY = [LIBRARY.generate("small", seed) for seed in range(60)]
 
@@ -99,7 +99,7 @@ def test_equation_7_along_an_order_is_the_evaluators():
             for behind in range(2):
                 kept = warm_up(behind, seen.micro_batches)
                 held, stored = int(seen.state[2]), kept * int(seen.activation[2])
-                total, *pair = _nested.stage(
+                total, *pair = nested.stage(
                     seen.forward, seen.backward, seen.both, seen.room, 0, 2, a, b, held, stored, seen.batch
                 )
                 bare = Stage(start=0, stop=2, devices=tuple(range(a, b)), shares=(0,) * (b - a))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import NamedTuple, Protocol
 
-from mapgap.formulations.hybrid_pipeline._lowered import Array, Lowered
+from mapgap.formulations.hybrid_pipeline.lowered import Array, Lowered
 
 
 class Engine(Protocol):

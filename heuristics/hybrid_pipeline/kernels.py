@@ -1,7 +1,7 @@
 """Compiled loops of Asteroid's Algorithms 1 and 2; the interpretation is pinned in ``asteroid``.
 
 All kernels have explicit signatures and are cached, so nothing compiles inside a search. Arrays as in
-:class:`mapgap.heuristics.hybrid_pipeline._chain.Chain`; a stage is layers ``[i, j)`` on the places ``[a, b)`` of the
+:class:`mapgap.heuristics.hybrid_pipeline.chain.Chain`; a stage is layers ``[i, j)`` on the places ``[a, b)`` of the
 order."""
 
 from __future__ import annotations

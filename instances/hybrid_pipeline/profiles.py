@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from mapgap.core import InputError
 from mapgap.instances._library import load_devices, unknown
-from mapgap.instances.hybrid_pipeline._network import WORD, operators
+from mapgap.instances.hybrid_pipeline.network import WORD, operators
 
 DEVICES = "asteroid"
 TABLE_1_BATCH = 16

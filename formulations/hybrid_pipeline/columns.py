@@ -5,7 +5,7 @@ model with ``E_b >= ...`` would inflate it.
 
 Proofs over columns owe nothing to the label search: what it contributes is a plan of coarse cuts, and the evaluator
 says its value U. Stages that no plan below U can have are left out
-(:mod:`mapgap.formulations.hybrid_pipeline._windows`), the
+(:mod:`mapgap.formulations.hybrid_pipeline.windows`), the
 stages of the plan are left in: the optimum of a model over the columns is that of the instance, be it below U or U.
 """
 
@@ -20,11 +20,11 @@ from typing import Any, get_args
 import numpy as np
 
 from mapgap.core import Budget, InputError, PlanError
-from mapgap.formulations.hybrid_pipeline._label_python import interpreted
-from mapgap.formulations.hybrid_pipeline._lowered import Array, Lowered
-from mapgap.formulations.hybrid_pipeline._pricing import NEVER, stage_times
-from mapgap.formulations.hybrid_pipeline._windows import Filter, Windows
 from mapgap.formulations.hybrid_pipeline.label_dp import OPEN, Path, approach, front_bounds
+from mapgap.formulations.hybrid_pipeline.label_python import interpreted
+from mapgap.formulations.hybrid_pipeline.lowered import Array, Lowered
+from mapgap.formulations.hybrid_pipeline.pricing import NEVER, stage_times
+from mapgap.formulations.hybrid_pipeline.windows import Filter, Windows
 from mapgap.problems.hybrid_pipeline.evaluate import evaluate
 
 COLUMN_LIMIT = 400_000
@@ -113,7 +113,7 @@ def build(low: Lowered, budget: Budget, keep: Filter = "front") -> Columns | Non
     Parameters
     ----------
     keep : str
-        The last test of :mod:`mapgap.formulations.hybrid_pipeline._windows` that a stage has to pass; ``none`` asks
+        The last test of :mod:`mapgap.formulations.hybrid_pipeline.windows` that a stage has to pass; ``none`` asks
         for no plan before and keeps every stage.
 
     Raises

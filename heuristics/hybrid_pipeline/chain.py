@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mapgap.core import Budget, InputError, SolveResult, Status, Stop
-from mapgap.heuristics.hybrid_pipeline import _kernels
+from mapgap.heuristics.hybrid_pipeline import kernels
 from mapgap.problems.hybrid_pipeline import Instance, Plan, Stage
 from mapgap.problems.hybrid_pipeline.evaluate import evaluate
 
@@ -70,7 +70,7 @@ class Chain:
 
     def planned(self, block: int, rule: int) -> tuple[Rows, int]:
         """Stages of Algorithm 2 (none where it finds no plan) and the number of stages it evaluated."""
-        _, evaluated, path = _kernels.plan(
+        _, evaluated, path = kernels.plan(
             self.forward,
             self.backward,
             self.both,
@@ -96,10 +96,10 @@ class Chain:
         share = np.zeros(b - a, np.int64)
         stored = kept * int(self.activation[j] - self.activation[i])
         held = int(self.state[j] - self.state[i])
-        fits = _kernels.allocate(self.both, self.room, i, j, a, b, held, stored, self.batch, block, rule, share)
+        fits = kernels.allocate(self.both, self.room, i, j, a, b, held, stored, self.batch, block, rule, share)
         return tuple(share.tolist()) if fits else None
 
-    def plan(self, rows: Rows, block: int = 1, rule: int = _kernels.BALANCED) -> Plan | None:
+    def plan(self, rows: Rows, block: int = 1, rule: int = kernels.BALANCED) -> Plan | None:
         """The plan of stages along the order; ``None`` where one of them has no shares."""
         stages = []
         for p, row in enumerate(rows):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mapgap.formulations.hybrid_pipeline._lowered import Array, Lowered
+from mapgap.formulations.hybrid_pipeline.lowered import Array, Lowered
 
 NEVER = 2**50
 """Ticks of what cannot be: above every latency."""
