@@ -1,38 +1,37 @@
-"""What the heuristics share: an instance seen along an order of devices, stages to plans, verified results."""
+"""What the heuristics share: an instance seen along an order of devices, and verified results."""
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from mapgap.core import Budget, InputError, SolveResult, Status, Stop
-from mapgap.heuristics.hybrid_pipeline import kernels
-from mapgap.problems.hybrid_pipeline import Instance, Plan, Stage
+from mapgap.kernels import Integer, Integers, Integers2, Integers3
+from mapgap.problems.hybrid_pipeline import Instance, Plan
 from mapgap.problems.hybrid_pipeline.evaluate import evaluate
+from mapgap.problems.hybrid_pipeline.shared.tables import (
+    Array,
+    allreduce_fraction,
+    prefix_sums,
+    times_before,
+    transfers,
+)
 
-PROBLEM = "hybrid_pipeline"
-ASTEROID = "Ye et al., Asteroid"
 UNLIMITED = 2**60
-Array = npt.NDArray[np.int64]
-Rows = Sequence[tuple[int, int, int, int]]
-"""Stages as (first layer, end, first place, end) along the order."""
+Row = tuple[int, int, int, int]
+"""A stage: first layer, end, first place, end along the order."""
+Rows = Sequence[Row]
 
 
-@dataclass(frozen=True)
-class Chain:
-    """One instance along an order of devices.
+class Tables(NamedTuple):
+    """Arrays of an instance along an order of devices; a place is a position in the order.
 
     Attributes
     ----------
-    instance : Instance
-    order : tuple of int
-        Device at each place.
     forward, backward, both : (N, L + 1, B + 1)
         Ticks of the layers before a cut, by place and share.
     room : (N,)
@@ -46,71 +45,69 @@ class Chain:
     reduce_num, reduce_den : (N + 1, N + 1)
         AllReduce ticks per weight byte inside the places ``[a, b)``, a fraction (Eq. 5).
     batch, micro_batches : int
+        B and M.
+    """
+
+    forward: Integers3
+    backward: Integers3
+    both: Integers3
+    room: Integers
+    state: Integers
+    activation: Integers
+    weights: Integers
+    comm: Integers2
+    level: Integers3
+    reduce_num: Integers2
+    reduce_den: Integers2
+    batch: Integer
+    micro_batches: Integer
+
+
+class Span(NamedTuple):
+    """A stage that is to divide a micro-batch: layers ``[i, j)`` on the places ``[a, b)`` of the order.
+
+    ``state`` is what its weights take of every member's memory, ``stored`` what a sample takes (Eq. 3, K_p of them).
+    """
+
+    i: Integer
+    j: Integer
+    a: Integer
+    b: Integer
+    state: Integer
+    stored: Integer
+    batch: Integer
+
+
+@dataclass(frozen=True)
+class Chain:
+    """One instance along an order of devices.
+
+    Attributes
+    ----------
+    instance : Instance
+    order : tuple of int
+        Device at each place.
+    tables : Tables
     """
 
     instance: Instance
     order: tuple[int, ...]
-    forward: Array
-    backward: Array
-    both: Array
-    room: Array
-    state: Array
-    activation: Array
-    weights: Array
-    comm: Array
-    level: Array
-    reduce_num: Array
-    reduce_den: Array
-    batch: int
-    micro_batches: int
+    tables: Tables
 
     @property
     def layers(self) -> int:
-        return len(self.state) - 1
+        return len(self.tables.state) - 1
 
-    def planned(self, block: int, rule: int) -> tuple[Rows, int]:
-        """Stages of Algorithm 2 (none where it finds no plan) and the number of stages it evaluated."""
-        _, evaluated, path = kernels.plan(
-            self.forward,
-            self.backward,
-            self.both,
-            self.room,
-            self.state,
-            self.activation,
-            self.weights,
-            self.comm,
-            self.level,
-            self.reduce_num,
-            self.reduce_den,
-            self.batch,
-            self.micro_batches,
-            block,
-            rule,
-        )
-        return [(int(i), int(j), int(a), int(b)) for i, j, a, b in path], int(evaluated)
+    def span(self, row: Row, kept: int) -> Span:
+        """A stage that stores ``kept`` micro-batches."""
+        t, (i, j, a, b) = self.tables, row
+        stored = kept * int(t.activation[j] - t.activation[i])
+        return Span(i, j, a, b, int(t.state[j] - t.state[i]), stored, t.batch)
 
-    def shares(self, row: tuple[int, int, int, int], behind: int, block: int, rule: int) -> tuple[int, ...] | None:
-        """Shares of a stage with ``behind`` stages after it, ``None`` where the memory is too small."""
-        i, j, a, b = row
-        kept = min(2 * behind + 1, self.micro_batches)
-        share = np.zeros(b - a, np.int64)
-        stored = kept * int(self.activation[j] - self.activation[i])
-        held = int(self.state[j] - self.state[i])
-        fits = kernels.allocate(self.both, self.room, i, j, a, b, held, stored, self.batch, block, rule, share)
-        return tuple(share.tolist()) if fits else None
-
-    def plan(self, rows: Rows, block: int = 1, rule: int = kernels.BALANCED) -> Plan | None:
-        """The plan of stages along the order; ``None`` where one of them has no shares."""
-        stages = []
-        for p, row in enumerate(rows):
-            shares = self.shares(row, len(rows) - 1 - p, block, rule)
-            if shares is None:
-                return None
-            pairs = sorted(zip(self.order[row[2] : row[3]], shares, strict=True))
-            stages.append(
-                Stage(start=row[0], stop=row[1], devices=tuple(d for d, _ in pairs), shares=tuple(y for _, y in pairs))
-            )
-        return Plan(micro_batch=self.batch, stages=tuple(stages))
+    def allreduce(self, row: Row) -> int:
+        """T_a of a stage (Eq. 5), ticks."""
+        t, (i, j, a, b) = self.tables, row
+        return -((-int(t.weights[j] - t.weights[i]) * int(t.reduce_num[a, b])) // int(t.reduce_den[a, b]))
 
 
 def chain(
@@ -132,7 +129,8 @@ def chain(
     homogeneous, memory, communication : bool
     """
     (batch,) = instance.micro_batch_sizes
-    forward, backward = (_sums_of_times(instance, order, phase, batch) for phase in ("forward", "backward"))
+    by_type = [times_before(kind, batch) for kind in instance.types]
+    forward, backward = (np.stack([by_type[instance.devices[d].type][k] for d in order]) for k in range(2))
     if homogeneous:
         forward, backward = (
             np.repeat(t.sum(axis=0, keepdims=True) // len(order), len(order), axis=0) for t in (forward, backward)
@@ -141,16 +139,14 @@ def chain(
     if not communication:
         comm, num = np.zeros_like(comm), np.zeros_like(num)
     room = [instance.device_type(d).memory if memory else UNLIMITED for d in order]
-    return Chain(
-        instance=instance,
-        order=tuple(order),
+    tables = Tables(
         forward=forward,
         backward=backward,
         both=forward + backward,
         room=np.array(room, np.int64),
-        state=_sums([layer.state_memory for layer in instance.layers]),
-        activation=_sums([layer.activation_memory for layer in instance.layers]),
-        weights=_sums([layer.weight_bytes for layer in instance.layers]),
+        state=prefix_sums([layer.state_memory for layer in instance.layers]),
+        activation=prefix_sums([layer.activation_memory for layer in instance.layers]),
+        weights=prefix_sums([layer.weight_bytes for layer in instance.layers]),
         comm=comm,
         level=level,
         reduce_num=num,
@@ -158,28 +154,14 @@ def chain(
         batch=batch,
         micro_batches=instance.mini_batch // batch,
     )
-
-
-def _sums(values: list[int]) -> Array:
-    return np.concatenate(([0], np.cumsum(np.array(values, np.int64)))).astype(np.int64)
-
-
-def _sums_of_times(instance: Instance, order: Sequence[int], phase: str, batch: int) -> Array:
-    by_type = {}
-    for t, kind in enumerate(instance.types):
-        sums = np.zeros((len(instance.layers) + 1, batch + 1), np.int64)
-        np.cumsum(np.array(getattr(kind, phase), np.int64)[:, :batch], axis=0, out=sums[1:, 1:])
-        by_type[t] = sums
-    return np.stack([by_type[instance.devices[d].type] for d in order])
+    return Chain(instance, tuple(order), tables)
 
 
 def _links(instance: Instance, order: Sequence[int], batch: int) -> tuple[Array, Array, Array, Array]:
-    """``comm``, ``level``, ``reduce_num`` and ``reduce_den`` of :class:`Chain`."""
+    """``comm``, ``level``, ``reduce_num`` and ``reduce_den`` of :class:`Tables`."""
     n = len(order)
     rate = [[instance.bandwidth[d][e] for e in order] for d in order]
     values = sorted({rate[x][y] for x in range(n) for y in range(n) if x != y}) or [1]
-    sizes = [0, *(batch * layer.output_bytes for layer in instance.layers[:-1]), 0]
-    comm = np.array([[instance.transfer_ticks(size, b) for size in sizes] for b in values], np.int64)
     level = np.zeros((n + 1, n + 1, n + 1), np.int64)
     num, den = np.zeros((n + 1, n + 1), np.int64), np.ones((n + 1, n + 1), np.int64)
     for a in range(n):
@@ -189,12 +171,10 @@ def _links(instance: Instance, order: Sequence[int], batch: int) -> tuple[Array,
             members = b - a
             if members > 1:
                 slowest = min(rate[x][y] for x in range(a, b) for y in range(a, b) if x != y)
-                top, bottom = 2 * (members - 1) * 10**9, members * slowest * instance.tick_ns
-                shared = math.gcd(top, bottom)
-                num[a, b], den[a, b] = top // shared, bottom // shared
+                num[a, b], den[a, b] = allreduce_fraction(instance, members, slowest)
     if int(num.max(initial=0)) * sum(layer.weight_bytes for layer in instance.layers) >= 2**62:
         raise InputError("weight_bytes, bandwidth: expected AllReduce products below 2^62; choose rounder bandwidths")
-    return comm, level, num, den
+    return transfers(instance, batch, values), level, num, den
 
 
 def result(instance: Instance, plan: Plan | None, begin: float, **notes: Any) -> SolveResult:

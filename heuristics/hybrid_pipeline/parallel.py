@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 
 from mapgap.core import Budget, InputError, SolveResult
+from mapgap.heuristics.hybrid_pipeline.asteroid import plan_of
 from mapgap.heuristics.hybrid_pipeline.chain import chain, report, result
 from mapgap.problems.hybrid_pipeline import Instance, Plan, Stage
 from mapgap.problems.hybrid_pipeline.shared.batching import every_micro_batch
@@ -47,7 +48,7 @@ def run_data_parallel(instance: Instance, budget: Budget) -> SolveResult:
     """One stage on all devices, shares of Algorithm 1."""
     begin = time.process_time()
     seen = chain(instance, memory_order(instance))
-    plan = seen.plan([(0, seen.layers, 0, len(seen.order))])
+    plan = plan_of(seen, [(0, seen.layers, 0, len(seen.order))])
     return report(budget, result(instance, plan, begin))
 
 

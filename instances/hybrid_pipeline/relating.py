@@ -55,10 +55,10 @@ def _faster_links(instance: Instance) -> Iterator[Relation]:
     """All links k times as fast, k whole.
 
     Shares and sources of a migration stay as they are, and every D falls, since it rises with each c. An AllReduce
-    excess is a whole number ``Ta - sum c - sum Eb``. Because ``ceil(Ta / k) <= ceil(sum c / k) + ceil((Ta - sum c) / k)``
-    and rounding up term by term takes no less, the new ``Ta - sum c`` is at most the old one over k, rounded up: no
-    larger where that is positive, and not positive where it was not. The excess of the first stage is never negative,
-    so A does not rise, nor does the migration. (One faster link alone is not covered.)
+    excess is a whole number ``Ta - C - sum Eb`` with ``C = sum c``. Because ``ceil(Ta / k) <= ceil(C / k) + ceil((Ta -
+    C) / k)`` and rounding up term by term takes no less, the new ``Ta - C`` is at most the old one over k, rounded up:
+    no larger where that is positive, and not positive where it was not. The excess of the first stage is never
+    negative, so A does not rise, nor does the migration. (One faster link alone is not covered.)
     """
     faster = tuple(tuple(FACTOR * rate for rate in row) for row in instance.bandwidth)
     for better in instance.if_valid(bandwidth=faster):

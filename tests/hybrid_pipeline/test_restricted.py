@@ -97,17 +97,14 @@ def test_equation_7_along_an_order_is_the_evaluators():
         seen = chain(instance, range(len(instance.devices)))
         for a, b in combinations(range(len(seen.order) + 1), 2):
             for behind in range(2):
-                kept = warm_up(behind, seen.micro_batches)
-                held, stored = int(seen.state[2]), kept * int(seen.activation[2])
-                total, *pair = nested.stage(
-                    seen.forward, seen.backward, seen.both, seen.room, 0, 2, a, b, held, stored, seen.batch
-                )
+                kept = warm_up(behind, seen.tables.micro_batches)
+                found = nested.times(seen, (0, 2, a, b), kept)
                 bare = Stage(start=0, stop=2, devices=tuple(range(a, b)), shares=(0,) * (b - a))
-                shares = best_shares(instance, bare, seen.batch, kept)
-                assert (shares is None) == (total < 0)
+                shares = best_shares(instance, bare, seen.tables.batch, kept)
+                assert (shares is None) == (found is None)
                 if shares is not None:
                     checked += 1
-                    assert tuple(pair) == execution_times(instance, bare, shares)
+                    assert found[1:] == execution_times(instance, bare, shares)
     assert checked > 100
 
 
