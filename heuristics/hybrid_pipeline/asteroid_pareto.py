@@ -20,7 +20,7 @@ import numpy as np
 
 from mapgap.core import Budget, SolveResult, Status, Stop
 from mapgap.heuristics.hybrid_pipeline import nested
-from mapgap.heuristics.hybrid_pipeline.asteroid import algorithm_2, plan_of, shares
+from mapgap.heuristics.hybrid_pipeline.asteroid import algorithm_2, plan_of, shares, slowest
 from mapgap.heuristics.hybrid_pipeline.chain import Chain, Row, chain, report, result
 from mapgap.problems.hybrid_pipeline import Instance, Plan
 from mapgap.problems.hybrid_pipeline.evaluate import evaluate
@@ -98,10 +98,9 @@ class Search:
 
     def _own(self, row: Row, given: tuple[int, ...]) -> Pair:
         """Eq. (8) with given shares."""
-        tables, (i, j, a, b) = self.seen.tables, row
-        places, taken = range(a, b), list(given)
-        ef, eb = (int((t[places, j, taken] - t[places, i, taken]).max()) for t in (tables.forward, tables.backward))
-        return ef, eb
+        tables, share = self.seen.tables, np.array(given, np.int64)
+        span = self.seen.span(row, 1)
+        return slowest(tables.forward, span, share), slowest(tables.backward, span, share)
 
     def run(self) -> Label | None:
         """The best plan below the bound, if any."""
