@@ -25,7 +25,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from mapgap.core import Budget, InputError, SolveResult, Status, Stop
+from mapgap.core import Budget, Finding, InputError, SolveResult, Status, Stop
 from mapgap.formulations.hybrid_pipeline.first_plan import Engine, Path, approach
 from mapgap.formulations.hybrid_pipeline.label_kernel import compiled
 from mapgap.formulations.hybrid_pipeline.label_python import interpreted
@@ -79,9 +79,9 @@ def run(instance: Instance, budget: Budget, engine: str = "auto", order: str = "
         ``engine`` is not auto, compiled or python; ``order`` is not free, fastest_first or slowest_first.
     """
     if engine not in ("auto", "compiled", "python"):
-        raise InputError(f"engine: expected auto, compiled or python; found {engine!r}")
+        raise InputError(Finding(f"expected auto, compiled or python; found {engine!r}", ("engine",)))
     if order not in ("free", *TIES):
-        raise InputError(f"order: expected free, {' or '.join(TIES)}; found {order!r}")
+        raise InputError(Finding(f"expected free, {' or '.join(TIES)}; found {order!r}", ("order",)))
     begin = time.process_time()
     fixed = order != "free"
     everyone = instance.all_devices or fixed

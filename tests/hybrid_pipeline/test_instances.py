@@ -9,8 +9,7 @@ from mapgap.catalogue.files import library_files, load_instance
 from mapgap.core import InputError
 from mapgap.instances._library import load_network
 from mapgap.instances.hybrid_pipeline import LIBRARY, write_library
-from mapgap.instances.hybrid_pipeline._expand import numbered
-from mapgap.instances.hybrid_pipeline.compact import Compact, expand
+from mapgap.instances.hybrid_pipeline.compact import Compact, expand, numbered
 from mapgap.instances.hybrid_pipeline.network import WORD, crossing, operators
 from mapgap.instances.hybrid_pipeline.profiles import IMAGES, TABLE_1_BATCH, nanoseconds, over_roofline
 from mapgap.instances.published_numbers import load_published
