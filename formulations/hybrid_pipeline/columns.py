@@ -20,7 +20,7 @@ from typing import Any, TypeVar, get_args
 
 import numpy as np
 
-from mapgap.core import Budget, InputError, PlanError, SolveResult, Status, Stop
+from mapgap.core import Budget, Finding, InputError, PlanError, SolveResult, Status, Stop
 from mapgap.formulations.hybrid_pipeline.first_plan import OPEN, Path, approach
 from mapgap.formulations.hybrid_pipeline.label_python import interpreted
 from mapgap.formulations.hybrid_pipeline.lowered import Lowered, infeasible, lower
@@ -196,7 +196,7 @@ def build(
         No such test.
     """
     if keep not in get_args(Filter):
-        raise InputError(f"keep: expected one of {', '.join(get_args(Filter))}; found {keep!r}")
+        raise InputError(Finding(f"expected one of {', '.join(get_args(Filter))}; found {keep!r}", ("keep",)))
     keep = "none" if complete else keep
     upper, path = known or ((OPEN, []) if keep == "none" else known_plan(low))
     stages = list(Windows(low, upper).stages(keep))
@@ -302,7 +302,7 @@ def parts(instance: Instance, make: Callable[[Columns, Collection[int]], Model])
             columns = build(low, Budget(time_s=math.inf), complete=complete)
             if columns is None:
                 raise InputError(
-                    f"micro_batch_sizes: expected at most {COLUMN_LIMIT} stages to choose from, found more"
+                    Finding(f"expected at most {COLUMN_LIMIT} stages to choose from, found more", ("layers",))
                 )
             return make(columns, without)
 

@@ -49,7 +49,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mapgap.core import Budget, InputError, SolveResult
+from mapgap.core import Budget, Finding, InputError, SolveResult
 from mapgap.heuristics.hybrid_pipeline.chain import Chain, Row, Rows, Span, Tables, chain, report, result
 from mapgap.kernels import kernel
 from mapgap.problems.hybrid_pipeline import Instance, Plan, Stage
@@ -288,7 +288,7 @@ def algorithm_2(seen: Chain, block: int = 1, rule: int = BALANCED) -> Planned:
         ``block`` is below 1.
     """
     if block < 1:
-        raise InputError(f"block: expected at least 1 sample, found {block}")
+        raise InputError(Finding(f"expected at least 1 sample, found {block}", ("block",)))
     latency, evaluated, path = plan(seen.tables, block, rule)
     rows = [(i, j, a, b) for i, j, a, b in path.tolist()]
     return Planned(plan_of(seen, rows, block, rule) if rows else None, int(latency), int(evaluated))

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mapgap.core import Budget, InputError, SolveResult, Status, Stop
+from mapgap.core import Budget, Finding, InputError, SolveResult, Status, Stop
 from mapgap.kernels import Integer, Integers, Integers2, Integers3
 from mapgap.problems.hybrid_pipeline import Instance, Plan
 from mapgap.problems.hybrid_pipeline.evaluate import evaluate
@@ -173,7 +173,7 @@ def _links(instance: Instance, order: Sequence[int], batch: int) -> tuple[Array,
                 slowest = min(rate[x][y] for x in range(a, b) for y in range(a, b) if x != y)
                 num[a, b], den[a, b] = allreduce_fraction(instance, members, slowest)
     if int(num.max(initial=0)) * sum(layer.weight_bytes for layer in instance.layers) >= 2**62:
-        raise InputError("weight_bytes, bandwidth: expected AllReduce products below 2^62; choose rounder bandwidths")
+        raise InputError(Finding("expected AllReduce products below 2^62; choose rounder bandwidths", ("bandwidth",)))
     return transfers(instance, batch, values), level, num, den
 
 

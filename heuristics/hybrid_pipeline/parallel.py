@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 
-from mapgap.core import Budget, InputError, SolveResult
+from mapgap.core import Budget, Finding, InputError, SolveResult
 from mapgap.heuristics.hybrid_pipeline.asteroid import plan_of
 from mapgap.heuristics.hybrid_pipeline.chain import chain, report, result
 from mapgap.problems.hybrid_pipeline import Instance, Plan, Stage
@@ -30,7 +30,7 @@ def run_on_device(instance: Instance, budget: Budget, device: str = "") -> Solve
     begin = time.process_time()
     names = [d.name for d in instance.devices]
     if device and device not in names:
-        raise InputError(f"device: expected one of {', '.join(names)}, found {device!r}")
+        raise InputError(Finding(f"expected one of {', '.join(names)}, found {device!r}", ("device",)))
     (batch,) = instance.micro_batch_sizes
     slow = slowness(instance)
     chosen = [names.index(device)] if device else sorted(range(len(names)), key=lambda d: (slow[d], d))

@@ -24,7 +24,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mapgap.core import Budget, InputError, SolveResult
+from mapgap.core import Budget, Finding, InputError, SolveResult
 from mapgap.heuristics.hybrid_pipeline.asteroid import EQUAL, plan_of
 from mapgap.heuristics.hybrid_pipeline.chain import Chain, Rows, chain, report, result
 from mapgap.problems.hybrid_pipeline import Instance
@@ -75,7 +75,7 @@ def run_gpipe(instance: Instance, budget: Budget, stages: int = 0) -> SolveResul
     begin = time.process_time()
     most = min(len(instance.devices), len(instance.layers))
     if not 0 <= stages <= most:
-        raise InputError(f"stages: expected 1 to {most}, or 0 for as many; found {stages}")
+        raise InputError(Finding(f"expected 1 to {most}, or 0 for as many; found {stages}", ("stages",)))
     count = stages or most
     seen = chain(instance, memory_order(instance), memory=False)
 
