@@ -301,9 +301,8 @@ def parts(instance: Instance, make: Callable[[Columns, Collection[int]], Model])
             low = lower(instance.with_micro_batch(size), merge=not complete)
             columns = build(low, Budget(time_s=math.inf), complete=complete)
             if columns is None:
-                raise InputError(
-                    Finding(f"expected at most {COLUMN_LIMIT} stages to choose from, found more", ("layers",))
-                )
+                text = f"expected at most {COLUMN_LIMIT} stages to choose from, found more"
+                raise InputError(Finding(text, ("layers",)))
             return make(columns, without)
 
         several = len(instance.micro_batch_sizes) > 1
