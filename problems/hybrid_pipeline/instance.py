@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from itertools import pairwise
 from typing import Literal
 
@@ -162,23 +161,6 @@ class Instance(InstanceBase):
         if members == 1:
             return 0
         return -(-2 * (members - 1) * weight_bytes * 10**9 // (members * bandwidth * self.tick_ns))
-
-    @cached_property
-    def prefix(self) -> tuple[tuple[tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]], ...]:
-        """Per type ``(forward, backward)`` prefix sums ``[beta][l]`` over layers ``< l``; row 0 is zero."""
-        found = []
-        for kind in self.types:
-            pair = []
-            for table in (kind.forward, kind.backward):
-                rows = [(0,) * (len(self.layers) + 1)]
-                for column in zip(*table, strict=True):
-                    row = [0]
-                    for ticks in column:
-                        row.append(row[-1] + ticks)
-                    rows.append(tuple(row))
-                pair.append(tuple(rows))
-            found.append((pair[0], pair[1]))
-        return tuple(found)
 
     def with_micro_batch(self, size: int) -> Instance:
         """The same instance with one micro-batch size only."""
