@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mapgap.core import InputError
+from mapgap.core import Finding, InputError
 from mapgap.problems.hybrid_pipeline.instance import Instance
 
 TIES = ("fastest_first", "slowest_first")
@@ -24,6 +24,6 @@ def memory_order(instance: Instance, ties: str = "fastest_first") -> list[int]:
         ``ties`` is not fastest_first or slowest_first.
     """
     if ties not in TIES:
-        raise InputError(f"ties: expected {' or '.join(TIES)}, found {ties!r}")
+        raise InputError(Finding(f"expected {' or '.join(TIES)}, found {ties!r}", ("ties",)))
     slow, sign = slowness(instance), 1 if ties == "fastest_first" else -1
     return sorted(range(len(slow)), key=lambda d: (-instance.device_type(d).memory, sign * slow[d], d))

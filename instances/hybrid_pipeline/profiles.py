@@ -24,9 +24,9 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from mapgap.core import InputError
+from mapgap.core import Finding, InputError
 from mapgap.instances._library import load_devices, unknown
-from mapgap.instances.hybrid_pipeline._network import WORD, operators
+from mapgap.instances.hybrid_pipeline.network import WORD, operators
 
 DEVICES = "asteroid"
 TABLE_1_BATCH = 16
@@ -88,7 +88,8 @@ def over_roofline(network: str, device: str) -> float:
     facts = load_devices(DEVICES).of(device)
     if f"epoch_{network}" not in facts:
         known = sorted(item.removeprefix("epoch_") for item in facts if item.startswith("epoch_"))
-        raise InputError(f"network: expected one with a profile, {', '.join([*known, *STAND_IN])}; found {network!r}")
+        text = f"expected one with a profile, {', '.join([*known, *STAND_IN])}; found {network!r}"
+        raise InputError(Finding(text, ("network",)))
     target = 1e9 * float(facts[f"epoch_{network}"].value) / IMAGES * TABLE_1_BATCH
     ideal = sum(float(part.sum()) for part in _roofline(network, device, np.array([float(TABLE_1_BATCH)])))
     launches = sum(float(part.sum()) for part in _launches(network, device))

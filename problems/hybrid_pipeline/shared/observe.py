@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import wraps
 from typing import Any, get_args
@@ -20,9 +20,6 @@ from mapgap.problems.hybrid_pipeline.simulate import Duplex, Policy, peak_memory
 
 REPEAT_S = 10.0
 """Process CPU time after which a method is not run again, however often it was to be."""
-
-OPTIONS: Mapping[str, Any] = {"simulate": False, "repeat": 0}
-"""What :func:`observed` adds to the options of a method."""
 
 
 def schedules(instance: Instance, plan: Plan) -> list[dict[str, Any]]:
@@ -49,7 +46,7 @@ def schedules(instance: Instance, plan: Plan) -> list[dict[str, Any]]:
 
 
 def observed(run: Callable[..., SolveResult]) -> Callable[..., SolveResult]:
-    """Give ``run`` the options of :data:`OPTIONS`; without them its result is unchanged."""
+    """Give ``run`` the options ``simulate`` and ``repeat``; without them its result is unchanged."""
 
     @wraps(run)
     def watched(

@@ -6,15 +6,10 @@ It shares no loop with the compiled kernel, which makes it a second implementati
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-from mapgap.formulations.hybrid_pipeline._lowered import Array, Lowered
-
-
-class Engine(Protocol):
-    """One search over a selection of cuts: best objective below ``upper``, its stages or none, counts."""
-
-    def __call__(self, cuts: list[int], upper: int) -> tuple[int, list[tuple[int, int, int]], dict[str, int]]: ...
+from mapgap.formulations.hybrid_pipeline.first_plan import Engine, Path, front_sums
+from mapgap.formulations.hybrid_pipeline.lowered import Lowered
 
 
 class Label(NamedTuple):
@@ -138,12 +133,12 @@ class Costs:
         return best
 
 
-def interpreted(low: Lowered, before: Array, before_f: Array, everyone: bool) -> Engine:
-    """An engine for :func:`mapgap.formulations.hybrid_pipeline.label_dp.optimum`."""
+def interpreted(low: Lowered, everyone: bool) -> Engine:
+    """The search in Python."""
     costs = Costs(low)
-    front, front_f = before.tolist(), before_f.tolist()
+    front, front_f = front_sums(low, low.both).tolist(), front_sums(low, low.forward).tolist()
 
-    def engine(cuts: list[int], upper: int) -> tuple[int, list[tuple[int, int, int]], dict[str, int]]:
+    def engine(cuts: list[int], upper: int) -> tuple[int, Path, dict[str, int]]:
         return Search(low, costs, front, front_f, everyone, cuts, upper).run()
 
     return engine
@@ -171,7 +166,7 @@ class Search:
         slowest = 2 * low.micro_batches * low.rounds
         self.allowed = [p in (0, self.last) or slowest * int(low.comm[-1, cut]) < upper for p, cut in enumerate(cuts)]
 
-    def run(self) -> tuple[int, list[tuple[int, int, int]], dict[str, int]]:
+    def run(self) -> tuple[int, Path, dict[str, int]]:
         """Best objective below the bound given (or that bound), its stages, counts."""
         window = self._windows()
         reach = self._reaches(window)

@@ -12,13 +12,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mapgap.core import SolveResult, Status, Stop
 from mapgap.problems.hybrid_pipeline import Instance, Plan, Stage
-
-Array = NDArray[np.int64]
+from mapgap.problems.hybrid_pipeline.evaluate import diagnose
+from mapgap.problems.hybrid_pipeline.shared.tables import (
+    Array,
+    allreduce_fraction,
+    lacking,
+    prefix_sums,
+    times_before,
+    transfers,
+)
 
 
 def interchangeable(instance: Instance) -> list[list[int]]:
@@ -188,6 +197,28 @@ class Lowered:
         ef, eb = best[1], best[0] - best[1]
         return total, ef, eb, fit((total, ef, eb))
 
+    def stage_of(self, stage: Stage, behind: int) -> tuple[int, int, int] | None:
+        """(start, stop, group) of a plan's stage; ``None`` if it has none here.
+
+        It has none if its shares do not solve Eq. (7) as rule 6 has it, if it does not fit into the memory, and if its
+        devices or layers are none of the instance's.
+        """
+        start, stop = stage.start, stage.stop
+        of = {device: c for c, members in enumerate(self.classes) for device in members}
+        inside = 0 <= start < stop <= self.layers and all(device in of for device in stage.devices)
+        if not inside or len(set(stage.devices)) != len(stage.devices) or len(stage.shares) != len(stage.devices):
+            return None
+        counts = [0] * len(self.classes)
+        for device in stage.devices:
+            counts[of[device]] += 1
+        group = int(np.flatnonzero((self.groups == counts).all(axis=1))[0])
+        found = self.limits(start, stop, group, behind)
+        if found is None or min(stage.shares) < 0 or sum(stage.shares) != self.batch:
+            return None
+        # Shares within these limits that add up to B solve Eq. (7), and take neither more nor less than E_f and E_b.
+        nested = all(share <= found[3][of[device]] for device, share in zip(stage.devices, stage.shares, strict=True))
+        return (start, stop, group) if nested else None
+
     def plan(self, stages: list[tuple[int, int, int]]) -> Plan:
         """The plan of ``(start, stop, group)`` triples in pipeline order, with devices and the shares of Eq. (7)."""
         free = [list(members) for members in self.classes]
@@ -219,18 +250,20 @@ def _first(values: list[int], test: Callable[[int], bool]) -> int:
     return values[low]
 
 
-def lower(instance: Instance, order: Sequence[int] = ()) -> Lowered:
-    """Arrays of an instance that allows one micro-batch size, with or without an order that groups must follow."""
+def lower(instance: Instance, order: Sequence[int] = (), *, merge: bool = True) -> Lowered:
+    """Arrays of an instance that allows one micro-batch size, with or without an order that groups must follow.
+
+    Without ``merge`` every device is a class of its own.
+    """
     (batch,) = instance.micro_batch_sizes
-    classes = interchangeable(instance)
+    classes = interchangeable(instance) if merge else [[d] for d in range(len(instance.devices))]
     kinds = [instance.device_type(members[0]) for members in classes]
-    count = len(instance.layers)
-    forward, backward = (np.zeros((len(classes), count + 1, batch + 1), np.int64) for _ in range(2))
-    for c, kind in enumerate(kinds):
-        for sums, table in ((forward, kind.forward), (backward, kind.backward)):
-            np.cumsum(np.array(table, np.int64)[:, :batch], axis=0, out=sums[c, 1:, 1:])
+    forward, backward = (
+        np.stack(tables) for tables in zip(*(times_before(kind, batch) for kind in kinds), strict=True)
+    )
     groups = np.array(list(product(*(range(len(members) + 1) for members in classes))), np.int64)
     links = _Links(instance, classes, groups)
+    reduce_num, reduce_den = links.reduce()
     return Lowered(
         instance=instance,
         classes=classes,
@@ -241,23 +274,25 @@ def lower(instance: Instance, order: Sequence[int] = ()) -> Lowered:
         forward=forward,
         backward=backward,
         both=forward + backward,
-        state=_sums([layer.state_memory for layer in instance.layers]),
-        activation=_sums([layer.activation_memory for layer in instance.layers]),
-        weights=_sums([layer.weight_bytes for layer in instance.layers]),
+        state=prefix_sums([layer.state_memory for layer in instance.layers]),
+        activation=prefix_sums([layer.activation_memory for layer in instance.layers]),
+        weights=prefix_sums([layer.weight_bytes for layer in instance.layers]),
         room=np.array([kind.memory for kind in kinds], np.int64),
         groups=groups,
         members=groups.sum(axis=1),
-        comm=links.communication(batch),
+        comm=transfers(instance, batch, links.values),
         level=links.between(),
-        reduce_num=links.reduce()[0],
-        reduce_den=links.reduce()[1],
+        reduce_num=reduce_num,
+        reduce_den=reduce_den,
         move=_migration(instance, classes),
         order=tuple(order),
     )
 
 
-def _sums(values: list[int]) -> Array:
-    return np.concatenate(([0], np.cumsum(np.array(values, np.int64))))
+def infeasible(instance: Instance, otherwise: str, **more: Any) -> SolveResult:
+    """That no plan exists, with the simplest proof in words that there is, or ``otherwise``."""
+    reason = "; ".join(diagnose(instance)) or otherwise
+    return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason=reason, **more)
 
 
 class _Links:
@@ -271,11 +306,6 @@ class _Links:
             other = classes[d][0] if c != d else classes[d][-1]
             self.pair[c][d] = instance.bandwidth[classes[c][0]][other] if classes[c][0] != other else 0
         self.values = sorted({b for row in self.pair for b in row if b}) or [1]
-
-    def communication(self, batch: int) -> Array:
-        """(W, L + 1) ticks one way."""
-        sizes = [0, *(batch * layer.output_bytes for layer in self.instance.layers[:-1]), 0]
-        return np.array([[self.instance.transfer_ticks(s, b) for s in sizes] for b in self.values], np.int64)
 
     def between(self) -> Array:
         """(G, G) levels, (1, 1) where there is one only."""
@@ -291,7 +321,7 @@ class _Links:
         return levels
 
     def reduce(self) -> tuple[Array, Array]:
-        """Reduced fractions of AllReduce ticks per weight byte (Eq. 5), by group."""
+        """Fractions of AllReduce ticks per weight byte (Eq. 5), by group."""
         num, den = np.zeros(len(self.groups), np.int64), np.ones(len(self.groups), np.int64)
         for g, counts in enumerate(self.groups.tolist()):
             members = sum(counts)
@@ -303,9 +333,7 @@ class _Links:
                 for d in range(len(counts))
                 if counts[c] and counts[d] and (c != d or counts[c] > 1)
             ]
-            top, bottom = 2 * (members - 1) * 10**9, members * min(inside) * self.instance.tick_ns
-            shared = math.gcd(top, bottom)
-            num[g], den[g] = top // shared, bottom // shared
+            num[g], den[g] = allreduce_fraction(self.instance, members, min(inside))
         return num, den
 
 
@@ -313,18 +341,11 @@ def _migration(instance: Instance, classes: list[list[int]]) -> Array:
     """(C, L + 1, L + 1): ticks until one member of a class holds the weights of layers ``[i, j)`` (rule 11)."""
     if instance.replanning is None:
         return np.zeros((len(classes), 1, 1), np.int64)
-    count, held = len(instance.layers), instance.replanning.held
-    has = [[any(a <= layer < b for a, b in row) for layer in range(count)] for row in held]
+    count = len(instance.layers)
     move = np.zeros((len(classes), count + 1, count + 1), np.int64)
     for c, (device, *_) in enumerate(classes):
-        missing: dict[int, list[int]] = {}
-        for layer in range(count):
-            if not has[device][layer]:
-                sources = [d for d in range(len(held)) if has[d][layer]]
-                source = max(sources, key=lambda d: (instance.bandwidth[d][device], -d))
-                missing.setdefault(source, [0] * count)[layer] = instance.layers[layer].weight_bytes
-        for source, sizes in missing.items():
-            sums = _sums(sizes)
+        for source, sizes in lacking(instance, device).items():
+            sums = prefix_sums(sizes)
             top, bottom = 10**9, instance.bandwidth[source][device] * instance.tick_ns
             shared = math.gcd(top, bottom)
             moved = -(-(sums[None] - sums[:, None]).clip(0) * (top // shared) // (bottom // shared))

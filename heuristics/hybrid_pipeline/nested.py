@@ -5,30 +5,36 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numba import njit
+from numpy.typing import NDArray
+
+from mapgap.heuristics.hybrid_pipeline.chain import Chain, Row, Span
+from mapgap.kernels import kernel
 
 NEVER = 2**61
-_STAGE = "i8[:,:],i8[:,:],i8[::1]"
+Array = NDArray[Any]
+"""Whole numbers of 64 bits; in a kernel NumPy's and Python's are one type."""
 
 
-@njit(f"i8({_STAGE})", cache=True)
-def peak(begin, end, share):  # type: ignore[no-untyped-def]
+@kernel("i8(i8[:,:],i8[:,:],i8[::1])")
+def peak(begin: Array, end: Array, share: Array) -> int:
     """Largest time of a member at its share."""
-    top = np.int64(0)
+    top = 0
     for d in range(len(share)):
         top = max(top, end[d, share[d]] - begin[d, share[d]])
     return top
 
 
-@njit(f"i8({_STAGE})", cache=True)
-def lower(begin, end, share):  # type: ignore[no-untyped-def]
+@kernel("i8(i8[:,:],i8[:,:],i8[::1])")
+def lower(begin: Array, end: Array, share: Array) -> int:
     """Reduce the shares of the slowest members to the largest that take less; the samples they give up."""
-    top, given = peak(begin, end, share), np.int64(0)
+    top, given = peak(begin, end, share), 0
     if top == 0:
-        return np.int64(NEVER)
+        return NEVER
     for d in range(len(share)):
-        low, high = np.int64(0), share[d]
+        low, high = 0, share[d]
         if end[d, high] - begin[d, high] < top:
             continue
         while low < high:
@@ -42,8 +48,8 @@ def lower(begin, end, share):  # type: ignore[no-untyped-def]
     return given
 
 
-@njit(f"i8({_STAGE},i8)", cache=True)
-def lowest(begin, end, share, slack):  # type: ignore[no-untyped-def]
+@kernel("i8(i8[:,:],i8[:,:],i8[::1],i8)")
+def lowest(begin: Array, end: Array, share: Array, slack: int) -> int:
     """Lower the shares as far as ``slack`` samples may be given up; the slack that is left."""
     trial = share.copy()
     while True:
@@ -54,27 +60,35 @@ def lowest(begin, end, share, slack):  # type: ignore[no-untyped-def]
         share[:] = trial
 
 
-@njit("UniTuple(i8,3)(i8[:,:,::1],i8[:,:,::1],i8[:,:,::1],i8[::1],i8,i8,i8,i8,i8,i8,i8)", cache=True)
-def stage(forward, backward, both, room, i, j, a, b, state, stored, batch):  # type: ignore[no-untyped-def]
-    """``(T, E_f, E_b)`` of layers ``[i, j)`` on the places ``[a, b)``; -1 where memory does not suffice."""
+@kernel("UniTuple(i8,3)(i8[:,:,::1],i8[:,:,::1],i8[:,:,::1],i8[::1],Span)", Span)
+def stage(forward: Array, backward: Array, both: Array, room: Array, span: Span) -> tuple[int, int, int]:
+    """``(T, E_f, E_b)`` of a stage; -1 where memory does not suffice."""
+    i, j, a, b, state, stored, batch = span
     share = np.empty(b - a, np.int64)
     slack = -batch
     for d in range(b - a):
         left = room[a + d] - state
         if left < 0:
-            return np.int64(-1), np.int64(-1), np.int64(-1)
+            return -1, -1, -1
         share[d] = batch if stored == 0 else min(batch, left // stored)
         slack += share[d]
     if slack < 0:
-        return np.int64(-1), np.int64(-1), np.int64(-1)
+        return -1, -1, -1
     slack = lowest(both[a:b, i], both[a:b, j], share, slack)  # Eq. (7)
     total = peak(both[a:b, i], both[a:b, j], share)
-    best_f, best_b = np.int64(NEVER), np.int64(NEVER)
+    best_f, best_b = NEVER, NEVER
     while slack >= 0:  # every E_f that is enough, descending; for each the smallest E_b
-        kept = share.copy()
-        lowest(backward[a:b, i], backward[a:b, j], kept, slack)
-        ef, eb = peak(forward[a:b, i], forward[a:b, j], share), peak(backward[a:b, i], backward[a:b, j], kept)
+        shrunk = share.copy()
+        lowest(backward[a:b, i], backward[a:b, j], shrunk, slack)
+        ef, eb = peak(forward[a:b, i], forward[a:b, j], share), peak(backward[a:b, i], backward[a:b, j], shrunk)
         if ef + eb <= best_f + best_b:
             best_f, best_b = ef, eb
         slack -= lower(forward[a:b, i], forward[a:b, j], share)
     return total, best_f, best_b
+
+
+def times(seen: Chain, row: Row, kept: int) -> tuple[int, int, int] | None:
+    """``(T, E_f, E_b)`` of a stage that stores ``kept`` micro-batches; ``None`` where memory does not suffice."""
+    tables = seen.tables
+    total, ef, eb = stage(tables.forward, tables.backward, tables.both, tables.room, seen.span(row, kept))
+    return None if total < 0 else (total, ef, eb)

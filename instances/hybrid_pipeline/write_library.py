@@ -1,5 +1,5 @@
 """Writes the compact library files next to this module: ``python -m
-mapgap.instances.hybrid_pipeline._write_library``."""
+mapgap.instances.hybrid_pipeline.write_library``."""
 
 from __future__ import annotations
 

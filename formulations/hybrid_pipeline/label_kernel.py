@@ -11,14 +11,60 @@ changes of its own file only. Times and labels are read element by element: arra
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
-from numba import njit
+from numpy.typing import NDArray
 
-_TABLES = "i8[:,:,::1],i8[:,:,::1],i8[:,:,::1],i8[::1],i8[::1],i8[::1]"  # forward, backward, both, state, act, room
+from mapgap.formulations.hybrid_pipeline.first_plan import Engine, Path, front_sums
+from mapgap.formulations.hybrid_pipeline.lowered import Lowered
+from mapgap.kernels import Flag, Flags2, Integer, Integers, Integers2, Integers3, kernel
+
+Array = NDArray[Any]
+"""int numbers of 64 bits; in a kernel NumPy's and Python's are one type."""
 
 
-@njit("i8(i8[::1],i8[::1],i8,i8)", cache=True)
-def largest(begin, end, limit, cap):  # type: ignore[no-untyped-def]
+class Stages(NamedTuple):
+    """What the cost of a stage depends on; fields as in ``lowered.Lowered``."""
+
+    forward: Integers3
+    backward: Integers3
+    both: Integers3
+    state: Integers
+    activation: Integers
+    room: Integers
+    groups: Integers2
+    batch: Integer
+
+
+class Links(NamedTuple):
+    """What lies between stages and what follows the last backward pass, with a failure also what precedes all."""
+
+    compatible: Flags2
+    comm: Integers2
+    level: Integers2
+    reduce_num: Integers
+    reduce_den: Integers
+    weights: Integers
+    move: Integers3
+
+
+class Round(NamedTuple):
+    """The objective and what bounds it.
+
+    ``before`` and ``before_f`` bound the sums of E and E_f of all stages in front of a layer, (G, L + 1) by the devices
+    left for them; ``everyone``: every device has a stage.
+    """
+
+    before: Integers2
+    before_f: Integers2
+    micro_batches: Integer
+    rounds: Integer
+    everyone: Flag
+
+
+@kernel("i8(i8[::1],i8[::1],i8,i8)")
+def largest(begin: Array, end: Array, limit: int, cap: int) -> int:
     """Largest share up to ``cap`` whose time ``end - begin`` is within the limit; no share takes no time."""
     low, high = 0, cap
     while low < high:
@@ -30,10 +76,11 @@ def largest(begin, end, limit, cap):  # type: ignore[no-untyped-def]
     return low
 
 
-@njit(f"b1({_TABLES},i8[::1],i8,i8,i8,i8,i8[::1])", cache=True)
-def memory_caps(forward, backward, both, state, act, room, group, batch, i, j, kept, caps):  # type: ignore[no-untyped-def]
+@kernel("b1(Stages,i8[::1],i8,i8,i8,i8[::1])", Stages)
+def memory_caps(stages: Stages, group: Array, i: int, j: int, kept: int, caps: Array) -> bool:
     """Eq. (3): fills the largest share per class; whether they add up to a micro-batch."""
-    held, stored, total = state[j] - state[i], kept * (act[j] - act[i]), 0
+    room, batch, total = stages.room, stages.batch, 0
+    held, stored = stages.state[j] - stages.state[i], kept * (stages.activation[j] - stages.activation[i])
     for c in range(len(group)):
         if group[c] == 0:
             continue
@@ -45,8 +92,8 @@ def memory_caps(forward, backward, both, state, act, room, group, batch, i, j, k
     return total >= batch
 
 
-@njit("b1(i8[:,:,::1],i8[::1],i8[::1],i8,i8,i8,i8)", cache=True)
-def enough(both, group, caps, batch, i, j, limit):  # type: ignore[no-untyped-def]
+@kernel("b1(i8[:,:,::1],i8[::1],i8[::1],i8,i8,i8,i8)")
+def enough(both: Array, group: Array, caps: Array, batch: int, i: int, j: int, limit: int) -> bool:
     """Whether the group takes a micro-batch with no member above the limit."""
     total = 0
     for c in range(len(group)):
@@ -55,14 +102,14 @@ def enough(both, group, caps, batch, i, j, limit):  # type: ignore[no-untyped-de
     return total >= batch
 
 
-@njit("i8(i8[:,:,::1],i8[::1],i8[::1],i8,i8,i8)", cache=True)
-def fastest(both, group, caps, batch, i, j):  # type: ignore[no-untyped-def]
+@kernel("i8(i8[:,:,::1],i8[::1],i8[::1],i8,i8,i8)")
+def fastest(both: Array, group: Array, caps: Array, batch: int, i: int, j: int) -> int:
     """Eq. (7): the smallest limit that is enough; it is the time of some class at some share."""
-    best = np.int64(2**62)
+    best = 2**62
     for c in range(len(group)):
         if group[c] == 0:
             continue
-        low, high = np.int64(0), caps[c]
+        low, high = 0, caps[c]
         if not enough(both, group, caps, batch, i, j, both[c, j, high] - both[c, i, high]):
             continue
         while low < high:
@@ -75,45 +122,45 @@ def fastest(both, group, caps, batch, i, j):  # type: ignore[no-untyped-def]
     return best
 
 
-@njit("i8(i8[:,:,::1],i8[::1],i8[::1],i8,i8,i8,i8[::1])", cache=True)
-def shrink(table, group, caps, slack, i, j, smaller):  # type: ignore[no-untyped-def]
+@kernel("i8(i8[:,:,::1],i8[::1],i8[::1],i8,i8,i8,i8[::1])")
+def shrink(table: Array, group: Array, caps: Array, slack: int, i: int, j: int, smaller: Array) -> int:
     """Push the largest time of ``table`` one value down; the slack that is left, or -1 if there is not enough.
 
     ``caps`` holds the largest shares now; ``smaller`` is filled with those after.
     """
-    top = np.int64(-1)
+    top = -1
     for c in range(len(group)):
         if group[c] > 0:
             top = max(top, table[c, j, caps[c]] - table[c, i, caps[c]])
     if top <= 0:
-        return np.int64(-1)
+        return -1
     for c in range(len(group)):
         smaller[c] = caps[c]
         if group[c] > 0 and table[c, j, caps[c]] - table[c, i, caps[c]] == top:
             smaller[c] = largest(table[c, i], table[c, j], top - 1, caps[c])
             slack -= group[c] * (caps[c] - smaller[c])
-    return slack if slack >= 0 else np.int64(-1)
+    return slack if slack >= 0 else -1
 
 
-@njit("i8(i8[:,:,::1],i8[::1],i8[::1],i8,i8)", cache=True)
-def peak(table, group, caps, i, j):  # type: ignore[no-untyped-def]
+@kernel("i8(i8[:,:,::1],i8[::1],i8[::1],i8,i8)")
+def peak(table: Array, group: Array, caps: Array, i: int, j: int) -> int:
     """Largest time of a member at the given shares."""
-    top = np.int64(0)
+    top = 0
     for c in range(len(group)):
         if group[c] > 0:
             top = max(top, table[c, j, caps[c]] - table[c, i, caps[c]])
     return top
 
 
-@njit(f"UniTuple(i8,2)({_TABLES},i8[::1],i8,i8,i8,i8,i8[:,::1])", cache=True)
-def stage_cost(forward, backward, both, state, act, room, group, batch, i, j, kept, work):  # type: ignore[no-untyped-def]
+@kernel("UniTuple(i8,2)(Stages,i8[::1],i8,i8,i8,i8[:,::1])", Stages)
+def stage_cost(stages: Stages, group: Array, i: int, j: int, kept: int, work: Array) -> tuple[int, int]:
     """Eqs. (7), (8): ``(E_f, E_b)``, with ties as rule 6 has them; (-1, -1) where memory does not suffice.
 
     ``work`` is scratch of shape (4, C).
     """
-    caps = work[0]
-    if not memory_caps(forward, backward, both, state, act, room, group, batch, i, j, kept, caps):
-        return np.int64(-1), np.int64(-1)
+    forward, backward, both, batch, caps = stages.forward, stages.backward, stages.both, stages.batch, work[0]
+    if not memory_caps(stages, group, i, j, kept, caps):
+        return -1, -1
     classes, only = 0, 0
     for c in range(len(group)):
         if group[c] > 0:
@@ -127,7 +174,7 @@ def stage_cost(forward, backward, both, state, act, room, group, batch, i, j, ke
         if group[c] > 0:
             caps[c] = largest(both[c, i], both[c, j], limit, caps[c])
             slack += group[c] * caps[c]
-    best_f, best_b = np.int64(2**61), np.int64(2**61)
+    best_f, best_b = 2**61, 2**61
     while slack >= 0:  # every value of E_f that is enough, descending; for each the smallest E_b
         low, next_low = work[1], work[2]
         for c in range(len(group)):
@@ -149,20 +196,21 @@ def stage_cost(forward, backward, both, state, act, room, group, batch, i, j, ke
     return best_f, best_b
 
 
-@njit(f"i8({_TABLES},i8[::1],i8,i8,i8,i8[:,::1])", cache=True)
-def stage_bound(forward, backward, both, state, act, room, group, batch, i, j, work):  # type: ignore[no-untyped-def]
+@kernel("i8(Stages,i8[::1],i8,i8,i8[:,::1])", Stages)
+def stage_bound(stages: Stages, group: Array, i: int, j: int, work: Array) -> int:
     """T of Eq. (7) with one stored micro-batch, -1 where memory does not suffice; never falls as the stage grows."""
-    if not memory_caps(forward, backward, both, state, act, room, group, batch, i, j, 1, work[0]):
-        return np.int64(-1)
-    return fastest(both, group, work[0], batch, i, j)
+    if not memory_caps(stages, group, i, j, 1, work[0]):
+        return -1
+    return fastest(stages.both, group, work[0], stages.batch, i, j)
 
 
-@njit(f"i8[:,::1]({_TABLES},i8[:,::1],i8,i8[::1],i8,i8)", cache=True)
-def windows(forward, backward, both, state, act, room, groups, batch, cuts, factor, upper):  # type: ignore[no-untyped-def]
+@kernel("i8[:,::1](Stages,i8[::1],i8,i8)", Stages)
+def windows(stages: Stages, cuts: Array, factor: int, upper: int) -> Array:
     """Per position and group the last position up to which a stage may reach with factor * T < upper.
 
     T never falls as a stage grows at either end, so two pointers suffice.
     """
+    groups = stages.groups
     last, count = len(cuts) - 1, len(groups)
     work = np.zeros((4, groups.shape[1]), np.int64)
     window = np.zeros((last + 1, count), np.int64)
@@ -170,9 +218,7 @@ def windows(forward, backward, both, state, act, room, groups, batch, cuts, fact
         end = last
         for p in range(last - 1, -1, -1):
             while end > p:
-                total = stage_bound(
-                    forward, backward, both, state, act, room, groups[g], batch, cuts[p], cuts[end], work
-                )
+                total = stage_bound(stages, groups[g], cuts[p], cuts[end], work)
                 if total >= 0 and factor * total < upper:
                     break
                 end -= 1
@@ -180,8 +226,8 @@ def windows(forward, backward, both, state, act, room, groups, batch, cuts, fact
     return window
 
 
-@njit("b1[::1](i8[:,::1],i8[::1],i8,i8)", cache=True)
-def cheap_cuts(comm, cuts, factor, upper):  # type: ignore[no-untyped-def]
+@kernel("b1[::1](i8[:,::1],i8[::1],i8,i8)")
+def cheap_cuts(comm: Array, cuts: Array, factor: int, upper: int) -> NDArray[np.bool_]:
     """Positions whose transfers alone, over the fastest link, do not reach the bound."""
     allowed = np.ones(len(cuts), np.bool_)
     for p in range(1, len(cuts) - 1):
@@ -189,8 +235,8 @@ def cheap_cuts(comm, cuts, factor, upper):  # type: ignore[no-untyped-def]
     return allowed
 
 
-@njit("i8[::1](i8[:,::1],b1[:,::1],b1[::1])", cache=True)
-def reaches(window, compatible, allowed):  # type: ignore[no-untyped-def]
+@kernel("i8[::1](i8[:,::1],b1[:,::1],b1[::1])")
+def reaches(window: Array, compatible: NDArray[np.bool_], allowed: NDArray[np.bool_]) -> Array:
     """Per group the last position up to which its devices can cover the network from the front."""
     count = window.shape[1]
     reach = np.zeros(count, np.int64)
@@ -212,10 +258,10 @@ _D, _A, _G, _BEHIND, _POSITION, _GROUP, _NEXT = range(7)
 _END, _NOTHING = -1, -2
 
 
-@njit("b1(i8[:,::1],i8[::1],i8,i8,i8,i8)", cache=True)
-def admit(pool, head, node, d, a, g):  # type: ignore[no-untyped-def]
+@kernel("b1(i8[:,::1],i8[::1],i8,i8,i8,i8)")
+def admit(pool: Array, head: Array, node: int, d: int, a: int, g: int) -> bool:
     """Drop the labels of a node that (d, a, g) dominates; False if one of them dominates it."""
-    previous, label = np.int64(_END), head[node]
+    previous, label = _END, head[node]
     while label >= 0:
         following = pool[label, _NEXT]
         if pool[label, _D] <= d and pool[label, _A] <= a and pool[label, _G] <= g:
@@ -231,8 +277,8 @@ def admit(pool, head, node, d, a, g):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit("i8[:,::1](i8[:,::1],i8,i8,i8,i8,i8,i8,i8)", cache=True)
-def stored(pool, used, d, a, g, behind, position, group):  # type: ignore[no-untyped-def]
+@kernel("i8[:,::1](i8[:,::1],i8,i8,i8,i8,i8,i8,i8)")
+def stored(pool: Array, used: int, d: int, a: int, g: int, behind: int, position: int, group: int) -> Array:
     """The pool with a label in row ``used``; a pool that is full is copied into one with twice the room."""
     if used == len(pool):
         larger = np.zeros((2 * len(pool), pool.shape[1]), np.int64)
@@ -243,8 +289,8 @@ def stored(pool, used, d, a, g, behind, position, group):  # type: ignore[no-unt
     return pool
 
 
-@njit("i8[:,::1](i8[:,::1],i8,i8[::1])", cache=True)
-def stages_of(pool, best, cuts):  # type: ignore[no-untyped-def]
+@kernel("i8[:,::1](i8[:,::1],i8,i8[::1])")
+def stages_of(pool: Array, best: int, cuts: Array) -> Array:
     """Rows (start, stop, group) of the pipeline whose first label is ``best``; none for ``_END``."""
     length, label = 0, best
     while label >= 0:
@@ -258,21 +304,22 @@ def stages_of(pool, best, cuts):  # type: ignore[no-untyped-def]
     return path
 
 
-@njit(f"b1({_TABLES},i8[:,::1],i8,i8[::1],i8[:,::1],i8)", cache=True)
-def memory_binds(forward, backward, both, state, act, room, groups, batch, cuts, window, kept):  # type: ignore[no-untyped-def]
+@kernel("b1(Stages,i8[::1],i8[:,::1],i8)", Stages)
+def memory_binds(stages: Stages, cuts: Array, window: Array, kept: int) -> bool:
     """Whether a whole micro-batch in one member exceeds its memory in some stage inside the windows."""
+    groups, room, state, activation = stages.groups, stages.room, stages.state, stages.activation
     for g in range(1, len(groups)):
         for p in range(len(cuts) - 1):
             i, j = cuts[p], cuts[window[p, g]]
-            need = state[j] - state[i] + kept * batch * (act[j] - act[i])
+            need = state[j] - state[i] + kept * stages.batch * (activation[j] - activation[i])
             for c in range(len(room)):
                 if groups[g, c] > 0 and need > room[c]:
                     return True
     return False
 
 
-@njit("i8(i8,i8,b1,i8[::1],i8[::1])", cache=True)
-def targets_at(p, full, everyone, reach, targets):  # type: ignore[no-untyped-def]
+@kernel("i8(i8,i8,b1,i8[::1],i8[::1])")
+def targets_at(p: int, full: int, everyone: bool, reach: Array, targets: Array) -> int:
     """Fill the groups that may be used from a position on: those left must cover the layers in front; their number."""
     found = 0
     for used in range(1, full + 1):
@@ -283,10 +330,10 @@ def targets_at(p, full, everyone, reach, targets):  # type: ignore[no-untyped-de
     return found
 
 
-@njit("i8(i8[:,:,::1],i8[:,::1],i8,i8,i8)", cache=True)
-def migration(move, groups, g, i, j):  # type: ignore[no-untyped-def]
+@kernel("i8(i8[:,:,::1],i8[:,::1],i8,i8,i8)")
+def migration(move: Array, groups: Array, g: int, i: int, j: int) -> int:
     """Migration of the slowest member of a stage; 0 without a failure."""
-    slowest = np.int64(0)
+    slowest = 0
     if move.shape[1] > 1:
         for c in range(groups.shape[1]):
             if groups[g, c] > 0:
@@ -294,105 +341,89 @@ def migration(move, groups, g, i, j):  # type: ignore[no-untyped-def]
     return slowest
 
 
-@njit(inline="always")
-def prepended(  # type: ignore[no-untyped-def]
-    pool,
-    used,
-    head,
-    label,
-    target,
-    p,
-    g,
-    ef,
-    eb,
-    ta,
-    moved,
-    c,
-    before,
-    before_f,
-    micro_batches,
-    rounds,
-    upper,
-    best,
-):
+class Front(NamedTuple):
+    """A stage and the communication step behind it (c ticks each way), to be put in front of labels.
+
+    ``before`` and ``before_f`` bound the sums of E and E_f of all stages in front of the stage itself.
+    """
+
+    position: Integer
+    group: Integer
+    forward: Integer
+    backward: Integer
+    allreduce: Integer
+    migration: Integer
+    c: Integer
+    before: Integer
+    before_f: Integer
+
+
+@kernel("Tuple((i8[:,::1],i8,i8,i8))(i8[:,::1],i8,i8[::1],i8,i8,Front,i8,i8,i8,i8)", Front, inline="always")
+def prepended(
+    pool: Array,
+    used: int,
+    head: Array,
+    label: int,
+    target: int,
+    front: Front,
+    micro_batches: int,
+    rounds: int,
+    upper: int,
+    best: int,
+) -> tuple[Array, int, int, int]:
     """Put a stage (and c ticks each way) before ``label`` and those after it; keep what is not dominated.
 
     New labels go to the node ``target``; without one the pipeline is complete and the best is kept. Returns the pool,
     the labels in it, the upper bound and the best label.
     """
-    e = ef + eb
+    c, ta, eb = front.c, front.allreduce, front.backward
+    e = front.forward + eb
     alone = max(micro_batches * e, e + 2 * micro_batches * c)
     while label != _END:
         behind = label
         if label == _NOTHING:
-            d, a, m, behind, label = micro_batches * e, ta, moved, np.int64(_END), np.int64(_END)
+            d, a, m, behind, label = micro_batches * e, ta, front.migration, _END, _END
         else:
             d, a = max(alone, e + 2 * c + pool[label, _D]), max(ta, pool[label, _A] - eb - c)
-            m, label = max(moved, pool[label, _G]), pool[label, _NEXT]
-        if rounds * max(d + before, d + a + before_f) + m >= upper:
+            m, label = max(front.migration, pool[label, _G]), pool[label, _NEXT]
+        if rounds * max(d + front.before, d + a + front.before_f) + m >= upper:
             continue
         if target == _END:
-            upper, best = rounds * (d + a) + m, np.int64(used)
+            upper, best = rounds * (d + a) + m, used
         elif not admit(pool, head, target, d, a, m):
             continue
-        pool = stored(pool, used, d, a, m, behind, p, g)
+        pool = stored(pool, used, d, a, m, behind, front.position, front.group)
         if target != _END:
             pool[used, _NEXT], head[target] = head[target], used
         used += 1
     return pool, used, upper, best
 
 
-@njit(
-    f"Tuple((i8,i8[:,::1],i8[::1]))({_TABLES},i8[:,::1],i8,i8[::1],b1[:,::1],i8[:,::1],i8[:,::1],i8[::1],"
-    "i8[::1],i8[::1],i8[:,:,::1],i8[:,::1],i8[:,::1],i8,i8,b1,i8)",
-    cache=True,
-)
-def search(  # type: ignore[no-untyped-def]
-    forward,
-    backward,
-    both,
-    state,
-    act,
-    room,
-    groups,
-    batch,
-    cuts,
-    compatible,
-    comm,
-    level,
-    reduce_num,
-    reduce_den,
-    weights,
-    move,
-    before,
-    before_f,
-    micro_batches,
-    rounds,
-    everyone,
-    upper,
-):
-    """Best objective below ``upper`` (or ``upper``), its stages (start, stop, group), and counts for the notes.
+@kernel("Tuple((i8,i8[:,::1],i8[::1]))(Stages,Links,Round,i8[::1],i8)", Stages, Links, Round)
+def search(stages: Stages, links: Links, round_: Round, cuts: Array, upper: int) -> tuple[int, Array, Array]:
+    """Best objective below ``upper`` (or ``upper``), its stages (start, stop, group), and counts for the notes."""
+    groups, compatible, comm, level = stages.groups, links.compatible, links.comm, links.level
+    reduce_num, reduce_den, weights, move = links.reduce_num, links.reduce_den, links.weights, links.move
+    before, before_f, everyone = round_.before, round_.before_f, round_.everyone
+    micro_batches, rounds = round_.micro_batches, round_.rounds
 
-    ``before`` and ``before_f`` bound the sums of E and E_f of all stages in front of a layer, by the group that is
-    left for them.
-    """
     # Where stages may begin and end, and which devices can cover the layers in front.
     last, count, full = len(cuts) - 1, len(groups), len(groups) - 1
-    window = windows(forward, backward, both, state, act, room, groups, batch, cuts, micro_batches * rounds, upper)
+    window = windows(stages, cuts, micro_batches * rounds, upper)
     allowed = cheap_cuts(comm, cuts, 2 * micro_batches * rounds, upper)
     reach = reaches(window, compatible, allowed)
 
     # Nodes: position, devices used, stages (where memory can bind, else 1 slot), head group (where links differ).
     most = int(groups[full].sum())
     deep = min(2 * most - 1, micro_batches)
-    by_stages = memory_binds(forward, backward, both, state, act, room, groups, batch, cuts, window, deep)
+    by_stages = memory_binds(stages, cuts, window, deep)
     slots = min(most, last) if by_stages else 1
     heads = 1 if level.shape[0] == 1 else count
     head = np.full((last + 1) * count * slots * heads, _END, np.int64)  # first label of every node
     first = np.full(last + 1, _END, np.int64)  # first node of every position
     following = np.full(len(head), _END, np.int64)  # next node of the same position
     listed = np.zeros(len(head), np.bool_)
-    pool, used, costs, best = np.zeros((1 << 12, 7), np.int64), 0, 0, np.int64(_END)
+    pool, used, costs, best = np.zeros((1 << 12, 7), np.int64), 0, 0, _END
 
     # E_f (-1 without memory), E_b, T_a and migration of the stage [p, r) by group (and stages behind); the last two
     # arrays say of which stage they are.
@@ -409,17 +440,17 @@ def search(  # type: ignore[no-untyped-def]
             if not allowed[r]:
                 continue
             j, stamp = cuts[r], p * (last + 1) + r
-            node = first[r] if r < last else np.int64(_NOTHING)
+            node = first[r] if r < last else _NOTHING
             while node != _END:
                 # What is behind the stage: devices, stages, head group, the first label; then the node after this.
-                behind, q, h, start = np.int64(0), np.int64(0), np.int64(0), np.int64(_NOTHING)
+                behind, q, h, start = 0, 0, 0, _NOTHING
                 if node == _NOTHING:
-                    node = np.int64(_END)
+                    node = _END
                 else:
                     h, q = node % heads, node // heads % slots + 1
                     behind, start = node // heads // slots % count, head[node]
                     node = following[node]
-                slot = q if by_stages else np.int64(0)
+                slot = q if by_stages else 0
                 for k in range(band):
                     g, rest = targets[k] - behind, full - targets[k]
                     if g <= 0 or not compatible[behind, g] or r > window[p, g]:
@@ -431,39 +462,36 @@ def search(  # type: ignore[no-untyped-def]
                     if times_of[g, slot] != stamp:
                         times_of[g, slot] = stamp
                         kept = min(2 * q + 1, micro_batches) if by_stages else deep
-                        known_f[g, slot], known_b[g, slot] = stage_cost(
-                            forward, backward, both, state, act, room, groups[g], batch, i, j, kept, work
-                        )
+                        known_f[g, slot], known_b[g, slot] = stage_cost(stages, groups[g], i, j, kept, work)
                         costs += 1
                     ef, eb = known_f[g, slot], known_b[g, slot]
                     if ef < 0 or rounds * (micro_batches * (ef + eb) + before[rest, i]) >= upper:
                         continue
-                    c = comm[level[g, h] if heads > 1 else level[0, 0], j] if start >= 0 else np.int64(0)
-                    target = np.int64(_END)  # complete pipelines have no node
+                    c = comm[level[g, h] if heads > 1 else level[0, 0], j] if start >= 0 else 0
+                    target = _END  # complete pipelines have no node
                     if p > 0:
-                        depth = q if by_stages else np.int64(0)
+                        depth = q if by_stages else 0
                         target = ((p * count + targets[k]) * slots + depth) * heads + (g if heads > 1 else 0)
+                    front = Front(p, g, ef, eb, known_ta[g], known_move[g], c, before[rest, i], before_f[rest, i])
                     pool, used, upper, best = prepended(
-                        pool,
-                        used,
-                        head,
-                        start,
-                        target,
-                        p,
-                        g,
-                        ef,
-                        eb,
-                        known_ta[g],
-                        known_move[g],
-                        c,
-                        before[rest, i],
-                        before_f[rest, i],
-                        micro_batches,
-                        rounds,
-                        upper,
-                        best,
+                        pool, used, head, start, target, front, micro_batches, rounds, upper, best
                     )
                     if target != _END and not listed[target] and head[target] != _END:
                         listed[target] = True
                         following[target], first[p] = first[p], target
     return upper, stages_of(pool, best, cuts), np.array([used, costs, int(by_stages)], np.int64)
+
+
+def compiled(low: Lowered, everyone: bool) -> Engine:
+    """The search as machine code."""
+    stages = Stages(low.forward, low.backward, low.both, low.state, low.activation, low.room, low.groups, low.batch)
+    links = Links(low.compatible, low.comm, low.level, low.reduce_num, low.reduce_den, low.weights, low.move)
+    before, before_f = front_sums(low, low.both), front_sums(low, low.forward)
+    round_ = Round(before, before_f, low.micro_batches, low.rounds, everyone)
+
+    def engine(cuts: list[int], upper: int) -> tuple[int, Path, dict[str, int]]:
+        value, path, counts = search(stages, links, round_, np.array(cuts, np.int64), upper)
+        names = ("labels", "stage_costs", "memory_binds")
+        return int(value), [tuple(row) for row in path.tolist()], dict(zip(names, counts.tolist(), strict=True))
+
+    return engine

@@ -30,8 +30,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mapgap.formulations.hybrid_pipeline._lowered import Array, Lowered
-from mapgap.formulations.hybrid_pipeline._pricing import NEVER, least_time
+from mapgap.formulations.hybrid_pipeline.lowered import Lowered
+from mapgap.formulations.hybrid_pipeline.pricing import NEVER, least_time
+from mapgap.problems.hybrid_pipeline.shared.tables import Array
 
 Filter = Literal["none", "window", "reach", "front"]
 
