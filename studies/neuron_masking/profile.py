@@ -7,6 +7,7 @@ from statistics import mean
 from typing import Any
 
 from mapgap.catalogue import registry
+from mapgap.instances.published_numbers import load_published
 from mapgap.reporting import figures
 from mapgap.reporting.analysis import verdict
 from mapgap.reporting.report import Section, picture
@@ -26,8 +27,6 @@ LINEAR = "linear"
 
 def published() -> dict[str, Any]:
     """Printed numbers by identifier."""
-    from mapgap.instances.published_numbers import load_published
-
     return load_published("elfish")
 
 
