@@ -1,4 +1,4 @@
-"""One device under one cycle time as plain numbers, for the models.
+"""One device under one cycle time as plain numbers, for the models and the exact algorithm.
 
 The limits of Eq. (5) leave every count in ``lower..upper`` and reduce to one work limit, one memory limit (hard mode)
 and one time limit; see :class:`Chain`.
@@ -16,7 +16,7 @@ from mapgap.problems.neuron_masking import SHARE, Instance, Rate
 
 @dataclass(frozen=True)
 class Chain:
-    """Numbers of a single instance; I layers.
+    """Numbers of one device of an instance under one of its cycle times; I layers.
 
     Attributes
     ----------
@@ -54,29 +54,29 @@ class Chain:
     spill: Rate
 
     @classmethod
-    def of(cls, single: Instance) -> Chain:
-        """Numbers of an instance of one device and one cycle time."""
-        device, layers = single.devices[0], single.layers
+    def of(cls, instance: Instance, device: int = 0, cycle: int = 0) -> Chain:
+        """Numbers of a device under a cycle time, both by index."""
+        part, layers = instance.devices[device], instance.layers
         gains: list[list[int]] = []  # of the first, second, ... neuron kept
-        if single.objective == "neurons":
+        if instance.objective == "neurons":
             gains = [[1] * layer.neurons for layer in layers]
-        elif single.objective == "contribution":
-            gains = [sorted(row, reverse=True) for row in device.contributions]
-        time_limit = device.time_limit[0] - device.overhead
+        elif instance.objective in ("contribution", "rate"):
+            gains = [sorted(row, reverse=True) for row in part.contributions]
+        time_limit = part.time_limit[cycle] - part.overhead
         return cls(
-            inputs=single.inputs,
+            inputs=instance.inputs,
             lower=tuple(layer.least for layer in layers),
             upper=tuple(layer.neurons for layer in layers),
             work=tuple(layer.work for layer in layers),
             weights=tuple(layer.weights for layer in layers),
             features=tuple(layer.features for layer in layers),
             value=tuple(tuple(accumulate(row, initial=0)) for row in gains),
-            work_limit=min(device.work_limit[0], time_limit),
+            work_limit=min(part.work_limit[cycle], time_limit),
             time_limit=time_limit,
-            memory_limit=device.memory_limit,
-            hard=single.memory_mode == "hard",
-            transfer=device.transfer,
-            spill=device.spill,
+            memory_limit=part.memory_limit,
+            hard=instance.memory_mode == "hard",
+            transfer=part.transfer,
+            spill=part.spill,
         )
 
     def __len__(self) -> int:
