@@ -1,5 +1,5 @@
 """Writes the compact library files next to this module: ``python -m
-mapgap.instances.neuron_masking._write_library``."""
+mapgap.instances.neuron_masking.write_library``."""
 
 from __future__ import annotations
 
