@@ -7,6 +7,7 @@ from typing import Any
 
 from mapgap.core import Case
 from mapgap.problems.neuron_masking import SHARE, Device, Instance, Layer, costs
+from mapgap.problems.neuron_masking.shared.shares import uniform_mask
 
 
 def cases(instance: Instance) -> list[Case]:
@@ -89,7 +90,8 @@ def _with_row(device: Device, index: int, row: tuple[int, ...]) -> Device:
 
 def _capped(instance: Instance, share: int) -> dict[str, Any]:
     """Limits of one cycle time at most the costs of the smallest mask of a share."""
-    kept = [max(layer.least, -(-share * layer.neurons // SHARE)) for layer in instance.layers]
+    layers = instance.layers
+    kept = uniform_mask([layer.least for layer in layers], [layer.neurons for layer in layers], share)
     devices = []
     for device in instance.devices:
         cost = costs(instance, device, kept)

@@ -1,4 +1,4 @@
-"""What the heuristics of neuron masking share: one device at a time, a search over cycle times, bisection."""
+"""What the heuristics of neuron masking share: one device under one cycle time, and a search over cycle times."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mapgap.core import Budget, SolveResult, Status, Stop
-from mapgap.problems.neuron_masking import MS_PER_HOUR, Device, Instance, Mask, Plan, costs
+from mapgap.problems.neuron_masking import Device, Instance, Mask, Plan, costs
+from mapgap.problems.neuron_masking.evaluate import evaluate
 
-PROBLEM = "neuron_masking"
-ELFISH = "Xu et al., ELFISH"
 NOTHING_FITS = "the method found no mask within the limits; this proves nothing about other masks"
 
 
@@ -55,20 +54,6 @@ class Straggler:
 SolveOne = Callable[[Straggler], Mask | None]
 
 
-def largest_fitting(straggler: Straggler, mask_of: Callable[[int], list[int]], top: int) -> list[int] | None:
-    """``mask_of(step)`` for the largest step in 0..top that fits; masks must not shrink as the step grows."""
-    if not straggler.fits(mask_of(0)):
-        return None
-    low, high = 0, top
-    while low < high:  # Eq. (5) holds at low and every larger step than high breaks it
-        middle = (low + high + 1) // 2
-        if straggler.fits(mask_of(middle)):
-            low = middle
-        else:
-            high = middle - 1
-    return mask_of(low)
-
-
 def solve_fleet(instance: Instance, budget: Budget, solve_one: SolveOne) -> SolveResult:
     """Every device by ``solve_one``, under the longest cycle time, or for ``rate`` under each of them.
 
@@ -85,21 +70,10 @@ def solve_fleet(instance: Instance, budget: Budget, solve_one: SolveOne) -> Solv
         if any(mask is None for mask in masks):
             continue
         plan = Plan(cycle=cycle, masks=tuple(mask for mask in masks if mask is not None))
-        rate = MS_PER_HOUR * contribution(instance, plan) // instance.cycle_ms[cycle]
+        rate = evaluate(instance, plan).terms["rate"]
         if rate > best_rate:
             best, best_rate = plan, rate
             budget.report(plan=plan)
     if best is None:
         return SolveResult(Status.UNKNOWN, Stop.DONE, reason=NOTHING_FITS)
     return SolveResult(Status.FEASIBLE, Stop.DONE, best)
-
-
-def contribution(instance: Instance, plan: Plan) -> int:
-    """Sum of U over the kept neurons of all devices."""
-    total = 0
-    for device, mask in zip(instance.devices, plan.masks, strict=True):
-        for i, n in enumerate(mask.kept):
-            chosen = mask.chosen[i] if mask.chosen is not None else None
-            indices = device.ranking(i)[:n] if chosen is None else chosen
-            total += sum(device.contributions[i][j] for j in indices)
-    return total
