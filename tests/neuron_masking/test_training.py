@@ -11,6 +11,8 @@ from mapgap.catalogue.files import load_instance
 from mapgap.core import InputError
 from mapgap.execution import limits
 from mapgap.execution.sweep import sweep
+from mapgap.problems.neuron_masking import Mask, Plan
+from mapgap.problems.neuron_masking.evaluate import evaluate
 from mapgap.studies.neuron_masking.training import federated, job
 from mapgap.studies.neuron_masking.training.data import split_digits
 from mapgap.studies.neuron_masking.training.federated import (
@@ -142,18 +144,16 @@ def test_masks_keep_the_limits_and_the_top_share(scheme):
     before = network()
     masks.learn(3, before, fleet.train(before, 3, fleet.whole))
     chosen = masks.choose()
-    plan = fleet.problem.plan_type.model_validate(
-        {
-            "masks": tuple(
-                {"kept": tuple(len(r) for r in rows), "chosen": tuple(tuple(map(int, r)) for r in rows)}
-                for rows in chosen
-            )
-        }
+    plan = Plan(
+        masks=tuple(
+            Mask(kept=tuple(len(row) for row in rows), chosen=tuple(tuple(map(int, row)) for row in rows))
+            for rows in chosen
+        )
     )
     devices = tuple(
         d.model_copy(update={"contributions": u}) for d, u in zip(instance.devices, masks.contributions, strict=True)
     )
-    evaluation = fleet.problem.evaluate(instance.model_copy(update={"devices": devices}), plan)
+    evaluation = evaluate(instance.model_copy(update={"devices": devices}), plan)
     assert evaluation.violations == ()
     assert sum(len(row) for row in chosen[3]) < sum(fleet.neurons)
 

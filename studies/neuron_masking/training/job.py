@@ -17,10 +17,10 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from mapgap.catalogue import registry
 from mapgap.core import InstanceBase, Status, Stop
 from mapgap.execution import limits
 from mapgap.execution.sweep import Job
+from mapgap.problems.neuron_masking import PROBLEM, Instance
 from mapgap.records.environment import cpu_model, revision, versions
 from mapgap.records.record import RunRecord, run_key
 from mapgap.studies.neuron_masking.training.federated import Options, train
@@ -74,7 +74,7 @@ class TrainingJob(Job):
             instance=self.instance.name,
             instance_hash=self.instance.content_hash,
             problem=self.instance.problem,
-            sense=registry.problems()[self.instance.problem].sense,
+            sense=PROBLEM.sense,
             method=self.name,
             kind=KIND,
             options=self.options,
@@ -103,7 +103,7 @@ def measure(instance: dict[str, Any], options: dict[str, Any], seed: int) -> dic
     """
     from threadpoolctl import threadpool_limits  # of the extra ``training``
 
-    fleet = registry.problems()[instance["problem"]].instance_type.model_validate_json(json.dumps(instance))
+    fleet = Instance.model_validate_json(json.dumps(instance))
     begin = time.process_time()
     with threadpool_limits(1):
         outcome = train(fleet, Options(**options), seed)
