@@ -1,5 +1,4 @@
-"""Writes the compact library files next to this module: ``python -m
-mapgap.instances.neuron_masking._write_library``."""
+"""Writes the compact library files: ``python -m mapgap.instances.neuron_masking.write_library``."""
 
 from __future__ import annotations
 

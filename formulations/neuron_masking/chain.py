@@ -1,4 +1,4 @@
-"""One device under one cycle time as plain numbers, for the models.
+"""One device under one cycle time as plain numbers, for the models and the exact algorithm.
 
 The limits of Eq. (5) leave every count in ``lower..upper`` and reduce to one work limit, one memory limit (hard mode)
 and one time limit; see :class:`Chain`.
@@ -9,14 +9,16 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 
 from mapgap.problems.neuron_masking import SHARE, Instance, Rate
+from mapgap.problems.neuron_masking.instance import Objective
 
 
 @dataclass(frozen=True)
 class Chain:
-    """Numbers of a single instance; I layers.
+    """Numbers of one device of an instance under one of its cycle times; I layers.
 
     Attributes
     ----------
@@ -26,9 +28,9 @@ class Chain:
         least_i and N_i.
     work, weights, features : (I,)
         Coefficients of Eqs. (1) and (2).
-    value : (I,) lists of N_i + 1, or empty
-        ``value[i][n]`` is what n kept neurons of layer i add to the objective; concave in n. Empty for the objective
-        ``smallest_share``.
+    contributions : (I,) rows of N_i
+        U of every neuron.
+    objective : str
     work_limit : int
         The smaller of b_W and b_T - O_T, for T >= W + O_T.
     time_limit : int
@@ -45,7 +47,8 @@ class Chain:
     work: tuple[int, ...]
     weights: tuple[int, ...]
     features: tuple[int, ...]
-    value: tuple[tuple[int, ...], ...]
+    contributions: tuple[tuple[int, ...], ...]
+    objective: Objective
     work_limit: int
     time_limit: int
     memory_limit: int
@@ -54,30 +57,38 @@ class Chain:
     spill: Rate
 
     @classmethod
-    def of(cls, single: Instance) -> Chain:
-        """Numbers of an instance of one device and one cycle time."""
-        device, layers = single.devices[0], single.layers
-        gains: list[list[int]] = []  # of the first, second, ... neuron kept
-        if single.objective == "neurons":
-            gains = [[1] * layer.neurons for layer in layers]
-        elif single.objective == "contribution":
-            gains = [sorted(row, reverse=True) for row in device.contributions]
-        time_limit = device.time_limit[0] - device.overhead
+    def of(cls, instance: Instance, device: int = 0, cycle: int = 0) -> Chain:
+        """Numbers of a device under a cycle time, both by index."""
+        part, layers = instance.devices[device], instance.layers
+        time_limit = part.time_limit[cycle] - part.overhead
         return cls(
-            inputs=single.inputs,
+            inputs=instance.inputs,
             lower=tuple(layer.least for layer in layers),
             upper=tuple(layer.neurons for layer in layers),
             work=tuple(layer.work for layer in layers),
             weights=tuple(layer.weights for layer in layers),
             features=tuple(layer.features for layer in layers),
-            value=tuple(tuple(accumulate(row, initial=0)) for row in gains),
-            work_limit=min(device.work_limit[0], time_limit),
+            contributions=part.contributions,
+            objective=instance.objective,
+            work_limit=min(part.work_limit[cycle], time_limit),
             time_limit=time_limit,
-            memory_limit=device.memory_limit,
-            hard=single.memory_mode == "hard",
-            transfer=device.transfer,
-            spill=device.spill,
+            memory_limit=part.memory_limit,
+            hard=instance.memory_mode == "hard",
+            transfer=part.transfer,
+            spill=part.spill,
         )
+
+    @cached_property
+    def value(self) -> tuple[tuple[int, ...], ...]:
+        """``value[i][n]`` is what n kept neurons of layer i add to the objective; concave in n.
+
+        Empty for the objective ``smallest_share``; for ``rate`` as for ``contribution``.
+        """
+        if self.objective == "smallest_share":
+            return ()
+        if self.objective == "neurons":
+            return tuple(tuple(range(most + 1)) for most in self.upper)
+        return tuple(tuple(accumulate(sorted(row, reverse=True), initial=0)) for row in self.contributions)
 
     def __len__(self) -> int:
         return len(self.lower)
@@ -109,7 +120,7 @@ class Chain:
 
     def worth(self, kept: Sequence[int]) -> int:
         """The objective."""
-        if not self.value:
+        if self.objective == "smallest_share":
             return min(SHARE * n // most for n, most in zip(kept, self.upper, strict=True))
         return sum(row[n] for row, n in zip(self.value, kept, strict=True))
 
@@ -123,24 +134,26 @@ class Chain:
 
         Costs grow with every count, so a layer that cannot take another neuron never can again.
         """
+        value, upper, work_of, weights_of = self.value, self.upper, self.work, self.weights
+        last = len(upper) - 1
         now = [*kept, 0]
         work, memory = self.totals(kept)
-        waiting = [(row[n] - row[n + 1], i) for i, row in enumerate(self.value) if (n := now[i]) < self.upper[i]]
+        waiting = [(row[n] - row[n + 1], i) for i, row in enumerate(value) if (n := now[i]) < upper[i]]
         heapq.heapify(waiting)
         while waiting:
             _, i = waiting[0]
             before = now[i - 1] if i else self.inputs
-            more_work, more_memory = self.work[i] * before, self.weights[i] * before + self.features[i]
-            if i + 1 < len(self):
-                more_work += self.work[i + 1] * now[i + 1]
-                more_memory += self.weights[i + 1] * now[i + 1]
+            more_work, more_memory = work_of[i] * before, weights_of[i] * before + self.features[i]
+            if i < last:
+                more_work += work_of[i + 1] * now[i + 1]
+                more_memory += weights_of[i + 1] * now[i + 1]
             if not self.allows(work + more_work, memory + more_memory):
                 heapq.heappop(waiting)
                 continue
             work, memory = work + more_work, memory + more_memory
-            now[i] += 1
-            if now[i] == self.upper[i]:
+            now[i] = n = now[i] + 1
+            if n == upper[i]:
                 heapq.heappop(waiting)
             else:
-                heapq.heapreplace(waiting, (self.value[i][now[i]] - self.value[i][now[i] + 1], i))
+                heapq.heapreplace(waiting, (value[i][n] - value[i][n + 1], i))
         return tuple(now[:-1])

@@ -1,4 +1,4 @@
-"""What the heuristics of neuron masking share: one device at a time, a search over cycle times, bisection."""
+"""What the heuristics of neuron masking share: one device under one cycle time, and a search over cycle times."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from mapgap.core import Budget, SolveResult, Status, Stop
 from mapgap.problems.neuron_masking import MS_PER_HOUR, Device, Instance, Mask, Plan, costs
 
-PROBLEM = "neuron_masking"
-ELFISH = "Xu et al., ELFISH"
 NOTHING_FITS = "the method found no mask within the limits; this proves nothing about other masks"
 
 
@@ -55,20 +53,6 @@ class Straggler:
 SolveOne = Callable[[Straggler], Mask | None]
 
 
-def largest_fitting(straggler: Straggler, mask_of: Callable[[int], list[int]], top: int) -> list[int] | None:
-    """``mask_of(step)`` for the largest step in 0..top that fits; masks must not shrink as the step grows."""
-    if not straggler.fits(mask_of(0)):
-        return None
-    low, high = 0, top
-    while low < high:  # Eq. (5) holds at low and every larger step than high breaks it
-        middle = (low + high + 1) // 2
-        if straggler.fits(mask_of(middle)):
-            low = middle
-        else:
-            high = middle - 1
-    return mask_of(low)
-
-
 def solve_fleet(instance: Instance, budget: Budget, solve_one: SolveOne) -> SolveResult:
     """Every device by ``solve_one``, under the longest cycle time, or for ``rate`` under each of them.
 
@@ -95,11 +79,9 @@ def solve_fleet(instance: Instance, budget: Budget, solve_one: SolveOne) -> Solv
 
 
 def contribution(instance: Instance, plan: Plan) -> int:
-    """Sum of U over the kept neurons of all devices."""
+    """Sum of U over the kept neurons of all devices, without the checks of the evaluator."""
     total = 0
     for device, mask in zip(instance.devices, plan.masks, strict=True):
-        for i, n in enumerate(mask.kept):
-            chosen = mask.chosen[i] if mask.chosen is not None else None
-            indices = device.ranking(i)[:n] if chosen is None else chosen
-            total += sum(device.contributions[i][j] for j in indices)
+        for row, n, chosen in zip(device.contributions, mask.kept, mask.chosen or [None] * len(mask.kept), strict=True):
+            total += sum(sorted(row, reverse=True)[:n] if chosen is None else (row[j] for j in chosen))
     return total
