@@ -35,7 +35,7 @@ ACTIVITY_LIMIT = 2**30
 class Frozen(BaseModel):
     """Base of every instance and plan: immutable, typed strictly, unknown keys refused, JSON round-trip."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, populate_by_name=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, populate_by_name=True, defer_build=True)
 
     def to_json(self) -> dict[str, Any]:
         """Return the value as plain JSON data (tuples as lists)."""

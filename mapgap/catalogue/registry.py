@@ -8,10 +8,13 @@ of them), or methods alone with ``--plugin file.py`` (a file that exports ``METH
 
 In the house a table that is missing or misspelt is an error, never a silent absence. An entry point that fails is
 skipped with a warning: somebody else's package must not break this one. Nothing here imports a solver.
+
+What modules declare is read once; :func:`forget` makes the next question read it anew.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import pkgutil
@@ -28,6 +31,11 @@ from mapgap.core import InputError, Library, Method, Problem, resolve, suggest
 
 WINGS = ("heuristics", "formulations")
 _plugins: list[Method] = []
+
+
+def folder(wing: str) -> Path:
+    """Where the files of a wing lie (``instances``, …)."""
+    return Path(next(iter(importlib.import_module(f"mapgap.{wing}").__path__)))
 
 
 class BrokenEntryPoint(UserWarning):
@@ -212,3 +220,19 @@ def load_plugin(path: Path) -> list[Method]:
             raise InputError(f"--plugin {path}: method {method.name!r} names unknown problem {method.problem!r}")
     _plugins.extend(found)
     return found
+
+
+@contextlib.contextmanager
+def plugins_of_this_run() -> Iterator[None]:
+    """Plug-ins that are loaded inside are forgotten at the end."""
+    before = list(_plugins)
+    try:
+        yield
+    finally:
+        _plugins[:] = before
+
+
+def forget() -> None:
+    """Read everything that modules and entry points declare anew; plug-ins stay."""
+    for remembered in (problems, library, _declared):
+        remembered.cache_clear()

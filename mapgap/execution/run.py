@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from mapgap.catalogue import registry
-from mapgap.core import Budget, InputError, InstanceBase, Method, Problem, Stop, suggest
-from mapgap.execution import limits
-from mapgap.execution import worker as _worker
+from mapgap.core import Budget, InputError, InstanceBase, Method, Problem, Stop, resolve, suggest
+from mapgap.execution import limits, worker
+from mapgap.execution.progress import Tell, silence
 from mapgap.execution.watch import Observer, Watch, verify
 from mapgap.records.environment import cpu_model, revision, versions
 from mapgap.records.record import RunRecord, plain
@@ -37,6 +37,7 @@ def run_method(
     plugins: Sequence[Path | str] = (),
     isolate: bool = True,
     observer: Observer | None = None,
+    tell: Tell = silence,
 ) -> RunRecord:
     """Run a method on an instance under a budget and check everything it says.
 
@@ -56,6 +57,8 @@ def run_method(
         ``False`` runs inside this process: for tests and debuggers; no limit is enforced.
     observer : callable, optional
         Progress, a few times per second.
+    tell : callable, optional
+        Receives :class:`~mapgap.execution.progress.Compiling` when the run has to wait for kernels.
 
     Returns
     -------
@@ -75,12 +78,13 @@ def run_method(
     options = dict(options or {})
     check_options(method, options)
     problem = registry.problems()[instance.problem]
-    watch = Watch(problem, instance, observer)
+    watch = Watch(problem, instance, observer, tell)
     blank = _blank(problem, instance, method, budget, options)
     if isolate:
         return _isolated(blank, watch, method, budget, options, plugins)
     local = Budget(budget.time_s, budget.memory_mb, budget.workers, budget.seed)
-    _worker.execute(method, instance, local, options, watch.receive)
+    resolve(method.run)  # imports, and the compilation that comes with them, are no part of a run
+    worker.execute(method, instance, local, options, watch.receive)
     return watch.conclude(blank, Stop.INTERRUPTED if watch.end.get("interrupted") else None)
 
 

@@ -31,7 +31,7 @@ def test_exact_methods_of_different_engines_exist(problem):
 @pytest.mark.parametrize("problem", SPLIT)
 def test_the_best_case_is_the_optimum(problem):
     """Brute force on the cases against brute force on the whole."""
-    library, solve = registry.library(problem), registry.methods(problem)["enumerate"].run
+    library, solve = registry.library(problem), registry.methods(problem)["enumerate"].solve
     spec = registry.problems()[problem]
     best = max if spec.sense == "max" else min
     split = 0
@@ -93,7 +93,7 @@ def test_a_pattern_certifies_every_match_and_enters_what_it_reaches(tmp_path, mo
 
     monkeypatch.setattr(certify, "run_method", lying)
     path = tmp_path / "ledger.yaml"
-    found = certify.main_certify("dhm_squeezenet_fire*", time_s=30.0, ledger=path, update=True)
+    found = certify.certify_all("dhm_squeezenet_fire*", Budget(30.0), ledger=path, update=True)
     assert [each.contradiction for each in found] == [False, True, False]
     assert "contradict" in found[1].missing[0]
     entries = Ledger.load(path).entries
