@@ -9,6 +9,7 @@ from __future__ import annotations
 import glob
 import json
 import re
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -111,14 +112,19 @@ def library_files() -> dict[str, Path]:
     Raises
     ------
     RuntimeError
-        Two files share a name.
+        Two files of the house share a name. (A third party's file whose name is taken is left out with a warning.)
     """
     found: dict[str, Path] = {}
-    for problem in registry.problems():
+    own = registry.house()
+    for problem in sorted(registry.problems(), key=lambda name: (name not in own, name)):
         for path in sorted(registry.library(problem).folder.glob("*.yaml")):
-            if path.stem in found:
+            if path.stem not in found:
+                found[path.stem] = path
+            elif problem in own:
                 raise RuntimeError(f"two library instances are named {path.stem!r}")
-            found[path.stem] = path
+            else:
+                text = f"{path} is left out: there is a library instance named {path.stem!r} already"
+                warnings.warn(text, registry.BrokenEntryPoint, stacklevel=2)
     return found
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -343,12 +344,21 @@ def _interrupted(*_: Any) -> None:
     raise SystemExit(130)
 
 
+def _warned(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+    """A warning on one line of standard error; the line of source that gave it says nothing to a user."""
+    from mapgap.cli.output import complain
+
+    complain([" ".join(str(message).split())], label="warning")
+
+
 def main() -> None:
     """Entry point: every error a user can cause becomes one clear message and an exit code."""
     signal.signal(signal.SIGINT, _interrupted)
     signal.signal(signal.SIGTERM, _interrupted)
     try:
-        app()
+        with warnings.catch_warnings():
+            warnings.showwarning = _warned
+            app()
     except BrokenPipeError:  # the reader of our output has seen enough
         sys.stderr.close()
         sys.exit(0)

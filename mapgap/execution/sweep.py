@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
@@ -60,9 +61,33 @@ class BenchSpec(BaseModel):
     seeds: list[int] = Field(default=[0], min_length=1)
 
 
+class Job(ABC):
+    """One run to do: who it is, and how it is done."""
+
+    instance: InstanceBase
+    workers: int
+    """Threads that the run uses."""
+
+    @property
+    def key(self) -> str:
+        """Identity of the run; two jobs with one key are the same run."""
+        return self.key_on(self.instance.content_hash)
+
+    @abstractmethod
+    def key_on(self, digest: str) -> str:
+        """The key, given the content hash of the instance, which is slow to compute for large ones.
+
+        It is that of the record (:attr:`mapgap.records.record.RunRecord.key`).
+        """
+
+    @abstractmethod
+    def execute(self, plugins: tuple[Path, ...] = (), tell: Tell = silence) -> RunRecord:
+        """Do the run; returns its record."""
+
+
 @dataclass(frozen=True)
-class Job:
-    """One run to do."""
+class MethodJob(Job):
+    """A method of the registry (or of a plug-in) on an instance under a budget."""
 
     instance: InstanceBase
     method: str
@@ -72,17 +97,14 @@ class Job:
     seed: int = 0
     options: Mapping[str, Any] = field(default_factory=dict)
 
-    @property
-    def key(self) -> str:
-        """Identity of the run; two jobs with one key are the same run."""
-        return self.key_on(self.instance.content_hash)
-
     def key_on(self, digest: str) -> str:
-        """The key, given the content hash of the instance, which is slow to compute for large ones."""
         return run_key(digest, self.method, self.options, self.time_s, self.memory_mb, self.workers, self.seed)
 
     def execute(self, plugins: tuple[Path, ...] = (), tell: Tell = silence) -> RunRecord:
-        """Do the run; returns its record. A subclass may run something else than a method of the registry."""
+        """Do the run in a process of its own."""
+        for plugin in plugins:  # a process of a cluster has not seen them yet
+            if self.method not in registry.methods(self.instance.problem):
+                registry.load_plugin(plugin)
         method = registry.methods(self.instance.problem)[self.method]
         budget = Budget(time_s=self.time_s, memory_mb=self.memory_mb, workers=self.workers, seed=self.seed)
         return run_method(self.instance, method, budget, options=dict(self.options), plugins=plugins, tell=tell)
@@ -176,6 +198,7 @@ def jobs_of(spec: BenchSpec) -> list[Job]:
         A pattern that matches nothing.
     """
     found: list[Job] = []
+    limits = spec.budget
     problems: dict[str, list[str]] = {}
     for pattern in spec.instances:
         names = find_instances(pattern)
@@ -188,7 +211,7 @@ def jobs_of(spec: BenchSpec) -> list[Job]:
             for method in problems.setdefault(instance.problem, _match(spec, instance.problem)):
                 options = spec.method_options.get(method, {})
                 found += [
-                    Job(instance, method, spec.budget.time_s, spec.budget.memory_mb, spec.budget.workers, seed, options)
+                    MethodJob(instance, method, limits.time_s, limits.memory_mb, limits.workers, seed, options)
                     for seed in spec.seeds
                 ]
     if not problems:
@@ -260,9 +283,6 @@ def sweep(
 
 def perform(job: Job, plugins: tuple[Path, ...] = (), tell: Tell = silence) -> RunRecord:
     """Do one run, here or in a process of a cluster."""
-    for plugin in plugins:  # a process of a cluster has not seen them yet
-        if job.method not in registry.methods(job.instance.problem):
-            registry.load_plugin(plugin)
     return job.execute(plugins, tell)
 
 

@@ -1,20 +1,22 @@
-"""Discovery: what a module forgets is an error, never a silent absence."""
+"""Discovery: what the house forgets is an error, never a silent absence; what others forget is a warning."""
 
-import dataclasses
-import importlib
 import sys
-from types import SimpleNamespace
+import warnings
+from types import ModuleType
 
 import pytest
+from announced import announce, announce_problem
+from cli_support import mapgap
 
 from mapgap.catalogue import registry
-from mapgap.core import InputError, Method, Problem
+from mapgap.catalogue.files import library_files
+from mapgap.core import InputError, Library, Method, Problem
 
 SOURCE = """
 from mapgap.core import Method, SolveResult, Status, Stop
 def run(instance, budget):
     return SolveResult(Status.UNKNOWN, Stop.DONE)
-METHODS = [Method({name!r}, {problem!r}, "exact", "test", run, rank={rank})]
+METHODS = [Method(name, {problem!r}, "exact", "test", run, rank=rank) for name, rank in {methods!r}]
 """
 PROBLEM_SOURCE = """
 from mapgap.core import Evaluation, InstanceBase, PlanBase, Problem
@@ -24,42 +26,47 @@ WINGS = ("problems", "instances", "heuristics", "formulations")
 
 
 @pytest.fixture
-def wings(tmp_path, monkeypatch):
-    """Empty wings in a folder of their own, with one problem ``toy``."""
-    for wing in WINGS:
-        (tmp_path / wing).mkdir()
-        package = importlib.import_module(f"mapgap.{wing}")
-        monkeypatch.setattr(package, "__path__", [str(tmp_path / wing)])
-    ours = [m for m in sys.modules if len(m.split(".")) > 2 and m.split(".")[1] in WINGS]
-    saved = {m: sys.modules.pop(m) for m in ours}
-    (tmp_path / "problems" / "toy.py").write_text(PROBLEM_SOURCE.format(name="toy"))
+def fresh():
+    """A registry that has read nothing yet, and forgets what it reads."""
     registry.forget()
     with registry.plugins_of_this_run():
-        yield tmp_path
-    for name in [m for m in sys.modules if len(m.split(".")) > 2 and m.split(".")[1] in WINGS]:
-        del sys.modules[name]
-    sys.modules.update(saved)
+        yield
     registry.forget()
 
 
-def write(path, name="m", problem="toy", rank=0):
-    """A file or, for a folder's name, a package that declares one method."""
-    path.parent.mkdir(exist_ok=True, parents=True)
-    path.write_text(SOURCE.format(name=name, problem=problem, rank=rank))
+@pytest.fixture
+def wings(tmp_path, monkeypatch, fresh):
+    """Wings in a folder of their own, with one problem ``toy`` and nothing that solves it."""
+    for wing in WINGS:
+        (tmp_path / wing).mkdir()
+        package = ModuleType(f"mapgap.{wing}")
+        package.__path__ = [str(tmp_path / wing)]
+        for name in [name for name in sys.modules if name.startswith(f"mapgap.{wing}")]:
+            monkeypatch.delitem(sys.modules, name)
+        monkeypatch.setitem(sys.modules, f"mapgap.{wing}", package)
+    (tmp_path / "problems" / "toy.py").write_text(PROBLEM_SOURCE.format(name="toy"))
+    yield tmp_path
+    for name in [name for name in sys.modules if name.startswith(tuple(f"mapgap.{wing}." for wing in WINGS))]:
+        del sys.modules[name]
+
+
+def write(path, *methods, problem="toy"):
+    """A table of methods: names, or names and ranks."""
+    listed = [method if isinstance(method, tuple) else (method, 0) for method in methods]
+    path.write_text(SOURCE.format(problem=problem, methods=listed))
 
 
 def test_problems_are_modules_or_packages(wings):
     (wings / "problems" / "box").mkdir()
     (wings / "problems" / "box" / "__init__.py").write_text(PROBLEM_SOURCE.format(name="box"))
-    found = registry.problems()
-    assert list(found) == ["box", "toy"]
-    assert all(isinstance(problem, Problem) for problem in found.values())
+    assert registry.house() == ["box", "toy"]
+    assert all(isinstance(registry.problems()[name], Problem) for name in ("box", "toy"))
 
 
-@pytest.mark.parametrize(("content", "words"), [("", "exports no PROBLEM"), ("PROBLEM = 1", "exports no PROBLEM")])
-def test_a_problem_module_without_problem_is_an_error(wings, content, words):
+@pytest.mark.parametrize("content", ["", "PROBLEM = 1"])
+def test_a_problem_module_without_problem_is_an_error(wings, content):
     (wings / "problems" / "empty.py").write_text(content)
-    with pytest.raises(RuntimeError, match=words):
+    with pytest.raises(RuntimeError, match="exports no PROBLEM"):
         registry.problems()
 
 
@@ -70,24 +77,14 @@ def test_a_problem_carries_its_module_name(wings):
 
 
 def test_methods_of_both_wings_are_found_without_any_list(wings):
-    write(wings / "heuristics" / "toy" / "__init__.py", "a")
-    write(wings / "formulations" / "toy.py", "b")
-    assert list(registry.methods("toy")) == ["a", "b"]
-
-
-def test_listing_methods_imports_none_of_their_modules(wings):
-    write(wings / "heuristics" / "toy" / "__init__.py", "a")
-    table = wings / "heuristics" / "toy" / "__init__.py"
-    table.write_text(table.read_text().replace("run, rank", '"mapgap.heuristics.toy.a:run", rank'))
-    (wings / "heuristics" / "toy" / "a.py").write_text("raise RuntimeError('imported')")
-    method = registry.methods("toy")["a"]
-    assert method.module == "mapgap.heuristics.toy.a"
-    with pytest.raises(RuntimeError, match="imported"):
-        method.solve(None, None)
+    write(wings / "heuristics" / "toy.py", "b")
+    (wings / "formulations" / "toy").mkdir()
+    write(wings / "formulations" / "toy" / "__init__.py", "c", "a")
+    assert list(registry.methods("toy")) == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize("content", ["", "METHODS = 3", "METHODS = ['x']"])
-def test_a_wing_without_its_table_of_methods_is_an_error(wings, content):
+def test_a_room_without_a_table_of_methods_is_an_error(wings, content):
     (wings / "heuristics" / "toy.py").write_text(content)
     with pytest.raises(RuntimeError, match="exports no list METHODS"):
         registry.methods("toy")
@@ -101,7 +98,7 @@ def test_two_methods_of_one_name_are_an_error(wings):
 
 
 def test_a_method_filed_under_another_problem_is_an_error(wings):
-    write(wings / "heuristics" / "toy.py", problem="other")
+    write(wings / "heuristics" / "toy.py", "a", problem="other")
     with pytest.raises(RuntimeError, match="claims problem 'other'"):
         registry.methods("toy")
 
@@ -109,8 +106,7 @@ def test_a_method_filed_under_another_problem_is_an_error(wings):
 def test_the_strongest_exact_method_has_the_highest_rank(wings):
     with pytest.raises(InputError, match="no exact method"):
         registry.strongest_exact("toy")
-    write(wings / "formulations" / "toy.py", "a", rank=1)
-    write(wings / "heuristics" / "toy.py", "b", rank=2)
+    write(wings / "formulations" / "toy.py", ("a", 1), ("b", 2), ("c", 0))
     registry.forget()
     assert registry.strongest_exact("toy").name == "b"
 
@@ -120,25 +116,28 @@ def test_the_strongest_exact_method_has_the_highest_rank(wings):
     [
         (None, "cannot be imported"),
         ("", "cannot be imported"),
-        ("LIBRARY = 3", "is no mapgap.core.Library"),
-        ("from mapgap.core import Library\nLIBRARY = Library('other', None, '', '', {})", "is no mapgap.core.Library"),
+        ("LIBRARY = 3", "is no mapgap.core.Library of this problem"),
+        (
+            "from mapgap.core import Library\nLIBRARY = Library('x', '', '', '', {})",
+            "is no mapgap.core.Library of this",
+        ),
     ],
 )
 def test_a_library_is_demanded(wings, content, words):
+    name = f"box{abs(hash((content, words)))}"  # what a reference names is read once
+    (wings / "problems" / f"{name}.py").write_text(PROBLEM_SOURCE.format(name=name))
     if content is not None:
-        (wings / "instances" / "toy.py").write_text(content)
+        (wings / "instances" / f"{name}.py").write_text(content)
     with pytest.raises(RuntimeError, match=words):
-        registry.library("toy")
+        registry.library(name)
 
 
 def test_plugins(wings, tmp_path):
     write(wings / "heuristics" / "toy.py", "a")
-    write(tmp_path / "plug" / "p.py", "p")
-    with registry.plugins_of_this_run():
-        loaded = registry.load_plugin(tmp_path / "plug" / "p.py")
-        assert [m.name for m in loaded] == ["p"]
-        assert list(registry.methods("toy")) == ["a", "p"]
-    assert list(registry.methods("toy")) == ["a"]
+    write(tmp_path / "plugin.py", "p")
+    assert [m.name for m in registry.load_plugin(tmp_path / "plugin.py")] == ["p"]
+    assert isinstance(registry.methods("toy")["p"], Method)
+    assert set(registry.methods("toy")) == {"a", "p"}
 
 
 @pytest.mark.parametrize(
@@ -148,7 +147,7 @@ def test_plugins(wings, tmp_path):
         ("import nothing_of_that_name", "ModuleNotFoundError"),
         ("def f(:", "SyntaxError"),
         ("x = 1", "exports no list METHODS"),
-        (SOURCE.format(name="p", problem="nowhere", rank=0), "unknown problem 'nowhere'"),
+        (SOURCE.format(problem="nowhere", methods=[("p", 0)]), "unknown problem 'nowhere'"),
     ],
 )
 def test_broken_plugins_are_input_errors(wings, tmp_path, content, words):
@@ -159,50 +158,131 @@ def test_broken_plugins_are_input_errors(wings, tmp_path, content, words):
         registry.load_plugin(path)
 
 
-def entries(monkeypatch, group, *loads):
-    """Entry points of a group that load these things, or raise them."""
-
-    def entry(number, thing):
-        def load():
-            if isinstance(thing, Exception):
-                raise thing
-            return thing
-
-        return SimpleNamespace(name=f"e{number}", value=f"m:e{number}", load=load)
-
-    found = [entry(number, thing) for number, thing in enumerate(loads)]
-    monkeypatch.setattr(registry, "entry_points", lambda group: found if group == wanted else [])
-    wanted = group
-    registry.forget()
+@pytest.fixture
+def site(tmp_path, monkeypatch, fresh):
+    """A folder of the path, for packages that are installed and their metadata."""
+    folder = tmp_path / "site"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(folder)
+    before = set(sys.modules)
+    yield folder
+    for name in set(sys.modules) - before:
+        if getattr(sys.modules[name], "__file__", None) and str(folder) in str(sys.modules[name].__file__):
+            del sys.modules[name]
 
 
-def method(name, problem="toy"):
-    return Method(name, problem, "baseline", "r", lambda i, b: None)
+def warned(*questions):
+    """What the registry says of entry points while it answers, and the answers."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        answers = [question() for question in questions]
+    assert all(each.category is registry.BrokenEntryPoint for each in caught)
+    return [str(each.message) for each in caught], *answers
 
 
-def test_entry_points_add_methods_and_lists_of_them(wings, monkeypatch):
-    entries(monkeypatch, "mapgap.methods", [method("first"), method("second")], method("third"))
-    assert list(registry.methods("toy")) == ["first", "second", "third"]
+def test_a_package_adds_a_problem_with_methods_and_library(site):
+    announce_problem(site, "package_whole", "whole")
+    said, found, methods = warned(registry.problems, lambda: registry.methods("whole"))
+    assert said == []
+    assert list(methods) == ["only"]
+    assert set(found) > set(registry.house())
+    assert isinstance(registry.library("whole"), Library)
 
 
-def test_an_entry_point_adds_a_problem(wings, monkeypatch):
-    other = dataclasses.replace(registry.problems()["toy"], name="other")
-    entries(monkeypatch, "mapgap.problems", other)
-    assert list(registry.problems()) == ["other", "toy"]
+def test_a_package_adds_methods_to_a_problem_of_the_house(site):
+    write(site / "package_more.py", "third", problem="neuron_masking")
+    announce(site, "package_more", {"mapgap.methods": {"more": "package_more:METHODS"}})
+    said, methods = warned(lambda: registry.methods("neuron_masking"))
+    assert said == []
+    assert "third" in methods
 
 
-@pytest.mark.parametrize(
-    ("thing", "words"),
-    [
-        (ImportError("no such module"), "ImportError: no such module"),
-        (3, "expected a mapgap.core.Method or a list of them, found int"),
-        ([method("fine"), 3], "expected a mapgap.core.Method or a list of them, found int"),
-        (method("a"), "there is a method named 'a' already"),
-    ],
-)
-def test_an_entry_point_that_cannot_be_used_is_left_out_with_a_warning(wings, monkeypatch, thing, words):
+BROKEN = [
+    # group, value, source, what is said
+    (
+        "problems",
+        "package_x:PROBLEM",
+        "import nothing_of_that_name",
+        "ModuleNotFoundError: No module named 'nothing_of",
+    ),
+    ("problems", "package_x:PROBLEM", "def f(:", "SyntaxError"),
+    ("problems", "package_x:PROBLEM", "PROBLEMS = 3", "AttributeError"),
+    ("problems", "package_x:PROBLEM", "PROBLEM = 3", "expected a mapgap.core.Problem, found int"),
+    ("problems", "package_x:PROBLEM", PROBLEM_SOURCE.format(name="neuron_masking"), "a problem named 'neuron_masking'"),
+    ("problems", "package_x:PROBLEM", PROBLEM_SOURCE.format(name="xx"), "xx: mapgap.instances.xx:LIBRARY cannot be"),
+    ("methods", "package_x:METHODS", "1 / 0", "ZeroDivisionError"),
+    (
+        "methods",
+        "package_x:METHODS",
+        "METHODS = ['cpsat']",
+        "expected a mapgap.core.Method or a list of them, found str",
+    ),
+    ("methods", "package_x:METHODS", SOURCE.format(problem="nn", methods=[("m", 0)]), "names unknown problem 'nn'"),
+    (
+        "methods",
+        "package_x:METHODS",
+        SOURCE.format(problem="neuron_masking", methods=[("new", 0), ("cpsat", 0)]),
+        "there is a method named 'cpsat' already",
+    ),
+]
+
+
+@pytest.mark.parametrize(("group", "value", "source", "words"), BROKEN)
+def test_a_broken_package_is_left_out_with_a_warning(site, group, value, source, words):
     # Somebody else's package must not break this one.
-    write(wings / "heuristics" / "toy.py", "a")
-    entries(monkeypatch, "mapgap.methods", thing, method("good"))
-    with pytest.warns(registry.BrokenEntryPoint, match=words):
-        assert list(registry.methods("toy")) == ["a", "good"]
+    before = {name: set(registry.methods(name)) for name in registry.problems()}
+    registry.forget()
+    announce(site, "package_x", {f"mapgap.{group}": {"x": value}}, source)
+    said, found, _ = warned(registry.problems, lambda: registry.methods("neuron_masking"))
+    assert {name: set(registry.methods(name)) for name in found} == before
+    assert len(said) == 1
+    assert said[0].startswith(f"entry point mapgap.{group}: x = {value} of package package_x is left out: ")
+    assert words in said[0]
+
+
+def test_of_two_packages_with_one_problem_name_the_first_is_kept_with_its_own_methods(site):
+    # The methods of the other one solve instances of another type; they must not be listed here.
+    announce_problem(site, "package_a", "twice", method="first")
+    announce_problem(site, "package_b", "twice", method="second")
+    said, found, methods = warned(registry.problems, lambda: registry.methods("twice"))
+    assert found["twice"].title == "title of package_a"
+    assert list(methods) == ["first"]
+    assert [text.split(" is left out: ") for text in said] == [
+        [
+            "entry point mapgap.problems: package_b = package_b:PROBLEM of package package_b",
+            "there is a problem named 'twice' already",
+        ],
+        [
+            "entry point mapgap.methods: package_b = package_b:METHODS of package package_b",
+            "method 'second' is one of another problem named 'twice'",
+        ],
+    ]
+
+
+def test_a_library_file_whose_name_is_taken_is_left_out(site):
+    announce_problem(site, "package_files", "filed")
+    (site / "package_files_files").mkdir()
+    for name in ("elfish_lenet_straggler1", "of_its_own"):
+        (site / "package_files_files" / f"{name}.yaml").touch()
+    library_files.cache_clear()
+    try:
+        said, files = warned(library_files)
+    finally:
+        library_files.cache_clear()
+    assert files["of_its_own"].parent == site / "package_files_files"
+    assert files["elfish_lenet_straggler1"].parent != site / "package_files_files"
+    assert len(said) == 1
+    assert "there is a library instance named 'elfish_lenet_straggler1' already" in said[0]
+
+
+def test_the_command_line_says_it_in_one_line(site, monkeypatch):
+    announce(site, "package_x", {"mapgap.problems": {"x": "package_x:PROBLEM"}}, "import nothing_of_that_name")
+    monkeypatch.setenv("PYTHONPATH", str(site))
+    done = mapgap("list", "problems", "--json")
+    assert done.returncode == 0
+    lines = [line for line in done.stderr.splitlines() if "package_x" in line]
+    assert lines == [
+        "warning: entry point mapgap.problems: x = package_x:PROBLEM of package package_x is left out: "
+        "ModuleNotFoundError: No module named 'nothing_of_that_name'"
+    ]
+    assert "Warning" not in done.stderr

@@ -18,7 +18,6 @@ from typing import Any
 from mapgap.catalogue import registry
 from mapgap.core import InstanceBase, Status, Stop
 from mapgap.execution import limits
-from mapgap.execution.progress import Tell, silence
 from mapgap.execution.sweep import Job
 from mapgap.records.environment import cpu_model, revision, versions
 from mapgap.records.record import RunRecord
@@ -48,7 +47,7 @@ class TrainingJob(Job):
         scheme = named.pop("scheme")
         return cls(instance, PREFIX + scheme, time_s=0.0, seed=seed, options=named)
 
-    def execute(self, plugins: tuple[Path, ...] = (), tell: Tell = silence) -> RunRecord:
+    def execute(self, plugins: tuple[Path, ...] = ()) -> dict[str, Any]:
         """Train in a process of the pool; an interrupt is recorded as such, and resumed by the next start."""
         started = datetime.now(UTC).isoformat(timespec="seconds")
         begin = time.perf_counter()
