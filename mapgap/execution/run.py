@@ -18,6 +18,7 @@ from mapgap.catalogue import registry
 from mapgap.core import Budget, InputError, InstanceBase, Method, Problem, Stop, resolve, suggest
 from mapgap.execution import limits, worker
 from mapgap.execution.progress import Tell, silence
+from mapgap.execution.warm import STARTUP_S
 from mapgap.execution.watch import Observer, Watch, verify
 from mapgap.records.environment import cpu_model, revision, versions
 from mapgap.records.record import RunRecord, plain
@@ -25,7 +26,7 @@ from mapgap.records.record import RunRecord, plain
 #: A method gets this much more than its limit before it is killed: seconds, and a share of the limit.
 GRACE_S, GRACE_SHARE = 2.0, 0.05
 
-__all__ = ["Observer", "RunRecord", "check_options", "interrupt_all", "run_method", "verify"]
+__all__ = ["Observer", "check_options", "interrupt_all", "run_method", "verify"]
 
 
 def run_method(
@@ -83,7 +84,8 @@ def run_method(
     if isolate:
         return _isolated(blank, watch, method, budget, options, plugins)
     local = Budget(budget.time_s, budget.memory_mb, budget.workers, budget.seed)
-    resolve(method.run)  # imports, and the compilation that comes with them, are no part of a run
+    with worker.telling_of_kernels(watch.receive):  # imports, and the compilation in them, are no part of a run
+        resolve(method.run)
     worker.execute(method, instance, local, options, watch.receive)
     return watch.conclude(blank, Stop.INTERRUPTED if watch.end.get("interrupted") else None)
 
@@ -162,7 +164,7 @@ def _died(outcome: limits.Outcome, budget: Budget) -> tuple[Stop, str]:
     if outcome.ending == "interrupted":
         return Stop.INTERRUPTED, "interrupted"
     if outcome.ending == "startup":
-        return Stop.ERROR, f"the process did not start within {limits.STARTUP_S:g} s"
+        return Stop.ERROR, f"the process did not start within {STARTUP_S:g} s"
     code = outcome.returncode
     how = f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
     return Stop.ERROR, f"the process ended with {how} and without a result"

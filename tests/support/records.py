@@ -20,6 +20,7 @@ def record(instance="i", method="m", objective=None, bound=None, status=None, **
         "stop": "done",
         "time_limit_s": 10.0,
         "wall_s": 1.0,
+        "violations": [],
         "gap": relative(objective, bound),
         **more,
     }
