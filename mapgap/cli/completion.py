@@ -5,7 +5,6 @@ Completion must answer at once, so instances are file names here, and nothing is
 
 from __future__ import annotations
 
-import pkgutil
 from collections.abc import Iterable
 
 import typer
@@ -64,6 +63,5 @@ def things(text: str) -> list[str]:
 
 
 def studies(text: str) -> list[str]:
-    """By name of module: to read them would import Matplotlib."""
-    found = pkgutil.iter_modules([str(registry.folder("studies"))])
-    return starting([*sorted(each.name for each in found if not each.name.startswith("_")), "all"], text)
+    """A study has the name of its module; to import it would import Matplotlib."""
+    return starting([*registry.modules("studies"), "all"], text)

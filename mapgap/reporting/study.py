@@ -8,12 +8,12 @@ through the registry, and its page is a pure function of its run records and of 
 from __future__ import annotations
 
 import importlib
-import pkgutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mapgap.core import InputError
+from mapgap.catalogue import registry
+from mapgap.core import InputError, suggest
 from mapgap.execution.progress import Event, Tell, silence
 from mapgap.execution.sweep import Job, keys_of, sweep
 from mapgap.records.environment import cores
@@ -65,24 +65,28 @@ class PageWritten(Event):
     headline: Sequence[Table]
 
 
-def studies() -> dict[str, Study]:
-    """All committed studies by name.
+def find_study(name: str) -> Study:
+    """The study of that name; no other one is imported.
 
     Raises
     ------
+    InputError
+        No such study.
     RuntimeError
-        A module below ``mapgap.studies`` exports no ``STUDY`` of its own name.
+        The module exports no ``STUDY`` of its own name.
     """
-    package = importlib.import_module("mapgap.studies")
-    found = {}
-    for info in pkgutil.iter_modules(package.__path__):
-        if info.name.startswith("_"):
-            continue
-        study = getattr(importlib.import_module(f"mapgap.studies.{info.name}"), "STUDY", None)
-        if not isinstance(study, Study) or study.name != info.name:
-            raise RuntimeError(f"mapgap.studies.{info.name} exports no STUDY of that name")
-        found[study.name] = study
-    return found
+    known = registry.modules("studies")
+    if name not in known:
+        raise InputError(f"study: {name!r}: expected one of {', '.join(known)} or all{suggest(name, known)}")
+    study = getattr(importlib.import_module(f"mapgap.studies.{name}"), "STUDY", None)
+    if not isinstance(study, Study) or study.name != name:
+        raise RuntimeError(f"mapgap.studies.{name} exports no STUDY of that name")
+    return study
+
+
+def studies() -> dict[str, Study]:
+    """All committed studies by name."""
+    return {name: find_study(name) for name in registry.modules("studies")}
 
 
 def run_study(
@@ -116,15 +120,12 @@ def run_study(
     InputError
         No such study.
     """
-    known = studies()
     if name == "all":
-        for each in known:
+        for each in registry.modules("studies"):
             where = out / each if out else None
             run_study(each, quick=quick, out=where, resume=resume, report_only=report_only, tell=tell)
         return out or Path("reports")
-    if name not in known:
-        raise InputError(f"study: {name!r}: expected one of {', '.join(known)} or all")
-    study = known[name]
+    study = find_study(name)
     folder = out or Path("reports") / (f"{name}_quick" if quick else name)
     records: list[RunRecord] = []
     for phase in study.phases(quick):

@@ -117,6 +117,8 @@ def test_infeasible_says_why(instance):
         (["solve", "TINY", "--time-limit", "0"], "--time-limit"),
         (["check", "TINY", "nothing.json"], "expected a readable file"),
         (["list", "method"], "did you mean 'methods'?"),
+        (["list", "--tag", "elfihs"], "found elfihs; did you mean 'elfish'?"),
+        (["list", "instances", "--tag", "elfish", "--tag", "mtrain"], "found elfish, mtrain"),
         (["list", "--problem", "suboperation_maping"], "did you mean 'suboperation_mapping'?"),
         (["show", "suboperation_maping"], "did you mean 'suboperation_mapping'?"),
         (["generate", "suboperation_mapping", "tinny"], "did you mean 'tiny'?"),
@@ -242,6 +244,24 @@ def test_generate_writes_instances_that_validate(tmp_path):
     hashes = [loading.load_instance(path).content_hash for path in paths]
     assert hashes == [loading.load_instance(path).content_hash for path in again]
     assert len(set(hashes)) == 2
+
+
+def test_machines_get_an_empty_list_where_no_instance_carries_a_tag():
+    done = inside("list", "instances", "--tag", "nowhere", "--json")
+    assert (done.returncode, json.loads(done.stdout)) == (0, {"instances": []})
+
+
+@pytest.mark.parametrize("command", ["solve", "list"])
+def test_a_reader_who_has_seen_enough_changes_nothing(instance, tmp_path, command):
+    plan = tmp_path / "plan.json"
+    more = [str(instance), "--plugin", str(PLUGIN), "-m", "t_good", "-o", str(plan)] if command == "solve" else []
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mapgap", command, *more], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    process.stdout.close()  # as ``| head -0`` does
+    stderr = process.stderr.read()
+    assert (process.wait(timeout=60), stderr) == (0, "")
+    assert plan.exists() == (command == "solve")
 
 
 def start(instance, *more, **options):
