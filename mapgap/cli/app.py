@@ -7,8 +7,7 @@ Exit codes: 0 a verified plan or an answered question, 2 bad input, 3 proven inf
 budget, 5 a plan failed verification, 130 interrupted.
 """
 
-from __future__ import annotations
-
+# No postponed annotations: Typer would evaluate the text of each of them several times.
 import signal
 import sys
 import warnings

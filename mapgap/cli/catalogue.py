@@ -32,13 +32,20 @@ FORMS: dict[str, Form] = {"compact": "compact", "expanded": "expanded", "plan": 
 
 def problem_json(name: str) -> dict[str, Any]:
     problem = registry.problems()[name]
+    row = problem_row(name)
+    text = {key: row.pop(key) for key in ("name", "title", "paper")}
+    return {**text, "sense": problem.sense, "objectives": list(problem.objectives), **row}
+
+
+def problem_row(name: str) -> dict[str, Any]:
+    """What a line of the list shows; nothing of the problem but its declaration is imported."""
+    problem = registry.problems()[name]
     try:
         families = sorted(registry.library(name).families)
     except (RuntimeError, ModuleNotFoundError):
         families = []
-    text = {"name": problem.name, "title": problem.title, "paper": problem.paper, "sense": problem.sense}
-    objectives = list(problem.objectives)
-    return {**text, "objectives": objectives, "methods": len(registry.methods(name)), "families": families}
+    text = {"name": problem.name, "title": problem.title, "paper": problem.paper}
+    return {**text, "methods": len(registry.methods(name)), "families": families}
 
 
 def method_json(method: Method) -> dict[str, Any]:
@@ -65,7 +72,7 @@ def list_things(what: str, problem: str | None, tags: list[str], *, as_json: boo
     names = [registry.find_problem(problem).name] if problem else list(registry.problems())
     found: dict[str, list[dict[str, Any]]] = {}
     if what in ("problems", "all"):
-        found["problems"] = [problem_json(name) for name in names]
+        found["problems"] = [problem_json(name) if as_json else problem_row(name) for name in names]
     if what in ("methods", "all"):
         found["methods"] = [method_json(m) for name in names for m in registry.methods(name).values()]
     if what in ("instances", "all"):

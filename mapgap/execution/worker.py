@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from mapgap.catalogue import registry
-from mapgap.core import Budget, MapgapError, Method, PlanBase, SolveResult, Status, Stop, resolve
+from mapgap.core import Budget, Frozen, MapgapError, Method, PlanBase, SolveResult, Status, Stop, resolve
 from mapgap.records.record import plain
 
 Send = Callable[[dict[str, Any]], None]
@@ -132,9 +132,21 @@ def telling_of_kernels(send: Send) -> Iterator[None]:
 def prepare(send: Send, problem: str, module: str = "") -> None:
     """Import what every run of a problem needs, and what the methods of one module need."""
     registry.methods(problem)
+    if problem in registry.problems():
+        registry.problems()[problem].evaluate  # noqa: B018  (to read the reference is to import)
     if module:
         with telling_of_kernels(send):
             importlib.import_module(module)
+    build_models()
+
+
+def build_models() -> None:
+    """Build the validators of all types of instances and plans that are imported; each waits for its first use."""
+    waiting = [Frozen]
+    while waiting:
+        model = waiting.pop()
+        model.model_rebuild()
+        waiting += model.__subclasses__()
 
 
 def serve(fd: int) -> None:
@@ -158,6 +170,7 @@ def serve(fd: int) -> None:
                 registry.load_plugin(Path(path))
             method = registry.methods(job["problem"])[job["method"]]
             resolve(method.run)
+        build_models()
         instance = registry.problems()[job["problem"]].instance_type.model_validate_json(json.dumps(job["instance"]))
     except BaseException as error:
         text = "".join(traceback.format_exception_only(error)).strip()
