@@ -27,8 +27,8 @@ def instances(text: str) -> list[str]:
     """Library names; paths are the shell's own business. After ``@``, the objectives of the instance's problem."""
     base, at, _ = text.partition("@")
     if at and base in library_files():
-        owner = problem_of(base)
-        objectives = registry.problems()[owner].objectives if owner else ()
+        problem = problem_of(base)
+        objectives = registry.problems()[problem].objectives if problem else ()
         return starting((f"{base}@{each}" for each in objectives), text)
     return starting(library_files(), text)
 
@@ -42,17 +42,26 @@ def problem_of(instance: str) -> str | None:
     return next((name for name in registry.problems() if registry.library(name).folder == folder), None)
 
 
+def owner(context: typer.Context) -> str | None:
+    """The problem that the line is about: its name, or that of an instance, stands on the line already."""
+    # Typer stops reading at an option without its value; the words before are left in ``args``.
+    for word in (context.params.get("problem"), context.params.get("instance"), *context.args):
+        found = word if word in registry.problems() else problem_of(str(word)) if word else None
+        if found is not None:
+            return str(found)
+    return None
+
+
 def methods(context: typer.Context, text: str) -> list[str]:
-    """Methods of the problem, or of the instance's problem, that stands on the line already; else of all problems."""
-    known = registry.problems()
-    named = context.params.get("problem") or problem_of(str(context.params.get("instance") or ""))
-    owners = [named] if named in known else list(known)
-    return starting(dict.fromkeys(name for owner in owners for name in registry.methods(owner)), text)
+    """Methods of the problem that the line is about; without one, of all problems."""
+    named = owner(context)
+    owners = list(registry.problems()) if named is None else [named]
+    return starting(dict.fromkeys(name for each in owners for name in registry.methods(each)), text)
 
 
 def families(context: typer.Context, text: str) -> list[str]:
-    problem = context.params.get("problem")
-    return starting(registry.library(problem).families, text) if problem in registry.problems() else []
+    named = owner(context)
+    return [] if named is None else starting(registry.library(named).families, text)
 
 
 def things(text: str) -> list[str]:
