@@ -137,7 +137,7 @@ def run_study(
             tell(PhaseBegan(phase.name, len(phase.jobs)))
             records += sweep(phase.jobs, path, parallel=min(phase.parallel, cores()), resume=resume, tell=tell)
             resume = True  # a fresh start clears the file once, before the first phase
-    page = study.page(Runs({id(r): r for r in records}.values()), quick)
+    page = study.page(Runs({r.key: r for r in records}.values()), quick)  # a run may be in two phases
     written = page.write(folder)
     tables = {table.name: table for section in page.sections for table in section.tables}
     tell(PageWritten(written, [tables[key] for key in study.headline]))

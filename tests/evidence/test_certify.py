@@ -28,6 +28,14 @@ def test_tiny_instances_are_certified(problem, quick):
     assert Certificate.AGREED in grades
 
 
+def test_a_certification_tells_what_it_solves(quick):
+    told = []
+    instance = registry.library("neuron_masking").generate("tiny", 0)
+    found = certify.certify(instance, Budget(20.0), tell=told.append)
+    begun = [(event.method, event.instance) for event in told if isinstance(event, certify.Solving)]
+    assert begun == [(run.method, run.instance) for run in found.runs]
+
+
 def test_a_contradiction_is_an_error(quick, monkeypatch):
     problem = "suboperation_mapping"
     library = registry.library(problem)
