@@ -401,6 +401,9 @@ class Problem:
     A problem with several ``objectives`` has instances with a field ``objective`` that holds one of them; what is
     optimised is part of the instance and of its hash. ``--objective`` replaces the field.
 
+    ``always_feasible`` says that every instance has a plan. The contract then asks for no instance without one, and
+    takes one for an error.
+
     Declaring a problem imports nothing: types and functions may be given as references, and are read as what they name.
     """
 
@@ -416,6 +419,7 @@ class Problem:
     diagnose: Referred[Callable[[Any], list[str]] | None] = Referred(None)
     objectives: Referred[tuple[str, ...]] = Referred(())
     library: Reference | Library = ""
+    always_feasible: bool = False
 
     def retarget(self, instance: InstanceBase, objective: str) -> InstanceBase:
         """The same instance under another of the problem's objectives, named ``NAME@OBJECTIVE``."""
