@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Generic, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -35,7 +35,7 @@ ACTIVITY_LIMIT = 2**30
 class Frozen(BaseModel):
     """Base of every instance and plan: immutable, typed strictly, unknown keys refused, JSON round-trip."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, populate_by_name=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, populate_by_name=True, defer_build=True)
 
     def to_json(self) -> dict[str, Any]:
         """Return the value as plain JSON data (tuples as lists)."""
@@ -293,6 +293,46 @@ def resolve(thing: Any) -> Any:
     return _imported(thing) if isinstance(thing, str) else thing
 
 
+T = TypeVar("T")
+
+
+class Referred(Generic[T]):
+    """A field of a declaration that is given as a :data:`Reference` or as the object itself, and read as the object."""
+
+    def __init__(self, *default: T) -> None:
+        self.default = default
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: object | None, owner: type) -> T:
+        if instance is None:  # the dataclass asks for the default
+            if not self.default:
+                raise AttributeError(self.name)
+            return self.default[0]
+        found: T = resolve(vars(instance)[self.name])
+        return found
+
+    def __set__(self, instance: object, value: Reference | T) -> None:
+        vars(instance)[self.name] = value
+
+
+def lazily(package: str, *modules: str) -> Callable[[str], Any]:
+    """``__getattr__`` of a package that re-exports names of its modules: they are imported when a name is asked for.
+
+    So a package can be the contents page of its room and still cost nothing to those who only read the page.
+    """
+
+    def find(name: str) -> Any:
+        for module in () if name.startswith("_") else modules:
+            home = importlib.import_module(f"{package}.{module}")
+            if hasattr(home, name):
+                return getattr(home, name)
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+    return find
+
+
 @dataclass(frozen=True)
 class Method:
     """A way to solve one problem, declared in the contents page of its room.
@@ -363,6 +403,8 @@ class Problem:
 
     ``always_feasible`` says that every instance has a plan. The contract then asks for no instance without one, and
     takes one for an error.
+
+    Declaring a problem imports nothing: types and functions may be given as references, and are read as what they name.
     """
 
     name: str
@@ -370,12 +412,12 @@ class Problem:
     paper: str
     sense: Sense
     unit: Callable[[Any], str]
-    instance_type: type[InstanceBase]
-    plan_type: type[PlanBase]
-    evaluate: Callable[[Any, Any], Evaluation]
-    gantt: Callable[[Any, Any], list[GanttLane]] | None = None
-    diagnose: Callable[[Any], list[str]] | None = None
-    objectives: tuple[str, ...] = ()
+    instance_type: Referred[type[InstanceBase]] = Referred()
+    plan_type: Referred[type[PlanBase]] = Referred()
+    evaluate: Referred[Callable[[Any, Any], Evaluation]] = Referred()
+    gantt: Referred[Callable[[Any, Any], list[GanttLane]] | None] = Referred(None)
+    diagnose: Referred[Callable[[Any], list[str]] | None] = Referred(None)
+    objectives: Referred[tuple[str, ...]] = Referred(())
     library: Reference | Library = ""
     always_feasible: bool = False
 

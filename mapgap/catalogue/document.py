@@ -18,6 +18,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from mapgap.catalogue.wording import located
 from mapgap.core import Finding, InputError, Location, dotted, suggest
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -25,8 +26,6 @@ Key = str | int
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _PREFIX = "tag:yaml.org,2002:"
-#: ``layers[3].inputs[0] (conv2): rest`` as instances and expansions word their findings.
-_FIELD = re.compile(r"^(?P<path>[A-Za-z_]\w*(?:\[\d+\]|\.\w+)*)(?: \([^)]*\))?: (?P<rest>.*)$", re.DOTALL)
 
 
 @dataclass
@@ -64,32 +63,14 @@ class Document:
 
     def place(self, found: Finding, base: Location = ()) -> None:
         """Note a finding of a model's validator or of an expansion, which knows its field but not the file."""
-        if not found.location:
-            self._parse(found.text, base)
+        if not found.location:  # words that begin with their place
+            location, label, text = located(found.text, base, self.marks)
+            prefix = dotted(base)
+            self.add(location, text, label=f"{prefix}.{label}" if prefix and label else prefix or label)
             return
         whole = found.below(base)
         name = f" ({found.name})" if found.name else ""
         self.add(whole.location, whole.text, label=f"{dotted(whole.location)}{name}")
-
-    def _parse(self, finding: str, base: Location) -> None:
-        """Note a finding that starts with the path of its field."""
-        location, rest = base, finding
-        matched = _FIELD.match(rest)
-        while matched is not None:
-            deeper = self._follow(location, matched["path"])
-            if deeper is None:
-                break
-            location, rest = deeper, matched["rest"]
-            matched = _FIELD.match(rest)
-        label = "" if location == base else finding[: len(finding) - len(rest)].removesuffix(": ")
-        prefix = dotted(base)
-        self.add(location, rest, label=f"{prefix}.{label}" if prefix and label else prefix or label)
-
-    def _follow(self, base: Location, path: str) -> Location | None:
-        """The location of ``a[1].b`` below ``base``; ``None`` if there is none."""
-        parts: list[Key] = [int(p) if p.isdigit() else p for p in re.findall(r"\w+", path)]
-        location = (*base, *parts)
-        return location if location in self.marks else None
 
     def raise_findings(self) -> None:
         """Raise all findings, by place in the file.

@@ -34,6 +34,17 @@ WINGS = ("heuristics", "formulations")
 _plugins: list[Method] = []
 
 
+def folder(wing: str) -> Path:
+    """Where the files of a wing lie (``instances``, …)."""
+    return Path(next(iter(importlib.import_module(f"mapgap.{wing}").__path__)))
+
+
+def modules(wing: str) -> list[str]:
+    """Names of the public modules of a wing, alphabetically; nothing below the wing is imported."""
+    found = pkgutil.iter_modules(importlib.import_module(f"mapgap.{wing}").__path__)
+    return sorted(info.name for info in found if not info.name.startswith("_"))
+
+
 class BrokenEntryPoint(UserWarning):
     """A third party's entry point that cannot be used."""
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import cache
 
 from mapgap.catalogue.files import load_instance
-from mapgap.execution.sweep import Job
+from mapgap.execution.sweep import Job, MethodJob
 from mapgap.instances.published_numbers import load_published
 from mapgap.problems.suboperation_mapping import Instance
 from mapgap.records.runs import Runs
@@ -42,7 +42,7 @@ def instance(name: str) -> Instance:
 
 def _jobs(names: Iterable[str], methods: Iterable[str], time_s: float, workers: int = 1) -> list[Job]:
     chosen = tuple(methods)
-    return [Job(instance(name), method, time_s, workers=workers) for name in names for method in chosen]
+    return [MethodJob(instance(name), method, time_s, workers=workers) for name in names for method in chosen]
 
 
 def phases(quick: bool) -> list[Phase]:

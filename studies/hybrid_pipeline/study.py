@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from mapgap.execution.sweep import Job
+from mapgap.execution.sweep import Job, MethodJob
 from mapgap.problems.hybrid_pipeline import PROBLEM
 from mapgap.records.runs import Runs
 from mapgap.reporting.report import Page, Section, instance_table, method_table, run_table
@@ -54,7 +54,7 @@ def _jobs(
     names: Iterable[str], methods: Iterable[str], options: dict[str, Any] | None = None, limit_s: float = 60.0
 ) -> list[Job]:
     chosen = tuple(methods)
-    return [Job(instance(name), method, limit_s, options=options or {}) for name in names for method in chosen]
+    return [MethodJob(instance(name), method, limit_s, options=options or {}) for name in names for method in chosen]
 
 
 def phases(quick: bool) -> list[Phase]:

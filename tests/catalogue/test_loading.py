@@ -152,7 +152,7 @@ def expand(compact):
 
 @pytest.fixture
 def small_library(monkeypatch, tmp_path):
-    library = Library("suboperation_mapping", Compact, expand, {"tiny": lambda seed: tiny()})
+    library = Library("suboperation_mapping", tmp_path, Compact, expand, {"tiny": lambda seed: tiny()})
     monkeypatch.setattr(registry, "library", lambda problem: library)
     path = tmp_path / "t_small.yaml"
     path.write_text("schema: 1\nform: compact\nproblem: suboperation_mapping\nname: small\nmemory: 50\nnetwork: tiny\n")

@@ -28,6 +28,14 @@ def test_tiny_instances_are_certified(problem, quick):
     assert Certificate.AGREED in grades
 
 
+def test_a_certification_tells_what_it_solves(quick):
+    told = []
+    instance = registry.library("neuron_masking").generate("tiny", 0)
+    found = certify.certify(instance, Budget(20.0), tell=told.append)
+    begun = [(event.method, event.instance) for event in told if isinstance(event, certify.Solving)]
+    assert begun == [(run.method, run.instance) for run in found.runs]
+
+
 def test_a_contradiction_is_an_error(quick, monkeypatch):
     problem = "suboperation_mapping"
     library = registry.library(problem)
@@ -57,7 +65,7 @@ def test_a_pattern_certifies_every_match_and_enters_what_it_reaches(tmp_path, mo
 
     monkeypatch.setattr(certify, "run_method", lying)
     path = tmp_path / "ledger.yaml"
-    found = certify.main_certify("dhm_squeezenet_fire*", time_s=30.0, ledger=path, update=True)
+    found = certify.certify_all("dhm_squeezenet_fire*", Budget(30.0), ledger=path, update=True)
     assert [each.contradiction for each in found] == [False, True, False]
     assert "contradict" in found[1].missing[0]
     entries = Ledger.load(path).entries

@@ -19,6 +19,7 @@ from typing import Any
 
 from mapgap.core import InstanceBase, Status, Stop
 from mapgap.execution import limits
+from mapgap.execution.progress import Tell, silence
 from mapgap.execution.sweep import Job
 from mapgap.problems.neuron_masking import PROBLEM, Instance
 from mapgap.records.environment import cpu_model, revision, versions
@@ -60,7 +61,7 @@ class TrainingJob(Job):
     def key_on(self, digest: str) -> str:
         return run_key(digest, self.name, self.options, 0.0, None, self.workers, self.seed)
 
-    def execute(self, plugins: tuple[Path, ...] = ()) -> RunRecord:
+    def execute(self, plugins: tuple[Path, ...] = (), tell: Tell = silence) -> RunRecord:
         """Train in a process of the pool; an interrupt is recorded as such, and resumed by the next start."""
         return self.execute_in(POOL.submit)
 
