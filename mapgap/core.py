@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -291,6 +292,16 @@ def resolve(thing: Any) -> Any:
         The reference names nothing.
     """
     return _imported(thing) if isinstance(thing, str) else thing
+
+
+class CallablePackage(ModuleType):
+    """A package that is also the function of the public interface which lists what it holds.
+
+    ``mapgap.problems`` is the home of all problems; ``mapgap.problems()`` names them.
+    """
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        return resolve(f"mapgap.interface.functions:{self.__name__.rpartition('.')[2]}")(*arguments, **named)
 
 
 @dataclass(frozen=True)
