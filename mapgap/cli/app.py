@@ -169,18 +169,44 @@ def solve(
 @app.command()
 def check(
     instance: Annotated[str, typer.Argument(help="Instance, path or name")],
-    plan: Annotated[Path, typer.Argument(help="Plan file, or the JSON of a run")],
+    plan: Annotated[Path | None, typer.Argument(help="Plan file, or the JSON of a run")] = None,
     objective: Objective = None,
+    solution: Annotated[Path | None, typer.Option(help="What another solver found for an exported file.")] = None,
+    model: Annotated[str | None, typer.Option(help="Of --solution: the model that was exported.")] = None,
+    part: Annotated[str | None, typer.Option(help="Of --solution: label of the part that was exported.")] = None,
+    plugin: Plugins = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Write the plan as JSON.")] = None,
     gantt: Annotated[Path | None, typer.Option(help="Draw the plan (.svg, .png, .pdf).")] = None,
     json: Json = False,
 ) -> None:
     """Evaluate a plan: its objective and every rule it breaks."""
     from mapgap.cli import catalogue as _cli_catalogue
+    from mapgap.cli.export import source_of_plan
     from mapgap.cli.output import to_file
 
-    if gantt is not None:
-        to_file(gantt, "--gantt")
-    raise typer.Exit(_cli_catalogue.check(instance, plan, gantt, objective, as_json=json))
+    _load_plugins(plugin)
+    for flag, path in (("-o", output), ("--gantt", gantt)):
+        if path is not None:
+            to_file(path, flag)
+    source = source_of_plan(plan, solution, model, part)
+    raise typer.Exit(_cli_catalogue.check(instance, source, gantt, objective, output, as_json=json))
+
+
+@app.command()
+def export(
+    instance: Annotated[str, typer.Argument(help="Instance, path or name")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="File: .lp, .mps, or .pbtxt for CP-SAT.")],
+    model: Annotated[str | None, typer.Option(help="mip, cpsat, … (default: the one that writes the suffix).")] = None,
+    part: Annotated[str | None, typer.Option(help="Label of one of several programs, or a pattern ('*').")] = None,
+    objective: Objective = None,
+    plugin: Plugins = None,
+    json: Json = False,
+) -> None:
+    """Write the integer program of an instance for another solver; check --solution reads its answer."""
+    from mapgap.cli.export import export as write
+
+    _load_plugins(plugin)
+    raise typer.Exit(write(instance, output, model, part, objective, as_json=json))
 
 
 @app.command()

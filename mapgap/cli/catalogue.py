@@ -9,7 +9,15 @@ from typing import Any
 
 from mapgap.catalogue import registry
 from mapgap.catalogue.document import read
-from mapgap.catalogue.files import diagnosed, library_files, load_instance, load_plan, retarget, save_expanded
+from mapgap.catalogue.files import (
+    diagnosed,
+    library_files,
+    load_instance,
+    load_plan,
+    retarget,
+    save_expanded,
+)
+from mapgap.cli.export import SolutionFile, write_plan
 from mapgap.cli.output import complain, facts, print_json, table
 from mapgap.core import InputError, InstanceBase, Method, suggest
 from mapgap.execution.run import verify
@@ -151,13 +159,23 @@ def _show_instance(instance: InstanceBase, as_json: bool) -> None:
     complain(diagnosed(instance), label="infeasible")
 
 
-def check(name: str, plan_path: Path, gantt: Path | None, objective: str | None, *, as_json: bool) -> int:
-    """Evaluate a plan file; 0 if it is feasible, 5 if not."""
+def check(
+    name: str,
+    source: Path | SolutionFile,
+    gantt: Path | None,
+    objective: str | None,
+    output: Path | None,
+    *,
+    as_json: bool,
+) -> int:
+    """Evaluate the plan of a file or of a solution; 0 if it is feasible, 5 if not."""
     instance = load_instance(name)
     if objective is not None:
         instance = retarget(instance, objective)
     problem = registry.problems()[instance.problem]
-    plan = load_plan(plan_path, instance.problem)
+    plan = source.plan(instance) if isinstance(source, SolutionFile) else load_plan(source, instance.problem)
+    if output is not None:
+        write_plan(plan, output)
     found = verify(problem, instance, plan)
     result = {
         "instance": instance.name,

@@ -1,9 +1,9 @@
 """Runs of one instance that cannot all be right.
 
 A verified plan is a fact, for everybody can evaluate it again; a bound, OPTIMAL and INFEASIBLE are claims about all
-plans. Two runs contradict each other if a plan lies beyond a bound, if one says INFEASIBLE and the other has a plan, or if both
-say OPTIMAL with different objectives. A contradiction proves that an engine or a method is wrong, so it is never
-averaged over: every command that sees both runs says so and exits with 5.
+plans. Two runs contradict each other if a plan lies beyond a bound, if one says INFEASIBLE and the other has a plan, or
+if both say OPTIMAL with different objectives. A contradiction proves that an engine or a method is wrong, so it is
+never averaged over: every command that sees both runs says so and exits with 5.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _of_one_instance(records: list[RunRecord]) -> list[Contradiction]:
             found.append(Contradiction(record, best, f"{record.method} claims bound {record.bound}, {against}"))
         elif record.status == Status.INFEASIBLE:
             found.append(Contradiction(record, best, f"{record.method} claims INFEASIBLE, {against}"))
-        elif record.status == Status.OPTIMAL and record.objective != best.objective:
+        elif record.status == Status.OPTIMAL and record.objective not in (None, best.objective):
             words = f"{record.method} claims OPTIMAL at {record.objective}, {against}"
             found.append(Contradiction(record, best, words))
     return found
