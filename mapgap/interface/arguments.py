@@ -6,7 +6,9 @@ import json
 import math
 import operator
 import os
+import sys
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -32,6 +34,13 @@ def chosen_method(problem: str, method: str | Method | None) -> Method:
     return method
 
 
+def plugin_of(method: Method) -> Path | None:
+    """The file that exports the method in its ``METHODS``; ``None`` for a method of the house, or of no file."""
+    module = sys.modules.get(method.module)
+    file = getattr(module, "__file__", None)
+    return Path(file) if file is not None and method in getattr(module, "METHODS", ()) else None
+
+
 def runs_of(
     loaded: Sequence[InstanceBase], methods: str | Method | Iterable[str | Method] | None
 ) -> list[tuple[InstanceBase, Method]]:
@@ -40,7 +49,10 @@ def runs_of(
         raise InputError("instances: expected at least one, found none")
     if methods is None:
         return [(one, method) for one in loaded for method in registry.methods(one.problem).values()]
-    wanted = [methods] if isinstance(methods, (str, Method)) else list(dict.fromkeys(methods))
+    wanted: list[str | Method] = []
+    for each in [methods] if isinstance(methods, (str, Method)) else methods:
+        if each not in wanted:
+            wanted.append(each)
     if not wanted:
         raise InputError("methods: expected at least one, found none")
     owners = {one.problem for one in loaded}

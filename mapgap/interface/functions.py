@@ -25,6 +25,7 @@ from mapgap.interface.arguments import (
     budget_of,
     chosen_method,
     plan_of,
+    plugin_of,
     refuse_namesakes,
     refuse_other_plans,
     refuse_unused,
@@ -89,8 +90,9 @@ def solve(
     Parameters
     ----------
     method : str or Method, optional
-        By default the strongest exact method of the problem. A :class:`mapgap.Method` that the registry does not know
-        runs inside this process, where no limit is enforced.
+        By default the strongest exact method of the problem. A :class:`mapgap.Method` of your own from a file that
+        lists it in ``METHODS`` is a method like others; one defined elsewhere (in a notebook's cell) runs inside this
+        process, where no limit is enforced.
     time_limit : float
         Seconds. A run that does not end by itself is killed soon after; what it had announced is kept.
     memory_limit : int, optional
@@ -335,12 +337,16 @@ def _run(
     options: Mapping[str, Any],
     progress: bool | Observer | None,
 ) -> RunRecord:
-    """One run; isolated where the child can find the method."""
-    isolate = registry.methods(instance.problem).get(method.name) is method
+    """One run; in a process of its own where that can find the method."""
+    plugin = plugin_of(method)
+    plugins = [] if plugin is None else [plugin]
+    isolate = bool(plugins) or registry.methods(instance.problem).get(method.name) is method
     line = _Line(f"{method.name} on {instance.name}") if progress is True else None
     observer = line if line is not None else (progress if callable(progress) else None)
     try:
-        return run_method(instance, method, budget, options=options, isolate=isolate, observer=observer)
+        return run_method(
+            instance, method, budget, options=options, plugins=plugins, isolate=isolate, observer=observer
+        )
     finally:
         if line is not None:
             line.end()

@@ -72,7 +72,7 @@ class Interrupted(KeyboardInterrupt):
     """
 
     def __init__(self, result: Result | Comparison) -> None:
-        super().__init__(f"interrupted with {result!r}; it is the attribute 'result' (sys.last_value.result)")
+        super().__init__(f"what was found is in .result (sys.last_value.result where nobody caught this):\n{result!r}")
         self.result = result
 
 
