@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,11 +31,11 @@ def export(name: str, path: Path, model: str | None, part: str | None, objective
     for each in written:
         label = f" ({each.part})" if each.part else ""
         size = f"{each.variables:,} variables, {each.rows:,} constraints"
-        print(f"{each.path}{label}: {size}; objective = {_objective(each)}")
+        print(f"{each.path}{label}: {size}; objective = {_objective(each)}", flush=True)
     return 0
 
 
-def _json(written: Sequence[Written]) -> list[dict[str, object]]:
+def _json(written: Iterable[Written]) -> list[dict[str, object]]:
     return [
         {
             "path": str(each.path),

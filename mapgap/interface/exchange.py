@@ -8,7 +8,7 @@ Reading a solution builds it again, so a file and its solution belong to one ins
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -102,8 +102,8 @@ def choose(found: Sequence[Part], part: str | None) -> list[Part]:
     return chosen
 
 
-def export(instance: InstanceBase, path: Path, model: str | None = None, part: str | None = None) -> list[Written]:
-    """Write the integer programs of an instance.
+def export(instance: InstanceBase, path: Path, model: str | None = None, part: str | None = None) -> Iterator[Written]:
+    """Write the integer programs of an instance, one after the other as the result is consumed.
 
     Parameters
     ----------
@@ -124,12 +124,10 @@ def export(instance: InstanceBase, path: Path, model: str | None = None, part: s
     paths = [path]
     if is_pattern(part):
         paths = [path.with_name(f"{path.stem}_{tail}{path.suffix}") for tail in _tails([each.label for each in chosen])]
-    written = []
     for each, target in zip(chosen, paths, strict=True):
         program: Model = each.build()
         program.write(target)
-        written.append(Written(target, each.label, *program.size, program.sign, program.constant))
-    return written
+        yield Written(target, each.label, *program.size, program.sign, program.constant)
 
 
 def _tails(labels: Sequence[str]) -> list[str]:
