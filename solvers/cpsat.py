@@ -143,14 +143,13 @@ class CpSatModel(Model):
     def name(self, variable: Any) -> str:
         return str(variable.index)
 
-    @property
-    def size(self) -> tuple[int, int]:
-        return len(self.program.proto.variables), len(self.program.proto.constraints)
+    def count(self) -> int:
+        return len(self.program.proto.constraints)
 
     def read(self, values: Mapping[str, float]) -> PlanBase:
         """See :meth:`Model.read`; a response of CP-SAT states every variable."""
-        if len(values) != self.size[0]:
-            raise InputError(f"solution: expected values of {self.size[0]} variables, found {len(values)}")
+        if len(values) != len(self.names()):
+            raise InputError(f"solution: expected values of {len(self.names())} variables, found {len(values)}")
         return super().read(values)
 
     def solve(
@@ -165,6 +164,8 @@ class CpSatModel(Model):
         self.program.add(variable == value)
 
     def _write(self, path: Path) -> None:
+        for constraint, title in zip(self.program.proto.constraints, self.titles(), strict=True):
+            constraint.name = constraint.name or title
         path.open("w").close()  # the engine says only that it failed, not why
         if not self.program.export_to_file(str(path)):
             raise OSError(errno.EIO, "the engine could not write it")

@@ -221,9 +221,8 @@ class MipModel(Model):
     def name(self, variable: Any) -> str:
         return str(variable.name)
 
-    @property
-    def size(self) -> tuple[int, int]:
-        return len(self.program.variables()), len(self.program.constraints())
+    def count(self) -> int:
+        return len(self.program.constraints())
 
     def _legible(self) -> None:
         """Give the variables names that every reader of LP and MPS files takes; no two have the same."""
@@ -250,8 +249,9 @@ class MipModel(Model):
         written = pulp.LpProblem(self.program.name, pulp.LpMinimize)
         written.setObjective(self.program.objective)
         taken: set[str] = set()
-        for constraint in self.program.constraints():
-            written.addConstraint(constraint, legible(constraint.name or "row", taken))
+        for constraint, title in zip(self.program.constraints(), self.titles(), strict=True):
+            name = f"{title.partition('_')[0]}_{constraint.name}" if title and constraint.name else title
+            written.addConstraint(constraint, legible(name or constraint.name or "row", taken))
         if path.suffix.lower() == ".lp":
             written.writeLP(str(path), max_length=NAME_LENGTH)
         else:

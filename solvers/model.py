@@ -74,11 +74,14 @@ class Model(ABC):
         The engine's object.
     sign, constant : int
         The instance's objective is ``sign * program's + constant``.
+    families : tuple of (Row, int, int)
+        Positions of the constraints ``[first, last)`` that each numbered row has added.
     """
 
     program: Any
     sign: int = 1
     constant: int = 0
+    families: tuple[tuple[Row, int, int], ...] = ()
     suffixes: ClassVar[tuple[str, ...]]
     """File formats that :meth:`write` knows."""
 
@@ -92,7 +95,9 @@ class Model(ABC):
         """Add every numbered row but those ``without`` (tests leave rows out)."""
         for each in self.rows():
             if each.number not in without:
+                first = self.count()
                 getattr(self, each.method)()
+                self.families = (*self.families, (each, first, self.count()))
 
     @abstractmethod
     def assignment(self, plan: PlanBase) -> Mapping[Any, int] | None:
@@ -136,10 +141,16 @@ class Model(ABC):
     def name(self, variable: Any) -> str:
         """The name of one variable in a written file."""
 
-    @property
     @abstractmethod
-    def size(self) -> tuple[int, int]:
-        """Number of variables and of constraints."""
+    def count(self) -> int:
+        """Number of constraints."""
+
+    def titles(self) -> list[str]:
+        """Per constraint the numbered row that it belongs to and the place in it: ``r03_once_2``; empty for others."""
+        found = [""] * self.count()
+        for each, first, last in self.families:
+            found[first:last] = [f"r{each.number:02}_{each.method}_{k}" for k in range(1, last - first + 1)]
+        return found
 
     def read(self, values: Mapping[str, float]) -> PlanBase:
         """The plan of a solution that another solver found for the written file; variables left out are 0.

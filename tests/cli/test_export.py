@@ -62,7 +62,7 @@ def test_the_lp_file_is_legible(instance, tmp_path):
     export(instance, tmp_path / "m.lp", "--model", "t_mip")
     text = (tmp_path / "m.lp").read_text()
     assert "OBJ: 58 use_A + 114 use_B" in text
-    assert "1_one_accelerator: use_A + use_B = 1" in text
+    assert "r01_1_one_accelerator: use_A + use_B = 1" in text
 
 
 def test_the_line_says_how_the_objective_follows_from_the_file(instance, tmp_path):

@@ -54,8 +54,13 @@ class Switches(CpSatModel):
     def __init__(self):
         super().__init__()
         self.x = [self.program.new_bool_var(name) for name in NAMES]
-        self.program.add(sum(self.x) >= 2).with_name("(1) at least: two")
         self.program.minimize(sum((len(NAMES) - k) * x for k, x in enumerate(self.x)))
+        self.add_rows()
+
+    @row(1)
+    def two(self):
+        """Two at least."""
+        self.program.add(sum(self.x) >= 2)
 
     def assignment(self, plan):
         return {x: int(k in plan.ones) for k, x in enumerate(self.x)}
@@ -90,7 +95,7 @@ def test_cbc_reads_the_file_and_mapgap_reads_its_answer(tmp_path, suffix):
 
 def test_cpsat_answers_by_position(tmp_path):
     Switches().write(tmp_path / "m.pbtxt")
-    assert 'name: "(1) at least: two"' in (tmp_path / "m.pbtxt").read_text()
+    assert 'name: "kept[conv1,2]"' in (tmp_path / "m.pbtxt").read_text()
     read = cp_model.CpModel()
     text_format.Parse((tmp_path / "m.pbtxt").read_text(), read.Proto())
     solver = cp_model.CpSolver()
@@ -157,6 +162,15 @@ def test_names_are_legible_unique_and_stay_what_they_are():
     assert len(legible("n" * 500, set())) <= 200
 
 
-def test_size():
-    assert Knapsack().size == (len(NAMES), 2)
-    assert Switches().size == (len(NAMES), 1)
+def test_constraints_are_named_after_the_numbered_rows(tmp_path):
+    # From a line of the file to the equation in the model's docstring.
+    Knapsack().write(tmp_path / "m.lp")
+    names = [line.partition(":")[0] for line in (tmp_path / "m.lp").read_text().splitlines() if line.startswith("r0")]
+    assert names == ["r01_1_at_least_two", "r02_others_1"]
+    Switches().write(tmp_path / "m.pbtxt")
+    assert 'name: "r01_two_1"' in (tmp_path / "m.pbtxt").read_text()
+
+
+def test_number_of_constraints():
+    assert Knapsack().count() == 2
+    assert Switches().count() == 1
