@@ -143,7 +143,7 @@ class CpSatModel(Model):
     def name(self, variable: Any) -> str:
         return str(variable.index)
 
-    def count(self) -> int:
+    def row_count(self) -> int:
         return len(self.program.proto.constraints)
 
     def read(self, values: Mapping[str, float]) -> PlanBase:
@@ -165,7 +165,8 @@ class CpSatModel(Model):
 
     def _write(self, path: Path) -> None:
         for constraint, title in zip(self.program.proto.constraints, self.titles(), strict=True):
-            constraint.name = constraint.name or title
+            family = title.partition("_")[0]
+            constraint.name = f"{family}_{constraint.name}" if title and constraint.name else constraint.name or title
         path.open("w").close()  # the engine says only that it failed, not why
         if not self.program.export_to_file(str(path)):
             raise OSError(errno.EIO, "the engine could not write it")

@@ -221,7 +221,7 @@ class MipModel(Model):
     def name(self, variable: Any) -> str:
         return str(variable.name)
 
-    def count(self) -> int:
+    def row_count(self) -> int:
         return len(self.program.constraints())
 
     def _legible(self) -> None:

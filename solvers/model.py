@@ -95,9 +95,9 @@ class Model(ABC):
         """Add every numbered row but those ``without`` (tests leave rows out)."""
         for each in self.rows():
             if each.number not in without:
-                first = self.count()
+                first = self.row_count()
                 getattr(self, each.method)()
-                self.families = (*self.families, (each, first, self.count()))
+                self.families = (*self.families, (each, first, self.row_count()))
 
     @abstractmethod
     def assignment(self, plan: PlanBase) -> Mapping[Any, int] | None:
@@ -142,12 +142,12 @@ class Model(ABC):
         """The name of one variable in a written file."""
 
     @abstractmethod
-    def count(self) -> int:
+    def row_count(self) -> int:
         """Number of constraints."""
 
     def titles(self) -> list[str]:
         """Per constraint the numbered row that it belongs to and the place in it: ``r03_once_2``; empty for others."""
-        found = [""] * self.count()
+        found = [""] * self.row_count()
         for each, first, last in self.families:
             found[first:last] = [f"r{each.number:02}_{each.method}_{k}" for k in range(1, last - first + 1)]
         return found

@@ -127,7 +127,7 @@ def export(instance: InstanceBase, path: Path, model: str | None = None, part: s
     for each, target in zip(chosen, paths, strict=True):
         program: Model = each.build()
         program.write(target)
-        yield Written(target, each.label, len(program.names()), program.count(), program.sign, program.constant)
+        yield Written(target, each.label, len(program.names()), program.row_count(), program.sign, program.constant)
 
 
 def _tails(labels: Sequence[str]) -> list[str]:

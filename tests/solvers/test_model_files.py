@@ -172,5 +172,5 @@ def test_constraints_are_named_after_the_numbered_rows(tmp_path):
 
 
 def test_number_of_constraints():
-    assert Knapsack().count() == 2
-    assert Switches().count() == 1
+    assert Knapsack().row_count() == 2
+    assert Switches().row_count() == 1
