@@ -30,7 +30,18 @@ if TYPE_CHECKING:
         Violation,
     )
     from mapgap.interface.comparison import Comparison
-    from mapgap.interface.functions import check, compare, evaluate, export, instances, load, methods, problems, solve
+    from mapgap.interface.functions import (
+        check,
+        compare,
+        evaluate,
+        export,
+        instances,
+        load,
+        methods,
+        problems,
+        read_solution,
+        solve,
+    )
     from mapgap.interface.results import (
         Check,
         ContradictionWarning,
@@ -49,7 +60,16 @@ _HOMES = {
         "Violation",
     ),
     "mapgap.interface.comparison": ("Comparison",),
-    "mapgap.interface.functions": ("check", "compare", "evaluate", "export", "load", "methods", "solve"),
+    "mapgap.interface.functions": (
+        "check",
+        "compare",
+        "evaluate",
+        "export",
+        "load",
+        "methods",
+        "read_solution",
+        "solve",
+    ),
     "mapgap.interface.results": (
         *("Check", "ContradictionWarning", "FailedRunWarning", "Interrupted", "Result", "RunError"),
     ),
@@ -83,6 +103,7 @@ __all__ = [
     "load",
     "methods",
     "problems",
+    "read_solution",
     "solve",
 ]
 

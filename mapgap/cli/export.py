@@ -52,7 +52,7 @@ def _json(written: Iterable[Written]) -> list[dict[str, object]]:
 def _objective(written: Written) -> str:
     """The instance's objective in terms of the file's."""
     constant = f" {'+' if written.constant > 0 else '-'} {abs(written.constant):,}" if written.constant else ""
-    return f"{'-' if written.sign < 0 else ''}the file's{constant}"
+    return f"{'minus ' if written.sign < 0 else ''}the file's{constant}"
 
 
 @dataclass(frozen=True)

@@ -90,6 +90,11 @@ def table_html(
     return f"{shout}<table>{caption}{top}<tbody>{''.join(lines)}</tbody></table>"
 
 
+def quantity(value: int, unit: str) -> str:
+    """``1,279 neurons``, ``1,279 × 1000 nJ``."""
+    return f"{value:,} {'× ' if unit[:1].isdigit() else ''}{unit}"
+
+
 def percent(share: float | None) -> str | None:
     return None if share is None else f"{100 * share:.2f}%"
 

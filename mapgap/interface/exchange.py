@@ -72,7 +72,7 @@ def default_model(path: Path) -> str:
 
 def is_pattern(part: str | None) -> bool:
     """Does it stand for all parts that it matches?"""
-    return part is not None and any(sign in part for sign in "*?")
+    return part is not None and any(sign in part for sign in "*?[")
 
 
 def choose(found: Sequence[Part], part: str | None) -> list[Part]:

@@ -283,6 +283,31 @@ def export(
     return [each.path for each in written]
 
 
+def read_solution(
+    instance: InstanceLike,
+    path: str | os.PathLike[str],
+    model: str | None = None,
+    part: str | None = None,
+    *,
+    objective: str | None = None,
+) -> PlanBase:
+    """The plan of a solution that another solver found for an exported file; hand it to :func:`check`.
+
+    Parameters
+    ----------
+    path : str or path
+        What HiGHS, CBC, SCIP, Gurobi, CPLEX or CP-SAT has written.
+    model, part : str, optional
+        As they were exported; by default ``cpsat`` for a response of CP-SAT and ``mip`` for all else.
+
+    Raises
+    ------
+    InputError
+        The file has no solution, or one of another program.
+    """
+    return exchange.read_plan(load(instance, objective), Path(path), model, part)
+
+
 def problems() -> Listing[Problem]:
     """All problems by name."""
     columns = {"title": lambda p: p.title, "paper": lambda p: p.paper, "methods": lambda p: len(methods(p.name))}

@@ -27,7 +27,7 @@ from mapgap.core import (
     TracePoint,
     Violation,
 )
-from mapgap.interface.display import Chart, chart_of, percent, table_html, write_text
+from mapgap.interface.display import Chart, chart_of, percent, quantity, table_html, write_text
 from mapgap.records.record import RunRecord, relative
 from mapgap.records.runs import InstanceFacts
 
@@ -128,7 +128,7 @@ class Result:
     @property
     def value(self) -> str:
         """The objective with its unit."""
-        return "no plan" if self.objective is None else f"{self.objective:,} {self.unit}"
+        return "no plan" if self.objective is None else quantity(self.objective, self.unit)
 
     @property
     def bound(self) -> int | None:
@@ -220,13 +220,12 @@ class Result:
         return f"<Result {self.method} on {self.instance.name}: {parts}>"
 
     def _repr_html_(self) -> str:
-        unit = f" {self.unit}"
         rows = {
             "instance": self.instance.name,
             "method": f"{self.method} ({self.record.kind})",
             "status": f"{self.status}, stopped by {self.stop}",
-            "objective": None if self.objective is None else f"{self.objective:,}{unit}",
-            "bound of this run": None if self.bound is None else f"{self.bound:,}{unit}",
+            "objective": None if self.objective is None else self.value,
+            "bound of this run": None if self.bound is None else quantity(self.bound, self.unit),
             "gap to the best proven bound": None if self.gap is None else f"{percent(self.gap)} of {self.best_bound:,}",
             "distance to the best plan": None
             if self.gap_to_best is None
@@ -290,7 +289,7 @@ class Check:
         return chart_of(self.instance, self.plan, self.instance.name)
 
     def _words(self) -> str:
-        value = "no objective" if self.objective is None else f"{self.objective:,} {self.unit}"
+        value = "no objective" if self.objective is None else quantity(self.objective, self.unit)
         broken = len(self.violations)
         return f"{value}, {'feasible' if self.feasible else f'breaks {broken} rule' + 's' * (broken != 1)}"
 

@@ -11,12 +11,13 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import model_plugin
 import pytest
 import rogue_plugin
 from cli_support import inside, tiny
 
 import mapgap
-from mapgap.catalogue import files
+from mapgap.catalogue import files, registry
 from mapgap.problems.suboperation_mapping import Plan
 
 SUPPORT = Path(__file__).parents[1] / "support"
@@ -357,6 +358,31 @@ def test_evaluate_is_the_evaluator_itself():
     assert mapgap.evaluate(tiny(), on_b()) == mapgap.problems()["suboperation_mapping"].evaluate(tiny(), on_b())
     with pytest.raises(mapgap.InputError, match="expected a plan object"):
         mapgap.evaluate(tiny(), on_b().to_json())
+
+
+# export and back
+
+
+@pytest.fixture
+def models(monkeypatch):
+    """The methods of the plug-in with integer programs, as if the house had them."""
+    with_models = {method.name: method for method in model_plugin.METHODS}
+    listed = registry.methods
+    monkeypatch.setattr(registry, "methods", lambda problem: {**listed(problem), **with_models})
+
+
+@pytest.mark.usefixtures("models")
+def test_export_and_the_way_back(tmp_path):
+    assert mapgap.export(tiny(), tmp_path / "m.lp", "t_mip") == [tmp_path / "m.lp"]
+    (tmp_path / "m.sol").write_text("use_A 0\nuse_B 1\n")
+    plan = mapgap.read_solution(tiny(), tmp_path / "m.sol", "t_mip")
+    assert (plan, mapgap.check(tiny(), plan).objective) == (on_b(), ON_B)
+    every = mapgap.export(tiny(), str(tmp_path / "m.mps"), "t_parts", "*")
+    assert [path.name for path in every] == ["m_only_A.mps", "m_only_B.mps"]
+    with pytest.raises(mapgap.InputError, match="the instance has 2 integer programs"):
+        mapgap.export(tiny(), tmp_path / "m.mps", "t_parts")
+    (tmp_path / "m.sol").write_text("use_B 1\n")
+    assert mapgap.read_solution(tiny(), tmp_path / "m.sol", "t_parts", "only B") == on_b()
 
 
 # what exists
