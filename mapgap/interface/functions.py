@@ -394,8 +394,9 @@ class _Line:
         self.width = len(text)
 
     def end(self) -> None:
-        self._show("")
-        sys.stderr.write("\r")
+        if self.width:
+            self._show("")
+            sys.stderr.write("\r")
 
 
 def _compared(pairs: Sequence[tuple[RunRecord, InstanceBase]], known: Ledger | None) -> Comparison:

@@ -161,7 +161,7 @@ def test_progress_is_called_or_shown(capfd):
     assert seen[-1][1:] == (ON_A, 1)
     mapgap.solve(tiny(), ROGUE["sleeping"], time_limit=0.5, progress=True)
     assert "t_sleeping on tiny_cnn: 0 s, incumbent 58, bound 1, gap 5700.00%" in capfd.readouterr().err
-    mapgap.solve(tiny(), GOOD)
+    mapgap.solve(tiny(), GOOD, progress=False)
     assert capfd.readouterr() == ("", "")
 
 
