@@ -17,12 +17,12 @@ import importlib
 import json
 import random
 import time
+import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -292,16 +292,6 @@ def resolve(thing: Any) -> Any:
         The reference names nothing.
     """
     return _imported(thing) if isinstance(thing, str) else thing
-
-
-class CallablePackage(ModuleType):
-    """A package that is also the function of the public interface which lists what it holds.
-
-    ``mapgap.problems`` is the home of all problems; ``mapgap.problems()`` names them.
-    """
-
-    def __call__(self, *arguments: Any, **named: Any) -> Any:
-        return resolve(f"mapgap.interface.functions:{self.__name__.rpartition('.')[2]}")(*arguments, **named)
 
 
 @dataclass(frozen=True)
@@ -612,3 +602,13 @@ class PlanError(MapgapError):
     """A plan failed verification, or an exact model claims another objective than the evaluator."""
 
     exit_code = 5
+
+
+class CallablePackage(types.ModuleType):
+    """A package that is also the function of the public interface which lists what it holds.
+
+    ``mapgap.problems`` is the home of all problems; ``mapgap.problems()`` names them.
+    """
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        return resolve(f"mapgap.interface.functions:{self.__name__.rpartition('.')[2]}")(*arguments, **named)
