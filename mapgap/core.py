@@ -17,6 +17,7 @@ import importlib
 import json
 import random
 import time
+import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -647,3 +648,13 @@ class PlanError(MapgapError):
     """A plan failed verification, or an exact model claims another objective than the evaluator."""
 
     exit_code = 5
+
+
+class CallablePackage(types.ModuleType):
+    """A package that is also the function of the public interface which lists what it holds.
+
+    ``mapgap.problems`` is the home of all problems; ``mapgap.problems()`` names them.
+    """
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        return resolve(f"mapgap.interface.functions:{self.__name__.rpartition('.')[2]}")(*arguments, **named)

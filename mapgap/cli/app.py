@@ -181,15 +181,40 @@ def solve(
 @app.command()
 def check(
     instance: Instance,
-    plan: Annotated[Path, typer.Argument(help="Plan file, or the JSON of a run")],
+    plan: Annotated[Path | None, typer.Argument(help="Plan file, or the JSON of a run")] = None,
     objective: Objective = None,
+    solution: Annotated[Path | None, typer.Option(help="What another solver found for an exported file.")] = None,
+    model: Annotated[str | None, typer.Option(help="Of --solution: the model that was exported.")] = None,
+    part: Annotated[str | None, typer.Option(help="Of --solution: label of the part that was exported.")] = None,
+    plugin: Plugins = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Write the plan as JSON.")] = None,
     gantt: Annotated[Path | None, typer.Option(help="Draw the plan (.svg, .png, .pdf).")] = None,
     json: Json = False,
 ) -> None:
     """Evaluate a plan: its objective and every rule it breaks."""
     from mapgap.cli import catalogue
+    from mapgap.cli.export import source_of_plan
 
-    raise typer.Exit(catalogue.check(instance, plan, gantt, objective, as_json=json))
+    _load_plugins(plugin)
+    source = source_of_plan(plan, solution, model, part)
+    raise typer.Exit(catalogue.check(instance, source, gantt, objective, output, as_json=json))
+
+
+@app.command()
+def export(
+    instance: Instance,
+    output: Annotated[Path, typer.Option("-o", "--output", help="File: .lp, .mps, or .pbtxt for CP-SAT.")],
+    model: Annotated[str | None, typer.Option(help="mip, cpsat, … (default: the one that writes the suffix).")] = None,
+    part: Annotated[str | None, typer.Option(help="Label of one of several programs, or a pattern ('*').")] = None,
+    objective: Objective = None,
+    plugin: Plugins = None,
+    json: Json = False,
+) -> None:
+    """Write the integer program of an instance for another solver; check --solution reads its answer."""
+    from mapgap.cli.export import export as write
+
+    _load_plugins(plugin)
+    raise typer.Exit(write(instance, output, model, part, objective, as_json=json))
 
 
 @app.command()

@@ -21,6 +21,7 @@ from mapgap.catalogue.files import (
     retarget,
     save_expanded,
 )
+from mapgap.cli.export import SolutionFile, write_plan
 from mapgap.cli.output import complain, facts, print_json, say, table, to_file, to_folder
 from mapgap.core import InputError, InstanceBase, Method, suggest
 from mapgap.execution.watch import verify
@@ -200,15 +201,26 @@ def expand(name: str, objective: str | None, output: Path | None, *, as_json: bo
         say(dump(instance.to_json(), ".json" if as_json else ".yaml"), end="")
 
 
-def check(name: str, plan_path: Path, gantt: Path | None, objective: str | None, *, as_json: bool) -> int:
-    """Evaluate a plan file; 0 if it is feasible, 5 if not."""
-    if gantt is not None:
-        to_file(gantt, "--gantt")
+def check(
+    name: str,
+    source: Path | SolutionFile,
+    gantt: Path | None,
+    objective: str | None,
+    output: Path | None,
+    *,
+    as_json: bool,
+) -> int:
+    """Evaluate the plan of a file or of a solution; 0 if it is feasible, 5 if not."""
+    for flag, path in (("-o", output), ("--gantt", gantt)):
+        if path is not None:
+            to_file(path, flag)
     instance = load_instance(name)
     if objective is not None:
         instance = retarget(instance, objective)
     problem = registry.problems()[instance.problem]
-    plan = load_plan(plan_path, instance.problem)
+    plan = source.plan(instance) if isinstance(source, SolutionFile) else load_plan(source, instance.problem)
+    if output is not None:
+        write_plan(plan, output)
     found = verify(problem, instance, plan)
     result = {
         "instance": instance.name,
