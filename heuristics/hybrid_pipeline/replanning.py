@@ -150,12 +150,11 @@ class _FixedGroups:
         if costs is None or rounds * m * costs[0] >= upper:
             return None  # longer stages store more and take no less
         e, eb = costs[1] + costs[2], costs[2]
-        ta = seen.allreduce((i, j, a, b))
         c = int(seen.tables.comm[seen.tables.level[a, b, self.places[s + 1][1]], j]) if left else 0
         new: list[_Label] = []
         if rounds * max(m * e, e + 2 * m * c) >= upper:
             return new
-        moved = self.migration(self.groups[s], i, j)
+        ta, moved = seen.allreduce((i, j, a, b)), self.migration(self.groups[s], i, j)
         for label in behind:
             d = max(m * e, e + 2 * m * c, e + 2 * c + label.d) if left else m * e
             late = max(ta, label.a - eb - c)
