@@ -137,8 +137,9 @@ class _FixedGroups:
                     new = self._extend(s, i, j, labels[j], upper)
                     if new is None:
                         break
-                    found[i] = _pareto(found.get(i, []) + new)
-            labels = {i: kept for i, kept in found.items() if kept}
+                    if new:
+                        found[i] = _pareto(found.get(i, []) + new)
+            labels = found
         ends = min(labels.get(0, []), key=lambda x: self.rounds * (x.d + x.a) + x.g, default=None)
         return None if ends is None else list(ends.ends)
 
