@@ -167,8 +167,8 @@ class _FixedGroups:
 
 def _pareto(labels: list[_Label]) -> list[_Label]:
     kept: list[_Label] = []
-    for label in sorted(labels):
-        if not any(x.d <= label.d and x.a <= label.a and x.g <= label.g for x in kept):
+    for label in sorted(labels):  # by d: none that is kept has a larger one
+        if not any(x.a <= label.a and x.g <= label.g for x in kept):
             kept.append(label)
     return kept
 
