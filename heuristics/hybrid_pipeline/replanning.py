@@ -137,8 +137,9 @@ class _FixedGroups:
                     new = self._extend(s, i, j, labels[j], upper)
                     if new is None:
                         break
-                    found[i] = _pareto(found.get(i, []) + new)
-            labels = {i: kept for i, kept in found.items() if kept}
+                    if new:
+                        found[i] = _pareto(found.get(i, []) + new)
+            labels = found
         ends = min(labels.get(0, []), key=lambda x: self.rounds * (x.d + x.a) + x.g, default=None)
         return None if ends is None else list(ends.ends)
 
@@ -150,12 +151,11 @@ class _FixedGroups:
         if costs is None or rounds * m * costs[0] >= upper:
             return None  # longer stages store more and take no less
         e, eb = costs[1] + costs[2], costs[2]
-        ta = seen.allreduce((i, j, a, b))
         c = int(seen.tables.comm[seen.tables.level[a, b, self.places[s + 1][1]], j]) if left else 0
         new: list[_Label] = []
         if rounds * max(m * e, e + 2 * m * c) >= upper:
             return new
-        moved = self.migration(self.groups[s], i, j)
+        ta, moved = seen.allreduce((i, j, a, b)), self.migration(self.groups[s], i, j)
         for label in behind:
             d = max(m * e, e + 2 * m * c, e + 2 * c + label.d) if left else m * e
             late = max(ta, label.a - eb - c)
@@ -167,8 +167,8 @@ class _FixedGroups:
 
 def _pareto(labels: list[_Label]) -> list[_Label]:
     kept: list[_Label] = []
-    for label in sorted(labels):
-        if not any(x.d <= label.d and x.a <= label.a and x.g <= label.g for x in kept):
+    for label in sorted(labels):  # by d: none that is kept has a larger one
+        if not any(x.a <= label.a and x.g <= label.g for x in kept):
             kept.append(label)
     return kept
 

@@ -14,7 +14,7 @@ from typing import Literal
 from pydantic import Field, ValidationError
 
 from mapgap.core import CompactBase, Finding, InputError
-from mapgap.instances._library import load_devices
+from mapgap.instances.facts import load_devices
 from mapgap.instances.hybrid_pipeline.failure import Failure, survivors
 from mapgap.instances.hybrid_pipeline.network import WORD, crossing, operators
 from mapgap.instances.hybrid_pipeline.profiles import DEVICES, boards, memory_bytes, nanoseconds, over_roofline, table

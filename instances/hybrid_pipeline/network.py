@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from mapgap.instances._library import NETWORK_INPUT, ROOT, load_network, network_names, read_yaml, unknown
+from mapgap.instances.facts import NETWORK_INPUT, ROOT, load_network, network_names, read_yaml, unknown
 
 WORD = 4
 """Bytes of a value (fp32)."""

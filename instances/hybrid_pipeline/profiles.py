@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mapgap.core import Finding, InputError
-from mapgap.instances._library import load_devices, unknown
+from mapgap.instances.facts import load_devices, unknown
 from mapgap.instances.hybrid_pipeline.network import WORD, operators
 
 DEVICES = "asteroid"

@@ -21,7 +21,7 @@ from typing import Literal, TypeVar
 from pydantic import Field
 
 from mapgap.core import ACTIVITY_LIMIT, CompactBase, Finding, InputError, Location
-from mapgap.instances._library import Network, Row, load_devices, load_network, unknown
+from mapgap.instances.facts import Network, Row, load_devices, load_network, unknown
 from mapgap.problems.neuron_masking import Device, Instance, Layer, Rate
 
 Made = TypeVar("Made")

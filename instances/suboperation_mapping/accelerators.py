@@ -24,7 +24,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mapgap.instances._library import load_devices
+from mapgap.instances.facts import load_devices
 from mapgap.instances.suboperation_mapping.network import Block
 
 Array = NDArray[np.int64]

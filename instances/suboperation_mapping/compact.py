@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import Field, ValidationError
 
 from mapgap.core import ACTIVITY_LIMIT, CompactBase, Finding, InputError
-from mapgap.instances._library import NETWORK_INPUT, load_devices, unknown
+from mapgap.instances.facts import NETWORK_INPUT, load_devices, unknown
 from mapgap.instances.suboperation_mapping.accelerators import (
     IPS,
     Array2D,

@@ -19,7 +19,7 @@ from functools import cache
 from typing import Literal
 
 from mapgap.core import Finding, InputError
-from mapgap.instances._library import NETWORK_INPUT, Network, Row, load_network
+from mapgap.instances.facts import NETWORK_INPUT, Network, Row, load_network
 
 WORD = 4
 """Bytes of an fp32 number."""

@@ -6,8 +6,8 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from mapgap.instances._writing import compact_text, write_files
 from mapgap.instances.suboperation_mapping.compact import BATCH
+from mapgap.instances.writing import compact_text, write_files
 
 FOLDER = Path(__file__).parent / "library"
 text = partial(compact_text, "suboperation_mapping")

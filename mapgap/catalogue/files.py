@@ -270,8 +270,8 @@ def _expand(document: Document, compact: CompactBase) -> InstanceBase:
     except ValidationError as error:
         expanded = Document(document.name)
         add_errors(expanded, error, registry.problems()[compact.problem].instance_type)
-        for _, _, text in expanded.findings:
-            document.place(Finding(text))
+        for _, _, finding in expanded.findings:
+            document.place(finding)
     document.raise_findings()
     raise AssertionError("unreachable")  # an expansion that fails has findings
 

@@ -7,7 +7,7 @@ import pytest
 
 from mapgap.catalogue.files import library_files, load_instance
 from mapgap.core import InputError
-from mapgap.instances._library import load_network
+from mapgap.instances.facts import load_network
 from mapgap.instances.hybrid_pipeline import LIBRARY, write_library
 from mapgap.instances.hybrid_pipeline.compact import Compact, expand, numbered
 from mapgap.instances.hybrid_pipeline.network import WORD, crossing, operators

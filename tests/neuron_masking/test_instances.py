@@ -6,7 +6,7 @@ import pytest
 
 from mapgap.catalogue.files import find_instances, load_instance
 from mapgap.core import InputError
-from mapgap.instances._library import load_devices, load_network
+from mapgap.instances.facts import load_devices, load_network
 from mapgap.instances.neuron_masking.compact import Compact, expand, layers_of, rate_above, totals
 from mapgap.instances.neuron_masking.write_library import digits_files, fleet_files, straggler_files
 from mapgap.instances.published_numbers import load_published

@@ -8,7 +8,7 @@ import pytest
 
 from mapgap.catalogue.files import library_files, load_instance
 from mapgap.core import ACTIVITY_LIMIT, InputError
-from mapgap.instances._library import load_network
+from mapgap.instances.facts import load_network
 from mapgap.instances.suboperation_mapping import LIBRARY, compact, write_library
 from mapgap.instances.suboperation_mapping.accelerators import (
     IPS,

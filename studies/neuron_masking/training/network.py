@@ -18,7 +18,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from mapgap.core import Finding, InputError
-from mapgap.instances._library import load_network
+from mapgap.instances.facts import load_network
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
