@@ -53,7 +53,7 @@ def test_a_problem_may_be_declared_with_the_things_themselves():
 def test_names_are_looked_for_in_the_order_of_the_modules():
     find = lazily("mapgap", "core", "records.record")
     assert find("RunRecord").__name__ == "RunRecord"
-    assert find("InputError").__module__ == "mapgap.core"
+    assert find("InputError").__module__ == "mapgap.core.errors"
     for name in ("nothing", "__path__", "_T"):
         with pytest.raises(AttributeError):
             find(name)

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 from mapgap.catalogue import files as loading
 from mapgap.catalogue import registry
-from mapgap.core import CompactBase, InputError, Library
+from mapgap.core import CompactBase, Finding, InputError, Library
 from mapgap.problems.suboperation_mapping import Plan
 
 
@@ -146,7 +146,8 @@ class Compact(CompactBase):
 
 def expand(compact):
     if compact.network != "tiny":
-        raise InputError([f"network: expected one of tiny; found {compact.network!r}", "memory: too odd"])
+        wrong = Finding(f"expected one of tiny; found {compact.network!r}", ("network",))
+        raise InputError([wrong, Finding("too odd", ("memory",))])
     return tiny(memory=compact.memory, name=compact.name)
 
 
