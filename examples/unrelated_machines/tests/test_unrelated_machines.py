@@ -6,7 +6,7 @@ from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance
 from mapgap.core import Budget, InputError
 from unrelated_machines import PROBLEM, Instance, Plan
-from unrelated_machines.library.compact import Compact, expand
+from unrelated_machines.instances.compact import Compact, expand
 
 
 def makespan(instance, method):

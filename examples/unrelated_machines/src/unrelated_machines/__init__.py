@@ -22,7 +22,7 @@ PROBLEM = Problem(
     evaluate=evaluate,
     gantt=gantt,
     diagnose=diagnose,
-    library="unrelated_machines.library:LIBRARY",
+    library="unrelated_machines.instances:LIBRARY",
 )
 
 METHODS = [
