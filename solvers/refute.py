@@ -72,7 +72,7 @@ class _Relaxation:
         check_version("highspy")
         self.program = program
         self.base = len(program.rows)
-        self.extra = 0
+        self.extra = self.offset = 0
         self.columns = np.arange(len(program.lower), dtype=np.int32)
         terms, self.limit = program.rows[program.cutoff]
         lp = highspy.HighsLp()
@@ -116,15 +116,18 @@ class _Relaxation:
         duals = self._positive(np.asarray(solution.row_dual))
         return list(solution.col_value), [*duals, (self.program.cutoff, 1.0)]
 
-    @staticmethod
-    def _positive(duals: Any) -> list[tuple[int, float]]:
-        return [(int(i), -float(duals[i])) for i in np.flatnonzero(duals < -1e-12)]
+    def _positive(self, duals: Any) -> list[tuple[int, float]]:
+        """Multipliers of rows; of several secants of a product only the last is in the relaxation."""
+        return [
+            (int(i) if i < self.base else int(i) + self.offset, -float(duals[i])) for i in np.flatnonzero(duals < -1e-12)
+        ]
 
     def _secants(self, box: Box) -> None:
         if self.extra:
             self.engine.deleteRows(self.extra, np.arange(self.base, self.base + self.extra, dtype=np.int32))
-        self.extra = len(box.secants)
-        for row, bound in box.secants:
+        used = box.secants[-len(self.program.products) :] if self.program.products else []
+        self.extra, self.offset = len(used), len(box.secants) - len(used)
+        for row, bound in used:
             scale = 1.0 / max(1, *map(abs, row.values()))
             index = np.array(list(row), np.int32)
             value = np.array([a * scale for a in row.values()])
@@ -191,12 +194,20 @@ def _step(
         return "empty"
     for k, product in enumerate(program.products):
         row, bound = box.secant(product)
-        if not box.secants or box.secants[-1] != (row, bound):
-            proof.append(["h", k])
-            box.secants.append((row, bound))
-            if len(box.secants) > 1 and not box.tighten(row, bound):
-                proof.append(["p", len(program.rows) + len(box.secants) - 1, 1])
-                return "empty"
+        last = box.secants[k - len(program.products)] if box.secants else None
+        if last == (row, bound):
+            continue
+        for each in range(len(program.products)):  # all anew, so that the last ones are one per product
+            proof.append(["h", each])
+            box.secants.append(box.secant(program.products[each]))
+        break
+    for k in range(-len(program.products), 0):
+        before = (box.lower[:], box.upper[:])
+        holds = box.tighten(*box.secants[k])
+        if not holds or (box.lower, box.upper) != before:
+            proof.append(["p", len(program.rows) + len(box.secants) + k, 1])
+        if not holds:
+            return "empty"
     point, duals = relaxation.solve(box)
     if not duals:
         return point or []

@@ -108,7 +108,8 @@ class Box:
         """``l h E + v L <= v (l + h)`` for ``E L <= v`` and L in ``[l, h]``: the chord over the hyperbola ``v / L``."""
         e, length, v = product
         low, high = self.lower[length], self.upper[length]
-        return {e: low * high, length: v}, v * (low + high)
+        terms = {e: low * high, length: v}
+        return {j: a for j, a in terms.items() if a}, v * (low + high)
 
 
 def refuted(program: Program, proof: Sequence[Sequence[Any]]) -> None:
