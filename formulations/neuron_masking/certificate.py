@@ -67,14 +67,13 @@ def bounded(chain: Chain, limit: int, budget: Budget) -> list[list[Any]] | None:
         if any(low > high for low, high in zip(lower, upper, strict=True)):
             steps.append(["m", 1, *(0 for _ in chain.rows)])
             continue
-        _, y, mask = dual(chain, lower, upper)
+        _, y, masks = dual(chain, lower, upper)
         if chain.closed(limit, lower, upper, SCALE, y):
             steps.append(["m", SCALE, *y])
             continue
-        i = max(range(len(lower)), key=lambda i: (upper[i] - lower[i]) / chain.upper[i])
         if lower == upper:
             return None
-        v = min(max((lower[i] + upper[i]) // 2, lower[i]), upper[i] - 1)
+        i, v = branching(lower, upper, masks)
         steps.append(["s", i, v])
         above, below = lower[:], upper[:]
         above[i], below[i] = v + 1, v
@@ -82,11 +81,22 @@ def bounded(chain: Chain, limit: int, budget: Budget) -> list[list[Any]] | None:
     return steps
 
 
-def dual(chain: Chain, lower: list[int], upper: list[int]) -> tuple[int, list[int], list[int]]:
-    """``(bound, multipliers times SCALE, mask)`` of the smallest Lagrangian bound found, by Kelley's cutting planes."""
+def branching(lower: list[int], upper: list[int], masks: list[list[int]]) -> tuple[int, int]:
+    """Where the masks that share the smallest bound disagree most: between them lies the gap."""
+    spans = [(min(m[i] for m in masks), max(m[i] for m in masks)) for i in range(len(lower))]
+    i = max(range(len(lower)), key=lambda i: ((spans[i][1] - spans[i][0]) / upper[i], upper[i] - lower[i]))
+    low, high = spans[i] if spans[i][0] < spans[i][1] else (lower[i], upper[i])
+    return i, min(max((low + high) // 2, lower[i]), upper[i] - 1)
+
+
+def dual(chain: Chain, lower: list[int], upper: list[int]) -> tuple[int, list[int], list[list[int]]]:
+    """``(bound, multipliers times SCALE, masks)`` of the smallest Lagrangian bound found, by Kelley's cutting planes.
+
+    The masks are those whose cuts meet there.
+    """
     norms = np.array([max(1.0, float(abs(row[2]))) for row in chain.rows])
-    cuts: list[tuple[float, Any]] = []
-    best: tuple[int, list[int], list[int]] | None = None
+    cuts: list[tuple[float, Any, list[int]]] = []
+    best: tuple[int, list[int]] | None = None
     point = np.zeros(len(norms))
     ceiling = 2.0 * max(1, sum(row[n] for row, n in zip(chain.value, upper, strict=True)))
     for _ in range(ITERATIONS):
@@ -100,19 +110,21 @@ def dual(chain: Chain, lower: list[int], upper: list[int]) -> tuple[int, list[in
             k = max(range(len(single[i])), key=lambda k: single[i][k] - pair[i] * before * (lower[i] + k) + after[k])
             mask.append(lower[i] + k)
         if best is None or total < best[0]:
-            best = (total, y, mask)
+            best = (total, y)
         work, memory = chain.costs(mask)
         spare = np.array([row[2] - row[0] * work - row[1] * memory for row in chain.rows], float) / norms
         value = float(sum(row[n] for row, n in zip(chain.value, mask, strict=True)))
-        cuts.append((value, spare))
+        cuts.append((value, spare, mask))
         found = linprog(
             [1.0, *np.zeros(len(norms))],
-            A_ub=[[-1.0, *spare] for _, spare in cuts],
-            b_ub=[-value for value, _ in cuts],
+            A_ub=[[-1.0, *spare] for _, spare, _ in cuts],
+            b_ub=[-value for value, _, _ in cuts],
             bounds=[(None, None), *((0.0, ceiling) for _ in norms)],
         )
         if found.x is None or found.x[0] >= best[0] / SCALE - 1e-7 * ceiling:
             break
         point = found.x[1:]
     assert best is not None
-    return best[0] // SCALE, best[1], best[2]
+    values = [value + float(spare @ point) for value, spare, _ in cuts]
+    meeting = [cut[2] for cut, value in zip(cuts, values, strict=True) if value >= max(values) - 1e-6 * ceiling]
+    return best[0] // SCALE, best[1], meeting
