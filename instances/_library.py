@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 from pydantic import Field, ValidationError, model_validator
 
-from mapgap.core import Frozen, InputError, suggest
+from mapgap.core import Finding, Frozen, InputError, Location, suggest
 
 ROOT = Path(__file__).parent
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -157,9 +157,10 @@ def network_names() -> list[str]:
     return sorted(path.stem for path in (ROOT / "networks").glob("*.yaml"))
 
 
-def unknown(field: str, name: str, known: list[str]) -> InputError:
+def unknown(field: str | Location, name: str, known: list[str]) -> InputError:
     """The error for a name that the library does not have, with the nearest one it has."""
-    return InputError(f"{field}: expected one of {', '.join(known)}; found {name!r}{suggest(str(name), known)}")
+    text = f"expected one of {', '.join(known)}; found {name!r}{suggest(str(name), known)}"
+    return InputError(Finding(text, (field,) if isinstance(field, str) else field))
 
 
 @cache
@@ -176,7 +177,8 @@ def load_network(name: str) -> Network:
     data = read_yaml(ROOT / "networks" / f"{name}.yaml")
     columns = [_COLUMNS.get(column, column) for column in data["columns"]]
     if set(columns) != set(Row.model_fields):
-        raise InputError(f"network: expected a convolutional network, found {name!r} ({data['model']})")
+        text = f"expected a convolutional network, found {name!r} ({data['model']})"
+        raise InputError(Finding(text, ("network",)))
     totals = data["totals"]
     content = {
         "name": name,

@@ -30,7 +30,7 @@ def table_type(table: type) -> Any:
     """Numba's type of a ``NamedTuple`` whose fields are annotated with types of this module (or their like)."""
     hints = get_type_hints(table, include_extras=True)
     fields = [_evaluated(hints[name].__metadata__[0], {}) for name in table._fields]  # type: ignore[attr-defined]
-    return numba.types.NamedTuple(fields, table)
+    return numba.types.BaseTuple.from_types(fields, table)  # fields of one type make a type of its own
 
 
 def _evaluated(signature: str, names: dict[str, Any]) -> Any:

@@ -1,132 +1,165 @@
-"""CP-SAT model of the FPGA-GPU partition over configurations of modules (``_configurations.py``).
+"""CP-SAT model of the FPGA-GPU partition over configurations of modules (``configurations.py``).
 
-========  ============================================================================  ===============
-Symbol    Meaning                                                                       Shape
-========  ============================================================================  ===============
-y[m, c]   module m runs in configuration c                                              configurations
-f[t]      the output of layer t, read by later modules, lies on the FPGA                such layers
-e[m]      energy of module m above the least of its configurations, energy units        modules
-l[m]      latency of module m above the least of its configurations, ticks              modules
-========  ============================================================================  ===============
-
-With least values E0[m], L0[m], demands D[m, c] and U[m, c] (multipliers, M20K) of the configurations::
-
-    min  a * sum_m (E0 + e)[m] + b * sum_m (L0 + l)[m]
-    (5)  sum_c y[m, c] = 1                                                 per module
-    (6)  sum over c with t on the FPGA of y[m, c] = f[t]                   per module that makes or reads t
-    (7)  sum_m,c D[m, c] y[m, c] <= multipliers, the same for U and M20K
-    (8)  e[m] = sum_c (E - E0)[m, c] y[m, c], the same for l
-    (9)  latency at most max_latency, energy at most max_energy
-
-Energy and latency are sums per module first (8), so that no row grows with the number of configurations of the
-whole network.
+Modules run one after the other, so a plan is one configuration per module that agree on the sides of the tensors
+between them and share the fabric; the sums of ``problems/fpga_gpu_partition`` (rows (1) to (3) there) become rows.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import Any
 
-import numpy as np
+from ortools.sat.python.cp_model import LinearExpr
 
-from mapgap.core import Budget, SolveResult, Status
-from mapgap.formulations.fpga_gpu_partition._configurations import Tables
-from mapgap.formulations.fpga_gpu_partition._search import Answer, Question
-from mapgap.formulations.fpga_gpu_partition._search import run as search
-from mapgap.problems.fpga_gpu_partition import Instance
+from mapgap.core import Budget, PlanBase, SolveResult
+from mapgap.formulations.fpga_gpu_partition.configurations import D, E, L, Tables, U
+from mapgap.formulations.fpga_gpu_partition.questions import Question, minimise, parts
+from mapgap.problems.fpga_gpu_partition import Instance, Plan
+from mapgap.solvers.cpsat import CpSatModel
+from mapgap.solvers.model import Part, Value, prove, row
 
 
-class Model:
-    """The model of one question."""
+class Model(CpSatModel):
+    """One configuration per module, least ``a E + b L`` within limits.
 
-    def __init__(self, tables: Tables, question: Question) -> None:
-        from ortools.sat.python import cp_model
+    Sets
+        M                modules
+        C[m]             configurations of module m
+        T                layers whose outputs cross a border between modules
 
-        self.model: Any = cp_model.CpModel()
-        self.expression: Any = cp_model.LinearExpr
-        self.tables = tables
-        self._choose()
-        self._homes()
-        self._fabric()
-        self.latency_above, latency_base = self._sums("l", 0)
-        self.energy_above, energy_base = self._sums("e", 1)
-        self._limits(question, latency_base, energy_base)
-        self.constant = question.energy_weight * energy_base + question.latency_weight * latency_base
-        weights = [question.energy_weight] * len(self.y) + [question.latency_weight] * len(self.y)
-        self.model.minimize(self.sum(self.energy_above + self.latency_above, weights))
+    Data, all integers
+        L[m,c], E[m,c]   latency in ticks and energy in units of a configuration; L0[m], E0[m] the least of a module
+        D[m,c], U[m,c]   multipliers and M20K blocks of a configuration; D_max, U_max those of the fabric
+        s[m,c,t]         1 if in configuration c of module m the output of layer t lies on the FPGA
+        a, b             weights of energy and latency
+        L_max, E_max     largest latency and energy, if given
 
-    def sum(self, variables: list[Any], weights: list[int] | None = None) -> Any:
-        """Weighted sum; an expression even where there is nothing to add."""
-        return self.expression.weighted_sum(variables, weights or [1] * len(variables))
+    Variables
+        y[m,c] in {0,1}  module m runs in configuration c
+        f[t] in {0,1}    the output of layer t lies on the FPGA
+        l[m] >= 0        latency of module m above L0[m], ticks
+        e[m] >= 0        energy of module m above E0[m], units
 
-    def _choose(self) -> None:
-        """(5)"""
-        self.y = [
-            [self.model.new_bool_var(f"y[{m},{c}]") for c in range(len(table))]
+    Program
+        min  a * sum_m (E0[m] + e[m]) + b * sum_m (L0[m] + l[m])
+        (1)  sum_c y[m,c] = 1                            for all m
+        (2)  sum_c s[m,c,t] y[m,c] = f[t]                for all m, and all t in T that m makes or reads
+        (3)  sum_m,c D[m,c] y[m,c] <= D_max
+        (4)  sum_m,c U[m,c] y[m,c] <= U_max
+        (5)  sum_c (L[m,c] - L0[m]) y[m,c] = l[m]        for all m
+        (6)  sum_c (E[m,c] - E0[m]) y[m,c] = e[m]        for all m
+        (7)  sum_m l[m] <= L_max - sum_m L0[m]           if given
+        (8)  sum_m e[m] <= E_max - sum_m E0[m]           if given
+
+    Latency and energy are sums per module first, (5) and (6), so that no row grows with the number of configurations of
+    the whole network.
+    """
+
+    def __init__(self, tables: Tables, question: Question, without: Collection[int] = ()) -> None:
+        super().__init__()
+        self.tables, self.question = tables, question
+        new_bool = self.program.new_bool_var
+        self.y = [[new_bool(f"y[{m},{c}]") for c in range(len(table))] for m, table in enumerate(tables.modules)]
+        self.f = {t: new_bool(f"f[{t}]") for t in tables.shared}
+        self.l = self._above("l", L)
+        self.e = self._above("e", E)
+        a, b = question.energy_weight, question.latency_weight
+        self.constant = question.value(*tables.least)
+        weights = [a] * len(self.e) + [b] * len(self.l)
+        self.program.minimize(LinearExpr.weighted_sum(self.e + self.l, weights))
+        self.add_rows(without)
+
+    def _above(self, name: str, column: int) -> list[Any]:
+        """A variable per module for what it takes above its least latency (column L) or energy (E)."""
+        return [
+            self.program.new_int_var(0, int(table.above[:, column].max(initial=0)), f"{name}[{m}]")
             for m, table in enumerate(self.tables.modules)
         ]
-        for row in self.y:
-            self.model.add_exactly_one(row)
 
-    def _homes(self) -> None:
-        """(6)"""
-        f: dict[int, Any] = {}
+    @row(1)
+    def one_configuration(self) -> None:
+        """Every module runs in one configuration."""
+        for choices in self.y:
+            self.program.add_exactly_one(choices)
+
+    @row(2)
+    def same_sides(self) -> None:
+        """Modules agree on the side of every tensor between them."""
         for m, table in enumerate(self.tables.modules):
-            for sources, homes in ((table.inputs, table.input_on_fpga), (table.outputs, table.output_on_fpga)):
-                for k, t in enumerate(sources):
-                    if t not in f:
-                        f[t] = self.model.new_bool_var(f"f[{t}]")
-                    there = [y for y, on_fpga in zip(self.y[m], homes[:, k], strict=True) if on_fpga]
-                    self.model.add(self.sum(there) == f[t]).with_name(f"home[{t},{m}]")
+            for t, on_fpga in table.homes():
+                there = LinearExpr.weighted_sum(self.y[m], on_fpga.tolist())
+                self.program.add(there == self.f[t]).with_name(f"home[{t},{m}]")
 
-    def _fabric(self) -> None:
-        """(7)"""
-        fabric = self.tables.instance.fabric
-        for name, column, most in (("multipliers", 2, fabric.multipliers), ("m20k", 3, fabric.m20k)):
-            needs = [int(need) for table in self.tables.modules for need in table.values[:, column]]
-            demand = self.sum([y for row in self.y for y in row], needs)
-            self.model.add(demand <= most).with_name(name)
+    @row(3)
+    def multipliers(self) -> None:
+        """All configurations share the multipliers of the fabric."""
+        self._fabric("multipliers", D, self.tables.instance.fabric.multipliers)
 
-    def _sums(self, name: str, column: int) -> tuple[list[Any], int]:
-        """(8): the variables of one quantity and the sum of its least values."""
-        above, base = [], 0
-        for m, (table, row) in enumerate(zip(self.tables.modules, self.y, strict=True)):
-            values = table.values[:, column]
-            least, most = int(values.min()), int(values.max())
-            base += least
-            variable = self.model.new_int_var(0, most - least, f"{name}[{m}]")
-            self.model.add(self.sum(row, [int(v) - least for v in values]) == variable).with_name(f"{name}[{m}]")
-            above.append(variable)
-        return above, base
+    @row(4)
+    def memory_blocks(self) -> None:
+        """All configurations share the M20K blocks of the fabric."""
+        self._fabric("m20k", U, self.tables.instance.fabric.m20k)
 
-    def _limits(self, question: Question, latency_base: int, energy_base: int) -> None:
-        """(9)"""
-        if question.max_latency is not None:
-            self.model.add(self.sum(self.latency_above) <= question.max_latency - latency_base).with_name("max latency")
-        if question.max_energy is not None:
-            self.model.add(self.sum(self.energy_above) <= question.max_energy - energy_base).with_name("max energy")
+    def _fabric(self, name: str, column: int, most: int) -> None:
+        needs = [int(need) for table in self.tables.modules for need in table.values[:, column]]
+        demand = LinearExpr.weighted_sum([y for choices in self.y for y in choices], needs)
+        self.program.add(demand <= most).with_name(name)
 
-    def hint(self, choice: list[int]) -> dict[Any, int]:
-        """Values of the choices of a plan."""
-        return {y: int(c == number) for row, number in zip(self.y, choice, strict=True) for c, y in enumerate(row)}
+    @row(5)
+    def latency_of_a_module(self) -> None:
+        """A module takes the latency of its configuration."""
+        self._sums("l", L, self.l)
 
-    def decode(self, value: Any) -> list[int]:
-        """One configuration per module."""
-        return [int(np.argmax([value(y) for y in row])) for row in self.y]
+    @row(6)
+    def energy_of_a_module(self) -> None:
+        """A module takes the energy of its configuration."""
+        self._sums("e", E, self.e)
+
+    def _sums(self, name: str, column: int, sums: list[Any]) -> None:
+        for m, (table, choices, total) in enumerate(zip(self.tables.modules, self.y, sums, strict=True)):
+            above = LinearExpr.weighted_sum(choices, table.above[:, column].tolist())
+            self.program.add(above == total).with_name(f"{name}[{m}]")
+
+    @row(7)
+    def latency_limit(self) -> None:
+        """The network keeps the limit on latency."""
+        if self.question.max_latency is not None:
+            room = self.question.max_latency - self.tables.least[1]
+            self.program.add(LinearExpr.sum(self.l) <= room).with_name("max latency")
+
+    @row(8)
+    def energy_limit(self) -> None:
+        """The network keeps the limit on energy."""
+        if self.question.max_energy is not None:
+            room = self.question.max_energy - self.tables.least[0]
+            self.program.add(LinearExpr.sum(self.e) <= room).with_name("max energy")
+
+    def assignment(self, plan: PlanBase) -> Mapping[Any, int] | None:
+        taken = self.tables.choice(plan)
+        if taken is None:
+            return None
+        return {y: int(c == taken[m]) for m, choices in enumerate(self.y) for c, y in enumerate(choices)}
+
+    def plan(self, value: Value) -> Plan:
+        return self.tables.plan([[value(y) for y in choices].index(1) for choices in self.y])
 
 
-def answer(tables: Tables, question: Question, budget: Budget, hint: list[int] | None) -> Answer:
+def answer(tables: Tables, question: Question, budget: Budget, start: Plan | None) -> SolveResult:
     """Put one question to CP-SAT."""
-    from mapgap.solvers.cpsat import solve
+    return prove(Model(tables, question), budget, start=start)
 
-    model = Model(tables, question)
-    outcome = solve(model.model, budget, hint=None if hint is None else model.hint(hint))
-    if outcome.status is Status.INFEASIBLE:
-        return Answer(outcome.status, outcome.stop)
-    choice = model.decode(outcome.value) if outcome.solved else None
-    bound = None if outcome.bound is None else outcome.bound + model.constant
-    return Answer(outcome.status, outcome.stop, choice, bound)
+
+def models(instance: Instance) -> list[Part]:
+    """The program of an instance with a linear objective.
+
+    Raises
+    ------
+    InputError
+        The objective is the product of energy and latency.
+    """
+    return parts(instance, Model)
 
 
 def run(instance: Instance, budget: Budget) -> SolveResult:
     """Minimise the instance's objective with CP-SAT."""
-    return search(instance, budget, answer)
+    return minimise(instance, budget, answer)

@@ -1,9 +1,9 @@
 """Dedicated exact method: label setting over the chain of modules, for one objective or for the whole front.
 
-1.  Configurations of every module (``_configurations.py``), states between modules and prices that bound what follows
-    (``_chain.py``).
+1.  Configurations of every module (``configurations.py``), states between modules and prices that bound what follows
+    (``chain.py``).
 2.  A narrow pass gives plans. Prices for the slopes of their hull, the corners that their points leave open, and a
-    wider pass (``_label_search.py``), until a pass was exhaustive. The corners depend on the objective: everything that
+    wider pass (``label_passes.py``), until a pass was exhaustive. The corners depend on the objective: everything that
     is not dominated for the front, everything of a smaller value otherwise.
 
 A value's corners are rectangles that cover its level set: for latencies from ``l`` to ``l'``, the energy up to which
@@ -17,11 +17,11 @@ from itertools import pairwise
 import numpy as np
 
 from mapgap.core import Budget, SolveResult, Status, Stop
-from mapgap.formulations.fpga_gpu_partition._chain import Chain, TooManyStates, chain, priced
-from mapgap.formulations.fpga_gpu_partition._configurations import OutOfTime, tabulate
-from mapgap.formulations.fpga_gpu_partition._label_search import Point, merge, run_pass
-from mapgap.formulations.fpga_gpu_partition._pareto import Array
-from mapgap.formulations.fpga_gpu_partition._search import no_plan
+from mapgap.formulations.fpga_gpu_partition.chain import Chain, TooManyStates, chain, priced
+from mapgap.formulations.fpga_gpu_partition.configurations import OutOfTime, tabulate
+from mapgap.formulations.fpga_gpu_partition.dominance import Array
+from mapgap.formulations.fpga_gpu_partition.label_passes import Point, merge, run_pass
+from mapgap.formulations.fpga_gpu_partition.questions import no_plan
 from mapgap.problems.fpga_gpu_partition import Instance
 from mapgap.problems.fpga_gpu_partition.evaluate import diagnose
 

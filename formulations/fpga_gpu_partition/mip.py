@@ -1,4 +1,4 @@
-"""MIP of the FPGA-GPU partition over configurations of modules; symbols and rows (5) to (9) as in ``cpsat.py``.
+"""MIP of the FPGA-GPU partition over configurations of modules (``configurations.py``), solved by HiGHS.
 
 Energy and latency need no variables here: they are sums over the choices directly. Only the sides f are shared between
 modules; where they are fixed, this is a multiple-choice knapsack with two resources.
@@ -6,110 +6,157 @@ modules; where they are fixed, this is a multiple-choice knapsack with two resou
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
-from mapgap.core import Budget, SolveResult, Status, Stop
-from mapgap.formulations.fpga_gpu_partition._configurations import Tables
-from mapgap.formulations.fpga_gpu_partition._search import Answer, Question
-from mapgap.formulations.fpga_gpu_partition._search import run as search
-from mapgap.problems.fpga_gpu_partition import Instance
+import pulp
+
+from mapgap.core import Budget, PlanBase, SolveResult, Status, Stop
+from mapgap.formulations.fpga_gpu_partition.configurations import D, E, L, Tables, U
+from mapgap.formulations.fpga_gpu_partition.questions import Question, minimise, parts
+from mapgap.problems.fpga_gpu_partition import Instance, Plan
+from mapgap.solvers.mip import MipModel
+from mapgap.solvers.model import Part, Value, prove, row
 
 
-class Model:
-    """The model of one question."""
+class Model(MipModel):
+    """One configuration per module, least ``a E + b L`` within limits.
 
-    def __init__(self, tables: Tables, question: Question) -> None:
-        import pulp
+    Sets
+        M                modules
+        C[m]             configurations of module m
+        T                layers whose outputs cross a border between modules
 
-        self.pulp: Any = pulp
+    Data, all integers
+        L[m,c], E[m,c]   latency in ticks and energy in units of a configuration; L0[m], E0[m] the least of a module
+        D[m,c], U[m,c]   multipliers and M20K blocks of a configuration; D_max, U_max those of the fabric
+        s[m,c,t]         1 if in configuration c of module m the output of layer t lies on the FPGA
+        a, b             weights of energy and latency
+        L_max, E_max     largest latency and energy, if given
+
+    Variables
+        y[m,c] in {0,1}  module m runs in configuration c
+        f[t] in {0,1}    the output of layer t lies on the FPGA
+
+    Program
+        min  sum_m (a E0[m] + b L0[m]) + sum_m,c (a (E[m,c] - E0[m]) + b (L[m,c] - L0[m])) y[m,c]
+        (1)  sum_c y[m,c] = 1                                          for all m
+        (2)  sum_c s[m,c,t] y[m,c] = f[t]                              for all m, and all t in T that m makes or reads
+        (3)  sum_m,c D[m,c] y[m,c] <= D_max
+        (4)  sum_m,c U[m,c] y[m,c] <= U_max
+        (5)  sum_m,c (L[m,c] - L0[m]) y[m,c] <= L_max - sum_m L0[m]    if given
+        (6)  sum_m,c (E[m,c] - E0[m]) y[m,c] <= E_max - sum_m E0[m]    if given
+    """
+
+    def __init__(self, tables: Tables, question: Question, without: Collection[int] = ()) -> None:
+        super().__init__("fpga_gpu_partition")
         self.tables, self.question = tables, question
-        self.problem: Any = pulp.LpProblem("fpga_gpu_partition", pulp.LpMinimize)
-        self.y = [
-            [pulp.LpVariable(f"y_{m}_{c}", cat="Binary") for c in range(len(table))]
-            for m, table in enumerate(tables.modules)
-        ]
-        self.least = [int(sum(table.values[:, column].min() for table in tables.modules)) for column in range(2)]
-        latency, energy = self._above(0), self._above(1)
-        self.constant = question.latency_weight * self.least[0] + question.energy_weight * self.least[1]
-        self.objective = question.energy_weight * energy + question.latency_weight * latency
-        self.problem += self.objective
-        for m, row in enumerate(self.y):  # (5)
-            self.problem += pulp.lpSum(row) == 1, f"one_{m}"
-        self._homes()
-        self._fabric()
-        self._limits(latency, energy)
+        self.y = [[_binary(f"y_{m}_{c}") for c in range(len(table))] for m, table in enumerate(tables.modules)]
+        self.f = {t: _binary(f"f_{t}") for t in tables.shared}
+        self.latency, self.energy = self._above(L), self._above(E)
+        self.constant = question.value(*tables.least)
+        self.total = question.energy_weight * self.energy + question.latency_weight * self.latency
+        self.program += self.total
+        self.add_rows(without)
 
     def _above(self, column: int) -> Any:
-        """Latency (column 0) or energy (1) above the sum of the least values: (8) summed over the modules."""
+        """Latency (column L) or energy (E) above the sum of the least values of the modules."""
+        return self._sum([table.above[:, column] for table in self.tables.modules])
+
+    def _sum(self, coefficients: list[Any]) -> Any:
+        """Sum over all choices; ``coefficients`` per module."""
         terms = []
-        for table, row in zip(self.tables.modules, self.y, strict=True):
-            values = table.values[:, column]
-            terms += [(y, int(v - values.min())) for v, y in zip(values, row, strict=True)]
-        return self.pulp.LpAffineExpression(terms)
+        for choices, values in zip(self.y, coefficients, strict=True):
+            terms += [(y, int(v)) for y, v in zip(choices, values, strict=True)]
+        return pulp.LpAffineExpression(terms)
 
-    def _homes(self) -> None:
-        """(6)"""
-        f: dict[int, Any] = {}
+    @row(1)
+    def one_configuration(self) -> None:
+        """Every module runs in one configuration."""
+        for m, choices in enumerate(self.y):
+            self.program += pulp.lpSum(choices) == 1, f"one_{m}"
+
+    @row(2)
+    def same_sides(self) -> None:
+        """Modules agree on the side of every tensor between them."""
         for m, table in enumerate(self.tables.modules):
-            for sources, homes in ((table.inputs, table.input_on_fpga), (table.outputs, table.output_on_fpga)):
-                for k, t in enumerate(sources):
-                    if t not in f:
-                        f[t] = self.pulp.LpVariable(f"f_{t}", cat="Binary")
-                    there = [y for y, on_fpga in zip(self.y[m], homes[:, k], strict=True) if on_fpga]
-                    self.problem += self.pulp.lpSum(there) == f[t], f"home_{t}_{m}"
+            for t, on_fpga in table.homes():
+                there = [y for y, here in zip(self.y[m], on_fpga, strict=True) if here]
+                self.program += pulp.lpSum(there) == self.f[t], f"home_{t}_{m}"
 
-    def _fabric(self) -> None:
-        """(7)"""
-        fabric = self.tables.instance.fabric
-        for name, column, most in (("multipliers", 2, fabric.multipliers), ("m20k", 3, fabric.m20k)):
-            terms = [
-                (y, int(need))
-                for table, row in zip(self.tables.modules, self.y, strict=True)
-                for need, y in zip(table.values[:, column], row, strict=True)
-            ]
-            self.problem += self.pulp.LpAffineExpression(terms) <= most, name
+    @row(3)
+    def multipliers(self) -> None:
+        """All configurations share the multipliers of the fabric."""
+        demand = self._sum([table.values[:, D] for table in self.tables.modules])
+        self.program += demand <= self.tables.instance.fabric.multipliers, "multipliers"
 
-    def _limits(self, latency: Any, energy: Any) -> None:
-        """(9)"""
-        question = self.question
-        if question.max_latency is not None:
-            self.problem += latency <= question.max_latency - self.least[0], "max_latency"
-        if question.max_energy is not None:
-            self.problem += energy <= question.max_energy - self.least[1], "max_energy"
+    @row(4)
+    def memory_blocks(self) -> None:
+        """All configurations share the M20K blocks of the fabric."""
+        demand = self._sum([table.values[:, U] for table in self.tables.modules])
+        self.program += demand <= self.tables.instance.fabric.m20k, "m20k"
 
-    def decode(self, value: Any) -> list[int]:
-        """One configuration per module."""
-        return [[value(y) for y in row].index(1) for row in self.y]
+    @row(5)
+    def latency_limit(self) -> None:
+        """The network keeps the limit on latency."""
+        if self.question.max_latency is not None:
+            self.program += self.latency <= self.question.max_latency - self.tables.least[1], "max_latency"
+
+    @row(6)
+    def energy_limit(self) -> None:
+        """The network keeps the limit on energy."""
+        if self.question.max_energy is not None:
+            self.program += self.energy <= self.question.max_energy - self.tables.least[0], "max_energy"
+
+    def demand_less_than(self, value: int) -> None:
+        """From now on only what is better than ``value`` is a solution."""
+        self.program += self.total <= value - 1 - self.constant
+
+    def assignment(self, plan: PlanBase) -> Mapping[Any, int] | None:
+        taken = self.tables.choice(plan)
+        if taken is None:
+            return None
+        return {y: int(c == taken[m]) for m, choices in enumerate(self.y) for c, y in enumerate(choices)}
+
+    def plan(self, value: Value) -> Plan:
+        return self.tables.plan([[value(y) for y in choices].index(1) for choices in self.y])
 
 
-def answer(tables: Tables, question: Question, budget: Budget, hint: list[int] | None) -> Answer:
-    """Put one question to HiGHS, which takes no hint.
+def _binary(name: str) -> Any:
+    return pulp.LpVariable(name, cat="Binary")
+
+
+def answer(tables: Tables, question: Question, budget: Budget, start: Plan | None) -> SolveResult:
+    """Put one question to HiGHS, which takes no start.
 
     A bound from floating point is trusted to 10^-6 of its value only. Where that leaves whole units open, the engine is
     asked again for anything better; "infeasible" then closes the gap.
     """
-    from mapgap.solvers.mip import solve
-
     model = Model(tables, question)
-    outcome = solve(model.problem, budget)
-    if outcome.status is Status.INFEASIBLE:
-        return Answer(outcome.status, Stop.PROVED)
-    choice: list[int] | None = None
-    bound = outcome.bound
-    while outcome.solved and outcome.objective is not None:
-        choice, held = model.decode(outcome.value), outcome.objective
-        if outcome.status is Status.OPTIMAL or outcome.stop is Stop.TIME:
-            break
-        model.problem += model.objective <= held - 1
-        outcome = solve(model.problem, budget)
-        if outcome.status is Status.INFEASIBLE:
-            return Answer(Status.OPTIMAL, Stop.PROVED, choice, held + model.constant)
-    proven = outcome.status is Status.OPTIMAL
-    status = Status.OPTIMAL if proven else (Status.UNKNOWN if choice is None else Status.FEASIBLE)
-    bound = outcome.objective if proven else bound
-    return Answer(status, outcome.stop, choice, None if bound is None else bound + model.constant)
+    result = prove(model, budget)
+    while result.plan is not None and result.status is Status.FEASIBLE and result.stop is not Stop.TIME:
+        held, value = result, question.value(*tables.worth(result.plan))
+        model.demand_less_than(value)
+        result = prove(model, budget)
+        if result.status is Status.INFEASIBLE:
+            return SolveResult(Status.OPTIMAL, Stop.PROVED, held.plan, bound=value, claimed=value)
+        if result.plan is None:
+            return replace(held, stop=result.stop)
+    return result
+
+
+def models(instance: Instance) -> list[Part]:
+    """The program of an instance with a linear objective.
+
+    Raises
+    ------
+    InputError
+        The objective is the product of energy and latency.
+    """
+    return parts(instance, Model)
 
 
 def run(instance: Instance, budget: Budget) -> SolveResult:
     """Minimise the instance's objective with HiGHS."""
-    return search(instance, budget, answer)
+    return minimise(instance, budget, answer)

@@ -17,22 +17,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from mapgap.core import Budget, InputError, SolveResult, Status, Stop
+from mapgap.core import Budget, Finding, InputError, SolveResult, Status, Stop, suggest
 from mapgap.formulations.fpga_gpu_partition import cpsat, mip
-from mapgap.formulations.fpga_gpu_partition._search import Engine, Question, Search, begin, result
 from mapgap.formulations.fpga_gpu_partition.label_setting import solve
-from mapgap.problems.fpga_gpu_partition import Instance
+from mapgap.formulations.fpga_gpu_partition.questions import Engine, Question, Search, begin, result
+from mapgap.problems.fpga_gpu_partition import Instance, Plan
 
 ENGINES: dict[str, Engine] = {"cpsat": cpsat.answer, "mip": mip.answer}
 
 
 @dataclass(frozen=True)
 class Point:
-    """A point of the front and the plan (one configuration per module) that attains it."""
+    """A point of the front and the plan that attains it."""
 
     energy: int
     latency: int
-    choice: list[int]
+    plan: Plan
 
 
 @dataclass
@@ -52,14 +52,15 @@ def walk(search: Search) -> Front:
         answer = search.ask(Question(1, 0, max_latency=limit, max_energy=instance.energy_limit))  # step 1
         if answer.status is Status.INFEASIBLE:
             front.complete = True
-        elif answer.status is not Status.OPTIMAL or answer.choice is None:
+        elif answer.status is not Status.OPTIMAL or answer.plan is None:
             return front
         held = front.pending
-        if held is not None and (answer.choice is None or tables.totals(answer.choice)[0] > held.energy):
+        if held is not None and (answer.plan is None or tables.worth(answer.plan)[0] > held.energy):
             front.points.append(held)  # step 2
-        if answer.choice is None:
+        if answer.plan is None:
             return front
-        front.pending = Point(*tables.totals(answer.choice), answer.choice)
+        assert isinstance(answer.plan, Plan)
+        front.pending = Point(*tables.worth(answer.plan), answer.plan)
         limit = front.pending.latency - 1
     search.stop = Stop.TIME
     return front
@@ -70,8 +71,7 @@ def _bound(search: Search, front: Front) -> int | None:
     if front.complete:
         return search.value
     seen = front.pending.energy if front.pending is not None else 0
-    quickest = int(sum(table.values[:, 0].min() for table in search.tables.modules))
-    cheapest = int(sum(table.values[:, 1].min() for table in search.tables.modules))
+    cheapest, quickest = search.tables.least
     return search.tables.instance.value(max(seen, cheapest), quickest)
 
 
@@ -84,7 +84,9 @@ def run(instance: Instance, budget: Budget, engine: str = "labels") -> SolveResu
     if engine == "labels":
         return solve(instance, budget, whole_front=True)
     if engine not in ENGINES:
-        raise InputError(f"engine {engine!r}: expected one of {sorted(['labels', *ENGINES])}")
+        known = sorted(["labels", *ENGINES])
+        text = f"expected one of {', '.join(known)}; found {engine!r}{suggest(engine, known)}"
+        raise InputError(Finding(text, ("engine",)))
     begun = begin(instance, budget)
     if isinstance(begun, SolveResult):
         return begun
@@ -93,9 +95,6 @@ def run(instance: Instance, budget: Budget, engine: str = "labels") -> SolveResu
     front = walk(search)
     search.notes |= {
         "front_complete": front.complete,
-        "front": [
-            {"energy": p.energy, "latency": p.latency, "options": list(tables.plan(p.choice).options)}
-            for p in front.points
-        ],
+        "front": [{"energy": p.energy, "latency": p.latency, "options": list(p.plan.options)} for p in front.points],
     }
     return result(search, _bound(search, front), infeasible=front.complete)

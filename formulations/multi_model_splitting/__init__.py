@@ -15,6 +15,7 @@ METHODS = [
         summary="joint plan of all pipelines, optimal cycle time or latency",
         rank=10,
         engines=("CP-SAT",),
+        models=f"{_HERE}.cpsat:models",
     ),
     Method(
         "enumerate",
@@ -44,15 +45,18 @@ METHODS = [
         run=f"{_HERE}.mip:run",
         summary="joint plan of all pipelines by segment flow below growing limits, solved with HiGHS",
         engines=("HiGHS",),
+        models=f"{_HERE}.mip:models",
     ),
     Method(
         "mip_cbc",
         _PROBLEM,
         kind="exact",
         reference="segment-flow MIP, CBC",
-        run=f"{_HERE}.mip:run_cbc",
+        run=f"{_HERE}.mip:run",
         summary="joint plan of all pipelines by segment flow below growing limits, solved with CBC",
+        given={"engine": "cbc"},
         engines=("CBC",),
+        models=f"{_HERE}.mip:models_cbc",
     ),
     Method(
         "replan",

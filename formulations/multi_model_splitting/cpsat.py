@@ -1,7 +1,7 @@
 """CP-SAT on contracted chains, climbing and bisecting the ladder of transfer times.
 
 Throughput. A limit ``C`` on the cycle time forbids every transfer that alone takes longer, and the chains contract
-(``_chains.py``). "Is there a plan of at most ``C``?" is therefore a small model for a small ``C`` and mostly refuted at
+(``chains.py``). "Is there a plan of at most ``C``?" is therefore a small model for a small ``C`` and mostly refuted at
 once; the search
 
 1. begins at the largest cycle time that some pipeline needs even alone,
@@ -15,15 +15,33 @@ exceed its own shortest path by. There is no ladder: a first plan, then step 3.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import Any
 
 from mapgap.core import Budget, PlanError, SolveResult, Status, Stop
-from mapgap.formulations.multi_model_splitting._chains import ceiling, chains, floor, profiles, rungs
-from mapgap.formulations.multi_model_splitting._cpsat_model import Model
+from mapgap.formulations.multi_model_splitting.assignment_model import AssignmentModel
+from mapgap.formulations.multi_model_splitting.chains import (
+    Chain,
+    ceiling,
+    chains,
+    floor,
+    profiles,
+    rungs,
+    single_part,
+)
 from mapgap.problems.multi_model_splitting import Instance, Plan
-from mapgap.problems.multi_model_splitting.evaluate import diagnose, evaluate
+from mapgap.problems.multi_model_splitting.diagnose import diagnose
+from mapgap.problems.multi_model_splitting.evaluate import evaluate
+from mapgap.solvers.model import Part, prove
+
+
+def models(instance: Instance) -> list[Part]:
+    """The program below the largest limit."""
+
+    def model(reduced: list[Chain], top: int, without: Collection[int]) -> AssignmentModel:
+        return AssignmentModel(instance, reduced, top, without=without)
+
+    return single_part(instance, model)
 
 
 @dataclass
@@ -65,36 +83,28 @@ class Search:
             raise PlanError(f"a plan of the model breaks rules: {checked.violations}")
         if self.value is None or checked.objective < self.value:
             self.plan, self.value = plan, checked.objective
-            self.budget.report(plan=plan)
         return checked.objective
 
     def solve(self, limit: int, minimise: bool, time_s: float) -> Status:
         """Any plan of at most ``limit``, or the best one."""
-        from mapgap.solvers.cpsat import solve
-
         self.notes["probes"] += 1
         reduced = chains(self.instance, self.tables, limit)
         if reduced is None:
             self.raise_bound(limit + 1)
             return Status.INFEASIBLE
-        model = Model(self.instance, reduced, limit, minimise, self.bound)
-        hint = None if self.plan is None else model.hint(self.plan)
-
-        def announce(value: Callable[[Any], int]) -> None:
-            self.accept(model.decode(value))
-
-        outcome = solve(model.model, self.budget, time_s=time_s, hint=hint, on_solution=announce)
-        if outcome.status is Status.INFEASIBLE:
+        model = AssignmentModel(self.instance, reduced, limit, self.bound, minimise)
+        found = prove(model, self.budget, time_s=time_s, start=self.plan)
+        if found.status is Status.INFEASIBLE:
             self.notes["refuted"] += 1
             self.raise_bound(limit + 1)
-        if outcome.solved:
-            value = self.accept(model.decode(outcome.value))
-            if value > limit or (minimise and outcome.status is Status.OPTIMAL and value != outcome.objective):
-                raise PlanError(f"the model claims {outcome.objective} up to {limit}, the evaluator {value}")
-        if minimise and outcome.bound is not None:
-            self.raise_bound(outcome.bound)
-        self.interrupted = outcome.stop is Stop.INTERRUPTED
-        return outcome.status
+        if isinstance(found.plan, Plan):
+            value = self.accept(found.plan)
+            if value > limit or (minimise and found.claimed not in (None, value)):
+                raise PlanError(f"the model claims {found.claimed} up to {limit}, the evaluator {value}")
+        if minimise and found.bound is not None:
+            self.raise_bound(found.bound)
+        self.interrupted = found.stop is Stop.INTERRUPTED
+        return found.status
 
     def climb(self) -> None:
         """Step 2: the rungs between bound and plan."""

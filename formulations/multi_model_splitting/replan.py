@@ -10,41 +10,47 @@ step is the CP-SAT model with the limit of the first and
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from mapgap.core import Budget, PlanError, SolveResult, Status, Stop
 from mapgap.formulations.multi_model_splitting import joint
-from mapgap.formulations.multi_model_splitting._chains import chains, profiles
-from mapgap.formulations.multi_model_splitting._cpsat_model import Model
+from mapgap.formulations.multi_model_splitting.assignment_model import AssignmentModel
+from mapgap.formulations.multi_model_splitting.chains import Chain, chains, profiles
 from mapgap.problems.multi_model_splitting import Instance, Plan
 from mapgap.problems.multi_model_splitting.evaluate import evaluate
+from mapgap.solvers.model import prove
+
+
+class LeastChurnModel(AssignmentModel):
+    """The rows of the assignment model below ``limit``; the objective is the bytes that are written again."""
+
+    def __init__(self, instance: Instance, chains: list[Chain], limit: int) -> None:
+        super().__init__(instance, chains, limit, minimise=False)
+        home = {(old.pipeline, i): old.device for old in instance.deployed for i in range(old.first, old.last)}
+        known = {old.pipeline for old in instance.deployed}
+        kept = []
+        for pipeline, chain, x in zip(instance.pipelines, chains, self.x, strict=True):
+            size = [layer.weights + layer.bias for layer in pipeline.layers]
+            self.constant += sum(size) if pipeline.name in known else 0
+            for (k, d), literal in x.items():
+                here = sum(
+                    size[i]
+                    for i in range(chain.cuts[k], chain.cuts[k + 1])
+                    if home.get((pipeline.name, i)) == instance.devices[d].name
+                )
+                if here:
+                    kept.append(-here * literal)
+        self.program.minimize(sum(kept))
 
 
 def least_churn(instance: Instance, plan: Plan, limit: int, budget: Budget) -> tuple[Plan, bool]:
     """A plan of objective at most ``limit`` that writes least, and whether that is proven; ``plan`` is a start."""
-    from mapgap.solvers.cpsat import solve
-
     reduced = chains(instance, profiles(instance), limit)
     if reduced is None:
         raise PlanError(f"no plan up to {limit}, which a plan reaches")
-    model = Model(instance, reduced, limit, minimise=False)
-    home = {(old.pipeline, i): old.device for old in instance.deployed for i in range(old.first, old.last)}
-    kept: list[tuple[int, Any]] = []
-    for p, chain in enumerate(reduced):
-        pipeline = instance.pipelines[p]
-        for (k, d), literal in model.x[p].items():
-            here = [
-                pipeline.layers[i].weights + pipeline.layers[i].bias
-                for i in range(chain.cuts[k], chain.cuts[k + 1])
-                if home.get((pipeline.name, i)) == instance.devices[d].name
-            ]
-            if sum(here):
-                kept.append((sum(here), literal))
-    model.model.minimize(sum(-size * literal for size, literal in kept))
-    outcome = solve(model.model, budget, hint=model.hint(plan))
-    if not outcome.solved:
+    found = prove(LeastChurnModel(instance, reduced, limit), budget, start=plan, announce=False)
+    if not isinstance(found.plan, Plan):
         return plan, False
-    return model.decode(outcome.value), outcome.status is Status.OPTIMAL
+    return found.plan, found.status is Status.OPTIMAL
 
 
 def run(instance: Instance, budget: Budget, slack: int = 0) -> SolveResult:

@@ -1,9 +1,12 @@
 """Greedy by gain per resource: the classical rule of thumb for a knapsack, on the instance's own objective.
 
-Start with everything on the GPU. A *move* gives one layer another option, or a run of consecutive layers of one module
-their FPGA options of one fold (so that a fused run, whose inner tensors never cross the link, is one step). Each round
-takes the move with the largest decrease of the objective per share of the fabric that it takes (multipliers and M20K as
-fractions of the fabric, added), among those that fit; ties by order. It ends when no move decreases the objective.
+A *move* gives one layer another option, or a run of consecutive layers of one module their FPGA options of one fold (so
+that a fused run, whose inner tensors never cross the link, is one step).
+
+1.  Start with everything on the GPU.
+2.  Rate every move: decrease of the objective per share of the fabric that it takes (multipliers and M20K as fractions
+    of the fabric, added); moves that do not fit or do not gain have no rate.
+3.  Take the move with the highest rate; ties by order. Repeat from 2 until no move has a rate.
 
 The gains of moves that a step cannot have changed much are kept from the round before and measured again before they
 are taken (lazy evaluation, Minoux 1978), with the moves of the same module and of its neighbours measured anew.
@@ -18,7 +21,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from mapgap.core import Budget, SolveResult
-from mapgap.heuristics.fpga_gpu_partition._common import evaluated, free_fabric, on_gpu, result
+from mapgap.heuristics.fpga_gpu_partition.construction import evaluated, free_fabric, on_gpu, result
 from mapgap.problems.fpga_gpu_partition import Instance, Option
 
 Goal = Literal["objective", "latency", "energy"]
@@ -97,12 +100,12 @@ class Greedy:
     def climb(self, budget: Budget) -> None:
         """Take the best move until none gains."""
         moves = moves_of(self.instance)
-        rates = {index: self.rate(move) for index, move in enumerate(moves)}
+        rates = {index: self.rate(move) for index, move in enumerate(moves)}  # step 2
         while not budget.exhausted:
             best = self._best(moves, rates)
             if best is None:
                 return
-            move = moves[best]
+            move = moves[best]  # step 3
             self.options = self.after(move)
             self.value = self.worth(self.options)
             for index, other in enumerate(moves):
@@ -125,7 +128,7 @@ class Greedy:
 
 def run(instance: Instance, budget: Budget) -> SolveResult:
     """Greedy on the instance's objective, after a phase on every limit that the start breaks."""
-    options = on_gpu(instance)
+    options = on_gpu(instance)  # step 1
     evaluations = 0
     broken = {v.rule for v in evaluated(instance, options).violations}
     goals: list[Goal] = []

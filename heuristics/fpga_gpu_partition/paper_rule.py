@@ -4,6 +4,14 @@ The paper gives patterns, not an algorithm: it says which layer of a module goes
 evaluated module was partitioned so; it does not say how a whole network shares one fabric. This file is the smallest
 algorithm that these words admit.
 
+Algorithm
+---------
+(a)  Everything is on the GPU.
+(b)  For every module, in the order of the network:
+(c)      the *pattern* of its type says which layers may go to the FPGA, and by which options (Fig. 2);
+(d)      every such layer takes the most channels, then the preferred fold, that fit what is left of the fabric;
+(e)      the module is mapped so, if all its layers fit, else it stays on the GPU.
+
 Interpretation
 --------------
 1.  *Patterns.* A module with a depthwise layer (inverted bottleneck, ShuffleNetV2 unit): every 1×1 convolution on the
@@ -30,13 +38,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mapgap.core import Budget, SolveResult
-from mapgap.heuristics.fpga_gpu_partition._common import free_fabric, on_gpu, result
+from mapgap.heuristics.fpga_gpu_partition.construction import free_fabric, on_gpu, result
 from mapgap.problems.fpga_gpu_partition import Instance, Layer, Module, Option
 
 
-def candidates(module: Module, singles: bool) -> list[list[Option]]:
-    """Options of every layer that follow the module's pattern; none for layers that stay on the GPU (rules 1 and 2)."""
-    if len(module.layers) == 1 and not singles:
+def partition(instance: Instance, largest_fold: bool, singles: bool, stop: bool) -> tuple[list[Option], list[str]]:
+    """The options of all layers, and the modules that got their pattern."""
+    options = on_gpu(instance)  # (a)
+    mapped = []
+    first = 0
+    for module in instance.modules:  # (b)
+        last = first + len(module.layers)
+        wanted = pattern(module, singles)  # (c)
+        chosen = fitting(wanted, free_fabric(instance, options), largest_fold)  # (d)
+        if chosen is None and stop:
+            break
+        if chosen is not None and any(chosen):  # (e)
+            options[first:last] = [new or old for new, old in zip(chosen, options[first:last], strict=True)]
+            mapped.append(module.name)
+        first = last
+    return options, mapped
+
+
+def pattern(module: Module, singles: bool) -> list[list[Option]]:
+    """(c): options of every layer that follow the module's pattern; none for layers that stay on the GPU."""
+    if len(module.layers) == 1 and not singles:  # rule 2
         return [[]]
     separable = any(layer.operation.startswith("depthwise") for layer in module.layers)
     return [_pointwise(layer) if separable else _grouped(layer) for layer in module.layers]
@@ -54,10 +80,10 @@ def _grouped(layer: Layer) -> list[Option]:
 
 
 def fitting(wanted: Sequence[list[Option]], free: tuple[int, int], largest_fold: bool) -> list[Option | None] | None:
-    """One option for every layer that the pattern maps, or ``None`` if the module does not fit (rules 3 to 5).
+    """(d): one option for every layer that the pattern maps, or ``None`` if the module does not fit.
 
-    Layers are taken in order and each takes the most channels, then the preferred fold, that leave room for the least
-    demand of the layers behind it.
+    Layers are taken in order and each takes the most channels (rule 3), then the preferred fold (rule 5), that leave
+    room for the least demand of the layers behind it.
     """
     chosen: list[Option | None] = []
     multipliers, m20k = free
@@ -72,7 +98,7 @@ def fitting(wanted: Sequence[list[Option]], free: tuple[int, int], largest_fold:
         )
         fit = [o for o in options if o.multipliers <= room[0] and o.m20k <= room[1]]
         if not fit:
-            return None
+            return None  # rule 4
         sign = -1 if largest_fold else 1
         best = min(fit, key=lambda o: (-(o.channels or 0), sign * (o.fold or 1)))
         chosen.append(best)
@@ -81,29 +107,9 @@ def fitting(wanted: Sequence[list[Option]], free: tuple[int, int], largest_fold:
     return chosen
 
 
-def partition(instance: Instance, largest_fold: bool, singles: bool, stop: bool) -> tuple[list[Option], list[str]]:
-    """The options of all layers, and the modules that got their pattern."""
-    options = on_gpu(instance)
-    mapped = []
-    first = 0
-    for module in instance.modules:
-        last = first + len(module.layers)
-        chosen = fitting(candidates(module, singles), free_fabric(instance, options), largest_fold)
-        if chosen is None and stop:
-            break
-        if chosen is not None and any(chosen):
-            options[first:last] = [new or old for new, old in zip(chosen, options[first:last], strict=True)]
-            mapped.append(module.name)
-        first = last
-    return options, mapped
-
-
 def run(
     instance: Instance, budget: Budget, singles: bool = False, stop: bool = False, largest_fold: bool = False
 ) -> SolveResult:
     """The rule with either preference among folds."""
     options, mapped = partition(instance, largest_fold, singles, stop)
     return result(instance, budget, options, modules_mapped=mapped)
-
-
-OPTIONS = {"singles": False, "stop": False}

@@ -8,7 +8,7 @@ that gains the most ticks per multiplier while the fabric lasts. Direct hardware
 from __future__ import annotations
 
 from mapgap.core import Budget, SolveResult, Status, Stop
-from mapgap.heuristics.fpga_gpu_partition._common import free_fabric, on_gpu, result
+from mapgap.heuristics.fpga_gpu_partition.construction import free_fabric, on_gpu, result
 from mapgap.problems.fpga_gpu_partition import Instance, Option
 
 

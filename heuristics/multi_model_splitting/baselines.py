@@ -14,21 +14,20 @@ the same functions serve both.
 from __future__ import annotations
 
 from mapgap.core import Budget, SolveResult, Status, Stop
-from mapgap.heuristics.multi_model_splitting._common import (
-    Ledger,
-    Tables,
+from mapgap.heuristics.multi_model_splitting.candidates import best_split
+from mapgap.heuristics.multi_model_splitting.ledger import Ledger
+from mapgap.heuristics.multi_model_splitting.orders import ordered
+from mapgap.heuristics.multi_model_splitting.results import (
     fewest_ends,
     finished,
     out_of_time,
     pipeline_plan,
     shortage,
 )
-from mapgap.heuristics.multi_model_splitting._search import Path
-from mapgap.heuristics.multi_model_splitting._selection import best_split, ordered
-from mapgap.heuristics.multi_model_splitting.synergy import plan_alone
+from mapgap.heuristics.multi_model_splitting.search import Path
+from mapgap.heuristics.multi_model_splitting.synergy import algorithm_1
 from mapgap.problems.multi_model_splitting import Instance
-
-ORDER = {"order": "data_intensity"}
+from mapgap.problems.multi_model_splitting.shared.tables import tabulate
 
 
 def larger_first(instance: Instance) -> list[int]:
@@ -44,8 +43,8 @@ def run_counting(
     ends = fewest_ends(instance)
     ledger, paths = Ledger.empty(instance), dict[int, Path]()
     for index in ordered(instance, order):
-        tables = Tables(instance.pipelines[index])
-        counts = list(range(1, min(len(devices), tables.last) + 1))
+        tables = tabulate(instance.pipelines[index])
+        counts = list(range(1, min(len(devices), tables.layers) + 1))
         path = None
         for segments in reversed(counts) if most else counts:
             path = best_split(tables, ledger, budget, segments, order=devices, by_bytes=prioritised)
@@ -68,4 +67,4 @@ def _has_ends(instance: Instance, index: int) -> bool:
 
 def ind_model(instance: Instance, budget: Budget) -> SolveResult:
     """Best split of every model alone."""
-    return plan_alone(instance, budget, ends=False)
+    return algorithm_1(instance, budget, "given", ends=False, joint=False)

@@ -1,4 +1,4 @@
-"""Instances of fpga gpu partition: library files, their compact form and its expansion, random families."""
+"""Instances of the FPGA-GPU partition: library files, their compact form and its expansion, random families."""
 
 from pathlib import Path
 
@@ -18,4 +18,6 @@ LIBRARY = Library(
     },
     splitting=f"{_HERE}.parts:cases",
     shrinking=f"{_HERE}.parts:shrink",
+    sampling=f"{_HERE}.sampling:random_plan",
+    relating=f"{_HERE}.relations:relations",
 )

@@ -1,8 +1,8 @@
 """Instances of the FPGA-GPU partition: the compact form, its expansion, and random families.
 
 A compact file names a network of the library (or one module of it), one of the equally good fits of the cost model
-(docs/fpga_gpu_calibration.md) and limits; :func:`expand` lowers the network to modules (``_network.py``) and prices
-every option (``_cost_model.py``, ``_expand.py``). Measured values of single options replace the model's.
+(docs/fpga_gpu_calibration.md) and limits; :func:`expand` lowers the network to modules (``lowering.py``) and prices
+every option (``cost_model.py``, ``options.py``). Measured values of single options replace the model's.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from mapgap.core import CompactBase, Frozen, InputError
-from mapgap.instances.fpga_gpu_partition._cost_model import Fabric, fabric, load_fit
-from mapgap.instances.fpga_gpu_partition._expand import Pricing, alone, instance
-from mapgap.instances.fpga_gpu_partition._network import graph_of
+from mapgap.core import CompactBase, Finding, Frozen, InputError
+from mapgap.instances.fpga_gpu_partition.cost_model import Fabric, fabric, load_fit
+from mapgap.instances.fpga_gpu_partition.lowering import alone, graph_of
+from mapgap.instances.fpga_gpu_partition.options import Pricing, instance
 from mapgap.problems.fpga_gpu_partition import Instance, Objective
 
 
@@ -128,9 +128,9 @@ def with_measured(made: Instance, measured: tuple[Measured, ...]) -> Instance:
     wanted = {(m.layer, m.option): m for m in measured}
     known = {(layer.name, option.name) for layer in made.layers for option in layer.options}
     strange = [
-        f"measured: expected an option of the instance, found {o!r} of layer {n!r}"
-        for n, o in wanted
-        if (n, o) not in known
+        Finding(f"expected an option of the instance, found {m.option!r} of layer {m.layer!r}", ("measured", index))
+        for index, m in enumerate(measured)
+        if (m.layer, m.option) not in known
     ]
     if strange:
         raise InputError(strange)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from mapgap.core import Case
-from mapgap.problems.fpga_gpu_partition import Instance, Layer, Option, Read
+from mapgap.instances.fpga_gpu_partition.editing import one_layer, with_layers
+from mapgap.problems.fpga_gpu_partition import Instance, Layer, Module, Option, Read
 
 
 def cases(instance: Instance) -> list[Case]:
@@ -44,24 +44,9 @@ def _sides(layer: Layer) -> list[str]:
 
 
 def _only(instance: Instance, index: int, label: str, kept: list[Option]) -> Case:
-    changed = _replaced(instance, index, instance.layers[index].model_copy(update={"options": tuple(kept)}))
-    return Case(label, instance.changed(name=f"{instance.name}, {label}", **changed))
-
-
-def _replaced(instance: Instance, index: int, layer: Layer) -> dict[str, Any]:
-    """The modules with another layer ``index``."""
-    return _modules(instance, [layer if i == index else old for i, old in enumerate(instance.layers)])
-
-
-def _modules(instance: Instance, layers: list[Layer | None]) -> dict[str, Any]:
-    """The modules with other layers, of which ``None`` is left out; a module without layers is none."""
-    modules, first = [], 0
-    for module in instance.modules:
-        kept = tuple(layer for layer in layers[first : first + len(module.layers)] if layer is not None)
-        first += len(module.layers)
-        if kept:
-            modules.append(module.model_copy(update={"layers": kept}))
-    return {"modules": tuple(modules)}
+    layer = instance.layers[index]
+    modules = one_layer(instance, layer, layer.model_copy(update={"options": tuple(kept)}))
+    return Case(label, instance.changed(name=f"{instance.name}, {label}", modules=modules))
 
 
 def shrink(instance: Instance) -> Iterator[Instance]:
@@ -70,23 +55,24 @@ def shrink(instance: Instance) -> Iterator[Instance]:
     for module in instance.modules:
         gone = set(range(first, first + len(module.layers)))
         first += len(module.layers)
-        yield from instance.if_valid(**_without(instance, gone))
+        yield from instance.if_valid(modules=_without(instance, gone))
     for index in reversed(range(len(instance.layers))):
-        yield from instance.if_valid(**_without(instance, {index}))
-    for index, layer in enumerate(instance.layers):
+        yield from instance.if_valid(modules=_without(instance, {index}))
+    for layer in instance.layers:
         for option in layer.options if len(layer.options) > 1 else ():
             others = tuple(other for other in layer.options if other is not option)
-            yield from instance.if_valid(**_replaced(instance, index, layer.model_copy(update={"options": others})))
+            smaller = layer.model_copy(update={"options": others})
+            yield from instance.if_valid(modules=one_layer(instance, layer, smaller))
     for limit in ("latency_limit", "energy_limit"):
         if getattr(instance, limit) is not None:
             yield from instance.if_valid(**{limit: None})
 
 
-def _without(instance: Instance, gone: set[int]) -> dict[str, Any]:
+def _without(instance: Instance, gone: set[int]) -> tuple[Module, ...]:
     """The modules without some layers."""
     numbers = {old: new for new, old in enumerate(i for i in range(len(instance.layers)) if i not in gone)}
     layers = [None if i in gone else _rewired(instance, i, gone, numbers) for i in range(len(instance.layers))]
-    return _modules(instance, layers)
+    return with_layers(instance, layers)
 
 
 def _rewired(instance: Instance, index: int, gone: set[int], numbers: dict[int, int]) -> Layer:

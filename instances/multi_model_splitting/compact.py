@@ -1,26 +1,49 @@
-"""Instances of multi-model splitting: the compact form, its expansion, and random families.
+"""The compact form of an instance and its expansion.
 
 A compact file names models of Table 1, accelerators, requirements and the free numbers of the latency model;
-:func:`expand` tabulates the six tasks of Sec. 5.4.1 (``_expand.py``) from the vendor's layer tables (``models.py``).
+:func:`expand` tabulates the six tasks of Sec. 5.4.1 (``latency_model.py``) from the vendor's layer tables
+(``models.py``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Iterable
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
-from mapgap.core import CompactBase, PlanBase
-from mapgap.instances.multi_model_splitting._expand import (
+from mapgap.core import CompactBase, Finding, Frozen, InputError
+from mapgap.instances._library import unknown
+from mapgap.instances.multi_model_splitting.latency_model import (
     COPY_US_PER_BYTE,
     RADIO_US_PER_BYTE,
-    CompactDevice,
-    CompactPipeline,
     Rates,
-    expand_compact,
+    make_device,
+    make_pipeline,
 )
-from mapgap.problems.multi_model_splitting import Instance, Plan, after, part
+from mapgap.instances.multi_model_splitting.models import SIGNALS, Model, load_model
+from mapgap.problems.multi_model_splitting import Device, Instance, Requirement
+
+TICKS_NS = tuple(1000 * 10**k for k in range(10))
+"""A microsecond if it is coarse enough, or the next power of ten."""
+
+
+class CompactDevice(Frozen):
+    """A device of the compact form: an accelerator type and what the wearable has."""
+
+    name: str
+    type: str
+    sensors: tuple[str, ...] = ()
+    interfaces: tuple[str, ...] = ()
+
+
+class CompactPipeline(Frozen):
+    """A pipeline of the compact form; ``name`` defaults to the model's."""
+
+    name: str | None = None
+    model: str
+    source: Requirement = Requirement()
+    target: Requirement = Requirement()
 
 
 class Compact(CompactBase):
@@ -62,39 +85,73 @@ def expand(compact: Compact) -> Instance:
     InputError
         Every name that the library does not have.
     """
-    return expand_compact(
-        name=compact.name,
-        source=compact.source,
-        tags=compact.tags,
-        objective=compact.objective,
-        sharing=compact.sharing,
-        live=compact.live,
-        devices=compact.devices,
-        pipelines=compact.pipelines,
-        rates=Rates(
-            radio_us_per_byte=compact.radio_us_per_byte,
-            copy_us_per_byte=compact.copy_us_per_byte,
-            sensing_ms=compact.sensing_ms,
-        ),
-    )
+    devices, models = _looked_up(compact)
+    names = pipeline_names(compact.pipelines)
+    accelerators = [device.type for device in compact.devices]
+    rates = Rates(compact.radio_us_per_byte, compact.copy_us_per_byte, compact.sensing_ms)
+
+    def at(tick_ns: int) -> Instance:
+        pipelines = tuple(
+            make_pipeline(name, model, (given.source, given.target), accelerators, rates, compact.live, tick_ns)
+            for name, given, model in zip(names, compact.pipelines, models, strict=True)
+        )
+        return Instance(
+            name=compact.name,
+            source=compact.source,
+            tags=compact.tags,
+            objective=compact.objective,
+            tick_ns=tick_ns,
+            sharing=compact.sharing,
+            devices=devices,
+            pipelines=pipelines,
+        )
+
+    for tick_ns in TICKS_NS:
+        try:
+            return at(tick_ns)
+        except ValidationError as error:
+            if not _too_fine(error):
+                raise
+    raise InputError(Finding("expected tasks of less than 10^18 ns in all", ("pipelines",)))
 
 
-def redeployed(
-    whole: Instance, *, without: Collection[str] = (), before: Instance | None = None, plan: PlanBase | None = None
-) -> Instance:
-    """``whole`` without some devices and pipelines, with the segments of ``plan`` (for ``before``) as deployed.
+def _looked_up(compact: Compact) -> tuple[tuple[Device, ...], list[Model]]:
+    """What the names of devices and models stand for."""
+    findings: list[Finding] = []
+    devices, models = [], []
+    for index, device in enumerate(compact.devices):
+        try:
+            devices.append(make_device(device.name, device.type, device.sensors, device.interfaces))
+        except InputError as error:
+            findings += [finding.below(("devices", index)) for finding in error.findings]
+    known = [device.name for device in compact.devices]
+    for index, pipeline in enumerate(compact.pipelines):
+        try:
+            models.append(load_model(pipeline.model))
+        except InputError as error:
+            findings += [finding.below(("pipelines", index)) for finding in error.findings]
+        for role, need in (("source", pipeline.source), ("target", pipeline.target)):
+            if need.device is not None and need.device not in known:
+                findings += unknown(("pipelines", index, role, "device"), need.device, known).findings
+    if extra := sorted(set(compact.sensing_ms) - set(SIGNALS)):
+        findings.append(Finding(f"expected {' or '.join(SIGNALS)}, found {', '.join(extra)}", ("sensing_ms",)))
+    if findings:
+        raise InputError(findings)
+    return tuple(devices), models
 
-    Raises
-    ------
-    ValueError
-        Nothing is left.
-    """
-    devices = [device.name for device in whole.devices if device.name not in without]
-    pipelines = [pipeline.name for pipeline in whole.pipelines if pipeline.name not in without]
-    changed = part(whole, devices, pipelines)
-    if before is None or not isinstance(plan, Plan):
-        return changed
-    return after(before, plan, changed)
+
+def _too_fine(error: ValidationError) -> bool:
+    """The tick is what is wrong with the instance."""
+    raised = [each.get("ctx", {}).get("error") for each in error.errors(include_url=False)]
+    findings = [finding for each in raised if isinstance(each, InputError) for finding in each.findings]
+    return any(finding.location == ("tick_ns",) for finding in findings)
 
 
-__all__ = ["Compact", "CompactDevice", "CompactPipeline", "expand", "redeployed"]
+def pipeline_names(pipelines: Iterable[CompactPipeline]) -> list[str]:
+    """Given names, or the models', numbered where one occurs again."""
+    found: list[str] = []
+    for pipeline in pipelines:
+        stem = pipeline.name or load_model(pipeline.model).title
+        count = sum(name == stem or name.startswith(f"{stem}_") for name in found)
+        found.append(f"{stem}_{count + 1}" if count and pipeline.name is None else stem)
+    return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from functools import partial
 
-from mapgap.instances.multi_model_splitting._expand import CompactDevice, CompactPipeline, Rates, expand_compact
+from mapgap.instances.multi_model_splitting.compact import Compact, CompactDevice, CompactPipeline, expand
 from mapgap.instances.multi_model_splitting.models import TITLES
 from mapgap.problems.multi_model_splitting import Boundary, Device, Instance, Layer, Pipeline, Requirement
 
@@ -53,13 +53,10 @@ def wearables(pipelines: int, devices: int, models: tuple[str, ...], large: int,
     types = ["MAX78002"] * large + ["MAX78000"] * (devices - large)
     rng.shuffle(types)
     names = [f"d{d + 1}" for d in range(devices)]
-    return expand_compact(
+    compact = Compact(
         name=f"{family}_{seed}",
         source=f"generated: family {family}, models of Table 1 of Synergy",
         tags=("generated", family),
-        objective="throughput",
-        sharing=False,
-        live=False,
         devices=tuple(CompactDevice(name=name, type=kind) for name, kind in zip(names, types, strict=True)),
         pipelines=tuple(
             CompactPipeline(
@@ -69,8 +66,8 @@ def wearables(pipelines: int, devices: int, models: tuple[str, ...], large: int,
             )
             for _ in range(pipelines)
         ),
-        rates=Rates(),
     )
+    return expand(compact)
 
 
 def _chains(

@@ -30,6 +30,8 @@ TITLES = {
 """File stem to the name in Table 1, in the order of Table 1."""
 AUDIO = ("kws",)
 """Models that listen; the others see (Table 1, column "Sensing")."""
+SIGNALS = ("image", "audio")
+"""What models sense."""
 _COLUMNS = {"i": "index", "from": "inputs", "wbytes": "weights", "bbytes": "bias"}
 _KEPT = ("index", "op", "inputs", "weights", "bias", "macs", "out", "cycles", "estimated_cycles")
 _COLUMNS |= {"cyc_eq": "cycles", "cyc_izer": "estimated_cycles"}

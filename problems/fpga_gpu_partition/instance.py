@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from mapgap.core import ACTIVITY_LIMIT, Frozen, InstanceBase, PlanBase
+from mapgap.core import ACTIVITY_LIMIT, Finding, Frozen, InputError, InstanceBase, Location, PlanBase
 
 Side = Literal["gpu", "fpga"]
 Objective = Literal["energy", "latency", "edp", "weighted"]
@@ -250,67 +250,53 @@ class Instance(InstanceBase):
 
     @model_validator(mode="after")
     def _check(self) -> Instance:
-        problems = self._graph_problems() or self._option_problems() or self._magnitude_problems()
-        if problems:
-            raise ValueError("\n".join(problems))
+        found = self._graph_findings() or self._option_findings() or self._magnitude_findings()
+        if found:
+            raise InputError(found)
         return self
 
-    def _graph_problems(self) -> list[str]:
+    def _graph_findings(self) -> list[Finding]:
         found = []
         names: set[str] = set()
-        for index, (layer, where) in enumerate(zip(self.layers, self._places(), strict=True)):
+        for index, (layer, place) in enumerate(zip(self.layers, self._places(), strict=True)):
             if layer.name in names:
-                found.append(f"{where}: expected a distinct name")
+                found.append(Finding("expected a distinct name", place, layer.name))
             names.add(layer.name)
             if any(size < 0 for size in layer.outputs):
-                found.append(f"{where}: outputs: expected sizes of at least 0, found {list(layer.outputs)}")
+                text = f"expected sizes of at least 0, found {list(layer.outputs)}"
+                found.append(Finding(text, (*place, "outputs"), layer.name))
             if len({(r.source, r.part) for r in layer.reads}) != len(layer.reads):
-                found.append(f"{where}: reads: expected each tensor at most once")
+                found.append(Finding("expected each tensor at most once", (*place, "reads"), layer.name))
             for k, r in enumerate(layer.reads):
-                place = f"{where}: reads[{k}]"
+                at = (*place, "reads", k)
                 if r.source >= index:
-                    found.append(f"{place}: expected a layer before layer {index} (no cycles), found {r.source}")
+                    text = f"expected a layer before layer {index} (no cycles), found {r.source}"
+                    found.append(Finding(text, (*at, "source"), layer.name))
                     continue
                 parts = 1 if r.source == NETWORK_INPUT else len(self.layers[r.source].outputs)
                 if r.part >= parts:
-                    found.append(f"{place}: expected one of {parts} parts of layer {r.source}, found {r.part}")
+                    text = f"expected one of {parts} parts of layer {r.source}, found {r.part}"
+                    found.append(Finding(text, (*at, "part"), layer.name))
                 elif r.bytes is not None and r.bytes > self.read_bytes(Read(source=r.source, part=r.part)):
-                    found.append(f"{place}: expected at most the output of layer {r.source}, found {r.bytes}")
+                    text = f"expected at most the output of layer {r.source}, found {r.bytes}"
+                    found.append(Finding(text, (*at, "bytes"), layer.name))
         if len({module.name for module in self.modules}) != len(self.modules):
-            found.append("modules: expected distinct names")
+            found.append(Finding("expected distinct names", ("modules",)))
         return found
 
-    def _places(self) -> list[str]:
-        """Field of every layer, as messages name it."""
-        return [
-            f"modules[{m}].layers[{k}] ({layer.name})"
-            for m, module in enumerate(self.modules)
-            for k, layer in enumerate(module.layers)
-        ]
+    def _places(self) -> list[Location]:
+        """Where every layer lies."""
+        return [("modules", m, "layers", k) for m, module in enumerate(self.modules) for k in range(len(module.layers))]
 
-    def _option_problems(self) -> list[str]:
+    def _option_findings(self) -> list[Finding]:
         found = []
         for layer, place in zip(self.layers, self._places(), strict=True):
             if len({option.name for option in layer.options}) != len(layer.options):
-                found.append(f"{place}: options: expected distinct names")
+                found.append(Finding("expected distinct names", (*place, "options"), layer.name))
             sizes = [self.read_bytes(r) for r in layer.reads]
             for index, option in enumerate(layer.options):
-                where = f"{place}: options[{index}] ({option.name})"
-                if option.kind == "split":
-                    for side, reads in (("gpu", option.gpu_reads), ("fpga", option.fpga_reads)):
-                        if len(reads) != len(sizes) or any(not 0 <= b <= s for b, s in zip(reads, sizes, strict=True)):
-                            found.append(f"{where}: {side}_reads: expected at most {sizes} bytes, found {list(reads)}")
-                    continue
-                if option.home != option.kind:
-                    found.append(f"{where}: home: expected {option.kind}, found {option.home}")
-                if option.gpu_reads or option.fpga_reads or option.gpu_makes or option.fpga_makes:
-                    found.append(f"{where}: reads and makes: expected none, as only splits have them")
-                if option.kind == "gpu" and (
-                    option.fpga_ticks or option.fpga_energy or option.multipliers or option.m20k
-                ):
-                    found.append(f"{where}: expected nothing on the FPGA")
-                if option.kind == "fpga" and (option.gpu_ticks or option.gpu_energy):
-                    found.append(f"{where}: expected nothing on the GPU")
+                at, name = (*place, "options", index), f"{layer.name}, {option.name}"
+                found += [Finding(each.text, (*at, *each.location), name) for each in _misfits(option, sizes)]
         return found
 
     def worst(self) -> tuple[int, int]:
@@ -326,21 +312,43 @@ class Instance(InstanceBase):
             energy += sum(self.transfer_energy(size) for size in moved)
         return ticks, energy + self.standby_energy(ticks) + len(self.modules)
 
-    def _magnitude_problems(self) -> list[str]:
+    def _magnitude_findings(self) -> list[Finding]:
         """Sums of worst values must leave solver rows far from 2^31."""
         ticks, energy = self.worst()
         found = []
         for name, value in (("tick_ns", ticks), ("energy_unit_nj", energy)):
             if value >= ACTIVITY_LIMIT:
-                found.append(f"{name}: expected a unit so coarse that all options sum to < 2^30, found {value}")
+                text = f"expected a unit so coarse that all options sum to < 2^30, found {value}"
+                found.append(Finding(text, (name,)))
         weighted = self.energy_weight * energy + self.latency_weight * ticks
         if not found and weighted >= ACTIVITY_LIMIT:
-            found.append(f"energy_weight, latency_weight: expected a weighted sum below 2^30, found {weighted}")
+            text = f"expected a weighted sum (with latency_weight) below 2^30, found {weighted}"
+            found.append(Finding(text, ("energy_weight",)))
         for name in ("multipliers", "m20k"):
             total = sum(max(getattr(option, name) for option in layer.options) for layer in self.layers)
             if total >= ACTIVITY_LIMIT:
-                found.append(f"{name}: expected all demands to sum to < 2^30, found {total}")
+                text = f"expected demands of {name} that sum to < 2^30 over all layers, found {total}"
+                found.append(Finding(text, ("modules",)))
         return found
+
+
+def _misfits(option: Option, sizes: list[int]) -> list[Finding]:
+    """What is wrong with an option of a layer that reads tensors of these sizes; places are below the option."""
+    found = []
+    if option.kind == "split":
+        for field, reads in (("gpu_reads", option.gpu_reads), ("fpga_reads", option.fpga_reads)):
+            if len(reads) != len(sizes) or any(not 0 <= b <= s for b, s in zip(reads, sizes, strict=True)):
+                found.append(Finding(f"expected at most {sizes} bytes, found {list(reads)}", (field,)))
+        return found
+    if option.home != option.kind:
+        found.append(Finding(f"expected {option.kind}, found {option.home}", ("home",)))
+    if option.gpu_reads or option.fpga_reads or option.gpu_makes or option.fpga_makes:
+        found.append(Finding("expected no reads and makes, as only splits have them"))
+    if option.kind == "gpu" and (option.fpga_ticks or option.fpga_energy or option.multipliers or option.m20k):
+        found.append(Finding("expected nothing on the FPGA"))
+    if option.kind == "fpga" and (option.gpu_ticks or option.gpu_energy):
+        found.append(Finding("expected nothing on the GPU"))
+    return found
 
 
 class Plan(PlanBase):

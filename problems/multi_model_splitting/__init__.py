@@ -65,8 +65,10 @@ What the paper leaves open is pinned here, and nowhere else.
 """
 
 from mapgap.core import Problem
-from mapgap.problems.multi_model_splitting.dynamic import Churn, after, churn, part
-from mapgap.problems.multi_model_splitting.evaluate import diagnose, evaluate, gantt
+from mapgap.problems.multi_model_splitting.diagnose import diagnose
+from mapgap.problems.multi_model_splitting.dynamic import Churn, after, churn, on_devices, part
+from mapgap.problems.multi_model_splitting.evaluate import evaluate
+from mapgap.problems.multi_model_splitting.gantt import gantt
 from mapgap.problems.multi_model_splitting.instance import (
     OBJECTIVES,
     RESOURCES,
@@ -115,5 +117,6 @@ __all__ = [
     "Segment",
     "after",
     "churn",
+    "on_devices",
     "part",
 ]

@@ -1,14 +1,35 @@
-"""Devices and pipelines join and leave: the changed instance, and what a new plan has to write again (rule 11)."""
+"""Devices and pipelines join and leave: the changed instance, and what a new plan has to write again.
+
+Part of the specification: it says what rule 11 means, and the evaluator reports churn.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from mapgap.problems.multi_model_splitting.instance import Boundary, Deployed, Instance, Pipeline, Plan
 
 T = TypeVar("T")
+
+
+def on_devices(instance: Instance, numbers: Sequence[int]) -> tuple[Pipeline, ...]:
+    """The pipelines with the columns of these devices, in this order; a number may come twice."""
+
+    def row(values: tuple[T, ...]) -> tuple[T, ...]:
+        return tuple(values[d] for d in numbers) if values else ()
+
+    def boundary(cut: Boundary) -> Boundary:
+        tables = {name: row(getattr(cut, name)) for name in ("load", "unload", "transmit", "receive")}
+        return cut.model_copy(update=tables)
+
+    def pipeline(whole: Pipeline) -> Pipeline:
+        layers = tuple(layer.model_copy(update={"inference": row(layer.inference)}) for layer in whole.layers)
+        cuts = tuple(boundary(cut) for cut in whole.boundaries)
+        return whole.model_copy(update={"sensing": row(whole.sensing), "layers": layers, "boundaries": cuts})
+
+    return tuple(pipeline(each) for each in instance.pipelines)
 
 
 def part(instance: Instance, devices: Collection[str], pipelines: Collection[str]) -> Instance:
@@ -23,22 +44,9 @@ def part(instance: Instance, devices: Collection[str], pipelines: Collection[str
     if unknown := sorted((set(devices) - known[0]) | (set(pipelines) - known[1])):
         raise ValueError(f"expected devices and pipelines of {instance.name}, found {', '.join(unknown)}")
     keep = [d for d, device in enumerate(instance.devices) if device.name in devices]
-
-    def row(values: tuple[T, ...]) -> tuple[T, ...]:
-        return tuple(values[d] for d in keep) if values else ()
-
-    def boundary(cut: Boundary) -> Boundary:
-        tables = {name: row(getattr(cut, name)) for name in ("load", "unload", "transmit", "receive")}
-        return cut.model_copy(update=tables)
-
-    def pipeline(whole: Pipeline) -> Pipeline:
-        layers = tuple(layer.model_copy(update={"inference": row(layer.inference)}) for layer in whole.layers)
-        cuts = tuple(boundary(cut) for cut in whole.boundaries)
-        return whole.model_copy(update={"sensing": row(whole.sensing), "layers": layers, "boundaries": cuts})
-
     content = {field: getattr(instance, field) for field in Instance.model_fields}
     content["devices"] = tuple(instance.devices[d] for d in keep)
-    content["pipelines"] = tuple(pipeline(p) for p in instance.pipelines if p.name in pipelines)
+    content["pipelines"] = tuple(p for p in on_devices(instance, keep) if p.name in pipelines)
     content["deployed"] = tuple(old for old in instance.deployed if old.pipeline in pipelines)
     return Instance.model_validate(content)
 

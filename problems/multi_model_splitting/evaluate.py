@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from mapgap.core import Evaluation, GanttBar, GanttLane, Violation
+from mapgap.core import Evaluation, Violation
 from mapgap.problems.multi_model_splitting.dynamic import churn
 from mapgap.problems.multi_model_splitting.instance import RESOURCES, UNITS, Instance, PipelinePlan, Plan
 
@@ -128,7 +128,7 @@ def _out_of_resource(instance: Instance, used: dict[str, list[int]]) -> list[Vio
     return found
 
 
-def _loads(instance: Instance, plan: Plan) -> dict[tuple[int, str], int]:
+def loads(instance: Instance, plan: Plan) -> dict[tuple[int, str], int]:
     """Ticks per cycle of every (device, unit); merged tasks count once."""
     load = {(d, unit): 0 for d in range(len(instance.devices)) for unit in UNITS}
     seen: set[Key] = set()
@@ -161,7 +161,7 @@ def evaluate(instance: Instance, plan: Plan) -> Evaluation:
         return Evaluation(None, {}, tuple(violations))
     used = _demands(instance, plan)
     violations += _out_of_resource(instance, used)
-    load = _loads(instance, plan)
+    load = loads(instance, plan)
     cycle = max(load.values())  # Sec. 5.4.2
     each = [sum(t.ticks for t in tasks(instance, i, p)) for i, p in enumerate(plan.pipelines)]
     tick, names = instance.seconds_per_tick, [device.name for device in instance.devices]
@@ -181,69 +181,3 @@ def evaluate(instance: Instance, plan: Plan) -> Evaluation:
         terms["churn"] = asdict(churn(instance, plan))
     objective = cycle if instance.objective == "throughput" else sum(each)
     return Evaluation(objective, terms, tuple(violations))
-
-
-def gantt(instance: Instance, plan: Plan) -> list[GanttLane]:
-    """One lane per unit of a device that works, the load of one cycle from its begin, in seconds.
-
-    In steady state the units work on different inferences (Sec. 5.4.2): the tasks of a lane stand one after the other
-    and the longest lane, the bottleneck, is the cycle time. The plan must have a value.
-    """
-    load, tick = _loads(instance, plan), instance.seconds_per_tick
-    cycle = max(load.values())
-    bars: dict[tuple[int, str], list[GanttBar]] = {place: [] for place in load}
-    end = dict.fromkeys(load, 0)
-    seen: set[Key] = set()
-    for index, decisions in enumerate(plan.pipelines):
-        for task in tasks(instance, index, decisions):
-            if task.key in seen or task.ticks == 0:
-                continue
-            seen.add(task.key)
-            place = (task.device, task.unit)
-            begin, end[place] = end[place], end[place] + task.ticks
-            group = instance.pipelines[index].name
-            moved = task.ticks * tick if task.transfer else 0.0
-            bars[place].append(GanttBar(begin * tick, end[place] * tick, task.label, group, moved))
-    lanes = []
-    for (d, unit), found in bars.items():
-        mark = " (bottleneck)" if load[d, unit] == cycle else ""
-        if found:
-            lanes.append(GanttLane(f"{instance.devices[d].name} {unit}{mark}", tuple(found)))
-    return lanes
-
-
-def diagnose(instance: Instance) -> list[str]:
-    """Simple proofs of infeasibility, in words; an empty list proves nothing.
-
-    Every pipeline needs a source and a target; every layer must fit into some accelerator; all layers together must fit
-    into all accelerators. With operation sharing pipelines of the same signal and model may coincide and count once.
-    """
-    reasons = []
-    for index, pipeline in enumerate(instance.pipelines):
-        for role, allowed, need in (
-            ("source", instance.sources(index), pipeline.source),
-            ("target", instance.targets(index), pipeline.target),
-        ):
-            if not allowed:
-                wanted = f"is {need.device}" if need.device is not None else f"has type {need.type}"
-                reasons.append(f"{role} of {pipeline.name}: no device {wanted}")
-        for layer in pipeline.layers:
-            if not any(
-                layer.weights <= device.weights and layer.bias <= device.bias and device.layers >= 1
-                for device in instance.devices
-            ):
-                reasons.append(
-                    f"layer {layer.name} of {pipeline.name} fits into no accelerator: "
-                    f"{layer.weights} bytes of weights, {layer.bias} of bias"
-                )
-    counted = []
-    for index, pipeline in enumerate(instance.pipelines):
-        twins = [p for p in instance.pipelines[:index] if (p.signal, p.model) == (pipeline.signal, pipeline.model)]
-        if not (instance.sharing and pipeline.signal and twins):
-            counted += list(pipeline.layers)
-    for resource in RESOURCES:
-        demand = sum(1 if resource == "layers" else getattr(layer, resource) for layer in counted)
-        capacity = sum(getattr(device, resource) for device in instance.devices)
-        if demand > capacity:
-            reasons.append(f"{resource}: all layers need {demand}, all accelerators together have {capacity}")
-    return reasons

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from heapq import nlargest
 from typing import Literal
 
 from pydantic import Field, model_validator
 
-from mapgap.core import ACTIVITY_LIMIT, Frozen, InstanceBase, PlanBase
+from mapgap.core import ACTIVITY_LIMIT, Finding, Frozen, InputError, InstanceBase, Location, PlanBase
 
 OBJECTIVES = ("throughput", "latency")
 UNITS = ("sensor", "mcu", "accelerator", "radio")
@@ -46,7 +46,7 @@ class Requirement(Frozen):
     @model_validator(mode="after")
     def _check(self) -> Requirement:
         if self.device is not None and self.type is not None:
-            raise ValueError("expected a designated device or a type, found both")
+            raise InputError("expected a designated device or a type, found both")
         return self
 
 
@@ -172,82 +172,61 @@ class Instance(InstanceBase):
 
     @model_validator(mode="after")
     def _check(self) -> Instance:
-        problems = [*self._shape_problems()] or [*self._sharing_problems(), *self._magnitude_problems()]
-        if problems:
-            raise ValueError("\n".join(problems))
+        findings = [*self._names(), *self._shapes()] or [*self._unequal(), *self._magnitudes()]
+        if findings:
+            raise InputError(findings)
         return self
 
-    def _shape_problems(self) -> list[str]:
-        n = len(self.devices)
-        found = []
-        if len({device.name for device in self.devices}) != n:
-            found.append("devices: expected distinct names")
+    def _names(self) -> Iterator[Finding]:
+        if len({device.name for device in self.devices}) != len(self.devices):
+            yield Finding("expected distinct names", ("devices",))
         if len({pipeline.name for pipeline in self.pipelines}) != len(self.pipelines):
-            found.append("pipelines: expected distinct names")
-        for index, pipeline in enumerate(self.pipelines):
-            where = f"pipelines[{index}] ({pipeline.name})"
-            last = len(pipeline.layers)
-            if len(pipeline.boundaries) != last + 1:
-                found.append(f"{where}: expected {last + 1} boundaries, found {len(pipeline.boundaries)}")
-            tables = [("sensing", pipeline.sensing, n)]
-            tables += [(f"layers[{i}].inference", layer.inference, n) for i, layer in enumerate(pipeline.layers)]
-            for b, boundary in enumerate(pipeline.boundaries):
-                tables += [
-                    (f"boundaries[{b}].load", boundary.load, n if b < last else 0),
-                    (f"boundaries[{b}].unload", boundary.unload, n if b > 0 else 0),
-                    (f"boundaries[{b}].transmit", boundary.transmit, n),
-                    (f"boundaries[{b}].receive", boundary.receive, n),
-                ]
-            for name, table, entries in tables:
-                if len(table) != entries:
-                    found.append(f"{where}: {name}: expected {entries} ticks, one per device, found {len(table)}")
-                elif any(ticks < 0 for ticks in table):
-                    found.append(f"{where}: {name}: expected ticks of at least 0, found {list(table)}")
-        lengths = {pipeline.name: len(pipeline.layers) for pipeline in self.pipelines}
-        found += [
-            f"deployed[{i}]: expected layers of a pipeline, found {old.first}:{old.last} of {old.pipeline}"
-            for i, old in enumerate(self.deployed)
-            if not 0 <= old.first < old.last <= lengths.get(old.pipeline, 0)
-        ]
-        return found
+            yield Finding("expected distinct names", ("pipelines",))
 
-    def _sharing_problems(self) -> list[str]:
+    def _shapes(self) -> Iterator[Finding]:
+        n = len(self.devices)
+        for index, pipeline in enumerate(self.pipelines):
+            last, name = len(pipeline.layers), pipeline.name
+            if len(pipeline.boundaries) != last + 1:
+                text = f"expected {last + 1} boundaries, found {len(pipeline.boundaries)}"
+                yield Finding(text, ("pipelines", index), name)
+            for location, table, entries in _tables(pipeline, n):
+                where = ("pipelines", index, *location)
+                if len(table) != entries:
+                    yield Finding(f"expected {entries} ticks, one per device, found {len(table)}", where, name)
+                elif any(ticks < 0 for ticks in table):
+                    yield Finding(f"expected ticks of at least 0, found {list(table)}", where, name)
+        lengths = {pipeline.name: len(pipeline.layers) for pipeline in self.pipelines}
+        for index, old in enumerate(self.deployed):
+            if not 0 <= old.first < old.last <= lengths.get(old.pipeline, 0):
+                text = f"expected layers of a pipeline, found {old.first}:{old.last} of {old.pipeline}"
+                yield Finding(text, ("deployed", index))
+
+    def _unequal(self) -> Iterator[Finding]:
         """Only equal tasks can be merged."""
-        found: list[str] = []
-        if not self.sharing:
-            return found
         signals: dict[str, Pipeline] = {}
         models: dict[str, Pipeline] = {}
-        for index, pipeline in enumerate(self.pipelines):
-            where = f"pipelines[{index}] ({pipeline.name})"
+        for index, pipeline in enumerate(self.pipelines if self.sharing else ()):
+            where = ("pipelines", index)
             first = signals.setdefault(pipeline.signal, pipeline) if pipeline.signal else pipeline
-            mine, theirs = pipeline.boundaries[0], first.boundaries[0]
-            if (pipeline.sensing, mine.bytes, mine.transmit, mine.receive) != (
-                first.sensing,
-                theirs.bytes,
-                theirs.transmit,
-                theirs.receive,
-            ):
-                found.append(f"{where}: signal {pipeline.signal}: expected sensing and input as in {first.name}")
+            if _sensed(pipeline) != _sensed(first):
+                text = f"signal {pipeline.signal}: expected sensing and input as in {first.name}"
+                yield Finding(text, where, pipeline.name)
             first = models.setdefault(pipeline.model, pipeline)
             if (pipeline.layers, pipeline.boundaries) != (first.layers, first.boundaries):
-                found.append(f"{where}: model {pipeline.model}: expected layers and boundaries as in {first.name}")
-        return found
+                text = f"model {pipeline.model}: expected layers and boundaries as in {first.name}"
+                yield Finding(text, where, pipeline.name)
 
-    def _magnitude_problems(self) -> list[str]:
+    def _magnitudes(self) -> Iterator[Finding]:
         """The tasks of any plan and all memory demands must leave solver rows far from 2^31."""
-        found = []
         total = sum(self._longest(pipeline) for pipeline in self.pipelines)
         if total >= ACTIVITY_LIMIT:
-            found.append(
-                f"tick_ns: {self.tick_ns}: expected a tick so coarse that the tasks of any plan sum to < 2^30, "
-                f"found {total}"
-            )
+            expected = "expected a tick so coarse that the tasks of any plan sum to < 2^30"
+            yield Finding(f"{self.tick_ns}: {expected}, found {total}", ("tick_ns",))
         for resource in ("weights", "bias"):
             memory = sum(getattr(layer, resource) for pipeline in self.pipelines for layer in pipeline.layers)
             if memory >= ACTIVITY_LIMIT:
-                found.append(f"{resource}: expected all layers to sum to < 2^30, found {memory}")
-        return found
+                yield Finding(f"expected all layers to sum to < 2^30, found {memory}", ("pipelines",), resource)
 
     def _longest(self, pipeline: Pipeline) -> int:
         """No plan has more work for this pipeline: every task on its slowest device, the dearest cuts."""
@@ -260,6 +239,25 @@ class Instance(InstanceBase):
             + _sum_largest(segments, (max(cut.unload, default=0) for cut in cuts))
             + _sum_largest(segments + 1, (max(cut.transmit) + max(cut.receive) for cut in cuts))
         )
+
+
+def _tables(pipeline: Pipeline, n: int) -> Iterator[tuple[Location, tuple[int, ...], int]]:
+    """Every list of ticks: where it is in the pipeline, and how many there must be."""
+    last = len(pipeline.layers)
+    yield ("sensing",), pipeline.sensing, n
+    for i, layer in enumerate(pipeline.layers):
+        yield ("layers", i, "inference"), layer.inference, n
+    for b, cut in enumerate(pipeline.boundaries):
+        yield ("boundaries", b, "load"), cut.load, n if b < last else 0
+        yield ("boundaries", b, "unload"), cut.unload, n if b > 0 else 0
+        yield ("boundaries", b, "transmit"), cut.transmit, n
+        yield ("boundaries", b, "receive"), cut.receive, n
+
+
+def _sensed(pipeline: Pipeline) -> tuple[object, ...]:
+    """What pipelines of one signal have in common."""
+    data = pipeline.boundaries[0]
+    return pipeline.sensing, data.bytes, data.transmit, data.receive
 
 
 def _satisfies(need: Requirement, name: str, types: tuple[str, ...]) -> bool:

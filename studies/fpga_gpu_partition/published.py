@@ -4,11 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
+from mapgap.instances.fpga_gpu_partition.cost_model import load_fit, load_share
+from mapgap.instances.fpga_gpu_partition.gains import (
+    PUBLISHED,
+    TARGETS,
+    fold_of,
+    gains,
+    module_cost,
+    modules_of,
+    pattern,
+)
+from mapgap.instances.published_numbers import load_published
+from mapgap.records.runs import Runs
 from mapgap.reporting import figures
 from mapgap.reporting.analysis import verdict
 from mapgap.reporting.report import Picture, picture
 from mapgap.reporting.tables import Column, Table
-from mapgap.studies.fpga_gpu_partition.runs import Runs, fits, gain, module_instance, module_names
+from mapgap.studies.fpga_gpu_partition.plans import gain, terms_of
+from mapgap.studies.fpga_gpu_partition.runs import fits, module_instance, module_names
 
 TITLES = {"fire": "SqueezeNet's Fire", "bottleneck": "MobileNetV2's bottleneck", "unit": "ShuffleNetV2's unit"}
 QUANTITIES = {"e": "energy gain", "l": "latency speed-up"}
@@ -21,21 +34,16 @@ CLAIMS = {
 
 def published() -> dict[str, Any]:
     """Printed numbers by identifier."""
-    from mapgap.instances.published_numbers import load_published
-
     return load_published("dhm")
 
 
 def table_1() -> Table:
     """The six gains of Table I under every fit."""
-    from mapgap.instances.fpga_gpu_partition import calibration
-    from mapgap.instances.fpga_gpu_partition._cost_model import load_fit, load_share
-
     printed = published()
-    found = {name: calibration.gains(load_fit(name), load_share(name)) for name in fits()}
+    found = {name: gains(load_fit(name), load_share(name)) for name in fits()}
     rows: list[dict[str, Any]] = []
-    for index, key in enumerate(calibration.TARGETS):
-        kind = next(k for k, stem in calibration.PUBLISHED.items() if key.startswith(stem))
+    for index, key in enumerate(TARGETS):
+        kind = next(k for k, stem in PUBLISHED.items() if key.startswith(stem))
         values = {name: float(values[index]) for name, values in found.items()}
         first = values[fits()[0]]
         residuals = [100 * (value / printed[key] - 1) for value in values.values()]
@@ -68,17 +76,14 @@ def reductions() -> dict[tuple[str, str], dict[str, tuple[float, float]]]:
 
 def _costs(kind: str, fit: str) -> list[tuple[tuple[float, float], tuple[float, float]]]:
     """Latency (µs) and energy (µJ) of every module of a type: on the GPU, and by the pattern."""
-    from mapgap.instances.fpga_gpu_partition import calibration
-    from mapgap.instances.fpga_gpu_partition._cost_model import load_fit, load_share
-
     model, share = load_fit(fit), load_share(fit)
-    graph, blocks = calibration.modules_of(kind)
+    graph, blocks = modules_of(kind)
     found = []
     for block in blocks:
         shapes = graph.shapes_of(block)
-        channels = calibration.pattern(shapes, kind, share)
-        mixed = calibration.module_cost(model, graph, block, channels, calibration.fold_of(shapes, channels))
-        alone = calibration.module_cost(model, graph, block, [0] * len(shapes), 1)
+        channels = pattern(shapes, kind, share)
+        mixed = module_cost(model, graph, block, channels, fold_of(shapes, channels))
+        alone = module_cost(model, graph, block, [0] * len(shapes), 1)
         found.append(((float(alone[0]), float(alone[1])), (float(mixed[0]), float(mixed[1]))))
     return found
 
@@ -123,8 +128,6 @@ def ranges_table() -> Table:
 
 
 def _gain_key(kind: str, key: str) -> str:
-    from mapgap.instances.fpga_gpu_partition.calibration import PUBLISHED
-
     return f"{PUBLISHED[kind]}_{key}"
 
 
@@ -157,7 +160,7 @@ def modules_table(runs: Runs) -> Table:
     rows = []
     for name in module_names():
         instance = module_instance(name)
-        rule, best = runs.terms(name, "paper_rule"), runs.terms(name, "mip")
+        rule, best = terms_of(runs, name, "paper_rule"), terms_of(runs, name, "mip")
         if rule is None or best is None:
             continue
         rows.append(

@@ -1,18 +1,21 @@
-"""Instances and runs of the FPGA-GPU study, and what its tables read from them."""
+"""Instances and runs of the FPGA-GPU study."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
-from mapgap.catalogue import registry
+from mapgap.catalogue.files import library_files, load_instance
 from mapgap.execution.sweep import Job
-from mapgap.reporting.analysis import facts
+from mapgap.instances.fpga_gpu_partition import LIBRARY
+from mapgap.instances.fpga_gpu_partition.compact import build
+from mapgap.instances.fpga_gpu_partition.cost_model import fabric, fit_names, load_fit
+from mapgap.problems.fpga_gpu_partition import PROBLEM as SPECIFICATION
+from mapgap.problems.fpga_gpu_partition import Instance
 from mapgap.reporting.study import Phase
 
-PROBLEM = "fpga_gpu_partition"
+PROBLEM = SPECIFICATION.name
 NETWORKS = {
     "squeezenet": ("SqueezeNet", "squeezenet1_0"),
     "mobilenetv2_x0_5": ("MobileNetV2 0.5", "mobilenetv2_x0_5"),
@@ -46,17 +49,12 @@ def variant_name(axis: str, value: float) -> str:
 @cache
 def fits() -> tuple[str, ...]:
     """Names of the equally good fits of the cost model."""
-    from mapgap.instances.fpga_gpu_partition._cost_model import fit_names
-
     return tuple(fit_names())
 
 
 @cache
-def instance_of(network: str, fold: int, variant: str = "") -> Any:
+def instance_of(network: str, fold: int, variant: str = "") -> Instance:
     """A whole network; variants are ``fit3``, ``bandwidth_0.5``, ``setup_2`` and ``fabric_0.125``."""
-    from mapgap.instances.fpga_gpu_partition._cost_model import fabric, load_fit
-    from mapgap.instances.fpga_gpu_partition.compact import build
-
     kind, _, amount = variant.partition("_")
     fields: dict[str, Any] = {}
     if variant in fits():
@@ -75,20 +73,19 @@ def instance_of(network: str, fold: int, variant: str = "") -> Any:
 @cache
 def module_names() -> tuple[str, ...]:
     """Single modules of the library."""
-    from mapgap.catalogue.files import library_files
-
-    folder = PROBLEM
-    return tuple(n for n, path in library_files().items() if path.parent.name == folder and "_fold" not in n)
+    folder = LIBRARY.folder
+    return tuple(n for n, path in library_files().items() if path.parent == folder and "_fold" not in n)
 
 
 @cache
-def module_instance(name: str) -> Any:
-    from mapgap.catalogue.files import load_instance
+def module_instance(name: str) -> Instance:
+    """A single module of the library."""
+    found = load_instance(name)
+    assert isinstance(found, Instance)
+    return found
 
-    return load_instance(name)
 
-
-def _jobs(instances: Iterable[Any], methods: Iterable[str], time_s: float = 120.0) -> list[Job]:
+def _jobs(instances: Iterable[Instance], methods: Iterable[str], time_s: float = 120.0) -> list[Job]:
     chosen = tuple(methods)
     return [Job(instance, method, time_s) for instance in instances for method in chosen]
 
@@ -114,52 +111,3 @@ def phases(quick: bool) -> list[Phase]:
     if not quick:
         found.append(Phase("Rule on single modules", _jobs(modules, ("paper_rule",)), parallel=2))
     return found
-
-
-class Runs:
-    """Records by instance name and method."""
-
-    def __init__(self, records: Runs) -> None:
-        self.by = {(r.instance, r.method): r for r in records if not r.error}
-        self.facts = {fact.name: fact for fact in facts(records).values()}
-
-    def terms(self, instance: str, method: str) -> dict[str, Any] | None:
-        """Terms of a verified plan."""
-        record = self.by.get((instance, method))
-        return dict(record.terms) if record and record.objective is not None else None
-
-    def replayed(self, instance: str, method: str, elsewhere: Any) -> dict[str, Any] | None:
-        """Terms of a method's plan for one instance on another with the same options, priced anew.
-
-        The paper's rule does not look at times or energies: its plan is the same under every fit and every link.
-        """
-        record = self.by.get((instance, method))
-        if record is None or record.objective is None:
-            return None
-        spec = registry.problems()[PROBLEM]
-        found = spec.evaluate(elsewhere, spec.plan_type.model_validate_json(json.dumps(record.plan)))
-        return dict(found.terms) if found.feasible else None
-
-    def front(self, instance: str) -> list[tuple[int, int]] | None:
-        """Energy and latency of the points of a complete front."""
-        record = self.by.get((instance, FRONT))
-        if record is None or not record.notes.get("front_complete"):
-            return None
-        return [(point["energy"], point["latency"]) for point in record.notes["front"]]
-
-
-@cache
-def reference(instance: Any) -> tuple[int, int]:
-    """Energy and latency of everything on the GPU."""
-    spec = registry.problems()[PROBLEM]
-    plan = spec.plan_type(options=tuple("gpu" for _ in instance.layers))  # type: ignore[call-arg]
-    terms = spec.evaluate(instance, plan).terms
-    return terms["energy"], terms["latency"]
-
-
-def gain(instance: Any, terms: dict[str, Any] | None, what: str) -> float | None:
-    """GPU-only over the plan, of ``energy`` or ``latency``."""
-    if terms is None:
-        return None
-    energy, latency = reference(instance)
-    return (energy if what == "energy" else latency) / int(terms[what])

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from mapgap.records.runs import Runs
 from mapgap.reporting.report import Page, Section, method_table, run_table
 from mapgap.reporting.study import Study
 from mapgap.studies.fpga_gpu_partition.published import figure_4, modules_table, ranges_table, table_1
-from mapgap.studies.fpga_gpu_partition.runs import PROBLEM, Runs, phases
+from mapgap.studies.fpga_gpu_partition.runs import PROBLEM, phases
 from mapgap.studies.fpga_gpu_partition.tables import (
     front_pictures,
     front_table,
@@ -38,9 +39,8 @@ def _lead(networks: list[dict[str, Any]], claims: list[dict[str, Any]]) -> list[
     return lead
 
 
-def page(records: Runs, quick: bool) -> Page:
+def page(runs: Runs, quick: bool) -> Page:
     """The page of the study."""
-    runs = Runs(records)
     networks = networks_table(runs)
     gains, claims = robustness(runs)
     swept, swept_figures = sensitivity(runs)
@@ -49,7 +49,7 @@ def page(records: Runs, quick: bool) -> Page:
         Section("Whole networks", tables=[networks, front_table(runs)], figures=front_pictures(runs)),
         Section("Sensitivity", tables=[swept], figures=swept_figures),
         Section("Robustness", tables=[gains, claims]),
-        Section("All runs", tables=[method_table(records), run_table(records)]),
+        Section("All runs", tables=[method_table(runs), run_table(runs)]),
     ]
     if not quick:
         sections.insert(1, Section("Single modules", tables=[modules_table(runs)]))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
+from mapgap.records.runs import Runs
 from mapgap.reporting import figures
 from mapgap.reporting.report import Picture, picture
 from mapgap.reporting.tables import Column, Table
+from mapgap.studies.fpga_gpu_partition.plans import chosen_options, front_of, gain, reference, repriced, terms_of
 from mapgap.studies.fpga_gpu_partition.runs import (
     EXACT,
     FOLDS,
@@ -16,12 +19,9 @@ from mapgap.studies.fpga_gpu_partition.runs import (
     OTHERS,
     POINTS,
     RULES,
-    Runs,
     fits,
-    gain,
     instance_of,
     library_name,
-    reference,
     variant_name,
 )
 
@@ -39,18 +39,20 @@ def networks_table(runs: Runs) -> Table:
     for network, (title, _) in {**NETWORKS, **OTHERS}.items():
         for fold in FOLDS:
             name = library_name(network, fold)
-            best = runs.terms(name, EXACT)
+            best = terms_of(runs, name, EXACT)
             if best is None:
                 continue
             instance = instance_of(network, fold)
             row: dict[str, Any] = {"network": title, "fold": fold, "speedup": gain(instance, best, "latency")}
             for method in (*RULES, EXACT):
-                row[method] = gain(instance, runs.terms(name, method), "energy")
-            rule = min((t["energy"] for t in (runs.terms(name, m) for m in RULES[:2]) if t is not None), default=None)
+                plan = terms_of(runs, name, method)
+                row[method] = None if plan is None else gain(instance, plan, "energy")
+            rules = [terms for method in RULES[:2] if (terms := terms_of(runs, name, method)) is not None]
+            rule = min((terms["energy"] for terms in rules), default=None)
             row["gap"] = None if rule is None else 100 * (rule / best["energy"] - 1)
             row["on_front"] = _on_front(runs, name)
-            if (name, "fpga_only") in runs.by:
-                row["fits"] = "no" if runs.terms(name, "fpga_only") is None else "yes"
+            if runs.get(name, "fpga_only") is not None:
+                row["fits"] = "no" if terms_of(runs, name, "fpga_only") is None else "yes"
             rows.append(row)
     columns = [Column("network", "network"), Column("fold", "largest fold")]
     columns += [Column(method, f"{TITLES[method]}, energy gain", ".3f") for method in (*RULES, EXACT)]
@@ -68,10 +70,10 @@ def networks_table(runs: Runs) -> Table:
 
 
 def _on_front(runs: Runs, name: str) -> str | None:
-    front = runs.front(name)
+    front = front_of(runs, name)
     if front is None:
         return None
-    points = [(t["energy"], t["latency"]) for t in (runs.terms(name, m) for m in RULES[:2]) if t is not None]
+    points = [(t["energy"], t["latency"]) for t in (terms_of(runs, name, m) for m in RULES[:2]) if t is not None]
     return "yes" if any(point in front for point in points) else "no"
 
 
@@ -81,7 +83,7 @@ def front_pictures(runs: Runs) -> list[Picture]:
     for network, (title, _) in NETWORKS.items():
         for fold in FOLDS:
             name = library_name(network, fold)
-            front = runs.front(name)
+            front = front_of(runs, name)
             if front is None:
                 continue
             figure, ax = figures.axes(6.4, 3.6)
@@ -91,7 +93,7 @@ def front_pictures(runs: Runs) -> list[Picture]:
             ax.plot(xs, ys, "o-", drawstyle="steps-post", color=figures.COLOURS[0], label=label, markersize=4)
             points: dict[str, tuple[int, int]] = {"GPU only": reference(instance_of(network, fold))}
             for method in (*RULES, "fpga_only"):
-                terms = runs.terms(name, method)
+                terms = terms_of(runs, name, method)
                 if terms is not None:
                     points[TITLES.get(method, method)] = (terms["energy"], terms["latency"])
             for index, (label, (energy, latency)) in enumerate(points.items(), 1):
@@ -115,7 +117,7 @@ def front_table(runs: Runs) -> Table:
     rows = []
     for network, (title, _) in NETWORKS.items():
         for fold in FOLDS:
-            front = runs.front(library_name(network, fold))
+            front = front_of(runs, library_name(network, fold))
             if front is None:
                 continue
             energies, latencies = [e for e, _ in front], [lat for _, lat in front]
@@ -151,14 +153,14 @@ def sensitivity(runs: Runs) -> tuple[Table, list[Picture]]:
         for network, (title, _) in NETWORKS.items():
             for value in POINTS[axis]:
                 variant = variant_name(axis, value)
-                best = runs.terms(library_name(network, 4, variant), EXACT)
+                best = terms_of(runs, library_name(network, 4, variant), EXACT)
                 if best is None:
                     continue
                 instance = instance_of(network, 4, variant)
                 energy, speed = gain(instance, best, "energy"), gain(instance, best, "latency")
                 same = axis != "fabric" or value == 1.0
-                replayed = runs.replayed(library_name(network, 4), "paper_rule_folded", instance) if same else None
-                rule = gain(instance, replayed, "energy")
+                ruled = repriced(runs, library_name(network, 4), "paper_rule_folded", instance) if same else None
+                rule = None if ruled is None else gain(instance, ruled, "energy")
                 rows.append(
                     {
                         "axis": axis,
@@ -171,8 +173,7 @@ def sensitivity(runs: Runs) -> tuple[Table, list[Picture]]:
                         "transfers": best["transfers"],
                     }
                 )
-                if energy is not None:
-                    series.setdefault(f"{title}, optimum", []).append((value, energy))
+                series.setdefault(f"{title}, optimum", []).append((value, energy))
                 if rule is not None:
                     series.setdefault(f"{title}, rule", []).append((value, rule))
         if series:
@@ -196,42 +197,75 @@ def sensitivity(runs: Runs) -> tuple[Table, list[Picture]]:
     return Table("sensitivity", "When does the FPGA stop paying?", columns, rows, note), pictures
 
 
-Claim = tuple[str, Callable[[dict[str, Any]], bool | None]]
+@dataclass(frozen=True)
+class Comparison:
+    """What the conclusions are about, for one network under one fit.
+
+    Attributes
+    ----------
+    energy_gain, speed_up : float
+        Of the optimum over GPU only.
+    rule_gain : float
+        Energy gain of the rule (folded) over GPU only.
+    gap : float
+        Energy of the rule above that of the optimum, in percent.
+    fused : int
+        Modules of several layers that the optimum runs wholly on the FPGA.
+    rule : tuple of int
+        Energy and latency of the rule's plan.
+    front : list of tuple or None
+        The exact front; ``None`` without its run.
+    """
+
+    energy_gain: float
+    speed_up: float
+    rule_gain: float
+    gap: float
+    fused: int
+    rule: tuple[int, int]
+    front: list[tuple[int, int]] | None
+
+
+Claim = tuple[str, Callable[[Comparison], bool | None]]
 CLAIMS: tuple[Claim, ...] = (
-    ("the optimum saves at least 5 % energy over GPU only", lambda x: x["best_e"] >= 1 / 0.95),
-    ("its latency is lower than GPU only's, too", lambda x: x["best_l"] > 1),
-    ("the rule (folded) saves energy over GPU only", lambda x: x["rule_e"] > 1),
-    ("the rule (folded) needs at least 2 % more energy than the optimum", lambda x: x["gap"] >= 2),
-    ("the optimum runs at least one module wholly on the FPGA", lambda x: x["fused"] > 0),
-    ("the rule (folded) is not on the front", lambda x: None if x["front"] is None else x["rule"] not in x["front"]),
-    ("one plan has both the least energy and the least latency", lambda x: x["front"] and len(x["front"]) == 1),
+    ("the optimum saves at least 5 % energy over GPU only", lambda x: x.energy_gain >= 1 / 0.95),
+    ("its latency is lower than GPU only's, too", lambda x: x.speed_up > 1),
+    ("the rule (folded) saves energy over GPU only", lambda x: x.rule_gain > 1),
+    ("the rule (folded) needs at least 2 % more energy than the optimum", lambda x: x.gap >= 2),
+    ("the optimum runs at least one module wholly on the FPGA", lambda x: x.fused > 0),
+    ("the rule (folded) is not on the front", lambda x: None if x.front is None else x.rule not in x.front),
+    (
+        "one plan has both the least energy and the least latency",
+        lambda x: None if x.front is None else len(x.front) == 1,
+    ),
 )
 """A test is ``None`` where its runs are missing; such a claim is not listed."""
 
 
-def _facts(runs: Runs, network: str, fold: int, fit: str) -> dict[str, Any] | None:
-    """What the claims ask about one network under one fit."""
+def compare(runs: Runs, network: str, fold: int, fit: str) -> Comparison | None:
+    """Rule and optimum of one network under one fit."""
     variant = "" if fit == fits()[0] else fit
     name = library_name(network, fold, variant)
     instance = instance_of(network, fold, variant)
     method = EXACT if fit == fits()[0] else FRONT  # the plan of a front is its point of least energy
-    best, rule = runs.terms(name, method), runs.replayed(library_name(network, fold), "paper_rule_folded", instance)
-    if best is None or rule is None:
+    best, options = terms_of(runs, name, method), chosen_options(runs, name, method)
+    rule = repriced(runs, library_name(network, fold), "paper_rule_folded", instance)
+    if best is None or options is None or rule is None:
         return None
-    options = iter(runs.by[name, method]["plan"]["options"])
-    fused = 0
+    fused = first = 0
     for module in instance.modules:
-        chosen = [next(options) for _ in module.layers]
+        chosen = options[first : first + len(module.layers)]
         fused += len(chosen) > 1 and all(option.startswith("fpga") for option in chosen)
-    return {
-        "best_e": gain(instance, best, "energy"),
-        "best_l": gain(instance, best, "latency"),
-        "rule_e": gain(instance, rule, "energy"),
-        "gap": 100 * (rule["energy"] / best["energy"] - 1),
-        "fused": fused,
-        "rule": (rule["energy"], rule["latency"]),
-        "front": runs.front(name),
-    }
+        first += len(module.layers)
+    return Comparison(
+        energy_gain=gain(instance, best, "energy"),
+        speed_up=gain(instance, best, "latency"),
+        rule_gain=gain(instance, rule, "energy"),
+        gap=100 * (rule["energy"] / best["energy"] - 1),
+        fused=fused,
+        rule=(rule["energy"], rule["latency"]),
+        front=front_of(runs, name),
+    )
 
 
 def robustness(runs: Runs) -> tuple[Table, Table]:
@@ -240,14 +274,14 @@ def robustness(runs: Runs) -> tuple[Table, Table]:
     held: list[dict[str, Any]] = []
     for network, (title, _) in NETWORKS.items():
         for fold in FOLDS:
-            known = {fit: _facts(runs, network, fold, fit) for fit in fits()}
+            known = {fit: compare(runs, network, fold, fit) for fit in fits()}
             complete = {fit: found for fit, found in known.items() if found is not None}
             if len(complete) < len(fits()):
                 continue
             head = {"network": title, "fold": fold}
-            gains.append(head | {fit: found["best_e"] for fit, found in complete.items()})
-            gains[-1] |= {"rule_low": min(f["rule_e"] for f in complete.values())}
-            gains[-1] |= {"rule_high": max(f["rule_e"] for f in complete.values())}
+            gains.append(head | {fit: found.energy_gain for fit, found in complete.items()})
+            gains[-1] |= {"rule_low": min(f.rule_gain for f in complete.values())}
+            gains[-1] |= {"rule_high": max(f.rule_gain for f in complete.values())}
             for text, test in CLAIMS:
                 answers = [test(found) for found in complete.values()]
                 if None in answers:

@@ -6,11 +6,14 @@ layers that were deployed before and now lie on another device.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import cache
-from typing import Any
 
-from mapgap.core import Budget
+from mapgap.catalogue import registry
+from mapgap.core import Budget, InstanceBase
 from mapgap.execution.sweep import Job
+from mapgap.problems.multi_model_splitting import Instance, Plan, after, part
+from mapgap.records.runs import Runs
 from mapgap.reporting.tables import Column, Table
 from mapgap.studies.multi_model_splitting.runs import FIG_11B, PROBLEM, SYNERGY, instance
 
@@ -27,16 +30,23 @@ EVENTS = {
 
 
 @cache
-def changed(event: str) -> Any:
+def changed(event: str) -> InstanceBase:
     """The instance after an event, with the plan that Synergy had before as deployed."""
-    from mapgap.catalogue import registry
-    from mapgap.instances.multi_model_splitting.compact import redeployed
-
-    name, before, after = EVENTS[event]
-    start = instance(name) if not before else redeployed(instance(name), without=before)
+    name, gone_before, gone_after = EVENTS[event]
+    start = left(instance(name), gone_before)
     plan = registry.methods(PROBLEM)[SYNERGY].solve(start, Budget()).plan
-    found = redeployed(instance(name), without=after, before=start, plan=plan)
+    found = left(instance(name), gone_after)
+    if isinstance(plan, Plan):
+        found = after(start, plan, found)
     return found.model_copy(update={"name": f"{name}: {event}"})
+
+
+def left(whole: Instance, gone: Collection[str]) -> Instance:
+    """The instance without some devices and pipelines."""
+    if not gone:
+        return whole
+    devices = [device.name for device in whole.devices if device.name not in gone]
+    return part(whole, devices, [pipeline.name for pipeline in whole.pipelines if pipeline.name not in gone])
 
 
 def change_jobs(time_s: float) -> list[Job]:
@@ -44,14 +54,13 @@ def change_jobs(time_s: float) -> list[Job]:
     return [Job(changed(event), method, time_s) for event in EVENTS for method in PLANNERS]
 
 
-def changes(records: Runs) -> Table:
+def changes(runs: Runs) -> Table:
     """Throughput and churn after every event."""
-    by = {(r.instance_hash, r.method): r for r in records if r.objective is not None}
     rows = []
     for event in EVENTS:
         for method, title in PLANNERS.items():
-            record = by.get((changed(event).content_hash, method))
-            if record:
+            record = runs.get(changed(event).content_hash, method)
+            if record is not None and record.objective is not None:
                 churn = record.terms["churn"]
                 rows.append(
                     {

@@ -15,7 +15,7 @@ from mapgap.studies.multi_model_splitting.runs import (
     SYNERGY,
     TITLES,
     WORKLOADS,
-    Runs,
+    Results,
 )
 
 SENSING = "sensing times, source and target devices"
@@ -46,7 +46,7 @@ RATIOS = [
 ]
 
 
-def claims(runs: Runs) -> Table:
+def claims(results: Results) -> Table:
     """Numbers of the paper's prose next to ours."""
     paper, rows = printed(), []
 
@@ -56,15 +56,15 @@ def claims(runs: Runs) -> Table:
             rows.append(row | {"verdict": verdict(paper[key], ours)})
 
     for where, what, key, name, method, why in VALUES:
-        claim(where, what, key, runs.term(name, method), "inferences/s", why)
-    six = runs.term(SIX, SYNERGY)
+        claim(where, what, key, results.term(name, method), "inferences/s", why)
+    six = results.term(SIX, SYNERGY)
     what = "6 pipelines, Synergy, mean per pipeline"
     claim("Fig. 11 (b)", what, "npipe6_syn", six / 6 if six else None, "inferences/s", SENSING)
-    alone, joint = runs.term(MIXED, "ind_best"), runs.term(MIXED, SYNERGY)
+    alone, joint = results.term(MIXED, "ind_best"), results.term(MIXED, SYNERGY)
     below_synergy = 100 * (1 - alone / joint) if alone and joint else None
     claim("Fig. 12", "with MAX78002, IndBest below Synergy", "het31_indbest", below_synergy, "%", ENDS)
     for where, what, key, name, term, above, below, why in RATIOS:
-        over, under = runs.term(name, above, term), runs.term(name, below, term)
+        over, under = results.term(name, above, term), results.term(name, below, term)
         claim(where, what, key, over / under if over and under else None, "x", why)
     rows.sort(key=lambda row: row["where"].replace("Fig. 9", "Fig. 09"))
     columns = [Column("where", "where"), Column("claim", "claim"), Column("printed", "printed", ".3g")]
@@ -73,7 +73,7 @@ def claims(runs: Runs) -> Table:
     return Table("claims", "Printed numbers next to ours", [*columns, Column("why", "not printed")], rows, note)
 
 
-def oor_pattern(runs: Runs) -> Table:
+def oor_pattern(results: Results) -> Table:
     """Where the paper reports OOR of IndModel and IndBest, and where it happens here."""
     expected: list[tuple[str, str, str, bool]] = []
     expected += [("Fig. 9", name, "ind_model", True) for name in WORKLOADS[:2]]
@@ -85,9 +85,10 @@ def oor_pattern(runs: Runs) -> Table:
     expected += [("Fig. 6", name, "synergy_without_joint", True) for name in FIG_6]
     rows = []
     for where, name, method, paper in expected:
-        ours = runs.out_of_resource(name, method)
+        ours = results.out_of_resource(name, method)
         if ours is not None:
-            record = runs.record(name, method)
+            record = results.record(name, method)
+            reason = record.reason if record is not None else ""
             rows.append(
                 {
                     "where": where,
@@ -96,7 +97,7 @@ def oor_pattern(runs: Runs) -> Table:
                     "printed": "OOR" if paper else "runs",
                     "ours": "OOR" if ours else "runs",
                     "verdict": "reproduced" if paper == ours else "differs",
-                    "first": (record or {}).get("reason", "").split(";")[0] if ours else "",
+                    "first": reason.split(";")[0] if ours else "",
                 }
             )
     columns = [Column("where", "where"), Column("instance", "instance"), Column("method", "method")]

@@ -6,21 +6,20 @@ from itertools import pairwise
 from statistics import mean
 from typing import Any
 
+from mapgap.instances.multi_model_splitting.compact import Compact, CompactDevice, CompactPipeline, expand
+from mapgap.instances.multi_model_splitting.models import TITLES, load_model
+from mapgap.instances.published_numbers import load_published
 from mapgap.reporting.analysis import verdict
 from mapgap.reporting.tables import Column, Table
 
 
 def printed() -> dict[str, Any]:
     """Printed numbers by identifier."""
-    from mapgap.instances.published_numbers import load_published
-
     return load_published("synergy")
 
 
 def table_1() -> Table:
     """Table 1: layer counts, model bytes, and what its last column holds."""
-    from mapgap.instances.multi_model_splitting.models import TITLES, load_model
-
     rows = []
     for name in TITLES:
         model = load_model(name)
@@ -59,8 +58,6 @@ def table_1() -> Table:
 
 def _swapped(title: str, value: int) -> str:
     """The two simple networks: each row prints the other's total over its own number of layers."""
-    from mapgap.instances.multi_model_splitting.models import load_model
-
     other = {"WideNet": "ressimplenet", "ResSimpleNet": "widenet"}.get(title)
     if other is None:
         return "differs"
@@ -71,8 +68,6 @@ def _swapped(title: str, value: int) -> str:
 
 def figure_7() -> Table:
     """Fig. 7: mean latencies of UNet per layer under the latency model of the instances."""
-    from mapgap.instances.multi_model_splitting.compact import Compact, CompactDevice, CompactPipeline, expand
-
     one = expand(
         Compact(
             name="unet",

@@ -1,14 +1,19 @@
-"""Runs of the study of multi-model splitting: which instances, which records."""
+"""Which instances and methods the study runs, and what its tables ask of the runs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from mapgap.catalogue import registry
+from mapgap.catalogue.files import load_instance
 from mapgap.core import InstanceBase
 from mapgap.execution.sweep import Job
-from mapgap.reporting.analysis import RunRecord, facts
+from mapgap.problems.multi_model_splitting import Instance
+from mapgap.records.record import RunRecord
+from mapgap.records.runs import Runs
 
 PROBLEM = "multi_model_splitting"
 EXACT, SYNERGY = "cpsat", "synergy"
@@ -46,13 +51,13 @@ ORDER_RULES = ("io_bytes", "best")
 
 
 @cache
-def instance(name: str, objective: str = "throughput") -> Any:
+def instance(name: str, objective: str = "throughput") -> Instance:
     """A library instance under one objective."""
-    from mapgap.catalogue import registry
-    from mapgap.catalogue.files import load_instance
-
     found: InstanceBase = load_instance(name)
-    return found if objective == "throughput" else registry.problems()[PROBLEM].retarget(found, objective)
+    if objective != "throughput":
+        found = registry.problems()[PROBLEM].retarget(found, objective)
+    assert isinstance(found, Instance)
+    return found
 
 
 def jobs(
@@ -68,26 +73,21 @@ def jobs(
     return list(made.values())
 
 
-class Runs:
-    """Records by instance, method, objective and order rule."""
+@dataclass(frozen=True)
+class Results:
+    """The runs by library name, objective and order of the pipelines (empty: the method's own)."""
 
-    def __init__(self, records: Runs) -> None:
-        self.records = records
-        self.facts = facts(records)
-        self._by = {
-            (r.instance_hash, r.method, (r.options).get("order", "data_intensity")): r for r in records if not r.error
-        }
+    runs: Runs
 
     def record(self, name: str, method: str, objective: str = "throughput", order: str = "") -> RunRecord | None:
-        key = (instance(name, objective).content_hash, method, order or "data_intensity")
-        return self._by.get(key)
+        """The last sound run of a method."""
+        options = {"order": order} if order else {}
+        return self.runs.get(instance(name, objective).content_hash, method, **options)
 
-    def term(
-        self, name: str, method: str, term: str = "throughput_per_s", objective: str = "throughput", order: str = ""
-    ) -> float | None:
+    def term(self, name: str, method: str, term: str = "throughput_per_s") -> float | None:
         """A term of the evaluation of the plan; ``None`` without a plan."""
-        record = self.record(name, method, objective, order)
-        return record.terms.get(term) if record and record.objective is not None else None
+        found: float | None = self.runs.term(instance(name).content_hash, method, term)
+        return found
 
     def cell(self, name: str, method: str, term: str = "throughput_per_s") -> str | None:
         """A term as text, ``OOR`` if the method ran out of resource, ``None`` if there is no run."""
@@ -99,19 +99,21 @@ class Runs:
         return f"{record.terms[term]:.4g}"
 
     def out_of_resource(self, name: str, method: str) -> bool | None:
+        """``None`` if there is no run."""
         cell = self.cell(name, method)
         return None if cell is None else cell == "OOR"
 
     def best_ticks(self, name: str, objective: str = "throughput") -> int | None:
         """Best plan of all methods."""
-        fact = self.facts.get(instance(name, objective).content_hash)
+        fact = self.runs.fact(instance(name, objective).content_hash)
         return fact.best if fact else None
 
     def proven(self, name: str, objective: str = "throughput") -> bool:
-        fact = self.facts.get(instance(name, objective).content_hash)
+        """The best plan meets the best bound."""
+        fact = self.runs.fact(instance(name, objective).content_hash)
         return bool(fact and fact.proven)
 
-    def throughput(self, name: str, ticks: int | None) -> float | None:
-        """Inferences per second at a cycle time."""
-        data = instance(name)
+    def best_throughput(self, name: str) -> float | None:
+        """Inferences per second of the best plan."""
+        data, ticks = instance(name), self.best_ticks(name)
         return len(data.pipelines) / (ticks * data.seconds_per_tick) if ticks else None

@@ -7,12 +7,16 @@ instances give, with a verdict; sensing times and most source and target devices
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from matplotlib.figure import Figure
 
+from mapgap.catalogue import registry
+from mapgap.records.record import relative
+from mapgap.records.runs import Runs
 from mapgap.reporting import figures
-from mapgap.reporting.analysis import relative
+from mapgap.reporting.gantt import plan_chart
 from mapgap.reporting.report import Page, Picture, Section, instance_table, method_table, picture, run_table
 from mapgap.reporting.study import Phase, Study
 from mapgap.reporting.tables import Column, Table
@@ -39,7 +43,7 @@ from mapgap.studies.multi_model_splitting.runs import (
     SYNERGY,
     TITLES,
     WORKLOADS,
-    Runs,
+    Results,
     instance,
     jobs,
 )
@@ -71,25 +75,26 @@ def phases(quick: bool) -> list[Phase]:
     ]
 
 
-def gaps(runs: Runs, objective: str = "throughput") -> Table:
+def gaps(results: Results, objective: str = "throughput") -> Table:
     """Synergy against the joint optimum, instance by instance, and what the order of the pipelines does."""
     rows, seen = [], set()
     for name in EVERY:
         key = instance(name, objective).content_hash
-        best, record = runs.best_ticks(name, objective), runs.record(name, SYNERGY, objective)
+        best, record = results.best_ticks(name, objective), results.record(name, SYNERGY, objective)
         if record is None or best is None or key in seen:
             continue
         seen.add(key)
-        every = runs.record(name, SYNERGY, objective, "best")
-        notes = every["notes"] if every else {}
+        every = results.record(name, SYNERGY, objective, "best")
+        by_ends = results.record(name, SYNERGY, objective, "io_bytes")
+        notes = every.notes if every is not None else {}
         rows.append(
             {
                 "instance": SHORT[name],
                 "best": best,
-                "proven": "proven" if runs.proven(name, objective) else "",
-                "throughput": runs.throughput(name, best) if objective == "throughput" else None,
+                "proven": "proven" if results.proven(name, objective) else "",
+                "throughput": results.best_throughput(name) if objective == "throughput" else None,
                 "synergy": _ratio(record.objective, best),
-                "io": _ratio((runs.record(name, SYNERGY, objective, "io_bytes") or {}).get("objective"), best),
+                "io": _ratio(by_ends.objective if by_ends is not None else None, best),
                 "best_order": _ratio(notes.get("best_order_ticks"), best),
                 "worst_order": _ratio(notes.get("worst_order_ticks"), best),
                 "orders": notes.get("orders"),
@@ -117,32 +122,32 @@ def _ratio(value: int | None, best: int | None) -> float | None:
     return None if gap is None else 1 + gap
 
 
-def rivals(runs: Runs, key: str, title: str, names: dict[str, str], term: str = "throughput_per_s") -> Table:
+def rivals(results: Results, key: str, title: str, names: dict[str, str], term: str = "throughput_per_s") -> Table:
     """One row per method, one column per instance; OOR where the plan exceeds a device."""
     rows: list[dict[str, Any]] = []
     if term == "throughput_per_s":
-        best = {name: runs.throughput(name, runs.best_ticks(name)) for name in names}
+        best = {name: results.best_throughput(name) for name in names}
         rows.append({"method": "joint optimum"} | {n: None if v is None else f"{v:.4g}" for n, v in best.items()})
     for method in (*METHODS, *ABLATIONS):
-        cells = {name: runs.cell(name, method, term) for name in names}
+        cells = {name: results.cell(name, method, term) for name in names}
         if any(cells.values()) and (method not in ABLATIONS or set(names) <= set(FIG_6)):
             rows.append({"method": TITLES[method]} | cells)
     return Table(key, title, [Column("method", "method"), *(Column(n, label) for n, label in names.items())], rows)
 
 
-def curves(runs: Runs, names: dict[int, str], xlabel: str, per_pipeline: bool = False) -> Figure:
+def curves(results: Results, names: dict[int, str], xlabel: str, per_pipeline: bool = False) -> Figure:
     """Throughput of every method over a count, logarithmic; points out of resource are missing."""
     series: dict[str, list[tuple[float, float]]] = {}
     for method in METHODS:
         points = []
         for count, name in names.items():
-            value = runs.term(name, method)
+            value = results.term(name, method)
             if value:
                 points.append((float(count), value / (len(instance(name).pipelines) if per_pipeline else 1)))
         series[TITLES[method]] = points
     best = []
     for count, name in names.items():
-        value = runs.throughput(name, runs.best_ticks(name))
+        value = results.best_throughput(name)
         if value:
             best.append((float(count), value / (len(instance(name).pipelines) if per_pipeline else 1)))
     series["joint optimum"] = best
@@ -152,9 +157,9 @@ def curves(runs: Runs, names: dict[int, str], xlabel: str, per_pipeline: bool = 
     return figure
 
 
-def bars(runs: Runs, names: dict[str, str], term: str, ylabel: str) -> Figure:
+def bars(results: Results, names: dict[str, str], term: str, ylabel: str) -> Figure:
     """A term of every method on some instances, logarithmic; a missing bar is out of resource."""
-    series = {TITLES[m]: [runs.term(n, m, term) for n in names] for m in METHODS}
+    series = {TITLES[m]: [results.term(n, m, term) for n in names] for m in METHODS}
     figure = figures.grouped_bars(list(names.values()), series, ylabel=ylabel)
     logarithmic(figure, [value for values in series.values() for value in values if value])
     return figure
@@ -174,7 +179,7 @@ def gap_bars(table: Table) -> Figure:
     for key, title in (("io", "ordered by in + out"), ("best_order", "best order")):
         if any(r[key] for r in rows):
             series[title] = [r[key] for r in rows]
-    figure = figures.grouped_bars([r.instance for r in rows], series, ylabel="cycle time / optimum")
+    figure = figures.grouped_bars([r["instance"] for r in rows], series, ylabel="cycle time / optimum")
     figure.axes[0].axhline(1, color="#888888", linewidth=0.8)
     figure.axes[0].tick_params(axis="x", rotation=20, labelsize=8)
     for label in figure.axes[0].get_xticklabels():
@@ -182,17 +187,14 @@ def gap_bars(table: Table) -> Figure:
     return figure
 
 
-def plan_pictures(runs: Runs, name: str) -> list[Picture]:
+def plan_pictures(results: Results, name: str) -> list[Picture]:
     """The plan of Synergy and the best plan of one instance, one lane per unit, the bottleneck marked."""
-    from mapgap.catalogue import registry
-    from mapgap.reporting.gantt import plan_chart
-
     problem = registry.problems()[PROBLEM]
     found = []
     for method, title in ((SYNERGY, "Synergy"), (EXACT, "joint optimum")):
-        record = runs.record(name, method)
-        if record and record.plan:
-            plan = problem.plan_type.model_validate_json(_json(record.plan))
+        record = results.record(name, method)
+        if record is not None and record.plan:
+            plan = problem.plan_type.model_validate_json(json.dumps(record.plan))
             value = record.terms["throughput_per_s"]
             figure = plan_chart(problem, instance(name), plan, f"{title}: {value:.3g} inferences/s")
             caption = f"{SHORT[name]}, {title}: load of every unit in one cycle; numbers are layers."
@@ -200,85 +202,92 @@ def plan_pictures(runs: Runs, name: str) -> list[Picture]:
     return found
 
 
-def _json(data: Any) -> str:
-    import json
-
-    return json.dumps(data)
-
-
-def page(records: Runs, quick: bool) -> Page:
-    """The page of the study."""
-    runs = Runs(records)
-    table = gaps(runs)
-    factors = [row["synergy"] for row in table.rows if row["synergy"] and row["proven"]]
-    lead = [
+def lead(table: Table) -> list[str]:
+    """What the page says first; ``table`` has the gaps."""
+    found = [
         "Synergy plans pipeline by pipeline. Here every instance of its paper is also solved jointly; the difference "
         "is what deciding in sequence costs."
     ]
-    if factors:
-        worst = max((r for r in table.rows if r["synergy"] and r["proven"]), key=lambda r: r["synergy"])
-        lead.append(
+    solved = [row for row in table.rows if row["synergy"] and row["proven"]]
+    if solved:
+        worst = max(solved, key=lambda row: row["synergy"])
+        found.append(
             f"Proven optima: {sum(bool(row['proven']) for row in table.rows)} of {len(table.rows)} instances. Synergy "
-            f"is optimal on {sum(f < 1.0005 for f in factors)} of {len(factors)}; its worst cycle time is "
+            f"is optimal on {sum(row['synergy'] < 1.0005 for row in solved)} of {len(solved)}; its worst cycle time is "
             f"{worst['synergy']:.2f} times the optimum ({worst['instance']})."
         )
-    lead.append(
+    found.append(
         "Sensing takes no time in these instances, because the paper does not print it: absolute throughputs of plans "
         "that send nothing are therefore far above the paper's, while plans that a radio limits are comparable."
     )
+    return found
+
+
+def figures_of_the_paper(results: Results) -> list[Section]:
+    """Figs. 6 and 9 to 13 again."""
     workloads = {name: f"W{i}" for i, name in enumerate(WORKLOADS, 1)}
     fig_12 = dict(zip(FIG_12, ("4 MAX78000", "3 MAX78000 + MAX78002"), strict=True))
     fig_13 = dict(zip(FIG_13, MAPPINGS, strict=True))
-    throughput = "throughput [inferences/s]"
-    over = rivals(runs, "fig9", f"Fig. 9: {throughput}", workloads)
-    delay = rivals(runs, "fig10", "Fig. 10: mean latency of these plans [s]", workloads, "mean_latency_s")
-    devices = rivals(runs, "fig11a", f"Fig. 11 (a): {throughput}", {v: f"{k} devices" for k, v in FIG_11A.items()})
-    shown_b = {v: f"{k}" for k, v in FIG_11B.items() if runs.record(v, SYNERGY)}
-    growth = rivals(runs, "fig11b", f"Fig. 11 (b): total {throughput} of 1 to 6 pipelines", shown_b)
-    sections = [
-        Section(
-            "Synergy against the joint optimum",
-            tables=[table],
-            figures=[picture("gaps", gap_bars(table), "Cycle time over the optimum, where Synergy is not optimal.")],
-        ),
-        Section("Where sequence loses", figures=plan_pictures(runs, HARD[0])),
+    unit, throughput, latency = "inferences/s", "throughput_per_s", "mean_latency_s"
+    what = "throughput [inferences/s]"
+    over = rivals(results, "fig9", f"Fig. 9: {what}", workloads)
+    delay = rivals(results, "fig10", "Fig. 10: mean latency of these plans [s]", workloads, latency)
+    devices = rivals(results, "fig11a", f"Fig. 11 (a): {what}", {v: f"{k} devices" for k, v in FIG_11A.items()})
+    shown_b = {v: f"{k}" for k, v in FIG_11B.items() if results.record(v, SYNERGY)}
+    growth = rivals(results, "fig11b", f"Fig. 11 (b): total {what} of 1 to 6 pipelines", shown_b)
+    delays = bars(results, workloads, latency, "mean latency [s]")
+    per_pipeline = curves(results, FIG_11B, "pipelines", True)
+    return [
         Section(
             "Overall performance (Figs. 9 and 10)",
             tables=[over, delay],
             figures=[
-                picture("fig9", bars(runs, workloads, "throughput_per_s", "inferences/s"), MISSING),
-                picture(
-                    "fig10", bars(runs, workloads, "mean_latency_s", "mean latency [s]"), f"Lower is better. {MISSING}"
-                ),
+                picture("fig9", bars(results, workloads, throughput, unit), MISSING),
+                picture("fig10", delays, f"Lower is better. {MISSING}"),
             ],
         ),
         Section(
             "Devices and pipelines (Fig. 11)",
             tables=[devices, growth],
             figures=[
-                picture("fig11a", curves(runs, FIG_11A, "devices"), "A missing point is out of resource."),
-                picture("fig11b", curves(runs, FIG_11B, "pipelines", True), "Mean per pipeline, as the paper prints."),
+                picture("fig11a", curves(results, FIG_11A, "devices"), "A missing point is out of resource."),
+                picture("fig11b", per_pipeline, "Mean per pipeline, as the paper prints."),
             ],
         ),
         Section(
             "Accelerators and mappings (Figs. 12 and 13)",
             tables=[
-                rivals(runs, "fig12", f"Fig. 12: {throughput}", fig_12),
-                rivals(runs, "fig13", f"Fig. 13: {throughput} of workload 1", fig_13),
+                rivals(results, "fig12", f"Fig. 12: {what}", fig_12),
+                rivals(results, "fig13", f"Fig. 13: {what} of workload 1", fig_13),
             ],
             figures=[
-                picture("fig12", bars(runs, fig_12, "throughput_per_s", "inferences/s"), f"Four devices. {MISSING}"),
-                picture("fig13", bars(runs, fig_13, "throughput_per_s", "inferences/s"), f"Workload 1. {MISSING}"),
+                picture("fig12", bars(results, fig_12, throughput, unit), f"Four devices. {MISSING}"),
+                picture("fig13", bars(results, fig_13, throughput, unit), f"Workload 1. {MISSING}"),
             ],
         ),
-        Section("Ablations (Fig. 6)", tables=[rivals(runs, "fig6", throughput, {n: SHORT[n] for n in FIG_6})]),
-        Section("Devices and pipelines come and go", tables=[changes(records)]),
-        Section("Published numbers", tables=[claims(runs), oor_pattern(runs), table_1(), figure_7()]),
+        Section("Ablations (Fig. 6)", tables=[rivals(results, "fig6", what, {n: SHORT[n] for n in FIG_6})]),
+    ]
+
+
+def page(runs: Runs, quick: bool) -> Page:
+    """The page of the study."""
+    results = Results(runs)
+    table = gaps(results)
+    sections = [
+        Section(
+            "Synergy against the joint optimum",
+            tables=[table],
+            figures=[picture("gaps", gap_bars(table), "Cycle time over the optimum, where Synergy is not optimal.")],
+        ),
+        Section("Where sequence loses", figures=plan_pictures(results, HARD[0])),
+        *figures_of_the_paper(results),
+        Section("Devices and pipelines come and go", tables=[changes(runs)]),
+        Section("Published numbers", tables=[claims(results), oor_pattern(results), table_1(), figure_7()]),
     ]
     if not quick:
-        sections.insert(1, Section("Latency as the objective", tables=[gaps(runs, "latency")]))
-    sections.append(Section("All runs", tables=[method_table(records), instance_table(records), run_table(records)]))
-    return Page("Synergy against the joint optimum", lead, sections)
+        sections.insert(1, Section("Latency as the objective", tables=[gaps(results, "latency")]))
+    sections.append(Section("All runs", tables=[method_table(runs), instance_table(runs), run_table(runs)]))
+    return Page("Synergy against the joint optimum", lead(table), sections)
 
 
 STUDY = Study(

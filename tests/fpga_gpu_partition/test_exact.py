@@ -8,10 +8,10 @@ import pytest
 
 from mapgap.core import Budget, InputError, Status, Stop
 from mapgap.formulations.fpga_gpu_partition import cpsat, enumerate, label_setting, mip, pareto_front
-from mapgap.formulations.fpga_gpu_partition._chain import chain, priced
-from mapgap.formulations.fpga_gpu_partition._configurations import OutOfTime, tabulate
-from mapgap.formulations.fpga_gpu_partition._pareto import nondominated
-from mapgap.formulations.fpga_gpu_partition._search import Question, chord
+from mapgap.formulations.fpga_gpu_partition.chain import chain, priced
+from mapgap.formulations.fpga_gpu_partition.configurations import OutOfTime, tabulate
+from mapgap.formulations.fpga_gpu_partition.dominance import nondominated
+from mapgap.formulations.fpga_gpu_partition.questions import Question, chord
 from mapgap.instances.fpga_gpu_partition.families import scaling, small, tiny
 from mapgap.problems.fpga_gpu_partition import OBJECTIVES, PROBLEM, Plan
 from mapgap.problems.fpga_gpu_partition.evaluate import evaluate
@@ -170,6 +170,12 @@ def test_too_few_labels_leave_a_valid_bound(monkeypatch):
     assert result.status is (Status.OPTIMAL if result.bound == result.claimed else Status.FEASIBLE)
 
 
+@pytest.mark.parametrize("models", [cpsat.models, mip.models])
+def test_a_product_has_no_integer_program_and_the_linear_objectives_are_named(models):
+    with pytest.raises(InputError, match=r"objective: expected a linear .*energy, latency, weighted.*'edp'"):
+        models(PROBLEM.retarget(tiny(0), "edp"))
+
+
 def test_an_unknown_engine_is_refused():
     with pytest.raises(InputError, match="labels"):
         pareto_front.run(tiny(0), budget(), "abacus")
@@ -184,12 +190,12 @@ def test_the_chord_touches_the_hyperbola_at_both_ends():
 
 def test_both_models_answer_a_question_with_all_limits():
     tables = tabulate(small(0), budget())
-    energy, latency = tables.totals(cpsat.answer(tables, Question(1, 0), budget(), None).choice)
+    energy, latency = tables.worth(cpsat.answer(tables, Question(1, 0), budget(), None).plan)
     question = Question(2, 3, max_latency=latency, max_energy=energy + energy // 10)
     answers = [engine(tables, question, budget(), None) for engine in (cpsat.answer, mip.answer)]
     assert answers[0].bound == answers[1].bound
     for answer in answers:
-        e, t = tables.totals(answer.choice)
+        e, t = tables.worth(answer.plan)
         assert 2 * e + 3 * t == answer.bound
         assert t <= latency
     impossible = Question(1, 0, max_latency=int(sum(t.values[:, 0].min() for t in tables.modules)) - 1)

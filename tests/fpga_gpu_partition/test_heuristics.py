@@ -5,7 +5,8 @@ import pytest
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance
 from mapgap.core import Budget, Status
-from mapgap.heuristics.fpga_gpu_partition import greedy, paper_rule, single
+from mapgap.heuristics.fpga_gpu_partition import greedy, paper_rule
+from mapgap.heuristics.fpga_gpu_partition.construction import on_gpu
 from mapgap.instances.fpga_gpu_partition import LIBRARY
 from mapgap.instances.fpga_gpu_partition.compact import build
 from mapgap.problems.fpga_gpu_partition import PROBLEM, Plan
@@ -137,7 +138,7 @@ def test_greedy_ends_where_no_move_gains(seed):
     options = [layer.option(name) for layer, name in zip(instance.layers, result.plan.options, strict=True)]
     search = greedy.Greedy(instance, "objective", options)
     assert all(search.rate(move) is None for move in greedy.moves_of(instance))
-    start = Plan(options=tuple(option.name for option in single.on_gpu(instance)))
+    start = Plan(options=tuple(option.name for option in on_gpu(instance)))
     first = evaluate(instance, start)
     if first.feasible:
         assert evaluate(instance, result.plan).objective <= first.objective

@@ -1,23 +1,21 @@
-"""Instances of the FPGA-GPU partition: lowering, resources by hand, calibration against Table I, expansion, library."""
+"""Instances of the FPGA-GPU partition: lowering, resources by hand, expansion, library."""
 
 import numpy as np
 import pytest
 
 from mapgap.catalogue.files import library_files, load_instance
 from mapgap.core import InputError
-from mapgap.instances._library import ROOT, load_network
-from mapgap.instances.fpga_gpu_partition import _write_library, calibration
-from mapgap.instances.fpga_gpu_partition._cost_model import (
+from mapgap.instances._library import load_network
+from mapgap.instances.fpga_gpu_partition import LIBRARY, write_library
+from mapgap.instances.fpga_gpu_partition.compact import Compact, Measured, build, expand
+from mapgap.instances.fpga_gpu_partition.cost_model import (
     fabric,
-    fit_names,
     load_fit,
-    load_share,
     m20k_blocks,
     multipliers,
     weights,
 )
-from mapgap.instances.fpga_gpu_partition._network import graph_of
-from mapgap.instances.fpga_gpu_partition.compact import Compact, Measured, build, expand
+from mapgap.instances.fpga_gpu_partition.lowering import graph_of
 from mapgap.problems.fpga_gpu_partition import PROBLEM, Plan
 
 NETWORKS = ("squeezenet1_0", "squeezenet1_1", "mobilenetv2_x0_5", "shufflenetv2_x0_5", "resnet18", "vgg16")
@@ -128,66 +126,6 @@ def test_line_buffers_by_hand():
     assert m20k_blocks(shape_of("squeezenet1_0", "fire2.sq"), 96) == 0
 
 
-# --- calibration ----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", fit_names())
-def test_stored_fit_reproduces_table_1_within_its_stated_residual(name):
-    found = calibration.candidate(load_fit(name), load_share(name))
-    best = calibration.candidate(load_fit("fit1"), load_share("fit1"))
-    assert found.rms <= best.rms + calibration.TOLERANCE + 1e-4
-    assert max(abs(residual) for residual in found.residuals) < 0.065  # "within 6.5 %", docs/fpga_gpu_calibration.md
-    for key, (low, high) in calibration.RANGES.items():
-        assert low * 0.999 <= getattr(found.model, key) <= high * 1.001
-    assert calibration.figure_1(found.model) > 0.999  # the FPGA wins on every layer of Fig. 1
-    assert calibration.peak_power_w(found.model) < 15.01
-
-
-def test_file_of_fits_states_the_residuals_it_has():
-    found = [calibration.candidate(load_fit(name), load_share(name)) for name in fit_names()]
-    path = ROOT / "devices" / "dhm_fits.yaml"
-    assert path.read_text(encoding="utf-8") == calibration.text(found)
-    assert min(found, key=lambda item: item.rms) is found[0]
-    assert len({item.share for item in found}) == 2
-
-
-@pytest.mark.parametrize("fit", ["fit1", "fit3"])
-@pytest.mark.parametrize("kind", calibration.NETWORKS)
-def test_forward_model_of_the_fit_is_the_evaluator(kind, fit):
-    """The fit prices patterns in floating point; the evaluator, in rounded-up ticks, must say the same."""
-    graph, blocks = calibration.modules_of(kind)
-    for block in blocks:
-        shapes = graph.shapes_of(block)
-        channels = calibration.pattern(shapes, kind, 0.5)
-        fold = calibration.fold_of(shapes, channels)
-        instance = build(graph.name, 32, module=block.name, cost_model=fit)
-        names = ["gpu"] * (len(instance.layers) - len(shapes))
-        for shape, g in zip(shapes, channels, strict=True):
-            whole = shape.channels_in
-            names.append("gpu" if g == 0 else f"fpga f{fold}" if g == whole else f"in {g}/{whole} f{fold}")
-        for options, mapped in ((names, channels), (["gpu"] * len(names), [0] * len(shapes))):
-            found = PROBLEM.evaluate(instance, Plan(options=tuple(options)))
-            latency, energy = calibration.module_cost(load_fit(fit), graph, block, mapped, fold)
-            assert found.feasible
-            assert float(latency) <= found.terms["latency"] + 0.5 <= float(latency) + 15
-            assert float(energy) - 2 <= found.terms["energy"] <= float(energy) + 25
-
-
-def test_fit_is_reproducible_and_improves():
-    first, worth = calibration.evolve(5, 0.5, generations=15, population=24)
-    again, same = calibration.evolve(5, 0.5, generations=15, population=24)
-    assert np.array_equal(first, again)
-    assert np.array_equal(worth, same)
-    longer = calibration.evolve(5, 0.5, generations=60, population=24)[1]
-    assert longer.min() < worth.min()
-
-
-def test_whole_expansion_on_the_fpga_does_not_explain_table_1():
-    """Share 1 saves the GPU's launch of the expansion, which a speed-up of 1.01 excludes."""
-    _, worth = calibration.evolve(0, 1.0, generations=150, population=80)
-    assert worth.min() > 2 * calibration.candidate(load_fit("fit1"), load_share("fit1")).rms
-
-
 # --- expansion ------------------------------------------------------------------------------------------------------
 
 
@@ -239,7 +177,10 @@ def test_bandwidth_fabric_and_measured_values_replace_the_models():
         ({"network": "resnet81"}, "network: expected one of .* found 'resnet81'"),
         ({"module": "fire99"}, "module: expected one of conv1, fire2, .*; found 'fire99'"),
         ({"cost_model": "fit99"}, "cost_model: expected one of fit1, .*; found 'fit99'"),
-        ({"measured": (Measured(layer="x", option="gpu", gpu_us=1),)}, "measured: expected an option .* found 'gpu'"),
+        (
+            {"measured": (Measured(layer="x", option="gpu", gpu_us=1),)},
+            r"measured\[0\]: expected an option .* found 'gpu'",
+        ),
     ],
 )
 def test_what_cannot_be_expanded_is_named(fields, expected):
@@ -258,14 +199,14 @@ def test_single_unit_keeps_the_halves_of_its_input_apart():
 
 
 def test_library_files_are_what_the_writer_writes():
-    files = {**_write_library.network_files(), **_write_library.module_files()}
+    files = {**write_library.network_files(), **write_library.module_files()}
     assert len(files) == 2 * 5 + 9
     for name, content in files.items():
-        assert (_write_library.FOLDER / f"{name}.yaml").read_text(encoding="utf-8") == content, name
+        assert (write_library.FOLDER / f"{name}.yaml").read_text(encoding="utf-8") == content, name
 
 
 def test_every_library_file_expands():
-    names = [name for name, path in library_files().items() if path.parent.name == "fpga_gpu_partition"]
+    names = [name for name, path in library_files().items() if path.parent == LIBRARY.folder]
     papers = ("squeezenet", "mobilenetv2_x0_5", "shufflenetv2_x0_5")
     assert {f"dhm_{network}_fold{fold}" for network in papers for fold in (1, 4)} <= set(names)
     for name in names:

@@ -191,12 +191,21 @@ def test_diagnose_names_what_cannot_fit():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: network((layer("a", gpu(1)), layer("a", gpu(1)))), "distinct name"),
-        (lambda: network((layer("a", gpu(1), reads=((0, 0),)),)), "no cycles"),
+        (
+            lambda: network((layer("a", gpu(1)), layer("a", gpu(1)))),
+            r"modules\[0\].layers\[1\] \(a\): expected a distinct name",
+        ),
+        (
+            lambda: network((layer("a", gpu(1), reads=((0, 0),)),)),
+            r"reads\[0\].source \(a\): expected a layer before layer 0 \(no cycles\), found 0",
+        ),
         (lambda: network((layer("a", gpu(1)), layer("b", gpu(1), reads=((0, 1),)))), "one of 1 parts"),
         (lambda: network((layer("a", gpu(1), gpu(2)),)), "distinct names"),
-        (lambda: network((layer("a", split(reads=(500, 2000))),)), "fpga_reads: expected at most"),
-        (lambda: network((layer("a", gpu(1).model_copy(update={"home": "fpga"})),)), "home: expected gpu"),
+        (lambda: network((layer("a", split(reads=(500, 2000))),)), r"fpga_reads \(a, split\): expected at most"),
+        (
+            lambda: network((layer("a", gpu(1).model_copy(update={"home": "fpga"})),)),
+            r"options\[0\].home \(a, gpu\): expected gpu",
+        ),
         (lambda: network((layer("a", gpu(1).model_copy(update={"m20k": 1})),)), "nothing on the FPGA"),
         (lambda: network((layer("a", gpu(2**30)),)), "tick_ns"),
         (lambda: network((layer("a", gpu(1, 2**30)),)), "energy_unit_nj"),

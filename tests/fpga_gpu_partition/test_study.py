@@ -5,10 +5,12 @@ import pytest
 from mapgap.catalogue import registry
 from mapgap.core import Budget
 from mapgap.execution.run import run_method
-from mapgap.instances.fpga_gpu_partition.calibration import TARGETS
+from mapgap.instances.fpga_gpu_partition.gains import TARGETS
+from mapgap.records.runs import Runs
 from mapgap.studies.fpga_gpu_partition import runs as runs_module
+from mapgap.studies.fpga_gpu_partition.plans import front_of, gain, reference, repriced, terms_of
 from mapgap.studies.fpga_gpu_partition.published import published, ranges_table, table_1
-from mapgap.studies.fpga_gpu_partition.runs import Runs, fits, gain, instance_of, phases, reference
+from mapgap.studies.fpga_gpu_partition.runs import fits, instance_of, phases
 from mapgap.studies.fpga_gpu_partition.study import STUDY, page
 
 SHUFFLE = "shufflenetv2_x0_5"
@@ -16,7 +18,7 @@ SHUFFLE = "shufflenetv2_x0_5"
 
 def record(instance, method):
     found = registry.methods(runs_module.PROBLEM)[method]
-    return run_method(instance, found, Budget(time_s=60.0), isolate=False).to_json()
+    return run_method(instance, found, Budget(time_s=60.0), isolate=False)
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +27,7 @@ def records():
     instance = instance_of(SHUFFLE, 1)
     found = [record(instance, method) for method in (*runs_module.RULES, runs_module.EXACT, runs_module.FRONT)]
     found += [record(instance_of(SHUFFLE, 1, fit), runs_module.FRONT) for fit in fits()[1:]]
-    return found
+    return Runs(found)
 
 
 def table(page_, name):
@@ -57,10 +59,10 @@ def test_page_is_a_pure_function_of_the_records(records, tmp_path):
 
 
 def test_gains_are_those_of_the_evaluator(records):
-    runs, instance = Runs(records), instance_of(SHUFFLE, 1)
+    instance = instance_of(SHUFFLE, 1)
     energy, latency = reference(instance)
     row = table(page(records, True), "networks").rows[0]
-    best = runs.terms("dhm_shufflenetv2_x0_5_fold1", runs_module.EXACT)
+    best = terms_of(records, "dhm_shufflenetv2_x0_5_fold1", runs_module.EXACT)
     assert row[runs_module.EXACT] == gain(instance, best, "energy") == energy / best["energy"]
     assert row["speedup"] == latency / best["latency"]
     assert row[runs_module.EXACT] >= row["greedy"] >= 1
@@ -69,11 +71,10 @@ def test_gains_are_those_of_the_evaluator(records):
 
 
 def test_every_front_point_is_shown_and_none_is_dominated(records):
-    runs = Runs(records)
-    front = runs.front("dhm_shufflenetv2_x0_5_fold1")
+    front = front_of(records, "dhm_shufflenetv2_x0_5_fold1")
     assert table(page(records, True), "fronts").rows[0]["points"] == len(front)
     for method in (*runs_module.RULES, runs_module.EXACT):
-        terms = runs.terms("dhm_shufflenetv2_x0_5_fold1", method)
+        terms = terms_of(records, "dhm_shufflenetv2_x0_5_fold1", method)
         assert any(e <= terms["energy"] and lat <= terms["latency"] for e, lat in front), method
         assert not any(terms["energy"] <= e and terms["latency"] < lat for e, lat in front), method
 
@@ -91,8 +92,8 @@ def test_replayed_rule_is_the_rule(records):
     """The page prices the rule's plan under another fit; the rule itself, run there, gives the same."""
     elsewhere = instance_of(SHUFFLE, 1, "fit2")
     own = record(elsewhere, "paper_rule_folded")
-    replayed = Runs(records).replayed("dhm_shufflenetv2_x0_5_fold1", "paper_rule_folded", elsewhere)
-    assert own["terms"]["energy"] == replayed["energy"]
+    replayed = repriced(records, "dhm_shufflenetv2_x0_5_fold1", "paper_rule_folded", elsewhere)
+    assert own.terms["energy"] == replayed["energy"]
 
 
 def test_quick_version_is_a_part_of_the_full_one():

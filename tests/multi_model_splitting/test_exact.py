@@ -1,114 +1,57 @@
-"""Exact models of multi-model splitting: random plans fixed in them, limits that bind, relations between optima."""
+"""Exact methods of multi-model splitting: limits that bind, what sharing and restriction keep, optima got wrong."""
 
 import random
 from dataclasses import replace
+from itertools import product
+from math import prod
 
 import pytest
 
+from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance
-from mapgap.core import Budget, MapgapError, Status
-from mapgap.formulations.multi_model_splitting import cpsat, joint, mip, replan
-from mapgap.formulations.multi_model_splitting import enumerate as brute_force
-from mapgap.formulations.multi_model_splitting._chains import NEVER, ceiling, chains, floor, profiles
-from mapgap.formulations.multi_model_splitting._cpsat_model import Model
-from mapgap.instances.multi_model_splitting import LIBRARY
+from mapgap.core import Budget, MapgapError, Status, resolve
+from mapgap.formulations.multi_model_splitting.chains import NEVER, ceiling, chains, floor, profiles, whole
+from mapgap.formulations.multi_model_splitting.enumerate import count, plans
 from mapgap.problems.multi_model_splitting import PROBLEM, PipelinePlan, Plan, Requirement, Segment, after, churn, part
-from mapgap.problems.multi_model_splitting.evaluate import diagnose, evaluate
-from mapgap.solvers import cpsat as cpsat_engine
+from mapgap.problems.multi_model_splitting.diagnose import diagnose
+from mapgap.problems.multi_model_splitting.evaluate import evaluate
 from mapgap.solvers import mip as mip_engine
 
+METHODS = registry.methods("multi_model_splitting")
+LIBRARY = registry.library("multi_model_splitting")
 
-def budget():
-    return Budget(time_s=60).start()
+
+def solve(name, instance, **options):
+    return METHODS[name].solve(instance, Budget(time_s=60).start(), **options)
 
 
-def optimum(instance, method=cpsat):
-    result = method.solve(instance, budget())
+def optimum(instance, name="cpsat"):
+    result = solve(name, instance)
     assert result.status in (Status.OPTIMAL, Status.INFEASIBLE)
     return None if result.plan is None else evaluate(instance, result.plan).objective
 
 
-def random_plan(instance, rng):
-    """Any source, target and segments that obey everything but the limits."""
-    found = []
-    for p, pipeline in enumerate(instance.pipelines):
-        if not instance.sources(p) or not instance.targets(p):
-            return None
-        count = rng.randint(1, min(len(pipeline.layers), len(instance.devices)))
-        cuts = [0, *sorted(rng.sample(range(1, len(pipeline.layers)), count - 1)), len(pipeline.layers)]
-        devices = rng.sample(range(len(instance.devices)), count)
-        segments = tuple(Segment(device=d, first=cuts[i], last=cuts[i + 1]) for i, d in enumerate(devices))
-        source, target = rng.choice(instance.sources(p)), rng.choice(instance.targets(p))
-        found.append(PipelinePlan(source=source, target=target, segments=segments))
-    return Plan(pipelines=tuple(found))
-
-
-def random_plans(count):
-    rng = random.Random(7)
-    for seed in range(count):
-        instance = LIBRARY.generate("tiny", seed)
-        for plan in [random_plan(instance, rng) for _ in range(3)] + [brute_force.run(instance, budget()).plan]:
-            if plan is not None:
-                yield instance, plan
-
-
-def fixed_in_cpsat(instance, plan):
-    """Objective of the model with every decision fixed to a plan; ``None`` if it has no solution."""
-    tables = profiles(instance)
-    top = ceiling(instance, tables)
-    reduced = chains(instance, tables, top)
-    if reduced is None:
-        return None
-    model = Model(instance, reduced, top)
-    for literal, value in model.hint(plan).items():
-        model.model.add(literal == value)
-    outcome = cpsat_engine.solve(model.model, budget())
-    if not outcome.solved or model.decode(outcome.value) != plan:  # a boundary of the plan cannot be cut
-        return None
-    return outcome.objective
-
-
-def fixed_in_mip(instance, plan):
-    tables = profiles(instance)
-    top = ceiling(instance, tables)
-    reduced = chains(instance, tables, top)
-    if reduced is None:
-        return None
-    model = mip.Model(instance, reduced, top, 0)
-    for p, decisions in enumerate(plan.pipelines):
-        cuts = {b: k for k, b in enumerate(reduced[p].cuts)}
-        keys = [(cuts.get(s.first), cuts.get(s.last), s.device) for s in decisions.segments]
-        ends = [(decisions.source, decisions.segments[0].device), (decisions.segments[-1].device, decisions.target)]
-        if not set(keys) <= set(model.y[p]):
-            return None
-        for variable in [*(model.y[p][key] for key in keys), model.a[p][ends[0]], model.b[p][ends[1]]]:
-            model.problem += variable == 1
-    outcome = mip_engine.solve(model.problem, budget())
-    return outcome.objective
-
-
-@pytest.mark.parametrize("fixed", [fixed_in_cpsat, fixed_in_mip])
-def test_a_fixed_plan_has_the_value_of_the_evaluator_or_no_solution(fixed):
-    seen = set()
-    for instance, plan in random_plans(40):
-        checked = evaluate(instance, plan)
-        assert fixed(instance, plan) == (checked.objective if checked.feasible else None), instance.name
-        seen.add((checked.feasible, instance.objective, instance.sharing))
-    assert len(seen) == 8  # feasible or not, both objectives, with and without sharing
+def fixed(instance, name, plan):
+    """Objective of the complete model with every decision fixed to a plan; ``None`` if it has no solution."""
+    (whole,) = resolve(METHODS[name].models)(instance)
+    model = whole.build(complete=True)
+    assert model.fix(plan)
+    outcome = model.solve(Budget(time_s=60).start())
+    return None if outcome.objective is None else model.objective(outcome.objective)
 
 
 @pytest.mark.parametrize("name", ["synergy_w1_overlapped", "synergy_fig12_3x78000_1x78002"])
 def test_engines_agree_on_the_paper_s_instances(name):
     for objective in ("throughput", "latency"):
         instance = PROBLEM.retarget(load_instance(name), objective)
-        assert optimum(instance, cpsat) == optimum(instance, mip)
+        assert optimum(instance, "cpsat") == optimum(instance, "mip")
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_each_limit_binds_exactly(seed):
     """Without the limits of a device the optimum is no worse; with what the best plan uses it is unchanged."""
     instance = LIBRARY.generate("tiny", seed)
-    best = cpsat.run(instance, budget())
+    best = solve("cpsat", instance)
     free = instance.model_copy(
         update={
             "devices": tuple(
@@ -130,8 +73,7 @@ def test_each_limit_binds_exactly(seed):
                 less = device.model_copy(update={resource: size - 1})
                 changed = instance.model_copy(update={"devices": (*tight[:d], less, *tight[d + 1 :])})
                 assert not evaluate(changed, best.plan).feasible
-                assert fixed_in_cpsat(changed, best.plan) is None
-                assert fixed_in_mip(changed, best.plan) is None
+                assert fixed(changed, "cpsat", best.plan) is fixed(changed, "mip", best.plan) is None
 
 
 def test_sharing_never_hurts_and_sometimes_helps():
@@ -139,8 +81,8 @@ def test_sharing_never_hurts_and_sometimes_helps():
     for seed in range(80):
         instance = LIBRARY.generate("tiny", seed)
         if instance.sharing:
-            apart = optimum(instance.model_copy(update={"sharing": False}), brute_force)
-            merged = optimum(instance, brute_force)
+            apart = optimum(instance.model_copy(update={"sharing": False}), "enumerate")
+            merged = optimum(instance, "enumerate")
             assert apart is None or (merged is not None and merged <= apart)
             gained += merged != apart
     assert gained >= 3
@@ -150,7 +92,7 @@ def test_restriction_keeps_every_plan_within_the_limit():
     """At the optimum as the limit, and only just below it, the best plan is a plan of the chains."""
     for seed in range(40):
         instance = LIBRARY.generate("tiny", seed)
-        best = brute_force.run(instance, budget())
+        best = solve("enumerate", instance)
         tables = profiles(instance)
         top = ceiling(instance, tables)
         if best.plan is None:
@@ -162,6 +104,19 @@ def test_restriction_keeps_every_plan_within_the_limit():
             for s in decisions.segments:
                 assert chain.segments[chain.cuts.index(s.first), chain.cuts.index(s.last), s.device]
         assert all(chain.shortest < NEVER for chain in reduced)
+
+
+def test_whole_chains_hold_every_plan_of_the_right_shape():
+    # Not the limits nor the visits to a device decide whether a plan has a point, but source, target and contiguity.
+    rng = random.Random(3)
+    for seed in range(40):
+        instance = LIBRARY.generate("tiny", seed)
+        every = whole(profiles(instance))
+        plan = LIBRARY.random_plan(instance, rng)
+        for p, (chain, decisions) in enumerate(zip(every, plan.pipelines, strict=True)):
+            ends = decisions.source in instance.sources(p) and decisions.target in instance.targets(p)
+            assert chain.holds(decisions) == ends
+            assert not chain.holds(decisions.model_copy(update={"segments": decisions.segments[1:]}))
 
 
 def test_what_only_packing_refutes():
@@ -181,26 +136,48 @@ def test_what_only_packing_refutes():
     big = pipeline.model_copy(update=anywhere | {"layers": (layer,) * count, "boundaries": (*cuts, last)})
     full = instance.model_copy(update={"devices": room, "pipelines": (big,), "sharing": False})
     assert diagnose(full) == []
-    for method in (cpsat, mip, brute_force):
-        result = method.solve(full, budget())
+    for name in ("cpsat", "mip", "enumerate"):
+        result = solve(name, full)
         assert result.status is Status.INFEASIBLE
         assert "out of resource" in result.reason
 
 
+def test_replanning_writes_least_among_all_optimal_plans():
+    # Against listing every joint plan of tiny instances after a plan that is not optimal has been deployed.
+    seen = 0
+    for seed in range(60):
+        instance = LIBRARY.generate("tiny", seed)
+        if prod(count(instance, p) for p in range(len(instance.pipelines))) > 1500:
+            continue
+        old = LIBRARY.random_plan(instance, random.Random(seed))
+        deployed = after(instance, old, instance)
+        every = [Plan(pipelines=ways) for ways in product(*(plans(deployed, p) for p in range(len(old.pipelines))))]
+        found = [(evaluation.objective, plan) for plan in every if (evaluation := evaluate(deployed, plan)).feasible]
+        if not found:
+            continue
+        best = min(value for value, _ in found)
+        least = min(churn(deployed, plan).moved_weights for value, plan in found if value == best)
+        mine = solve("replan", deployed)
+        assert (mine.status, mine.bound) == (Status.OPTIMAL, best)
+        assert churn(deployed, mine.plan).moved_weights == least
+        seen += least > 0
+    assert seen >= 5
+
+
 def test_replanning_keeps_what_it_can():
     whole = LIBRARY.generate("wearables_4x4", 1)
-    first = joint.run(whole, budget())
+    first = solve("joint", whole)
     names = [d.name for d in whole.devices]
     less = after(whole, first.plan, part(whole, names, [p.name for p in whole.pipelines[:3]]))
-    best, calm = joint.run(less, budget()), replan.run(less, budget())
+    best, calm = solve("joint", less), solve("replan", less)
     assert calm.status is Status.OPTIMAL
     assert evaluate(less, calm.plan).objective == evaluate(less, best.plan).objective
     assert churn(less, calm.plan).moved_weights <= churn(less, best.plan).moved_weights
-    loose = replan.run(less, budget(), slack=1000)
+    loose = solve("replan", less, slack=1000)
     assert churn(less, loose.plan).moved_weights <= churn(less, calm.plan).moved_weights
     assert evaluate(less, loose.plan).objective <= 11 * evaluate(less, calm.plan).objective
     again = after(whole, first.plan, whole)
-    assert churn(again, replan.run(again, budget()).plan).moved_layers == 0
+    assert churn(again, solve("replan", again).plan).moved_layers == 0
 
 
 def test_an_optimum_that_tight_integrality_gets_wrong():
@@ -214,24 +191,24 @@ def test_an_optimum_that_tight_integrality_gets_wrong():
         )
     )
     assert evaluate(instance, plan).objective == 348_286
-    assert optimum(instance, mip) == optimum(instance, cpsat) == 348_286
+    assert optimum(instance, "mip") == optimum(instance, "cpsat") == 348_286
 
 
 def test_an_optimum_that_tight_rows_get_wrong():
     """With a tolerance of 1e-9 for rows CBC "proves" 67,604,670; joint and cpsat know a plan of 46,002,446 ticks."""
     instance = PROBLEM.retarget(load_instance("synergy_w4_distributed"), "latency")
-    for run in (mip.run_cbc, mip.run, joint.run):
-        result = run(instance, budget())
+    for name in ("mip_cbc", "mip", "joint"):
+        result = solve(name, instance)
         assert evaluate(instance, result.plan).objective == result.bound == 46_002_446
 
 
 def test_a_bound_beyond_its_own_plan_is_an_error(monkeypatch):
-    solve = mip_engine.solve
+    engine = mip_engine.solve
 
-    def overclaiming(problem, *rest):
-        outcome = solve(problem, *rest)
+    def overclaiming(*given, **named):
+        outcome = engine(*given, **named)
         return outcome if outcome.bound is None else replace(outcome, bound=outcome.bound + 1)
 
     monkeypatch.setattr(mip_engine, "solve", overclaiming)
     with pytest.raises(MapgapError, match="its own plan evaluates to"):
-        mip.run(load_instance("synergy_w1_distributed"), budget())
+        solve("mip", load_instance("synergy_w1_distributed"))

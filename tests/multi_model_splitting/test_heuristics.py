@@ -8,10 +8,13 @@ import pytest
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance
 from mapgap.core import Budget, InputError, Status
-from mapgap.heuristics.multi_model_splitting._common import Ends, Ledger, Tables, fewest_ends, pipeline_plan
-from mapgap.heuristics.multi_model_splitting._selection import best_choice, best_split, data_intensity, ordered
+from mapgap.heuristics.multi_model_splitting.candidates import Candidates, best_split
+from mapgap.heuristics.multi_model_splitting.ledger import Ends, Ledger
+from mapgap.heuristics.multi_model_splitting.orders import data_intensity, ordered
+from mapgap.heuristics.multi_model_splitting.results import fewest_ends, pipeline_plan
 from mapgap.instances.multi_model_splitting.compact import Compact, CompactDevice, CompactPipeline, expand
 from mapgap.problems.multi_model_splitting import PROBLEM, Plan, Requirement
+from mapgap.problems.multi_model_splitting.shared.tables import tabulate
 
 METHODS = registry.methods("multi_model_splitting")
 LIBRARY = registry.library("multi_model_splitting")
@@ -63,7 +66,7 @@ def listed_best(instance, index, tables, ledger):
     best = None
     for source in instance.sources(index):
         for target in instance.targets(index):
-            for path in splits(tables.last, list(range(len(instance.devices)))):
+            for path in splits(tables.layers, list(range(len(instance.devices)))):
                 after = ledger.placed(tables, path, Ends(source, target, path[0][0] == source))
                 if (after.left < 0).any():
                     continue
@@ -74,12 +77,12 @@ def listed_best(instance, index, tables, ledger):
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_selection_equals_listing_all_candidates(seed):
+def test_algorithm_1_selects_the_first_best_of_all_candidates(seed):
     instance = unshared("tiny", seed)
     ledger = Ledger.empty(instance)
     for index in ordered(instance, "data_intensity"):
-        tables = Tables(instance.pipelines[index])
-        choice = best_choice(instance, index, tables, ledger, Budget())
+        tables = tabulate(instance.pipelines[index])
+        choice = Candidates(instance, index, tables, ledger, Budget()).best()
         expected = listed_best(instance, index, tables, ledger)
         assert (choice is None) == (expected is None)
         if choice is None:
@@ -90,12 +93,12 @@ def test_selection_equals_listing_all_candidates(seed):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_estimates_equal_the_evaluator(seed):
+def test_what_synergy_estimates_is_what_the_evaluator_finds(seed):
     instance = unshared("small", seed)
     ledger, plans = Ledger.empty(instance), {}
     for index in ordered(instance, "given"):
-        tables = Tables(instance.pipelines[index])
-        choice = best_choice(instance, index, tables, ledger, Budget())
+        tables = tabulate(instance.pipelines[index])
+        choice = Candidates(instance, index, tables, ledger, Budget()).best()
         if choice is None:
             return
         path, ends = choice
@@ -173,7 +176,7 @@ def test_workload_1_is_limited_by_moving_unet_to_and_fro():
     assert throughput("synergy_w1_distributed", "synergy") == pytest.approx(3 / 0.027477, rel=1e-4)
 
 
-def test_figure_12():
+def test_figure_12_primindev_puts_everything_on_the_large_accelerator():
     # Paper: Synergy 0.94, JointModel 0.94 / 8.8 = 0.107. EfficientNetV2 exceeds a MAX78000 by its bias and is cut where
     # 12,288 bytes cross; the device in the middle of 2 x 12,288 bytes plus 100 of output sets the cycle.
     assert throughput("synergy_fig12_4x78000", "synergy") == pytest.approx(1.107, abs=0.001)
@@ -183,7 +186,7 @@ def test_figure_12():
     assert used == {3}  # "PriMinDev, which allocates all models exclusively to the single MAX78002"
 
 
-def test_order_of_pipelines():
+def test_data_intensive_pipelines_come_first():
     instance = paper("synergy_fig11b_6pipelines")
     # (110592 + 1338048) / 20 bytes of UNet, (16384 + 38141) / 10 of KWS
     assert data_intensity(instance, 0) == pytest.approx(72432)
@@ -221,7 +224,7 @@ def test_best_order_is_the_best_of_all_orders(name):
     assert (result.notes["orders"], result.notes["orders_out_of_resource"]) == (len(values), values.count(None))
 
 
-def test_order_is_checked():
+def test_an_unknown_order_and_too_many_orders_are_refused():
     with pytest.raises(InputError, match="order: expected one of data_intensity, io_bytes, given, best; found 'x'"):
         solve("synergy", paper("synergy_w1_any"), order="x")
     many = LIBRARY.generate("tiny", 0)
@@ -236,11 +239,11 @@ def test_order_is_checked():
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_splits_with_a_number_of_segments_equal_listing(seed):
+def test_a_split_into_a_number_of_segments_is_the_first_or_cheapest_of_all(seed):
     instance = unshared("tiny", seed)
     ledger, n = Ledger.empty(instance), len(instance.devices)
-    tables = Tables(instance.pipelines[0])
-    runnable = [p for p in splits(tables.last, list(range(n))) if not (ledger.placed(tables, p, None).left < 0).any()]
+    tables = tabulate(instance.pipelines[0])
+    runnable = [p for p in splits(tables.layers, list(range(n))) if not (ledger.placed(tables, p, None).left < 0).any()]
     for count in range(1, n + 1):
         fitting = [path for path in runnable if len(path) == count]
         moved = [sum(int(tables.cut[i]) for _, i, _ in path[1:]) for path in fitting]

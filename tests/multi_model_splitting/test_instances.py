@@ -7,10 +7,10 @@ import yaml
 
 from mapgap.catalogue.files import load_instance
 from mapgap.core import InputError
-from mapgap.instances.multi_model_splitting._write_library import FOLDER as LIBRARY_FOLDER
-from mapgap.instances.multi_model_splitting._write_library import files
 from mapgap.instances.multi_model_splitting.compact import Compact, CompactDevice, CompactPipeline, expand
 from mapgap.instances.multi_model_splitting.models import FOLDER, TITLES, load_model
+from mapgap.instances.multi_model_splitting.write_library import FOLDER as LIBRARY_FOLDER
+from mapgap.instances.multi_model_splitting.write_library import files
 from mapgap.instances.published_numbers import load_published
 from mapgap.problems.multi_model_splitting import PROBLEM, PipelinePlan, Plan, Requirement, Segment
 
@@ -75,7 +75,7 @@ def test_mean_layer_of_unet_takes_1_45_ms():
     assert sum(layer.inference[0] for layer in layers) / 19 == pytest.approx(1446.25, abs=0.5)
 
 
-def test_latency_by_hand():
+def test_durations_of_a_cut_model_are_those_worked_out_by_hand():
     """ConvNet5 from d1 to d1, layers 0..3 on d1, layer 4 on d2.
 
     Boundaries (bytes): input 784, after layer 3 192, output 10. Radio 109.8 us per byte: 192 bytes 21,082 us, 10 bytes
@@ -128,7 +128,7 @@ def test_parameters_reach_the_tables():
     assert [p.name for p in expand(compact(["kws", "kws", "unet"])).pipelines] == ["KWS", "KWS_2", "UNet"]
 
 
-def test_faster_accelerator_of_the_max78002():
+def test_the_max78002_is_four_times_as_fast_and_larger():
     small, large = expand(compact(["unet"], ("MAX78000", "MAX78002"))).devices
     assert (small.weights, small.bias, small.layers) == (442368, 2048, 32)
     assert (large.weights, large.bias, large.layers) == (2 * 1024**2, 8192, 128)
@@ -144,6 +144,8 @@ def test_unknown_names_are_refused_all_at_once():
     assert "pipelines[0].model" in text
     assert "did you mean 'convnet5'" in text
     assert "sensing_ms: expected image or audio, found smell" in text
+    places = [finding.location for finding in caught.value.findings]
+    assert places == [("devices", 0, "type"), ("pipelines", 0, "model"), ("sensing_ms",)]
 
 
 def test_coarser_tick_when_microseconds_do_not_fit():
@@ -170,6 +172,6 @@ def test_library_holds_every_instance_of_the_paper():
     assert all(load_instance(name).tick_ns == 1000 for name in names)
 
 
-def test_printed_numbers_load():
+def test_printed_numbers_are_those_of_the_paper():
     printed = load_published("synergy")
     assert (printed["w1_syn_tput"], printed["het4_ratio"], printed["map_any"]) == (4.2, 8.8, 16.8)

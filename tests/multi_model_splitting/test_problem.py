@@ -20,7 +20,9 @@ from mapgap.problems.multi_model_splitting import (
     churn,
     part,
 )
-from mapgap.problems.multi_model_splitting.evaluate import diagnose, evaluate, gantt
+from mapgap.problems.multi_model_splitting.diagnose import diagnose
+from mapgap.problems.multi_model_splitting.evaluate import evaluate
+from mapgap.problems.multi_model_splitting.gantt import gantt
 
 BYTES = (10, 40, 20, 5)
 """Boundaries of the three-layer model below; a byte takes one tick to send and two to receive."""
@@ -231,9 +233,12 @@ def test_findings_are_listed_at_once():
     broken = pipeline("p", on("d0"), on("d0"), n=3)
     with pytest.raises(ValidationError) as caught:
         instance([broken, broken])
-    text = str(caught.value)
-    assert "pipelines: expected distinct names" in text
-    assert "pipelines[1] (p): boundaries[3].receive: expected 2 ticks" in text
+    (raised,) = caught.value.errors()
+    found = {finding.location: str(finding) for finding in raised["ctx"]["error"].findings}
+    assert found["pipelines",] == "pipelines: expected distinct names"
+    receive = found["pipelines", 1, "boundaries", 3, "receive"]
+    assert receive == "pipelines[1].boundaries[3].receive (p): expected 2 ticks, one per device, found 3"
+    assert all(finding[0] == "pipelines" for finding in found)
     slow = pipeline("p", on("d0"), on("d0")).model_copy(update={"sensing": (2**30, 1)})
     with pytest.raises(ValidationError, match="tick so coarse"):
         instance([slow])

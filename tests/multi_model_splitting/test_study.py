@@ -7,11 +7,12 @@ import pytest
 from mapgap.catalogue import registry
 from mapgap.core import Budget
 from mapgap.execution.run import run_method
+from mapgap.records.runs import Runs
 from mapgap.reporting.study import studies
 from mapgap.studies.multi_model_splitting import facts as printed_facts
 from mapgap.studies.multi_model_splitting.changes import change_jobs, changed, changes
 from mapgap.studies.multi_model_splitting.claims import claims, oor_pattern
-from mapgap.studies.multi_model_splitting.runs import EVERY, FIG_6, QUICK, Runs, instance
+from mapgap.studies.multi_model_splitting.runs import EVERY, FIG_6, QUICK, Results, instance
 from mapgap.studies.multi_model_splitting.study import STUDY, gaps
 
 METHODS = registry.methods("multi_model_splitting")
@@ -24,7 +25,7 @@ def records():
     runs += [(name, method) for name in (W1, TWO) for method in ("synergy", "pri_min_dev", "ind_model", "ind_best")]
     made = [run_method(instance(n), METHODS[m], Budget(time_s=30.0), isolate=False) for n, m in runs]
     order = run_method(instance(TWO), METHODS["synergy"], Budget(time_s=30.0), options={"order": "best"}, isolate=False)
-    return [record.to_json() for record in (*made, order)]
+    return Runs((*made, order))
 
 
 def rows(table, key):
@@ -43,7 +44,7 @@ def test_study_is_found_and_its_runs_exist():
 
 
 def test_gaps_count_from_the_proven_optimum():
-    table = rows(gaps(Runs(records())), "instance")
+    table = rows(gaps(Results(records())), "instance")
     assert table["w1_distributed"]["proven"] == "proven"
     assert table["w1_distributed"]["synergy"] == 1.0
     assert table["fig11a_2devices"]["synergy"] == pytest.approx(445020 / 67198)
@@ -52,7 +53,7 @@ def test_gaps_count_from_the_proven_optimum():
 
 
 def test_claims_stand_next_to_printed_numbers():
-    table = rows(claims(Runs(records())), "claim")
+    table = rows(claims(Results(records())), "claim")
     assert table["W1 PriMinDev"]["verdict"].startswith("reproduced")
     assert table["W1 Synergy"]["verdict"].startswith("differs")
     assert "sensing" in table["W1 Synergy"]["why"]
@@ -60,7 +61,7 @@ def test_claims_stand_next_to_printed_numbers():
 
 
 def test_out_of_resource_is_compared_where_there_are_runs():
-    table = oor_pattern(Runs(records()))
+    table = oor_pattern(Results(records()))
     assert {(r["instance"], r["method"]): r["ours"] for r in table.rows} == {
         ("w1_distributed", "IndModel"): "OOR",
         ("w1_distributed", "IndBest"): "runs",
@@ -82,7 +83,7 @@ def test_table_1_and_figure_7():
 
 
 def test_page_of_few_and_of_no_runs(tmp_path):
-    for found, quick in ((records(), True), ([], False)):
+    for found, quick in ((records(), True), (Runs(), False)):
         page = STUDY.page(found, quick)
         assert "Synergy" in page.write(tmp_path).read_text()
         names = {table.name for section in page.sections for table in section.tables}
@@ -101,8 +102,8 @@ def test_changes_report_churn():
         ("ResSimpleNet", "d3"),
         ("UNet", "d1"),
     ]
-    found = [run_method(data, METHODS[m], Budget(time_s=30.0), isolate=False).to_json() for m in ("synergy", "replan")]
-    table = rows(changes(found), "method")
+    found = [run_method(data, METHODS[m], Budget(time_s=30.0), isolate=False) for m in ("synergy", "replan")]
+    table = rows(changes(Runs(found)), "method")
     assert table["joint optimum, least churn"]["moved"] == 279.084
     assert table["joint optimum, least churn"]["pipelines"] == 1
     assert table["Synergy"]["throughput"] == table["joint optimum, least churn"]["throughput"]

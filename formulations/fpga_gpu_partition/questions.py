@@ -14,14 +14,17 @@ and exceeds the 2^31 that rows may reach; it is minimised by cutting the range o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
-from mapgap.core import Budget, SolveResult, Status, Stop
-from mapgap.formulations.fpga_gpu_partition._configurations import OutOfTime, Tables, tabulate
-from mapgap.problems.fpga_gpu_partition import Instance
+from mapgap.core import Budget, Finding, InputError, PlanBase, SolveResult, Status, Stop
+from mapgap.formulations.fpga_gpu_partition.configurations import OutOfTime, Tables, tabulate
+from mapgap.problems.fpga_gpu_partition import Instance, Plan
 from mapgap.problems.fpga_gpu_partition.evaluate import diagnose
+from mapgap.solvers.model import Model, Part
 
 WEIGHTED_RANGE = 2**20
 """Weights along a chord keep the weighted sum about below this, where an engine's bound is exact to a unit."""
@@ -36,29 +39,52 @@ class Question:
     max_latency: int | None = None
     max_energy: int | None = None
 
+    def value(self, energy: int, latency: int) -> int:
+        """What is minimised."""
+        return self.energy_weight * energy + self.latency_weight * latency
 
-@dataclass(frozen=True)
-class Answer:
-    """What an engine proved of a question.
 
-    Attributes
-    ----------
-    status, stop
-        About the question.
-    choice : list of int or None
-        One configuration per module.
-    bound : int or None
-        Lower bound on the question's objective.
+Engine = Callable[[Tables, Question, Budget, Plan | None], SolveResult]
+"""``engine(tables, question, budget, start)``: the result, bound and status are about the question."""
+
+LINEAR = ("energy", "latency", "weighted")
+"""Objectives that are one question."""
+
+
+def question_of(instance: Instance) -> Question:
+    """The one question of an instance with a linear objective.
+
+    Raises
+    ------
+    InputError
+        The objective is not linear.
     """
+    if instance.objective not in LINEAR:
+        known = ", ".join(LINEAR)
+        text = f"expected a linear objective for an integer program ({known}), found {instance.objective!r}"
+        raise InputError(Finding(text, ("objective",)))
+    weights = {"energy": (1, 0), "latency": (0, 1), "weighted": (instance.energy_weight, instance.latency_weight)}
+    return Question(*weights[instance.objective], instance.latency_limit, instance.energy_limit)
 
-    status: Status
-    stop: Stop
-    choice: list[int] | None = None
-    bound: int | None = None
 
+def parts(instance: Instance, model: Callable[..., Model]) -> list[Part]:
+    """The one program of an instance, ``model(tables, question, without)``; complete: every choice of options.
 
-Engine = Callable[[Tables, Question, Budget, list[int] | None], Answer]
-"""``engine(tables, question, budget, hint)``; the hint is a choice that need not fit."""
+    Raises
+    ------
+    InputError
+        The objective is not linear.
+    """
+    question = question_of(instance)
+
+    @cache
+    def tables(complete: bool) -> Tables:
+        return tabulate(instance, Budget(time_s=math.inf), complete)
+
+    def build(complete: bool = False, without: tuple[int, ...] = ()) -> Model:
+        return model(tables(complete), question, without)
+
+    return [Part("", build)]
 
 
 @dataclass
@@ -68,26 +94,27 @@ class Search:
     tables: Tables
     engine: Engine
     budget: Budget
-    best: list[int] | None = None
+    best: Plan | None = None
     value: int | None = None
     questions: int = 0
     stop: Stop = Stop.PROVED
     notes: dict[str, Any] = field(default_factory=dict)
 
-    def offer(self, choice: list[int] | None) -> None:
+    def offer(self, plan: PlanBase | None) -> None:
         """Keep and announce a plan if it is better."""
-        if choice is None:
+        if plan is None:
             return
-        value = self.tables.instance.value(*self.tables.totals(choice))
+        assert isinstance(plan, Plan)
+        value = self.tables.instance.value(*self.tables.worth(plan))
         if self.value is None or value < self.value:
-            self.best, self.value = choice, value
-            self.budget.report(plan=self.tables.plan(choice))
+            self.best, self.value = plan, value
+            self.budget.report(plan=plan)
 
-    def ask(self, question: Question) -> Answer:
+    def ask(self, question: Question) -> SolveResult:
         """Put one question to the engine and keep what it finds."""
         self.questions += 1
         answer = self.engine(self.tables, question, self.budget, self.best)
-        self.offer(answer.choice)
+        self.offer(answer.plan)
         if answer.status not in (Status.OPTIMAL, Status.INFEASIBLE):
             self.stop = answer.stop
         return answer
@@ -109,7 +136,7 @@ def begin(instance: Instance, budget: Budget) -> tuple[Tables, dict[str, Any]] |
     return tables, notes
 
 
-def run(instance: Instance, budget: Budget, engine: Engine) -> SolveResult:
+def minimise(instance: Instance, budget: Budget, engine: Engine) -> SolveResult:
     """Minimise the instance's objective with an engine."""
     begun = begin(instance, budget)
     if isinstance(begun, SolveResult):
@@ -118,12 +145,7 @@ def run(instance: Instance, budget: Budget, engine: Engine) -> SolveResult:
     if instance.objective == "edp":
         bound, infeasible = least_product(search)
     else:
-        weights = {
-            "energy": (1, 0),
-            "latency": (0, 1),
-            "weighted": (instance.energy_weight, instance.latency_weight),
-        }[instance.objective]
-        answer = search.ask(Question(*weights, max_latency=instance.latency_limit, max_energy=instance.energy_limit))
+        answer = search.ask(question_of(instance))
         bound, infeasible = answer.bound, answer.status is Status.INFEASIBLE
     return result(search, bound, infeasible)
 
@@ -151,7 +173,7 @@ def result(search: Search, bound: int | None, infeasible: bool) -> SolveResult:
     return SolveResult(
         status=Status.OPTIMAL if proven else Status.FEASIBLE,
         stop=Stop.PROVED if proven else search.stop,
-        plan=search.tables.plan(search.best),
+        plan=search.best,
         bound=bound,
         claimed=search.value,
         notes=notes,
@@ -168,9 +190,9 @@ def least_product(search: Search) -> tuple[int | None, bool]:
     high = search.ask(Question(1, 0, **limits))  # no plan needs less; slower ones than this one are worse
     if low.bound is None or high.bound is None:
         return None, False
-    if high.status is not Status.OPTIMAL or high.choice is None or search.value is None:
+    if high.status is not Status.OPTIMAL or high.plan is None or search.value is None:
         return low.bound * high.bound, False
-    last = search.tables.totals(high.choice)[1]
+    last = search.tables.worth(high.plan)[1]
     open_ranges = [(low.bound * high.bound, low.bound, last)]  # (bound on the product, from, to) in ticks
     while open_ranges:
         open_ranges.sort()
@@ -204,8 +226,8 @@ def _cut(search: Search, bound: int, first: int, last: int) -> list[tuple[int, i
     if first == last:
         return [(bound, first, last)]
     middle = (first + last) // 2
-    if answer.choice is not None:
-        middle = min(max(search.tables.totals(answer.choice)[1], first + 1), last) - 1
+    if answer.plan is not None:
+        middle = min(max(search.tables.worth(answer.plan)[1], first + 1), last) - 1
     return [(bound, first, middle), (bound, middle + 1, last)]
 
 

@@ -6,20 +6,23 @@ lie. Modules run one after the other (rule 1 of the problem), so all that the re
 - its latency and energy (standby energy included), multipliers and M20K blocks, and
 - the *homes*: the sides of the tensors that it reads from earlier modules and of those that later modules read.
 
-Only configurations that no other one with the same homes dominates in those four numbers are kept; dominated choices
-for the first layers (``_labels.py``) are dropped on the way, and equal modules are enumerated once.
+Only configurations that no other one with the same homes dominates in those four numbers are kept, and of those only
+what fits beside the least demands of all other modules; dominated choices for the first layers (``labels.py``) are
+dropped on the way, and equal modules are enumerated once. *Complete* tables leave out nothing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 
 import numpy as np
 
-from mapgap.core import Budget
-from mapgap.formulations.fpga_gpu_partition._labels import (
+from mapgap.core import Budget, PlanBase
+from mapgap.formulations.fpga_gpu_partition.dominance import Array, nondominated
+from mapgap.formulations.fpga_gpu_partition.labels import (
     ENERGY,
     INPUT,
     LINK,
@@ -30,8 +33,10 @@ from mapgap.formulations.fpga_gpu_partition._labels import (
     Shape,
     Source,
 )
-from mapgap.formulations.fpga_gpu_partition._pareto import Array, nondominated
 from mapgap.problems.fpga_gpu_partition import NETWORK_INPUT, Instance, Plan, Side
+
+L, E, D, U = range(4)
+"""Columns of ``Table.values``: latency, energy, multipliers, M20K, by their symbols in the models."""
 
 
 class OutOfTime(Exception):
@@ -67,6 +72,23 @@ class Table:
     def __len__(self) -> int:
         return len(self.values)
 
+    @cached_property
+    def least(self) -> Array:
+        """(4,): the least latency, energy, multipliers and M20K of a configuration; 0 where there is none."""
+        found: Array = self.values.min(axis=0) if len(self) else np.zeros(4, np.int64)
+        return found
+
+    @property
+    def above(self) -> Array:
+        """(n, 4): what every configuration takes above the least of the module."""
+        return self.values - self.least
+
+    def homes(self) -> Iterator[tuple[int, Array]]:
+        """Every layer whose output another module makes or reads, and (n,) 1 where it lies on the FPGA."""
+        for layers, on_fpga in ((self.inputs, self.input_on_fpga), (self.outputs, self.output_on_fpga)):
+            for position, layer in enumerate(layers):
+                yield layer, on_fpga[:, position]
+
 
 @dataclass(frozen=True)
 class Tables:
@@ -85,10 +107,20 @@ class Tables:
         """Some module has no configuration that fits."""
         return any(len(table) == 0 for table in self.modules)
 
+    @property
+    def shared(self) -> list[int]:
+        """Layers whose outputs cross a border between modules, in the order in which modules come upon them."""
+        return list(dict.fromkeys(layer for table in self.modules for layer, _ in table.homes()))
+
+    @property
+    def least(self) -> tuple[int, int]:
+        """Sums over the modules of their least energies and latencies."""
+        return sum(int(table.least[E]) for table in self.modules), sum(int(table.least[L]) for table in self.modules)
+
     def totals(self, choice: list[int]) -> tuple[int, int]:
         """Energy and latency of one configuration per module."""
         rows = [table.values[c] for table, c in zip(self.modules, choice, strict=True)]
-        return int(sum(row[1] for row in rows)), int(sum(row[0] for row in rows))
+        return int(sum(row[E] for row in rows)), int(sum(row[L] for row in rows))
 
     def plan(self, choice: list[int]) -> Plan:
         """The plan of one configuration per module."""
@@ -96,8 +128,24 @@ class Tables:
         layers = self.instance.layers
         return Plan(options=tuple(layer.options[o].name for layer, o in zip(layers, numbers, strict=True)))
 
-    def choice(self, plan: Plan) -> list[int] | None:
-        """The configurations that a plan takes; ``None`` if one of them was pruned."""
+    def worth(self, plan: PlanBase) -> tuple[int, int]:
+        """Energy and latency of a plan of these configurations.
+
+        Raises
+        ------
+        ValueError
+            One of its configurations was pruned.
+        """
+        choice = self.choice(plan)
+        if choice is None:
+            raise ValueError("expected a plan of kept configurations")
+        return self.totals(choice)
+
+    def choice(self, plan: PlanBase) -> list[int] | None:
+        """The configurations that a plan takes; ``None`` if one of them was pruned or an option is unknown."""
+        assert isinstance(plan, Plan)
+        if any(layer.option(n) is None for layer, n in zip(self.instance.layers, plan.options, strict=True)):
+            return None
         taken, first = [], 0
         for table in self.modules:
             layers = self.instance.layers[first : first + table.choices.shape[1]]
@@ -116,8 +164,8 @@ class Tables:
         return int(option is not None and option.home == "fpga")
 
 
-def tabulate(instance: Instance, budget: Budget) -> Tables:
-    """Enumerate the configurations of every module.
+def tabulate(instance: Instance, budget: Budget, complete: bool = False) -> Tables:
+    """Enumerate the configurations of every module; with ``complete`` dominated ones and those that do not fit, too.
 
     Raises
     ------
@@ -137,7 +185,7 @@ def tabulate(instance: Instance, budget: Budget) -> Tables:
         )
         key = (shape, *room)
         if key not in known:
-            known[key] = _enumerate(instance, shape, room, budget)
+            known[key] = _enumerate(instance, shape, None if complete else room, budget)
         outputs = tuple(first + i for i in shape.exported)
         tables.append(Table(inputs, outputs, *known[key]))
         first += len(module.layers)
@@ -162,9 +210,12 @@ def _shape(instance: Instance, first: int, count: int) -> tuple[Shape, tuple[int
 
 
 def _enumerate(
-    instance: Instance, shape: Shape, room: tuple[int, int], budget: Budget
+    instance: Instance, shape: Shape, room: tuple[int, int] | None, budget: Budget
 ) -> tuple[Array, Array, Array, Array, int]:
-    """``(input homes, output homes, values, choices, labels made)`` of the configurations of one module."""
+    """``(input homes, output homes, values, choices, labels made)`` of the configurations of one module.
+
+    With no ``room`` given nothing is left out.
+    """
     width, made = M20K + 1 + len(shape.column), 0
     sides: tuple[Side, ...] = ("gpu", "fpga")
     groups = [
@@ -185,24 +236,27 @@ def _enumerate(
                     raise OutOfTime
                 new = group.extended(position, number)
                 made += len(new.values)
-                fits = (new.values[:, MULTIPLIERS] <= room[0]) & (new.values[:, M20K] <= room[1])
-                new.values, new.choices = new.values[fits], new.choices[fits]
+                if room is not None:
+                    fits = (new.values[:, MULTIPLIERS] <= room[0]) & (new.values[:, M20K] <= room[1])
+                    new.values, new.choices = new.values[fits], new.choices[fits]
                 merged.setdefault(tuple(sorted(new.homes.items(), key=str)), []).append(new)
-        groups = [_merge(parts) for parts in merged.values()]
-    return *_finish(instance, shape, groups), made
+        groups = [_merge(parts, keep_all=room is None) for parts in merged.values()]
+    return *_finish(instance, shape, groups, keep_all=room is None), made
 
 
-def _merge(parts: list[Labels]) -> Labels:
-    """Labels with the same homes as one, without those that are dominated."""
+def _merge(parts: list[Labels], keep_all: bool) -> Labels:
+    """Labels with the same homes as one, unless ``keep_all`` without those that are dominated."""
     first = parts[0]
     values = np.vstack([part.values for part in parts])
     choices = np.vstack([part.choices for part in parts])
-    kept = nondominated(values)
+    kept = np.arange(len(values)) if keep_all else nondominated(values)
     return Labels(first.instance, first.shape, first.homes, values[kept], choices[kept])
 
 
-def _finish(instance: Instance, shape: Shape, groups: list[Labels]) -> tuple[Array, Array, Array, Array]:
-    """Deliver outputs, add standby energy to the makespan (rule 12) and drop what is dominated."""
+def _finish(
+    instance: Instance, shape: Shape, groups: list[Labels], keep_all: bool
+) -> tuple[Array, Array, Array, Array]:
+    """Deliver outputs, add standby energy to the makespan (rule 12); unless ``keep_all`` drop what is dominated."""
     inputs, outputs, values, choices = [], [], [], []
     for group in groups:
         group.deliver()
@@ -210,7 +264,7 @@ def _finish(instance: Instance, shape: Shape, groups: list[Labels]) -> tuple[Arr
         power, unit = instance.standby_mw * instance.tick_ns, 1000 * instance.energy_unit_nj
         energy = group.values[:, ENERGY] - (-latency * power // unit)
         four = np.column_stack([latency, energy, group.values[:, MULTIPLIERS], group.values[:, M20K]])
-        kept = nondominated(four)
+        kept = np.arange(len(four)) if keep_all else nondominated(four)
         values.append(four[kept])
         choices.append(group.choices[kept])
         homes = group.homes

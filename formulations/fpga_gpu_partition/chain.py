@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mapgap.core import MapgapError
-from mapgap.formulations.fpga_gpu_partition._configurations import Tables
-from mapgap.formulations.fpga_gpu_partition._pareto import Array
+from mapgap.formulations.fpga_gpu_partition.configurations import Tables
+from mapgap.formulations.fpga_gpu_partition.dominance import Array
+from mapgap.solvers.highs import MatrixModel
 
 MOST_STATES = 1024
 NEVER = 2**61
@@ -136,8 +137,6 @@ def priced(stages: Chain, energy_weight: float, latency_weight: float) -> Array:
     The bound is concave and piecewise linear in (λ, μ); every evaluation gives a plane above it, and the next (λ, μ) is
     the highest point below all planes (Kelley 1960). Rounding to integers keeps a valid price.
     """
-    from mapgap.solvers.highs import MatrixModel
-
     direction = np.array([latency_weight, energy_weight])
     unit = np.maximum(stages.room, 1).astype(np.float64)
     base = float(direction @ stages.least[:2])

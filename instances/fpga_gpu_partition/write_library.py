@@ -1,5 +1,5 @@
 """Writes the compact library files next to this module: ``python -m
-mapgap.instances.fpga_gpu_partition._write_library``."""
+mapgap.instances.fpga_gpu_partition.write_library``."""
 
 from __future__ import annotations
 

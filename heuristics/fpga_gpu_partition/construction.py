@@ -9,9 +9,6 @@ from mapgap.core import Budget, Evaluation, SolveResult, Status, Stop
 from mapgap.problems.fpga_gpu_partition import Instance, Option, Plan
 from mapgap.problems.fpga_gpu_partition.evaluate import evaluate
 
-PROBLEM = "fpga_gpu_partition"
-PAPER = "Carballo-Hernandez et al., SLOHA 2021"
-
 
 def on_gpu(instance: Instance) -> list[Option]:
     """Every layer whole on the GPU; where there is no such option, the one that takes the least of the fabric."""

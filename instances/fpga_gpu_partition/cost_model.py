@@ -32,7 +32,7 @@ from functools import cache
 from typing import Any
 
 from mapgap.instances._library import ROOT, load_devices, read_yaml, unknown
-from mapgap.instances.fpga_gpu_partition._network import Kind, Shape
+from mapgap.instances.fpga_gpu_partition.lowering import Kind, Shape
 
 WORD_BITS = 8
 M20K_BITS, M20K_WIDTH = 20 * 1024, 40

@@ -12,11 +12,10 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mapgap.core import Budget
+from mapgap.problems.multi_model_splitting.shared.tables import Array
 
-Array = NDArray[np.int64]
 Path = tuple[tuple[int, int, int], ...]
 """Segments as (device, first, last)."""
 FORBIDDEN = 2**40

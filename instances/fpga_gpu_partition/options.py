@@ -18,12 +18,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
-from mapgap.core import InputError
-from mapgap.instances._library import NETWORK_INPUT, Row
-from mapgap.instances.fpga_gpu_partition._cost_model import (
+from mapgap.instances._library import NETWORK_INPUT
+from mapgap.instances.fpga_gpu_partition.cost_model import (
     M20K_BITS,
     WORD_BITS,
     CostModel,
@@ -31,8 +30,8 @@ from mapgap.instances.fpga_gpu_partition._cost_model import (
     multipliers,
     weights,
 )
-from mapgap.instances.fpga_gpu_partition._cost_model import Fabric as FabricSize
-from mapgap.instances.fpga_gpu_partition._network import Block, Graph, Shape, Tensor
+from mapgap.instances.fpga_gpu_partition.cost_model import Fabric as FabricSize
+from mapgap.instances.fpga_gpu_partition.lowering import INPUT_LAYER, Graph, Shape, Tensor
 from mapgap.problems.fpga_gpu_partition import Fabric, Instance, Layer, Link, Module, Objective, Option, Read
 
 TICK_NS = 1000
@@ -42,7 +41,6 @@ cannot."""
 NAMES = {"input": "in", "output": "out", "channel": "ch"}
 Axis = Literal["input", "output", "channel"]
 SHARES = ((3, 4), (1, 2), (1, 4), (1, 8), (1, 16), (1, 32))
-INPUT_LAYER = "input"
 
 
 @dataclass(frozen=True)
@@ -143,47 +141,6 @@ def _split(shape: Shape, pricing: Pricing, fold: int, axis: Axis, total: int) ->
             gpu_makes=made - fpga_makes if makes_less else made,
             fpga_makes=fpga_makes,
         )
-
-
-def alone(graph: Graph, name: str) -> Graph:
-    """The graph of one module; what it reads of others becomes the network input.
-
-    Raises
-    ------
-    InputError
-        No such module.
-    """
-    block = next((b for b in graph.blocks if b.name == name), None)
-    if block is None:
-        raise InputError(f"module: expected one of {', '.join(b.name for b in graph.blocks)}; found {name!r}")
-    shapes = graph.shapes_of(block)
-    outside = dict.fromkeys(t for shape in shapes for t in shape.reads if t.layer < block.first)
-    parts = {t.part: t.elements for t in outside}
-    if len(parts) == 1:
-        moved = [_renumbered(shape, -block.first, NETWORK_INPUT, 0) for shape in shapes]
-        return Graph(graph.name, max(parts.values()), moved, [Block(name, block.kind, 0, len(shapes) - 1)])
-    # Several parts of one tensor: a layer without cost holds them apart, as the network input has one part only.
-    total = sum(parts.values())
-    row = _standing_for(shapes[-1].row, total)
-    first = Shape(row, (Tensor(NETWORK_INPUT, 0, total),), [parts[part] for part in sorted(parts)])
-    moved = [first, *(_renumbered(shape, 1 - block.first, 0, None) for shape in shapes)]
-    return Graph(graph.name, total, moved, [Block(name, block.kind, 0, len(shapes))])
-
-
-def _standing_for(row: Row, total: int) -> Row:
-    """A row without arithmetic for a tensor of so many elements."""
-    return row.model_copy(update={"name": INPUT_LAYER, "type": "cat", "out": total, "macs": 0})
-
-
-def _renumbered(shape: Shape, shift: int, source: int, part: int | None) -> Shape:
-    """Layers moved by ``shift``; tensors from before the module read from ``source``."""
-    reads = [
-        replace(t, layer=t.layer + shift)
-        if t.layer + shift >= (0 if source == NETWORK_INPUT else 1)
-        else replace(t, layer=source, part=t.part if part is None else part)
-        for t in shape.reads
-    ]
-    return replace(shape, reads=tuple(reads))
 
 
 def modules(graph: Graph, pricing: Pricing) -> tuple[Module, ...]:

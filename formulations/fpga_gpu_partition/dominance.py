@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from mapgap.kernels import kernel
 
 Array = NDArray[np.int64]
 
 
-@njit("i8(i8[:,::1],i8[::1])", cache=True)
-def _sift(rows, kept):  # type: ignore[no-untyped-def]
+@kernel("i8(i8[:,::1],i8[::1])")
+def sift(rows: Array, kept: Array) -> int:
     """Fill ``kept`` with the rows that no earlier row is nowhere worse than; ``rows`` are in lexicographic order."""
     count, width = rows.shape
     found = 0
@@ -51,5 +52,5 @@ def nondominated(rows: Array) -> Array:
         return np.arange(len(rows), dtype=np.int64)
     order = np.lexsort(rows.T[::-1])
     kept = np.empty(len(rows), np.int64)
-    found = _sift(np.ascontiguousarray(rows[order]), kept)
+    found = sift(np.ascontiguousarray(rows[order]), kept)
     return np.sort(order[kept[:found]]).astype(np.int64)

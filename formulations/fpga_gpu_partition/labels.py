@@ -15,7 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
-from mapgap.formulations.fpga_gpu_partition._pareto import Array
+from mapgap.formulations.fpga_gpu_partition.dominance import Array
 from mapgap.problems.fpga_gpu_partition import Instance, Option, Side
 
 GPU, FPGA, LINK, ENERGY, MULTIPLIERS, M20K = range(6)

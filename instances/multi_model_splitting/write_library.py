@@ -1,4 +1,4 @@
-"""Writes the library files next to this module: ``python -m mapgap.instances.multi_model_splitting._write_library``."""
+"""Writes the library files next to this module: ``python -m mapgap.instances.multi_model_splitting.write_library``."""
 
 from __future__ import annotations
 

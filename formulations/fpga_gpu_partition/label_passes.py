@@ -6,7 +6,7 @@ would improve what is known. A label is dropped if
 
 - it does not fit the fabric,
 - another label with the same state is nowhere worse in the four totals, or
-- for every corner some price (``_chain.py``) proves that no continuation reaches it.
+- for every corner some price (``chain.py``) proves that no continuation reaches it.
 
 A pass keeps at most ``width`` labels per stage, the best few under each price. Passes get wider, and start from the
 corners that the last one left, until one has dropped nothing for lack of width: it was exhaustive, and what is known is
@@ -16,13 +16,14 @@ proven.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from mapgap.core import Budget
-from mapgap.formulations.fpga_gpu_partition._chain import NEVER, Chain
-from mapgap.formulations.fpga_gpu_partition._pareto import Array, nondominated
+from mapgap.formulations.fpga_gpu_partition.chain import NEVER, Chain
+from mapgap.formulations.fpga_gpu_partition.dominance import Array, nondominated
+from mapgap.kernels import Integers, Integers2, kernel
 
 CHUNK = 4_000_000
 """Pairs of label and configuration that are tried between two looks at the clock."""
@@ -31,26 +32,51 @@ Point = tuple[int, int, list[int]]
 """Energy, latency, one configuration per module."""
 
 
-@njit("i8(i8[:,::1],i8[:,::1],i8[::1],i8[:,::1],i8[:,::1],i8[:,::1],i8[::1],i8[:,::1])", cache=True)
-def _extend(labels, values, following, base, step, corners, room, found):  # type: ignore[no-untyped-def]
+class Labels(NamedTuple):
+    """Labels of one state: totals (n, 4) of latency, energy, multipliers, M20K, and under each price (n, W)."""
+
+    totals: Integers2
+    priced: Integers2
+
+
+class Step(NamedTuple):
+    """Configurations of the next module: values (c, 4), the state after each (-1: the homes do not fit), and under each
+    price the least total of the configuration and everything behind it (c, W)."""
+
+    values: Integers2
+    following: Integers
+    priced: Integers2
+
+
+class Target(NamedTuple):
+    """What a label must be able to reach: the fabric (2,), and under each price one of the corners (P, W)."""
+
+    room: Integers
+    corners: Integers2
+
+
+@kernel("i8(Labels,Step,Target,i8[:,::1])", Labels, Step, Target)
+def extend(labels: Labels, step: Step, target: Target, found: Array) -> int:
     """Fill ``found`` with the pairs (label, configuration) that fit the fabric and may reach a corner."""
-    count, width = 0, base.shape[1]
-    at = 0
-    for i in range(len(labels)):
-        for j in range(len(values)):
-            if following[j] < 0:
+    corners = target.corners
+    count, width, last = 0, labels.priced.shape[1], 0
+    for i in range(len(labels.totals)):
+        for j in range(len(step.values)):
+            if step.following[j] < 0:
                 continue
-            if labels[i, 2] + values[j, 2] > room[0] or labels[i, 3] + values[j, 3] > room[1]:
+            if labels.totals[i, 2] + step.values[j, 2] > target.room[0]:
+                continue
+            if labels.totals[i, 3] + step.values[j, 3] > target.room[1]:
                 continue
             for turn in range(len(corners)):
-                k = turn + at if turn + at < len(corners) else turn + at - len(corners)  # the last success first
+                k = turn + last if turn + last < len(corners) else turn + last - len(corners)  # the last success first
                 reached = True
                 for w in range(width):
-                    if base[i, w] + step[j, w] > corners[k, w]:
+                    if labels.priced[i, w] + step.priced[j, w] > corners[k, w]:
                         reached = False
                         break
                 if reached:
-                    at = k
+                    last = k
                     found[count, 0], found[count, 1] = i, j
                     count += 1
                     break
@@ -89,15 +115,15 @@ def run_pass(stages: Chain, prices: Array, corners: Array, width: int, budget: B
     """
     suffix = stages.suffixes(prices)
     fabric = prices[:, 2:] @ np.minimum(stages.room, stages.most[2:])
-    limits = np.ascontiguousarray(corners @ prices[:, [1, 0]].T + fabric)
+    target = Target(stages.room, np.ascontiguousarray(corners @ prices[:, [1, 0]].T + fabric))
     stage = _Stage(np.zeros((1, 4), np.int64), *(np.zeros(1, np.int64) for _ in range(3)))
     history: list[_Stage] = []
     exhaustive, most = True, 1
     for m in range(len(stages.values)):
         parts = []
         for state in range(len(stages.following[m])):
-            rows = np.flatnonzero(stage.state == state)
-            parts += _successors(stages, m, stage, rows, state, prices, suffix[m + 1], limits, budget)
+            step = _step(stages, m, state, prices, suffix[m + 1])
+            parts += _successors(stage, state, step, target, prices, budget)
         if budget.exhausted:
             return Pass([], False, most)
         stage, cut = _select(parts, prices, suffix[m + 1], width)
@@ -107,40 +133,27 @@ def run_pass(stages: Chain, prices: Array, corners: Array, width: int, budget: B
     return Pass(_points(stage, history), exhaustive, most)
 
 
-def _successors(
-    stages: Chain,
-    m: int,
-    stage: _Stage,
-    rows: Array,
-    state: int,
-    prices: Array,
-    suffix: Array,
-    limits: Array,
-    budget: Budget,
-) -> list[_Stage]:
-    """Labels behind module ``m`` that continue ``rows``, the labels in ``state``."""
+def _step(stages: Chain, m: int, state: int, prices: Array, suffix: Array) -> Step:
+    """Configurations of module ``m`` from a state; ``suffix`` prices what is behind them."""
     values, following = stages.values[m], np.ascontiguousarray(stages.following[m][state])
-    step = values @ prices.T + np.where(following[:, None] >= 0, suffix.T[following], NEVER)
+    priced = values @ prices.T + np.where(following[:, None] >= 0, suffix.T[following], NEVER)
+    return Step(values, following, np.ascontiguousarray(priced))
+
+
+def _successors(stage: _Stage, state: int, step: Step, target: Target, prices: Array, budget: Budget) -> list[_Stage]:
+    """Labels behind the module of ``step`` that continue those of ``stage`` in ``state``."""
+    rows = np.flatnonzero(stage.state == state)
     parts = []
-    size = max(1, CHUNK // max(len(values), 1))
+    size = max(1, CHUNK // max(len(step.values), 1))
     for first in range(0, len(rows), size):
-        if budget.exhausted or len(limits) == 0:
+        if budget.exhausted or len(target.corners) == 0:
             break
         some = rows[first : first + size]
-        labels = np.ascontiguousarray(stage.totals[some])
-        found = np.empty((len(some) * len(values), 2), np.int64)
-        count = _extend(
-            labels,
-            values,
-            following,
-            np.ascontiguousarray(labels @ prices.T),
-            np.ascontiguousarray(step),
-            limits,
-            stages.room,
-            found,
-        )
+        totals = np.ascontiguousarray(stage.totals[some])
+        found = np.empty((len(some) * len(step.values), 2), np.int64)
+        count = extend(Labels(totals, np.ascontiguousarray(totals @ prices.T)), step, target, found)
         i, j = found[:count, 0], found[:count, 1]
-        parts.append(_Stage(labels[i] + values[j], following[j], some[i], j.copy()))
+        parts.append(_Stage(totals[i] + step.values[j], step.following[j], some[i], j.copy()))
     return parts
 
 

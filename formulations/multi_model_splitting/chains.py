@@ -14,24 +14,19 @@ transfer times keeps the models small where they are hard.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mapgap.problems.multi_model_splitting import RESOURCES, Instance, PipelinePlan, Segment
+from mapgap.problems.multi_model_splitting import Instance, PipelinePlan, Segment
+from mapgap.problems.multi_model_splitting.shared.tables import Array, Mask, Tables, capacities, tabulate
+from mapgap.solvers.model import Model, Part
 
-Array = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 NEVER = 2**40
 """Ticks of what cannot happen; larger than any sum of durations."""
-
-
-def capacities(instance: Instance) -> Array:
-    """``(3, N)``: weights, bias and layers of every device."""
-    return np.array([[getattr(device, resource) for device in instance.devices] for resource in RESOURCES], np.int64)
 
 
 def _elsewhere(costs: Array) -> Array:
@@ -45,48 +40,28 @@ def _elsewhere(costs: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Profile:
-    """Tables of one pipeline with ``L`` layers on ``N`` devices.
+class Profile(Tables):
+    """Tables of one pipeline, with the devices it may start from and end at.
 
     Attributes
     ----------
     sources, targets : tuple of int
-    sensing : (N,)
-    inference : (L, N)
-    demand : (3, L)
-        Weights, bias and layers.
-    load, unload : (L + 1, N)
-        0 in the row without meaning.
-    transmit, receive : (L + 1, N)
     capacity : (3, N)
     """
 
     sources: tuple[int, ...]
     targets: tuple[int, ...]
-    sensing: Array
-    inference: Array
-    demand: Array
-    load: Array
-    unload: Array
-    transmit: Array
-    receive: Array
     capacity: Array
-
-    @property
-    def layers(self) -> int:
-        return len(self.inference)
 
     @cached_property
     def compute(self) -> Array:
         """``(L + 1, L + 1, N)``: inference ticks of a segment, negative where ``j < i``."""
-        total = np.concatenate([np.zeros((1, self.inference.shape[1]), np.int64), self.inference.cumsum(axis=0)])
-        return np.asarray(total[None, :, :] - total[:, None, :], np.int64)
+        return np.asarray(self.running[None, :, :] - self.running[:, None, :], np.int64)
 
     @cached_property
     def fits(self) -> Mask:
         """``(L + 1, L + 1, N)``: ``i < j`` and the segment alone fits into the accelerator."""
-        total = np.concatenate([np.zeros((3, 1), np.int64), self.demand.cumsum(axis=1)], axis=1)
-        size = total[:, None, :] - total[:, :, None]
+        size = self.need[:, None, :] - self.need[:, :, None]
         small = (size[:, :, :, None] <= self.capacity[:, None, None, :]).all(axis=0)
         proper = np.triu(np.ones(small.shape[:2], bool), 1)
         return np.asarray(small & proper[:, :, None], bool)
@@ -160,24 +135,12 @@ class Profile:
 
 def profiles(instance: Instance) -> list[Profile]:
     """Tables of every pipeline."""
-    n, capacity = len(instance.devices), capacities(instance)
-    found = []
+    capacity, found = capacities(instance), []
     for p, pipeline in enumerate(instance.pipelines):
-        cuts = pipeline.boundaries
-        found.append(
-            Profile(
-                sources=tuple(instance.sources(p)),
-                targets=tuple(instance.targets(p)),
-                sensing=np.array(pipeline.sensing, np.int64),
-                inference=np.array([layer.inference for layer in pipeline.layers], np.int64),
-                demand=np.array([[layer.weights, layer.bias, 1] for layer in pipeline.layers], np.int64).T,
-                load=np.array([cut.load or (0,) * n for cut in cuts], np.int64),
-                unload=np.array([cut.unload or (0,) * n for cut in cuts], np.int64),
-                transmit=np.array([cut.transmit for cut in cuts], np.int64),
-                receive=np.array([cut.receive for cut in cuts], np.int64),
-                capacity=capacity,
-            )
-        )
+        tables = tabulate(pipeline)
+        known = {field.name: getattr(tables, field.name) for field in fields(tables)}
+        sources, targets = tuple(instance.sources(p)), tuple(instance.targets(p))
+        found.append(Profile(**known, sources=sources, targets=targets, capacity=capacity))
     return found
 
 
@@ -216,12 +179,40 @@ class Chain:
         return len(self.cuts) - 1
 
     @cached_property
+    def running(self) -> Array:
+        """``(K + 1, N)``: inference of the blocks before a boundary."""
+        return np.asarray(self.profile.running[list(self.cuts)], np.int64)
+
+    @cached_property
+    def need(self) -> Array:
+        """``(3, K + 1)``: demand of the blocks before a boundary."""
+        return np.asarray(self.profile.need[:, list(self.cuts)], np.int64)
+
+    @cached_property
     def cover(self) -> Mask:
         """``(K, K, N)``: some segment on ``d`` contains the blocks ``i`` and ``j >= i``."""
         ends = self.segments[:-1, 1:]  # by first and last block
         longer = np.maximum.accumulate(ends[:, ::-1], axis=1)[:, ::-1]
         found = np.maximum.accumulate(longer, axis=0)
         return np.asarray(found & np.triu(np.ones(found.shape[:2], bool))[:, :, None], bool)
+
+    def holds(self, decisions: PipelinePlan) -> bool:
+        """Source, target and segments of an execution plan are among those of the chain."""
+        place = {boundary: k for k, boundary in enumerate(self.cuts)}
+        ends = [0, *(segment.last for segment in decisions.segments)]
+        return (
+            decisions.source in self.profile.sources
+            and decisions.target in self.profile.targets
+            and ends[-1] == self.cuts[-1]
+            and [segment.first for segment in decisions.segments] == ends[:-1]
+            and all(
+                s.first in place
+                and s.last in place
+                and 0 <= s.device < self.segments.shape[2]
+                and self.segments[place[s.first], place[s.last], s.device]
+                for s in decisions.segments
+            )
+        )
 
     def plan(self, source: int, target: int, devices: list[int]) -> PipelinePlan:
         """Execution plan from the device of every block."""
@@ -275,6 +266,32 @@ def chains(instance: Instance, tables: list[Profile], limit: int | None) -> list
         _merge(profile, mask, length, tuple(sorted(cuts)))
         for profile, mask, length, cuts in zip(tables, allowed, shortest, kept, strict=True)
     ]
+
+
+def whole(tables: list[Profile]) -> list[Chain]:
+    """Every pipeline as it is: each layer a block, each device for each segment, whether or not it fits there."""
+    found = []
+    for profile in tables:
+        layers, n = profile.inference.shape
+        proper = np.triu(np.ones((layers + 1, layers + 1), bool), 1)
+        every = np.repeat(proper[:, :, None], n, axis=2)
+        found.append(_merge(profile, every, 0, tuple(range(layers + 1))))
+    return found
+
+
+def single_part(instance: Instance, model: Callable[[list[Chain], int, Collection[int]], Model]) -> list[Part]:
+    """The program for the largest limit, which holds all plans; ``model`` makes it from chains, limit and ``without``.
+
+    The complete program has whole chains, and so has one that the limits of single pipelines refute already.
+    """
+    tables = profiles(instance)
+    top = ceiling(instance, tables)
+
+    def build(complete: bool = False, without: Collection[int] = ()) -> Model:
+        reduced = None if complete else chains(instance, tables, top)
+        return model(whole(tables) if reduced is None else reduced, top, without)
+
+    return [Part("", build)]
 
 
 def ceiling(instance: Instance, tables: list[Profile]) -> int:

@@ -22,13 +22,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Literal
+from typing import Any, Literal
 
-from mapgap.core import InputError
+import networkx as nx
+
+from mapgap.core import Finding, InputError, suggest
 from mapgap.instances._library import NETWORK_INPUT, Network, Row, load_network
 
 WEIGHTED = ("conv", "fc")
 JOIN = ("add", "mul", "cat")
+INPUT_LAYER = "input"
+"""Name of a layer that stands for the network input."""
 RESIZE = ("maxpool", "avgpool", "upsample", "padshortcut", "bn")
 
 Kind = Literal["conv", "pointwise", "depthwise", "join"]
@@ -137,7 +141,7 @@ def lower_network(network: Network) -> Graph:
     """
     known = (*WEIGHTED, *JOIN, *RESIZE, "split")
     strange = [
-        f"network: expected operators among {', '.join(known)}; found {row.type} ({row.name})"
+        Finding(f"expected operators among {', '.join(known)}; found {row.type} ({row.name})", ("network",))
         for row in network.rows
         if row.type not in known
     ]
@@ -172,19 +176,20 @@ def _issued(shapes: list[Shape], blocks: list[Block]) -> list[Shape]:
     order: list[int] = []
     for block in blocks:
         inside = range(block.first, block.last + 1)
-        before = {i: [t.layer for t in shapes[i].reads if t.layer >= block.first] for i in inside}
-        depth: dict[int, int] = {}
-        for i in inside:
-            depth[i] = 1 + max((depth[s] for s in before[i]), default=-1)
-        way = dict.fromkeys(inside, 0)
-        for i in reversed(inside):
-            for s in before[i]:
-                way[s] = max(way[s], way[i] + 1)
+        graph: Any = nx.DiGraph()
+        graph.add_nodes_from(inside)
+        graph.add_edges_from((t.layer, i) for i in inside for t in shapes[i].reads if t.layer >= block.first)
+        depth, way = _longest_paths(graph), _longest_paths(graph.reverse())
         order += sorted(inside, key=lambda i: (depth[i], -way[i], i))
     place = {old: new for new, old in enumerate(order)} | {NETWORK_INPUT: NETWORK_INPUT}
     return [
         replace(shapes[old], reads=tuple(replace(t, layer=place[t.layer]) for t in shapes[old].reads)) for old in order
     ]
+
+
+def _longest_paths(graph: Any) -> dict[int, int]:
+    """Most edges of a path that ends at each node of a directed graph without cycles."""
+    return {node: depth for depth, nodes in enumerate(nx.topological_generations(graph)) for node in nodes}
 
 
 def _shapes(network: Network) -> tuple[list[Shape], dict[int, int]]:
@@ -215,26 +220,40 @@ def _shapes(network: Network) -> tuple[list[Shape], dict[int, int]]:
 
 def _selections(network: Network) -> dict[int, int]:
     """Part that every ``split`` row selects, where only ``split`` rows read a tensor (rule 3)."""
+    graph = _graph(network)
     found: dict[int, int] = {}
     for row in network.rows:
-        readers = [other for other in network.rows if row.index in other.inputs]
-        if readers and all(other.type == "split" for other in readers):
-            found |= {other.index: part for part, other in enumerate(readers)}
+        readers = sorted(reader for reader in graph.successors(row.index) if reader != OUTPUT)
+        if readers and all(network.rows[reader].type == "split" for reader in readers):
+            found |= {reader: part for part, reader in enumerate(readers)}
     return found
 
 
+OUTPUT = "output"
+"""The node that reads every row that no row reads."""
+
+
+def _graph(network: Network) -> Any:
+    """Rows, the network input and :data:`OUTPUT`; an edge from what is read to its reader."""
+    graph: Any = nx.DiGraph()
+    graph.add_edges_from((source, row.index) for row in network.rows for source in row.inputs)
+    graph.add_edges_from((row.index, OUTPUT) for row in network.rows if graph.out_degree(row.index) == 0)
+    return graph
+
+
 def _ends(network: Network) -> list[int]:
-    """Last row of every module, ascending."""
+    """Last row of every module, ascending.
+
+    A row at which one tensor alone is alive lies on every path from input to output: it dominates the output.
+    """
     rows = network.rows
-    until = [max((r.index for r in rows if row.index in r.inputs), default=len(rows)) for row in rows]
-    input_until = max(r.index for r in rows if NETWORK_INPUT in r.inputs)
-    candidates = [
-        row.index
-        for row in rows[:-1]
-        if _prefix(rows[row.index + 1]) != _prefix(row)
-        and input_until <= row.index
-        and all(until[i] <= row.index for i in range(row.index))
-    ]
+    above: dict[Any, Any] = nx.immediate_dominators(_graph(network), NETWORK_INPUT)
+    fusions: list[int] = []
+    node = above[OUTPUT]
+    while node != NETWORK_INPUT:
+        fusions.append(node)
+        node = above[node]
+    candidates = [i for i in reversed(fusions) if i + 1 < len(rows) and _prefix(rows[i + 1]) != _prefix(rows[i])]
     ends: list[int] = []
     start = 0
     for end in [*candidates, len(rows) - 1]:
@@ -248,3 +267,46 @@ def _ends(network: Network) -> list[int]:
 
 def _prefix(row: Row) -> str:
     return row.name.split(".")[0]
+
+
+def alone(graph: Graph, name: str) -> Graph:
+    """The graph of one module; what it reads of others becomes the network input.
+
+    Raises
+    ------
+    InputError
+        No such module.
+    """
+    block = next((b for b in graph.blocks if b.name == name), None)
+    if block is None:
+        known = [b.name for b in graph.blocks]
+        text = f"expected one of {', '.join(known)}; found {name!r}{suggest(name, known)}"
+        raise InputError(Finding(text, ("module",)))
+    shapes = graph.shapes_of(block)
+    outside = dict.fromkeys(t for shape in shapes for t in shape.reads if t.layer < block.first)
+    parts = {t.part: t.elements for t in outside}
+    if len(parts) == 1:
+        moved = [_renumbered(shape, -block.first, NETWORK_INPUT, 0) for shape in shapes]
+        return Graph(graph.name, max(parts.values()), moved, [Block(name, block.kind, 0, len(shapes) - 1)])
+    # Several parts of one tensor: a layer without cost holds them apart, as the network input has one part only.
+    total = sum(parts.values())
+    row = _standing_for(shapes[-1].row, total)
+    first = Shape(row, (Tensor(NETWORK_INPUT, 0, total),), [parts[part] for part in sorted(parts)])
+    moved = [first, *(_renumbered(shape, 1 - block.first, 0, None) for shape in shapes)]
+    return Graph(graph.name, total, moved, [Block(name, block.kind, 0, len(shapes))])
+
+
+def _standing_for(row: Row, total: int) -> Row:
+    """A row without arithmetic for a tensor of so many elements."""
+    return row.model_copy(update={"name": INPUT_LAYER, "type": "cat", "out": total, "macs": 0})
+
+
+def _renumbered(shape: Shape, shift: int, source: int, part: int | None) -> Shape:
+    """Layers moved by ``shift``; tensors from before the module read from ``source``."""
+    reads = [
+        replace(t, layer=t.layer + shift)
+        if t.layer + shift >= (0 if source == NETWORK_INPUT else 1)
+        else replace(t, layer=source, part=t.part if part is None else part)
+        for t in shape.reads
+    ]
+    return replace(shape, reads=tuple(reads))

@@ -1,0 +1,112 @@
+"""In which order the pipelines are planned (Sec. 5.3), and what every order would give."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import factorial
+
+from mapgap.core import Budget, InputError
+from mapgap.heuristics.multi_model_splitting.candidates import Candidates, Choice
+from mapgap.heuristics.multi_model_splitting.ledger import Ledger
+from mapgap.problems.multi_model_splitting import Instance
+from mapgap.problems.multi_model_splitting.shared.tables import tabulate
+
+RULES = ("data_intensity", "io_bytes", "given")
+MOST_PERMUTED = 6
+"""Pipelines whose orders are all tried: 720 orders."""
+
+
+def data_intensity(instance: Instance, index: int) -> float:
+    """Average data size of a model, (In + sum Out) / (L + 1) (Sec. 5.3)."""
+    pipeline = instance.pipelines[index]
+    total = pipeline.boundaries[0].bytes + sum(layer.output_bytes for layer in pipeline.layers)
+    return total / (len(pipeline.layers) + 1)
+
+
+def io_bytes(instance: Instance, index: int) -> int:
+    """Bytes of input and output, which move if the model does not run where its data are born and used."""
+    boundaries = instance.pipelines[index].boundaries
+    return boundaries[0].bytes + boundaries[-1].bytes
+
+
+def ordered(instance: Instance, rule: str) -> list[int]:
+    """Pipelines by falling key (ties by number), or as given.
+
+    Raises
+    ------
+    InputError
+        No such rule.
+    """
+    numbers = list(range(len(instance.pipelines)))
+    if rule == "data_intensity":
+        return sorted(numbers, key=lambda p: -data_intensity(instance, p))
+    if rule == "io_bytes":
+        return sorted(numbers, key=lambda p: -io_bytes(instance, p))
+    if rule == "given":
+        return numbers
+    raise InputError(f"order: expected one of {', '.join((*RULES, 'best'))}; found {rule!r}")
+
+
+@dataclass
+class EveryOrder:
+    """Algorithm 1 under every order of up to six pipelines; orders with a common beginning share its plans.
+
+    Attributes
+    ----------
+    best : tuple, optional
+        Value, other criterion and plans of the best order.
+    values : list of int
+        Objective of every order that has a plan.
+    out_of_resource : int
+        Orders that run out of resource.
+
+    Raises
+    ------
+    InputError
+        More pipelines.
+    """
+
+    instance: Instance
+    budget: Budget
+    best: tuple[tuple[int, int], dict[int, Choice]] | None = None
+    order: tuple[int, ...] = ()
+    values: list[int] = field(default_factory=list)
+    out_of_resource: int = 0
+
+    def __post_init__(self) -> None:
+        count = len(self.instance.pipelines)
+        if count > MOST_PERMUTED:
+            raise InputError(f"order: expected at most {MOST_PERMUTED} pipelines for 'best', found {count}")
+        self.tables = [tabulate(pipeline) for pipeline in self.instance.pipelines]
+        self._visit(Ledger.empty(self.instance), {})
+
+    @property
+    def notes(self) -> dict[str, object]:
+        """What to record of the orders."""
+        return {
+            "orders": len(self.values) + self.out_of_resource,
+            "orders_out_of_resource": self.out_of_resource,
+            "best_order_ticks": min(self.values, default=None),
+            "worst_order_ticks": max(self.values, default=None),
+            "order": [self.instance.pipelines[p].name for p in self.order],
+        }
+
+    def _visit(self, ledger: Ledger, chosen: dict[int, Choice]) -> None:
+        """Every completion of a beginning."""
+        rest = [p for p in range(len(self.tables)) if p not in chosen]
+        if not rest:
+            key = (ledger.cycle, ledger.latency)
+            if self.instance.objective == "latency":
+                key = key[::-1]
+            self.values.append(key[0])
+            if self.best is None or key < self.best[0]:
+                self.best, self.order = (key, chosen), tuple(chosen)
+            return
+        for index in rest:
+            choice = Candidates(self.instance, index, self.tables[index], ledger, self.budget).best()
+            if self.budget.exhausted:
+                return
+            if choice is None:
+                self.out_of_resource += factorial(len(rest) - 1)
+                continue
+            self._visit(ledger.placed(self.tables[index], *choice), chosen | {index: choice})

@@ -1,0 +1,1 @@
+"""What heuristics and exact methods of multi-model splitting share; the specification itself does not use it."""
