@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mapgap.instances._library import ROOT, read_yaml, unknown
+from mapgap.instances.facts import ROOT, read_yaml, unknown
 
 
 def load_published(paper: str) -> dict[str, Any]:

@@ -2,18 +2,24 @@
 
 A kernel states its types, so that importing its module is what compiles it: once per installation, because the machine
 code is cached; in every process where nothing can be written. Only modules of methods import kernels, so a command that
-runs no method compiles nothing.
+runs no method compiles nothing. The first compilation of a process is logged (:data:`LOG`), for it takes a while.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Annotated, Any, TypeVar, get_type_hints
 
 import numba
 import numpy as np
 from numba.core import event
 from numpy.typing import NDArray
+
+LOG = logging.getLogger("mapgap.kernels")
+"""Gets one record when the first kernel is compiled rather than read from the cache; its attribute ``kept`` says
+whether the machine code will be there next time."""
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
@@ -52,32 +58,38 @@ def kernel(signature: str, *tables: type, **options: Any) -> Callable[[Kernel], 
     types = _evaluated(signature, {table.__name__: table_type(table) for table in tables})
 
     def compiled(function: Kernel) -> Kernel:
+        found: Kernel
         try:
-            found: Kernel = numba.njit(types, cache=True, **options)(function)
+            with _telling(kept=True):
+                found = numba.njit(types, cache=True, **options)(function)
         except RuntimeError as error:
             if "no locator" not in str(error):
                 raise
-            found = numba.njit(types, **options)(function)  # read-only installation and no home
+            with _telling(kept=False):  # read-only installation and no home
+                found = numba.njit(types, **options)(function)
         return found
 
     return compiled
 
 
-class _Once(event.Listener):  # type: ignore[misc]
-    """Tells that something is compiled, once."""
+class _Listener(event.Listener):  # type: ignore[misc]
+    """Logs that something is compiled."""
 
-    def __init__(self, tell: Callable[[], None]) -> None:
-        self.tell: Callable[[], None] | None = tell
+    told = False
+
+    def __init__(self, kept: bool) -> None:
+        self.kept = kept
 
     def on_start(self, found: Any) -> None:
-        if self.tell is not None:
-            self.tell()
-            self.tell = None
+        if not _Listener.told:
+            _Listener.told = True
+            LOG.info("compiling kernels", extra={"kept": self.kept})
 
     def on_end(self, found: Any) -> None:
         pass
 
 
-def when_compiling(tell: Callable[[], None]) -> None:
-    """Call ``tell`` when the first kernel of this process is compiled rather than read from the cache."""
-    event.register("numba:compile", _Once(tell))
+def _telling(*, kept: bool) -> AbstractContextManager[Any]:
+    """Log the first compilation inside."""
+    listening: AbstractContextManager[Any] = event.install_listener("numba:compile", _Listener(kept))
+    return listening

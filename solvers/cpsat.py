@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any, ClassVar
 
 from ortools.sat.python import cp_model
 
-from mapgap.core import Budget, Status, Stop, TracePoint
+from mapgap.core import Budget, InputError, PlanBase, Status, Stop, TracePoint
 from mapgap.solvers.guard import GuardError, check_version
 from mapgap.solvers.model import Model, Value
 from mapgap.solvers.outcome import Outcome
@@ -142,6 +143,15 @@ class CpSatModel(Model):
     def name(self, variable: Any) -> str:
         return str(variable.index)
 
+    def row_count(self) -> int:
+        return len(self.program.proto.constraints)
+
+    def read(self, values: Mapping[str, float]) -> PlanBase:
+        """See :meth:`Model.read`; a response of CP-SAT states every variable."""
+        if len(values) != len(self.names()):
+            raise InputError(f"solution: expected values of {len(self.names())} variables, found {len(values)}")
+        return super().read(values)
+
     def solve(
         self, budget: Budget, *, time_s: float | None = None, on_solution: Callable[[Value], None] | None = None
     ) -> Outcome:
@@ -154,4 +164,9 @@ class CpSatModel(Model):
         self.program.add(variable == value)
 
     def _write(self, path: Path) -> None:
-        self.program.export_to_file(str(path))
+        for constraint, title in zip(self.program.proto.constraints, self.titles(), strict=True):
+            family = title.partition("_")[0]
+            constraint.name = f"{family}_{constraint.name}" if title and constraint.name else constraint.name or title
+        path.open("w").close()  # the engine says only that it failed, not why
+        if not self.program.export_to_file(str(path)):
+            raise OSError(errno.EIO, "the engine could not write it")

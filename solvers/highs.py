@@ -1,4 +1,8 @@
-"""Sparse LP and MIP models handed to HiGHS as one matrix, with reduced costs and proven dual bounds."""
+"""Sparse LP and MIP models handed to HiGHS as one matrix, with reduced costs and proven dual bounds.
+
+Rows and columns are numbers here: relaxations of 10^5 columns are built for hundreds of cases, too many for an object
+per variable. Models whose solutions are plans are :class:`~mapgap.solvers.mip.MipModel`.
+"""
 
 from __future__ import annotations
 
@@ -8,34 +12,41 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
+from mapgap.core import Status
 from mapgap.solvers.guard import check_version
 
 Vector = NDArray[np.float64]
 Terms = list[tuple[int, float]]
 
 
+TOLERANCE, INTEGRALITY = 1e-9, 1e-7
+"""Of rows and reduced costs, and of integers. :mod:`mapgap.solvers.mip` records wrong optima at 1e-9, and both are
+right: there 1e-9 is asked of *binaries* in big-M rows of up to 10^8 ticks, below what doubles resolve. Here times are
+scaled to about 1000, no row has a big M, integrality stays at 1e-7, and what is believed is never the optimum of a MIP
+but a bound, which the caller lowers by a relative 1e-6 before it rounds. The LP behind such a bound is solved to 1e-9
+because its error must stay far below that margin."""
+
+
 @dataclass(frozen=True)
-class Answer:
-    """What HiGHS proved.
+class MatrixOutcome:
+    """What HiGHS proved of a matrix model; an :class:`~mapgap.solvers.outcome.Outcome` in floating point.
 
     Attributes
     ----------
-    infeasible : bool
-        No point satisfies the rows, bounds and integrality.
+    status : Status
+        INFEASIBLE: no point satisfies the rows, bounds and integrality.
     bound : float or None
         Proven lower bound on the minimum; ``None`` when nothing is proven.
     values : (columns,) or None
         The best point found.
     reduced : (columns,) or None
         Reduced costs of an LP solved to optimality.
-    optimal : bool
     """
 
-    infeasible: bool
-    bound: float | None
+    status: Status
+    bound: float | None = None
     values: Vector | None = None
     reduced: Vector | None = None
-    optimal: bool = False
 
 
 @dataclass
@@ -88,9 +99,8 @@ class MatrixModel:
         relaxed: bool,
         upper: Vector | None = None,
         seed: int = 0,
-        first_feasible: bool = False,
         simplex: bool = False,
-    ) -> Answer:
+    ) -> MatrixOutcome:
         """Solve on one thread.
 
         Parameters
@@ -101,8 +111,6 @@ class MatrixModel:
             Drop integrality; then reduced costs are returned.
         upper : (columns,), optional
             Column upper bounds in place of the model's.
-        first_feasible : bool
-            Stop at the first integer point.
         simplex : bool
             Dual simplex for the LP instead of the interior point method with crossover.
         """
@@ -114,19 +122,17 @@ class MatrixModel:
             "random_seed": seed,
             "time_limit": max(0.05, time_s),
             "mip_rel_gap": 1e-7,
-            "primal_feasibility_tolerance": 1e-9,
-            "dual_feasibility_tolerance": 1e-9,
-            "mip_feasibility_tolerance": 1e-7,
+            "primal_feasibility_tolerance": TOLERANCE,
+            "dual_feasibility_tolerance": TOLERANCE,
+            "mip_feasibility_tolerance": INTEGRALITY,
         }
-        if first_feasible:
-            options["mip_max_improving_sols"] = 1
         if relaxed:
             options["solver"] = "simplex" if simplex else "ipm"
         for name, setting in options.items():
             solver.setOptionValue(name, setting)
         solver.passModel(self._lp(relaxed, upper))
         solver.run()
-        return self._answer(solver, relaxed)
+        return _outcome(solver, relaxed)
 
     def _lp(self, relaxed: bool, upper: Vector | None) -> highspy.HighsLp:
         lp = highspy.HighsLp()
@@ -144,28 +150,20 @@ class MatrixModel:
             lp.integrality_ = [kinds.kInteger if flag else kinds.kContinuous for flag in self.integer]
         return lp
 
-    def _answer(self, solver: highspy.Highs, relaxed: bool) -> Answer:
-        status, info = solver.getModelStatus(), solver.getInfo()
-        states = highspy.HighsModelStatus
-        if status == states.kInfeasible:
-            return Answer(infeasible=True, bound=None)
-        optimal = status == states.kOptimal
-        if relaxed:
-            if not optimal:
-                return Answer(infeasible=False, bound=None)
-            solution = solver.getSolution()
-            return Answer(
-                infeasible=False,
-                bound=info.objective_function_value,
-                optimal=True,
-                values=np.array(solution.col_value),
-                reduced=np.array(solution.col_dual),
-            )
-        bound = info.mip_dual_bound
-        found = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
-        return Answer(
-            infeasible=False,
-            bound=bound if np.isfinite(bound) else None,
-            values=np.array(solver.getSolution().col_value) if found else None,
-            optimal=optimal,
-        )
+
+def _outcome(solver: highspy.Highs, relaxed: bool) -> MatrixOutcome:
+    status, info, solution = solver.getModelStatus(), solver.getInfo(), solver.getSolution()
+    if status == highspy.HighsModelStatus.kInfeasible:
+        return MatrixOutcome(Status.INFEASIBLE)
+    optimal = status == highspy.HighsModelStatus.kOptimal
+    if relaxed and not optimal:  # an LP that is not solved proves nothing
+        return MatrixOutcome(Status.UNKNOWN)
+    if relaxed:
+        values, reduced = np.array(solution.col_value), np.array(solution.col_dual)
+        return MatrixOutcome(Status.OPTIMAL, info.objective_function_value, values, reduced)
+    found = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
+    return MatrixOutcome(
+        status=Status.OPTIMAL if optimal else Status.FEASIBLE if found else Status.UNKNOWN,
+        bound=info.mip_dual_bound if np.isfinite(info.mip_dual_bound) else None,
+        values=np.array(solution.col_value) if found else None,
+    )

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -73,11 +74,14 @@ class Model(ABC):
         The engine's object.
     sign, constant : int
         The instance's objective is ``sign * program's + constant``.
+    families : tuple of (Row, int, int)
+        Positions of the constraints ``[first, last)`` that each numbered row has added.
     """
 
     program: Any
     sign: int = 1
     constant: int = 0
+    families: tuple[tuple[Row, int, int], ...] = ()
     suffixes: ClassVar[tuple[str, ...]]
     """File formats that :meth:`write` knows."""
 
@@ -91,10 +95,12 @@ class Model(ABC):
         """Add every numbered row but those ``without`` (tests leave rows out)."""
         for each in self.rows():
             if each.number not in without:
+                first = self.row_count()
                 getattr(self, each.method)()
+                self.families = (*self.families, (each, first, self.row_count()))
 
     @abstractmethod
-    def assignment(self, plan: PlanBase) -> Mapping[Any, int] | None:
+    def assignment(self, plan: Any) -> Mapping[Any, int] | None:
         """Values of the decision variables that stand for a plan; ``None`` if no point of this model does.
 
         A model has no point for a plan of another part, nor for one that its builder left out as dominated. Whether
@@ -135,6 +141,17 @@ class Model(ABC):
     def name(self, variable: Any) -> str:
         """The name of one variable in a written file."""
 
+    @abstractmethod
+    def row_count(self) -> int:
+        """Number of constraints."""
+
+    def titles(self) -> list[str]:
+        """Per constraint the numbered row that it belongs to and the place in it: ``r03_once_2``; empty for others."""
+        found = [""] * self.row_count()
+        for each, first, last in self.families:
+            found[first:last] = [f"r{each.number:02}_{each.method}_{k}" for k in range(1, last - first + 1)]
+        return found
+
     def read(self, values: Mapping[str, float]) -> PlanBase:
         """The plan of a solution that another solver found for the written file; variables left out are 0.
 
@@ -163,11 +180,14 @@ class Model(ABC):
         Raises
         ------
         InputError
-            The suffix is none of :attr:`suffixes`.
+            The suffix is none of :attr:`suffixes`, or the file cannot be written.
         """
         if path.suffix.lower() not in self.suffixes:
             raise InputError(f"{path}: expected a file name in {', '.join(self.suffixes)} for this model")
-        self._write(path)
+        try:
+            self._write(path)
+        except OSError as error:
+            raise InputError(f"{path}: expected a file that can be written, found: {error.strerror}") from error
 
     @abstractmethod
     def solve(
@@ -244,38 +264,65 @@ def prove(
     return SolveResult(outcome.status, outcome.stop, model.plan(outcome.value), bound, claimed, notes=notes)
 
 
-_PAIR = re.compile(r"^\s*(?:\d+\s+)?([A-Za-z_]\S*)\s+([-+]?[\d.]+(?:[eE][-+]?\d+)?)(?:\s|$)")
 _INDEXED = re.compile(r"^\s*solution:\s*(-?\d+)\s*$")
-_NO_VARIABLE = ("objective", "status", "model", "rows", "columns", "dual", "basis")
+_LISTED = re.compile(r"^\s*solution:\s*\[([-\d,\s]*)\]", re.MULTILINE)
+_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+_PAIR = re.compile(rf"^\s*(?:\*\*\s*)?(?:\d+\s+)?([A-Za-z_]\S*)\s+({_NUMBER})(?:\s|$)")
+_ATTRIBUTES = re.compile(rf'<variable\s[^>]*?name="([^"]+)"[^>]*?\svalue="({_NUMBER})"')
 
 
 def read_solution(path: Path) -> dict[str, float]:
     """Values by name from a solution file.
 
-    Read are lines of a name and a number (as HiGHS, Gurobi, SCIP and CBC write them) and the text form of CP-SAT's
-    ``CpSolverResponse`` (``solution: 1``, one line per variable, whose names are their positions). Sections on rows and
-    duals that some solvers append are left out.
+    Read are the files that HiGHS writes (either style), lines of a name and a number (Gurobi, SCIP, CBC), the XML of
+    CPLEX, and the text form of CP-SAT's ``CpSolverResponse``, whose variables are named by their positions. What is
+    said of rows, reduced costs and bases is left out.
 
     Raises
     ------
     InputError
-        The file cannot be read, or has no such line.
+        The file cannot be read, or states no value.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: expected a readable text file, found: {error}") from error
-    indexed = [match[1] for line in lines if (match := _INDEXED.match(line))]
-    if indexed:
-        return {str(index): float(value) for index, value in enumerate(indexed)}
-    found: dict[str, float] = {}
-    for line in lines:
-        header = line.strip().lstrip("# ").lower()
-        if found and header.startswith(("rows", "dual", "basis")):
-            break
-        match = _PAIR.match(line)
-        if match is not None and not match[1].lower().rstrip(":").startswith(_NO_VARIABLE):
-            found[match[1]] = float(match[2])
-    if not found:
+    lines = text.splitlines()
+    readers = (_of_cpsat, _of_highs, _of_highs_table, _of_cplex, _of_pairs)
+    found = next((values for read in readers if (values := read(lines))), None)
+    if found is None:
         raise InputError(f"{path}: expected lines of a variable's name and its value, found none")
     return found
+
+
+def _of_cpsat(lines: Sequence[str]) -> dict[str, float]:
+    """``solution: 1`` once per variable, or ``solution: [1, 0]``."""
+    listed = _LISTED.search("\n".join(lines))
+    values = listed[1].split(",") if listed else [match[1] for line in lines if (match := _INDEXED.match(line))]
+    return {str(index): float(value) for index, value in enumerate(values) if value.strip()}
+
+
+def _of_highs(lines: Sequence[str]) -> dict[str, float]:
+    """``# Columns N``, then a name and a value per line, up to the next heading."""
+    start = next((k for k, line in enumerate(lines) if re.match(r"# Columns \d+\s*$", line)), None)
+    return {} if start is None else _of_pairs(takewhile(lambda line: not line.startswith("#"), lines[start + 1 :]))
+
+
+def _of_highs_table(lines: Sequence[str]) -> dict[str, float]:
+    """``Columns``, a heading in which ``Primal`` ends where the values end, a line per variable, then ``Rows``."""
+    start = next((k for k, line in enumerate(lines[1:]) if lines[k].strip() == "Columns" and " Primal " in line), None)
+    if start is None:
+        return {}
+    end = lines[start + 1].index(" Primal ") + len(" Primal")
+    listed = takewhile(lambda line: line.strip() not in ("", "Rows"), lines[start + 2 :])
+    return {line.split()[-1]: float(line[:end].split()[-1]) for line in listed}
+
+
+def _of_cplex(lines: Sequence[str]) -> dict[str, float]:
+    return {match[1]: float(match[2]) for line in lines for match in _ATTRIBUTES.finditer(line)}
+
+
+def _of_pairs(lines: Iterable[str]) -> dict[str, float]:
+    """A name and a value per line, perhaps after a position and before more; other lines say nothing of variables."""
+    matches = (_PAIR.match(line) for line in lines)
+    return {match[1]: float(match[2]) for match in matches if match is not None}

@@ -1,179 +1,227 @@
-"""CP-SAT over the columns of :mod:`mapgap.formulations.hybrid_pipeline._columns`, as a path through a graph.
+"""CP-SAT over columns (stages with constant costs): a path through a graph, its latency in closed form.
 
-===========  ==========================================================================  ===========
-Symbol       Meaning                                                                     Shape
-===========  ==========================================================================  ===========
-x[c]         column c (stage, group, stages behind) is used                              columns
-z[k]         link k joins two stages                                                     links
-E[q], ...    times of the stage with q stages behind it (0 where there is none)          (depth,)
-D, A, G      the three maxima of the objective R (D + A) + G                             ticks
-===========  ==========================================================================  ===========
-
-The times are variables of their own, each fixed by one row over columns, so that rows of the latency stay short and
-their activity small.
+The latency ``max_i (M E_i + sum_{j<i} E_j) + max_s (Ta_s - sum_{j<s} Eb_j)`` of Eqs. (4)-(6) is derived in
+docs/hybrid_pipeline_label_dp.md. Costs of columns are constants, because the latency is not monotone in ``Eb``.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
-from mapgap.core import Budget, SolveResult, Status, Stop
-from mapgap.formulations.hybrid_pipeline._columns import Column, Columns, Link, build
-from mapgap.formulations.hybrid_pipeline._lowered import lower
-from mapgap.formulations.hybrid_pipeline._windows import Filter
-from mapgap.problems.hybrid_pipeline import Instance
-from mapgap.problems.hybrid_pipeline.batching import every_micro_batch
-from mapgap.problems.hybrid_pipeline.evaluate import diagnose
+from ortools.sat.python.cp_model import IntVar, LinearExpr
+
+from mapgap.core import Budget, PlanBase, SolveResult
+from mapgap.formulations.hybrid_pipeline.columns import Column, Columns, parts, prove_columns
+from mapgap.formulations.hybrid_pipeline.windows import Filter
+from mapgap.problems.hybrid_pipeline import Instance, Plan
+from mapgap.problems.hybrid_pipeline.shared.batching import every_micro_batch
+from mapgap.solvers.cpsat import CpSatModel
+from mapgap.solvers.model import Part, Value, row
 
 ROW_ACTIVITY = 2**30
 """Most that the terms of one row may add up to if all of them were used (``mapgap.solvers.cpsat`` refuses twice as
 much)."""
 
 
-class Model:
-    """The model of one micro-batch size."""
+class ColumnCpSat(CpSatModel):
+    """One micro-batch size as an integer program.
 
-    def __init__(self, columns: Columns) -> None:
-        from ortools.sat.python import cp_model
+    Sets
+        K columns k = (i, j, g, q): a stage of layers [i, j) on group g with q stages behind it; K_q those with q.
+        Z links (l, q, g, h): at the cut before layer l from a stage on g with q stages behind it to one on h. Where all
+        links are equal, the groups do not matter to a link and are left out.
+        C classes of interchangeable devices; q = 0, 1, ... from the end of the pipeline.
+    Data
+        E_k = Ef_k + Eb_k, Eb_k, Ta_k (Eqs. 5, 7, 8), V_k migration, c_z one way over a link; all in ticks.
+        n_gc devices of class c in group g, N_c in all; M micro-batches, R rounds (1 without a failure).
+    Variables
+        x_k = 1 if the stage is used, z_z = 1 if the link is.
+        e_q, b_q, t_q, v_q, s_q: E, Eb, Ta and V of the stage with q stages behind it, c of the link behind it; ticks.
+        D largest aligned step, A largest AllReduce excess, G largest migration; ticks.
 
-        self.model: Any = cp_model.CpModel()
+    Minimise R (D + A) + G such that
+
+        (1)  sum_{k: i = 0} x_k = 1                                             one stage has the first layer
+        (2)  sum_{k in K_q} x_k <= 1                             for all q      implied by (1), (3), (4)
+        (3)  sum_{k: j = l, q, g} x_k = sum_{z: l, q, g} z_z     for all l < L, q, g      a link leaves what ends
+        (4)  sum_{k: i = l, q - 1, h} x_k = sum_{z: l, q, h} z_z for all l > 0, q, h      a link enters what begins
+        (5)  sum_k n_gc x_k <= N_c  (= with all_devices)         for all c      no device in two stages
+        (6)  e_q = sum_{k in K_q} E_k x_k                        for all q
+        (7)  b_q = sum_{k in K_q} Eb_k x_k                       for all q
+        (8)  t_q = sum_{k in K_q} Ta_k x_k                       for all q
+        (9)  v_q = sum_{k in K_q} V_k x_k                        for all q
+        (10) s_q = sum_{z: q} c_z z_z                            for all q
+        (11) D >= M e_q + sum_{p > q} (e_p + 2 s_p)              for all q      execution steps, aligned
+        (12) D >= 2 M s_q + e_q + sum_{p > q} (e_p + 2 s_p)      for all q      communication steps, aligned
+        (13) A >= t_q - sum_{p > q} (b_p + s_p)                  for all q
+        (14) G >= v_q                                            for all q
+
+    The times of (6)-(10) are variables of their own so that (11)-(13) stay short and their activity small.
+    """
+
+    def __init__(self, columns: Columns, without: Collection[int] = ()) -> None:
+        super().__init__()
         self.columns, self.low = columns, columns.low
-        self.x = [self.model.new_bool_var(f"x[{c}]") for c in range(len(columns.columns))]
-        self.z = [self.model.new_bool_var(f"z[{k}]") for k in range(len(columns.links))]
-        self._chain()
-        self._devices()
-        self._latency()
+        self.x = [self.program.new_bool_var(f"x[{c.start},{c.stop},{c.group},{c.behind}]") for c in columns.columns]
+        self.z = [
+            self.program.new_bool_var(f"z[{link.cut},{link.behind},{link.group},{link.next}]") for link in columns.links
+        ]
+        self.by_depth: dict[int, list[tuple[IntVar, Column]]] = defaultdict(list)
+        for x, column in zip(self.x, columns.columns, strict=True):
+            self.by_depth[column.behind].append((x, column))
+        self.depth = range(columns.depth)
+        self.e = self._times("E", lambda column: column.both)
+        self.b = self._times("Eb", lambda column: column.backward)
+        self.t = self._times("Ta", lambda column: column.allreduce)
+        self.v = self._times("migration", lambda column: column.migration)
+        self.s = [self._time(f"comm[{q}]", (k.ticks for k in columns.links if k.behind == q)) for q in self.depth]
+        rounds, m = self.low.rounds, self.low.micro_batches
+        longest = max((*(c.both for c in columns.columns), *(2 * k.ticks for k in columns.links)), default=0)
+        worst = min(columns.upper // rounds, (m + 2 * columns.depth) * longest)  # the plan known is at least as good
+        slowest = max((c.allreduce for c in columns.columns), default=0)
+        self.d = self.program.new_int_var(0, worst, "D")
+        self.a = self.program.new_int_var(0, min(worst, slowest) if columns.start else slowest, "A")
+        self.g = self.program.new_int_var(0, max((c.migration for c in columns.columns), default=0), "G")
+        self.program.minimize(rounds * self.d + rounds * self.a + self.g)
+        self.add_rows(without)
 
-    def _chain(self) -> None:
-        """Exactly one column at layer 0; at most one stage per q; ends and starts agree with the links."""
-        sides: dict[tuple[str, int, int, int], list[Any]] = defaultdict(list)
-        links: dict[tuple[str, int, int, int], list[Any]] = defaultdict(list)
-        entry, stages = [], defaultdict(list)
-        for x, column in zip(self.x, self.columns.columns, strict=True):
-            key = self.columns.key(column.group)
-            stages[column.behind].append(x)
-            if column.stop < self.low.layers:
-                sides["leave", column.stop, column.behind, key].append(x)
-            if column.start > 0:
-                sides["enter", column.start, column.behind + 1, key].append(x)
-            else:
-                entry.append(x)
-        for z, link in zip(self.z, self.columns.links, strict=True):
-            links["leave", link.cut, link.behind, link.group].append(z)
-            links["enter", link.cut, link.behind, link.next].append(z)
-        self.model.add_exactly_one(entry)
-        for same in stages.values():
-            self.model.add_at_most_one(same)
-        for node in sorted(sides.keys() | links.keys()):
-            self.model.add(sum(sides[node]) == sum(links[node])).with_name(str(node))
+    def _times(self, name: str, of: Callable[[Column], int]) -> list[IntVar]:
+        """One variable per number of stages behind."""
+        return [self._time(f"{name}[{q}]", (of(column) for _, column in self.by_depth[q])) for q in self.depth]
 
-    def _devices(self) -> None:
-        """No device in two stages; with ``all_devices`` every one in one."""
+    def _time(self, name: str, ticks: Iterable[int]) -> IntVar:
+        """A variable up to the largest of some ticks."""
+        return self.program.new_int_var(0, max(ticks, default=0), name)
+
+    @row(1)
+    def one_pipeline(self) -> None:
+        """Exactly one stage has the first layer."""
+        entry = [x for x, column in zip(self.x, self.columns.columns, strict=True) if column.start == 0]
+        self.program.add_exactly_one(entry)
+
+    @row(2, implied=True)
+    def one_stage_per_depth(self) -> None:
+        """At most one stage has q stages behind it."""
+        for q in self.depth:
+            self.program.add_at_most_one(x for x, _ in self.by_depth[q])
+
+    @row(3)
+    def leave(self) -> None:
+        """A link leaves every stage but the last."""
+        nodes, links = self.columns.leaving(self.x, self.z)
+        for node in sorted(nodes.keys() | links.keys()):
+            self.program.add(sum(nodes[node]) == sum(links[node])).with_name(f"leave{list(node)}")
+
+    @row(4)
+    def enter(self) -> None:
+        """A link enters every stage but the first."""
+        nodes, links = self.columns.entering(self.x, self.z)
+        for node in sorted(nodes.keys() | links.keys()):
+            self.program.add(sum(nodes[node]) == sum(links[node])).with_name(f"enter{list(node)}")
+
+    @row(5)
+    def devices(self) -> None:
+        """No device is in two stages; with ``all_devices`` every one is in one."""
         for c, size in enumerate(self.low.size.tolist()):
             used = sum(
                 int(self.low.groups[column.group, c]) * x
                 for x, column in zip(self.x, self.columns.columns, strict=True)
             )
             everyone = self.low.instance.all_devices
-            self.model.add(used == size if everyone else used <= size).with_name(f"class[{c}]")
+            self.program.add(used == size if everyone else used <= size).with_name(f"class[{c}]")
 
-    def _latency(self) -> None:
-        """D, A, G over the stages and links by q, from the end of the pipeline."""
-        model, m, depth = self.model, self.low.micro_batches, self.columns.depth
-        e = self._times("E", lambda column: column.both)
-        back = self._times("Eb", lambda column: column.backward)
-        ta = self._times("Ta", lambda column: column.allreduce)
-        moved = self._times("migration", lambda column: column.migration)
-        comm = self._link_times()
-        rounds = self.low.rounds
-        longest = max(max(c.both for c in self.columns.columns), *(2 * k.ticks for k in self.columns.links), 0)
-        worst = min(self.columns.upper // rounds, (m + 2 * depth) * longest)  # the plan known is at least as good
-        slowest = max(c.allreduce for c in self.columns.columns)
-        self.d = model.new_int_var(0, worst, "D")
-        self.a = model.new_int_var(0, min(worst, slowest) if self.columns.start else slowest, "A")
-        self.g = model.new_int_var(0, max(c.migration for c in self.columns.columns), "G")
-        for q in range(depth):
-            ahead = sum(e[p] + 2 * comm[p] for p in range(q + 1, depth))
-            model.add(self.d >= m * e[q] + ahead).with_name(f"execution[{q}]")
-            model.add(self.d >= 2 * m * comm[q] + e[q] + ahead).with_name(f"communication[{q}]")
-            returned = sum(back[p] + comm[p] for p in range(q + 1, depth))
-            model.add(self.a >= ta[q] - returned).with_name(f"allreduce[{q}]")
-            model.add(self.g >= moved[q]).with_name(f"migration[{q}]")
-        model.minimize(rounds * self.d + rounds * self.a + self.g)
+    @row(6)
+    def execution_times(self) -> None:
+        """E of the stage with q stages behind it."""
+        self._define(self.e, lambda column: column.both)
 
-    def _times(self, name: str, of: Callable[[Column], int]) -> list[Any]:
-        """One variable per q that equals the time of the column used there."""
-        terms: dict[int, list[tuple[int, Any]]] = defaultdict(list)
-        for x, column in zip(self.x, self.columns.columns, strict=True):
-            terms[column.behind].append((of(column), x))
-        return [self._sum(f"{name}[{q}]", terms[q]) for q in range(self.columns.depth)]
+    @row(7)
+    def backward_times(self) -> None:
+        """Eb of the stage with q stages behind it."""
+        self._define(self.b, lambda column: column.backward)
 
-    def _link_times(self) -> list[Any]:
-        terms: dict[int, list[tuple[int, Any]]] = defaultdict(list)
-        links: list[Link] = self.columns.links
-        for z, link in zip(self.z, links, strict=True):
+    @row(8)
+    def allreduce_times(self) -> None:
+        """Ta of the stage with q stages behind it."""
+        self._define(self.t, lambda column: column.allreduce)
+
+    @row(9)
+    def migration_times(self) -> None:
+        """Migration of the stage with q stages behind it."""
+        self._define(self.v, lambda column: column.migration)
+
+    @row(10)
+    def link_times(self) -> None:
+        """Ticks one way over the link behind the stage with q stages behind it."""
+        terms: dict[int, list[tuple[int, IntVar]]] = defaultdict(list)
+        for z, link in zip(self.z, self.columns.links, strict=True):
             terms[link.behind].append((link.ticks, z))
-        return [self._sum(f"comm[{q}]", terms[q]) for q in range(self.columns.depth)]
+        for q in self.depth:
+            self._equal(self.s[q], terms[q])
 
-    def _sum(self, name: str, terms: list[tuple[int, Any]]) -> Any:
-        """The time of the one term that is used, 0 if none is; over parts of the terms where the row is too active."""
+    @row(11)
+    def execution(self) -> None:
+        """D is at least every aligned execution step."""
+        for q in self.depth:
+            step = self.low.micro_batches * self.e[q] + self._ahead(q)
+            self.program.add(self.d >= step).with_name(f"execution[{q}]")
+
+    @row(12)
+    def communication(self) -> None:
+        """D is at least every aligned communication step."""
+        for q in self.depth:
+            step = 2 * self.low.micro_batches * self.s[q] + self.e[q] + self._ahead(q)
+            self.program.add(self.d >= step).with_name(f"communication[{q}]")
+
+    @row(13)
+    def allreduce(self) -> None:
+        """A is at least every AllReduce excess."""
+        for q in self.depth:
+            returned = sum(self.b[p] + self.s[p] for p in self.depth[q + 1 :])
+            self.program.add(self.a >= self.t[q] - returned).with_name(f"allreduce[{q}]")
+
+    @row(14)
+    def migration(self) -> None:
+        """G is at least the migration of every stage."""
+        for q in self.depth:
+            self.program.add(self.g >= self.v[q]).with_name(f"migration[{q}]")
+
+    def _ahead(self, q: int) -> LinearExpr | int:
+        """Steps in front of the stage with q stages behind it."""
+        return sum(self.e[p] + 2 * self.s[p] for p in self.depth[q + 1 :])
+
+    def _define(self, times: list[IntVar], of: Callable[[Column], int]) -> None:
+        for q in self.depth:
+            self._equal(times[q], [(of(column), x) for x, column in self.by_depth[q]])
+
+    def _equal(self, time: IntVar, terms: list[tuple[int, IntVar]]) -> None:
+        """``time`` is that of the one term used, 0 if none is; in partial sums where the row would be too active."""
         longest = max((ticks for ticks, _ in terms), default=0)
-        variable = self.model.new_int_var(0, longest, name)
         most = max(2, ROW_ACTIVITY // max(1, longest))
-        parts = [terms[k : k + most] for k in range(0, len(terms), most)]
-        if len(parts) > 1:
-            terms = [(1, self._sum(f"{name}/{k}", part)) for k, part in enumerate(parts)]
-        self.model.add(variable == sum(ticks * literal for ticks, literal in terms)).with_name(name)
-        return variable
+        if len(terms) > most:
+            partial = [terms[k : k + most] for k in range(0, len(terms), most)]
+            terms = []
+            for k, some in enumerate(partial):
+                terms.append((1, self._time(f"{time.name}/{k}", (ticks for ticks, _ in some))))
+                self._equal(terms[-1][1], some)
+        self.program.add(time == sum(ticks * literal for ticks, literal in terms)).with_name(time.name)
 
-    def stages(self, value: Callable[[Any], int]) -> list[tuple[int, int, int]]:
-        """The stages of a solution in pipeline order."""
-        chosen = [column for x, column in zip(self.x, self.columns.columns, strict=True) if value(x)]
-        return [(c.start, c.stop, c.group) for c in sorted(chosen, key=lambda c: c.start)]
+    def assignment(self, plan: PlanBase) -> Mapping[Any, int] | None:
+        used = self.columns.used_by(plan) if isinstance(plan, Plan) else None
+        return None if used is None else {x: int(k in used) for k, x in enumerate(self.x)}
 
-    def hint(self) -> dict[Any, int]:
-        """Variables of the plan known before."""
-        path = self.columns.start
-        place = {(start, stop, group, len(path) - 1 - p) for p, (start, stop, group) in enumerate(path)}
-        return {
-            x: int((column.start, column.stop, column.group, column.behind) in place)
-            for x, column in zip(self.x, self.columns.columns, strict=True)
-        }
+    def plan(self, value: Value) -> Plan:
+        return self.columns.plan([value(x) == 1 for x in self.x])
 
 
 @every_micro_batch
 def run(instance: Instance, budget: Budget, keep: Filter = "front") -> SolveResult:
-    """Build the columns that pass the tests up to ``keep`` and solve; UNKNOWN where they are too many."""
-    from mapgap.solvers.cpsat import solve
+    """The optimum over the columns that pass the tests up to ``keep``."""
+    return prove_columns(instance, budget, keep, ColumnCpSat, hint=True)
 
-    low = lower(instance)
-    columns = build(low, budget, keep)
-    if columns is None:
-        return SolveResult(Status.UNKNOWN, Stop.TIME, reason="too many stages to build a model of in the time given")
-    notes = columns.notes(budget)
-    infeasible = SolveResult(
-        Status.INFEASIBLE,
-        Stop.PROVED,
-        reason="; ".join(diagnose(instance)) or "memory: no chain of stages holds a micro-batch",
-        notes=notes,
-    )
-    if not columns.columns:
-        return infeasible
-    model = Model(columns)
-    outcome = solve(
-        model.model,
-        budget,
-        hint=model.hint() if columns.start else None,
-        on_solution=lambda value: budget.report(plan=low.plan(model.stages(value))),
-    )
-    if outcome.status is Status.INFEASIBLE and not columns.start:
-        return infeasible
-    if outcome.solved:
-        plan = low.plan(model.stages(outcome.value))
-        claimed = outcome.objective if outcome.status is Status.OPTIMAL else None
-        return SolveResult(outcome.status, outcome.stop, plan, outcome.bound, claimed, notes=notes)
-    if columns.start:
-        return SolveResult(Status.FEASIBLE, outcome.stop, low.plan(columns.start), outcome.bound, notes=notes)
-    return SolveResult(Status.UNKNOWN, outcome.stop, bound=outcome.bound, reason="no plan found in time", notes=notes)
+
+def models(instance: Instance) -> list[Part]:
+    """One model per micro-batch size."""
+    return parts(instance, ColumnCpSat)

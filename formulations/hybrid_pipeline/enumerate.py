@@ -11,8 +11,8 @@ from itertools import combinations
 
 from mapgap.core import Budget, PlanError, SolveResult, Status, Stop
 from mapgap.problems.hybrid_pipeline import Instance, Plan, Stage
-from mapgap.problems.hybrid_pipeline.batching import every_micro_batch
 from mapgap.problems.hybrid_pipeline.evaluate import best_shares, evaluate, migration_ticks, round_latency, warm_up
+from mapgap.problems.hybrid_pipeline.shared.batching import every_micro_batch
 
 LIMIT = 300_000
 """Most plans that are tried."""
@@ -54,25 +54,14 @@ def _choose(n: int, k: int) -> int:
     return value
 
 
-@every_micro_batch
-def run(instance: Instance, budget: Budget) -> SolveResult:
-    """Try everything; UNKNOWN with a reason if that is too much or the time runs out."""
+def plans(instance: Instance) -> Iterator[Plan | None]:
+    """Every cut and every choice of groups with the shares of Eq. (7); ``None`` where the memory holds no such plan."""
     (micro_batch,) = instance.micro_batch_sizes
-    n, last = len(instance.devices), len(instance.layers)
-    number = count_plans(last, n)
-    if number > LIMIT:
-        return SolveResult(Status.UNKNOWN, Stop.DONE, reason=f"{number} cuts and groups, at most {LIMIT} tried")
-    rounds = 1 if instance.replanning is None else instance.replanning.rounds
-    best: tuple[int, Plan] | None = None
+    last, devices = len(instance.layers), tuple(range(len(instance.devices)))
     known: dict[tuple[int, int, tuple[int, ...], int], Stage | None] = {}
-    tried = 0
-    for stages in range(1, min(last, n) + 1):
-        for groups in ordered_groups(tuple(range(n)), stages, instance.all_devices):
+    for stages in range(1, min(last, len(devices)) + 1):
+        for groups in ordered_groups(devices, stages, instance.all_devices):
             for cut in cuts(last, stages):
-                tried += 1
-                if tried % 64 == 0 and budget.exhausted:
-                    held = None if best is None else best[1]
-                    return SolveResult(Status.UNKNOWN if held is None else Status.FEASIBLE, Stop.TIME, plan=held)
                 chosen: list[Stage] = []
                 for p, group in enumerate(groups):
                     kept = warm_up(stages - 1 - p, instance.mini_batch // micro_batch)
@@ -83,22 +72,7 @@ def run(instance: Instance, budget: Budget) -> SolveResult:
                     if stage is None:
                         break
                     chosen.append(stage)
-                if len(chosen) < stages:
-                    continue
-                plan = Plan(micro_batch=micro_batch, stages=tuple(chosen))
-                latency = round_latency(instance, plan, [stage.shares for stage in chosen])["latency"]
-                value = rounds * latency + migration_ticks(instance, plan)
-                if best is None or value < best[0]:
-                    best = (value, plan)
-                    budget.report(plan=plan)
-    notes = {"plans": tried}
-    if best is None:
-        reason = f"memory: no shares fit in any of {tried} cuts and groups"
-        return SolveResult(Status.INFEASIBLE, Stop.PROVED, enumerated=True, reason=reason, notes=notes)
-    checked = evaluate(instance, best[1])
-    if not checked.feasible or checked.objective != best[0]:
-        raise PlanError(f"enumeration found {best[0]}, the evaluator {checked.objective}, {checked.violations}")
-    return SolveResult(Status.OPTIMAL, Stop.PROVED, best[1], best[0], best[0], enumerated=True, notes=notes)
+                yield Plan(micro_batch=micro_batch, stages=tuple(chosen)) if len(chosen) == stages else None
 
 
 def _stage(
@@ -108,3 +82,33 @@ def _stage(
     bare = Stage(start=start, stop=stop, devices=group, shares=(0,) * len(group))
     shares = best_shares(instance, bare, micro_batch, kept)
     return None if shares is None else bare.model_copy(update={"shares": shares})
+
+
+@every_micro_batch
+def run(instance: Instance, budget: Budget) -> SolveResult:
+    """Try everything; UNKNOWN with a reason if that is too much or the time runs out."""
+    number = count_plans(len(instance.layers), len(instance.devices))
+    if number > LIMIT:
+        return SolveResult(Status.UNKNOWN, Stop.DONE, reason=f"{number} cuts and groups, at most {LIMIT} tried")
+    rounds = 1 if instance.replanning is None else instance.replanning.rounds
+    best: tuple[int, Plan] | None = None
+    tried = 0
+    for tried, plan in enumerate(plans(instance), 1):
+        if tried % 64 == 0 and budget.exhausted:
+            held = None if best is None else best[1]
+            return SolveResult(Status.UNKNOWN if held is None else Status.FEASIBLE, Stop.TIME, plan=held)
+        if plan is None:
+            continue
+        latency = round_latency(instance, plan, [stage.shares for stage in plan.stages])["latency"]
+        value = rounds * latency + migration_ticks(instance, plan)
+        if best is None or value < best[0]:
+            best = (value, plan)
+            budget.report(plan=plan)
+    notes = {"plans": tried}
+    if best is None:
+        reason = f"memory: no shares fit in any of {tried} cuts and groups"
+        return SolveResult(Status.INFEASIBLE, Stop.PROVED, enumerated=True, reason=reason, notes=notes)
+    checked = evaluate(instance, best[1])
+    if not checked.feasible or checked.objective != best[0]:
+        raise PlanError(f"enumeration found {best[0]}, the evaluator {checked.objective}, {checked.violations}")
+    return SolveResult(Status.OPTIMAL, Stop.PROVED, best[1], best[0], best[0], enumerated=True, notes=notes)

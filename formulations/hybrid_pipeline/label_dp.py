@@ -23,137 +23,24 @@ asks for it.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from mapgap.core import Budget, InputError, SolveResult, Status, Stop
-from mapgap.formulations.hybrid_pipeline._label_python import Engine, interpreted
-from mapgap.formulations.hybrid_pipeline._lowered import Array, Lowered, lower
+from mapgap.core import Budget, Finding, InputError, SolveResult, Status, Stop
+from mapgap.formulations.hybrid_pipeline.first_plan import Engine, Path, approach
+from mapgap.formulations.hybrid_pipeline.label_kernel import compiled
+from mapgap.formulations.hybrid_pipeline.label_python import interpreted
+from mapgap.formulations.hybrid_pipeline.lowered import Lowered, infeasible, lower
 from mapgap.problems.hybrid_pipeline import Instance
-from mapgap.problems.hybrid_pipeline.batching import every_micro_batch
-from mapgap.problems.hybrid_pipeline.evaluate import diagnose
-from mapgap.problems.hybrid_pipeline.observe import observed
-from mapgap.problems.hybrid_pipeline.order import TIES, memory_order
-from mapgap.problems.hybrid_pipeline.replay import replayed
-
-OPEN = 2**40
-"""An upper bound above every latency."""
-
-BLOCKS = 12
-"""Merged blocks of the coarse search."""
+from mapgap.problems.hybrid_pipeline.shared.batching import every_micro_batch
+from mapgap.problems.hybrid_pipeline.shared.observe import observed
+from mapgap.problems.hybrid_pipeline.shared.order import TIES, memory_order
+from mapgap.problems.hybrid_pipeline.shared.replay import replayed
 
 LONG = 400
 """Layers from which the plan before the last search is worth announcing."""
 
 NODE_LIMIT = 2 * 10**8
 """Most nodes (position, devices, stages, head group) a search may hold."""
-
-Path = list[tuple[int, int, int]]
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """Least sums of E and of E_f of all stages in front of a layer, ``(G, L + 1)`` by the devices left for them."""
-
-    both: Array
-    forward: Array
-
-
-def front_bounds(low: Lowered) -> Bounds:
-    """Some member of a group of k devices takes at least ``ceil(B / k)`` samples, whichever layers it has."""
-    both = np.zeros((len(low.groups), low.layers + 1), np.int64)
-    forward = np.zeros_like(both)
-    for table, sums in ((low.both, both), (low.forward, forward)):
-        layer = np.diff(table, axis=1)  # (C, L, B + 1)
-        for g in range(1, len(low.groups)):
-            present = low.groups[g] > 0
-            share = -(-low.batch // int(low.members[g]))
-            np.cumsum(layer[present, :, share].min(axis=0), out=sums[g, 1:])
-    return Bounds(both, forward)
-
-
-def compiled(low: Lowered, bounds: Bounds, everyone: bool) -> Engine:
-    """The search as machine code."""
-    from mapgap.formulations.hybrid_pipeline._label_kernel import search
-
-    def engine(cuts: list[int], upper: int) -> tuple[int, Path, dict[str, int]]:
-        value, path, counts = search(
-            low.forward,
-            low.backward,
-            low.both,
-            low.state,
-            low.activation,
-            low.room,
-            low.groups,
-            low.batch,
-            np.array(cuts, np.int64),
-            low.compatible,
-            low.comm,
-            low.level,
-            low.reduce_num,
-            low.reduce_den,
-            low.weights,
-            low.move,
-            bounds.both,
-            bounds.forward,
-            low.micro_batches,
-            low.rounds,
-            everyone,
-            upper,
-        )
-        names = ("labels", "stage_costs", "memory_binds")
-        return int(value), [tuple(row) for row in path.tolist()], dict(zip(names, counts.tolist(), strict=True))
-
-    return engine
-
-
-def coarse_cuts(low: Lowered, blocks: int) -> list[int]:
-    """About ``blocks`` blocks of equal work, each ending at the cheapest cut near its end."""
-    if low.layers <= blocks + blocks // 2:
-        return list(range(low.layers + 1))
-    work = low.both[:, :, -1].min(axis=0).astype(float)
-    work += np.arange(low.layers + 1) * max(1.0, work[-1]) / (4 * low.layers)  # layers without work count a little
-    near = max(1, low.layers // (3 * blocks))
-    chosen = {0, low.layers}
-    for k in range(1, blocks):
-        middle = int(np.searchsorted(work, work[-1] * k / blocks))
-        window = range(max(1, middle - near), min(low.layers, middle + near + 1))
-        chosen.add(min(window, key=lambda cut: (int(low.comm[0, cut]), abs(cut - middle))))
-    return sorted(chosen)
-
-
-def around(path: Path, coarse: Sequence[int], layers: int) -> list[int]:
-    """The cuts of a plan, their neighbours at growing distances up to a block, and the coarse selection."""
-    distances, step = {0}, 1
-    while step <= layers // BLOCKS:
-        distances |= {step, -step}
-        step = max(step + 1, step * 3 // 2)
-    near = {start + k for start, _, _ in path[1:] for k in distances}
-    return sorted({cut for cut in near if 0 < cut < layers} | set(coarse))
-
-
-def approach(low: Lowered, engine: Engine) -> tuple[int, Path, int]:
-    """An upper bound from coarse cuts, then from neighbourhoods until nothing improves.
-
-    Returns
-    -------
-    (int, list of (start, stop, group), int)
-        Value (``OPEN`` if no plan was found), its stages, number of searches.
-    """
-    coarse = coarse_cuts(low, BLOCKS)
-    upper, path, searches = OPEN, [], 0
-    cuts = coarse
-    while len(cuts) <= low.layers:
-        value, better, _ = engine(cuts, upper)
-        searches += 1
-        if not better:
-            break
-        upper, path = value, better
-        cuts = around(path, coarse, low.layers)
-    return upper, path, searches
 
 
 def optimum(low: Lowered, engine: Engine, budget: Budget | None = None) -> tuple[int | None, Path, dict[str, Any]]:
@@ -192,14 +79,13 @@ def run(instance: Instance, budget: Budget, engine: str = "auto", order: str = "
         ``engine`` is not auto, compiled or python; ``order`` is not free, fastest_first or slowest_first.
     """
     if engine not in ("auto", "compiled", "python"):
-        raise InputError(f"engine: expected auto, compiled or python; found {engine!r}")
+        raise InputError(Finding(f"expected auto, compiled or python; found {engine!r}", ("engine",)))
     if order not in ("free", *TIES):
-        raise InputError(f"order: expected free, {' or '.join(TIES)}; found {order!r}")
+        raise InputError(Finding(f"expected free, {' or '.join(TIES)}; found {order!r}", ("order",)))
     begin = time.process_time()
     fixed = order != "free"
     everyone = instance.all_devices or fixed
     low = lower(instance, memory_order(instance, order) if fixed else ())
-    bounds = front_bounds(low)
     heads = 1 if low.uniform else len(low.groups)
     nodes = (low.layers + 1) * len(low.groups) * min(len(instance.devices), low.layers) * heads
     if nodes > NODE_LIMIT:
@@ -207,10 +93,7 @@ def run(instance: Instance, budget: Budget, engine: str = "auto", order: str = "
     chosen = engine
     if engine == "auto":
         chosen = "python" if overflows(low) else "compiled"
-    if chosen == "compiled":
-        search = compiled(low, bounds, everyone)
-    else:
-        search = interpreted(low, bounds.both, bounds.forward, everyone)
+    search = compiled(low, everyone) if chosen == "compiled" else interpreted(low, everyone)
     built = time.process_time()
     value, path, counts = optimum(low, search, budget)
     notes = {"engine": chosen, **counts, "build_s": built - begin, "search_s": time.process_time() - built}
@@ -219,6 +102,5 @@ def run(instance: Instance, budget: Budget, engine: str = "auto", order: str = "
         status = Status.FEASIBLE if path else Status.UNKNOWN
         return SolveResult(status, Stop.DONE, low.plan(path) if path else None, None, value, reason=reason, notes=notes)
     if value is None:
-        reason = "; ".join(diagnose(instance)) or "memory: no cut and choice of groups holds a micro-batch"
-        return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason=reason, notes=notes)
+        return infeasible(instance, "memory: no cut and choice of groups holds a micro-batch", notes=notes)
     return SolveResult(Status.OPTIMAL, Stop.PROVED, low.plan(path), value, value, notes=notes)

@@ -1,173 +1,215 @@
-"""MIP over columns. Both parts of the latency are maxima of linear functions of the columns, so no big-M is needed.
+"""MIP over columns (stages with constant costs): both parts of the latency are maxima of linear functions of them.
 
-===========  ==========================================================================  ===========
-Symbol       Meaning                                                                     Shape
-===========  ==========================================================================  ===========
-x[c]         column c (stage, group, stages behind) is used                              columns
-z[k]         link k joins two stages                                                     links
-P[l]         steps in front of the stage that has layer l                                ticks
-H[l]         aligned step M E + P[l] of the stage that has layer l                       ticks
-Q[l]         AllReduce excess Ta - sum Eb of the stage that has layer l                  ticks
-V[l]         migration of the stage that has layer l (with a failure)                    ticks
-D, A, G      largest H and aligned communication step, largest Q, largest V              ticks
-W            R (D + A) + G less the value of the plan known before                       ticks
-===========  ==========================================================================  ===========
-
-Minimise W such that
-
-- exactly one column starts at layer 0, and at every (cut, stages behind, group) what ends is linked to what starts;
-- every class of devices is used at most (with ``all_devices``: exactly) as often as it has members;
-- from one first layer of stages to the next, P, H, Q and V change by the columns that end and begin there. One column
-  has layer l, and the columns that end at or before l are the stages in front of it: four sums of columns, exact at
-  integer points, and at every layer, not only per stage, for the relaxation.
-
-All variables are declared integer: HiGHS presolves purely integer models only (see ``mapgap.solvers.mip``). W is
-small where the plan known before is good, so that an engine's relative tolerance is less than one tick.
+So no row has a big-M. The closed form ``max_i (M E_i + sum_{j<i} E_j) + max_s (Ta_s - sum_{j<s} Eb_j)`` of Eqs. (4)-(6)
+is derived in docs/hybrid_pipeline_label_dp.md. All variables are integer: HiGHS presolves purely integer models only
+(see ``mapgap.solvers.mip``).
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from typing import Any, Literal
+from collections.abc import Collection, Iterator, Mapping
+from functools import partial
+from typing import Any, NamedTuple
 
-from mapgap.core import Budget, SolveResult, Status, Stop
-from mapgap.formulations.hybrid_pipeline._columns import Columns, build
-from mapgap.formulations.hybrid_pipeline._lowered import lower
-from mapgap.formulations.hybrid_pipeline._windows import Filter
-from mapgap.problems.hybrid_pipeline import Instance
-from mapgap.problems.hybrid_pipeline.batching import every_micro_batch
-from mapgap.problems.hybrid_pipeline.evaluate import diagnose
+from pulp import LpVariable, lpSum
+
+from mapgap.core import Budget, PlanBase, SolveResult
+from mapgap.formulations.hybrid_pipeline.columns import Column, Columns, parts, prove_columns
+from mapgap.formulations.hybrid_pipeline.windows import Filter
+from mapgap.problems.hybrid_pipeline import Instance, Plan
+from mapgap.problems.hybrid_pipeline.shared.batching import every_micro_batch
+from mapgap.solvers.mip import Engine, MipModel
+from mapgap.solvers.model import Part, Value, row
 
 
-class Model:
-    """The model of one micro-batch size.
+class Cut(NamedTuple):
+    """A layer at which columns begin: the columns that begin and end there, the links over the cut before it."""
 
-    Attributes
-    ----------
-    problem : pulp.LpProblem
-    x : list of variable, by column
+    layer: int
+    begin: list[tuple[LpVariable, Column]]
+    end: list[tuple[LpVariable, Column]]
+    links: list[tuple[LpVariable, int]]
+
+
+class ColumnMip(MipModel):
+    """One micro-batch size as an integer program.
+
+    Sets
+        K columns k = (i, j, g, q): a stage of layers [i, j) on group g with q stages behind it.
+        Z links (l, q, g, h): at the cut before layer l from a stage on g with q stages behind it to one on h. Where all
+        links are equal, the groups do not matter to a link and are left out.
+        C classes of interchangeable devices. S the layers l at which columns begin; l' is the one before l in S.
+    Data
+        E_k = Ef_k + Eb_k, Eb_k, Ta_k (Eqs. 5, 7, 8), V_k migration, c_z one way over a link; all in ticks.
+        n_gc devices of class c in group g, N_c in all; M micro-batches, R rounds (1 without a failure); U the value of
+        the plan known before (0 without one).
+    Variables (ticks but for the first two)
+        x_k = 1 if the stage is used, z_z = 1 if the link is.
+        H_l aligned step of the stage that has layer l, M E and all E in front of it; Q_l its AllReduce excess; V_l its
+        migration. All of them are 0 in front of the first layer.
+        D largest aligned step, A largest AllReduce excess, G largest migration; W the objective less U.
+
+    Minimise W such that
+
+        (1)  sum_{k: i = 0} x_k = 1                                             one stage has the first layer
+        (2)  sum_{k: j = l, q, g} x_k = sum_{z: l, q, g} z_z     for all l < L, q, g      a link leaves what ends
+        (3)  sum_{k: i = l, q - 1, h} x_k = sum_{z: l, q, h} z_z for all l > 0, q, h      a link enters what begins
+        (4)  sum_k n_gc x_k <= N_c  (= with all_devices)         for all c      no device in two stages
+        (5)  H_l = H_l' + sum_{z: l} 2 c_z z_z + sum_{k: i = l} M E_k x_k - sum_{k: j = l} (M - 1) E_k x_k   for all l
+        (6)  Q_l = Q_l' - sum_{z: l} c_z z_z + sum_{k: i = l} Ta_k x_k - sum_{k: j = l} (Ta_k + Eb_k) x_k    for all l
+        (7)  V_l = V_l' + sum_{k: i = l} V_k x_k - sum_{k: j = l} V_k x_k                              for all l in S
+        (8)  D >= H_l                                                           for all l in S
+        (9)  D >= H_l' - sum_{k: j = l} (M - 1) E_k x_k + sum_{z: l} 2 M c_z z_z        for all l in S with links
+        (10) A >= Q_l                                                           for all l in S
+        (11) G >= V_l                                                           for all l in S
+        (12) W = R (D + A) + G - U
+
+    One column has layer l, and the columns that end at or before l are the stages in front of it: sums of columns give
+    all of (5)-(7), exact at integer points, and at every layer, not only per stage, for the relaxation. In (9) a stage
+    that ends at the cut leaves of its M E one E, which is in front of the link. W is small where the plan known before
+    is good, so that an engine's relative tolerance is less than one tick.
     """
 
-    def __init__(self, columns: Columns) -> None:
-        import pulp
-
+    def __init__(self, columns: Columns, without: Collection[int] = (), engine: Engine = "highs") -> None:
+        super().__init__("hybrid_pipeline", engine)
         self.columns, self.low = columns, columns.low
-        self.problem = pulp.LpProblem("hybrid_pipeline", pulp.LpMinimize)
-        self.x = [pulp.LpVariable(f"x_{c}", cat="Binary") for c in range(len(columns.columns))]
-        self.z = [pulp.LpVariable(f"z_{k}", cat="Binary") for k in range(len(columns.links))]
-        self.base = columns.upper if columns.start else 0
-        self.d = pulp.LpVariable("D", 0, cat="Integer")
-        self.a = pulp.LpVariable("A", 0, cat="Integer")
-        self.g = pulp.LpVariable("G", 0, cat="Integer")
-        self.w = pulp.LpVariable("W", -self.base, 0 if columns.start else None, cat="Integer")
-        self.problem += self.w
-        self.problem += self.w == self.low.rounds * (self.d + self.a) + self.g - self.base, "objective_shifted"
-        self._flow(pulp.lpSum)
-        self._devices(pulp.lpSum)
-        self._latency(pulp)
+        self.constant = columns.upper if columns.start else 0
+        self.x = [LpVariable(f"x_{c.start}_{c.stop}_{c.group}_{c.behind}", cat="Binary") for c in columns.columns]
+        self.z = [
+            LpVariable(f"z_{link.cut}_{link.behind}_{link.group}_{link.next}", cat="Binary") for link in columns.links
+        ]
+        self.cuts = list(self._cuts())
+        self.h, self.v = (
+            [LpVariable(f"{name}_{cut.layer}", 0, cat="Integer") for cut in self.cuts] for name in ("H", "V")
+        )
+        self.q = [LpVariable(f"Q_{cut.layer}", cat="Integer") for cut in self.cuts]
+        self.d, self.a, self.g = (LpVariable(name, 0, cat="Integer") for name in ("D", "A", "G"))
+        self.w = LpVariable("W", -self.constant, 0 if columns.start else None, cat="Integer")
+        self.program += self.w
+        self.add_rows(without)
 
-    def _flow(self, total: Any) -> None:
-        """One chain of stages from the first layer to the last."""
-        ends, starts, entry = defaultdict(list), defaultdict(list), []
-        for x, column in zip(self.x, self.columns.columns, strict=True):
-            key = self.columns.key(column.group)
-            if column.stop < self.low.layers:
-                ends[column.stop, column.behind, key].append(x)
-            if column.start > 0:
-                starts[column.start, column.behind + 1, key].append(x)
-            else:
-                entry.append(x)
-        out, into = defaultdict(list), defaultdict(list)
-        for z, link in zip(self.z, self.columns.links, strict=True):
-            out[link.cut, link.behind, link.group].append(z)
-            into[link.cut, link.behind, link.next].append(z)
-        self.problem += total(entry) == 1, "one_chain"
-        for name, stages, links in (("leave", ends, out), ("enter", starts, into)):
-            for node in sorted(stages.keys() | links.keys()):
-                row = total(stages[node]) == total(links[node])
-                self.problem += row, f"{name}_{'_'.join(map(str, node))}"
+    def _cuts(self) -> Iterator[Cut]:
+        columns = list(zip(self.x, self.columns.columns, strict=True))
+        links = list(zip(self.z, self.columns.links, strict=True))
+        for layer in sorted({column.start for column in self.columns.columns}):
+            yield Cut(
+                layer,
+                [(x, column) for x, column in columns if column.start == layer],
+                [(x, column) for x, column in columns if column.stop == layer],
+                [(z, link.ticks) for z, link in links if link.cut == layer],
+            )
 
-    def _devices(self, total: Any) -> None:
-        """No device in two stages; with ``all_devices`` every one in one."""
+    @row(1)
+    def one_pipeline(self) -> None:
+        """Exactly one stage has the first layer."""
+        entry = [x for x, column in zip(self.x, self.columns.columns, strict=True) if column.start == 0]
+        self.program += lpSum(entry) == 1, "one_chain"
+
+    @row(2)
+    def leave(self) -> None:
+        """A link leaves every stage but the last."""
+        nodes, links = self.columns.leaving(self.x, self.z)
+        for node in sorted(nodes.keys() | links.keys()):
+            self.program += lpSum(nodes[node]) == lpSum(links[node]), f"leave_{'_'.join(map(str, node))}"
+
+    @row(3)
+    def enter(self) -> None:
+        """A link enters every stage but the first."""
+        nodes, links = self.columns.entering(self.x, self.z)
+        for node in sorted(nodes.keys() | links.keys()):
+            self.program += lpSum(nodes[node]) == lpSum(links[node]), f"enter_{'_'.join(map(str, node))}"
+
+    @row(4)
+    def devices(self) -> None:
+        """No device is in two stages; with ``all_devices`` every one is in one."""
         for c, size in enumerate(self.low.size.tolist()):
-            used = total(
+            used = lpSum(
                 int(self.low.groups[column.group, c]) * x
                 for x, column in zip(self.x, self.columns.columns, strict=True)
                 if self.low.groups[column.group, c]
             )
-            self.problem += (used == size if self.low.instance.all_devices else used <= size), f"class_{c}"
+            self.program += (used == size if self.low.instance.all_devices else used <= size), f"class_{c}"
 
-    def _latency(self, pulp: Any) -> None:
-        """D, A and G over the layers at which stages begin."""
-        m, total = self.low.micro_batches, pulp.lpSum
-        begin, end, links = defaultdict(list), defaultdict(list), defaultdict(list)
-        for x, column in zip(self.x, self.columns.columns, strict=True):
-            begin[column.start].append((x, column))
-            end[column.stop].append((x, column))
-        for z, step in zip(self.z, self.columns.links, strict=True):
-            links[step.cut].append((z, step.ticks))
-        p = h = q = v = pulp.lpSum([])
-        for layer in sorted(begin):
-            new, old = begin[layer], end[layer]
-            c = total(ticks * z for z, ticks in links[layer])
-            ahead = p + total(column.both * x for x, column in old)
-            if links[layer]:
-                self.problem += self.d >= ahead + 2 * m * c, f"communication_{layer}"
-            p_next = ahead + 2 * c
-            h_next = h + 2 * c + total(m * column.both * x for x, column in new)
-            h_next -= total((m - 1) * column.both * x for x, column in old)
-            q_next = q - c + total(column.allreduce * x for x, column in new)
-            q_next -= total((column.allreduce + column.backward) * x for x, column in old)
-            v_next = v + total(column.migration * x for x, column in new)
-            v_next -= total(column.migration * x for x, column in old)
-            p, h, q, v = (
-                self._equal(pulp, f"{name}_{layer}", value, least)
-                for name, value, least in (("P", p_next, 0), ("H", h_next, 0), ("Q", q_next, None), ("V", v_next, 0))
-            )
-            self.problem += self.d >= h, f"execution_{layer}"
-            self.problem += self.a >= q, f"allreduce_{layer}"
-            self.problem += self.g >= v, f"migration_{layer}"
+    @row(5)
+    def aligned_steps(self) -> None:
+        """H changes by the step that begins and the one that ends."""
+        m = self.low.micro_batches
+        for k, cut in enumerate(self.cuts):
+            step = lpSum(self.h[k - 1 : k] if k else []) + lpSum(2 * ticks * z for z, ticks in cut.links)
+            step += lpSum(m * column.both * x for x, column in cut.begin)
+            step -= lpSum((m - 1) * column.both * x for x, column in cut.end)
+            self.program += self.h[k] == step, f"define_H_{cut.layer}"
 
-    def _equal(self, pulp: Any, name: str, value: Any, least: int | None) -> Any:
-        """A variable of that value, at least ``least`` at integer points."""
-        variable = pulp.LpVariable(name, least, cat="Integer")
-        self.problem += variable == value, f"define_{name}"
-        return variable
+    @row(6)
+    def allreduce_excess(self) -> None:
+        """Q changes by the AllReduce that begins, the one that ends, and the backward passes in between."""
+        for k, cut in enumerate(self.cuts):
+            excess = lpSum(self.q[k - 1 : k] if k else []) - lpSum(ticks * z for z, ticks in cut.links)
+            excess += lpSum(column.allreduce * x for x, column in cut.begin)
+            excess -= lpSum((column.allreduce + column.backward) * x for x, column in cut.end)
+            self.program += self.q[k] == excess, f"define_Q_{cut.layer}"
 
+    @row(7)
+    def migration_of_stages(self) -> None:
+        """V changes by the stage that begins and the one that ends."""
+        for k, cut in enumerate(self.cuts):
+            moved = lpSum(self.v[k - 1 : k] if k else []) + lpSum(column.migration * x for x, column in cut.begin)
+            moved -= lpSum(column.migration * x for x, column in cut.end)
+            self.program += self.v[k] == moved, f"define_V_{cut.layer}"
 
-def decode(columns: Columns, used: list[bool]) -> list[tuple[int, int, int]]:
-    """The stages of a solution in pipeline order."""
-    chosen = [column for column, on in zip(columns.columns, used, strict=True) if on]
-    return [(c.start, c.stop, c.group) for c in sorted(chosen, key=lambda c: c.start)]
+    @row(8)
+    def execution(self) -> None:
+        """D is at least every aligned execution step."""
+        for h, cut in zip(self.h, self.cuts, strict=True):
+            self.program += self.d >= h, f"execution_{cut.layer}"
+
+    @row(9)
+    def communication(self) -> None:
+        """D is at least every aligned communication step."""
+        m = self.low.micro_batches
+        for k, cut in enumerate(self.cuts):
+            if cut.links:
+                step = lpSum(self.h[k - 1 : k] if k else []) + lpSum(2 * m * ticks * z for z, ticks in cut.links)
+                step -= lpSum((m - 1) * column.both * x for x, column in cut.end)
+                self.program += self.d >= step, f"communication_{cut.layer}"
+
+    @row(10)
+    def allreduce(self) -> None:
+        """A is at least every AllReduce excess."""
+        for q, cut in zip(self.q, self.cuts, strict=True):
+            self.program += self.a >= q, f"allreduce_{cut.layer}"
+
+    @row(11)
+    def migration(self) -> None:
+        """G is at least the migration of every stage."""
+        for v, cut in zip(self.v, self.cuts, strict=True):
+            self.program += self.g >= v, f"migration_{cut.layer}"
+
+    @row(12)
+    def shifted_objective(self) -> None:
+        """W is the objective less the value of the plan known before."""
+        value = self.low.rounds * (self.d + self.a) + self.g
+        self.program += self.w == value - self.constant, "objective_shifted"
+
+    def assignment(self, plan: PlanBase) -> Mapping[Any, int] | None:
+        used = self.columns.used_by(plan) if isinstance(plan, Plan) else None
+        return None if used is None else {x: int(k in used) for k, x in enumerate(self.x)}
+
+    def plan(self, value: Value) -> Plan:
+        return self.columns.plan([value(x) == 1 for x in self.x])
 
 
 @every_micro_batch
-def run(
-    instance: Instance, budget: Budget, solver: Literal["highs", "cbc"] = "highs", keep: Filter = "front"
-) -> SolveResult:
-    """Build the columns that pass the tests up to ``keep`` and solve; UNKNOWN where they are too many."""
-    from mapgap.solvers.mip import solve
-
-    low = lower(instance)
-    columns = build(low, budget, keep)
-    if columns is None:
-        return SolveResult(Status.UNKNOWN, Stop.TIME, reason="too many stages to build a model of in the time given")
-    notes = columns.notes(budget)
-    if not columns.columns:
-        return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason=_reason(instance), notes=notes)
-    model = Model(columns)
-    outcome = solve(model.problem, budget, solver)
-    if outcome.status is Status.INFEASIBLE and not columns.start:
-        return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason=_reason(instance), notes=notes)
-    bound = None if outcome.bound is None else outcome.bound + model.base
-    if outcome.solved and outcome.objective is not None:
-        plan = low.plan(decode(columns, [outcome.value(x) == 1 for x in model.x]))
-        claimed = outcome.objective + model.base if outcome.status is Status.OPTIMAL else None
-        return SolveResult(outcome.status, outcome.stop, plan, bound, claimed, notes=notes)
-    if columns.start:
-        return SolveResult(Status.FEASIBLE, outcome.stop, low.plan(columns.start), bound, notes=notes)
-    return SolveResult(Status.UNKNOWN, outcome.stop, bound=bound, reason="no plan found in time", notes=notes)
+def run(instance: Instance, budget: Budget, solver: Engine = "highs", keep: Filter = "front") -> SolveResult:
+    """The optimum over the columns that pass the tests up to ``keep``."""
+    return prove_columns(instance, budget, keep, partial(ColumnMip, engine=solver), hint=False)
 
 
-def _reason(instance: Instance) -> str:
-    return "; ".join(diagnose(instance)) or "memory: no chain of stages holds a micro-batch"
+def models(instance: Instance) -> list[Part]:
+    """One model per micro-batch size, solved by HiGHS."""
+    return parts(instance, ColumnMip)
+
+
+def models_cbc(instance: Instance) -> list[Part]:
+    """One model per micro-batch size, solved by CBC."""
+    return parts(instance, partial(ColumnMip, engine="cbc"))

@@ -16,15 +16,13 @@ from __future__ import annotations
 
 import time
 
-import numpy as np
-
 from mapgap.core import Budget, SolveResult, Status, Stop
-from mapgap.formulations.hybrid_pipeline._label_python import Costs, Label, Search
-from mapgap.formulations.hybrid_pipeline._lowered import Array, Lowered, lower
-from mapgap.formulations.hybrid_pipeline.label_dp import OPEN, approach
+from mapgap.formulations.hybrid_pipeline.first_plan import OPEN, Path, approach, front_sums
+from mapgap.formulations.hybrid_pipeline.label_python import Costs, Label, Search
+from mapgap.formulations.hybrid_pipeline.lowered import infeasible, lower
 from mapgap.problems.hybrid_pipeline import Instance, Plan
-from mapgap.problems.hybrid_pipeline.batching import every_micro_batch
-from mapgap.problems.hybrid_pipeline.evaluate import diagnose, execution_times, slowest_link
+from mapgap.problems.hybrid_pipeline.evaluate import execution_times, slowest_link
+from mapgap.problems.hybrid_pipeline.shared.batching import every_micro_batch
 
 
 class SimulatorSearch(Search):
@@ -58,25 +56,14 @@ class SimulatorSearch(Search):
         return a
 
 
-def front_sums(low: Lowered) -> tuple[Array, Array]:
-    """Least sums of f + b and of f of all stages in front of a layer, by the devices left for them."""
-    forward = np.zeros((len(low.groups), low.layers + 1), np.int64)
-    backward = np.zeros_like(forward)
-    for table, sums in ((low.forward, forward), (low.backward, backward)):
-        layer = np.diff(table, axis=1)
-        for g in range(1, len(low.groups)):
-            share = -(-low.batch // int(low.members[g]))
-            np.cumsum(layer[low.groups[g] > 0, :, share].min(axis=0), out=sums[g, 1:])
-    return forward + backward, forward
-
-
 def simulator_bound(instance: Instance) -> int | None:
     """Smallest Z (with a failure: R Z + G) of an instance with one micro-batch size; ``None`` where no plan exists."""
     low = lower(instance)
-    both, forward = front_sums(low)
+    forward = front_sums(low, low.forward)
+    both = forward + front_sums(low, low.backward)
     costs = Costs(low)
 
-    def engine(cuts: list[int], upper: int) -> tuple[int, list[tuple[int, int, int]], dict[str, int]]:
+    def engine(cuts: list[int], upper: int) -> tuple[int, Path, dict[str, int]]:
         return SimulatorSearch(low, costs, both.tolist(), forward.tolist(), instance.all_devices, cuts, upper).run()
 
     upper, _, _ = approach(low, engine)
@@ -117,6 +104,5 @@ def run(instance: Instance, budget: Budget) -> SolveResult:
     value = simulator_bound(instance)
     notes = {"search_s": time.process_time() - begin}
     if value is None:
-        reason = "; ".join(diagnose(instance)) or "memory: no cut and choice of groups holds a micro-batch"
-        return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason=reason, notes=notes)
+        return infeasible(instance, "memory: no cut and choice of groups holds a micro-batch", notes=notes)
     return SolveResult(Status.UNKNOWN, Stop.DONE, bound=value, reason="a bound, not a plan", notes=notes)

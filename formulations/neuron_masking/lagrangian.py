@@ -28,22 +28,32 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mapgap.core import Budget, SolveResult, Stop
-from mapgap.formulations.neuron_masking._chain import Chain
-from mapgap.formulations.neuron_masking._fleet import Report, Single, solve
-from mapgap.formulations.neuron_masking._lagrangian_kernels import run_enumeration, run_hull, run_program, solve_master
-from mapgap.problems.neuron_masking import SHARE, Instance
+from mapgap.core import Budget, SolveResult, Status, Stop
+from mapgap.formulations.neuron_masking.chain import Chain
+from mapgap.formulations.neuron_masking.fleet import solve
+from mapgap.formulations.neuron_masking.lagrangian_kernels import (
+    Box,
+    Limits,
+    Prices,
+    Tables,
+    Worth,
+    run_enumeration,
+    run_hull,
+    run_program,
+    solve_master,
+)
+from mapgap.kernels import Integers
+from mapgap.problems.neuron_masking import SHARE, Instance, Mask, Plan
+from mapgap.problems.neuron_masking.shared.shares import largest_fitting, uniform_mask
 
-Array = NDArray[np.int64]
 Counts = tuple[int, ...]
-Box = tuple[Counts, Counts]
+Bounds = tuple[Counts, Counts]
+"""Lower and upper counts of a box."""
 
 ROOM = 2**60
 """Scaled values and priced costs stay below this; their differences then fit 64 bits."""
@@ -56,22 +66,6 @@ STEPS = 20_000_000
 
 SHRINKS = 0.5
 """A box is bounded again when its volume has shrunk by exp(-SHRINKS) or more."""
-
-
-@dataclass(frozen=True)
-class Prices:
-    """Scaled integer prices as costs of the chain, and C(A, B).
-
-    Attributes
-    ----------
-    pair, single : (I,)
-        Price of a pair of neurons of layers i - 1 and i, and of a neuron of layer i; ``pair[0]`` is 0.
-    support : int
-    """
-
-    pair: Array
-    single: Array
-    support: int
 
 
 def corners(chain: Chain) -> list[tuple[Fraction, Fraction]]:
@@ -102,32 +96,45 @@ def corners(chain: Chain) -> list[tuple[Fraction, Fraction]]:
     return sorted(found)
 
 
+def limits_of(chain: Chain) -> Limits:
+    """Costs and limits of a chain for the kernels."""
+    coefficients = np.array([chain.work, chain.weights, chain.features], np.int64)
+    coefficients[:2, 0] *= chain.inputs  # the first layer reads the whole input: costs per neuron
+    most_work, most_memory = chain.whole_totals
+    return Limits(
+        coefficients,
+        work=min(chain.work_limit, most_work),
+        memory=min(chain.memory_limit, most_memory),
+        time=chain.time_limit,
+        hard=chain.hard,
+        transfer_ticks=chain.transfer.ticks,
+        transfer_per=chain.transfer.per,
+        spill_ticks=chain.spill.ticks,
+        spill_per=chain.spill.per,
+    )
+
+
+def box_of(lower: Counts, upper: Counts) -> Box:
+    """A box for the kernels."""
+    return Box(np.array(lower, np.int64), np.array(upper, np.int64))
+
+
+def _reversed(row: Integers) -> Integers:
+    return np.ascontiguousarray(row[::-1])
+
+
 class Search:
     """Branch and bound for the objectives ``neurons`` and ``contribution``; the chain has a mask."""
 
-    def __init__(self, chain: Chain, budget: Budget, report: Report) -> None:
-        self.chain, self.budget, self.report = chain, budget, report
-        self.shift = max(0, (ROOM // max(1, chain.worth(chain.upper))).bit_length() - 2)
-        self.start = np.cumsum([0, *(most + 1 for most in chain.upper[:-1])]).astype(np.int64)
-        self.value = np.array([number << self.shift for row in chain.value for number in row], np.int64)
-        self.prefix, self.suffix, self.choice = (np.zeros_like(self.value) for _ in range(3))
-        self.coefficients = np.array([chain.work, chain.weights, chain.features], np.int64)
-        self.coefficients[:2, 0] *= chain.inputs  # the first layer reads the whole input: costs per neuron
+    def __init__(self, chain: Chain, budget: Budget, steps: int = STEPS) -> None:
+        self.chain, self.budget, self.steps = chain, budget, steps
+        shift = max(0, (ROOM // max(1, chain.worth(chain.upper))).bit_length() - 2)
+        start = np.cumsum([0, *(most + 1 for most in chain.upper[:-1])]).astype(np.int64)
+        self.worth = Worth(np.array([number << shift for row in chain.value for number in row], np.int64), start, shift)
+        self.tables = Tables(*(np.zeros_like(self.worth.value) for _ in range(3)))
+        self.limits = limits_of(chain)
         self.corners = corners(chain)
         self.float_corners = np.array([[float(w), float(m)] for w, m in self.corners])
-        self.limits = np.array(
-            [
-                min(chain.work_limit, chain.whole_totals[0]),
-                min(chain.memory_limit, chain.whole_totals[1]),
-                chain.time_limit,
-                chain.hard,
-                chain.transfer.ticks,
-                chain.transfer.per,
-                chain.spill.ticks,
-                chain.spill.per,
-            ],
-            np.int64,
-        )
         self.best: Counts = chain.lower
         self.best_worth = chain.worth(chain.lower)
         self.boxes = 0
@@ -138,7 +145,7 @@ class Search:
         inside = self.chain.fill(self._pulled(kept))
         if (worth := self.chain.worth(inside)) > self.best_worth:
             self.best, self.best_worth = inside, worth
-            self.report(inside, None)
+            self.budget.report(plan=Plan(masks=(Mask(kept=inside),)))
 
     def _pulled(self, kept: Sequence[int]) -> Counts:
         """The largest mask within the limits between the least one and ``kept``, in 1/1024 of the way."""
@@ -147,11 +154,7 @@ class Search:
         def between(part: int) -> Counts:
             return tuple(low + (n - low) * part // 1024 for low, n in zip(lower, kept, strict=True))
 
-        low, high = 0, 1025  # part low fits, part high does not
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if self.chain.fits(between(middle)) else (low, middle)
-        return between(low)
+        return largest_fitting(between, self.chain.fits, 1024) or lower
 
     def shrunk(self, lower: Counts, upper: Counts) -> Counts:
         """Largest counts that fit with all other layers at the bottom of the box."""
@@ -168,44 +171,42 @@ class Search:
     def priced(self, a: float, b: float) -> Prices:
         """Scaled integer prices near ``a`` per work unit and ``b`` per memory unit."""
         work, memory = self.chain.whole_totals
-        scale = 2.0**self.shift
+        scale = 2.0**self.worth.shift
         if (cost := (a * work + b * memory) * scale) > ROOM:  # other prices: still a bound
             scale *= ROOM / cost
         price, rent = int(a * scale), int(b * scale)
-        pair = price * self.coefficients[0] + rent * self.coefficients[1]
-        single = rent * self.coefficients[2]
+        costs = self.limits.coefficients
+        pair = price * costs[0] + rent * costs[1]
+        single = rent * costs[2]
         single[0] += pair[0]
         pair[0] = 0
         support = max(-((-price * w - rent * m) // 1) for w, m in self.corners)
-        return Prices(pair, single, support)
+        return Prices(pair, single, int(support))
 
-    def program(self, low: Array, high: Array, prices: Prices) -> tuple[int, Counts]:
-        """Bound of a box under given prices, and the mask of largest Lagrangian; fills ``prefix``."""
-        kept = np.zeros(len(low), np.int64)
-        largest = run_program(
-            self.value, self.start, low, high, prices.pair, prices.single, self.prefix, self.choice, kept
-        )
-        return (int(largest) + prices.support) >> self.shift, tuple(int(n) for n in kept)
+    def run_forwards(self, box: Box, prices: Prices) -> tuple[int, Counts]:
+        """Bound of a box under given prices, and the mask of largest Lagrangian; fills ``tables.prefix``."""
+        kept = np.zeros(len(box.lower), np.int64)
+        largest = run_program(self.worth, box, prices, self.tables.prefix, self.tables.choice, kept)
+        return (int(largest) + prices.support) >> self.worth.shift, tuple(int(n) for n in kept)
 
-    def tables(self, low: Array, high: Array, prices: Prices) -> None:
-        """Fill ``prefix`` and ``suffix``; the reversed chain has the pair of layers i - 1 and i one layer earlier."""
-        reversed_pair = np.zeros_like(prices.pair)
-        reversed_pair[1:] = prices.pair[:0:-1]
-        flipped = [np.ascontiguousarray(row[::-1]) for row in (self.start, low, high, prices.single)]
-        kept = np.zeros(len(low), np.int64)
-        run_program(
-            self.value, flipped[0], flipped[1], flipped[2], reversed_pair, flipped[3], self.suffix, self.choice, kept
-        )
-        self.program(low, high, prices)
+    def fill_tables(self, box: Box, prices: Prices) -> None:
+        """Both tables; the reversed chain has the pair of layers i - 1 and i one layer earlier."""
+        pair = np.zeros_like(prices.pair)
+        pair[1:] = prices.pair[:0:-1]
+        worth = self.worth._replace(start=_reversed(self.worth.start))
+        turned = Box(_reversed(box.lower), _reversed(box.upper))
+        kept = np.zeros(len(box.lower), np.int64)
+        against = Prices(pair, _reversed(prices.single), prices.support)
+        run_program(worth, turned, against, self.tables.suffix, self.tables.choice, kept)
+        self.run_forwards(box, prices)
 
-    def hull(self, low: Array, high: Array, prices: Prices, target: int) -> tuple[Array, Array] | None:
-        """Counts that a mask worth ``target`` may have, after :meth:`tables`; ``None`` if there is no such mask."""
-        inner, outer = np.zeros_like(low), np.zeros_like(low)
-        least = (target << self.shift) - prices.support
-        run_hull(self.value, self.start, low, high, prices.single, self.prefix, self.suffix, least, inner, outer)
-        return None if (inner > outer).any() else (inner, outer)
+    def hull(self, box: Box, prices: Prices, target: int) -> Box | None:
+        """Counts that a mask worth ``target`` may have, after :meth:`fill_tables`; ``None`` if there is none."""
+        inner = Box(np.zeros_like(box.lower), np.zeros_like(box.lower))
+        run_hull(self.worth, box, prices, self.tables, (target << self.worth.shift) - prices.support, inner)
+        return None if (inner.lower > inner.upper).any() else inner
 
-    def solve_box(self, lower: Counts, upper: Counts, known: int) -> tuple[int, list[Box]]:
+    def solve_box(self, lower: Counts, upper: Counts, known: int) -> tuple[int, list[Bounds]]:
         """Solve a box or halve it: its bound, and the halves (none if the box holds nothing better than the best)."""
         self.boxes += 1
         bound = known
@@ -214,26 +215,26 @@ class Search:
             bound = min(bound, reached)
             if bound <= self.best_worth or self.budget.exhausted:
                 return bound, []
-            low, high = np.array(lower, np.int64), np.array(upper, np.int64)
-            self.tables(low, high, prices)
-            hull = self.hull(low, high, prices, self.best_worth + 1)
+            box = box_of(lower, upper)
+            self.fill_tables(box, prices)
+            hull = self.hull(box, prices, self.best_worth + 1)
             if hull is None:
                 return self.best_worth, []
             lower, upper = (tuple(int(n) for n in side) for side in hull)
             upper = self.shrunk(lower, upper)
             if not self.chain.fits(lower):
                 return self.best_worth, []
-            before, after = (high - low + 1).astype(float), np.array(upper) - np.array(lower) + 1.0
+            before, after = (box.upper - box.lower + 1).astype(float), np.array(upper) - np.array(lower) + 1.0
             if np.log(before / after).sum() < SHRINKS:
                 break
-        bound = self.enumerate(low, high, prices, bound)
+        bound = self.enumerate(box, prices, bound)
         if bound <= self.best_worth or self.budget.exhausted:
             return bound, []
         return bound, self.halves(lower, upper, masks)
 
     def bound(self, lower: Counts, upper: Counts) -> tuple[int, Prices, list[Counts]]:
         """Cutting planes: the smallest bound found, its prices, and the masks of the cuts."""
-        low, high = np.array(lower, np.int64), np.array(upper, np.int64)
+        box = box_of(lower, upper)
         masks = [lower]
         cuts = [[float(self.chain.worth(lower)), *map(float, self.chain.totals(lower))]]
         span = self.chain.worth(upper) - cuts[0][0] + 1.0
@@ -242,7 +243,7 @@ class Search:
         for _ in range(CUTS):
             a, b, value = solve_master(np.array(cuts), self.float_corners, *reach)
             prices = self.priced(a, b)
-            reached, kept = self.program(low, high, prices)
+            reached, kept = self.run_forwards(box, prices)
             if best is None or reached < best[0]:
                 best = reached, prices
             if kept in masks or best[0] <= self.best_worth or self.budget.exhausted:
@@ -256,29 +257,16 @@ class Search:
         assert best is not None
         return *best, masks
 
-    def enumerate(self, low: Array, high: Array, prices: Prices, bound: int) -> int:
+    def enumerate(self, box: Box, prices: Prices, bound: int) -> int:
         """Enumerate from the bound down to the best worth as far as the steps allow; returns the bound proven."""
-        kept = np.zeros(len(low), np.int64)
-        steps, distance = STEPS, 1
+        kept = np.zeros(len(box.lower), np.int64)
+        steps, distance, prefix = self.steps, 1, self.tables.prefix
         while True:
             target = max(self.best_worth + 1, bound + 1 - distance)
             kept[0] = 0  # no mask keeps none
-            if hull := self.hull(low, high, prices, target):
-                steps = run_enumeration(
-                    self.value,
-                    self.start,
-                    *hull,
-                    prices.pair,
-                    prices.single,
-                    self.prefix,
-                    self.coefficients,
-                    self.limits,
-                    prices.support,
-                    self.shift,
-                    target << self.shift,
-                    steps,
-                    kept,
-                )
+            if hull := self.hull(box, prices, target):
+                least = target << self.worth.shift
+                steps = run_enumeration(self.worth, hull, prices, prefix, self.limits, least, steps, kept)
             if kept[0]:
                 self.offer(tuple(int(n) for n in kept))
             if steps < 0:
@@ -287,7 +275,7 @@ class Search:
                 return self.best_worth  # nothing in the box is worth more
             bound, distance = target - 1, 4 * distance
 
-    def halves(self, lower: Counts, upper: Counts, masks: list[Counts]) -> list[Box]:
+    def halves(self, lower: Counts, upper: Counts, masks: list[Counts]) -> list[Bounds]:
         """Halve the layer in which the last masks differ most (relative to N_i); else the widest layer."""
         inside = [[min(max(n, lower[k]), upper[k]) for k, n in enumerate(kept)] for kept in masks[-5:]]
         sides = [(min(column), max(column)) for column in zip(*inside, strict=True)]
@@ -316,32 +304,26 @@ class Search:
             for half in halves:
                 heapq.heappush(waiting, (-bound, *half))
             if waiting:
-                self.report(None, max(self.best_worth, -waiting[0][0]))
+                self.budget.report(bound=max(self.best_worth, -waiting[0][0]))
         return max(self.best_worth, -waiting[0][0]) if waiting else self.best_worth
 
 
-def largest_share(chain: Chain) -> Counts:
-    """Smallest mask of the largest possible smallest share."""
-
-    def mask(share: int) -> Counts:
-        return tuple(max(low, -(-share * n // SHARE)) for low, n in zip(chain.lower, chain.upper, strict=True))
-
-    low, high = 0, SHARE + 1  # share low fits, share high does not
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if chain.fits(mask(middle)) else (low, middle)
-    return mask(low)
-
-
-def solve_single(chain: Chain, budget: Budget, report: Report) -> Single:
+def solve_single(single: Instance, budget: Budget, steps: int = STEPS) -> SolveResult:
     """Best mask of one device under one cycle time, and a bound."""
-    if not chain.value:
-        kept = largest_share(chain)
-        return Single(Stop.PROVED, chain.worth(kept), kept, chain.worth(kept))
-    search = Search(chain, budget, report)
+    chain = Chain.of(single)
+    if single.objective == "smallest_share":
+        share = largest_fitting(lambda s: uniform_mask(chain.lower, chain.upper, s), chain.fits, SHARE) or chain.lower
+        return _result(chain, share, chain.worth(share))
+    search = Search(chain, budget, steps)
     bound = search.run()
-    stop = Stop.PROVED if bound == search.best_worth else Stop.TIME
-    return Single(stop, search.best_worth, search.best, bound, {"boxes": search.boxes})
+    return _result(chain, search.best, bound, {"boxes": search.boxes})
+
+
+def _result(chain: Chain, kept: Counts, bound: int, notes: dict[str, int] | None = None) -> SolveResult:
+    plan, worth = Plan(masks=(Mask(kept=kept),)), chain.worth(kept)
+    proved = worth == bound
+    status, stop = (Status.OPTIMAL, Stop.PROVED) if proved else (Status.FEASIBLE, Stop.TIME)
+    return SolveResult(status, stop, plan, bound, worth, notes=notes or {})
 
 
 def run(instance: Instance, budget: Budget) -> SolveResult:

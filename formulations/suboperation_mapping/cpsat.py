@@ -1,260 +1,351 @@
-"""CP-SAT model of sub-operation mapping, one ratio at a time.
-
-===========  ======================================================================  ==========
-Symbol       Meaning                                                                 Shape
-===========  ======================================================================  ==========
-x[o, a]      operation o runs on accelerator a                                       (n, N)
-h[l, a]      an FP sub-operation of layer l lies on a (receives dW)                  (layers, N)
-w[l, a]      any operation of layer l lies on a (its weights are there)              (layers, N)
-s, d, e      start, duration, end of an operation, ticks                             (n,)
-T            makespan, ticks
-before[i,j]  i runs before j on the same accelerator (strict model only)             pairs
-===========  ======================================================================  ==========
+"""CP-SAT model of sub-operation mapping: MTrain's problem (Tang et al., Secs. III-V), one ratio at a time.
 
 Delays
 ------
 A plan holds orders and is timed as early as possible, while start variables may wait. Without DRAM limits waiting
-never helps. With them it can: a tensor produced later is stored for a shorter time. The model without ``strict`` is
-therefore a *relaxation*: its bound always holds, and its solution is re-timed as early as possible, which never
+never helps. With them it can: a tensor produced later is stored for a shorter time. The model that is not ``strict``
+is therefore a *relaxation*: its bound always holds, and its solution is re-timed as early as possible, which never
 lengthens it. If the re-timed plan exceeds the DRAM, the ratio is solved again with ``strict``: every start *equals*
-the latest end among predecessors and earlier operations of the accelerator, and a rank that rises along both rules
-out operations of zero duration that wait for each other in a circle.
+the end of an operation that it waits for, and a rank that rises along these rules out operations of zero duration
+that wait for each other in a circle.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from mapgap.core import Budget, PlanError, SolveResult, Status, Stop
-from mapgap.formulations.suboperation_mapping._ratios import (
-    Ordered,
-    Ratio,
-    RatioResult,
+from mapgap.core import Budget, PlanBase, PlanError, SolveResult, Status, Stop
+from mapgap.formulations.suboperation_mapping.ratio_model import (
+    decisions,
+    direct_predecessors,
     dram_binds,
     horizon,
-    reachability,
-    sweep,
-    timed,
+    layer_members,
+    parts,
+    unrelated_pairs,
 )
-from mapgap.problems.suboperation_mapping import Instance
-from mapgap.problems.suboperation_mapping.lowered import Array, Lowered
+from mapgap.formulations.suboperation_mapping.ratio_sweep import nothing_below, sweep, verified
+from mapgap.problems.suboperation_mapping import Instance, Plan
+from mapgap.problems.suboperation_mapping.shared.lowered import Array, Lowered
+from mapgap.problems.suboperation_mapping.shared.ratios import parse_ratio
+from mapgap.solvers.cpsat import CpSatModel
+from mapgap.solvers.model import Part, Value, prove, row
 
 
-class Model:
-    """The model of one ratio.
+class RatioModel(CpSatModel):
+    """All plans of one ratio.
+
+    Sets: ``o`` operations of G*, ``P(o)`` those that ``o`` follows, ``a`` accelerators, ``l`` layers, ``F(l)`` the
+    operations of layer ``l`` and ``F_fp(l)`` those of its FP, ``k`` stored tensors, made by operation ``p(k)`` and held
+    until ``r(k)`` ends.
+
+    Data in ticks: ``c_oa`` compute; ``m_eia`` moving the tensor of precedence ``e = (p, o)`` from ``i`` to ``a``;
+    ``q_oat`` moving dW from ``a`` to ``t``. In memory units: ``W_l`` weights and gradients, ``u_k`` a tensor,
+    ``D_a`` the DRAM.
+
+    Variables: ``x_oa`` operation ``o`` runs on ``a``; ``h_la``, ``w_la`` an FP, any operation of ``l`` lies on ``a``;
+    ``y_eia``, ``g_oat`` a tensor, dW is moved; ``s_o, d_o, e_o, T`` start, duration, end and makespan in ticks;
+    with ``strict`` also ``z_po`` (``o`` starts when ``p`` ends), ``z_0o`` (``o`` starts at 0) and the rank ``n_o``.
+
+    Minimise T subject to
+
+    (1)  sum_a x_oa = 1
+    (2)  h_la = max of x_oa over F_fp(l)
+    (3)  w_la = max of x_oa over F(l), where the DRAM can bind
+    (4)  y_eia = x_pi and x_oa, for e = (p, o) and m_eia > 0
+    (5)  g_oat = x_oa and h_lt, for q_oat > 0
+    (6)  d_o = sum_a c_oa x_oa + sum m_eia y_eia + sum q_oat g_oat,  e_o = s_o + d_o        (rules 4-6)
+    (7)  T >= e_o
+    (8)  T >= the loads d of all operations on a                                            (implied)
+    (9)  s_o >= e_p for p in P(o); with ``strict`` exactly one of z_0o, z_po, where z_0o: s_o = 0, and z_po: s_o = e_p,
+         n_o > n_p and p in P(o) or on the accelerator of o
+    (10) the intervals [s_o, e_o) with x_oa = 1 do not overlap
+    (11) sum_l W_l w_la + sum of u_k over tensors with x_p(k)a = 1 and s_p(k) <= t < e_r(k) is at most D_a at every
+         tick t                                                                             (rule 7)
+    (12) sum_l W_l w_la <= D_a                                                              (implied by 11)
+    (13) the FP of the first split layer: equal shares lie on non-decreasing accelerators   (symmetry)
 
     Parameters
     ----------
     lowered : Lowered
     location : (n,), optional
-        Fix the mapping; durations are then constants.
+        Fix the mapping; the order alone is then decided.
     strict : bool
-        Enforce as-early-as-possible starts (see *Delays*).
+        Starts as early as possible (see *Delays*); without effect where the DRAM cannot bind.
     cutoff : int, optional
         Only plans with a smaller makespan.
     symmetry : bool
-        Order equal shares by the accelerator of their first FP.
+        Add (13).
+    without : collection of int
+        Rows to leave out.
     """
 
     def __init__(
         self,
         lowered: Lowered,
+        *,
         location: Array | None = None,
         strict: bool = False,
         cutoff: int | None = None,
         symmetry: bool = True,
+        without: Collection[int] = (),
     ) -> None:
-        from ortools.sat.python import cp_model
-
-        self.model: Any = cp_model.CpModel()
+        super().__init__()
         self.lowered = lowered
-        self.last = horizon(lowered) if cutoff is None else min(horizon(lowered), max(cutoff - 1, 0))
-        self._mapping_variables(location)
-        self._time_variables(location)
-        self._precedences()
-        self._no_overlap(location)
-        if dram_binds(lowered):
-            self._dram()
-        if strict:
-            self._as_early_as_possible()
-        if symmetry and location is None:
-            self._equal_shares()
-        self.model.minimize(self.makespan)
+        self.last = horizon(lowered, cutoff)
+        self.binds = dram_binds(lowered)
+        self.strict = strict and self.binds
+        self.symmetry = symmetry and location is None
+        self.predecessors = direct_predecessors(lowered)
+        self.layers = layer_members(lowered)
+        count = lowered.accelerators
+        self.places = [list(range(count)) if location is None else [int(location[o])] for o in range(lowered.n)]
+        self._mapping_variables()
+        self._time_variables()
+        self.add_rows(without)
+        self.program.minimize(self.makespan)
 
-    def _mapping_variables(self, location: Array | None) -> None:
-        """x, one accelerator per operation; h and w as the unions of x."""
-        low, model = self.lowered, self.model
-        self.x = [[model.new_bool_var(f"x[{o},{a}]") for a in range(low.accelerators)] for o in range(low.n)]
-        for o, row in enumerate(self.x):
-            model.add_exactly_one(row)
-            if location is not None:
-                model.add(row[int(location[o])] == 1)
+    def _mapping_variables(self) -> None:
+        new, low = self.program.new_bool_var, self.lowered
+        self.x = [{a: new(f"x[{o},{a}]") for a in places} for o, places in enumerate(self.places)]
         self.h: dict[tuple[int, int], Any] = {}
         self.w: dict[tuple[int, int], Any] = {}
-        for layer in sorted({int(i) for i in low.layer}):
-            members = [o for o in range(low.n) if low.layer[o] == layer]
-            forward = [o for o in members if low.operations[o][0] == "FP"]
+        for layer, (members, forward) in self.layers.items():
             for a in range(low.accelerators):
-                for name, union, ops in (("h", self.h, forward), ("w", self.w, members)):
-                    union[layer, a] = model.new_bool_var(f"{name}[{layer},{a}]")
-                    model.add_max_equality(union[layer, a], [self.x[o][a] for o in ops])
+                if any(a in self.x[o] for o in forward):
+                    self.h[layer, a] = new(f"h[{layer},{a}]")
+                if self.binds and any(a in self.x[o] for o in members):
+                    self.w[layer, a] = new(f"w[{layer},{a}]")
+        timing = low.timing
+        self.y: dict[tuple[int, int, int], Any] = {}
+        self.g: dict[tuple[int, int, int], Any] = {}
+        for o, places in enumerate(self.places):
+            for e in range(timing.pred_ptr[o], timing.pred_ptr[o + 1]):
+                for i in self.places[timing.pred[e]]:
+                    for a in places:
+                        if timing.pred_ticks[e, i, a]:
+                            self.y[e, i, a] = new(f"y[{e},{i},{a}]")
+            for a in places:
+                for t in range(low.accelerators):
+                    if timing.gradient_ticks[o, a, t] and (low.operations[o][1], t) in self.h:
+                        self.g[o, a, t] = new(f"g[{o},{a},{t}]")
 
-    def _both(self, first: Any, second: Any, name: str) -> Any:
-        """A literal that equals ``first`` and ``second``."""
-        both = self.model.new_bool_var(name)
-        self.model.add_implication(both, first)
-        self.model.add_implication(both, second)
-        self.model.add_bool_or([first.negated(), second.negated(), both])
-        return both
+    def _time_variables(self) -> None:
+        new, n = self.program.new_int_var, self.lowered.n
+        self.start = [new(0, self.last, f"start[{o}]") for o in range(n)]
+        self.end = [new(0, self.last, f"end[{o}]") for o in range(n)]
+        self.duration = [new(0, self.last, f"duration[{o}]") for o in range(n)]
+        self.makespan = new(0, self.last, "makespan")
+        self.rank = [new(0, n - 1, f"rank[{o}]") for o in range(n)] if self.strict else []
 
-    def load(self, o: int, a: int) -> list[tuple[int, Any]]:
-        """``(ticks, literal)`` of what operation ``o`` costs on accelerator ``a`` (rules 4-6)."""
-        low = self.lowered
-        terms = [(int(low.compute[o, a]), self.x[o][a])]
-        for e in range(low.pred_ptr[o], low.pred_ptr[o + 1]):
-            p = int(low.pred[e])
-            for i in range(low.accelerators):
-                if ticks := int(low.pred_ticks[e, i, a]):
-                    terms.append((ticks, self._both(self.x[p][i], self.x[o][a], f"move[{e},{i},{a}]")))
-        if low.holder_ptr[o + 1] > low.holder_ptr[o]:
-            for t in range(low.accelerators):
-                if ticks := int(low.gradient_ticks[o, a, t]):
-                    held = self.h[int(low.layer[o]), t]
-                    terms.append((ticks, self._both(held, self.x[o][a], f"gradient[{o},{a},{t}]")))
+    def loads(self, o: int) -> list[tuple[int, int, Any]]:
+        """``(accelerator, ticks, literal)`` of what operation ``o`` may cost: compute, tensors in, dW out."""
+        timing = self.lowered.timing
+        terms = []
+        for a in self.places[o]:
+            terms.append((a, int(timing.compute[o, a]), self.x[o][a]))
+            for e in range(timing.pred_ptr[o], timing.pred_ptr[o + 1]):
+                terms += [
+                    (a, int(timing.pred_ticks[e, i, a]), self.y[e, i, a])
+                    for i in self.places[timing.pred[e]]
+                    if (e, i, a) in self.y
+                ]
+            terms += [
+                (a, int(timing.gradient_ticks[o, a, t]), self.g[o, a, t])
+                for t in range(self.lowered.accelerators)
+                if (o, a, t) in self.g
+            ]
         return terms
 
-    def _time_variables(self, location: Array | None) -> None:
-        """s, d, e, T; T is at least the load of every accelerator (area cut)."""
-        low, model, last = self.lowered, self.model, self.last
-        self.start = [model.new_int_var(0, last, f"start[{o}]") for o in range(low.n)]
-        self.end = [model.new_int_var(0, last, f"end[{o}]") for o in range(low.n)]
-        self.makespan = model.new_int_var(0, last, "makespan")
-        load: list[list[Any]] = [[] for _ in range(low.accelerators)]
-        self.duration = []
-        for o in range(low.n):
-            places = range(low.accelerators) if location is None else [int(location[o])]
-            terms = [(a, ticks, literal) for a in places for ticks, literal in self.load(o, a)]
-            d = model.new_int_var(0, last, f"duration[{o}]")
-            model.add(d == sum(ticks * literal for _, ticks, literal in terms)).with_name(f"duration[{o}]")
-            model.add(self.start[o] + d == self.end[o]).with_name(f"end[{o}]")
-            model.add(self.makespan >= self.end[o]).with_name(f"makespan[{o}]")
-            self.duration.append(d)
-            for a, ticks, literal in terms:
+    @row(1)
+    def one_accelerator(self) -> None:
+        """Every operation lies on exactly one accelerator."""
+        for literals in self.x:
+            self.program.add_exactly_one(literals.values())
+
+    @row(2)
+    def holders(self) -> None:
+        """An accelerator holds a layer's FP if an FP sub-operation lies there."""
+        for (layer, a), union in self.h.items():
+            _, forward = self.layers[layer]
+            self.program.add_max_equality(union, [self.x[o][a] for o in forward if a in self.x[o]])
+
+    @row(3)
+    def present(self) -> None:
+        """A layer's weights lie where any of its operations does."""
+        for (layer, a), union in self.w.items():
+            members, _ = self.layers[layer]
+            self.program.add_max_equality(union, [self.x[o][a] for o in members if a in self.x[o]])
+
+    def _both(self, both: Any, first: Any, second: Any) -> None:
+        self.program.add_implication(both, first)
+        self.program.add_implication(both, second)
+        self.program.add_bool_or([first.negated(), second.negated(), both])
+
+    @row(4)
+    def moved_tensors(self) -> None:
+        """A tensor is moved between the accelerators of the two operations."""
+        timing = self.lowered.timing
+        follower = np.repeat(np.arange(self.lowered.n), np.diff(timing.pred_ptr))
+        for (e, i, a), moved in self.y.items():
+            self._both(moved, self.x[timing.pred[e]][i], self.x[follower[e]][a])
+
+    @row(5)
+    def moved_gradients(self) -> None:
+        """dW is moved to every other accelerator that holds an FP of the layer."""
+        for (o, a, t), moved in self.g.items():
+            self._both(moved, self.h[self.lowered.operations[o][1], t], self.x[o][a])
+
+    @row(6)
+    def durations(self) -> None:
+        """An operation takes its compute and its transfers, one after the other."""
+        for o in range(self.lowered.n):
+            total = sum(ticks * literal for _, ticks, literal in self.loads(o))
+            self.program.add(self.duration[o] == total).with_name(f"duration[{o}]")
+            self.program.add(self.start[o] + self.duration[o] == self.end[o]).with_name(f"end[{o}]")
+
+    @row(7)
+    def last_end(self) -> None:
+        """The makespan is no less than any end."""
+        for o in range(self.lowered.n):
+            self.program.add(self.makespan >= self.end[o]).with_name(f"makespan[{o}]")
+
+    @row(8, implied=True)
+    def area(self) -> None:
+        """The makespan is no less than the load of any accelerator."""
+        load: list[list[Any]] = [[] for _ in range(self.lowered.accelerators)]
+        for o in range(self.lowered.n):
+            for a, ticks, literal in self.loads(o):
                 load[a].append(ticks * literal)
-        for a, terms_of in enumerate(load):
-            model.add(self.makespan >= sum(terms_of)).with_name(f"area[{a}]")
+        for a, terms in enumerate(load):
+            self.program.add(self.makespan >= sum(terms)).with_name(f"area[{a}]")
 
-    def _precedences(self) -> None:
-        """s[o] >= e[p]."""
-        low = self.lowered
-        for o in range(low.n):
-            for p in {int(p) for p in low.pred[low.pred_ptr[o] : low.pred_ptr[o + 1]]}:
-                self.model.add(self.start[o] >= self.end[p]).with_name(f"precedence[{p},{o}]")
-
-    def _no_overlap(self, location: Array | None) -> None:
-        """One operation at a time per accelerator."""
-        low, model = self.lowered, self.model
-        for a in range(low.accelerators):
-            ops = [o for o in range(low.n) if location is None or location[o] == a]
-            model.add_no_overlap(
-                model.new_optional_interval_var(
-                    self.start[o], self.duration[o], self.end[o], self.x[o][a], f"run[{o},{a}]"
-                )
-                for o in ops
-            )
-
-    def _dram(self) -> None:
-        """Rule 7: weights all the time, stored tensors from the owner's start to the end of the releasing WU."""
-        low, model = self.lowered, self.model
-        lengths = []
-        for i in range(len(low.item_owner)):
-            length = model.new_int_var(0, self.last, f"stored[{i}]")
-            begin, finish = self.start[low.item_owner[i]], self.end[low.item_release[i]]
-            model.add(begin + length == finish).with_name(f"stored[{i}]")
-            lengths.append(length)
-        for a in range(low.accelerators):
-            weights = [(int(low.weight_units[layer]), w) for (layer, where), w in self.w.items() if where == a]
-            capacity = int(low.capacity[a])
-            model.add(sum(units * w for units, w in weights) <= capacity).with_name(f"weights[{a}]")
-            intervals = [
-                model.new_optional_interval_var(0, self.last + 1, self.last + 1, w, f"weights[{k},{a}]")
-                for k, (_, w) in enumerate(weights)
-            ]
-            demands = [units for units, _ in weights]
-            for i, length in enumerate(lengths):
-                owner, release = int(low.item_owner[i]), int(low.item_release[i])
-                intervals.append(
-                    model.new_optional_interval_var(
-                        self.start[owner], length, self.end[release], self.x[owner][a], f"stored[{i},{a}]"
-                    )
-                )
-                demands.append(int(low.item_units[i]))
-            model.add_cumulative(intervals, demands, capacity)
+    @row(9)
+    def starts(self) -> None:
+        """An operation follows its predecessors; with ``strict`` it starts as soon as it can."""
+        for o, before in enumerate(self.predecessors):
+            for p in before:
+                self.program.add(self.start[o] >= self.end[p]).with_name(f"precedence[{p},{o}]")
+        if self.strict:
+            self._as_early_as_possible()
 
     def _as_early_as_possible(self) -> None:
-        """s[o] = max of the ends of predecessors and of earlier operations on the accelerator; ranks rise."""
-        low, model = self.lowered, self.model
-        related = reachability(low)
-        rank = [model.new_int_var(0, low.n - 1, f"rank[{o}]") for o in range(low.n)]
-        self.rank = rank
-        waits: list[list[Any]] = [[model.new_constant(0)] for _ in range(low.n)]
-        for o in range(low.n):
-            for p in {int(p) for p in low.pred[low.pred_ptr[o] : low.pred_ptr[o + 1]]}:
-                waits[o].append(self.end[p])
-                model.add(rank[o] >= rank[p] + 1)
-        for i in range(low.n):
-            for j in range(i):
-                if related[i, j] or related[j, i]:
-                    continue
-                pair = {(p, q): model.new_bool_var(f"before[{p},{q}]") for p, q in ((i, j), (j, i))}
-                model.add_at_most_one(pair.values())
-                for a in range(low.accelerators):
-                    model.add_bool_or([self.x[i][a].negated(), self.x[j][a].negated(), *pair.values()])
-                for (p, q), literal in pair.items():
-                    for a in range(low.accelerators):
-                        model.add_implication(self.x[p][a], self.x[q][a]).only_enforce_if(literal)
-                    model.add(self.start[q] >= self.end[p]).only_enforce_if(literal)
-                    model.add(rank[q] >= rank[p] + 1).only_enforce_if(literal)
-                    wait = model.new_int_var(0, self.last, f"wait[{p},{q}]")
-                    model.add(wait == self.end[p]).only_enforce_if(literal)
-                    model.add(wait == 0).only_enforce_if(literal.negated())
-                    waits[q].append(wait)
-        for o in range(low.n):
-            model.add_max_equality(self.start[o], waits[o])
+        program, low = self.program, self.lowered
+        reasons = [[program.new_bool_var(f"first[{o}]")] for o in range(low.n)]
+        for o, (first,) in enumerate(reasons):
+            program.add(self.start[o] == 0).only_enforce_if(first)
+        beside = unrelated_pairs(low)
+        pairs = [(p, o) for o, before in enumerate(self.predecessors) for p in before]
+        for p, o in [*pairs, *beside, *((j, i) for i, j in beside)]:
+            if not set(self.places[p]) & set(self.places[o]) and p not in self.predecessors[o]:
+                continue
+            reason = program.new_bool_var(f"reason[{p},{o}]")
+            reasons[o].append(reason)
+            program.add(self.start[o] == self.end[p]).only_enforce_if(reason)
+            if p in self.predecessors[o]:
+                program.add(self.rank[o] >= self.rank[p] + 1)
+                continue
+            program.add(self.rank[o] >= self.rank[p] + 1).only_enforce_if(reason)
+            for a in self.places[p]:
+                program.add_bool_or(
+                    [reason.negated(), self.x[p][a].negated(), *([self.x[o][a]] if a in self.x[o] else [])]
+                )
+        for literals in reasons:
+            program.add_exactly_one(literals)
 
-    def _equal_shares(self) -> None:
+    @row(10)
+    def no_overlap(self) -> None:
+        """One operation at a time per accelerator."""
+        for a in range(self.lowered.accelerators):
+            self.program.add_no_overlap(
+                self.program.new_optional_interval_var(
+                    self.start[o], self.duration[o], self.end[o], literals[a], f"run[{o},{a}]"
+                )
+                for o, literals in enumerate(self.x)
+                if a in literals
+            )
+
+    @row(11)
+    def dram(self) -> None:
+        """Weights for ever, and tensors from their producer's start to the end of the WU that releases them."""
+        if not self.binds:
+            return
+        program, storage = self.program, self.lowered.storage
+        lengths = [program.new_int_var(0, self.last, f"stored[{k}]") for k in range(len(storage.item_owner))]
+        for a in range(self.lowered.accelerators):
+            intervals, demands = [], []
+            for (layer, where), literal in self.w.items():
+                if where == a:
+                    always = (0, self.last + 1, self.last + 1)
+                    intervals.append(program.new_optional_interval_var(*always, literal, f"weights[{layer},{a}]"))
+                    demands.append(int(storage.weight_units[layer]))
+            for k, length in enumerate(lengths):
+                owner, release = int(storage.item_owner[k]), int(storage.item_release[k])
+                if a in self.x[owner]:
+                    span = (self.start[owner], length, self.end[release])
+                    intervals.append(program.new_optional_interval_var(*span, self.x[owner][a], f"stored[{k},{a}]"))
+                    demands.append(int(storage.item_units[k]))
+            program.add_cumulative(intervals, demands, int(storage.capacity[a]))
+
+    @row(12, implied=True)
+    def weights(self) -> None:
+        """Weights and gradients alone fit the DRAM."""
+        if not self.binds:
+            return
+        storage = self.lowered.storage
+        for a in range(self.lowered.accelerators):
+            terms = [int(storage.weight_units[layer]) * w for (layer, where), w in self.w.items() if where == a]
+            self.program.add(sum(terms) <= int(storage.capacity[a])).with_name(f"weights[{a}]")
+
+    @row(13, implied=True)
+    def equal_shares(self) -> None:
         """Equal shares are interchangeable as a whole: the accelerators of their first FP may be sorted."""
+        if not self.symmetry:
+            return
         low = self.lowered
-        first = [(o, b) for o, (phase, layer, b) in enumerate(low.operations) if phase == "FP" and b >= 0]
-        layer = min((low.layer[o] for o, _ in first), default=-1)
-        shares = [(o, b) for o, b in first if low.layer[o] == layer]
+        first = [(o, b) for o, (phase, _, b) in enumerate(low.operations) if phase == "FP" and b >= 0]
+        layer = min((low.operations[o][1] for o, _ in first), default=-1)
+        shares = [(o, b) for o, b in first if low.operations[o][1] == layer]
         for (o, b), (p, c) in pairwise(shares):
             if low.ratio[b] == low.ratio[c]:
-                place = [sum(a * self.x[q][a] for a in range(low.accelerators)) for q in (o, p)]
-                self.model.add(place[0] <= place[1]).with_name(f"equal shares[{b},{c}]")
+                place = [sum(a * x for a, x in self.x[q].items()) for q in (o, p)]
+                self.program.add(place[0] <= place[1]).with_name(f"equal shares[{b},{c}]")
 
-    def hint(self, location: Array, sequence: Array) -> dict[Any, int]:
-        """Variables of a plan, timed as early as possible."""
-        start, end = self.lowered.timetable(location, sequence)
-        values = {self.makespan: int(end.max())}
-        for o in range(self.lowered.n):
-            values |= {self.start[o]: int(start[o]), self.end[o]: int(end[o])}
-            values |= {x: int(location[o] == a) for a, x in enumerate(self.x[o])}
+    def assignment(self, plan: PlanBase) -> Mapping[Any, int] | None:
+        """Places and starts; without a timetable the places alone."""
+        assert isinstance(plan, Plan)
+        found = decisions(self.lowered, plan)
+        if found is None or any(a not in self.x[o] for o, a in found[0]):
+            return None
+        places, start = found
+        values = {x: int((o, a) in places) for o, literals in enumerate(self.x) for a, x in literals.items()}
+        if start is not None:
+            values |= {variable: int(start[o]) for o, variable in enumerate(self.start)}
         return values
 
-    def decode(self, value: Any) -> tuple[Array, Array]:
-        """``(location, sequence)``; at equal times precedences decide, which the topological position respects."""
+    def plan(self, value: Value) -> Plan:
+        """At equal times ranks decide, then the topological position, which respects precedences."""
         low = self.lowered
-        location = np.array([[value(x) for x in row].index(1) for row in self.x], np.int64)
-        if hasattr(self, "rank"):
-            keys = [(value(self.rank[o]), 0) for o in range(low.n)]
-        else:
-            keys = [(value(self.start[o]), value(self.end[o])) for o in range(low.n)]
+        location = np.array([next(a for a, x in literals.items() if value(x)) for literals in self.x], np.int64)
+        keys = [
+            (value(self.start[o]), value(self.end[o]), *(value(n) for n in self.rank[o : o + 1])) for o in range(low.n)
+        ]
         sequence = np.array(sorted((int(o) for o in low.topological), key=lambda o: keys[o]), np.int64)
-        return location, sequence
+        return low.plan(location, sequence)
+
+
+def models(instance: Instance) -> list[Part]:
+    """One exact model per ratio."""
+
+    def build(lowered: Lowered, complete: bool = False, without: Collection[int] = ()) -> RatioModel:
+        return RatioModel(lowered, strict=True, symmetry=not complete, without=without)
+
+    return parts(instance, build)
 
 
 def solve_ratio(
@@ -263,86 +354,55 @@ def solve_ratio(
     budget: Budget,
     time_s: float,
     location: Array | None = None,
-    start: tuple[Array, Array] | None = None,
-) -> RatioResult:
+    start: Plan | None = None,
+) -> SolveResult:
     """Best plan of one ratio below ``cutoff``: the relaxation first, the strict model if delays were exploited."""
-    from mapgap.solvers.cpsat import solve
-
-    bound, binds = 0, dram_binds(lowered)
-    clock = budget.elapsed_s
-    held: tuple[Ordered, int] | None = None
+    bound, binds, begun = 0, dram_binds(lowered), budget.elapsed_s
+    held: SolveResult | None = None
+    makespan = 0
     for strict in (False, True) if binds else (False,):
-        model = Model(lowered, location, strict, cutoff)
-        left = time_s - (budget.elapsed_s - clock)
-        outcome = solve(
-            model.model,
-            budget,
-            time_s=max(left * (1 if strict or not binds else 0.5), 0.01),
-            hint=model.hint(*start) if start is not None else None,
-        )
-        if outcome.status is Status.INFEASIBLE:  # nothing below the cutoff, even with delays or exactly
-            if held is None:
-                return RatioResult(None, bound if cutoff is None else cutoff, Stop.PROVED, infeasible=cutoff is None)
-            raise PlanError("the strict model denies a plan that the relaxation found")
-        bound = max(bound, outcome.bound or 0)
-        if outcome.objective is None:
-            continue
-        found = timed(lowered, *model.decode(outcome.value))
+        left = time_s - (budget.elapsed_s - begun)
+        model = RatioModel(lowered, location=location, strict=strict, cutoff=cutoff)
+        seconds = max(left * (1 if strict or not binds else 0.5), 0.01)
+        result = prove(model, budget, time_s=seconds, start=start, announce=False)
+        if result.status is Status.INFEASIBLE:  # nothing below the cutoff, even with delays or exactly
+            if held is not None:
+                raise PlanError("the strict model denies a plan that the relaxation found")
+            return nothing_below(cutoff)
+        bound = max(bound, result.bound or 0)
+        found = verified(lowered, result)
         if found is None:
-            if strict:
+            if strict and result.plan is not None:
                 raise PlanError("a plan of the strict model exceeds the DRAM")
             continue
-        proven = outcome.status is Status.OPTIMAL
-        if found.makespan > outcome.objective or (proven and found.makespan < bound):
-            raise PlanError(f"the model claims {outcome.objective}, the timetable {found.makespan}")
-        if held is None or found.makespan < held[0].makespan:
-            held = (found, outcome.objective if proven else found.makespan)
-        if held[0].makespan <= bound or outcome.stop is Stop.INTERRUPTED:
+        if held is None or found.makespan < makespan:
+            held, makespan = replace(result, plan=found.plan), found.makespan
+        if makespan <= bound or result.stop is Stop.INTERRUPTED:
             break
     if held is None:
-        return RatioResult(None, bound if cutoff is None else min(bound, cutoff), outcome.stop)
-    return RatioResult(
-        held[0], min(bound, held[0].makespan), Stop.PROVED if held[0].makespan <= bound else outcome.stop, held[1]
+        return replace(result, status=Status.UNKNOWN, plan=None, claimed=None, bound=bound)
+    proven = makespan <= bound
+    return replace(
+        held,
+        status=Status.OPTIMAL if proven else Status.FEASIBLE,
+        stop=Stop.PROVED if proven else result.stop,
+        bound=min(bound, makespan),
+        claimed=makespan,
     )
 
 
 def order_fixed_mapping(
-    lowered: Lowered,
-    location: Array,
-    budget: Budget,
-    time_s: float | None = None,
-    hint_sequence: Array | None = None,
-) -> tuple[Array | None, int | None, int]:
-    """Best order of a fixed mapping: ``(sequence, makespan, bound)``, the first two ``None`` without a plan.
-
-    The bound holds for this ratio and mapping only.
-    """
-    start = None if hint_sequence is None else (location, hint_sequence)
+    lowered: Lowered, location: Array, budget: Budget, time_s: float | None = None, start: Plan | None = None
+) -> SolveResult:
+    """Best order of a fixed mapping; the bound holds for this ratio and mapping only."""
     seconds = budget.remaining_s if time_s is None else min(time_s, budget.remaining_s)
-    result = solve_ratio(lowered, None, budget, seconds, location, start)
-    if result.best is None:
-        return None, None, result.bound
-    return result.best.sequence, result.best.makespan, result.bound
+    return solve_ratio(lowered, None, budget, seconds, location, start)
 
 
 def run(instance: Instance, budget: Budget, ratio: str = "") -> SolveResult:
     """Solve over all ratios, or over one given as ``"3,1"`` (then nothing is proven of the instance)."""
 
-    def one(lowered: Lowered, cutoff: int | None, seconds: float) -> RatioResult:
+    def one(lowered: Lowered, cutoff: int | None, seconds: float) -> SolveResult:
         return solve_ratio(lowered, cutoff, budget, seconds)
 
-    return sweep(instance, budget, one, parse_ratio(instance, ratio))
-
-
-def parse_ratio(instance: Instance, text: str) -> Ratio:
-    """The shares of ``"3,1"``; the empty tuple for an empty text."""
-    from mapgap.core import InputError
-
-    if not text:
-        return ()
-    parts = [part.strip() for part in text.split(",")]
-    shares = tuple(int(part) for part in parts) if all(part.isdigit() for part in parts) else ()
-    if len(shares) != len(instance.accelerators) or sum(shares) != instance.batch:
-        expected = f"{len(instance.accelerators)} shares that add up to {instance.batch}"
-        raise InputError(f"ratio: expected {expected}, separated by commas, found {text!r}")
-    return shares
+    return sweep(instance, budget, one, parse_ratio(instance, ratio) if ratio else ())

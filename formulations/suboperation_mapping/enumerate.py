@@ -7,13 +7,14 @@ may give the same plan. The winner is timed once more by the evaluator.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from mapgap.core import Budget, PlanError, SolveResult, Status, Stop
-from mapgap.formulations.suboperation_mapping._ratios import partitions
+from mapgap.kernels import Integers, kernel
 from mapgap.problems.suboperation_mapping import Instance, Plan
 from mapgap.problems.suboperation_mapping.evaluate import evaluate
-from mapgap.problems.suboperation_mapping.lowered import Array, Lowered, lower, run_memory_excess, run_timetable
+from mapgap.problems.suboperation_mapping.shared.lowered import Array, Lowered, lower
+from mapgap.problems.suboperation_mapping.shared.ratios import partitions
+from mapgap.problems.suboperation_mapping.shared.timing import Storage, Timing, run_memory_excess, run_timetable
 
 LIMIT = 100_000_000
 """Most (mapping, sequence) pairs, and most entries of a table of sequences, that are tried."""
@@ -54,39 +55,13 @@ def sequences(lowered: Lowered) -> Array:
 
 def _masks(lowered: Lowered) -> list[int]:
     """Predecessors of every operation as a bit set."""
-    ranges = [lowered.pred[lowered.pred_ptr[o] : lowered.pred_ptr[o + 1]] for o in range(lowered.n)]
-    return [sum(1 << p for p in {int(p) for p in row}) for row in ranges]
+    return [sum(1 << p for p in {int(p) for p in lowered.predecessors(o)}) for o in range(lowered.n)]
 
 
-_SIGNATURE = (
-    "i8(i8[:,::1],i8[::1],i8[::1],i8[:,:,::1],i8[::1],i8[::1],i8[:,:,::1],"
-    "i8[::1],i8[::1],i8[::1],i8[::1],i8[::1],i8[::1],i8[:,::1],i8,i8,i8,i8[::1])"
-)
-
-
-@njit(_SIGNATURE, cache=True)
-def _search(  # type: ignore[no-untyped-def]
-    compute,
-    pred_ptr,
-    pred,
-    pred_ticks,
-    holder_ptr,
-    holder,
-    gradient_ticks,
-    item_owner,
-    item_release,
-    item_units,
-    layer,
-    weight_units,
-    capacity,
-    table,
-    first,
-    last,
-    best,
-    winner,
-):
+@kernel("i8(Timing,Storage,i8[:,::1],i8,i8,i8,i8[::1])", Timing, Storage)
+def search(timing: Timing, storage: Storage, table: Array, first: int, last: int, best: int, winner: Integers) -> int:
     """Best makespan below ``best`` over mappings ``first`` to ``last`` (digits in base N); fills ``winner``."""
-    n, count = compute.shape
+    n, count = timing.compute.shape
     location = np.zeros(n, np.int64)
     start, end = np.zeros(n, np.int64), np.zeros(n, np.int64)
     for code in range(first, last):
@@ -95,25 +70,8 @@ def _search(  # type: ignore[no-untyped-def]
             location[o] = rest % count
             rest //= count
         for row in range(len(table)):
-            run_timetable(
-                compute,
-                pred_ptr,
-                pred,
-                pred_ticks,
-                holder_ptr,
-                holder,
-                gradient_ticks,
-                location,
-                table[row],
-                start,
-                end,
-            )
-            if end.max() < best and (
-                run_memory_excess(
-                    item_owner, item_release, item_units, layer, weight_units, capacity, location, start, end
-                )
-                == 0
-            ):
+            run_timetable(timing, location, table[row], start, end)
+            if end.max() < best and run_memory_excess(storage, location, start, end) == 0:
                 best = end.max()
                 winner[0], winner[1] = code, row
     return best
@@ -132,7 +90,8 @@ def run(instance: Instance, budget: Budget) -> SolveResult:
     for model in models:
         table, total, winner = sequences(model), model.accelerators**model.n, np.zeros(2, np.int64)
         for first in range(0, total, CHUNK):
-            value = _search(*model.timing, *model.storage, table, first, min(first + CHUNK, total), best, winner)
+            last = min(first + CHUNK, total)
+            value = search(model.timing, model.storage, table, first, last, best, winner)
             if value < best:
                 best, plan = int(value), _plan(model, int(winner[0]), table[winner[1]])
                 budget.report(plan=plan)

@@ -1,7 +1,7 @@
 """Certified optimum of sub-operation mapping: stage-configuration MIP per ratio, raised destructively.
 
 1.  One fluid bound for all ratios. For every partition of the batch an annealed plan and the LP of
-    :class:`~mapgap.formulations.suboperation_mapping._stage_columns.StageModel`, first without configuration columns,
+    :class:`~mapgap.formulations.suboperation_mapping.stage_model.StageModel`, first without configuration columns,
     then, for ratios that are still open, with them; the LP's most likely mapping is annealed too. A ratio whose bound
     reaches the makespan of the best plan is closed.
 2.  The ratio of smallest bound is asked for a mapping whose relaxation ends by a *target* a little above its bound,
@@ -21,22 +21,24 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from mapgap.core import Budget, PlanError, SolveResult, Status, Stop
-from mapgap.formulations.suboperation_mapping import _stage_search as search
-from mapgap.formulations.suboperation_mapping._list_anneal import starts
-from mapgap.formulations.suboperation_mapping._ratios import Ratio, partitions
-from mapgap.formulations.suboperation_mapping._stage_search import Found, Reply
-from mapgap.formulations.suboperation_mapping._stage_state import State
+from mapgap.formulations.suboperation_mapping import stage_search as search
+from mapgap.formulations.suboperation_mapping.cpsat import order_fixed_mapping
 from mapgap.formulations.suboperation_mapping.fluid_bound import fluid_bound
-from mapgap.problems.suboperation_mapping import Instance
+from mapgap.formulations.suboperation_mapping.list_anneal import starts
+from mapgap.formulations.suboperation_mapping.phase_graph import PhaseGraph
+from mapgap.formulations.suboperation_mapping.ratio_sweep import no_ratio_fits
+from mapgap.formulations.suboperation_mapping.stage_search import Reply
+from mapgap.formulations.suboperation_mapping.stage_state import State
+from mapgap.problems.suboperation_mapping import Instance, Plan
 from mapgap.problems.suboperation_mapping.evaluate import diagnose
 from mapgap.problems.suboperation_mapping.instance import operations
-from mapgap.problems.suboperation_mapping.lowered import lower
+from mapgap.problems.suboperation_mapping.shared.lowered import lower
+from mapgap.problems.suboperation_mapping.shared.ratios import Ratio, parse_ratio, partitions
 
-REFERENCE = "Stage-configuration MIP with destructive bounds for MTrain's problem (Tang et al., Secs. III-VI)"
 COMPLETE_LIMIT = 100  #: operations up to which the complete model is worth asking
 COMPLETE_S = 60.0  #: seconds of the first question to the complete model
 FIRST_ITERATIONS, ITERATIONS = 50_000, 100_000  #: of annealing, per ratio and per rounded mapping
@@ -122,9 +124,9 @@ def _small(state: State, ratio: Ratio) -> bool:
     return len(operations(state.instance, ratio)) <= COMPLETE_LIMIT
 
 
-def _polish(state: State, pool: Executor, ranked: list[tuple[Ratio, Found]]) -> tuple[Future[Reply], _Task]:
+def _polish(state: State, pool: Executor, ranked: list[tuple[Ratio, Plan, int]]) -> tuple[Future[Reply], _Task]:
     """Step 2: anneal one of the best plans for long, with another temperature each time."""
-    ratio, plan = ranked[state.polished % len(ranked)]
+    ratio, plan, _ = ranked[state.polished % len(ranked)]
     iterations = min(LONG_ITERATIONS, max(ITERATIONS, int(LONG_PER_S * state.budget.time_s)))
     question = pool.submit(search.polish, ratio, plan, iterations, state.budget.seed + state.polished // len(ranked))
     state.polished += 1
@@ -164,7 +166,7 @@ def _learn(state: State, task: _Task, reply: Reply) -> None:
         proven = task.cutoff is None or reply.bound >= task.cutoff
         known.half = None if proven else task.cutoff
     elif task.kind == "complete":
-        if task.cutoff is None or reply.bound >= task.cutoff or reply.found is not None:
+        if task.cutoff is None or reply.bound >= task.cutoff or reply.result.plan is not None:
             known.cutoff = None
             known.seconds *= 4.0
         else:
@@ -211,28 +213,22 @@ def _raise(state: State, pool: Executor, target_gap: float) -> None:
 
 def _order(state: State, seconds: float) -> None:
     """The best order of the best mappings, by CP-SAT."""
-    from mapgap.formulations.suboperation_mapping.cpsat import order_fixed_mapping
-
     ranked = state.planned(state.ratios)[:2]
-    for ratio, found in ranked:
-        if state.makespan is not None and found.makespan > 1.01 * state.makespan:
+    for ratio, plan, makespan in ranked:
+        if state.makespan is not None and makespan > 1.01 * state.makespan:
             continue
         lowered = lower(state.instance, ratio)
-        sequence, makespan, _ = order_fixed_mapping(
-            lowered, found.location, state.budget, min(seconds / len(ranked), state.budget.remaining_s), found.sequence
-        )
-        if sequence is not None and makespan is not None and makespan < found.makespan:
-            state.take(Reply(ratio, 0, Found(lowered.makespan(found.location, sequence), found.location, sequence)))
+        location, _ = lowered.mapping(plan)
+        result = order_fixed_mapping(lowered, location, state.budget, seconds / len(ranked), plan)
+        if result.plan is not None:
+            state.take(Reply(ratio, replace(result, bound=None)))  # the bound is of this mapping only
 
 
 def _ratios(instance: Instance, ratio: str) -> list[Ratio]:
     if not ratio:
         return list(partitions(instance.batch, len(instance.accelerators)))
-    shares = tuple(sorted((int(part) for part in ratio.split(",")), reverse=True))
-    shares += (0,) * (len(instance.accelerators) - len(shares))
-    if len(shares) != len(instance.accelerators) or sum(shares) != instance.batch or min(shares) < 0:
-        raise ValueError(f"ratio {ratio!r}: expected shares that add up to {instance.batch}")
-    return [shares]
+    missing = len(instance.accelerators) - 1 - ratio.count(",")
+    return [tuple(sorted(parse_ratio(instance, ratio + ",0" * missing), reverse=True))]
 
 
 def run(instance: Instance, budget: Budget, ratio: str = "", target_gap: float = 0.0) -> SolveResult:
@@ -246,7 +242,7 @@ def run(instance: Instance, budget: Budget, ratio: str = "", target_gap: float =
     reasons = diagnose(instance)
     if reasons:
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(reasons))
-    state = State.begin(instance, budget, _ratios(instance, ratio), fluid_bound(instance), partial=bool(ratio))
+    state = State.begin(instance, budget, _ratios(instance, ratio), fluid_bound(PhaseGraph(instance)), bool(ratio))
     state.announce()
     columns = len(instance.accelerators) <= COLUMN_LIMIT
     pool = _executor(instance, budget, _scale(instance), columns)
@@ -285,29 +281,27 @@ def _result(state: State) -> SolveResult:
     bound = None if state.partial else state.bound
     stop = Stop.TIME if state.budget.exhausted else Stop.DONE
     if state.best is None and not state.partial and all(known.infeasible for known in state.ratios.values()):
-        sizes = ", ".join(f"{a.name} {a.memory}" for a in state.instance.accelerators)
-        reason = f"DRAM: no mapping and order of any of the {len(state.ratios)} ratios fits ({sizes} units)"
+        reason = no_ratio_fits(state.instance, len(state.ratios))
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason=reason, notes=notes)
     if state.best is None:
         return SolveResult(Status.UNKNOWN, stop, bound=bound, notes=notes)
-    ratio, found = state.best
-    proven_of_ratio = state.ratios[ratio].bound
-    if min(proven_of_ratio, state.bound) > found.makespan:
-        raise PlanError(f"bound {proven_of_ratio} of ratio {ratio} above the makespan {found.makespan} of a plan")
-    proven = bound == found.makespan
+    best = state.ratios[state.best]
+    if best.makespan is not None and min(best.bound, state.bound) > best.makespan:
+        raise PlanError(f"bound {best.bound} of ratio {state.best} above the makespan {best.makespan} of a plan")
+    proven = bound == best.makespan
     return SolveResult(
         status=Status.OPTIMAL if proven else Status.FEASIBLE,
         stop=Stop.PROVED if proven else stop,
-        plan=lower(state.instance, ratio).plan(found.location, found.sequence),
+        plan=best.plan,
         bound=bound,
-        claimed=found.makespan,
-        notes={**notes, "ratio": list(ratio)},
+        claimed=best.makespan,
+        notes={**notes, "ratio": list(state.best)},
     )
 
 
 def area_bound(instance: Instance, budget: Budget) -> SolveResult:
     """Smallest LP bound over all ratios, without columns: transfers through pairs, areas, windows."""
-    state = State.begin(instance, budget, _ratios(instance, ""), fluid_bound(instance), partial=False)
+    state = State.begin(instance, budget, _ratios(instance, ""), fluid_bound(PhaseGraph(instance)), partial=False)
     pool = _executor(instance, budget, _scale(instance), False)
     try:
         _ask_all(state, pool, search.survey, 0)

@@ -11,7 +11,7 @@ METHODS = [
         _PROBLEM,
         kind="published",
         reference="Ye et al., Asteroid, Algorithms 1 and 2",
-        run=f"{_HERE}.asteroid:run_asteroid",
+        run=f"{_HERE}.asteroid:run",
         summary="Dynamic programme over an order of devices by memory",
         options={"ties": "fastest_first", "block": 1, "simulate": False, "repeat": 0},
     ),
@@ -20,7 +20,7 @@ METHODS = [
         _PROBLEM,
         kind="published",
         reference="Ye et al., Asteroid, Fig. 15(a)",
-        run=f"{_HERE}.asteroid:run_naive",
+        run=f"{_HERE}.ablations:run_naive",
         summary="Ablation: as if devices were alike, memory and links free",
     ),
     Method(
@@ -28,7 +28,7 @@ METHODS = [
         _PROBLEM,
         kind="published",
         reference="Ye et al., Asteroid, Fig. 15(a)",
-        run=f"{_HERE}.asteroid:run_inter_stage",
+        run=f"{_HERE}.ablations:run_inter_stage",
         summary="Ablation: inter-stage planning only, equal shares",
     ),
     Method(
@@ -36,7 +36,7 @@ METHODS = [
         _PROBLEM,
         kind="baseline",
         reference="Fan et al., DAPPLE (PPoPP 2021)",
-        run=f"{_HERE}.asteroid:run_dapple",
+        run=f"{_HERE}.ablations:run_dapple",
         summary="Hybrid pipeline for homogeneous devices",
     ),
     Method(

@@ -19,17 +19,15 @@ from typing import NamedTuple
 import numpy as np
 
 from mapgap.core import Budget, SolveResult, Status, Stop
-from mapgap.heuristics.hybrid_pipeline import _nested
-from mapgap.heuristics.hybrid_pipeline._chain import Array, Chain, chain, report, result
-from mapgap.heuristics.hybrid_pipeline._kernels import BALANCED
-from mapgap.heuristics.hybrid_pipeline.asteroid import algorithm_2
+from mapgap.heuristics.hybrid_pipeline import nested
+from mapgap.heuristics.hybrid_pipeline.asteroid import algorithm_2, plan_of, shares, slowest
+from mapgap.heuristics.hybrid_pipeline.chain import Chain, Row, chain, report, result
 from mapgap.problems.hybrid_pipeline import Instance, Plan
-from mapgap.problems.hybrid_pipeline.batching import every_micro_batch
 from mapgap.problems.hybrid_pipeline.evaluate import evaluate
-from mapgap.problems.hybrid_pipeline.order import memory_order
+from mapgap.problems.hybrid_pipeline.shared.batching import every_micro_batch
+from mapgap.problems.hybrid_pipeline.shared.order import memory_order
+from mapgap.problems.hybrid_pipeline.shared.tables import Array
 
-Row = tuple[int, int, int, int]
-"""A stage: first layer, end, first place, end."""
 Pair = tuple[int, int]
 
 
@@ -60,7 +58,7 @@ class Search:
         self.places, self.layers = len(seen.order), seen.layers
         self.best: Label | None = None
         self.costs: dict[tuple[Row, int], tuple[Pair, Pair] | None] = {}
-        self.front, self.front_f = (self._least(table) for table in (seen.both, seen.forward))
+        self.front, self.front_f = (self._least(table) for table in (seen.tables.both, seen.tables.forward))
         self.window = {(a, b): self._windows(a, b) for b in range(1, self.places + 1) for a in range(b)}
         self.reach = [0]
         for b in range(1, self.places + 1):
@@ -71,26 +69,17 @@ class Search:
         ``a`` takes ``ceil(B / a)`` samples."""
         sums = np.zeros((self.places + 1, self.layers + 1), np.int64)
         for a in range(1, self.places + 1):
-            share = -(-self.seen.batch // a)
+            share = -(-self.seen.tables.batch // a)
             np.cumsum(np.diff(table[:a, :, share], axis=1).min(axis=0), out=sums[a, 1:])
         return sums
-
-    def _nested(self, row: Row, kept: int) -> tuple[int, int, int]:
-        """``(T, E_f, E_b)`` of Eqs. (7), (8), or -1."""
-        s, (i, j, a, b) = self.seen, row
-        held, stored = int(s.state[j] - s.state[i]), kept * int(s.activation[j] - s.activation[i])
-        found: tuple[int, int, int] = _nested.stage(
-            s.forward, s.backward, s.both, s.room, i, j, a, b, held, stored, s.batch
-        )
-        return found
 
     def _windows(self, a: int, b: int) -> list[int]:
         """By first layer the last end of a stage with ``M T`` below the bound; T never falls as a stage grows."""
         window, end = [0] * (self.layers + 1), self.layers
         for i in range(self.layers - 1, -1, -1):
             while end > i:
-                total = self._nested((i, end, a, b), 1)[0]
-                if total >= 0 and self.seen.micro_batches * total < self.upper:
+                found = nested.times(self.seen, (i, end, a, b), 1)
+                if found is not None and self.seen.tables.micro_batches * found[0] < self.upper:
                     break
                 end -= 1
             window[i] = end
@@ -101,16 +90,17 @@ class Search:
         """``(E_f, E_b)`` with the shares of Algorithm 1 and of Eq. (7); ``None`` where memory does not suffice."""
         key = row, stages_behind
         if key not in self.costs:
-            shares = self.seen.shares(row, stages_behind, 1, BALANCED)
-            self.costs[key] = None if shares is None else self._both(row, stages_behind, shares)
+            given = shares(self.seen, row, stages_behind)
+            kept = min(2 * stages_behind + 1, self.seen.tables.micro_batches)
+            best = nested.times(self.seen, row, kept)
+            self.costs[key] = None if given is None or best is None else (self._own(row, given), best[1:])
         return self.costs[key]
 
-    def _both(self, row: Row, stages_behind: int, shares: tuple[int, ...]) -> tuple[Pair, Pair]:
-        i, j, a, b = row
-        places, taken = range(a, b), list(shares)
-        own = [int((t[places, j, taken] - t[places, i, taken]).max()) for t in (self.seen.forward, self.seen.backward)]
-        kept = min(2 * stages_behind + 1, self.seen.micro_batches)
-        return (own[0], own[1]), self._nested(row, kept)[1:]
+    def _own(self, row: Row, given: tuple[int, ...]) -> Pair:
+        """Eq. (8) with given shares."""
+        tables, share = self.seen.tables, np.array(given, np.int64)
+        span = self.seen.span(row, 1)
+        return slowest(tables.forward, span, share), slowest(tables.backward, span, share)
 
     def run(self) -> Label | None:
         """The best plan below the bound, if any."""
@@ -132,7 +122,7 @@ class Search:
             return
         for (b, behind, c), labels in list(nodes[j].items()):
             if a < b and j <= self.window[a, b][i]:
-                one_way = int(self.seen.comm[self.seen.level[a, b, c], j])
+                one_way = int(self.seen.tables.comm[self.seen.tables.level[a, b, c], j])
                 self._add((i, j, a, b), behind, one_way, labels, nodes)
 
     def _add(
@@ -144,12 +134,11 @@ class Search:
         nodes: list[dict[tuple[int, int, int], list[Label]]],
     ) -> None:
         """Put one stage, with ``behind`` stages behind it, before some labels; keep what no other label beats."""
-        i, j, a, b = row
+        i, _, a, b = row
         costs = self.stage(row, behind)
         if costs is None:
             return
-        seen = self.seen
-        reduce = -((-int(seen.weights[j] - seen.weights[i]) * int(seen.reduce_num[a, b])) // int(seen.reduce_den[a, b]))
+        reduce = self.seen.allreduce(row)
         rest, rest_f = int(self.front[a, i]), int(self.front_f[a, i])
         rivals = nodes[i].setdefault((a, behind + 1, b), [])
         for label in labels:
@@ -167,7 +156,7 @@ class Search:
 
     def _step(self, cost: Pair, one_way: int, reduce: int, behind: Pair | None) -> Pair:
         """Labels (D, A) with a stage and a communication step in front (Eqs. 4-6, 11)."""
-        (ef, eb), m = cost, self.seen.micro_batches
+        (ef, eb), m = cost, self.seen.tables.micro_batches
         if behind is None:
             return m * (ef + eb), reduce
         large = max(m * (ef + eb), 2 * m * one_way + ef + eb, behind[0] + 2 * one_way + ef + eb)
@@ -185,7 +174,7 @@ def run(instance: Instance, budget: Budget, ties: str = "fastest_first") -> Solv
     """
     begin = time.process_time()
     seen = chain(instance, memory_order(instance, ties))
-    plan, _ = algorithm_2(seen)
+    plan = algorithm_2(seen).plan
     if plan is None:
         return report(budget, result(instance, None, begin))
     terms = evaluate(instance, plan).terms
@@ -194,7 +183,7 @@ def run(instance: Instance, budget: Budget, ties: str = "fastest_first") -> Solv
     while label is not None:
         rows.append(label.row)
         label = label.behind
-    better: Plan | None = seen.plan(rows) if rows else plan
+    better: Plan | None = plan_of(seen, rows) if rows else plan
     found = result(instance, better, begin, stage_costs=len(search.costs))
     if budget.exhausted and found.status is Status.FEASIBLE:
         found = SolveResult(found.status, Stop.TIME, found.plan, notes=found.notes)

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import time
 
-from mapgap.core import Budget, InputError, SolveResult
-from mapgap.heuristics.hybrid_pipeline._chain import chain, report, result
+from mapgap.core import Budget, Finding, InputError, SolveResult
+from mapgap.heuristics.hybrid_pipeline.asteroid import plan_of
+from mapgap.heuristics.hybrid_pipeline.chain import chain, report, result
 from mapgap.problems.hybrid_pipeline import Instance, Plan, Stage
-from mapgap.problems.hybrid_pipeline.batching import every_micro_batch
-from mapgap.problems.hybrid_pipeline.order import memory_order, slowness
+from mapgap.problems.hybrid_pipeline.shared.batching import every_micro_batch
+from mapgap.problems.hybrid_pipeline.shared.order import memory_order, slowness
 
 
 @every_micro_batch
@@ -29,7 +30,7 @@ def run_on_device(instance: Instance, budget: Budget, device: str = "") -> Solve
     begin = time.process_time()
     names = [d.name for d in instance.devices]
     if device and device not in names:
-        raise InputError(f"device: expected one of {', '.join(names)}, found {device!r}")
+        raise InputError(Finding(f"expected one of {', '.join(names)}, found {device!r}", ("device",)))
     (batch,) = instance.micro_batch_sizes
     slow = slowness(instance)
     chosen = [names.index(device)] if device else sorted(range(len(names)), key=lambda d: (slow[d], d))
@@ -47,7 +48,7 @@ def run_data_parallel(instance: Instance, budget: Budget) -> SolveResult:
     """One stage on all devices, shares of Algorithm 1."""
     begin = time.process_time()
     seen = chain(instance, memory_order(instance))
-    plan = seen.plan([(0, seen.layers, 0, len(seen.order))])
+    plan = plan_of(seen, [(0, seen.layers, 0, len(seen.order))])
     return report(budget, result(instance, plan, begin))
 
 

@@ -24,20 +24,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mapgap.core import Budget, InputError, SolveResult
-from mapgap.heuristics.hybrid_pipeline._chain import (
-    Array,
-    Chain,
-    Rows,
-    chain,
-    report,
-    result,
-)
-from mapgap.heuristics.hybrid_pipeline._kernels import BALANCED, EQUAL
+from mapgap.core import Budget, Finding, InputError, SolveResult
+from mapgap.heuristics.hybrid_pipeline.asteroid import EQUAL, plan_of
+from mapgap.heuristics.hybrid_pipeline.chain import Chain, Rows, chain, report, result
 from mapgap.problems.hybrid_pipeline import Instance
-from mapgap.problems.hybrid_pipeline.batching import every_micro_batch
-from mapgap.problems.hybrid_pipeline.observe import observed
-from mapgap.problems.hybrid_pipeline.order import memory_order, slowness
+from mapgap.problems.hybrid_pipeline.shared.batching import every_micro_batch
+from mapgap.problems.hybrid_pipeline.shared.observe import observed
+from mapgap.problems.hybrid_pipeline.shared.order import memory_order, slowness
+from mapgap.problems.hybrid_pipeline.shared.tables import Array
 
 NEVER = 2**61
 
@@ -81,17 +75,17 @@ def run_gpipe(instance: Instance, budget: Budget, stages: int = 0) -> SolveResul
     begin = time.process_time()
     most = min(len(instance.devices), len(instance.layers))
     if not 0 <= stages <= most:
-        raise InputError(f"stages: expected 1 to {most}, or 0 for as many; found {stages}")
+        raise InputError(Finding(f"expected 1 to {most}, or 0 for as many; found {stages}", ("stages",)))
     count = stages or most
     seen = chain(instance, memory_order(instance), memory=False)
 
     def cost(p: int, j: int) -> Array:
-        times: Array = seen.both[p, j, seen.batch] - seen.both[p, :j, seen.batch]
+        times: Array = seen.tables.both[p, j, seen.tables.batch] - seen.tables.both[p, :j, seen.tables.batch]
         return times
 
     cuts = balanced_cuts(cost, count, seen.layers, np.zeros(seen.layers + 1, np.int64))
     rows = [(cuts[p], cuts[p + 1], p, p + 1) for p in range(count)]
-    return report(budget, result(instance, seen.plan(rows, rule=EQUAL), begin))
+    return report(budget, result(instance, plan_of(seen, rows, rule=EQUAL), begin))
 
 
 @every_micro_batch
@@ -99,15 +93,15 @@ def run_pipedream(instance: Instance, budget: Budget) -> SolveResult:
     """PipeDream's dynamic programme on the average device."""
     begin = time.process_time()
     seen = chain(instance, range(len(instance.devices)), homogeneous=True, memory=False)
-    plan = seen.plan(_pipedream_rows(seen), rule=EQUAL)
+    plan = plan_of(seen, _pipedream_rows(seen), rule=EQUAL)
     return report(budget, result(instance, plan, begin))
 
 
 def _pipedream_rows(seen: Chain) -> Rows:
     """Stages of A(L, N); replicas of a stage stand at adjacent places."""
-    layers, places = seen.layers, len(seen.order)
-    times = seen.both[0, :, seen.batch]
-    slowest = seen.comm[0]
+    tables, layers, places = seen.tables, seen.layers, len(seen.order)
+    times = tables.both[0, :, tables.batch]
+    slowest = tables.comm[0]
     best = np.full((layers + 1, places + 1), NEVER, np.int64)
     origin = np.zeros((layers + 1, places + 1, 2), np.int64)
     best[0, 0] = 0
@@ -115,8 +109,10 @@ def _pipedream_rows(seen: Chain) -> Rows:
         for m in range(1, places + 1):
             for used in range(m):
                 members = m - used
-                reduce = (seen.weights[j] - seen.weights[:j]) * seen.reduce_num[used, m] // seen.reduce_den[used, m]
-                stage = np.maximum((times[j] - times[:j]) // members, reduce // seen.micro_batches)
+                reduce = (
+                    (tables.weights[j] - tables.weights[:j]) * tables.reduce_num[used, m] // tables.reduce_den[used, m]
+                )
+                stage = np.maximum((times[j] - times[:j]) // members, reduce // tables.micro_batches)
                 before = best[:j, used] if used == 0 else np.maximum(best[:j, used], 2 * slowest[:j])
                 values = np.maximum(before, stage)
                 i = int(values.argmin())
@@ -149,7 +145,7 @@ def run_hetpipe(instance: Instance, budget: Budget) -> SolveResult:
         budget,
         result(
             instance,
-            seen.plan(rows, rule=BALANCED),
+            plan_of(seen, rows),
             begin,
             workers=workers,
             hdp_latency_s=ticks * instance.seconds_per_tick,
@@ -163,11 +159,11 @@ def _hetpipe_rows(seen: Chain, workers: int) -> list[tuple[int, int, int, int]]:
     stages = len(seen.order) // workers
 
     def cost(p: int, j: int) -> Array:
-        slowest: Array = seen.both[p * workers : (p + 1) * workers, :, seen.batch].max(axis=0)
+        slowest: Array = seen.tables.both[p * workers : (p + 1) * workers, :, seen.tables.batch].max(axis=0)
         times: Array = slowest[j] - slowest[:j]
         return times
 
-    cuts = balanced_cuts(cost, stages, seen.layers, 2 * seen.comm[0])
+    cuts = balanced_cuts(cost, stages, seen.layers, 2 * seen.tables.comm[0])
     return [(cuts[p], cuts[p + 1], p * workers, (p + 1) * workers) for p in range(stages)]
 
 
@@ -179,12 +175,12 @@ def _hdp(seen: Chain, rows: list[tuple[int, int, int, int]], workers: int) -> tu
     """
     pace = []
     for worker in range(workers):
-        full = seen.both[:, :, seen.batch]
+        full = seen.tables.both[:, :, seen.tables.batch]
         steps = [int(full[a + worker, j] - full[a + worker, i]) for i, j, a, _ in rows]
-        steps += [2 * int(seen.comm[0, j]) for _, j, _, _ in rows[:-1]]
+        steps += [2 * int(seen.tables.comm[0, j]) for _, j, _, _ in rows[:-1]]
         pace.append(max(1, max(steps)))
     given = [0] * workers
-    for _ in range(seen.micro_batches):
+    for _ in range(seen.tables.micro_batches):
         worker = min(range(workers), key=lambda g: (pace[g] * (given[g] + 1), g))
         given[worker] += 1
     ticks = max(p * (k + len(rows) - 1) for p, k in zip(pace, given, strict=True) if k)
@@ -192,7 +188,7 @@ def _hdp(seen: Chain, rows: list[tuple[int, int, int, int]], workers: int) -> tu
     crossing = sum(instance.layers[j - 1].output_bytes for _, j, _, _ in rows[:-1])
     volume = 2 * instance.mini_batch * crossing
     if workers > 1:
-        everything = 2 * workers * int(seen.weights[-1])
+        everything = 2 * workers * int(seen.tables.weights[-1])
         rates = [instance.bandwidth[d][e] for d in seen.order for e in seen.order if d != e]
         ticks += instance.transfer_ticks(everything, min(rates))
         volume += everything

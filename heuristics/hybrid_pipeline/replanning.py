@@ -18,13 +18,14 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from mapgap.core import Budget, SolveResult, Status, Stop
-from mapgap.heuristics.hybrid_pipeline import _nested
-from mapgap.heuristics.hybrid_pipeline._chain import chain, report, result
-from mapgap.heuristics.hybrid_pipeline.asteroid import run_asteroid
+from mapgap.heuristics.hybrid_pipeline import nested
+from mapgap.heuristics.hybrid_pipeline.asteroid import run as run_asteroid
+from mapgap.heuristics.hybrid_pipeline.chain import chain, report, result
 from mapgap.problems.hybrid_pipeline import Instance, Plan, Stage
-from mapgap.problems.hybrid_pipeline.batching import every_micro_batch
 from mapgap.problems.hybrid_pipeline.evaluate import best_shares, evaluate, warm_up
-from mapgap.problems.hybrid_pipeline.replay import replayed
+from mapgap.problems.hybrid_pipeline.shared.batching import every_micro_batch
+from mapgap.problems.hybrid_pipeline.shared.replay import replayed
+from mapgap.problems.hybrid_pipeline.shared.tables import lacking
 
 NO_FAILURE = SolveResult(Status.UNKNOWN, Stop.DONE, reason="the instance has no failure, so no old plan")
 
@@ -109,25 +110,13 @@ class _FixedGroups:
 
     def times(self, s: int, i: int, j: int) -> tuple[int, int, int] | None:
         """``(T, E_f, E_b)`` of Eqs. (7), (8) of stage s on layers ``[i, j)``, ``None`` without memory."""
-        seen, (a, b) = self.seen, self.places[s]
-        stored = warm_up(len(self.groups) - 1 - s, seen.micro_batches) * int(seen.activation[j] - seen.activation[i])
-        held = int(seen.state[j] - seen.state[i])
-        total, ef, eb = _nested.stage(
-            seen.forward, seen.backward, seen.both, seen.room, i, j, a, b, held, stored, seen.batch
-        )
-        return None if total < 0 else (total, ef, eb)
+        kept = warm_up(len(self.groups) - 1 - s, self.seen.tables.micro_batches)
+        return nested.times(self.seen, (i, j, *self.places[s]), kept)
 
     def _fetched(self, device: int) -> list[tuple[int, list[int]]]:
         """What a device lacks, by source (rule 11): bandwidth, and bytes of the layers before each cut."""
-        assert self.instance.replanning is not None
-        held, rates = self.instance.replanning.held, self.instance.bandwidth
-        found: dict[int, list[int]] = {}
-        for layer, facts in enumerate(self.instance.layers):
-            holders = [d for d, row in enumerate(held) if any(start <= layer < stop for start, stop in row)]
-            if device not in holders:
-                source = max(holders, key=lambda d: (rates[d][device], -d))
-                found.setdefault(source, [0] * len(self.instance.layers))[layer] = facts.weight_bytes
-        return [(rates[source][device], [0, *accumulate(sizes)]) for source, sizes in found.items()]
+        found = lacking(self.instance, device)
+        return [(self.instance.bandwidth[d][device], [0, *accumulate(sizes)]) for d, sizes in found.items()]
 
     def migration(self, group: tuple[int, ...], i: int, j: int) -> int:
         """Migration ticks of the slowest member of one stage."""
@@ -148,8 +137,9 @@ class _FixedGroups:
                     new = self._extend(s, i, j, labels[j], upper)
                     if new is None:
                         break
-                    found[i] = _pareto(found.get(i, []) + new)
-            labels = {i: kept for i, kept in found.items() if kept}
+                    if new:
+                        found[i] = _pareto(found.get(i, []) + new)
+            labels = found
         ends = min(labels.get(0, []), key=lambda x: self.rounds * (x.d + x.a) + x.g, default=None)
         return None if ends is None else list(ends.ends)
 
@@ -157,16 +147,15 @@ class _FixedGroups:
         """Labels with stage s on ``[i, j)`` in front; ``None`` when no longer stage can be below ``upper`` either."""
         seen, left, (a, b) = self.seen, len(self.groups) - 1 - s, self.places[s]
         costs = self.times(s, i, j)
-        m, rounds = seen.micro_batches, self.rounds
+        m, rounds = seen.tables.micro_batches, self.rounds
         if costs is None or rounds * m * costs[0] >= upper:
             return None  # longer stages store more and take no less
         e, eb = costs[1] + costs[2], costs[2]
-        ta = -((-int(seen.weights[j] - seen.weights[i]) * int(seen.reduce_num[a, b])) // int(seen.reduce_den[a, b]))
-        c = int(seen.comm[seen.level[a, b, self.places[s + 1][1]], j]) if left else 0
+        c = int(seen.tables.comm[seen.tables.level[a, b, self.places[s + 1][1]], j]) if left else 0
         new: list[_Label] = []
         if rounds * max(m * e, e + 2 * m * c) >= upper:
             return new
-        moved = self.migration(self.groups[s], i, j)
+        ta, moved = seen.allreduce((i, j, a, b)), self.migration(self.groups[s], i, j)
         for label in behind:
             d = max(m * e, e + 2 * m * c, e + 2 * c + label.d) if left else m * e
             late = max(ta, label.a - eb - c)
@@ -178,8 +167,8 @@ class _FixedGroups:
 
 def _pareto(labels: list[_Label]) -> list[_Label]:
     kept: list[_Label] = []
-    for label in sorted(labels):
-        if not any(x.d <= label.d and x.a <= label.a and x.g <= label.g for x in kept):
+    for label in sorted(labels):  # by d: none that is kept has a larger one
+        if not any(x.a <= label.a and x.g <= label.g for x in kept):
             kept.append(label)
     return kept
 

@@ -21,9 +21,10 @@ import random
 from collections.abc import Sequence
 from fractions import Fraction
 
-from mapgap.core import Budget, InputError, SolveResult
-from mapgap.heuristics.neuron_masking._common import Straggler, largest_fitting, solve_fleet
+from mapgap.core import Budget, Finding, InputError, SolveResult
+from mapgap.heuristics.neuron_masking.straggler import Straggler, solve_fleet
 from mapgap.problems.neuron_masking import Instance, Mask
+from mapgap.problems.neuron_masking.shared.shares import largest_fitting
 
 GRID = 2**20
 """Steps of P between 0 and the P that takes every layer to its floor."""
@@ -54,10 +55,10 @@ def counts(straggler: Straggler, alpha: str) -> list[int] | None:
     last = 1 / min(share)  # here every P^i is at least 1
 
     def mask_of(step: int) -> list[int]:
-        p = last * (GRID - step) / GRID
+        p = last * (GRID - step) / GRID  # Eq. (6): P^i = alpha^i P of layer i is masked
         return [max(layer.least, int((1 - a * p) * layer.neurons // 1)) for layer, a in zip(layers, share, strict=True)]
 
-    return largest_fitting(straggler, mask_of, GRID)
+    return largest_fitting(mask_of, straggler.fits, GRID)  # the smallest P
 
 
 def draw(straggler: Straggler, kept: Sequence[int], rng: random.Random) -> Mask:
@@ -79,7 +80,7 @@ def run(instance: Instance, budget: Budget, alpha: str = "neuron_time", selectio
         An unknown ``alpha`` or ``selection``.
     """
     wrong = [
-        f"{field}: expected one of {', '.join(known)}, found {value!r}"
+        Finding(f"expected one of {', '.join(known)}, found {value!r}", (field,))
         for field, value, known in (("alpha", alpha, ALPHAS), ("selection", selection, SELECTIONS))
         if value not in known
     ]
@@ -88,9 +89,9 @@ def run(instance: Instance, budget: Budget, alpha: str = "neuron_time", selectio
     rng = random.Random(budget.seed)
 
     def one(straggler: Straggler) -> Mask | None:
-        kept = counts(straggler, alpha)
+        kept = counts(straggler, alpha)  # step 1
         if kept is None:
             return None
-        return draw(straggler, kept, rng) if selection == "paper" else Mask(kept=tuple(kept))
+        return draw(straggler, kept, rng) if selection == "paper" else Mask(kept=tuple(kept))  # step 2
 
     return solve_fleet(instance, budget, one)

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from math import inf
 
 from mapgap.core import Budget, SolveResult
-from mapgap.heuristics.neuron_masking._common import Straggler, solve_fleet
-from mapgap.problems.neuron_masking import SHARE, Instance, Mask
+from mapgap.heuristics.neuron_masking.straggler import Straggler, solve_fleet
+from mapgap.problems.neuron_masking import SHARE, Instance, Mask, costs
 
 Score = Callable[[float, float], float]
 """Of the value and the relative cost of a neuron; the neuron of the lowest score is masked first, added last."""
@@ -25,12 +25,8 @@ class State:
         self.straggler, self.kept = straggler, kept
         self.layers = straggler.instance.layers
         self.hard = straggler.instance.memory_mode == "hard"
-        self.work = self.memory = 0
-        before = straggler.instance.inputs
-        for layer, n in zip(self.layers, kept, strict=True):
-            self.work += layer.work * before * n
-            self.memory += layer.weights * before * n + layer.features * n
-            before = n
+        cost = costs(straggler.instance, straggler.device, kept)
+        self.work, self.memory = cost.work, cost.memory
         self.values = [sorted(row, reverse=True) for row in straggler.device.contributions]
 
     def step(self, i: int) -> tuple[int, int]:

@@ -9,19 +9,16 @@ objective is the minimum over independent devices, hence again optimal. For the 
 from __future__ import annotations
 
 from mapgap.core import Budget, SolveResult
-from mapgap.heuristics.neuron_masking._common import Straggler, largest_fitting, solve_fleet
+from mapgap.heuristics.neuron_masking.straggler import Straggler, solve_fleet
 from mapgap.problems.neuron_masking import SHARE, Instance, Mask
+from mapgap.problems.neuron_masking.shared.shares import largest_fitting, uniform_mask
 
 
 def one(straggler: Straggler) -> Mask | None:
     """The mask of the largest common share."""
-    layers = straggler.instance.layers
-
-    def mask_of(share: int) -> list[int]:
-        return [max(layer.least, -(-share * layer.neurons // SHARE)) for layer in layers]
-
-    kept = largest_fitting(straggler, mask_of, SHARE)
-    return None if kept is None else Mask(kept=tuple(kept))
+    least, neurons = straggler.least, straggler.neurons
+    kept = largest_fitting(lambda share: uniform_mask(least, neurons, share), straggler.fits, SHARE)
+    return None if kept is None else Mask(kept=kept)
 
 
 def run(instance: Instance, budget: Budget) -> SolveResult:

@@ -22,35 +22,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mapgap.core import Budget, SolveResult, Stop
-from mapgap.heuristics.suboperation_mapping import _kernels
-from mapgap.heuristics.suboperation_mapping._common import Mapped, parse_ratio, partition_ratios, result, timed
+from mapgap.heuristics.suboperation_mapping.common import chosen_ratio, partition_ratios, result
+from mapgap.heuristics.suboperation_mapping.mapping_kernels import UNMAPPED, fits
 from mapgap.problems.suboperation_mapping import Instance
-from mapgap.problems.suboperation_mapping.lowered import Array, Lowered, lower
-
-REFERENCE = "Topcuoglu et al., HEFT, IEEE TPDS 13(3), 2002"
+from mapgap.problems.suboperation_mapping.shared.lowered import Array, Lowered, lower
+from mapgap.problems.suboperation_mapping.shared.mapped import Mapped, timed
 
 
 def upward_rank(lowered: Lowered) -> NDArray[np.float64]:
     """Upward rank (n,) of every operation in ticks."""
     pairs = max(1, lowered.accelerators * (lowered.accelerators - 1))
-    moved = lowered.pred_ticks.sum(axis=(1, 2)) / pairs
-    own = lowered.compute.mean(axis=1) + lowered.gradient_ticks.sum(axis=(1, 2)) / pairs
+    timing = lowered.timing
+    moved = timing.pred_ticks.sum(axis=(1, 2)) / pairs
+    own = timing.compute.mean(axis=1) + timing.gradient_ticks.sum(axis=(1, 2)) / pairs
     tail = np.zeros(lowered.n)
     for o in lowered.topological[::-1]:
         tail[o] += own[o]
-        for e in range(lowered.pred_ptr[o], lowered.pred_ptr[o + 1]):
-            p = lowered.pred[e]
+        for e in range(timing.pred_ptr[o], timing.pred_ptr[o + 1]):
+            p = timing.pred[e]
             tail[p] = max(tail[p], moved[e] + tail[o])
     return tail
 
 
 def duration_on(lowered: Lowered, location: Array, o: int, a: int) -> int:
     """Compute and transfers of ``o`` on ``a``; predecessors and holders are located."""
-    total = int(lowered.compute[o, a])
-    for e in range(lowered.pred_ptr[o], lowered.pred_ptr[o + 1]):
-        total += int(lowered.pred_ticks[e, location[lowered.pred[e]], a])
-    holders = set(location[lowered.holder[lowered.holder_ptr[o] : lowered.holder_ptr[o + 1]]].tolist())
-    return total + sum(int(lowered.gradient_ticks[o, a, target]) for target in holders)
+    timing = lowered.timing
+    total = int(timing.compute[o, a])
+    for e in range(timing.pred_ptr[o], timing.pred_ptr[o + 1]):
+        total += int(timing.pred_ticks[e, location[timing.pred[e]], a])
+    holders = set(location[timing.holder[timing.holder_ptr[o] : timing.holder_ptr[o + 1]]].tolist())
+    return total + sum(int(timing.gradient_ticks[o, a, target]) for target in holders)
 
 
 def first_gap(busy: list[tuple[int, int]], ready: int, duration: int) -> int:
@@ -69,11 +70,11 @@ def heft(lowered: Lowered) -> Mapped | None:
     place = np.empty(lowered.n, np.int64)
     place[lowered.topological] = np.arange(lowered.n)
     order = sorted(range(lowered.n), key=lambda o: (-rank[o], place[o]))
-    location = np.full(lowered.n, _kernels.UNMAPPED, np.int64)
+    location = np.full(lowered.n, UNMAPPED, np.int64)
     start, end = np.zeros(lowered.n, np.int64), np.zeros(lowered.n, np.int64)
     busy: list[list[tuple[int, int]]] = [[] for _ in range(lowered.accelerators)]
     for o in order:
-        before = lowered.pred[lowered.pred_ptr[o] : lowered.pred_ptr[o + 1]]
+        before = lowered.predecessors(o)
         ready = int(end[before].max()) if len(before) else 0
         options = []
         for a in range(lowered.accelerators):
@@ -82,7 +83,7 @@ def heft(lowered: Lowered) -> Mapped | None:
             options.append((begin + duration, a, begin))
         for finish, a, begin in sorted(options):  # earliest finish first
             location[o], start[o], end[o] = a, begin, finish
-            if _kernels.fits(*lowered.storage, location, start, end):
+            if fits(lowered.storage, location, start, end):
                 busy[a] = sorted([*busy[a], (begin, finish)])
                 break
         else:
@@ -95,7 +96,7 @@ def heft(lowered: Lowered) -> Mapped | None:
 
 def run_heft(instance: Instance, budget: Budget, ratio: str = "") -> SolveResult:
     """HEFT at the PE-based ratio or at ``ratio`` ("40,24")."""
-    return result(heft(lower(instance, parse_ratio(instance, ratio))), budget)
+    return result(heft(lower(instance, chosen_ratio(instance, ratio))), budget)
 
 
 def run_heft_dfs(instance: Instance, budget: Budget) -> SolveResult:

@@ -48,21 +48,15 @@ from typing import Any
 import numpy as np
 
 from mapgap.core import Budget, InputError, SolveResult, Stop
-from mapgap.heuristics.suboperation_mapping import _kernels
-from mapgap.heuristics.suboperation_mapping._common import (
-    Mapped,
-    Ratio,
-    parse_ratio,
-    partition_ratios,
-    pe_ratio,
-    result,
-)
+from mapgap.heuristics.suboperation_mapping import mapping_kernels as kernels
+from mapgap.heuristics.suboperation_mapping.common import chosen_ratio, partition_ratios, pe_ratio, result
 from mapgap.heuristics.suboperation_mapping.single import best_single
 from mapgap.problems.suboperation_mapping import Instance
-from mapgap.problems.suboperation_mapping.lowered import Array, Lowered, lower
+from mapgap.problems.suboperation_mapping.shared.lowered import Array, Lowered, lower
+from mapgap.problems.suboperation_mapping.shared.mapped import Mapped
+from mapgap.problems.suboperation_mapping.shared.ratios import Ratio
 
 TIES = {"work": 0, "finish": 1, "first": 2}
-OPTIONS: dict[str, Any] = {"enumeration_cap": 10**6, "tie": "work"}
 
 
 def well_balanced(lowered: Lowered) -> Array:
@@ -76,6 +70,17 @@ def mtrain_mapping(
 ) -> Mapped | None:
     """Algorithm 2 for one ratio; the two re-mappings can be switched off.
 
+    ======  ================================================================  =======================================
+    steps   what they do                                                      kernel of ``mapping_kernels``
+    ======  ================================================================  =======================================
+    1-9     DRAM budget aware mapping, one ready set after the other          ``greedy``
+    2       the ready set                                                     ``ready_set``
+    3-6     all assignments of it, those that fit, the least delta latency    ``choose`` (DRAM: ``fits``)
+    10-11   the well-balanced scheme                                          :func:`well_balanced`
+    12-20   balance aware re-mapping                                          ``balance``, one move: ``attempt``
+    21-28   data locality aware re-mapping                                    ``locality``, one move: ``attempt``
+    ======  ================================================================  =======================================
+
     Raises
     ------
     InputError
@@ -83,23 +88,30 @@ def mtrain_mapping(
     """
     if tie not in TIES:
         raise InputError(f"tie: expected one of {', '.join(TIES)}, found {tie!r}")
-    location, sequence, start, end = (np.zeros(lowered.n, np.int64) for _ in range(4))
-    schedule = (location, sequence, start, end)
-    graph = (*lowered.timing, *lowered.storage)
-    mapped = _kernels.greedy(*graph, enumeration_cap, TIES[tie], *schedule)  # steps 1-9
+    schedule = kernels.Schedule(*(np.zeros(lowered.n, np.int64) for _ in range(4)))
+    timing, storage = lowered.timing, lowered.storage
+    mapped = kernels.greedy(timing, storage, enumeration_cap, TIES[tie], schedule)  # steps 1-9
     if mapped < lowered.n:
         return None
     if balance:
-        _kernels.balance(*graph, well_balanced(lowered), *schedule)  # steps 10-20
+        kernels.balance(timing, storage, well_balanced(lowered), schedule)  # steps 10-20
     if locality:
-        _kernels.locality(*graph, *schedule)  # steps 21-28
+        kernels.locality(timing, storage, schedule)  # steps 21-28
     return Mapped(lowered, *schedule)
 
 
 def mtrain_converting(
     instance: Instance, budget: Budget, step_size: int = 1, initial: Ratio | None = None, **mapping: Any
 ) -> tuple[Mapped | None, dict[str, Any]]:
-    """Algorithm 1; returns the best mapping and notes (stops early only when the time is up)."""
+    """Algorithm 1; returns the best mapping and notes (stops early only when the time is up).
+
+    Raises
+    ------
+    InputError
+        A step of less than one sample.
+    """
+    if step_size < 1:
+        raise InputError(f"step_size: expected at least 1, found {step_size}")
     known: dict[Ratio, Mapped | None] = {}
 
     def mapped(ratio: Ratio) -> Mapped | None:
@@ -148,13 +160,11 @@ def ratios(instance: Instance, ordered: bool) -> list[Ratio]:
 
 def run_mapping(instance: Instance, budget: Budget, ratio: str = "", **mapping: Any) -> SolveResult:
     """MTrain-Mapping at the PE-based ratio or at ``ratio`` ("40,24")."""
-    return result(mtrain_mapping(lower(instance, parse_ratio(instance, ratio)), **mapping), budget)
+    return result(mtrain_mapping(lower(instance, chosen_ratio(instance, ratio)), **mapping), budget)
 
 
 def run_converting(instance: Instance, budget: Budget, step_size: int = 1, **mapping: Any) -> SolveResult:
     """MTrain-Converting, literal control flow."""
-    if step_size < 1:
-        raise InputError(f"step_size: expected at least 1, found {step_size}")
     best, notes = mtrain_converting(instance, budget, step_size, **mapping)
     return result(best, budget, Stop.DONE if notes["complete"] else Stop.TIME, **notes)
 

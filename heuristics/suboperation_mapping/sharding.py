@@ -4,7 +4,7 @@ Interpretation
 --------------
 MTrain compares with "the ILP-based sharding algorithm in Alpa" and "the algorithm in HAP that jointly finds the best
 sharding scheme and the sharding ratio" and describes both as DP/TP with gather and scatter after every layer (Sec.
-III-B). What is modelled, and how, is stated in ``_synchronous``; the choice per layer is exact (dynamic programming
+III-B). What is modelled, and how, is stated in ``synchronous``; the choice per layer is exact (dynamic programming
 instead of an ILP: same optimum).
 
 1.  *Alpa* uses the PE-based ratio. *HAP* takes the best over all partitions of the batch, parts given to the
@@ -32,17 +32,12 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from mapgap.core import Budget, SolveResult, Stop
-from mapgap.heuristics.suboperation_mapping._common import (
-    Mapped,
-    Ratio,
-    partition_ratios,
-    pe_ratio,
-    result,
-    timed,
-)
-from mapgap.heuristics.suboperation_mapping._synchronous import DATA, TENSOR, Synchronous
+from mapgap.heuristics.suboperation_mapping.common import partition_ratios, pe_ratio, result
+from mapgap.heuristics.suboperation_mapping.synchronous import DATA, TENSOR, Synchronous
 from mapgap.problems.suboperation_mapping import Instance
-from mapgap.problems.suboperation_mapping.lowered import lower
+from mapgap.problems.suboperation_mapping.shared.lowered import lower
+from mapgap.problems.suboperation_mapping.shared.mapped import Mapped, timed
+from mapgap.problems.suboperation_mapping.shared.ratios import Ratio
 
 
 def as_mapping(instance: Instance, ratio: Ratio, sharding: Sequence[int]) -> Mapped | None:

@@ -8,24 +8,19 @@ by falling layer WU before BP, which frees memory as early as possible.
 
 from __future__ import annotations
 
-import numpy as np
-
 from mapgap.core import Budget, InputError, SolveResult
-from mapgap.heuristics.suboperation_mapping._common import Mapped, result, timed
+from mapgap.heuristics.suboperation_mapping.common import result
 from mapgap.problems.suboperation_mapping import Instance
-from mapgap.problems.suboperation_mapping.lowered import lower
+from mapgap.problems.suboperation_mapping.shared.lowered import lower
+from mapgap.problems.suboperation_mapping.shared.mapped import Mapped, alone
 
 
 def best_single(instance: Instance, accelerator: int | None = None) -> Mapped | None:
     """Everything on the fastest accelerator that fits (ties by index), or on the given one."""
     count = len(instance.accelerators)
     lowered = lower(instance, (instance.batch, *[0] * (count - 1)))
-    found = []
-    for a in range(count) if accelerator is None else [accelerator]:
-        mapped = timed(lowered, np.full(lowered.n, a, np.int64), lowered.topological)
-        if mapped is not None:
-            found.append(mapped)
-    return min(found, key=lambda mapped: mapped.makespan, default=None)
+    tried = [alone(lowered, a) for a in (range(count) if accelerator is None else [accelerator])]
+    return min((mapped for mapped in tried if mapped is not None), key=lambda mapped: mapped.makespan, default=None)
 
 
 def run(instance: Instance, budget: Budget, accelerator: str = "") -> SolveResult:

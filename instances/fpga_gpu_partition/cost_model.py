@@ -31,7 +31,7 @@ from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any
 
-from mapgap.instances._library import ROOT, load_devices, read_yaml, unknown
+from mapgap.instances.facts import ROOT, load_devices, read_yaml, unknown
 from mapgap.instances.fpga_gpu_partition.lowering import Kind, Shape
 
 WORD_BITS = 8

@@ -27,7 +27,7 @@ from typing import Any, Literal
 import networkx as nx
 
 from mapgap.core import Finding, InputError, suggest
-from mapgap.instances._library import NETWORK_INPUT, Network, Row, load_network
+from mapgap.instances.facts import NETWORK_INPUT, Network, Row, load_network
 
 WEIGHTED = ("conv", "fc")
 JOIN = ("add", "mul", "cat")

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from mapgap.instances._library import NETWORK_INPUT
+from mapgap.instances.facts import NETWORK_INPUT
 from mapgap.instances.fpga_gpu_partition.cost_model import (
     M20K_BITS,
     WORD_BITS,

@@ -6,7 +6,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from mapgap.instances._writing import compact_text, write_files
+from mapgap.instances.writing import compact_text, write_files
 
 FOLDER = Path(__file__).parent / "library"
 text = partial(compact_text, "fpga_gpu_partition")

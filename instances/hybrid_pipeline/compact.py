@@ -1,44 +1,29 @@
-"""Instances of hybrid pipeline planning: the compact form, its expansion, and random families.
+"""The compact form of hybrid pipeline instances, and its expansion.
 
 A compact file names a network, boards, bandwidth and batch sizes; :func:`expand` derives the layer sequence
-(``_network.py``) and, for want of measurements, time tables by a roofline scaled to Asteroid's Table 1
-(``_profiles.py``). The expanded form carries the tables themselves, so measured profiles replace them there.
+(``network.py``) and, for want of measurements, time tables by a roofline scaled to Asteroid's Table 1
+(``profiles.py``). The expanded form carries the tables themselves, so measured profiles replace them there.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
-from mapgap.core import CompactBase, Frozen
-from mapgap.instances.hybrid_pipeline._expand import expand_compact
-from mapgap.problems.hybrid_pipeline import Instance
+from mapgap.core import CompactBase, Finding, InputError
+from mapgap.instances.facts import load_devices
+from mapgap.instances.hybrid_pipeline.failure import Failure, survivors
+from mapgap.instances.hybrid_pipeline.network import WORD, crossing, operators
+from mapgap.instances.hybrid_pipeline.profiles import DEVICES, boards, memory_bytes, nanoseconds, over_roofline, table
+from mapgap.problems.hybrid_pipeline import Device, DeviceType, Instance, Layer
+from mapgap.problems.hybrid_pipeline.instance import TOO_FINE
 
-
-class RunningStage(Frozen):
-    """A stage of a running pipeline: its layers end before ``stop``; devices by name."""
-
-    stop: int = Field(ge=1)
-    devices: tuple[str, ...] = Field(min_length=1)
-
-
-class Failure(Frozen):
-    """A device that leaves a running pipeline (Sec. 3.4).
-
-    Attributes
-    ----------
-    device : str
-        Name of the device, such as ``TX2`` or ``Nano 2``.
-    rounds : int
-        HPP-rounds to be trained after the failure.
-    pipeline : tuple of RunningStage
-        What ran before.
-    """
-
-    device: str
-    rounds: int = Field(ge=1)
-    pipeline: tuple[RunningStage, ...] = Field(min_length=1)
+MEMORY_UNIT_BYTES = 1024
+STATE_COPIES = 3
+"""MOD + OPT of Eq. (3): weights, gradients, momentum."""
 
 
 class Compact(CompactBase):
@@ -76,11 +61,133 @@ class Compact(CompactBase):
 
 
 def expand(compact: Compact) -> Instance:
-    """The expanded instance.
+    """The expanded instance; with ``failure``, that of the survivors.
 
     Raises
     ------
     InputError
         Every field that cannot be expanded, each with what was expected and what was found.
     """
-    return expand_compact(compact)
+    sizes = (compact.micro_batch,) if isinstance(compact.micro_batch, int) else compact.micro_batch
+    names = _boards(compact)
+    findings = _findings(compact, sizes, names)
+    if findings:
+        raise InputError(findings)
+    return _finest(compact, sizes, names, _bandwidth(compact.bandwidth_mbps, len(names)))
+
+
+def _boards(compact: Compact) -> tuple[str, ...]:
+    if (compact.cluster is None) == (compact.devices is None):
+        found = "neither" if compact.cluster is None else "both"
+        raise InputError(Finding(f"expected either cluster or devices, found {found}", ("cluster",)))
+    clusters = load_devices(DEVICES).clusters
+    if compact.devices is not None:
+        return compact.devices
+    assert compact.cluster is not None
+    if compact.cluster not in clusters:
+        text = f"expected one of {', '.join(clusters)}; found {compact.cluster!r}"
+        raise InputError(Finding(text, ("cluster",)))
+    return clusters[compact.cluster]
+
+
+def _findings(compact: Compact, sizes: Sequence[int], names: tuple[str, ...]) -> list[Finding]:
+    found = []
+    if not names:
+        found.append(Finding("expected at least one board, found none", ("devices",)))
+    for i, name in enumerate(names):
+        if name not in boards():
+            found.append(Finding(f"expected one of {', '.join(boards())}; found {name!r}", ("devices", i)))
+    if any(b < 1 or compact.mini_batch % b for b in sizes):
+        text = f"expected divisors of the mini-batch {compact.mini_batch}, found {list(sizes)}"
+        found.append(Finding(text, ("micro_batch",)))
+    if not found:
+        try:
+            for name in dict.fromkeys(names):
+                over_roofline(compact.network, name)
+            operators(compact.network)
+        except InputError as error:
+            found += error.findings
+    return found + _bandwidth_findings(compact.bandwidth_mbps, len(names))
+
+
+def _bandwidth_findings(rates: float | tuple[tuple[float, ...], ...], n: int) -> list[Finding]:
+    rows = rates if isinstance(rates, tuple) else ((rates,) * n,) * n
+    if len(rows) != n or any(len(row) != n for row in rows):
+        shape = [len(row) for row in rows]
+        return [Finding(f"expected one number or {n} rows of {n}, found rows of {shape}", ("bandwidth_mbps",))]
+    off = [b for i, row in enumerate(rows) for j, b in enumerate(row) if i != j and not (math.isfinite(b) and b > 0)]
+    if off:
+        return [Finding(f"expected positive numbers of Mbit/s, found {off[0]:g}", ("bandwidth_mbps",))]
+    return []
+
+
+def _bandwidth(mbps: float | tuple[tuple[float, ...], ...], n: int) -> tuple[tuple[int, ...], ...]:
+    """Bytes per second; the diagonal is 1."""
+    rows = mbps if isinstance(mbps, tuple) else ((mbps,) * n,) * n
+    return tuple(
+        tuple(1 if i == j else max(1, round(value * 1e6 / 8)) for j, value in enumerate(row))
+        for i, row in enumerate(rows)
+    )
+
+
+def numbered(names: Sequence[str]) -> list[str]:
+    """``Nano 1``, ``Nano 2``, ... where a board occurs more than once."""
+    return [name if names.count(name) == 1 else f"{name} {names[: i + 1].count(name)}" for i, name in enumerate(names)]
+
+
+def layers_of(network: str) -> tuple[Layer, ...]:
+    """Layers with bytes that cross, weights and memory demands (rounded up)."""
+    return tuple(
+        Layer(
+            name=operator.name,
+            output_bytes=size,
+            weight_bytes=WORD * operator.params,
+            state_memory=-(-STATE_COPIES * WORD * operator.params // MEMORY_UNIT_BYTES),
+            activation_memory=-(-WORD * operator.out // MEMORY_UNIT_BYTES),
+            flops=2 * operator.macs,
+        )
+        for operator, size in zip(operators(network), crossing(network), strict=True)
+    )
+
+
+def _finest(
+    compact: Compact, sizes: tuple[int, ...], names: tuple[str, ...], rates: tuple[tuple[int, ...], ...]
+) -> Instance:
+    """The instance with the finest tick of 1, 10, 100, ... microseconds that keeps all sums below the limit."""
+    kinds = list(dict.fromkeys(names))
+    labels = numbered(names)
+    tick_ns = 1000
+    while True:
+        times = {kind: nanoseconds(compact.network, kind, max(sizes)) for kind in kinds}
+        try:
+            instance = Instance(
+                name=compact.name,
+                source=compact.source,
+                tags=compact.tags,
+                mini_batch=compact.mini_batch,
+                micro_batch_sizes=sizes,
+                tick_ns=tick_ns,
+                memory_unit_bytes=MEMORY_UNIT_BYTES,
+                types=tuple(
+                    DeviceType(
+                        name=kind,
+                        memory=memory_bytes(kind) // MEMORY_UNIT_BYTES,
+                        forward=table(times[kind][0], tick_ns),
+                        backward=table(times[kind][1], tick_ns),
+                    )
+                    for kind in kinds
+                ),
+                devices=tuple(
+                    Device(name=label, type=kinds.index(name)) for label, name in zip(labels, names, strict=True)
+                ),
+                bandwidth=rates,
+                layers=layers_of(compact.network),
+                all_devices=compact.all_devices,
+            )
+            return instance if compact.failure is None else survivors(instance, compact.failure)
+        except ValidationError as error:
+            raised = [each.get("ctx", {}).get("error") for each in error.errors()]
+            findings = [finding for each in raised if isinstance(each, InputError) for finding in each.findings]
+            if all(finding.location != TOO_FINE for finding in findings):
+                raise InputError(findings or str(error)) from error
+            tick_ns *= 10

@@ -13,7 +13,7 @@ from typing import Literal
 from pydantic import Field, ValidationError
 
 from mapgap.core import CompactBase, Finding, Frozen, InputError
-from mapgap.instances._library import unknown
+from mapgap.instances.facts import unknown
 from mapgap.instances.multi_model_splitting.latency_model import (
     COPY_US_PER_BYTE,
     RADIO_US_PER_BYTE,

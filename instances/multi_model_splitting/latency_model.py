@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from mapgap.instances._library import load_devices, unknown
+from mapgap.instances.facts import load_devices, unknown
 from mapgap.instances.multi_model_splitting.models import Model
 from mapgap.problems.multi_model_splitting import Boundary, Device, Layer, Pipeline, Requirement
 

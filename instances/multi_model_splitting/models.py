@@ -14,7 +14,7 @@ from math import prod
 from pydantic import Field, ValidationError, model_validator
 
 from mapgap.core import Frozen, InputError
-from mapgap.instances._library import NETWORK_INPUT, ROOT, read_yaml, unknown
+from mapgap.instances.facts import NETWORK_INPUT, ROOT, read_yaml, unknown
 
 FOLDER = ROOT / "networks" / "synergy"
 TITLES = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from mapgap.instances._writing import compact_text, write_files
+from mapgap.instances.writing import compact_text, write_files
 
 FOLDER = Path(__file__).parent / "library"
 WORKLOADS = {

@@ -19,4 +19,6 @@ LIBRARY = Library(
     },
     splitting=f"{_HERE}.parts:cases",
     shrinking=f"{_HERE}.parts:shrink",
+    sampling=f"{_HERE}.sampling:random_plan",
+    relating=f"{_HERE}.relations:relations",
 )

@@ -12,17 +12,25 @@ from mapgap.problems.neuron_masking.instance import Objective
 OBJECTIVES: tuple[Objective, ...] = ("neurons", "contribution", "smallest_share")
 BYTES_PER_UNIT = 8
 
+SPILLING = 8
+"""From seed ``SPILLING ** 2`` on, every such instance of the family ``tiny`` spills memory and pays for it in time."""
+
 #: Layers and neurons per layer of the family ``scaling``, by seed modulo the length.
 LADDER = ((5, 64), (10, 128), (20, 256), (20, 1024), (50, 1024), (100, 2048))
 
 
 def tiny(seed: int) -> Instance:
-    """Two to four layers of at most five neurons; a fleet in a quarter of the seeds; one seed in eight infeasible."""
+    """Two to four layers of at most five neurons; a fleet in a quarter of the seeds; one seed in eight infeasible.
+
+    Limits drawn one by one hardly ever make spilled memory cost a neuron; some later seeds are drawn so that it does.
+    """
     rng = random.Random(f"neuron-tiny-{seed}")
     count = rng.randint(2, 4)
     layers = _layers(rng, [rng.randint(1, 5) for _ in range(count)], largest=(6, 6, 12), whole=rng.random() < 0.5)
     fleet = rng.random() < 0.25
     kind = "infeasible" if rng.random() < 0.125 else rng.choice(("time", "work", "memory", "all"))
+    if seed >= SPILLING**2 and seed % SPILLING == 0:
+        kind = "spill"
     return _instance(
         rng,
         f"tiny_{seed}",
@@ -133,7 +141,7 @@ def _instance(
         source=f"generated: family {family}",
         tags=("generated", family),
         objective=objective,
-        memory_mode=rng.choice(("hard", "spill")),
+        memory_mode="spill" if binding == "spill" else rng.choice(("hard", "spill")),
         top_percent=rng.choice((20, 50, 80, 100)),  # with 0 ELFISH draws any neurons, and may lose everything
         memory_unit_bytes=BYTES_PER_UNIT,
         work_unit_macs=1,
@@ -166,8 +174,7 @@ def _loose_device(rng: random.Random, index: int, layers: tuple[Layer, ...], cyc
 
 
 def _limited(rng: random.Random, loose: Instance, device: Device, binding: str) -> Device:
-    low = costs(loose, device, [layer.least for layer in loose.layers])
-    high = costs(loose, device, [layer.neurons for layer in loose.layers])
+    low, high = (costs(loose, device, kept) for kept in _extremes(loose))
     longest = loose.cycle_ms[-1]
 
     def between(least: int, most: int) -> int:
@@ -180,6 +187,11 @@ def _limited(rng: random.Random, loose: Instance, device: Device, binding: str) 
     if binding in ("work", "all"):
         limit = between(low.work, high.work)
         changes["work_limit"] = tuple(limit * ms // longest for ms in loose.cycle_ms)
+    if binding == "spill":
+        device = device.model_copy(update={"memory_limit": between(low.memory, high.memory)})
+        least, whole = (costs(loose, device, kept).time for kept in _extremes(loose))
+        limit = between(least, whole)
+        changes["time_limit"] = tuple(limit * ms // longest for ms in loose.cycle_ms)
     if binding in ("memory", "all"):
         changes["memory_limit"] = between(low.memory, high.memory)
     if binding == "infeasible":
@@ -187,3 +199,8 @@ def _limited(rng: random.Random, loose: Instance, device: Device, binding: str) 
         limit = max(0, (low.time if worst == "time_limit" else low.work) - 1)
         changes[worst] = tuple(limit * ms // longest for ms in loose.cycle_ms)
     return device.model_copy(update=changes)
+
+
+def _extremes(instance: Instance) -> tuple[list[int], list[int]]:
+    """The least and the whole model."""
+    return [layer.least for layer in instance.layers], [layer.neurons for layer in instance.layers]

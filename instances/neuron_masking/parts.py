@@ -7,6 +7,7 @@ from typing import Any
 
 from mapgap.core import Case
 from mapgap.problems.neuron_masking import SHARE, Device, Instance, Layer, costs
+from mapgap.problems.neuron_masking.shared.shares import uniform_mask
 
 
 def cases(instance: Instance) -> list[Case]:
@@ -53,10 +54,11 @@ def _case(instance: Instance, label: str, changes: dict[str, Any]) -> Case:
 
 def _cycles(instance: Instance, kept: range) -> Case:
     times = tuple(instance.cycle_ms[c] for c in kept)
-    return _case(instance, f"cycle of {', '.join(map(str, times))} ms", _only_cycles(instance, list(kept)))
+    return _case(instance, f"cycle of {', '.join(map(str, times))} ms", only_cycles(instance, list(kept)))
 
 
-def _only_cycles(instance: Instance, kept: list[int]) -> dict[str, Any]:
+def only_cycles(instance: Instance, kept: list[int]) -> dict[str, Any]:
+    """Changes of an instance that leave these cycle times, by index."""
     devices = tuple(
         device.model_copy(
             update={name: tuple(getattr(device, name)[c] for c in kept) for name in ("time_limit", "work_limit")}
@@ -88,7 +90,8 @@ def _with_row(device: Device, index: int, row: tuple[int, ...]) -> Device:
 
 def _capped(instance: Instance, share: int) -> dict[str, Any]:
     """Limits of one cycle time at most the costs of the smallest mask of a share."""
-    kept = [max(layer.least, -(-share * layer.neurons // SHARE)) for layer in instance.layers]
+    layers = instance.layers
+    kept = uniform_mask([layer.least for layer in layers], [layer.neurons for layer in layers], share)
     devices = []
     for device in instance.devices:
         cost = costs(instance, device, kept)
@@ -108,7 +111,7 @@ def shrink(instance: Instance) -> Iterator[Instance]:
         yield from instance.if_valid(devices=tuple(x for i, x in enumerate(instance.devices) if i != d))
     for c in range(len(instance.cycle_ms)):
         if len(instance.cycle_ms) > 1:
-            yield from instance.if_valid(**_only_cycles(instance, [i for i in range(len(instance.cycle_ms)) if i != c]))
+            yield from instance.if_valid(**only_cycles(instance, [i for i in range(len(instance.cycle_ms)) if i != c]))
     for index in reversed(range(len(instance.layers))):
         kept = [i for i in range(len(instance.layers)) if i != index]
         devices = tuple(

@@ -8,8 +8,8 @@ from pydantic import ValidationError
 
 from mapgap.core import Case
 from mapgap.problems.suboperation_mapping import Edge, Instance, Layer
-from mapgap.problems.suboperation_mapping.evaluate import evaluate
-from mapgap.problems.suboperation_mapping.lowered import lower
+from mapgap.problems.suboperation_mapping.shared.lowered import lower
+from mapgap.problems.suboperation_mapping.shared.mapped import alone
 
 
 def cases(instance: Instance) -> list[Case]:
@@ -41,12 +41,8 @@ def cases(instance: Instance) -> list[Case]:
 def _single(instance: Instance) -> int | None:
     """Makespan of everything on the best accelerator that fits."""
     lowered = lower(instance, (instance.batch, *[0] * (len(instance.accelerators) - 1)))
-    found = []
-    for a in range(len(instance.accelerators)):
-        evaluation = evaluate(instance, lowered.plan(lowered.topological * 0 + a, lowered.topological))
-        if evaluation.feasible and evaluation.objective is not None:
-            found.append(evaluation.objective)
-    return min(found, default=None)
+    tried = [alone(lowered, a) for a in range(len(instance.accelerators))]
+    return min((mapped.makespan for mapped in tried if mapped is not None), default=None)
 
 
 def _closed(instance: Instance, layer: int, sizes: range, ticks: int, label: str) -> Case:

@@ -11,22 +11,20 @@ import json
 import re
 import types
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar, Union, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from mapgap.core import Finding, InputError, Location, dotted, suggest
+from mapgap.core import Finding, InputError, Location, suggest
 
 Model = TypeVar("Model", bound=BaseModel)
 Key = str | int
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _PREFIX = "tag:yaml.org,2002:"
-#: ``layers[3].inputs[0] (conv2): rest`` as instances and expansions word their findings.
-_FIELD = re.compile(r"^(?P<path>[A-Za-z_]\w*(?:\[\d+\]|\.\w+)*)(?: \([^)]*\))?: (?P<rest>.*)$", re.DOTALL)
 
 
 @dataclass
@@ -43,7 +41,7 @@ class Document:
         Location of a value to its ``(line, column)``, from 1.
     keys : mapping
         Location of a value in a mapping to the ``(line, column)`` of its key.
-    findings : list of (line, column, text)
+    findings : list of (line, column, Finding)
         What is wrong with the YAML itself.
     """
 
@@ -51,45 +49,19 @@ class Document:
     data: Any = None
     marks: dict[Location, tuple[int, int]] = field(default_factory=dict)
     keys: dict[Location, tuple[int, int]] = field(default_factory=dict)
-    findings: list[tuple[int, int, str]] = field(default_factory=list)
+    findings: list[tuple[int, int, Finding]] = field(default_factory=list)
 
-    def add(self, location: Location, text: str, *, key: bool = False, label: str | None = None) -> None:
-        """Note a finding at a location (or the nearest parent that exists)."""
+    def add(self, location: Location, text: str, *, key: bool = False, name: str = "") -> None:
+        """Note a finding at a location; its place is that of the nearest parent that the file has."""
         known = location
         while known and known not in self.marks:
             known = known[:-1]
         line, column = (self.keys if key and known in self.keys else self.marks).get(known, (1, 1))
-        label = dotted(location) if label is None else label
-        self.findings.append((line, column, f"{label}: {text}" if label else text))
+        self.findings.append((line, column, Finding(text, location, name)))
 
     def place(self, found: Finding, base: Location = ()) -> None:
         """Note a finding of a model's validator or of an expansion, which knows its field but not the file."""
-        if not found.location:
-            self._parse(found.text, base)
-            return
-        whole = found.below(base)
-        name = f" ({found.name})" if found.name else ""
-        self.add(whole.location, whole.text, label=f"{dotted(whole.location)}{name}")
-
-    def _parse(self, finding: str, base: Location) -> None:
-        """Note a finding that starts with the path of its field."""
-        location, rest = base, finding
-        matched = _FIELD.match(rest)
-        while matched is not None:
-            deeper = self._follow(location, matched["path"])
-            if deeper is None:
-                break
-            location, rest = deeper, matched["rest"]
-            matched = _FIELD.match(rest)
-        label = "" if location == base else finding[: len(finding) - len(rest)].removesuffix(": ")
-        prefix = dotted(base)
-        self.add(location, rest, label=f"{prefix}.{label}" if prefix and label else prefix or label)
-
-    def _follow(self, base: Location, path: str) -> Location | None:
-        """The location of ``a[1].b`` below ``base``; ``None`` if there is none."""
-        parts: list[Key] = [int(p) if p.isdigit() else p for p in re.findall(r"\w+", path)]
-        location = (*base, *parts)
-        return location if location in self.marks else None
+        self.add((*base, *found.location), found.text, name=found.name)
 
     def raise_findings(self) -> None:
         """Raise all findings, by place in the file.
@@ -99,8 +71,10 @@ class Document:
         InputError
         """
         if self.findings:
-            unique = dict.fromkeys(sorted(self.findings))
-            raise InputError([f"{self.name}:{line}:{column}: {text}" for line, column, text in unique])
+            ordered = sorted(dict.fromkeys(self.findings), key=lambda each: (*each[:2], str(each[2])))
+            raise InputError(
+                replace(finding, place=f"{self.name}:{line}:{column}") for line, column, finding in ordered
+            )
 
 
 def read(path: Path) -> Document:
@@ -152,14 +126,14 @@ def _plain(document: Document, node: Any, location: Location, parents: tuple[int
         name = key.value if isinstance(key, yaml.ScalarNode) else None
         line, column = key.start_mark.line + 1, key.start_mark.column + 1
         if name is None:
-            document.findings.append((line, column, "expected a word as key, found a list or mapping"))
+            document.findings.append((line, column, Finding("expected a word as key, found a list or mapping")))
             continue
         inner = (*location, name)
         if name == "<<":
-            document.findings.append((line, column, "expected plain keys, found a merge key (<<)"))
+            document.findings.append((line, column, Finding("expected plain keys, found a merge key (<<)")))
         elif name in first:
-            text = f"{dotted(inner)}: expected each key once, found it again (first in line {first[name]})"
-            document.findings.append((line, column, text))
+            text = f"expected each key once, found it again (first in line {first[name]})"
+            document.findings.append((line, column, Finding(text, inner)))
         else:
             first[name] = line
             document.keys[inner] = (line, column)
@@ -234,8 +208,7 @@ def add_errors(document: Document, error: ValidationError, model: type[BaseModel
         location, unmatched = _locate(document, (*below, *each["loc"]))
         kind, value = each["type"], each["input"]
         if kind == "missing":
-            names = [str(part) for part in unmatched] or ["?"]
-            document.add(location, "expected this field, found nothing", label=dotted((*location, names[-1])))
+            document.add((*location, *unmatched[-1:]), "expected this field, found nothing")
         elif kind == "extra_forbidden":
             known = field_names(model, location[len(below) : -1])
             near = suggest(str(location[-1]), known) if location else ""
@@ -302,6 +275,8 @@ def shown(value: Any) -> str:
 
 def _locate(document: Document, loc: tuple[Key, ...]) -> tuple[Location, tuple[Key, ...]]:
     """The part of a pydantic location that the file has; union tags in between are skipped. Also what is left."""
+    if not document.marks:  # no file: an expansion
+        return loc, ()
     location: Location = ()
     left: list[Key] = []
     for part in loc:

@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import glob
 import json
+import re
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
@@ -23,6 +27,11 @@ from mapgap.core import CompactBase, Finding, InputError, InstanceBase, PlanBase
 Model = TypeVar("Model", bound=BaseModel)
 Form = Literal["compact", "expanded", "plan"]
 SUFFIXES = (".yaml", ".yml", ".json")
+HEADER = ("schema", "form", "problem", "name", "source", "tags")
+"""The fields that library files begin with."""
+_WORD = re.compile(r"[\w.]+")
+_RESOLVER: Any = yaml.SafeLoader("")
+_TEXT = "tag:yaml.org,2002:str"
 _DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
@@ -37,6 +46,65 @@ def load_model(path: Path | str, model: type[Model]) -> Model:
     return validate(read(Path(path)), model)
 
 
+@dataclass(frozen=True)
+class Header:
+    """What the first lines of a library file say."""
+
+    name: str
+    problem: str
+    form: str
+    tags: tuple[str, ...]
+    path: Path
+
+
+def headers(problem: str) -> Iterator[Header]:
+    """The headers of a problem's library, by file name; nothing is validated or expanded."""
+    for path in sorted(registry.library(problem).folder.glob("*.yaml")):
+        fields = first_fields(path)
+        tags = fields.get("tags") or ()
+        listed = tuple(map(str, tags)) if isinstance(tags, (list, tuple)) else ()
+        yield Header(path.stem, problem, str(fields.get("form", "")), listed, path)
+
+
+def first_fields(path: Path) -> dict[str, Any]:
+    """The fields before the data of an instance file: ``form``, ``problem``, ``name`` and ``tags``.
+
+    Lines as the library writes them (a plain word, or a list of plain words in brackets, behind the key; the source as
+    a block) are read as they are. For any other file the whole of it is parsed.
+
+    Raises
+    ------
+    InputError
+        The file is no YAML.
+    """
+    found: dict[str, Any] = {}
+    with path.open(encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            key, _, text = line.rstrip().partition(": ")
+            if key not in HEADER:
+                if line.startswith((" ", "\n")) and "source" in found:
+                    continue
+                break
+            if key == "source" and text[:1] == ">":
+                found[key] = text
+            elif text.startswith("[") and text.endswith("]") and all(map(_plain, text[1:-1].split(", "))):
+                found[key] = text[1:-1].split(", ")
+            elif _plain(text) or (key == "schema" and text == "1"):
+                found[key] = text
+            else:
+                break
+    if all(key in found for key in HEADER):
+        return found
+    data = read(path).data
+    return data if isinstance(data, dict) else {}
+
+
+@cache
+def _plain(word: str) -> bool:
+    """Does YAML read these characters as the text that they are?"""
+    return _WORD.fullmatch(word) is not None and _RESOLVER.resolve(yaml.ScalarNode, word, (True, False)) == _TEXT
+
+
 @cache
 def library_files() -> dict[str, Path]:
     """Every instance of the library by name.
@@ -44,14 +112,19 @@ def library_files() -> dict[str, Path]:
     Raises
     ------
     RuntimeError
-        Two files share a name.
+        Two files of the house share a name. (A third party's file whose name is taken is left out with a warning.)
     """
     found: dict[str, Path] = {}
-    for problem in registry.problems():
+    own = registry.house()
+    for problem in sorted(registry.problems(), key=lambda name: (name not in own, name)):
         for path in sorted(registry.library(problem).folder.glob("*.yaml")):
-            if path.stem in found:
+            if path.stem not in found:
+                found[path.stem] = path
+            elif problem in own:
                 raise RuntimeError(f"two library instances are named {path.stem!r}")
-            found[path.stem] = path
+            else:
+                text = f"{path} is left out: there is a library instance named {path.stem!r} already"
+                warnings.warn(text, registry.BrokenEntryPoint, stacklevel=2)
     return found
 
 
@@ -197,8 +270,8 @@ def _expand(document: Document, compact: CompactBase) -> InstanceBase:
     except ValidationError as error:
         expanded = Document(document.name)
         add_errors(expanded, error, registry.problems()[compact.problem].instance_type)
-        for _, _, text in expanded.findings:
-            document.place(Finding(text))
+        for _, _, finding in expanded.findings:
+            document.place(finding)
     document.raise_findings()
     raise AssertionError("unreachable")  # an expansion that fails has findings
 

@@ -8,16 +8,20 @@ of them), or methods alone with ``--plugin file.py`` (a file that exports ``METH
 
 In the house a table that is missing or misspelt is an error, never a silent absence. An entry point that fails is
 skipped with a warning: somebody else's package must not break this one. Nothing here imports a solver.
+
+What modules declare is read once; :func:`forget` makes the next question read it anew.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import pkgutil
 import sys
 import warnings
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -30,8 +34,24 @@ WINGS = ("heuristics", "formulations")
 _plugins: list[Method] = []
 
 
+def folder(wing: str) -> Path:
+    """Where the files of a wing lie (``instances``, …)."""
+    return Path(next(iter(importlib.import_module(f"mapgap.{wing}").__path__)))
+
+
+def modules(wing: str) -> list[str]:
+    """Names of the public modules of a wing, alphabetically; nothing below the wing is imported."""
+    found = pkgutil.iter_modules(importlib.import_module(f"mapgap.{wing}").__path__)
+    return sorted(info.name for info in found if not info.name.startswith("_"))
+
+
 class BrokenEntryPoint(UserWarning):
     """A third party's entry point that cannot be used."""
+
+
+def house() -> list[str]:
+    """Names of the problems of the house, alphabetically: the modules of :mod:`mapgap.problems`."""
+    return sorted(info.name for info in pkgutil.iter_modules(importlib.import_module("mapgap.problems").__path__))
 
 
 @cache
@@ -44,23 +64,33 @@ def problems() -> dict[str, Problem]:
         A module of the wing has no ``PROBLEM``, or one whose name is not the module's.
     """
     found: dict[str, Problem] = {}
-    package = importlib.import_module("mapgap.problems")
-    for info in pkgutil.iter_modules(package.__path__):
-        module = importlib.import_module(f"mapgap.problems.{info.name}")
-        problem = getattr(module, "PROBLEM", None)
+    for name in house():
+        problem = getattr(importlib.import_module(f"mapgap.problems.{name}"), "PROBLEM", None)
         if not isinstance(problem, Problem):
-            raise RuntimeError(f"mapgap.problems.{info.name} exports no PROBLEM of type mapgap.core.Problem")
-        if problem.name != info.name:
-            raise RuntimeError(f"mapgap.problems.{info.name} exports a problem named {problem.name!r}")
-        found[problem.name] = problem
-    for entry, loaded in _entries("mapgap.problems"):
-        if not isinstance(loaded, Problem):
-            _warn(entry, f"expected a mapgap.core.Problem, found {type(loaded).__name__}")
-        elif loaded.name in found:
-            _warn(entry, f"there is a problem named {loaded.name!r} already")
+            raise RuntimeError(f"mapgap.problems.{name} exports no PROBLEM of type mapgap.core.Problem")
+        if problem.name != name:
+            raise RuntimeError(f"mapgap.problems.{name} exports a problem named {problem.name!r}")
+        found[name] = problem
+    for entry in _entries("mapgap.problems"):
+        reason = entry.error or _no_problem(entry.loaded, found)
+        if reason:
+            entry.warn(reason)
         else:
-            found[loaded.name] = loaded
+            found[entry.loaded.name] = entry.loaded
     return dict(sorted(found.items()))
+
+
+def _no_problem(loaded: Any, found: dict[str, Problem]) -> str:
+    """Why an announced problem cannot be used; empty if it can."""
+    if not isinstance(loaded, Problem):
+        return f"expected a mapgap.core.Problem, found {type(loaded).__name__}"
+    if loaded.name in found:
+        return f"there is a problem named {loaded.name!r} already"
+    try:
+        _library(loaded)
+    except Exception as error:
+        return str(error)
+    return ""
 
 
 def find_problem(name: str) -> Problem:
@@ -86,13 +116,17 @@ def library(problem: str) -> Library:
     RuntimeError
         What the problem names is no ``Library`` of its own.
     """
-    reference = problems()[problem].library or f"mapgap.instances.{problem}:LIBRARY"
+    return _library(problems()[problem])
+
+
+def _library(problem: Problem) -> Library:
+    reference = problem.library or f"mapgap.instances.{problem.name}:LIBRARY"
     try:
         found = resolve(reference)
     except (ImportError, AttributeError) as error:
-        raise RuntimeError(f"{problem}: {reference} cannot be imported: {error}") from error
-    if not isinstance(found, Library) or found.problem != problem:
-        raise RuntimeError(f"{problem}: {reference} is no mapgap.core.Library of this problem")
+        raise RuntimeError(f"{problem.name}: {reference} cannot be imported: {error}") from error
+    if not isinstance(found, Library) or found.problem != problem.name:
+        raise RuntimeError(f"{problem.name}: {reference} is no mapgap.core.Library of this problem")
     return found
 
 
@@ -110,34 +144,66 @@ def _declared() -> tuple[Method, ...]:
                     raise RuntimeError(f"{module.__name__}: method {method.name!r} claims problem {method.problem!r}")
             found += table
     names = {(method.problem, method.name) for method in found}
-    for entry, loaded in _entries("mapgap.methods"):
-        listed = list(loaded) if isinstance(loaded, (list, tuple)) else [loaded]
-        strange = [each for each in listed if not isinstance(each, Method)]
-        taken = [each.name for each in listed if isinstance(each, Method) and (each.problem, each.name) in names]
-        if strange:
-            _warn(entry, f"expected a mapgap.core.Method or a list of them, found {type(strange[0]).__name__}")
-        elif taken:
-            _warn(entry, f"there is a method named {taken[0]!r} already")
+    for entry in _entries("mapgap.methods"):
+        listed = list(entry.loaded) if isinstance(entry.loaded, (list, tuple)) else [entry.loaded]
+        reason = entry.error or _no_methods(listed, names, entry.package)
+        if reason:
+            entry.warn(reason)
         else:
-            names |= {(each.problem, each.name) for each in listed}
+            names |= {(method.problem, method.name) for method in listed}
             found += listed
     return tuple(found)
 
 
-def _entries(group: str) -> Iterator[tuple[str, Any]]:
-    """What the entry points of a group name; those that fail are skipped with a warning."""
-    for entry in sorted(entry_points(group=group), key=lambda each: each.name):
-        name = f"{group}: {entry.name} = {entry.value}"
+def _no_methods(listed: list[Any], names: set[tuple[str, str]], package: str) -> str:
+    """Why announced methods cannot be used; empty if they can."""
+    theirs = [each.loaded for each in _entries("mapgap.problems") if each.package == package and not each.error]
+    for method in listed:
+        if not isinstance(method, Method):
+            return f"expected a mapgap.core.Method or a list of them, found {type(method).__name__}"
+        if method.problem not in problems():
+            return f"method {method.name!r} names unknown problem {method.problem!r}"
+        for problem in theirs:
+            if getattr(problem, "name", None) == method.problem and problem is not problems()[method.problem]:
+                return f"method {method.name!r} is one of another problem named {method.problem!r}"
+        if (method.problem, method.name) in names:
+            return f"there is a method named {method.name!r} already"
+    return ""
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """An entry point, loaded.
+
+    Attributes
+    ----------
+    text, package : str
+        As declared, and by whom.
+    loaded : Any
+    error : str
+        Why it could not be loaded; empty if it could.
+    """
+
+    text: str
+    package: str
+    loaded: Any = None
+    error: str = ""
+
+    def warn(self, reason: str) -> None:
+        text = f"entry point {self.text} of package {self.package} is left out: {reason}"
+        warnings.warn(text, BrokenEntryPoint, stacklevel=3)
+
+
+def _entries(group: str) -> list[_Entry]:
+    """What the entry points of a group name, in the order of their names and packages."""
+    found = []
+    for entry in entry_points(group=group):
+        text, package = f"{group}: {entry.name} = {entry.value}", entry.dist.name if entry.dist else "?"
         try:
-            loaded = entry.load()
+            found.append(_Entry(text, package, entry.load()))
         except Exception as error:
-            _warn(name, f"{type(error).__name__}: {error}")
-        else:
-            yield name, loaded
-
-
-def _warn(entry: str, reason: str) -> None:
-    warnings.warn(f"entry point {entry} is left out: {reason}", BrokenEntryPoint, stacklevel=2)
+            found.append(_Entry(text, package, error=f"{type(error).__name__}: {error}"))
+    return sorted(found, key=lambda each: (each.text, each.package))
 
 
 def _table(module: ModuleType) -> list[Method]:
@@ -212,3 +278,19 @@ def load_plugin(path: Path) -> list[Method]:
             raise InputError(f"--plugin {path}: method {method.name!r} names unknown problem {method.problem!r}")
     _plugins.extend(found)
     return found
+
+
+@contextlib.contextmanager
+def plugins_of_this_run() -> Iterator[None]:
+    """Plug-ins that are loaded inside are forgotten at the end."""
+    before = list(_plugins)
+    try:
+        yield
+    finally:
+        _plugins[:] = before
+
+
+def forget() -> None:
+    """Read everything that modules and entry points declare anew; plug-ins stay."""
+    for remembered in (problems, library, _declared):
+        remembered.cache_clear()

@@ -1,4 +1,4 @@
-"""``mapgap list``, ``show``, ``check`` and ``generate``."""
+"""What runs nothing: ``mapgap list``, ``show``, ``validate``, ``expand``, ``check``, ``generate`` and ``schema``."""
 
 from __future__ import annotations
 
@@ -8,25 +8,45 @@ from pathlib import Path
 from typing import Any
 
 from mapgap.catalogue import registry
-from mapgap.catalogue.document import read
-from mapgap.catalogue.files import diagnosed, library_files, load_instance, load_plan, retarget, save_expanded
-from mapgap.cli.output import complain, facts, print_json, table
+from mapgap.catalogue.files import (
+    Form,
+    check_file,
+    diagnosed,
+    dump,
+    headers,
+    json_schema,
+    library_files,
+    load_instance,
+    load_plan,
+    retarget,
+    save_expanded,
+)
+from mapgap.cli.export import SolutionFile, write_plan
+from mapgap.cli.output import complain, facts, print_json, say, table, to_file, to_folder
 from mapgap.core import InputError, InstanceBase, Method, suggest
-from mapgap.execution.run import verify
+from mapgap.execution.watch import verify
 from mapgap.records.record import plain
 
 KINDS = ("problems", "methods", "instances")
+FORMS: dict[str, Form] = {"compact": "compact", "expanded": "expanded", "plan": "plan"}
 
 
 def problem_json(name: str) -> dict[str, Any]:
+    problem = registry.problems()[name]
+    row = problem_row(name)
+    text = {key: row.pop(key) for key in ("name", "title", "paper")}
+    return {**text, "sense": problem.sense, "objectives": list(problem.objectives), **row}
+
+
+def problem_row(name: str) -> dict[str, Any]:
+    """What a line of the list shows; nothing of the problem but its declaration is imported."""
     problem = registry.problems()[name]
     try:
         families = sorted(registry.library(name).families)
     except (RuntimeError, ModuleNotFoundError):
         families = []
-    text = {"name": problem.name, "title": problem.title, "paper": problem.paper, "sense": problem.sense}
-    objectives = list(problem.objectives)
-    return {**text, "objectives": objectives, "methods": len(registry.methods(name)), "families": families}
+    text = {"name": problem.name, "title": problem.title, "paper": problem.paper}
+    return {**text, "methods": len(registry.methods(name)), "families": families}
 
 
 def method_json(method: Method) -> dict[str, Any]:
@@ -40,40 +60,24 @@ def method_json(method: Method) -> dict[str, Any]:
     }
 
 
-def instance_rows() -> Iterable[dict[str, Any]]:
-    """Header of every library instance, without expanding it."""
-    for name, path in library_files().items():
-        data = read(path).data
-        header = data if isinstance(data, dict) else {}
-        tags = header.get("tags") or []
-        yield {
-            "name": name,
-            "problem": path.parent.parent.name,
-            "form": header.get("form"),
-            "tags": tags,
-            "path": str(path),
-        }
-
-
 def list_things(what: str, problem: str | None, tags: list[str], *, as_json: bool) -> None:
     """Print problems, methods and instances, filtered.
 
     Raises
     ------
     InputError
-        Unknown kind or problem.
+        Unknown kind or problem; for people, also tags that no instance carries (machines get an empty list).
     """
     if what not in (*KINDS, "all"):
         raise InputError(f"list: expected {', '.join(KINDS)} or all; found {what!r}{suggest(what, KINDS)}")
     names = [registry.find_problem(problem).name] if problem else list(registry.problems())
     found: dict[str, list[dict[str, Any]]] = {}
     if what in ("problems", "all"):
-        found["problems"] = [problem_json(name) for name in names]
+        found["problems"] = [problem_json(name) if as_json else problem_row(name) for name in names]
     if what in ("methods", "all"):
         found["methods"] = [method_json(m) for name in names for m in registry.methods(name).values()]
     if what in ("instances", "all"):
-        rows = (row for row in instance_rows() if row["problem"] in names)
-        found["instances"] = [row for row in rows if set(tags) <= set(row["tags"])]
+        found["instances"] = _instances(names, tags, strict=not as_json)
     if as_json:
         print_json(found)
         return
@@ -84,6 +88,20 @@ def list_things(what: str, problem: str | None, tags: list[str], *, as_json: boo
     }
     for kind, entries in found.items():
         table(kind, columns[kind], [[entry[column] for column in columns[kind]] for entry in entries])
+
+
+def _instances(problems: list[str], tags: list[str], *, strict: bool) -> list[dict[str, Any]]:
+    """The library's instances that carry all tags, in the order of their names within each problem."""
+    known = [header for problem in problems for header in headers(problem)]
+    chosen = [header for header in known if set(tags) <= set(header.tags)]
+    if tags and not chosen and strict:
+        carried = {tag for header in known for tag in header.tags}
+        hints = "".join(suggest(tag, carried) for tag in tags if tag not in carried)
+        raise InputError(f"--tag: expected tags that some instance carries, found {', '.join(tags)}{hints}")
+    return [
+        {"name": each.name, "problem": each.problem, "form": each.form, "tags": list(each.tags), "path": str(each.path)}
+        for each in chosen
+    ]
 
 
 def show(name: str, *, as_json: bool) -> None:
@@ -125,7 +143,7 @@ def _show_problem(name: str, as_json: bool) -> None:
         print_json({**problem_json(name), "description": module.__doc__})
         return
     facts(problem_json(name))
-    print(f"\n{(module.__doc__ or '').strip()}\n")
+    say(f"\n{(module.__doc__ or '').strip()}\n")
     methods = registry.methods(name).values()
     table("methods", ["name", "kind", "summary"], [[m.name, m.kind, m.summary] for m in methods])
 
@@ -151,13 +169,58 @@ def _show_instance(instance: InstanceBase, as_json: bool) -> None:
     complain(diagnosed(instance), label="infeasible")
 
 
-def check(name: str, plan_path: Path, gantt: Path | None, objective: str | None, *, as_json: bool) -> int:
-    """Evaluate a plan file; 0 if it is feasible, 5 if not."""
+def validate(names: Iterable[str], *, as_json: bool) -> int:
+    """Check instance files; 2 if one of them is wrong."""
+    report: list[dict[str, Any]] = []
+    for name in names:
+        try:
+            instance = check_file(name)
+        except InputError as error:
+            report.append({"file": name, "ok": False, "problems": error.problems})
+        else:
+            report.append({"file": name, "ok": True, "problems": [], "instance_hash": instance.content_hash})
+    if as_json:
+        print_json({"files": report})
+    else:
+        for entry in report:
+            if entry["ok"]:
+                say(f"{entry['file']}: ok ({entry['instance_hash']})")
+            complain(entry["problems"])
+    return 0 if all(entry["ok"] for entry in report) else 2
+
+
+def expand(name: str, objective: str | None, output: Path | None, *, as_json: bool) -> None:
+    """Write the expanded form, to a file or to standard output."""
+    instance = load_instance(name)
+    if objective is not None:
+        instance = retarget(instance, objective)
+    if output is not None:
+        to_file(output)
+        save_expanded(instance, output)
+    else:
+        say(dump(instance.to_json(), ".json" if as_json else ".yaml"), end="")
+
+
+def check(
+    name: str,
+    source: Path | SolutionFile,
+    gantt: Path | None,
+    objective: str | None,
+    output: Path | None,
+    *,
+    as_json: bool,
+) -> int:
+    """Evaluate the plan of a file or of a solution; 0 if it is feasible, 5 if not."""
+    for flag, path in (("-o", output), ("--gantt", gantt)):
+        if path is not None:
+            to_file(path, flag)
     instance = load_instance(name)
     if objective is not None:
         instance = retarget(instance, objective)
     problem = registry.problems()[instance.problem]
-    plan = load_plan(plan_path, instance.problem)
+    plan = source.plan(instance) if isinstance(source, SolutionFile) else load_plan(source, instance.problem)
+    if output is not None:
+        write_plan(plan, output)
     found = verify(problem, instance, plan)
     result = {
         "instance": instance.name,
@@ -170,7 +233,7 @@ def check(name: str, plan_path: Path, gantt: Path | None, objective: str | None,
         "violations": [violation.to_json() for violation in found.violations],
     }
     if gantt is not None and found.objective is not None:
-        from mapgap.reporting.gantt import plan_chart, save
+        from mapgap.reporting.gantt import plan_chart, save  # Matplotlib takes a second
 
         save(plan_chart(problem, instance, plan, instance.name), gantt)
     if as_json:
@@ -191,6 +254,7 @@ def generate(problem: str, family: str, seeds: Iterable[int], folder: Path, *, a
     InputError
         Unknown problem or family.
     """
+    to_folder(folder)
     library = registry.library(registry.find_problem(problem).name)
     made = [(seed, library.generate(family, seed)) for seed in seeds]
     folder.mkdir(parents=True, exist_ok=True)
@@ -198,4 +262,17 @@ def generate(problem: str, family: str, seeds: Iterable[int], folder: Path, *, a
     if as_json:
         print_json({"files": [str(path) for path in paths]})
     else:
-        print("\n".join(map(str, paths)))
+        say("\n".join(map(str, paths)))
+
+
+def schema(problem: str, form: str) -> None:
+    """Print the JSON Schema of a form of files.
+
+    Raises
+    ------
+    InputError
+        Unknown problem or form.
+    """
+    if form not in FORMS:
+        raise InputError(f"--form: expected compact, expanded or plan; found {form!r}")
+    print_json(json_schema(problem, FORMS[form]))

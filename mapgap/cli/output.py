@@ -1,63 +1,149 @@
-"""What the command line prints: tables for people, JSON for machines, progress on standard error."""
+"""What the command line prints: tables for people, JSON for machines; messages on standard error.
+
+Tables are laid out here rather than by Rich, which crops numbers where a line is too short (so that they look like
+smaller ones) and takes longer over the list of instances than everything else that ``mapgap list`` does.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
-import time
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
-from types import TracebackType
-from typing import Any
+from typing import Any, TextIO
 
-from rich import box
-from rich.console import Console
-from rich.status import Status as Spinner
-from rich.table import Table
-from rich.text import Text
+import typer
 
 from mapgap.core import InputError
-from mapgap.records.record import relative
 
-SHOW_AFTER_S = 1.0
-
-
-def out() -> Console:
-    """Standard output; wide where no terminal sets the width."""
-    console = Console(soft_wrap=False, highlight=False)
-    if not console.is_terminal and "COLUMNS" not in os.environ:
-        console.width = 160
-    return console
+WIDE = 160
+"""Columns of a line where no terminal sets them: a file or a pipe has no width."""
+NARROW = 12
+"""Text folds to no fewer columns than this; then lines run over the edge."""
+WHOLE = ("method", "status", "stop", "kind", "name")
+"""Columns whose cells are names: they stay on one line."""
 
 
-def err() -> Console:
-    return Console(stderr=True, soft_wrap=True, highlight=False)
+def say(text: str = "", end: str = "\n") -> None:
+    """Text on standard output, at once. A reader who has seen enough (``| head -1``) changes nothing else."""
+    try:
+        sys.stdout.write(text + end)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def styled(text: str, stream: TextIO, **style: Any) -> str:
+    """The text in a style of :func:`typer.style`, where the stream is a terminal."""
+    return typer.style(text, **style) if stream.isatty() and "NO_COLOR" not in os.environ else text
 
 
 def print_json(data: Any) -> None:
     """One JSON object on one line of standard output."""
-    sys.stdout.write(json.dumps(data) + "\n")
-    sys.stdout.flush()
+    say(json.dumps(data))
 
 
 def complain(problems: Iterable[str], *, label: str = "error") -> None:
     """Each problem on a line of standard error."""
-    console = err()
+    head = styled(f"{label}: ", sys.stderr, fg="red" if label == "error" else "yellow", bold=True)
     for text in problems:
-        console.print(Text.assemble((f"{label}: ", "bold red" if label == "error" else "bold yellow"), text))
+        sys.stderr.write(f"{head}{_printable(text)}\n")
+    sys.stderr.flush()
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Iterable[str] = ()) -> None:
-    """A table that keeps numbers and short words on one line; text folds."""
-    shown = Table(title=title, title_justify="left", title_style="bold", header_style="bold", box=box.SIMPLE_HEAD)
-    for column in columns:
-        short = column in right or column in ("method", "status", "stop", "kind", "name")
-        shown.add_column(column, justify="right" if column in right else "left", overflow="fold", no_wrap=short)
-    for row in rows:
-        shown.add_row(*(Text(cell(value)) for value in row))
-    out().print(shown)
+    """A table that keeps numbers and names on one line; text folds. A field's name is its heading."""
+    right = set(right)
+    cells = [[cell(value) for value in row] for row in rows]
+    whole = [column in right or column in WHOLE for column in columns]
+    widths = fitted([list(columns), *cells], whole, _width() - 3 * len(columns) - 1)
+    aligned = [column in right for column in columns]
+    head = [styled(line, sys.stdout, bold=True) for line in _lines(columns, widths, aligned)]
+    body = [line for row in cells for line in _lines(row, widths, aligned)]
+    rule = " " + "─".join("─" * (width + 2) for width in widths)
+    say("\n".join([styled(title, sys.stdout, bold=True), "", *head, rule, *body, ""]))
+
+
+def facts(rows: Mapping[str, Any]) -> None:
+    """Names and values in two columns; an absent value is left out."""
+    shown = {name: cell(value) for name, value in rows.items() if value not in (None, "", (), [], {})}
+    left = max(map(len, shown), default=0)
+    lines = []
+    for name, text in shown.items():
+        first, *more = folded(text, max(NARROW, _width() - left - 2))
+        lines.append(f"{styled(name.ljust(left), sys.stdout, bold=True)}  {first}")
+        lines += [" " * (left + 2) + line for line in more]
+    say("\n".join(lines))
+
+
+def fitted(rows: Sequence[Sequence[str]], whole: Sequence[bool], room: int) -> list[int]:
+    """Widths of columns: as wide as their cells; if that is too much, the widest of those that fold give way."""
+    widths = [max((len(line) for row in rows for line in row[k].split("\n")), default=0) for k in range(len(whole))]
+    while sum(widths) > room:
+        folding = [k for k, fixed in enumerate(whole) if not fixed and widths[k] > NARROW]
+        if not folding:
+            break
+        widest = max(folding, key=lambda k: widths[k])
+        widths[widest] -= 1
+    return widths
+
+
+def folded(text: str, width: int) -> list[str]:
+    """Lines of at most so many characters, broken at spaces where there are any."""
+    found = []
+    for line in text.split("\n"):
+        found += (textwrap.wrap(line, width, break_on_hyphens=False) or [""]) if len(line) > width else [line]
+    return found
+
+
+def _lines(row: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> list[str]:
+    """One row of a table."""
+    columns = [folded(text, max(1, width)) for text, width in zip(row, widths, strict=True)]
+    found = []
+    for k in range(max(map(len, columns), default=0)):
+        parts = [column[k] if k < len(column) else "" for column in columns]
+        placed = [
+            part.rjust(width) if aligned else part.ljust(width)
+            for part, width, aligned in zip(parts, widths, right, strict=True)
+        ]
+        found.append(("  " + "   ".join(placed)).rstrip())
+    return found
+
+
+def _width() -> int:
+    terminal = sys.stdout.isatty() or "COLUMNS" in os.environ
+    return shutil.get_terminal_size().columns if terminal else WIDE
+
+
+def _printable(text: str) -> str:
+    """Data must not move the cursor: escape sequences are shown as what they are."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
+
+
+def cell(value: Any) -> str:
+    """A value as people read it."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {cell(item)}" for key, item in value.items())
+    if isinstance(value, (list, tuple)):
+        return ", ".join(cell(item) for item in value)
+    return _printable(str(value))
+
+
+def percent(share: float | None) -> str | None:
+    return None if share is None else f"{100 * share:.2f}%"
 
 
 def to_file(path: Path, flag: str = "-o") -> None:
@@ -83,103 +169,3 @@ def to_folder(path: Path, flag: str = "-o") -> None:
     nearest = next(part for part in (path, *path.parents) if part.exists())
     if not nearest.is_dir():
         raise InputError(f"{flag} {path}: expected the name of a folder, found a file ({nearest})")
-
-
-def facts(rows: Mapping[str, Any]) -> None:
-    """Names and values in two columns; an absent value is left out."""
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="bold", no_wrap=True)
-    grid.add_column(overflow="fold")
-    for name, value in rows.items():
-        if value not in (None, "", (), [], {}):
-            grid.add_row(name, Text(cell(value)))
-    out().print(grid)
-
-
-def cell(value: Any) -> str:
-    if value is None:
-        return "-"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    if isinstance(value, int):
-        return f"{value:,}"
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key} {cell(item)}" for key, item in value.items())
-    if isinstance(value, (list, tuple)):
-        return ", ".join(cell(item) for item in value)
-    return str(value)
-
-
-def percent(share: float | None) -> str | None:
-    return None if share is None else f"{100 * share:.2f}%"
-
-
-class Progress(AbstractContextManager["Progress"]):
-    """A spinner with elapsed time, incumbent, bound and gap; on a terminal only, and only after a second."""
-
-    def __init__(self, label: str) -> None:
-        self.label = label
-        self.console = err()
-        self.began = time.perf_counter()
-        self.spinner: Spinner | None = None
-
-    def __call__(self, elapsed: float, objective: int | None, bound: int | None) -> None:
-        if not self.console.is_terminal or time.perf_counter() - self.began < SHOW_AFTER_S:
-            return
-        parts = [f"{self.label}  {elapsed:.0f} s", f"incumbent {cell(objective)}", f"bound {cell(bound)}"]
-        text = Text("  ".join([*parts, f"gap {percent(relative(objective, bound)) or '-'}"]))
-        if self.spinner is None:
-            self.spinner = self.console.status(text)
-            self.spinner.start()
-        self.spinner.update(text)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self.spinner is not None:
-            self.spinner.stop()
-
-
-def certified(found: list[dict[str, Any]], as_json: bool) -> None:
-    """The result of ``mapgap certify``: all of one instance, one line each of several."""
-    if as_json:
-        print_json(found[0] if len(found) == 1 else {"instances": found})
-        return
-    if len(found) > 1:
-        rows = [
-            [each["instance"], each["grade"] or "none", each["objective"], "; ".join(each["missing"])] for each in found
-        ]
-        table("certificates", ["instance", "certificate", "objective", "missing for a higher grade"], rows)
-        return
-    only = found[0]
-    value = None if only["objective"] is None else f"{only['objective']:,} {only['unit']}"
-    facts({"instance": only["instance"], "certificate": only["grade"] or "none", "objective": value})
-    rows = [[run["instance"], run["method"], run["status"], run["objective"], run["bound"]] for run in only["runs"]]
-    table("runs", ["instance", "method", "status", "objective", "bound"], rows)
-    for reason in only["missing"]:
-        print(f"missing for a higher grade: {reason}")
-
-
-def attacked(search: Any, path: Path | None, as_json: bool) -> None:
-    """The result of ``mapgap attack``."""
-    hit = search.worst
-    result = {
-        "instances": search.tried,
-        "nothing_found": search.failures,
-        "worth_nothing": search.worthless,
-        "worst": None if hit is None else hit.to_json(),
-        "file": None if path is None else str(path),
-    }
-    if as_json:
-        print_json(result)
-        return
-    worthless = f", on {search.worthless} only a plan worth 0" if search.worthless else ""
-    print(f"{search.tried} instances; on {search.failures} the method found no plan although there is one{worthless}")
-    if hit is None:
-        print("no instance on which the loss factor is defined")
-    else:
-        loss = f"{hit.ratio:.4f}" if hit.proven else f"between {hit.ratio:.4f} and {hit.limit:.4f}"
-        print(f"loss factor {loss}: {hit.method} {hit.value:,}, {hit.exact} {hit.plan:,} (bound {hit.bound:,})")
-        print(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +13,12 @@ import yaml
 
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import dump, load_instance, retarget, save_plan
-from mapgap.cli.output import Progress, cell, complain, facts, out, percent, print_json, table, to_file
+from mapgap.cli.output import cell, complain, facts, percent, print_json, say, styled, table, to_file
+from mapgap.cli.progress import RunSpinner
 from mapgap.core import Budget, InputError, InstanceBase, Method, Problem, Stop, suggest
-from mapgap.execution.run import RunRecord, run_method
-from mapgap.records.record import relative
+from mapgap.evidence.contradictions import contradictions
+from mapgap.execution.run import run_method
+from mapgap.records.record import RunRecord, relative
 
 _YES, _NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
@@ -58,14 +61,15 @@ def solve(request: Request) -> int:
     budget = Budget(request.time_limit, request.memory_limit, request.workers, request.seed)
     records: list[RunRecord] = []
     for method in methods:
-        with Progress(f"{method.name} on {instance.name}") as progress:
+        with RunSpinner(f"{method.name} on {instance.name}") as display:
             record = run_method(
                 instance,
                 method,
                 budget,
                 options=options[method.name],
                 plugins=request.plugins,
-                observer=progress,
+                observer=display.observe,
+                tell=display,
             )
         records.append(record)
         if request.json:
@@ -134,7 +138,7 @@ def refuse_unused(methods: Sequence[Method], settings: Sequence[str]) -> None:
 def _check_outputs(request: Request) -> None:
     """Before hours of search: can the results be written?"""
     if request.gantt is not None:
-        from mapgap.reporting.gantt import check_suffix
+        from mapgap.reporting.gantt import check_suffix  # Matplotlib takes a second
 
         check_suffix(request.gantt)
     for flag, path in (("-o", request.output), ("--gantt", request.gantt)):
@@ -158,25 +162,10 @@ def _finish(request: Request, problem: Problem, instance: InstanceBase, records:
             complain([f"{record.method}: {record.error}"])
             for violation in record.violations if record.refuted else ():
                 complain([f"{violation['rule']}: {violation['where']}: {violation['message']}"], label="violation")
-    contradiction = _contradiction(records, best, sign)
-    if contradiction:
-        complain([contradiction])
-        return 5
-    codes = [record.exit_code for record in records]
+    contrary = contradictions(records)
+    complain(each.words for each in contrary)
+    codes = [5] if contrary else [record.exit_code for record in records]
     return next(code for code in (5, 130, 0, 3, 4) if code in codes)
-
-
-def _contradiction(records: Sequence[RunRecord], best: RunRecord | None, sign: int) -> str | None:
-    """Two methods that cannot both be right about one instance."""
-    if best is None or best.objective is None:
-        return None
-    against = f"but {best.method} has a plan of objective {best.objective}"
-    for record in records:
-        if record.bound is not None and sign * record.bound > sign * best.objective:
-            return f"{record.method} claims bound {record.bound}, {against}"
-        if record.status == "INFEASIBLE":
-            return f"{record.method} claims INFEASIBLE, {against}"
-    return None
 
 
 def _write(request: Request, problem: Problem, instance: InstanceBase, best: RunRecord) -> None:
@@ -184,7 +173,7 @@ def _write(request: Request, problem: Problem, instance: InstanceBase, best: Run
     if request.output is not None:
         save_plan(plan, request.output)
     if request.gantt is not None:
-        from mapgap.reporting.gantt import plan_chart, save
+        from mapgap.reporting.gantt import plan_chart, save  # Matplotlib takes a second
 
         title = f"{instance.name} · {best.method} · {cell(best.objective)} {best.unit}"
         save(plan_chart(problem, instance, plan, title), request.gantt)
@@ -210,10 +199,9 @@ def show_record(record: RunRecord, written: Path | None = None) -> None:
     )
     if record.plan is not None and not record.refuted:
         if written is not None:
-            out().print(f"\nplan written to {written}")
-            return
-        out().print("\n[bold]plan[/bold]")
-        print(dump(dict(record.plan)), end="")
+            say(f"\nplan written to {written}")
+        else:
+            say(f"\n{styled('plan', sys.stdout, bold=True)}\n{dump(dict(record.plan))}", end="")
 
 
 def _short(terms: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ import copy
 import json
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,9 @@ from pydantic import ValidationError
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import retarget, save_expanded
 from mapgap.core import Budget, InputError, InstanceBase, Method, Problem, suggest
-from mapgap.execution.run import RunRecord, run_method
+from mapgap.execution.progress import Event, Tell, silence
+from mapgap.execution.run import run_method
+from mapgap.records.record import RunRecord
 
 SAMPLE, CLIMB = 0.4, 0.8  #: ends of the first two phases, as shares of the time
 KEEP = 0.999  #: share of the ratio that a smaller instance must keep
@@ -71,6 +73,16 @@ class Hit:
         return {"problem": self.instance.problem, **where, **{key: getattr(self, key) for key in keys}}
 
 
+@dataclass(frozen=True)
+class Tried(Event):
+    """The search has measured another instance: in which phase, how many by now, and the worst hit so far."""
+
+    method: str
+    phase: str
+    tried: int
+    worst: Hit | None
+
+
 @dataclass
 class Attack:
     """A search in progress; :meth:`run` does all of it.
@@ -81,8 +93,8 @@ class Attack:
         Generator of the problem's library that the instances come from.
     objective : str, optional
         Replaces that of the family's instances.
-    listener : callable, optional
-        Receives the phase and the worst hit so far after every instance.
+    tell : callable, optional
+        Receives :class:`Tried` after every instance.
     """
 
     problem: Problem
@@ -93,7 +105,7 @@ class Attack:
     exact: Method | None = None
     options: dict[str, Any] = field(default_factory=dict)
     objective: str | None = None
-    listener: Callable[[str, Hit | None], None] | None = None
+    tell: Tell = silence
     worst: Hit | None = None
     tried: int = 0
     failures: int = 0  # instances on which the method found no plan although there is one
@@ -117,9 +129,9 @@ class Attack:
         self._begin = time.perf_counter()
         rng = random.Random(self.seed)
         seed = self.seed
-        while self._spent < CLIMB:
-            if self._spent < SAMPLE or self.worst is None or self.worst.ratio <= 1.0:
-                instance = self._sample(seed)
+        while self.spent < CLIMB:
+            if self.spent < SAMPLE or self.worst is None or self.worst.ratio <= 1.0:
+                instance = self.sample(seed)
                 widen(self.ranges, instance)
                 self._try("sample", instance)
                 seed += 1
@@ -130,12 +142,14 @@ class Attack:
         self._shrink()
         return self.worst
 
-    def _sample(self, seed: int) -> InstanceBase:
+    def sample(self, seed: int) -> InstanceBase:
+        """The family's instance of a seed, under the objective of the search."""
         instance = registry.library(self.problem.name).generate(self.family, seed)
         return instance if self.objective is None else retarget(instance, self.objective)
 
     @property
-    def _spent(self) -> float:
+    def spent(self) -> float:
+        """Share of the time that is over; the phases end by it."""
         return (time.perf_counter() - self._begin) / self.time_s
 
     def _try(self, phase: str, instance: InstanceBase, keep: float | None = None) -> bool:
@@ -146,18 +160,17 @@ class Attack:
         )
         if taken:
             self.worst = hit
-        if self.listener is not None:
-            self.listener(phase, self.worst)
+        self.tell(Tried(self.method.name, phase, self.tried, self.worst))
         return taken
 
     def measure(self, instance: InstanceBase) -> Hit | None:
         """Both methods on one instance; ``None`` where no ratio is defined."""
         assert self.exact is not None
         self.tried += 1
-        heuristic = self._solve(self.method, instance, EXACT_S, self.options)
+        heuristic = self.solve(self.method, instance, EXACT_S, self.options)
         if heuristic.refuted or heuristic.error:
             return None
-        certified = self._solve(self.exact, instance, EXACT_S, {})
+        certified = self.solve(self.exact, instance, EXACT_S, {})
         if certified.objective is None or not certified.bound or not certified.objective:
             return None
         if heuristic.objective is None:
@@ -170,7 +183,8 @@ class Attack:
         low, high = (value / plan, value / bound) if self.problem.sense == "min" else (plan / value, bound / value)
         return Hit(instance, low, high, value, plan, bound, self.method.name, self.exact.name)
 
-    def _solve(self, method: Method, instance: InstanceBase, time_s: float, options: dict[str, Any]) -> RunRecord:
+    def solve(self, method: Method, instance: InstanceBase, time_s: float, options: dict[str, Any]) -> RunRecord:
+        """One run of either method."""
         # In this process: thousands of small runs, each too short for a process of its own.
         return run_method(instance, method, Budget(time_s, seed=self.seed), options=options, isolate=False)
 
@@ -182,7 +196,7 @@ class Attack:
             target = KEEP * self.worst.ratio
             parts = registry.library(self.problem.name).shrink(self.worst.instance)
             for candidate in (*parts, *rounded(self.worst.instance, self.ranges)):
-                if self._spent >= 1.0:
+                if self.spent >= 1.0:
                     return
                 if self._try("shrink", candidate, keep=target):
                     progress = True
@@ -202,7 +216,7 @@ def integers(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
         yield path
 
 
-def _nonzero(data: Any) -> list[tuple[Any, ...]]:
+def changeable(data: Any) -> list[tuple[Any, ...]]:
     """Paths of the integers that may change."""
     return [path for path in integers(data) if _holder(data, path)[path[-1]]]
 
@@ -245,7 +259,7 @@ def _within(ranges: Ranges, path: tuple[Any, ...], value: int) -> int:
 def mutate(instance: InstanceBase, ranges: Ranges, rng: random.Random, attempts: int = 50) -> InstanceBase | None:
     """The instance with one to four integers scaled or set to a neighbour's value; ``None`` if no attempt is valid."""
     data = instance.to_json()
-    paths = _nonzero(data)
+    paths = changeable(data)
     for _ in range(attempts if paths else 0):
         changed = copy.deepcopy(data)
         for _ in range(rng.randint(1, 4)):
@@ -267,7 +281,7 @@ def mutate(instance: InstanceBase, ranges: Ranges, rng: random.Random, attempts:
 def rounded(instance: InstanceBase, ranges: Ranges) -> Iterator[InstanceBase]:
     """Simpler data: all integers of one field rounded to one or two digits, or one integer made its field's least."""
     data = instance.to_json()
-    paths = _nonzero(data)
+    paths = changeable(data)
     for digits in (1, 2):
         for name in dict.fromkeys(_field(path) for path in paths):
             changed = copy.deepcopy(data)
@@ -294,7 +308,7 @@ def _leading(value: int, digits: int) -> int:
     return round(value / unit) * unit
 
 
-def main_attack(
+def attack(
     problem: str,
     method: str,
     *,
@@ -303,29 +317,27 @@ def main_attack(
     seed: int = 0,
     objective: str | None = None,
     folder: Path = Path(),
+    tell: Tell = silence,
 ) -> tuple[Attack, Path | None]:
-    """Attack a method with progress; writes the worst instance as YAML and returns the search and the file.
+    """Attack a method; writes the worst instance as YAML and returns the search and the file.
 
     Raises
     ------
     InputError
         Unknown problem, method, family or objective.
     """
-    from rich.console import Console
-
-    attack = Attack(
-        registry.find_problem(problem), registry.find_method(problem, method), family, time_s, seed, objective=objective
+    search = Attack(
+        registry.find_problem(problem),
+        registry.find_method(problem, method),
+        family,
+        time_s,
+        seed,
+        objective=objective,
+        tell=tell,
     )
-    with Console(stderr=True).status(f"attacking {method}") as status:
-
-        def show(phase: str, worst: Hit | None) -> None:
-            ratio = "none yet" if worst is None else f"{worst.ratio:.4f}"
-            status.update(f"attacking {method}: {phase}, {attack.tried} instances, worst ratio {ratio}")
-
-        attack.listener = show
-        hit = attack.run()
+    hit = search.run()
     if hit is None:
-        return attack, None
+        return search, None
     folder.mkdir(parents=True, exist_ok=True)
     suffix = f"_{objective}" if objective else ""
     name = f"{problem}_{method}{suffix}_worst"
@@ -335,5 +347,5 @@ def main_attack(
         f"{hit.exact} has {hit.plan} with the bound {hit.bound}; loss factor {loss}."
     )
     named = hit.instance.model_copy(update={"name": name, "source": source, "tags": ("worst_case",)})
-    attack.worst = replace(hit, instance=named)
-    return attack, save_expanded(attack.worst.instance, folder / f"{name}.yaml")
+    search.worst = replace(hit, instance=named)
+    return search, save_expanded(search.worst.instance, folder / f"{name}.yaml")

@@ -7,14 +7,27 @@ optimum. Only if all of it holds is the certificate ``agreed``; exhaustive enume
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from mapgap.catalogue import registry
+from mapgap.catalogue.files import find_instances, load_instance
 from mapgap.core import Budget, Certificate, InputError, InstanceBase, Method, PlanError, Status
-from mapgap.execution.run import RunRecord, run_method
+from mapgap.evidence.contradictions import contradictions
+from mapgap.evidence.ledger import Ledger, library_hashes
+from mapgap.execution.progress import Event, Tell, silence
+from mapgap.execution.run import run_method
+from mapgap.records.record import RunRecord
+
+
+@dataclass(frozen=True)
+class Solving(Event):
+    """A method starts on the instance, or on a case of it."""
+
+    method: str
+    instance: str
 
 
 @dataclass
@@ -68,7 +81,7 @@ def certify(
     budget: Budget,
     *,
     plugins: tuple[Path, ...] = (),
-    say: Callable[[str], None] = lambda text: None,
+    tell: Tell = silence,
 ) -> Certification:
     """Certify the optimum of an instance; ``budget`` holds for every single run.
 
@@ -83,8 +96,8 @@ def certify(
 
     def solve(method: Method, target: InstanceBase) -> RunRecord:
         fresh = Budget(budget.time_s, budget.memory_mb, budget.workers, budget.seed)
-        say(f"{method.name} on {target.name}")
-        record = run_method(target, method, fresh, plugins=plugins)
+        tell(Solving(method.name, target.name))
+        record = run_method(target, method, fresh, plugins=plugins, tell=tell)
         if record.refuted:
             raise PlanError(f"{target.name}: {method.name}: {record.error}")
         found.runs.append(record)
@@ -101,7 +114,7 @@ def certify(
             independent = any(not engines & others for others, _ in proofs)
             proofs.append((engines, record))
             strongest = strongest or method
-            _agree(instance.name, [proof for _, proof in proofs])
+            _agree(found)
         if independent:
             break
     if strongest is None:
@@ -118,11 +131,12 @@ def certify(
     return found
 
 
-def _agree(name: str, records: Iterable[RunRecord]) -> None:
-    outcomes = {(record.status, record.objective) for record in records}
-    if len(outcomes) > 1:
-        told = "; ".join(f"{r.method}: {r.status} {r.objective}" for r in records)
-        raise PlanError(f"{name}: exact methods contradict each other: {told}")
+def _agree(found: Certification) -> None:
+    """The runs of the whole instance, so far."""
+    contrary = contradictions(run for run in found.runs if run.instance_hash == found.instance_hash)
+    if contrary:
+        words = "; ".join(each.words for each in contrary)
+        raise PlanError(f"{found.instance}: exact methods contradict each other: {words}")
 
 
 def _split(
@@ -155,10 +169,15 @@ def _split(
     return True
 
 
-def main_certify(
-    pattern: str, *, time_s: float, workers: int = 1, seed: int = 0, ledger: Path | None = None, update: bool = False
+def certify_all(
+    pattern: str,
+    budget: Budget,
+    *,
+    ledger: Path | None = None,
+    update: bool = False,
+    tell: Tell = silence,
 ) -> list[Certification]:
-    """Certify library or file instances, show progress, and enter every result into the ledger at once if asked.
+    """Certify library or file instances, and enter every result into the ledger at once if asked (``update``).
 
     A contradiction on one of several instances does not stop the others; its certification says so in ``missing``.
 
@@ -169,21 +188,15 @@ def main_certify(
     PlanError
         A contradiction on the only instance.
     """
-    from rich.console import Console
-
-    from mapgap.catalogue.files import find_instances, load_instance
-    from mapgap.evidence.ledger import library_hashes
-
     instances = [load_instance(name) for name in find_instances(pattern) or [pattern]]
     library = library_hashes() if update else {}
     for instance in instances:
         if update and instance.content_hash not in library:
             raise InputError(f"--update-ledger: expected an instance of the library, found {instance.name}")
-    console = Console(stderr=True)
     found: list[Certification] = []
     for instance in instances:
         try:
-            found.append(certify(instance, Budget(time_s, workers=workers, seed=seed), say=console.print))
+            found.append(certify(instance, budget, tell=tell))
         except PlanError as error:
             if len(instances) == 1:
                 raise
@@ -197,8 +210,6 @@ def main_certify(
 
 
 def _enter(found: Certification, library: Mapping[str, str], path: Path | None) -> None:
-    from mapgap.evidence.ledger import Ledger
-
     book = Ledger.load(path)
     book.update([run for run in found.runs if run.instance_hash == found.instance_hash], library)
     entry = book.entries.get(library[found.instance_hash])

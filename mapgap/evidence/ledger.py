@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,10 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
 from mapgap.catalogue import registry
-from mapgap.catalogue.files import load_instance, load_model, load_plan
+from mapgap.catalogue.files import library_files, load_instance, load_model, load_plan, retarget
 from mapgap.core import Certificate, PlanError
-from mapgap.execution.run import verify
+from mapgap.evidence.contradictions import contradictions
+from mapgap.execution.watch import verify
 from mapgap.records.record import RunRecord, relative
 
 TOLERANCE = 0.005  #: share by which a bound may fall behind the ledger's before it is a regression
@@ -29,9 +30,7 @@ TOLERANCE = 0.005  #: share by which a bound may fall behind the ledger's before
 
 def default_path() -> Path:
     """The ledger of the library."""
-    from mapgap import instances
-
-    return Path(next(iter(instances.__path__))) / "best_known.yaml"
+    return registry.folder("instances") / "best_known.yaml"
 
 
 class _Strict(BaseModel):
@@ -87,6 +86,24 @@ class Entry(_Strict):
         """Of the plan to the bound."""
         return relative(self.plan.value if self.plan else None, self.bound.value if self.bound else None)
 
+    def references(self, name: str) -> list[RunRecord]:
+        """What is known, as records of kind ``reference``: one with the objective of the plan, one with the bound."""
+        known_of = partial(
+            RunRecord,
+            instance=name,
+            instance_hash=self.instance_hash,
+            problem=self.problem,
+            sense=self.sense,
+            kind="reference",
+            unit=self.unit,
+        )
+        found = []
+        if self.plan is not None:
+            found.append(known_of(method=f"{self.plan.method}*", objective=self.plan.value))
+        if self.bound is not None:
+            found.append(known_of(method=f"{self.bound.method}*", bound=self.bound.value))
+        return found
+
 
 class _File(_Strict):
     schema_version: int = Field(alias="schema", ge=1, le=1)
@@ -126,22 +143,11 @@ class Ledger:
         found = []
         for digest, name in {r.instance_hash: r.instance for r in records}.items():
             entry = known.get(digest)
-            if entry is None:
-                continue
-            known_of = partial(
-                RunRecord,
-                instance=name,
-                instance_hash=digest,
-                problem=entry.problem,
-                sense=entry.sense,
-                kind="reference",
-                unit=entry.unit,
-            )
-            if entry.plan is not None:
-                plan = load_plan(self.plan_path(entry.instance), entry.problem).to_json()
-                found.append(known_of(method=f"{entry.plan.method}*", objective=entry.plan.value, plan=plan))
-            if entry.bound is not None:
-                found.append(known_of(method=f"{entry.bound.method}*", bound=entry.bound.value))
+            for reference in () if entry is None else entry.references(name):
+                if entry is not None and reference.objective is not None:
+                    plan = load_plan(self.plan_path(entry.instance), entry.problem).to_json()
+                    reference = replace(reference, plan=plan)
+                found.append(reference)
         return found
 
     def save(self) -> None:
@@ -202,12 +208,12 @@ class Ledger:
     @staticmethod
     def _refuse(entry: Entry, record: RunRecord) -> None:
         """Contradictions and regressions."""
-        objective, bound, sign = record.objective, record.bound, entry.sign
         run = f"{entry.instance}: {record.method}"
-        if objective is not None and entry.bound is not None and sign * objective < sign * entry.bound.value:
-            raise PlanError(f"{run} has a plan of {objective}, beyond the bound {entry.bound.value} of the ledger")
-        if bound is not None and entry.plan is not None and sign * bound > sign * entry.plan.value:
-            raise PlanError(f"{run} claims the bound {bound}, but the ledger has a plan of {entry.plan.value}")
+        contrary = contradictions([record, *entry.references(record.instance)])
+        if contrary:
+            words = "; ".join(each.words for each in contrary)
+            raise PlanError(f"{run} and the ledger (*) contradict each other: {words}")
+        bound, sign = record.bound, entry.sign
         held = entry.bound
         if bound is None or held is None or held.method != record.method:
             return
@@ -246,8 +252,6 @@ def _finding(value: int, record: RunRecord) -> Finding:
 
 def library_hashes() -> dict[str, str]:
     """Content hash to name of every library instance, under every objective of its problem."""
-    from mapgap.catalogue.files import library_files, retarget
-
     found: dict[str, str] = {}
     for name in library_files():
         instance = load_instance(name)

@@ -2,9 +2,8 @@
 
 Knows nothing of problems or methods. The child is a fresh interpreter, or the fork of a warm one that has only done its
 imports (see :mod:`mapgap.execution.warm`). It leads a session of its own, receives one JSON job on standard input and
-sends JSON
-lines through a pipe. Whatever it does (hang, fork, leak, print, die), :func:`supervise` returns, with every message
-that arrived, and no descendant survives. POSIX only.
+sends JSON lines through a pipe. Whatever it does (hang, fork, leak, print, die), :func:`supervise` returns, with every
+message that arrived, and no descendant survives. POSIX only.
 
 Memory is the resident set of the whole process tree, polled; address space is no measure, because compilers and
 solvers reserve far more than they touch. A child can overshoot by what it allocates between two polls.
@@ -26,14 +25,13 @@ from typing import Any, Literal
 
 import psutil
 
-from mapgap.execution import warm as _warm
 from mapgap.execution.process import Ends, Forked, Fresh, launch
+from mapgap.execution.warm import STARTUP_S
 
 #: Set to stop every supervised process of this program, from any thread.
 INTERRUPT = threading.Event()
 
 POLL_S = 0.05
-STARTUP_S = _warm.STARTUP_S
 LINGER_S = 2.0  # from the last message to the end of the process
 TAIL_BYTES = 4000
 
@@ -237,12 +235,13 @@ def supervise(
     environment : mapping, optional
         Variables of the process, set before it starts.
     warm : sequence of str, optional
-        Fork the process from a warm one that has called the module's ``prepare`` with these arguments.
+        Fork the process from a warm one that has called the module's ``prepare`` with these arguments. What it tells
+        meanwhile goes to ``on_message``.
     on_message, on_idle : callable
         Called for each message, and whenever none waits.
     """
     with _interrupts() as interrupted:
-        process, ends = launch(module, environment or {}, warm)
+        process, ends = launch(module, environment or {}, warm, on_message)
         child = _Child(process)
         clock = _Clock(launched=time.perf_counter())
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import psutil
 
-from mapgap.execution import warm as _warm
+from mapgap.execution import warm
 
 _MARK = "MAPGAP_RUN_MARK"
 
@@ -78,9 +78,17 @@ class Fresh:
 class Forked:
     """A fork of a warm interpreter, which adopts the orphans of the run."""
 
-    def __init__(self, module: str, arguments: Sequence[str], environment: Mapping[str, str], mark: str, ends: Ends):
-        key = _warm.Key(module, tuple(arguments), tuple(sorted(environment.items())), tuple(_search_path()))
-        self.warm = _warm.take(key)
+    def __init__(
+        self,
+        module: str,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        note: warm.Note,
+        mark: str,
+        ends: Ends,
+    ) -> None:
+        key = warm.Key(module, tuple(arguments), tuple(sorted(environment.items())), tuple(_search_path()))
+        self.warm = warm.POOL.take(key, note)
         try:
             fds = (ends.job_in, ends.output_out, ends.message_out)
             self.pid = self.warm.fork(fds, _surroundings(environment, mark))
@@ -92,7 +100,7 @@ class Forked:
 
     def ended(self) -> bool:
         """Has the process ended? The warm one leaves it unreaped until :meth:`reap`."""
-        return _warm.has_ended(self.pidfd)
+        return warm.has_ended(self.pidfd)
 
     def tree(self) -> list[psutil.Process]:
         """The process and its descendants, adopted ones among them."""
@@ -104,11 +112,11 @@ class Forked:
         os.close(self.pidfd)
         try:
             code = self.warm.reap()
-        except _warm.Gone:  # the run has killed it
+        except warm.Gone:  # the run has killed it
             self.warm.close()
             _kill_marked(self.mark)
             return None
-        _warm.give_back(self.warm)
+        warm.POOL.give_back(self.warm)
         return code
 
 
@@ -129,13 +137,16 @@ def _kill_marked(mark: str) -> None:
 
 
 def launch(
-    module: str, environment: Mapping[str, str], warm: Sequence[str] | None = None
+    module: str, environment: Mapping[str, str], prepared: Sequence[str] | None, note: warm.Note
 ) -> tuple[Fresh | Forked, Ends]:
-    """Start a process: forked from a warm one prepared with the arguments ``warm``, or fresh without them."""
+    """Start a process: forked from a warm one prepared with some arguments, or fresh without them.
+
+    What a warm process tells while it is prepared goes to ``note``.
+    """
     settings = {**environment, "PYTHONHASHSEED": "0"}  # same seed, same plan
-    if warm is not None and _warm.available():
-        with contextlib.suppress(_warm.Gone):
-            return _start(functools.partial(Forked, module, warm, settings))
+    if prepared is not None and warm.available():
+        with contextlib.suppress(warm.Gone):
+            return _start(functools.partial(Forked, module, prepared, settings, note))
     return _start(functools.partial(Fresh, module, settings))
 
 

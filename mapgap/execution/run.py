@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from mapgap.catalogue import registry
-from mapgap.core import Budget, InputError, InstanceBase, Method, Problem, Stop, suggest
-from mapgap.execution import limits
-from mapgap.execution import worker as _worker
+from mapgap.core import Budget, InputError, InstanceBase, Method, Problem, Stop, resolve, suggest
+from mapgap.execution import limits, worker
+from mapgap.execution.progress import Tell, silence
+from mapgap.execution.warm import STARTUP_S
 from mapgap.execution.watch import Observer, Watch, verify
 from mapgap.records.environment import cpu_model, revision, versions
 from mapgap.records.record import RunRecord, plain
@@ -25,7 +26,7 @@ from mapgap.records.record import RunRecord, plain
 #: A method gets this much more than its limit before it is killed: seconds, and a share of the limit.
 GRACE_S, GRACE_SHARE = 2.0, 0.05
 
-__all__ = ["Observer", "RunRecord", "check_options", "interrupt_all", "run_method", "verify"]
+__all__ = ["Observer", "check_options", "interrupt_all", "run_method", "verify"]
 
 
 def run_method(
@@ -37,6 +38,7 @@ def run_method(
     plugins: Sequence[Path | str] = (),
     isolate: bool = True,
     observer: Observer | None = None,
+    tell: Tell = silence,
 ) -> RunRecord:
     """Run a method on an instance under a budget and check everything it says.
 
@@ -56,6 +58,8 @@ def run_method(
         ``False`` runs inside this process: for tests and debuggers; no limit is enforced.
     observer : callable, optional
         Progress, a few times per second.
+    tell : callable, optional
+        Receives :class:`~mapgap.execution.progress.Compiling` when the run has to wait for kernels.
 
     Returns
     -------
@@ -75,12 +79,14 @@ def run_method(
     options = dict(options or {})
     check_options(method, options)
     problem = registry.problems()[instance.problem]
-    watch = Watch(problem, instance, observer)
+    watch = Watch(problem, instance, observer, tell)
     blank = _blank(problem, instance, method, budget, options)
     if isolate:
         return _isolated(blank, watch, method, budget, options, plugins)
     local = Budget(budget.time_s, budget.memory_mb, budget.workers, budget.seed)
-    _worker.execute(method, instance, local, options, watch.receive)
+    with worker.telling_of_kernels(watch.receive):  # imports, and the compilation in them, are no part of a run
+        resolve(method.run)
+    worker.execute(method, instance, local, options, watch.receive)
     return watch.conclude(blank, Stop.INTERRUPTED if watch.end.get("interrupted") else None)
 
 
@@ -158,7 +164,7 @@ def _died(outcome: limits.Outcome, budget: Budget) -> tuple[Stop, str]:
     if outcome.ending == "interrupted":
         return Stop.INTERRUPTED, "interrupted"
     if outcome.ending == "startup":
-        return Stop.ERROR, f"the process did not start within {limits.STARTUP_S:g} s"
+        return Stop.ERROR, f"the process did not start within {STARTUP_S:g} s"
     code = outcome.returncode
     how = f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
     return Stop.ERROR, f"the process ended with {how} and without a result"

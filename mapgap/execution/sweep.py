@@ -9,21 +9,24 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import os
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
+from types import ModuleType
 from typing import Any, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from mapgap.catalogue import registry
+from mapgap.catalogue.files import find_instances, load_instance, load_model
 from mapgap.core import Budget, InputError, InstanceBase, Kind, Stop
+from mapgap.execution.progress import Event, Tell, silence
+from mapgap.execution.run import interrupt_all, run_method
+from mapgap.records.environment import cores
 from mapgap.records.files import append, read_runs, repair
 from mapgap.records.record import RunRecord, run_key
 from mapgap.records.runs import Runs
@@ -58,9 +61,33 @@ class BenchSpec(BaseModel):
     seeds: list[int] = Field(default=[0], min_length=1)
 
 
+class Job(ABC):
+    """One run to do: who it is, and how it is done."""
+
+    instance: InstanceBase
+    workers: int
+    """Threads that the run uses."""
+
+    @property
+    def key(self) -> str:
+        """Identity of the run; two jobs with one key are the same run."""
+        return self.key_on(self.instance.content_hash)
+
+    @abstractmethod
+    def key_on(self, digest: str) -> str:
+        """The key, given the content hash of the instance, which is slow to compute for large ones.
+
+        It is that of the record (:attr:`mapgap.records.record.RunRecord.key`).
+        """
+
+    @abstractmethod
+    def execute(self, plugins: tuple[Path, ...] = (), tell: Tell = silence) -> RunRecord:
+        """Do the run; returns its record."""
+
+
 @dataclass(frozen=True)
-class Job:
-    """One run to do."""
+class MethodJob(Job):
+    """A method of the registry (or of a plug-in) on an instance under a budget."""
 
     instance: InstanceBase
     method: str
@@ -70,22 +97,80 @@ class Job:
     seed: int = 0
     options: Mapping[str, Any] = field(default_factory=dict)
 
-    @property
-    def key(self) -> str:
-        """Identity of the run; two jobs with one key are the same run."""
-        return self.key_on(self.instance.content_hash)
-
     def key_on(self, digest: str) -> str:
-        """The key, given the content hash of the instance, which is slow to compute for large ones."""
         return run_key(digest, self.method, self.options, self.time_s, self.memory_mb, self.workers, self.seed)
 
-    def execute(self, plugins: tuple[Path, ...] = ()) -> RunRecord:
-        """Do the run; returns its record. A subclass may run something else than a method of the registry."""
-        from mapgap.execution.run import run_method
-
+    def execute(self, plugins: tuple[Path, ...] = (), tell: Tell = silence) -> RunRecord:
+        """Do the run in a process of its own."""
+        for plugin in plugins:  # a process of a cluster has not seen them yet
+            if self.method not in registry.methods(self.instance.problem):
+                registry.load_plugin(plugin)
         method = registry.methods(self.instance.problem)[self.method]
         budget = Budget(time_s=self.time_s, memory_mb=self.memory_mb, workers=self.workers, seed=self.seed)
-        return run_method(self.instance, method, budget, options=dict(self.options), plugins=plugins)
+        return run_method(self.instance, method, budget, options=dict(self.options), plugins=plugins, tell=tell)
+
+
+@dataclass(frozen=True)
+class SweepBegan(Event):
+    """A sweep begins.
+
+    Attributes
+    ----------
+    total, done : int
+        Runs in all; of them those that an earlier start has finished.
+    parallel, workers : int
+        Processes at a time; threads of a run.
+    cores : int or None
+        Of this machine; ``None`` where a cluster does the runs.
+    """
+
+    total: int
+    done: int
+    parallel: int
+    workers: int
+    cores: int | None
+
+    @property
+    def oversubscribed(self) -> bool:
+        """More threads than cores: times will suffer."""
+        return self.cores is not None and self.parallel * self.workers > self.cores
+
+
+@dataclass(frozen=True)
+class RunEnded(Event):
+    """A run of a sweep ended: runs finished by now, runs in all, what it showed."""
+
+    done: int
+    total: int
+    record: RunRecord
+
+
+@dataclass(frozen=True)
+class SweepEnded(Event):
+    """What a sweep's time went into.
+
+    Attributes
+    ----------
+    runs : int
+        Runs of this start.
+    parallel : int
+        Slots that were filled.
+    elapsed_s, measured_s : float
+        Of the sweep; of all methods together.
+    """
+
+    runs: int
+    parallel: int
+    elapsed_s: float
+    measured_s: float
+
+    @property
+    def around_s(self) -> float:
+        """Seconds per run beside what was measured.
+
+        They include the start of warm processes and slots that wait for the last run; of a few runs they say little.
+        """
+        return max(0.0, self.elapsed_s * self.parallel - self.measured_s) / self.runs
 
 
 def keys_of(jobs: Iterable[Job]) -> list[str]:
@@ -101,8 +186,6 @@ def keys_of(jobs: Iterable[Job]) -> list[str]:
 
 def load_spec(path: Path) -> BenchSpec:
     """Read a sweep file; every error names file, line and field."""
-    from mapgap.catalogue.files import load_model
-
     return load_model(path, BenchSpec)
 
 
@@ -114,9 +197,8 @@ def jobs_of(spec: BenchSpec) -> list[Job]:
     InputError
         A pattern that matches nothing.
     """
-    from mapgap.catalogue.files import find_instances, load_instance
-
     found: list[Job] = []
+    limits = spec.budget
     problems: dict[str, list[str]] = {}
     for pattern in spec.instances:
         names = find_instances(pattern)
@@ -129,7 +211,7 @@ def jobs_of(spec: BenchSpec) -> list[Job]:
             for method in problems.setdefault(instance.problem, _match(spec, instance.problem)):
                 options = spec.method_options.get(method, {})
                 found += [
-                    Job(instance, method, spec.budget.time_s, spec.budget.memory_mb, spec.budget.workers, seed, options)
+                    MethodJob(instance, method, limits.time_s, limits.memory_mb, limits.workers, seed, options)
                     for seed in spec.seeds
                 ]
     if not problems:
@@ -150,24 +232,22 @@ def _match(spec: BenchSpec, problem: str) -> list[str]:
 
 
 def sweep(
-    jobs: list[Job],
+    jobs: Sequence[Job],
     path: Path,
     *,
     parallel: int = 1,
     resume: bool = True,
     plugins: tuple[Path, ...] = (),
-    progress: Callable[[int, int, RunRecord | None], None] | None = None,
+    tell: Tell = silence,
     dask: str | None = None,
 ) -> Runs:
     """Do every job that ``path`` does not hold yet and append its record; returns the records of all ``jobs``.
 
-    ``progress(done, total, record)`` is called after every run (once before the first with ``record=None``). An
-    interrupt stops the running processes and re-raises; finished runs stay in the file. With ``dask``, the address (or
-    the scheduler file) of a ``dask.distributed`` cluster, its workers do the runs, ``parallel`` is theirs to decide,
-    and this process writes.
+    It tells :class:`SweepBegan`, after every run :class:`RunEnded`, and :class:`SweepEnded` if there was a run to do.
+    An interrupt stops the running processes and re-raises; finished runs stay in the file. With ``dask``, the address
+    (or the scheduler file) of a ``dask.distributed`` cluster, its workers do the runs, ``parallel`` is theirs to
+    decide, and this process writes.
     """
-    from mapgap.execution.run import interrupt_all
-
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.is_dir():
         raise InputError(f"{path}: expected a run file, found a folder")
@@ -177,47 +257,43 @@ def sweep(
     done = {r.key: r for r in (read_runs(path) if path.exists() else ()) if r.stop != Stop.INTERRUPTED}
     keys = keys_of(jobs)
     todo = {key: job for key, job in zip(keys, jobs, strict=True) if key not in done}
-    total, left = len(jobs), len(todo)
-    if progress:
-        progress(total - left, total, None)
-    with _executor(parallel, dask) as (submit, completed):
-        futures = {submit(perform, job, plugins): key for key, job in todo.items()}
+    total, left, begun, measured_s = len(jobs), len(todo), time.perf_counter(), 0.0
+    workers = max((job.workers for job in jobs), default=1)
+    tell(SweepBegan(total, total - left, parallel, workers, cores() if dask is None else None))
+    with _executor(parallel, dask, tell) as (submit, completed):
+        futures = {submit(job, plugins): key for key, job in todo.items()}
         try:
             for future in completed(futures):
                 record = future.result()
                 append(path, record)
                 done[futures[future]] = record
                 left -= 1
-                if progress:
-                    progress(total - left, total, record)
+                measured_s += record.wall_s or 0.0
+                tell(RunEnded(total - left, total, record))
         except BaseException as error:
             for future in futures:
                 future.cancel()
             if isinstance(error, (KeyboardInterrupt, SystemExit)):
                 interrupt_all()
             raise
+    if todo and dask is None:
+        tell(SweepEnded(len(todo), min(parallel, len(todo)), time.perf_counter() - begun, measured_s))
     return Runs(done[key] for key in keys)
 
 
-def perform(job: Job, plugins: tuple[Path, ...] = ()) -> RunRecord:
-    """Do one run, here or in a process of a cluster; its record as plain data."""
-    for plugin in plugins:  # a process of a cluster has not seen them yet
-        if job.method not in registry.methods(job.instance.problem):
-            registry.load_plugin(plugin)
-    return job.execute(plugins)
+def perform(job: Job, plugins: tuple[Path, ...] = (), tell: Tell = silence) -> RunRecord:
+    """Do one run, here or in a process of a cluster."""
+    return job.execute(plugins, tell)
 
 
 @contextlib.contextmanager
-def _executor(parallel: int, dask: str | None) -> Iterator[tuple[Callable[..., Any], Callable[..., Any]]]:
-    """``submit`` and ``as_completed`` of local threads (each run has a process of its own) or of a dask cluster."""
+def _executor(parallel: int, dask: str | None, tell: Tell) -> Iterator[tuple[Callable[..., Any], Callable[..., Any]]]:
+    """``submit(job, plugins)`` and ``as_completed``, of threads (each run has a process) or of a dask cluster."""
     if dask is None:
         with ThreadPoolExecutor(max_workers=parallel) as pool:
-            yield pool.submit, as_completed
+            yield functools.partial(pool.submit, functools.partial(perform, tell=tell)), as_completed
         return
-    try:
-        import distributed
-    except ModuleNotFoundError as error:
-        raise InputError(f"--dask {dask}: expected the extra mapgap[dask], found no {error.name}") from error
+    distributed = _distributed(dask)
     try:
         file = {"scheduler_file": dask} if Path(dask).is_file() else {"address": dask}
         client = distributed.Client(**file, timeout=10)
@@ -225,68 +301,31 @@ def _executor(parallel: int, dask: str | None) -> Iterator[tuple[Callable[..., A
         raise InputError(f"--dask {dask}: expected the address of a scheduler, found {error}") from error
     with client:
         # A worker that dies gives its run to another one; pure=False: every job is a run of its own.
-        yield functools.partial(client.submit, pure=False, retries=3), distributed.as_completed
+        yield functools.partial(client.submit, perform, pure=False, retries=3), distributed.as_completed
 
 
-def sweep_with_progress(jobs: list[Job], path: Path, *, parallel: int, resume: bool, **more: Any) -> Runs:
-    """:func:`sweep` with a progress bar on standard error, and a warning when the cores are oversubscribed."""
-    console = Console(stderr=True)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    threads = parallel * max((job.workers for job in jobs), default=1)
-    if threads > cores and not more.get("dask"):
-        console.print(
-            f"[yellow]warning: {parallel} jobs x {threads // parallel} workers on {cores} cores; times will suffer"
-        )
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console) as bar:
-        task = bar.add_task("runs", total=len(jobs))
-
-        finished: list[float] = []
-        begun = time.perf_counter()
-
-        def show(done: int, total: int, record: RunRecord | None) -> None:
-            if record:
-                finished.append(record.wall_s or 0.0)
-            label = f"{record.instance} · {record.method}" if record else "runs"
-            bar.update(task, completed=done, total=total, description=label)
-            if record and record.error:
-                bar.console.print(f"[red]{label}: {record.error.splitlines()[-1]}")
-
-        records = sweep(jobs, path, parallel=parallel, resume=resume, progress=show, **more)
-    if finished and not more.get("dask"):
-        console.print(_account(time.perf_counter() - begun, min(parallel, len(finished)), finished))
-    return records
+def _distributed(dask: str) -> ModuleType:
+    """The library behind the extra ``dask``."""
+    try:
+        import distributed
+    except ModuleNotFoundError as error:
+        raise InputError(f"--dask {dask}: expected the extra mapgap[dask], found no {error.name}") from error
+    found: ModuleType = distributed
+    return found
 
 
-def _account(elapsed_s: float, parallel: int, wall_s: Sequence[float]) -> str:
-    """What a sweep's time went into: the methods' measured time, and the rest.
-
-    The rest includes the start of warm processes and slots that wait for the last run; it says little of a few runs.
-    """
-    count, work = len(wall_s), sum(wall_s)
-    return (
-        f"{count} run{'s' if count > 1 else ''} in {elapsed_s:.1f} s, {parallel} at a time: "
-        f"{work / count:.3f} s measured per run, {max(0.0, elapsed_s * parallel - work) / count:.3f} s around it"
-    )
-
-
-def main_bench(
+def bench(
     spec_path: Path,
     *,
     jobs: int = 1,
     resume: bool = True,
     out: Path | None = None,
     plugins: tuple[Path, ...] = (),
+    tell: Tell = silence,
     dask: str | None = None,
 ) -> Path:
     """Run a sweep file; returns the run file (default: ``<spec name>.jsonl`` beside the spec)."""
     spec = load_spec(spec_path)
     path = out or spec_path.with_name(f"{spec.name}.jsonl")
-    sweep_with_progress(jobs_of(spec), path, parallel=jobs, resume=resume, plugins=plugins, dask=dask)
+    sweep(jobs_of(spec), path, parallel=jobs, resume=resume, plugins=plugins, tell=tell, dask=dask)
     return path

@@ -20,6 +20,7 @@ from mapgap.core import (
     TracePoint,
     Violation,
 )
+from mapgap.execution.progress import Compiling, Tell, silence
 from mapgap.records.record import RunRecord, relative
 
 #: At most this many incumbents that are still unchecked when a run ends are evaluated (spread evenly, the last kept).
@@ -41,10 +42,13 @@ def verify(problem: Problem, instance: InstanceBase, plan: PlanBase) -> Evaluati
 class Watch:
     """Collects the messages of one run, verifies plans as they come, and judges the run at its end."""
 
-    def __init__(self, problem: Problem, instance: InstanceBase, observer: Observer | None) -> None:
+    def __init__(
+        self, problem: Problem, instance: InstanceBase, observer: Observer | None, tell: Tell = silence
+    ) -> None:
         self.problem = problem
         self.instance = instance
         self.observer = observer
+        self.tell = tell
         self.sign = 1 if problem.sense == "min" else -1
         self.end: dict[str, Any] = {}
         self.pending: list[tuple[float, Any]] = []
@@ -59,6 +63,8 @@ class Watch:
     def receive(self, message: dict[str, Any]) -> None:
         if message["event"] == "start":
             self.began = time.perf_counter()
+        elif message["event"] == "compiling":
+            self.tell(Compiling(kept=bool(message.get("kept"))))
         elif message["event"] == "end" and not self.end:
             self.end = message
         elif message["event"] == "report":

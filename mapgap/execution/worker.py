@@ -1,4 +1,4 @@
-"""The child side of one run, with a job on standard input. Used by mapgap.run only.
+"""The child side of one run, with a job on standard input. Used by mapgap.execution.run only.
 
 A fresh process is started as ``python -m mapgap.execution.worker FD``; a warm one has called :func:`prepare` and its
 forks call :func:`serve`.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import json
+import logging
 import operator
 import os
 import signal
@@ -16,12 +17,12 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from mapgap.catalogue import registry
-from mapgap.core import Budget, MapgapError, Method, PlanBase, SolveResult, Status, Stop, resolve
+from mapgap.core import Budget, Frozen, MapgapError, Method, PlanBase, SolveResult, Status, Stop, resolve
 from mapgap.records.record import plain
 
 Send = Callable[[dict[str, Any]], None]
@@ -109,11 +110,43 @@ def read_line() -> bytes:
     return data
 
 
-def prepare(problem: str, module: str = "") -> None:
+@contextlib.contextmanager
+def telling_of_kernels(send: Send) -> Iterator[None]:
+    """Send a message when kernels are compiled inside."""
+
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            send({"event": "compiling", "kept": bool(getattr(record, "kept", False))})
+
+    log, handler = logging.getLogger("mapgap.kernels"), Handler()
+    before = log.level
+    log.setLevel(logging.INFO)
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(before)
+
+
+def prepare(send: Send, problem: str, module: str = "") -> None:
     """Import what every run of a problem needs, and what the methods of one module need."""
     registry.methods(problem)
+    if problem in registry.problems():
+        registry.problems()[problem].evaluate  # noqa: B018  (to read the reference is to import)
     if module:
-        importlib.import_module(module)
+        with telling_of_kernels(send):
+            importlib.import_module(module)
+    build_models()
+
+
+def build_models() -> None:
+    """Build the validators of all types of instances and plans that are imported; each waits for its first use."""
+    waiting = [Frozen]
+    while waiting:
+        model = waiting.pop()
+        model.model_rebuild()
+        waiting += model.__subclasses__()
 
 
 def serve(fd: int) -> None:
@@ -132,11 +165,13 @@ def serve(fd: int) -> None:
     threading.Thread(target=_die_with_parent, daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        for path in job["plugins"]:
-            registry.load_plugin(Path(path))
-        method = registry.methods(job["problem"])[job["method"]]
+        with telling_of_kernels(send):
+            for path in job["plugins"]:
+                registry.load_plugin(Path(path))
+            method = registry.methods(job["problem"])[job["method"]]
+            resolve(method.run)
+        build_models()
         instance = registry.problems()[job["problem"]].instance_type.model_validate_json(json.dumps(job["instance"]))
-        resolve(method.run)
     except BaseException as error:
         text = "".join(traceback.format_exception_only(error)).strip()
         send({"event": "end", "error": f"before the start: {text}"[-4000:]})

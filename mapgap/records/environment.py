@@ -38,6 +38,11 @@ def revision() -> str | None:
     return done.stdout.strip() or None
 
 
+def cores() -> int:
+    """Number of cores that this program may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 @cache
 def cpu_model() -> str:
     """Name of the processor and number of usable cores."""
@@ -49,5 +54,4 @@ def cpu_model() -> str:
                 break
     except OSError:
         pass
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return f"{name}, {cores} cores"
+    return f"{name}, {cores()} cores"

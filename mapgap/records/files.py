@@ -5,11 +5,16 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+from collections.abc import Iterator
+from dataclasses import MISSING, fields
 from pathlib import Path
 
 from mapgap.core import InputError, MapgapError
 from mapgap.records.record import RunRecord
 from mapgap.records.runs import Runs
+
+REQUIRED = tuple(f.name for f in fields(RunRecord) if f.default is MISSING and f.default_factory is MISSING)
+"""The fields that say what was run on what: every record has them, as text."""
 
 
 def repair(path: Path) -> int:
@@ -31,27 +36,40 @@ def read_runs(path: Path) -> Runs:
     Raises
     ------
     InputError
-        Nothing there, or a line (other than a torn last one) that is no JSON object.
+        Nothing there, or a line (other than a torn last one) that is no run record.
     """
     files = sorted(path.rglob("*.jsonl")) if path.is_dir() else [path]
     if not files or not all(file.is_file() for file in files):
         raise InputError(f"{path}: expected a run file (.jsonl) or a folder with run files, found none")
-    records: list[RunRecord] = []
-    for file in files:
-        lines = file.read_text().split("\n")
-        for number, line in enumerate(lines, 1):
-            if not line.strip():
+    return Runs(record for file in files for record in _records(file))
+
+
+def _records(file: Path) -> Iterator[RunRecord]:
+    """The records of one file; a torn last line is left out."""
+    try:
+        lines = file.read_text(encoding="utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{file}: expected UTF-8 text, found byte {error.object[error.start]:#04x}") from error
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except json.JSONDecodeError as error:
+            if number == len(lines):
                 continue
-            try:
-                record = json.loads(line)
-            except json.JSONDecodeError as error:
-                if number == len(lines):
-                    continue
-                raise InputError(f"{file}:{number}: expected one JSON object per line, found {error.msg}") from error
-            if not isinstance(record, dict) or "instance_hash" not in record:
-                raise InputError(f"{file}:{number}: expected a run record, found another JSON value")
-            records.append(RunRecord.from_json(record))
-    return Runs(records)
+            raise InputError(f"{file}:{number}: expected one JSON object per line, found {error.msg}") from error
+        except RecursionError as error:
+            raise InputError(f"{file}:{number}: expected a run record, found too deep a nesting") from error
+        if not isinstance(record, dict):
+            raise InputError(f"{file}:{number}: expected a run record, found another JSON value")
+        missing = [name for name in REQUIRED if not isinstance(record.get(name), str)]
+        if missing:
+            raise InputError(f"{file}:{number}: expected a run record, found none of: {', '.join(missing)}")
+        try:
+            yield RunRecord.from_json(record)
+        except (TypeError, AttributeError) as error:
+            raise InputError(f"{file}:{number}: expected a run record, found: {error}") from error
 
 
 def append(path: Path, record: RunRecord) -> None:

@@ -12,9 +12,8 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from mapgap.core import GanttBar, GanttLane, InputError, InstanceBase, PlanBase, Problem
+from mapgap.reporting.figures import COLOURS
 
-#: Okabe and Ito's palette: told apart by colour-blind readers and in print.
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
 SUFFIXES = (".svg", ".png", ".pdf")
 FONT_PT = 7.0
 LANE_INCH, WIDTH_INCH = 0.75, 11.0

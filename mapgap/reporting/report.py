@@ -9,15 +9,18 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, select_autoescape
 from matplotlib.figure import Figure
-from rich.console import Console
 
+from mapgap.catalogue import registry
+from mapgap.catalogue.files import load_instance
 from mapgap.core import InputError
+from mapgap.evidence.contradictions import Contradiction, contradictions
 from mapgap.evidence.ledger import Ledger
 from mapgap.records.files import read_runs
 from mapgap.records.record import relative
 from mapgap.records.runs import Runs
 from mapgap.reporting import figures
 from mapgap.reporting.analysis import duels, glance, per_method, per_run
+from mapgap.reporting.gantt import plan_chart
 from mapgap.reporting.tables import Column, Table
 
 
@@ -228,6 +231,7 @@ def overview(records: Runs, title: str = "mapgap report") -> Page:
     lead.append(f"Measured on: {', '.join(machines)}. Times are of one run each on that machine.")
     if len(runs) < len(records):
         lead.append("Best plans and bounds include those of the ledger of best-known results (marked *).")
+    lead += [f"Contradiction: {each}." for each in contradictions(records)]
     sections = [
         Section(
             "At a glance",
@@ -269,10 +273,6 @@ def plan_pictures(problem: str, records: Runs) -> list[Picture]:
 
     Only where the instance is one of the library; of others a run file holds no data.
     """
-    from mapgap.catalogue import registry
-    from mapgap.catalogue.files import load_instance
-    from mapgap.reporting.gantt import plan_chart
-
     spec = registry.problems().get(problem)
     known = records.facts
     heuristic = [r for r in records if r.kind in ("published", "baseline") and r.plan]
@@ -311,8 +311,22 @@ def write_parquet(records: Runs, path: Path) -> bool:
     return True
 
 
-def main_report(runs: Path, out: Path, ledger: Ledger | None = None) -> Path:
-    """Write the standard report of a run file or folder, against what a ledger knows; returns the HTML page."""
+@dataclass(frozen=True)
+class Report:
+    """A report that was written: its HTML page, and runs (or entries of the ledger) that cannot all be right."""
+
+    page: Path
+    contradictions: list[Contradiction]
+
+
+def write_report(runs: Path, out: Path, ledger: Ledger | None = None) -> Report:
+    """Write the standard report of a run file or folder, against what a ledger knows.
+
+    Raises
+    ------
+    InputError
+        No finished run.
+    """
     records = read_runs(runs)
     if not records:
         raise InputError(f"{runs}: expected at least one finished run, found none")
@@ -320,5 +334,4 @@ def main_report(runs: Path, out: Path, ledger: Ledger | None = None) -> Path:
         records += ledger.references(records)
     page = overview(records).write(out)
     write_parquet(records, out / "runs.parquet")
-    Console(stderr=True).print(f"wrote {page}")
-    return page
+    return Report(page, contradictions(records))

@@ -8,17 +8,15 @@ through the registry, and its page is a pure function of its run records and of 
 from __future__ import annotations
 
 import importlib
-import os
-import pkgutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table as RichTable
-
-from mapgap.core import InputError
-from mapgap.execution.sweep import Job, keys_of, sweep_with_progress
+from mapgap.catalogue import registry
+from mapgap.core import InputError, suggest
+from mapgap.execution.progress import Event, Tell, silence
+from mapgap.execution.sweep import Job, keys_of, sweep
+from mapgap.records.environment import cores
 from mapgap.records.files import read_runs
 from mapgap.records.record import RunRecord
 from mapgap.records.runs import Runs
@@ -51,30 +49,56 @@ class Study:
     headline: Sequence[str]
 
 
-def studies() -> dict[str, Study]:
-    """All committed studies by name.
+@dataclass(frozen=True)
+class PhaseBegan(Event):
+    """A phase of a study begins, with so many runs (finished ones among them)."""
+
+    name: str
+    runs: int
+
+
+@dataclass(frozen=True)
+class PageWritten(Event):
+    """A study's page is written; these tables of it are its headline."""
+
+    page: Path
+    headline: Sequence[Table]
+
+
+def find_study(name: str) -> Study:
+    """The study of that name; no other one is imported.
 
     Raises
     ------
+    InputError
+        No such study.
     RuntimeError
-        A module below ``mapgap.studies`` exports no ``STUDY`` of its own name.
+        The module exports no ``STUDY`` of its own name.
     """
-    package = importlib.import_module("mapgap.studies")
-    found = {}
-    for info in pkgutil.iter_modules(package.__path__):
-        if info.name.startswith("_"):
-            continue
-        study = getattr(importlib.import_module(f"mapgap.studies.{info.name}"), "STUDY", None)
-        if not isinstance(study, Study) or study.name != info.name:
-            raise RuntimeError(f"mapgap.studies.{info.name} exports no STUDY of that name")
-        found[study.name] = study
-    return found
+    known = registry.modules("studies")
+    if name not in known:
+        raise InputError(f"study: {name!r}: expected one of {', '.join(known)} or all{suggest(name, known)}")
+    study = getattr(importlib.import_module(f"mapgap.studies.{name}"), "STUDY", None)
+    if not isinstance(study, Study) or study.name != name:
+        raise RuntimeError(f"mapgap.studies.{name} exports no STUDY of that name")
+    return study
 
 
-def main_study(
-    name: str, *, quick: bool = False, out: Path | None = None, resume: bool = True, report_only: bool = False
+def studies() -> dict[str, Study]:
+    """All committed studies by name."""
+    return {name: find_study(name) for name in registry.modules("studies")}
+
+
+def run_study(
+    name: str,
+    *,
+    quick: bool = False,
+    out: Path | None = None,
+    resume: bool = True,
+    report_only: bool = False,
+    tell: Tell = silence,
 ) -> Path:
-    """Do the runs of a study that are still missing, write its page, print its headline tables.
+    """Do the runs of a study that are still missing and write its page.
 
     Parameters
     ----------
@@ -88,49 +112,33 @@ def main_study(
         Keep finished runs of an earlier start.
     report_only : bool
         Run nothing; make the page from the runs that are there.
+    tell : callable, optional
+        Receives :class:`PhaseBegan`, the events of the sweeps, and :class:`PageWritten`.
 
     Raises
     ------
     InputError
         No such study.
     """
-    known = studies()
     if name == "all":
-        for each in known:
-            main_study(each, quick=quick, out=out / each if out else None, resume=resume, report_only=report_only)
+        for each in registry.modules("studies"):
+            where = out / each if out else None
+            run_study(each, quick=quick, out=where, resume=resume, report_only=report_only, tell=tell)
         return out or Path("reports")
-    if name not in known:
-        raise InputError(f"study: {name!r}: expected one of {', '.join(known)} or all")
-    study = known[name]
+    study = find_study(name)
     folder = out or Path("reports") / (f"{name}_quick" if quick else name)
     records: list[RunRecord] = []
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     for phase in study.phases(quick):
         path = folder / "runs.jsonl"
         if report_only:
             keys = set(keys_of(phase.jobs))
             records += [r for r in read_runs(path) if r.key in keys]
         else:
-            Console(stderr=True).print(f"{phase.name}: {len(phase.jobs)} runs")
-            records += sweep_with_progress(list(phase.jobs), path, parallel=min(phase.parallel, cores), resume=resume)
+            tell(PhaseBegan(phase.name, len(phase.jobs)))
+            records += sweep(phase.jobs, path, parallel=min(phase.parallel, cores()), resume=resume, tell=tell)
             resume = True  # a fresh start clears the file once, before the first phase
-    page = study.page(Runs({id(r): r for r in records}.values()), quick)
+    page = study.page(Runs({r.key: r for r in records}.values()), quick)  # a run may be in two phases
     written = page.write(folder)
     tables = {table.name: table for section in page.sections for table in section.tables}
-    for key in study.headline:
-        print_table(tables[key])
-    Console().print(f"Full page: {written}")
+    tell(PageWritten(written, [tables[key] for key in study.headline]))
     return written
-
-
-def print_table(table: Table) -> None:
-    """A table on standard output."""
-    shown = RichTable(title=table.title, caption=table.note or None, title_justify="left", caption_justify="left")
-    for column in table.columns:
-        numeric = any(isinstance(row.get(column.key), (int, float)) for row in table.rows)
-        shown.add_column(column.title, justify="right" if numeric else "left")
-    for row in table.rows:
-        shown.add_row(*(table.cell(row, column) for column in table.columns))
-    console = Console()
-    # A file or a pipe has no width: do not cut cells off.
-    (console if console.is_terminal else Console(width=160)).print(shown)

@@ -62,23 +62,27 @@ What the paper leaves open is pinned here, and nowhere else.
     where their inputs meet. Activations, folded normalisation and pooling belong to the layer before them.
 """
 
-from mapgap.core import Problem
-from mapgap.problems.fpga_gpu_partition.evaluate import diagnose, evaluate, gantt
-from mapgap.problems.fpga_gpu_partition.instance import (
-    NETWORK_INPUT,
-    OBJECTIVES,
-    Fabric,
-    Instance,
-    Layer,
-    Link,
-    Module,
-    Objective,
-    Option,
-    Plan,
-    Read,
-    Side,
-)
+from typing import TYPE_CHECKING
 
+from mapgap.core import Problem, lazily
+
+if TYPE_CHECKING:
+    from mapgap.problems.fpga_gpu_partition.instance import (
+        NETWORK_INPUT,
+        OBJECTIVES,
+        Fabric,
+        Instance,
+        Layer,
+        Link,
+        Module,
+        Objective,
+        Option,
+        Plan,
+        Read,
+        Side,
+    )
+
+_HERE = "mapgap.problems.fpga_gpu_partition"
 UNITS = {
     "energy": "{energy} nJ",
     "latency": "{tick} ns",
@@ -92,12 +96,12 @@ PROBLEM = Problem(
     paper="DHM FPGA-GPU (Carballo-Hernandez et al.)",
     sense="min",
     unit=lambda instance: UNITS[instance.objective].format(energy=instance.energy_unit_nj, tick=instance.tick_ns),
-    instance_type=Instance,
-    plan_type=Plan,
-    evaluate=evaluate,
-    gantt=gantt,
-    diagnose=diagnose,
-    objectives=OBJECTIVES,
+    instance_type=f"{_HERE}.instance:Instance",
+    plan_type=f"{_HERE}.instance:Plan",
+    evaluate=f"{_HERE}.evaluate:evaluate",
+    gantt=f"{_HERE}.evaluate:gantt",
+    diagnose=f"{_HERE}.evaluate:diagnose",
+    objectives=f"{_HERE}.instance:OBJECTIVES",
 )
 
 __all__ = [
@@ -115,3 +119,4 @@ __all__ = [
     "Read",
     "Side",
 ]
+__getattr__ = lazily(__name__, "instance", "evaluate")

@@ -52,31 +52,35 @@ What the paper leaves open is pinned here, and nowhere else.
     of them. Only weights move. Detection of the failure and the time to plan are not part of the objective.
 """
 
-from mapgap.core import Problem
-from mapgap.problems.hybrid_pipeline.evaluate import diagnose, evaluate
-from mapgap.problems.hybrid_pipeline.gantt import gantt
-from mapgap.problems.hybrid_pipeline.instance import (
-    Device,
-    DeviceType,
-    Instance,
-    Layer,
-    OldStage,
-    Plan,
-    Replanning,
-    Stage,
-)
+from typing import TYPE_CHECKING
 
+from mapgap.core import Problem, lazily
+
+if TYPE_CHECKING:
+    from mapgap.problems.hybrid_pipeline.instance import (
+        Device,
+        DeviceType,
+        Instance,
+        Layer,
+        OldStage,
+        Plan,
+        Replanning,
+        Stage,
+    )
+
+_HERE = "mapgap.problems.hybrid_pipeline"
 PROBLEM = Problem(
     name="hybrid_pipeline",
     title="Hybrid pipeline parallelism of DNN training on heterogeneous edge devices",
     paper="Asteroid (Ye et al., MobiCom 2024)",
     sense="min",
     unit=lambda instance: f"ticks of {instance.tick_ns} ns",
-    instance_type=Instance,
-    plan_type=Plan,
-    evaluate=evaluate,
-    gantt=gantt,
-    diagnose=diagnose,
+    instance_type=f"{_HERE}.instance:Instance",
+    plan_type=f"{_HERE}.instance:Plan",
+    evaluate=f"{_HERE}.evaluate:evaluate",
+    gantt=f"{_HERE}.gantt:gantt",
+    diagnose=f"{_HERE}.evaluate:diagnose",
 )
 
 __all__ = ["PROBLEM", "Device", "DeviceType", "Instance", "Layer", "OldStage", "Plan", "Replanning", "Stage"]
+__getattr__ = lazily(__name__, "instance")

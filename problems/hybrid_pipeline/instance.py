@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from itertools import pairwise
 from typing import Literal
 
 from pydantic import Field, model_validator
 
-from mapgap.core import ACTIVITY_LIMIT, Frozen, InstanceBase, PlanBase
+from mapgap.core import ACTIVITY_LIMIT, Finding, Frozen, InputError, InstanceBase, Location, PlanBase
+
+TOO_FINE: Location = ("tick_ns",)
+"""Where a tick is found to be too fine for the sums of all durations."""
+_HELD: Location = ("replanning", "held")
+_OLD_STAGES: Location = ("replanning", "stages")
 
 
 class Layer(Frozen):
@@ -158,102 +162,92 @@ class Instance(InstanceBase):
             return 0
         return -(-2 * (members - 1) * weight_bytes * 10**9 // (members * bandwidth * self.tick_ns))
 
-    @cached_property
-    def prefix(self) -> tuple[tuple[tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]], ...]:
-        """Per type ``(forward, backward)`` prefix sums ``[beta][l]`` over layers ``< l``; row 0 is zero."""
-        found = []
-        for kind in self.types:
-            pair = []
-            for table in (kind.forward, kind.backward):
-                rows = [(0,) * (len(self.layers) + 1)]
-                for column in zip(*table, strict=True):
-                    row = [0]
-                    for ticks in column:
-                        row.append(row[-1] + ticks)
-                    rows.append(tuple(row))
-                pair.append(tuple(rows))
-            found.append((pair[0], pair[1]))
-        return tuple(found)
-
     def with_micro_batch(self, size: int) -> Instance:
         """The same instance with one micro-batch size only."""
         return self if self.micro_batch_sizes == (size,) else self.model_copy(update={"micro_batch_sizes": (size,)})
 
     @model_validator(mode="after")
     def _check(self) -> Instance:
-        problems = self._shape_problems() or self._replanning_problems() or self._magnitude_problems()
-        if problems:
-            raise ValueError("\n".join(problems))
+        findings = self._shape_findings() or self._replanning_findings() or self._magnitude_findings()
+        if findings:
+            raise InputError(findings)
         return self
 
-    def _shape_problems(self) -> list[str]:
-        n, found = len(self.devices), []
+    def _shape_findings(self) -> list[Finding]:
+        found = []
         sizes = self.micro_batch_sizes
         if any(b < 1 or self.mini_batch % b for b in sizes) or any(a >= b for a, b in pairwise(sizes)):
-            found.append(f"micro_batch_sizes: expected ascending divisors of {self.mini_batch}, found {list(sizes)}")
+            text = f"expected ascending divisors of {self.mini_batch}, found {list(sizes)}"
+            found.append(Finding(text, ("micro_batch_sizes",)))
         for field in ("types", "devices", "layers"):
             names = [item.name for item in getattr(self, field)]
             twice = sorted({name for name in names if names.count(name) > 1})
             if twice:
-                found.append(f"{field}: expected distinct names, found {', '.join(twice)} more than once")
+                found.append(Finding(f"expected distinct names, found {', '.join(twice)} more than once", (field,)))
         found += [
-            f"devices[{d}] ({device.name}): expected a type below {len(self.types)}, found {device.type}"
+            Finding(f"expected a type below {len(self.types)}, found {device.type}", ("devices", d), device.name)
             for d, device in enumerate(self.devices)
             if device.type >= len(self.types)
         ]
-        if len(self.bandwidth) != n or any(len(row) != n for row in self.bandwidth):
-            shape = [len(row) for row in self.bandwidth]
-            found.append(f"bandwidth: expected {n} rows of {n} entries, one per device, found rows of {shape}")
-        else:
-            found += [
-                f"bandwidth[{i}][{j}]: expected a positive number equal to bandwidth[{j}][{i}],"
-                f" found {self.bandwidth[i][j]} and {self.bandwidth[j][i]}"
-                for i in range(n)
-                for j in range(i)
-                if self.bandwidth[i][j] <= 0 or self.bandwidth[i][j] != self.bandwidth[j][i]
-            ]
+        found += self._bandwidth_findings()
         for t, kind in enumerate(self.types):
-            for phase in ("forward", "backward"):
-                found += self._table_problems(f"types[{t}] ({kind.name}): {phase}", getattr(kind, phase))
+            found += self._table_findings(("types", t, "forward"), kind.name, kind.forward)
+            found += self._table_findings(("types", t, "backward"), kind.name, kind.backward)
         return found
 
-    def _table_problems(self, where: str, table: tuple[tuple[int, ...], ...]) -> list[str]:
+    def _bandwidth_findings(self) -> list[Finding]:
+        n, rates = len(self.devices), self.bandwidth
+        if len(rates) != n or any(len(row) != n for row in rates):
+            shape = [len(row) for row in rates]
+            return [Finding(f"expected {n} rows of {n} entries, one per device, found rows of {shape}", ("bandwidth",))]
+        return [
+            Finding(
+                f"expected a positive number equal to bandwidth[{j}][{i}], found {rates[i][j]} and {rates[j][i]}",
+                ("bandwidth", i, j),
+            )
+            for i in range(n)
+            for j in range(i)
+            if rates[i][j] <= 0 or rates[i][j] != rates[j][i]
+        ]
+
+    def _table_findings(self, where: Location, kind: str, table: tuple[tuple[int, ...], ...]) -> list[Finding]:
         if len(table) != len(self.layers):
-            return [f"{where}: expected {len(self.layers)} rows, one per layer, found {len(table)}"]
+            return [Finding(f"expected {len(self.layers)} rows, one per layer, found {len(table)}", where, kind)]
         width, found = max(self.micro_batch_sizes), []
-        for layer, row in zip(self.layers, table, strict=True):
+        for i, (layer, row) in enumerate(zip(self.layers, table, strict=True)):
+            place, name = (*where, i), f"{layer.name} on {kind}"
             if len(row) != width:
-                found.append(f"{where}: {layer.name}: expected {width} entries, one per share, found {len(row)}")
+                found.append(Finding(f"expected {width} entries, one per share, found {len(row)}", place, name))
             elif row[0] < 0 or any(a > b for a, b in pairwise(row)):
                 wrong = next((f"{a} before {b}" for a, b in pairwise(row) if a > b), f"{row[0]}")
                 text = f"expected ticks from 0 on that never fall with more samples, found {wrong}"
-                found.append(f"{where}: {layer.name}: {text}")
+                found.append(Finding(text, place, name))
         return found
 
-    def _replanning_problems(self) -> list[str]:
+    def _replanning_findings(self) -> list[Finding]:
         if self.replanning is None:
             return []
         n, last, found = len(self.devices), len(self.layers), []
-        if len(self.replanning.held) != n:
-            found.append(f"replanning.held: expected {n} entries, one per device, found {len(self.replanning.held)}")
-        intervals = [interval for row in self.replanning.held for interval in row]
+        held, stages = self.replanning.held, self.replanning.stages
+        if len(held) != n:
+            found.append(Finding(f"expected {n} entries, one per device, found {len(held)}", _HELD))
+        intervals = [interval for row in held for interval in row]
         outside = [[a, b] for a, b in intervals if not 0 <= a < b <= last]
         if outside:
-            found.append(f"replanning.held: expected intervals [start, stop) within 0 and {last}, found {outside}")
+            found.append(Finding(f"expected intervals [start, stop) within 0 and {last}, found {outside}", _HELD))
         lost = [layer.name for i, layer in enumerate(self.layers) if not any(a <= i < b for a, b in intervals)]
         if lost:
-            found.append(f"replanning.held: expected every layer on some device, lost: {', '.join(lost)}")
-        stages = self.replanning.stages
+            found.append(Finding(f"expected every layer on some device, lost: {', '.join(lost)}", _HELD))
         adjoining = [s.start for s in stages] + [last] == [0] + [s.stop for s in stages]
         if not adjoining or any(s.start >= s.stop for s in stages):
             shown = [[s.start, s.stop] for s in stages]
-            found.append(f"replanning.stages: expected adjoining intervals from layer 0 to {last}, found {shown}")
+            found.append(Finding(f"expected adjoining intervals from layer 0 to {last}, found {shown}", _OLD_STAGES))
         members = [d for stage in stages for d in stage.devices]
         if len(set(members)) != len(members) or any(not 0 <= d < n for d in members):
-            found.append(f"replanning.stages: expected devices 0 to {n - 1}, each at most once, found {members}")
+            found.append(Finding(f"expected devices 0 to {n - 1}, each at most once, found {members}", _OLD_STAGES))
         return found
 
-    def _magnitude_problems(self) -> list[str]:
+    def _magnitude_findings(self) -> list[Finding]:
         """The worst latency and the worst demand must leave solver rows far from 2^31."""
         n, batch = len(self.devices), max(self.micro_batch_sizes)
         rounds = self.mini_batch // min(self.micro_batch_sizes)
@@ -272,15 +266,11 @@ class Instance(InstanceBase):
         memory += min(2 * n - 1, rounds) * batch * sum(layer.activation_memory for layer in self.layers)
         found = []
         if latency >= ACTIVITY_LIMIT:
-            found.append(
-                f"tick_ns: {self.tick_ns}: expected a tick so coarse that the worst plan takes < 2^30 ticks,"
-                f" found {latency}"
-            )
+            text = f"expected a tick so coarse that the worst plan takes < 2^30 ticks, found {latency}"
+            found.append(Finding(f"{self.tick_ns}: {text}", TOO_FINE))
         if memory >= ACTIVITY_LIMIT:
-            found.append(
-                f"memory_unit_bytes: {self.memory_unit_bytes}: expected the worst demand below 2^30 units,"
-                f" found {memory}"
-            )
+            text = f"{self.memory_unit_bytes}: expected the worst demand below 2^30 units, found {memory}"
+            found.append(Finding(text, ("memory_unit_bytes",)))
         return found
 
 

@@ -64,39 +64,41 @@ What the paper leaves open is pinned here, and nowhere else.
 12. Devices are *numbered* by their position; methods that break ties by number are deterministic.
 """
 
-from mapgap.core import Problem
-from mapgap.problems.multi_model_splitting.diagnose import diagnose
-from mapgap.problems.multi_model_splitting.dynamic import Churn, after, churn, on_devices, part
-from mapgap.problems.multi_model_splitting.evaluate import evaluate
-from mapgap.problems.multi_model_splitting.gantt import gantt
-from mapgap.problems.multi_model_splitting.instance import (
-    OBJECTIVES,
-    RESOURCES,
-    UNITS,
-    Boundary,
-    Deployed,
-    Device,
-    Instance,
-    Layer,
-    Pipeline,
-    PipelinePlan,
-    Plan,
-    Requirement,
-    Segment,
-)
+from typing import TYPE_CHECKING
 
+from mapgap.core import Problem, lazily
+
+if TYPE_CHECKING:
+    from mapgap.problems.multi_model_splitting.dynamic import Churn, after, churn, on_devices, part
+    from mapgap.problems.multi_model_splitting.instance import (
+        OBJECTIVES,
+        RESOURCES,
+        UNITS,
+        Boundary,
+        Deployed,
+        Device,
+        Instance,
+        Layer,
+        Pipeline,
+        PipelinePlan,
+        Plan,
+        Requirement,
+        Segment,
+    )
+
+_HERE = "mapgap.problems.multi_model_splitting"
 PROBLEM = Problem(
     name="multi_model_splitting",
     title="Joint splitting of several models over tiny AI accelerators",
     paper="Synergy (Gong et al.)",
     sense="min",
     unit=lambda instance: f"ticks of {instance.tick_ns} ns",
-    instance_type=Instance,
-    plan_type=Plan,
-    evaluate=evaluate,
-    gantt=gantt,
-    diagnose=diagnose,
-    objectives=OBJECTIVES,
+    instance_type=f"{_HERE}.instance:Instance",
+    plan_type=f"{_HERE}.instance:Plan",
+    evaluate=f"{_HERE}.evaluate:evaluate",
+    gantt=f"{_HERE}.gantt:gantt",
+    diagnose=f"{_HERE}.diagnose:diagnose",
+    objectives=f"{_HERE}.instance:OBJECTIVES",
 )
 
 __all__ = [
@@ -120,3 +122,4 @@ __all__ = [
     "on_devices",
     "part",
 ]
+__getattr__ = lazily(__name__, "instance", "dynamic")

@@ -70,10 +70,24 @@ What the paper leaves open or contradicts is pinned here, and nowhere else.
     the largest T of the masks n_i = ceil(p N_i) and needs no search.)
 """
 
-from mapgap.core import Problem
-from mapgap.problems.neuron_masking.evaluate import costs, diagnose, evaluate, gantt
-from mapgap.problems.neuron_masking.instance import MS_PER_HOUR, SHARE, Device, Instance, Layer, Mask, Plan, Rate
+from typing import TYPE_CHECKING
 
+from mapgap.core import Problem, lazily
+
+if TYPE_CHECKING:
+    from mapgap.problems.neuron_masking.evaluate import costs
+    from mapgap.problems.neuron_masking.instance import (
+        MS_PER_HOUR,
+        SHARE,
+        Device,
+        Instance,
+        Layer,
+        Mask,
+        Plan,
+        Rate,
+    )
+
+_HERE = "mapgap.problems.neuron_masking"
 _UNITS = {
     "neurons": "neurons",
     "contribution": "units of contribution",
@@ -87,11 +101,11 @@ PROBLEM = Problem(
     paper="ELFISH (Xu et al.)",
     sense="max",
     unit=lambda instance: _UNITS[instance.objective],
-    instance_type=Instance,
-    plan_type=Plan,
-    evaluate=evaluate,
-    gantt=gantt,
-    diagnose=diagnose,
+    instance_type=f"{_HERE}.instance:Instance",
+    plan_type=f"{_HERE}.instance:Plan",
+    evaluate=f"{_HERE}.evaluate:evaluate",
+    gantt=f"{_HERE}.evaluate:gantt",
+    diagnose=f"{_HERE}.evaluate:diagnose",
     objectives=("neurons", "contribution", "smallest_share", "rate"),
 )
 
@@ -107,3 +121,4 @@ __all__ = [
     "Rate",
     "costs",
 ]
+__getattr__ = lazily(__name__, "instance", "evaluate")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Literal
 
 from pydantic import Field, model_validator
 
-from mapgap.core import ACTIVITY_LIMIT, Frozen, InstanceBase, PlanBase
+from mapgap.core import ACTIVITY_LIMIT, Finding, Frozen, InputError, InstanceBase, Location, PlanBase
 
 Objective = Literal["neurons", "contribution", "smallest_share", "rate"]
 
@@ -152,54 +153,50 @@ class Instance(InstanceBase):
 
     @model_validator(mode="after")
     def _check(self) -> Instance:
-        problems = [*self._shape_problems()] or [*self._magnitude_problems()]
-        if problems:
-            raise ValueError("\n".join(problems))
+        findings = [*self._misshapen()] or [*self._too_large()]
+        if findings:
+            raise InputError(findings)
         return self
 
-    def _shape_problems(self) -> list[str]:
-        found = []
+    def _misshapen(self) -> Iterator[Finding]:
         if any(later <= earlier for earlier, later in pairwise(self.cycle_ms)):
-            found.append(f"cycle_ms: expected rising cycle times, found {list(self.cycle_ms)}")
+            yield Finding(f"expected rising cycle times, found {list(self.cycle_ms)}", ("cycle_ms",))
         if self.cycle_ms[0] < 1:
-            found.append(f"cycle_ms: expected at least 1 ms, found {self.cycle_ms[0]}")
+            yield Finding(f"expected at least 1 ms, found {self.cycle_ms[0]}", ("cycle_ms",))
         for kind, names in (("layers", [y.name for y in self.layers]), ("devices", [d.name for d in self.devices])):
             if len(set(names)) != len(names):
-                found.append(f"{kind}: expected distinct names")
-        found += [
-            f"layers[{i}] ({layer.name}): least: expected at most its {layer.neurons} neurons, found {layer.least}"
-            for i, layer in enumerate(self.layers)
-            if layer.least > layer.neurons
-        ]
+                yield Finding("expected distinct names", (kind,))
+        for i, layer in enumerate(self.layers):
+            if layer.least > layer.neurons:
+                text = f"expected at most its {layer.neurons} neurons, found {layer.least}"
+                yield Finding(text, ("layers", i, "least"), layer.name)
         for d, device in enumerate(self.devices):
-            found += self._device_problems(f"devices[{d}] ({device.name})", device)
-        return found
+            yield from self._misshapen_device(("devices", d), device)
 
-    def _device_problems(self, where: str, device: Device) -> list[str]:
+    def _misshapen_device(self, place: Location, device: Device) -> Iterator[Finding]:
         cycles = len(self.cycle_ms)
-        found = []
         for field, limits in (("time_limit", device.time_limit), ("work_limit", device.work_limit)):
+            where = (*place, field)
             if len(limits) != cycles:
-                found.append(f"{where}: {field}: expected {cycles} numbers, one per cycle time, found {len(limits)}")
+                text = f"expected {cycles} numbers, one per cycle time, found {len(limits)}"
+                yield Finding(text, where, device.name)
             if any(limit < 0 for limit in limits):
-                found.append(f"{where}: {field}: expected numbers of at least 0, found {min(limits)}")
+                yield Finding(f"expected numbers of at least 0, found {min(limits)}", where, device.name)
             if any(later < earlier for earlier, later in pairwise(limits)):
-                found.append(f"{where}: {field}: expected a longer cycle to allow no less, found {list(limits)}")
+                text = f"expected a longer cycle to allow no less, found {list(limits)}"
+                yield Finding(text, where, device.name)
         if len(device.contributions) != len(self.layers):
-            found.append(
-                f"{where}: contributions: expected one row for each of {len(self.layers)} layers, "
-                f"found {len(device.contributions)}"
-            )
-            return found
+            text = f"expected one row for each of {len(self.layers)} layers, found {len(device.contributions)}"
+            yield Finding(text, (*place, "contributions"), device.name)
+            return
         for i, (layer, row) in enumerate(zip(self.layers, device.contributions, strict=True)):
-            place = f"{where}: contributions[{i}] ({layer.name})"
+            where, name = (*place, "contributions", i), f"{device.name}: {layer.name}"
             if len(row) != layer.neurons:
-                found.append(f"{place}: expected {layer.neurons} numbers, one per neuron, found {len(row)}")
+                yield Finding(f"expected {layer.neurons} numbers, one per neuron, found {len(row)}", where, name)
             if any(number < 0 for number in row):
-                found.append(f"{place}: expected numbers of at least 0, found {min(row)}")
-        return found
+                yield Finding(f"expected numbers of at least 0, found {min(row)}", where, name)
 
-    def _magnitude_problems(self) -> list[str]:
+    def _too_large(self) -> Iterator[Finding]:
         """Totals of the unmasked model must leave solver rows far from 2^31."""
         work = memory = 0
         before = self.inputs
@@ -207,18 +204,21 @@ class Instance(InstanceBase):
             work += layer.work * before * layer.neurons
             memory += layer.weights * before * layer.neurons + layer.features * layer.neurons
             before = layer.neurons
-        totals = [
-            ("work of the whole model (a coarser work unit makes it smaller)", work),
-            ("memory of the whole model (a coarser memory_unit_bytes makes it smaller)", memory),
+        totals: list[tuple[str, int, Location, str]] = [
+            ("work of the whole model (a coarser work unit makes it smaller)", work, (), ""),
+            ("memory of the whole model (a coarser memory_unit_bytes makes it smaller)", memory, (), ""),
         ]
-        for device in self.devices:
+        for d, device in enumerate(self.devices):
+            place: Location = ("devices", d)
             moved = 0
             for name, rate in (("transfer", device.transfer), ("spill", device.spill)):
-                totals.append((f"devices ({device.name}): {name}: ticks * memory", rate.ticks * memory))
+                totals.append(("ticks * memory", rate.ticks * memory, (*place, name), device.name))
                 moved += -(-rate.ticks * memory // rate.per)
-            totals.append((f"devices ({device.name}): time of the whole model", work + moved + device.overhead))
-            totals.append((f"devices ({device.name}): contributions", sum(map(sum, device.contributions))))
-        return [f"{what}: expected < 2^30, found {total}" for what, total in totals if total >= ACTIVITY_LIMIT]
+            totals.append(("time of the whole model", work + moved + device.overhead, place, device.name))
+            totals.append(("sum", sum(map(sum, device.contributions)), (*place, "contributions"), device.name))
+        for what, total, place, name in totals:
+            if total >= ACTIVITY_LIMIT:
+                yield Finding(f"{what}: expected < 2^30, found {total}", place, name)
 
 
 class Mask(Frozen):

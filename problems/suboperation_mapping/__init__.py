@@ -45,29 +45,34 @@ What the paper leaves open is pinned here, and nowhere else.
 9.  Work (for throughput) is 2 operations per multiply-accumulate of FP, BP and WU: ``flops`` of the instance.
 """
 
-from mapgap.core import Problem
-from mapgap.problems.suboperation_mapping.evaluate import diagnose, evaluate, gantt
-from mapgap.problems.suboperation_mapping.instance import (
-    Accelerator,
-    Edge,
-    Instance,
-    Layer,
-    Plan,
-    operation_name,
-    parse_operation,
-)
+from typing import TYPE_CHECKING
 
+from mapgap.core import Problem, lazily
+
+if TYPE_CHECKING:
+    from mapgap.problems.suboperation_mapping.instance import (
+        Accelerator,
+        Edge,
+        Instance,
+        Layer,
+        Plan,
+        operation_name,
+        parse_operation,
+    )
+
+_HERE = "mapgap.problems.suboperation_mapping"
 PROBLEM = Problem(
     name="suboperation_mapping",
     title="Sub-operation mapping of CNN training onto heterogeneous FPGAs",
     paper="MTrain (Tang et al.)",
     sense="min",
     unit=lambda instance: f"ticks of {instance.tick_ns} ns",
-    instance_type=Instance,
-    plan_type=Plan,
-    evaluate=evaluate,
-    gantt=gantt,
-    diagnose=diagnose,
+    instance_type=f"{_HERE}.instance:Instance",
+    plan_type=f"{_HERE}.instance:Plan",
+    evaluate=f"{_HERE}.evaluate:evaluate",
+    gantt=f"{_HERE}.evaluate:gantt",
+    diagnose=f"{_HERE}.evaluate:diagnose",
 )
 
 __all__ = ["PROBLEM", "Accelerator", "Edge", "Instance", "Layer", "Plan", "operation_name", "parse_operation"]
+__getattr__ = lazily(__name__, "instance")

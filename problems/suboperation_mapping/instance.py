@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from mapgap.core import ACTIVITY_LIMIT, Frozen, InstanceBase, PlanBase
+from mapgap.core import ACTIVITY_LIMIT, Finding, Frozen, InputError, InstanceBase, Location, PlanBase
 
 Phase = Literal["FP", "BP", "WU"]
 
@@ -118,61 +118,81 @@ class Instance(InstanceBase):
         """``(consumer index, edge)`` for every edge that leaves ``layer``, by consumer index."""
         return [(c, edge) for c, other in enumerate(self.layers) for edge in other.inputs if edge.source == layer]
 
+    @property
+    def largest_demand(self) -> int:
+        """Memory units that hold everything ever stored, however the batch is shared out (each share rounds up)."""
+        total = 0
+        unit, n = self.memory_unit_bytes, len(self.accelerators)
+        for index, layer in enumerate(self.layers):
+            total += self.memory_units(2 * layer.weight_bytes)
+            if layer.kind == "split":
+                losses = [edge.bytes for _, edge in self.consumers(index)] or [layer.output_bytes]
+                for size in (layer.input_bytes, *losses):
+                    total += self.memory_units(self.batch * size) + (n if size % unit else 0)
+        return total
+
     @model_validator(mode="after")
     def _check(self) -> Instance:
-        problems = [*self._shape_problems()] or [*self._magnitude_problems()]
-        if problems:
-            raise ValueError("\n".join(problems))
+        findings = self._shape_findings() or self._magnitude_findings()
+        if findings:
+            raise InputError(findings)
         return self
 
-    def _shape_problems(self) -> list[str]:
+    def _shape_findings(self) -> list[Finding]:
         n = len(self.accelerators)
         found = []
         if len({a.name for a in self.accelerators}) != n:
-            found.append("accelerators: expected distinct names")
+            found.append(Finding("expected distinct names", ("accelerators",)))
         if len(self.bandwidth) != n or any(len(row) != n for row in self.bandwidth):
-            found.append(
-                f"bandwidth: expected a {n} x {n} matrix, one row and column per accelerator, "
-                f"found rows of {[len(row) for row in self.bandwidth]}"
-            )
+            expected = f"expected a {n} x {n} matrix, one row and column per accelerator"
+            found.append(Finding(f"{expected}, found rows of {[len(row) for row in self.bandwidth]}", ("bandwidth",)))
         else:
             found += [
-                f"bandwidth[{i}][{j}]: expected a positive number of bytes per second, found {self.bandwidth[i][j]}"
-                for i in range(n)
-                for j in range(n)
-                if i != j and self.bandwidth[i][j] <= 0
+                Finding(f"expected a positive number of bytes per second, found {rate}", ("bandwidth", i, j))
+                for i, row in enumerate(self.bandwidth)
+                for j, rate in enumerate(row)
+                if i != j and rate <= 0
             ]
         names: set[str] = set()
         for index, layer in enumerate(self.layers):
-            where = f"layers[{index}] ({layer.name})"
+            here: Location = ("layers", index)
             if layer.name in names:
-                found.append(f"{where}: expected a distinct name")
+                found.append(Finding("expected a distinct name", here, layer.name))
             names.add(layer.name)
             if "/" in layer.name:
-                found.append(f"{where}: expected a name without '/'")
+                found.append(Finding("expected a name without '/'", here, layer.name))
             found += [
-                f"{where}: input from layer {edge.source}: expected a layer before it (no cycles)"
-                for edge in layer.inputs
+                Finding(
+                    f"expected a layer before it (no cycles), found {edge.source}", (*here, "inputs", i), layer.name
+                )
+                for i, edge in enumerate(layer.inputs)
                 if edge.source >= index
             ]
             if len({edge.source for edge in layer.inputs}) != len(layer.inputs):
-                found.append(f"{where}: expected at most one edge from each producing layer")
-            entries = self.batch if layer.kind == "split" else 1
-            expected = {"fp": n, "bp": n if layer.inputs else 0, "wu": n if layer.kind == "split" else 0}
-            for phase, rows in expected.items():
-                table = getattr(layer, phase)
-                if len(table) != rows or any(len(row) != entries for row in table):
-                    found.append(
-                        f"{where}: {phase}: expected {rows} rows of {entries} ticks, found {[len(r) for r in table]}"
-                    )
-                found += [
-                    f"{where}: {phase}[{a}]: expected ticks of at least 0, found {min(row)}"
-                    for a, row in enumerate(table)
-                    if min(row, default=0) < 0
-                ]
+                found.append(Finding("expected at most one edge from each producing layer", here, layer.name))
+            found += self._table_findings(here, layer)
         return found
 
-    def _magnitude_problems(self) -> list[str]:
+    def _table_findings(self, here: Location, layer: Layer) -> list[Finding]:
+        """Latency tables of the wrong shape or with negative entries."""
+        n = len(self.accelerators)
+        entries = self.batch if layer.kind == "split" else 1
+        expected = {"fp": n, "bp": n if layer.inputs else 0, "wu": n if layer.kind == "split" else 0}
+        tables = {"fp": layer.fp, "bp": layer.bp, "wu": layer.wu}
+        found = []
+        for phase, rows in expected.items():
+            table = tables[phase]
+            if len(table) != rows or any(len(row) != entries for row in table):
+                text = f"expected {rows} rows of {entries} ticks, found {[len(row) for row in table]}"
+                found.append(Finding(text, (*here, phase), layer.name))
+            found += [
+                Finding(f"expected ticks of at least 0, found {min(row)}", (*here, phase, a), layer.name)
+                for a, row in enumerate(table)
+                if min(row, default=0) < 0
+            ]
+        return found
+
+    def _magnitude_findings(self) -> list[Finding]:
         """Sums of worst durations and of memory demands must leave solver rows far from 2^31."""
         n = len(self.accelerators)
         slowest = min((self.bandwidth[i][j] for i in range(n) for j in range(n) if i != j), default=1) * self.tick_ns
@@ -193,13 +213,11 @@ class Instance(InstanceBase):
                 )
         found = []
         if total >= ACTIVITY_LIMIT:
-            found.append(
-                f"tick_ns: {self.tick_ns}: expected a tick so coarse that all durations sum to < 2^30, found {total}"
-            )
+            text = f"expected a tick so coarse that all durations sum to < 2^30, found {total}"
+            found.append(Finding(f"{self.tick_ns}: {text}", ("tick_ns",)))
         if memory >= ACTIVITY_LIMIT:
-            found.append(
-                f"memory_unit_bytes: {self.memory_unit_bytes}: expected all demands to sum to < 2^30, found {memory}"
-            )
+            text = f"expected all demands to sum to < 2^30, found {memory}"
+            found.append(Finding(f"{self.memory_unit_bytes}: {text}", ("memory_unit_bytes",)))
         return found
 
 

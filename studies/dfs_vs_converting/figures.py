@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+from mapgap.records.runs import Runs
 from mapgap.reporting import figures
 from mapgap.reporting.report import Picture, picture
 from mapgap.reporting.tables import Column, Table
-from mapgap.studies.dfs_vs_converting.runs import BANDWIDTHS, CONVERTING, STEPS, TITLES, Runs, library_name
+from mapgap.studies.dfs_vs_converting.runs import (
+    BANDWIDTHS,
+    CONVERTING,
+    STEPS,
+    TITLES,
+    gflops,
+    gflops_of,
+    library_name,
+    seconds,
+    synchronous,
+)
 
 
 def ablation(runs: Runs) -> tuple[Table, list[Picture]]:
@@ -18,7 +29,7 @@ def ablation(runs: Runs) -> tuple[Table, list[Picture]]:
         for network in TITLES:
             for label, bandwidth in BANDWIDTHS.items():
                 name = library_name(cluster, network, label)
-                values = [runs.gflops(name, step) for step in STEPS]
+                values = [gflops(runs, name, step) for step in STEPS]
                 if values[0] is None or values[-1] is None:
                     continue
                 row: dict[str, Any] = {"network": TITLES[network], "cluster": cluster, "bandwidth": bandwidth}
@@ -68,17 +79,17 @@ def comparison(runs: Runs) -> tuple[Table, list[Picture]]:
             limit: list[tuple[float, float]] = []
             for label, bandwidth in BANDWIDTHS.items():
                 name = library_name(cluster, network, label)
-                fact = runs.facts.get(name)
-                if runs.gflops(name, CONVERTING) is None or runs.gflops(name, "hap_sharding") is None or fact is None:
+                fact = runs.fact(name)
+                if gflops(runs, name, CONVERTING) is None or gflops(runs, name, "hap_sharding") is None or fact is None:
                     continue
                 row: dict[str, Any] = {"network": TITLES[network], "cluster": cluster, "bandwidth": bandwidth}
                 for method, title in shown.items():
-                    row[method] = runs.gflops(name, method)
+                    row[method] = gflops(runs, name, method)
                     if row[method] is not None:
                         series[title].append((bandwidth, row[method]))
-                    if method in ("hap_sharding", "alpa_sharding") and (name, method) in runs.by:
-                        row[f"{method}_sync"] = runs.synchronous(name, method)
-                row["limit"] = runs.gflops_of(name, fact.bound)
+                    if method in ("hap_sharding", "alpa_sharding") and runs.get(name, method) is not None:
+                        row[f"{method}_sync"] = synchronous(runs, name, method)
+                row["limit"] = gflops_of(name, fact.bound)
                 if row["limit"] is not None:
                     limit.append((bandwidth, row["limit"]))
                 row["over_hap"] = row[CONVERTING] / row["hap_sharding_sync"] if row.get("hap_sharding_sync") else None
@@ -112,17 +123,17 @@ def scaling(runs: Runs) -> tuple[Table, list[Picture]]:
     for label in ("0p5", "3", "15"):
         for count in (2, 4, 6, 8):
             name = f"mtrain_scale_{count}fpga_resnet18_{label}gbs"
-            fact = runs.facts.get(name)
+            fact = runs.fact(name)
             if fact is None:
                 continue
             rows.append(
                 {
                     "bandwidth": BANDWIDTHS[label],
                     "fpgas": count,
-                    "mtrain": runs.gflops(name, CONVERTING),
-                    "single": runs.gflops(name, "single_accelerator"),
-                    "limit": runs.gflops_of(name, fact.bound),
-                    "seconds": runs.seconds(name, CONVERTING),
+                    "mtrain": gflops(runs, name, CONVERTING),
+                    "single": gflops(runs, name, "single_accelerator"),
+                    "limit": gflops_of(name, fact.bound),
+                    "seconds": seconds(runs, name, CONVERTING),
                 }
             )
     columns = [

@@ -1,13 +1,15 @@
-"""Runs of the study DFS versus converting: which instances and methods, which records."""
+"""Runs of the study DFS versus converting: which instances and methods, and throughput, gap and time of a run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
-from typing import Any
 
-from mapgap.execution.sweep import Job
-from mapgap.reporting.analysis import facts, relative
+from mapgap.catalogue.files import load_instance
+from mapgap.execution.sweep import Job, MethodJob
+from mapgap.instances.published_numbers import load_published
+from mapgap.problems.suboperation_mapping import Instance
+from mapgap.records.runs import Runs
 from mapgap.reporting.study import Phase
 
 PROBLEM = "suboperation_mapping"
@@ -31,15 +33,16 @@ def library_name(cluster: int, network: str, bandwidth: str) -> str:
 
 
 @cache
-def instance(name: str) -> Any:
-    from mapgap.catalogue.files import load_instance
-
-    return load_instance(name)
+def instance(name: str) -> Instance:
+    """An instance of the library, expanded once."""
+    found = load_instance(name)
+    assert isinstance(found, Instance)
+    return found
 
 
 def _jobs(names: Iterable[str], methods: Iterable[str], time_s: float, workers: int = 1) -> list[Job]:
     chosen = tuple(methods)
-    return [Job(instance(name), method, time_s, workers=workers) for name in names for method in chosen]
+    return [MethodJob(instance(name), method, time_s, workers=workers) for name in names for method in chosen]
 
 
 def phases(quick: bool) -> list[Phase]:
@@ -66,42 +69,35 @@ def phases(quick: bool) -> list[Phase]:
     ]
 
 
-class Runs:
-    """Records by instance name and method, and the throughput of a makespan."""
-
-    def __init__(self, records: Runs) -> None:
-        self.records = records
-        self.by = {(r.instance, r.method): r for r in records if not r.error}
-        known = facts(records)  # one instance may have two names: two FPGAs of the scaling study are cluster 1
-        self.facts = {r.instance: known[r.instance_hash] for r in records}
-
-    def gflops(self, name: str, method: str) -> float | None:
-        record = self.by.get((name, method))
-        return record.terms.get("throughput_gflops") if record and record.objective is not None else None
-
-    def gflops_of(self, name: str, ticks: int | None) -> float | None:
-        """Throughput of a makespan (or of a bound on it) of this instance."""
-        data = instance(name)
-        return None if not ticks else float(data.flops / (ticks * data.seconds_per_tick) / 1e9)
-
-    def synchronous(self, name: str, method: str) -> float | None:
-        """Throughput of a sharding rival as Sec. III-B executes it: on all devices, gather and scatter everywhere."""
-        record = self.by.get((name, method))
-        return self.gflops_of(name, record.notes.get("synchronous_ticks_on_all_devices")) if record else None
-
-    def gap(self, name: str, method: str) -> float | None:
-        """Percent above the best proven bound."""
-        record, fact = self.by.get((name, method)), self.facts.get(name)
-        gap = relative(record.objective, fact.bound) if record and fact else None
-        return None if gap is None else 100 * gap
-
-    def seconds(self, name: str, method: str) -> float | None:
-        record = self.by.get((name, method))
-        return record.wall_s if record else None
+def gflops(runs: Runs, name: str, method: str) -> float | None:
+    """Throughput of the plan that a method found."""
+    found: float | None = runs.term(name, method, "throughput_gflops")
+    return found
 
 
-def published() -> dict[str, Any]:
+def gflops_of(name: str, ticks: int | None) -> float | None:
+    """Throughput of a makespan (or of a bound on it) of this instance."""
+    data = instance(name)
+    return None if not ticks else data.flops / (ticks * data.seconds_per_tick) / 1e9
+
+
+def synchronous(runs: Runs, name: str, method: str) -> float | None:
+    """Throughput of a sharding rival as Sec. III-B executes it: on all devices, gather and scatter everywhere."""
+    return gflops_of(name, runs.note(name, method, "synchronous_ticks_on_all_devices"))
+
+
+def gap(runs: Runs, name: str, method: str) -> float | None:
+    """Percent above the best proven bound."""
+    share = runs.gap(name, method)
+    return None if share is None else 100 * share
+
+
+def seconds(runs: Runs, name: str, method: str) -> float | None:
+    """Seconds that a run took."""
+    record = runs.get(name, method)
+    return None if record is None else record.wall_s
+
+
+def published() -> dict[str, float]:
     """Printed numbers by identifier."""
-    from mapgap.instances.published_numbers import load_published
-
     return load_published("mtrain")

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from statistics import median
 
+from mapgap.records.runs import Runs
 from mapgap.reporting import figures
 from mapgap.reporting.report import Page, Section, instance_table, method_table, picture, run_table
 from mapgap.reporting.study import Study
 from mapgap.reporting.tables import Table
 from mapgap.studies.dfs_vs_converting.figures import ablation, comparison, scaling
-from mapgap.studies.dfs_vs_converting.runs import EXACT, PROBLEM, TABLE_3, Runs, library_name, phases
+from mapgap.studies.dfs_vs_converting.runs import EXACT, PROBLEM, TABLE_3, library_name, phases
 from mapgap.studies.dfs_vs_converting.tables import claims, table_3, table_3_published
 
 
@@ -27,9 +28,8 @@ def _listed(table: Table) -> list[str]:
     return [f"{text} {better} of {len(rows)} cases."]
 
 
-def page(records: Runs, quick: bool) -> Page:
+def page(runs: Runs, quick: bool) -> Page:
     """The page of the study."""
-    runs = Runs(records)
     main = table_3(runs)
     searched = [row for row in main.rows if row["exact_s"] is not None]
     gaps = [row["dfs_gap"] for row in searched if row["dfs_gap"] is not None]
@@ -45,7 +45,7 @@ def page(records: Runs, quick: bool) -> Page:
             "search has not been run, only cheap bounds stand below the plans, and most of the gap may be theirs."
         )
     lead += _listed(main)
-    machines = sorted({str(r.cpu or "unknown processor") for r in records})
+    machines = sorted({str(r.cpu or "unknown processor") for r in runs})
     lead.append(f"Search times are single runs on {', '.join(machines)}; the paper's machine is not named.")
     steps, step_figures = ablation(runs)
     rivals, rival_figures = comparison(runs)
@@ -76,18 +76,17 @@ def page(records: Runs, quick: bool) -> Page:
             Section("Scaling (Fig. 12)", tables=[growth], figures=growth_figures),
             Section("Published numbers", tables=[claims(runs)]),
         ]
-    traced = [
-        name for name in (library_name(c, n, "3") for n in TABLE_3 for c in (1, 2, 3)) if (name, EXACT) in runs.by
-    ]
+    cases = [library_name(cluster, network, "3") for network in TABLE_3 for cluster in (1, 2, 3)]
+    traced = {name: record for name in cases if (record := runs.get(name, EXACT)) is not None}
     sections += [
         Section(
             "Exact search over time",
             figures=[
-                picture(f"trace_{n}", figures.gap_over_time([runs.by[n, EXACT]], n), "Best plan and bound over time.")
-                for n in traced
+                picture(f"trace_{n}", figures.gap_over_time(Runs([record]), n), "Best plan and bound over time.")
+                for n, record in traced.items()
             ],
         ),
-        Section("All runs", tables=[method_table(records), instance_table(records), run_table(records)]),
+        Section("All runs", tables=[method_table(runs), instance_table(runs), run_table(runs)]),
     ]
     return Page("DFS versus converting: how far from optimal is MTrain?", lead, sections)
 

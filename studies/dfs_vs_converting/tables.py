@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mapgap.records.runs import Runs
 from mapgap.reporting.analysis import verdict
 from mapgap.reporting.tables import Column, Table
 from mapgap.studies.dfs_vs_converting.runs import (
@@ -13,9 +14,13 @@ from mapgap.studies.dfs_vs_converting.runs import (
     STEPS,
     TABLE_3,
     TITLES,
-    Runs,
+    gap,
+    gflops,
+    gflops_of,
     library_name,
     published,
+    seconds,
+    synchronous,
 )
 
 
@@ -26,11 +31,11 @@ def table_3(runs: Runs) -> Table:
     for network in TABLE_3:
         for cluster in (1, 2, 3):
             name = library_name(cluster, network, "3")
-            fact = runs.facts.get(name)
+            fact = runs.fact(name)
             if fact is None:
                 continue
             key = f"t3_{network}_c{cluster}"
-            dfs, converting = runs.gflops(name, DFS), runs.gflops(name, CONVERTING)
+            dfs, converting = gflops(runs, name, DFS), gflops(runs, name, CONVERTING)
             ratio = converting / dfs if dfs and converting else None
             rows.append(
                 {
@@ -38,15 +43,15 @@ def table_3(runs: Runs) -> Table:
                     "cluster": cluster,
                     "dfs": dfs,
                     "converting": converting,
-                    "listed": runs.gflops(name, LISTED),
-                    "best": runs.gflops_of(name, fact.best),
-                    "limit": runs.gflops_of(name, fact.bound),
-                    "dfs_gap": runs.gap(name, DFS),
-                    "converting_gap": runs.gap(name, CONVERTING),
+                    "listed": gflops(runs, name, LISTED),
+                    "best": gflops_of(name, fact.best),
+                    "limit": gflops_of(name, fact.bound),
+                    "dfs_gap": gap(runs, name, DFS),
+                    "converting_gap": gap(runs, name, CONVERTING),
                     "best_gap": None if fact.gap is None else 100 * fact.gap,
-                    "dfs_s": runs.seconds(name, DFS),
-                    "converting_s": runs.seconds(name, CONVERTING),
-                    "exact_s": runs.seconds(name, EXACT),
+                    "dfs_s": seconds(runs, name, DFS),
+                    "converting_s": seconds(runs, name, CONVERTING),
+                    "exact_s": seconds(runs, name, EXACT),
                     "printed_dfs": printed.get(f"{key}_dfs"),
                     "printed_converting": printed.get(f"{key}_mt"),
                     "printed_dfs_s": printed.get(f"{key}_dfs_t"),
@@ -119,7 +124,7 @@ def claims(runs: Runs) -> Table:
             rows.append({"claim": text, "printed": value, "ours": ours, "unit": unit, "verdict": verdict(value, ours)})
 
     def best(cluster: int, network: str) -> float | None:
-        values = [runs.gflops(library_name(cluster, network, b), CONVERTING) for b in BANDWIDTHS]
+        values = [gflops(runs, library_name(cluster, network, b), CONVERTING) for b in BANDWIDTHS]
         found = [v for v in values if v is not None]
         return max(found) if len(found) == len(values) else None
 
@@ -127,33 +132,32 @@ def claims(runs: Runs) -> Table:
         claim(f"Cluster 1, {TITLES[network]}: best over all bandwidths", f"c1_{key}_max", best(1, network), "GFLOPS")
     for cluster in (2, 3):
         for key, network in (("vgg", "vgg16"), ("res18", "resnet18"), ("tiny", "tinyyolov3")):
-            ours = runs.gflops(library_name(cluster, network, "0p5"), CONVERTING)
+            ours = gflops(runs, library_name(cluster, network, "0p5"), CONVERTING)
             claim(f"Cluster {cluster}, {TITLES[network]} at 0.5 GB/s", f"c{cluster}_{key}_05", ours, "GFLOPS")
     for key, network in (("tiny", "tinyyolov3"), ("vgg", "vgg16")):
-        ours = runs.gflops(library_name(3, network, "0p125"), CONVERTING)
+        ours = gflops(runs, library_name(3, network, "0p125"), CONVERTING)
         claim(f"Cluster 3, {TITLES[network]} at 0.125 GB/s", f"c3_{key}_0125", ours, "GFLOPS")
-    first, last = (runs.gflops(library_name(1, "alexnet", "0p125"), m) for m in (STEPS[0], CONVERTING))
+    first, last = (gflops(runs, library_name(1, "alexnet", "0p125"), m) for m in (STEPS[0], CONVERTING))
     if first and last:
         claim(
             "Cluster 1, AlexNet at 0.125 GB/s: step 4 over step 1", "c1_alex_step", 100 * (last / first - 1), "% gain"
         )
-    wide = runs.gflops(library_name(1, "alexnet", "15"), CONVERTING)
+    wide = gflops(runs, library_name(1, "alexnet", "15"), CONVERTING)
     if wide and last:
         claim("Cluster 1, AlexNet: 15 over 0.125 GB/s", "c1_alex_bw", 100 * (wide / last - 1), "% gain")
     over = []
     for cluster in (1, 2, 3):
         for network in TITLES:
             name = library_name(cluster, network, "15")
-            hap = runs.synchronous(name, "hap_sharding")
-            ours = runs.gflops(name, CONVERTING)
+            hap = synchronous(runs, name, "hap_sharding")
+            ours = gflops(runs, name, CONVERTING)
             if hap and ours:
                 over.append(ours / hap)
     if len(over) == 15:
         claim("MTrain over HAP at 15 GB/s, least", "hap_lo", min(over), "x")
         claim("MTrain over HAP at 15 GB/s, most", "hap_hi", max(over), "x")
     for cluster in (1, 2, 3):
-        record = runs.by.get((library_name(cluster, "resnet18", "3"), DFS))
-        count = record.notes.get("ratios") if record else None
+        count = runs.note(library_name(cluster, "resnet18", "3"), DFS, "ratios")
         claim(f"Cluster {cluster}: feasible ratios", f"ratios_c{cluster}", float(count) if count else None, "")
     columns = [Column("claim", "claim"), Column("printed", "printed", "g"), Column("ours", "ours", ".2f")]
     return Table(

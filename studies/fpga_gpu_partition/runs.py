@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from mapgap.catalogue.files import library_files, load_instance
-from mapgap.execution.sweep import Job
+from mapgap.execution.sweep import Job, MethodJob
 from mapgap.instances.fpga_gpu_partition import LIBRARY
 from mapgap.instances.fpga_gpu_partition.compact import build
 from mapgap.instances.fpga_gpu_partition.cost_model import fabric, fit_names, load_fit
@@ -87,7 +87,7 @@ def module_instance(name: str) -> Instance:
 
 def _jobs(instances: Iterable[Instance], methods: Iterable[str], time_s: float = 120.0) -> list[Job]:
     chosen = tuple(methods)
-    return [Job(instance, method, time_s) for instance in instances for method in chosen]
+    return [MethodJob(instance, method, time_s) for instance in instances for method in chosen]
 
 
 def phases(quick: bool) -> list[Phase]:

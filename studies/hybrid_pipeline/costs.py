@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from mapgap.records.runs import Runs
 from mapgap.reporting import figures
 from mapgap.reporting.report import Picture, picture
 from mapgap.reporting.tables import Column, Table
+from mapgap.studies.hybrid_pipeline.experiments import ASTEROID, EXACT, NETWORKS, instance, library_name, published
 from mapgap.studies.hybrid_pipeline.figures import cost_figure
-from mapgap.studies.hybrid_pipeline.runs import ASTEROID, EXACT, NETWORKS, Runs, instance, library_name, published
 
 SCALED = tuple(NETWORKS)[:2]
 SHOWN = (EXACT, ASTEROID, "data_parallel", "gpipe")
@@ -97,7 +98,7 @@ def cost(runs: Runs) -> tuple[Table, list[Picture]]:
             continue
         made = instance(name)
         counts = [sum(device.type == t for device in made.devices) for t in range(len(made.types))]
-        values = runs.ticks(name, ASTEROID, **REPEAT), runs.ticks(name, EXACT, **REPEAT)
+        values = runs.objective(name, ASTEROID, **REPEAT), runs.objective(name, EXACT, **REPEAT)
         rows.append(
             {
                 "instance": name,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from mapgap.records.runs import Runs
 from mapgap.reporting import figures
 from mapgap.reporting.analysis import verdict
 from mapgap.reporting.report import Picture, picture
 from mapgap.reporting.tables import Column, Table
+from mapgap.studies.hybrid_pipeline.experiments import ASTEROID, EXACT, instance, library_name, published, ratio
 from mapgap.studies.hybrid_pipeline.figures import outage_figure
-from mapgap.studies.hybrid_pipeline.runs import ASTEROID, EXACT, Runs, instance, library_name, published
 
 LIGHT, HEAVY = "flops_recut", "heavy_rescheduling"
 REPLANNING = (LIGHT, "cuts_only", HEAVY, EXACT)
@@ -20,6 +21,13 @@ PACE = "heavy_rescheduling, Table 7's pace"
 def failure_name(device: str) -> str:
     """Library name of the case in which a device leaves environment D."""
     return f"{library_name('d', 'efficientnet_b1')}_without_{device}"
+
+
+def failed_device(name: str) -> str:
+    """The device that leaves in a case."""
+    replanning = instance(name).replanning
+    assert replanning is not None
+    return replanning.failed
 
 
 def paper_planning_s(runs: Runs, name: str) -> float | None:
@@ -44,14 +52,14 @@ def _rows(runs: Runs) -> list[dict[str, Any]]:
                 continue
             rows.append(
                 {
-                    "device": instance(name).replanning.failed,
+                    "device": failed_device(name),
                     "method": method,
                     "before": replay["corners"][0][1],
                     "after": after,
                     "planning": replay["planning_s"],
                     "transport": replay["transport_s"],
                     "outage": _outage(replay),
-                    "ratio": runs.ratio(name, method, EXACT),
+                    "ratio": ratio(runs, name, method, EXACT),
                 }
             )
     return rows
@@ -90,7 +98,7 @@ def recovery(runs: Runs) -> Table:
         here = _outage(heavy) / _outage(light)
         rows.append(
             {
-                "device": instance(name).replanning.failed,
+                "device": failed_device(name),
                 "kept_printed": printed["recovery_tput"],
                 "kept": kept,
                 "kept_verdict": verdict(printed["recovery_tput"], kept),
@@ -141,7 +149,7 @@ def failure_figures(runs: Runs) -> list[Picture]:
             delay = slow - heavy["planning_s"]
             corners[PACE] = [[t + delay * (3 <= k <= 4), y] for k, (t, y) in enumerate(heavy["corners"])]
         if corners:
-            failed = instance(name).replanning.failed
+            failed = failed_device(name)
             text = f"Fig. 17: {failed} stops at second 100; outage of detection, planning and transport."
             pictures.append(picture(f"fig17_{device}", outage_figure(corners, f"{failed} fails"), text))
     return pictures

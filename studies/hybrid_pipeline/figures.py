@@ -6,10 +6,11 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from mapgap.problems.hybrid_pipeline import Instance, Plan
 from mapgap.reporting import figures
 
 
-def plan_figure(instance: Any, plan: Any, title: str) -> Figure:
+def plan_figure(instance: Instance, plan: Plan, title: str) -> Figure:
     """Stages over the layers, one row per device, with the device's share of a micro-batch."""
     figure, ax = figures.axes(8.0, 1.0 + 0.36 * len(instance.devices))
     for p, stage in enumerate(plan.stages):
@@ -26,7 +27,7 @@ def plan_figure(instance: Any, plan: Any, title: str) -> Figure:
     return figure
 
 
-def memory_figure(instance: Any, peaks: dict[str, dict[str, int]]) -> Figure:
+def memory_figure(instance: Instance, peaks: dict[str, dict[str, int]]) -> Figure:
     """Peak memory per device and method against the capacity (grey)."""
     names = [device.name for device in instance.devices]
     unit = instance.memory_unit_bytes / 1e9

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from mapgap.records.runs import Runs
 from mapgap.reporting.report import Picture, picture
 from mapgap.reporting.tables import Column, Table
+from mapgap.studies.hybrid_pipeline.experiments import ASTEROID, EXACT, NETWORKS, instance, library_name, schedule
 from mapgap.studies.hybrid_pipeline.figures import waterfall
-from mapgap.studies.hybrid_pipeline.runs import ASTEROID, EXACT, NETWORKS, Runs, instance, library_name
 
 PARETO = "asteroid_pareto"
 TIES = ("fastest_first", "slowest_first")
@@ -30,14 +31,14 @@ CAUSES = {
 
 def optima(runs: Runs, name: str) -> list[int] | None:
     """Latencies from Asteroid's plan down to the optimum, one per restriction that is lifted; ``None`` if one lacks."""
-    along = [runs.ticks(name, EXACT, order=ties) for ties in TIES]
+    along = [runs.objective(name, EXACT, order=ties) for ties in TIES]
     found = [
-        runs.ticks(name, ASTEROID),
-        runs.ticks(name, PARETO),
+        runs.objective(name, ASTEROID),
+        runs.objective(name, PARETO),
         along[0],
         min((value for value in along if value is not None), default=None),
-        runs.ticks(f"{name}+all", EXACT),
-        runs.ticks(name, EXACT),
+        runs.objective(f"{name}+all", EXACT),
+        runs.objective(name, EXACT),
     ]
     known = [value for value in found if value is not None]
     return known if len(known) == len(found) and along[1] is not None else None
@@ -45,7 +46,7 @@ def optima(runs: Runs, name: str) -> list[int] | None:
 
 def _simulated(runs: Runs, name: str, method: str) -> int | None:
     """Simulated round of a method's plan, ticks."""
-    row = runs.schedule(name, method)
+    row = schedule(runs, name, method)
     return None if row is None else round(row["latency_s"] / instance(name).seconds_per_tick)
 
 

@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from mapgap.records.runs import Runs
 from mapgap.reporting.analysis import verdict
 from mapgap.reporting.tables import Column, Table
-from mapgap.studies.hybrid_pipeline.runs import ASTEROID, EXACT, NETWORKS, Runs, instance, library_name, published
+from mapgap.studies.hybrid_pipeline.experiments import (
+    ASTEROID,
+    EXACT,
+    NETWORKS,
+    instance,
+    library_name,
+    published,
+    ratio,
+)
 
 ENVIRONMENTS = (("a", 100), ("b", 100), ("b", 1000))
 CONVENTIONAL = {"on_device": "dev", "data_parallel": "dp", "gpipe": "pp"}
@@ -23,16 +32,16 @@ def table_4(runs: Runs) -> Table:
     for environment, mbps in ENVIRONMENTS:
         for network, title in NETWORKS.items():
             name = library_name(environment, network, mbps)
-            if runs.ticks(name, ASTEROID) is None:
+            if runs.objective(name, ASTEROID) is None:
                 continue
             row: dict[str, Any] = {"network": title, "environment": environment.upper(), "mbps": mbps}
             for method, key in CONVENTIONAL.items():
                 value = printed[f"t4_{network}_{environment}_{mbps}_{key}"]
-                ours = runs.ratio(name, method, ASTEROID)
+                ours = ratio(runs, name, method, ASTEROID)
                 row |= {f"{key}_printed": value, key: ours}
                 missing = "out of memory" if runs.get(name, method) else "not run"
                 row[f"{key}_verdict"] = verdict(value, ours) if ours else missing
-            row["optimum"] = runs.ratio(name, ASTEROID, EXACT)
+            row["optimum"] = ratio(runs, name, ASTEROID, EXACT)
             rows.append(row)
     columns = [Column("network", "network"), Column("environment", "env."), Column("mbps", "Mbit/s")]
     for key, title in (("dev", "device"), ("dp", "DP"), ("pp", "PP")):
@@ -76,7 +85,7 @@ def table_2(runs: Runs) -> Table:
     printed, rows = published(), []
     for network in PARAMETERS_MB:
         name = library_name("a", network)
-        if runs.ticks(name, ASTEROID) is None:
+        if runs.objective(name, ASTEROID) is None:
             continue
         hdp, hpp = runs.note(name, "hetpipe", "hdp_volume_mb"), runs.term(name, ASTEROID, "communication_mb")
         rows.append(
@@ -137,7 +146,7 @@ def table_7(runs: Runs) -> Table:
     printed, rows = published(), []
     for network, key in PLANNING.items():
         name = library_name("c", network)
-        if runs.ticks(name, ASTEROID) is not None:
+        if runs.objective(name, ASTEROID) is not None:
             rows.append(
                 {
                     "network": NETWORKS[network],
@@ -185,7 +194,7 @@ def ranges(runs: Runs) -> Table:
 
 
 def _ratios(runs: Runs, names: Iterable[str], method: str) -> list[float]:
-    found = [runs.ratio(name, method, ASTEROID) for name in names]
+    found = [ratio(runs, name, method, ASTEROID) for name in names]
     return [ratio for ratio in found if ratio is not None]
 
 

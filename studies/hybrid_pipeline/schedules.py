@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
+from mapgap.problems.hybrid_pipeline import PROBLEM
+from mapgap.records.runs import Runs
 from mapgap.reporting import figures
+from mapgap.reporting.gantt import plan_chart
 from mapgap.reporting.report import Picture, picture
 from mapgap.reporting.tables import Column, Table
-from mapgap.studies.hybrid_pipeline.figures import memory_figure, plan_figure, policy_figure
-from mapgap.studies.hybrid_pipeline.runs import (
+from mapgap.studies.hybrid_pipeline.experiments import (
     ASTEROID,
     EXACT,
     NETWORKS,
-    PROBLEM,
-    Runs,
     instance,
     library_name,
+    plan_of,
     published,
+    ratio,
+    schedule,
 )
+from mapgap.studies.hybrid_pipeline.figures import memory_figure, plan_figure, policy_figure
 
 PIPELINE = "gpipe"
 """Whose straight pipeline of three stages Fig. 15(b) is drawn for: balanced stages, one board each."""
@@ -42,7 +46,7 @@ def _policy_rows(runs: Runs) -> list[dict[str, Any]]:
     rows = []
     for mbps in MBPS:
         name = policy_name(mbps)
-        found = {p: (runs.schedule(name, PIPELINE, p), runs.schedule(name, PIPELINE, p, "full")) for p in POLICIES}
+        found = {p: (schedule(runs, name, PIPELINE, p), schedule(runs, name, PIPELINE, p, "full")) for p in POLICIES}
         ours = found["ours"][0]
         for policy, (half, full) in found.items():
             if half is None or full is None or ours is None:
@@ -95,7 +99,7 @@ def _schedule_memory(runs: Runs) -> Table:
     unit, rounds = made.memory_unit_bytes / 1e9, made.mini_batch // made.micro_batch_sizes[0]
     state = sum(layer.state_memory for layer in made.layers)
     whole = runs.term(name, "data_parallel", "peak_memory")
-    with_it, without = runs.schedule(name, PIPELINE), runs.schedule(name, PIPELINE, "gpipe")
+    with_it, without = schedule(runs, name, PIPELINE), schedule(runs, name, PIPELINE, "gpipe")
     if with_it and without and whole:
         for stage, device in enumerate(with_it["peak_memory"]):
             row = {"stage": stage, "ours": with_it["peak_memory"][device] * unit}
@@ -167,10 +171,10 @@ def model_error(runs: Runs) -> Table:
             bound = runs.get(name, "simulator_bound")
             for method in (ASTEROID, EXACT):
                 model = runs.term(name, method, "latency_s", simulate=True)
-                half, full = (runs.schedule(name, method, duplex=duplex) for duplex in ("half", "full"))
+                half, full = (schedule(runs, name, method, duplex=duplex) for duplex in ("half", "full"))
                 if model is None or half is None or full is None:
                     continue
-                least = bound["bound"] * instance(name).seconds_per_tick if bound and bound["bound"] else None
+                least = bound.bound * instance(name).seconds_per_tick if bound and bound.bound else None
                 rows.append(
                     {
                         "environment": environment.upper(),
@@ -202,15 +206,12 @@ def model_error(runs: Runs) -> Table:
 
 def plans(runs: Runs) -> list[Picture]:
     """Plans of Asteroid and of the exact method (Figs. 4 and 12), and what they store."""
-    from mapgap.catalogue.registry import problems
-    from mapgap.reporting.gantt import plan_chart
-
     pictures = []
     for network, title in NETWORKS.items():
         name = library_name("c", network)
         peaks = {}
         for method in (ASTEROID, EXACT):
-            plan = runs.plan(name, method)
+            plan = plan_of(runs, name, method)
             if plan is None:
                 continue
             text = f"{title}, environment C, 100 Mbit/s, {method}"
@@ -218,7 +219,7 @@ def plans(runs: Runs) -> list[Picture]:
             pictures.append(picture(f"plan_{network}_{method}", figure, f"{text}: stages, devices, shares (Fig. 12)."))
             peaks[method] = runs.term(name, method, "peak_memory")
             if method == EXACT:
-                chart = plan_chart(problems()[PROBLEM], instance(name), plan)
+                chart = plan_chart(PROBLEM, instance(name), plan)
                 pictures.append(picture(f"schedule_{network}", chart, f"{text}: simulated 1F1B schedule (Fig. 4)."))
         if peaks:
             pictures.append(
@@ -237,7 +238,7 @@ def comparison(runs: Runs, key: str, title: str, methods: tuple[str, ...]) -> tu
         names = {label: name for label, name in names.items() if runs.get(name, methods[0])}
         for label, name in names.items():
             row: dict[str, Any] = {"environment": environment.upper(), "network": label}
-            rows.append(row | {m: runs.ratio(name, m, EXACT) for m in shown})
+            rows.append(row | {m: ratio(runs, name, m, EXACT) for m in shown})
         if names:
             series = {}
             for m in shown:

@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from mapgap.execution.sweep import Job
+from mapgap.execution.sweep import Job, MethodJob
+from mapgap.problems.hybrid_pipeline import PROBLEM
+from mapgap.records.runs import Runs
 from mapgap.reporting.report import Page, Section, instance_table, method_table, run_table
 from mapgap.reporting.study import Phase, Study
 from mapgap.studies.hybrid_pipeline.costs import REPEAT, SCALED, SHOWN, TIMED, cost, nano_name, scalability
+from mapgap.studies.hybrid_pipeline.experiments import ASTEROID, EXACT, NETWORKS, instance, library_name
 from mapgap.studies.hybrid_pipeline.failures import (
     FAILED,
     REPLANNING,
@@ -33,7 +36,6 @@ from mapgap.studies.hybrid_pipeline.published import (
     table_6,
     table_7,
 )
-from mapgap.studies.hybrid_pipeline.runs import ASTEROID, EXACT, NETWORKS, PROBLEM, Runs, instance, library_name
 from mapgap.studies.hybrid_pipeline.schedules import (
     MBPS,
     PIPELINE,
@@ -52,7 +54,7 @@ def _jobs(
     names: Iterable[str], methods: Iterable[str], options: dict[str, Any] | None = None, limit_s: float = 60.0
 ) -> list[Job]:
     chosen = tuple(methods)
-    return [Job(instance(name), method, limit_s, options=options or {}) for name in names for method in chosen]
+    return [MethodJob(instance(name), method, limit_s, options=options or {}) for name in names for method in chosen]
 
 
 def phases(quick: bool) -> list[Phase]:
@@ -84,9 +86,8 @@ def phases(quick: bool) -> list[Phase]:
     return found
 
 
-def page(records: Runs, quick: bool) -> Page:
+def page(runs: Runs, quick: bool) -> Page:
     """The page of the study."""
-    runs = Runs(records)
     lost, loss_pictures = losses(runs)
     lead = [
         "Asteroid plans training pipelines over heterogeneous edge devices by a dynamic programme. Here its plans and "
@@ -102,7 +103,7 @@ def page(records: Runs, quick: bool) -> Page:
         *_systems(runs),
         *_execution(runs, quick),
         Section("Failures", tables=[failures(runs), recovery(runs)], figures=failure_figures(runs)),
-        Section("All runs", tables=[method_table(records), instance_table(records), run_table(records)]),
+        Section("All runs", tables=[method_table(runs), instance_table(runs), run_table(runs)]),
     ]
     return Page("Hybrid pipelines: how far from optimal is Asteroid?", lead, sections)
 
@@ -131,7 +132,7 @@ def _execution(runs: Runs, quick: bool) -> list[Section]:
 STUDY = Study(
     name="hybrid_pipeline",
     title="Hybrid pipelines (Asteroid, Tables 2, 4, 6, 7 and Figs. 13, 15-18)",
-    problem=PROBLEM,
+    problem=PROBLEM.name,
     phases=phases,
     page=page,
     headline=("table_4", "losses"),

@@ -11,7 +11,7 @@ from functools import cache
 
 from mapgap.catalogue import registry
 from mapgap.core import Budget, InstanceBase
-from mapgap.execution.sweep import Job
+from mapgap.execution.sweep import Job, MethodJob
 from mapgap.problems.multi_model_splitting import Instance, Plan, after, part
 from mapgap.records.runs import Runs
 from mapgap.reporting.tables import Column, Table
@@ -51,7 +51,7 @@ def left(whole: Instance, gone: Collection[str]) -> Instance:
 
 def change_jobs(time_s: float) -> list[Job]:
     """Every planner after every event."""
-    return [Job(changed(event), method, time_s) for event in EVENTS for method in PLANNERS]
+    return [MethodJob(changed(event), method, time_s) for event in EVENTS for method in PLANNERS]
 
 
 def changes(runs: Runs) -> Table:

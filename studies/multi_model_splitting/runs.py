@@ -10,7 +10,7 @@ from typing import Any
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance
 from mapgap.core import InstanceBase
-from mapgap.execution.sweep import Job
+from mapgap.execution.sweep import Job, MethodJob
 from mapgap.problems.multi_model_splitting import Instance
 from mapgap.records.record import RunRecord
 from mapgap.records.runs import Runs
@@ -68,7 +68,7 @@ def jobs(
     made: dict[str, Job] = {}
     for name in names:
         for method in chosen:
-            job = Job(instance(name, objective), method, time_s, options=options)
+            job = MethodJob(instance(name, objective), method, time_s, options=options)
             made.setdefault(job.key, job)
     return list(made.values())
 

@@ -6,13 +6,15 @@ from functools import cache
 from statistics import mean
 from typing import Any
 
-from mapgap.catalogue import registry
+from mapgap.instances.neuron_masking.compact import Compact, expand
+from mapgap.instances.published_numbers import load_published
+from mapgap.problems.neuron_masking import Mask, Plan
+from mapgap.problems.neuron_masking.evaluate import evaluate
 from mapgap.reporting import figures
 from mapgap.reporting.analysis import verdict
 from mapgap.reporting.report import Section, picture
 from mapgap.reporting.tables import Column, Table
 
-PROBLEM = "neuron_masking"
 PERCENT = (100, 90, 80, 70, 60, 50, 40, 30, 20, 10)
 #: Title, network and O_T in minutes of each reading of Table 2.
 READINGS = {
@@ -26,32 +28,25 @@ LINEAR = "linear"
 
 def published() -> dict[str, Any]:
     """Printed numbers by identifier."""
-    from mapgap.instances.published_numbers import load_published
-
     return load_published("elfish")
 
 
 @cache
 def minutes(network: str, device: str, overhead_min: float, percent: int) -> float:
     """T of Eq. (4) with the same share of every layer but the last."""
-    library = registry.library(PROBLEM)
-    compact = library.compact_type.model_validate(
-        {
-            "problem": PROBLEM,
-            "name": f"{network}_{device}",
-            "network": network,
-            "devices": (device,),
-            "cycle_min": (10_000.0,),
-            "overhead_min": overhead_min,
-            "memory_mode": "spill",
-            "floor_percent": 0.0,
-        }
+    compact = Compact(
+        name=f"{network}_{device}",
+        network=network,
+        devices=(device,),
+        cycle_min=(10_000.0,),
+        overhead_min=overhead_min,
+        memory_mode="spill",
+        floor_percent=0.0,
     )
-    instance: Any = library.expand(compact)
-    problem = registry.problems()[PROBLEM]
+    instance = expand(compact)
     kept = tuple(max(layer.least, round(percent * layer.neurons / 100)) for layer in instance.layers)
-    plan = problem.plan_type.model_validate({"masks": ({"kept": kept},)})
-    return float(problem.evaluate(instance, plan).terms["devices"][device]["time_s"]) / 60
+    found = evaluate(instance, Plan(masks=(Mask(kept=kept),)))
+    return float(found.terms["devices"][device]["time_s"]) / 60
 
 
 def table_2() -> Table:

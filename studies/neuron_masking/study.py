@@ -10,14 +10,15 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
-from mapgap.execution.sweep import Job
+from mapgap.catalogue.files import load_instance
+from mapgap.core import InstanceBase
+from mapgap.execution.sweep import Job, MethodJob
+from mapgap.records.runs import Runs
 from mapgap.reporting import figures
-from mapgap.reporting.analysis import RunRecord, facts, relative
 from mapgap.reporting.report import Page, Picture, Section, instance_table, method_table, picture, run_table
 from mapgap.reporting.study import Phase, Study
 from mapgap.reporting.tables import Column, Table
-from mapgap.studies.neuron_masking import profile
-from mapgap.studies.neuron_masking import trainings as training
+from mapgap.studies.neuron_masking import profile, trainings
 from mapgap.studies.neuron_masking.training.data import available
 from mapgap.studies.neuron_masking.training.federated import SCHEMES, Options
 from mapgap.studies.neuron_masking.training.job import KIND, TrainingJob
@@ -39,17 +40,10 @@ def library_name(network: str, straggler: int) -> str:
 
 
 @cache
-def _instance(name: str, objective: str | None = None, mode: str = "hard") -> Any:
+def instance(name: str, objective: str | None = None, mode: str = "hard") -> InstanceBase:
     """A library instance under an objective and a reading of memory, which its name states."""
-    from mapgap.catalogue.files import load_instance
-
-    data: Any = load_instance(name)
-    update: dict[str, Any] = {"memory_mode": mode}
-    if objective is not None:
-        update |= {"objective": objective, "name": f"{name}@{objective}"}
-    if mode == "spill":
-        update["name"] = f"{update.get('name', name)}:spill"
-    return data.model_copy(update=update)
+    title = name if objective is None else f"{name}@{objective}"
+    return load_instance(title).changed(memory_mode=mode, name=title if mode == "hard" else f"{title}:{mode}")
 
 
 def _jobs(
@@ -62,7 +56,7 @@ def _jobs(
     workers: int = 1,
 ) -> list[Job]:
     return [
-        Job(_instance(library_name(network, number), objective, mode), method, time_s, workers=workers)
+        MethodJob(instance(library_name(network, number), objective, mode), method, time_s, workers=workers)
         for network in networks
         for number in stragglers
         for objective in objectives
@@ -73,7 +67,9 @@ def _jobs(
 def _greedy_jobs(networks: Iterable[str], stragglers: Sequence[int], alphas: Sequence[str]) -> list[Job]:
     """ELFISH's counts with the largest contributions: what chance costs, and what alpha does."""
     return [
-        Job(_instance(library_name(network, number), objective), "elfish_greedy", 60.0, options={"alpha": alpha, **TOP})
+        MethodJob(
+            instance(library_name(network, number), objective), "elfish_greedy", 60.0, options={"alpha": alpha, **TOP}
+        )
         for network in networks
         for number in stragglers
         for objective in OBJECTIVES
@@ -84,7 +80,7 @@ def _greedy_jobs(networks: Iterable[str], stragglers: Sequence[int], alphas: Seq
 def _trainings(fleets: Iterable[str], schemes: Iterable[str], seeds: int, cycles: int, iid: bool = True) -> list[Job]:
     chosen = tuple(schemes)
     return [
-        TrainingJob.of(_instance(f"elfish_digits_{fleet}"), Options(scheme, cycles=cycles, iid=iid), seed)
+        TrainingJob(instance(f"elfish_digits_{fleet}"), Options(scheme, cycles=cycles, iid=iid), seed)
         for fleet in fleets
         for seed in range(seeds)
         for scheme in chosen
@@ -100,10 +96,10 @@ def phases(quick: bool) -> list[Phase]:
             Phase("Spill", _jobs(("vgg13",), (3,), ("neurons",), (EXACT, "elfish_greedy"), "spill"), 2),
             Phase("Hard", _jobs(("vgg13",), (3,), ("neurons",), (EXACT, "elfish_greedy")), 2),
         ]
-        trainings = _trainings(("2of4",), SCHEMES[:5], 5, 15)
+        trained = _trainings(("2of4",), SCHEMES[:5], 5, 15)
     else:
         every = (1, 2, 3, 4)
-        fleets = [Job(_instance(name), method, 120.0) for name in FLEETS for method in (EXACT, *HEURISTICS)]
+        fleets = [MethodJob(instance(name), method, 120.0) for name in FLEETS for method in (EXACT, *HEURISTICS)]
         found = [
             Phase("Heuristics", _jobs(NETWORKS, every, tuple(OBJECTIVES), HEURISTICS), 2),
             Phase("Alpha", _greedy_jobs(NETWORKS, every, ALPHAS), 2),
@@ -111,34 +107,23 @@ def phases(quick: bool) -> list[Phase]:
             Phase("Fleets", fleets, 2),
             Phase("Exact", _jobs(NETWORKS, every, tuple(OBJECTIVES), EXACTS, time_s=30.0, workers=2), 1),
         ]
-        trainings = [
+        trained = [
             *_trainings(("1of4", "2of4", "3of4", "4of4", "3of6"), SCHEMES, 5, 30),
             *_trainings(("1of4",), SCHEMES, 5, 30, iid=False),
         ]
-    return [*found, Phase("Training", trainings, 2)] if available() else found
+    return [*found, Phase("Training", trained, 2)] if available() else found
 
 
-class Runs:
-    """Mask records by instance, method and options."""
+def percent_below(runs: Runs, name: str, method: str, **options: str) -> float | None:
+    """Percent of the best proven bound by which a plan falls short of it."""
+    gap = runs.gap(name, method, **options)
+    return None if gap is None else 100 * gap
 
-    def __init__(self, records: Runs) -> None:
-        self.records = records
-        self.by = {(r.instance, r.method, tuple(sorted((r.options).items()))): r for r in records if not r.error}
-        self.facts = {fact.name: fact for fact in facts(records).values()}
 
-    def record(self, instance: str, method: str, **options: str) -> RunRecord | None:
-        return self.by.get((instance, method, tuple(sorted(options.items()))))
-
-    def gap(self, instance: str, method: str, **options: str) -> float | None:
-        """Percent below the best proven bound."""
-        record, fact = self.record(instance, method, **options), self.facts.get(instance)
-        gap = relative(record.objective, fact.bound) if record and fact else None
-        return None if gap is None else 100 * gap
-
-    def kept(self, instance: str, method: str) -> float | None:
-        """Kept part of all neurons."""
-        record = self.record(instance, method)
-        return record.terms.get("kept_fraction") if record and record.plan else None
+def kept(runs: Runs, name: str, method: str) -> float | None:
+    """Kept part of all neurons."""
+    part: float | None = runs.term(name, method, "kept_fraction")
+    return part
 
 
 def gaps(runs: Runs) -> Table:
@@ -148,14 +133,16 @@ def gaps(runs: Runs) -> Table:
         for number in (1, 2, 3, 4):
             for objective, title in OBJECTIVES.items():
                 name = f"{library_name(network, number)}@{objective}"
-                fact = runs.facts.get(name)
+                fact = runs.fact(name)
                 if fact is None:
                     continue
                 row: dict[str, Any] = {"network": NETWORKS[network], "straggler": number, "objective": title}
                 row |= {"best": fact.best, "proven": "optimal" if fact.proven else "", "by": fact.bound_by}
-                row |= {method: runs.gap(name, method) for method in HEURISTICS}
-                row |= {f"top_{alpha}": runs.gap(name, "elfish_greedy", alpha=alpha, **TOP) for alpha in ALPHAS}
-                row |= {"kept": runs.kept(name, EXACT), "kept_greedy": runs.kept(name, "elfish_greedy")}
+                row |= {method: percent_below(runs, name, method) for method in HEURISTICS}
+                row |= {
+                    f"top_{alpha}": percent_below(runs, name, "elfish_greedy", alpha=alpha, **TOP) for alpha in ALPHAS
+                }
+                row |= {"kept": kept(runs, name, EXACT), "kept_greedy": kept(runs, name, "elfish_greedy")}
                 rows.append(row)
     columns = [
         Column("network", "network"),
@@ -185,8 +172,8 @@ def spill(runs: Runs) -> Table:
             name = f"{library_name(network, number)}@neurons"
             row: dict[str, Any] = {"network": NETWORKS[network], "straggler": number}
             for mode, suffix in (("hard", ""), ("spill", ":spill")):
-                row[mode] = runs.kept(name + suffix, EXACT)
-                row[f"{mode}_greedy"] = runs.kept(name + suffix, "elfish_greedy")
+                row[mode] = kept(runs, name + suffix, EXACT)
+                row[f"{mode}_greedy"] = kept(runs, name + suffix, "elfish_greedy")
             if row["spill"] is not None:
                 rows.append(row)
     columns = [
@@ -206,10 +193,15 @@ def fleets(runs: Runs) -> Table:
     rows = []
     for name in FLEETS:
         for method in (EXACT, *HEURISTICS):
-            record = runs.record(name, method)
+            record = runs.get(name, method)
             if record is not None and record.plan:
                 terms = record.terms
-                row = {"fleet": name, "method": method, "rate": record.objective, "gap": runs.gap(name, method)}
+                row = {
+                    "fleet": name,
+                    "method": method,
+                    "rate": record.objective,
+                    "gap": percent_below(runs, name, method),
+                }
                 rows.append(row | {"cycle": terms["cycle_ms"] / 60_000, "kept": terms["kept_fraction"]})
     columns = [
         Column("fleet", "fleet"),
@@ -230,7 +222,7 @@ def layer_pictures(runs: Runs) -> list[Picture]:
             name = f"{library_name(network, 4)}@{objective}"
             shares: dict[str, dict[str, float]] = {}
             for method in (EXACT, "elfish_greedy", "uniform", "contribution_per_cost"):
-                record = runs.record(name, method)
+                record = runs.get(name, method)
                 if record is not None and record.plan:
                     shares[method] = record.terms["devices"]["straggler4"]["shares"]
             if len(shares) < 2:
@@ -249,7 +241,7 @@ def _lead(runs: Runs, table: Table) -> list[str]:
         "with one parameter chooses how many of each layer. Here it stands next to the proven optimum."
     ]
     for title in OBJECTIVES.values():
-        values = [r["elfish_greedy"] for r in table.rows if r.objective == title and r["elfish_greedy"] is not None]
+        values = [r["elfish_greedy"] for r in table.rows if r["objective"] == title and r["elfish_greedy"] is not None]
         if values:
             lead.append(f"{title}: ELFISH's masks lie {min(values):.1f} % to {max(values):.1f} % below the bound.")
     proven = sum(fact.proven for fact in runs.facts.values())
@@ -259,18 +251,18 @@ def _lead(runs: Runs, table: Table) -> list[str]:
 
 def page(records: Runs, quick: bool) -> Page:
     """The page of the study."""
-    runs = Runs([r for r in records if r.kind != KIND])
-    table = gaps(runs)
+    masks = records.where(lambda record: record.kind != KIND)
+    table = gaps(masks)
     sections = [
-        Section("Gaps", tables=[table, spill(runs)], figures=layer_pictures(runs)),
-        training.section([r for r in records if r.kind == KIND]),
+        Section("Gaps", tables=[table, spill(masks)], figures=layer_pictures(masks)),
+        trainings.section(records.where(kind=KIND)),
         profile.section(),
     ]
     if not quick:
-        sections.insert(1, Section("Fleets", tables=[fleets(runs)]))
-    tables = [method_table(runs.records), instance_table(runs.records), run_table(runs.records)]
+        sections.insert(1, Section("Fleets", tables=[fleets(masks)]))
+    tables = [method_table(masks), instance_table(masks), run_table(masks)]
     sections.append(Section("All runs", tables=tables))
-    return Page("Neuron masking: how far from optimal are ELFISH's masks?", _lead(runs, table), sections)
+    return Page("Neuron masking: how far from optimal are ELFISH's masks?", _lead(masks, table), sections)
 
 
 STUDY = Study(

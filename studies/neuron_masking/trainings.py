@@ -10,10 +10,19 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from mapgap.records.runs import Runs
 from mapgap.reporting import figures
 from mapgap.reporting.report import Section, picture
 from mapgap.reporting.tables import Column, Table
 from mapgap.studies.neuron_masking.statistics import LEVEL, holm, interval, p_value
+from mapgap.studies.neuron_masking.training.job import PREFIX
+
+Curve = Sequence[Sequence[float]]
+"""Test accuracy after every aggregation, with its time in cycle times."""
+Measure = Callable[[Curve, float], float]
+"""Of a curve, up to a horizon."""
+Setting = tuple[str, bool]
+"""A fleet (``2of4``) and whether its data are independent and identically distributed."""
 
 TITLES = {
     "sync": "Syn. FL",
@@ -34,51 +43,59 @@ COMPARED = (
 )
 
 
-def at(curve: Sequence[Sequence[float]], moment: float) -> float:
+def at(curve: Curve, moment: float) -> float:
     """Accuracy at a time: that of the last aggregation before it."""
     return [accuracy for time, accuracy in curve if time <= moment + 1e-9][-1]
 
 
-def time_to(curve: Sequence[Sequence[float]], accuracy: float, horizon: float) -> float:
+def time_to(curve: Curve, accuracy: float, horizon: float) -> float:
     """First time of an accuracy; the horizon where it is not reached."""
     return next((time for time, value in curve if value >= accuracy), horizon)
 
 
-def overall(curve: Sequence[Sequence[float]], horizon: float) -> float:
+def overall(curve: Curve, horizon: float) -> float:
     """Mean accuracy over the simulated time: fast and good counts."""
     steps = range(1, int(horizon) + 1)
     return mean(at(curve, step) for step in steps)
 
 
-def final(curve: Sequence[Sequence[float]], horizon: float) -> float:
+def final(curve: Curve, horizon: float) -> float:
     """Mean accuracy over the last quarter of the simulated time."""
     return mean(at(curve, step) for step in range(math.ceil(0.75 * horizon), int(horizon) + 1))
 
 
-def unrest(curve: Sequence[Sequence[float]], horizon: float) -> float:
+def unrest(curve: Curve, horizon: float) -> float:
     """Standard deviation of the accuracy over the last half of the simulated time (Sec. 6.3)."""
     return stdev(at(curve, step) for step in range(math.ceil(0.5 * horizon), int(horizon) + 1))
 
 
 class Trainings:
-    """Training records by fleet, distribution, scheme and seed."""
+    """Curves of training records by fleet and distribution, scheme and seed.
+
+    Attributes
+    ----------
+    curves : dict
+        ``curves[setting][scheme][seed]``.
+    horizon : float
+        Simulated time of the longest, in cycle times.
+    """
 
     def __init__(self, records: Runs) -> None:
-        self.runs: dict[tuple[str, bool], dict[str, dict[int, Any]]] = defaultdict(lambda: defaultdict(dict))
+        self.curves: dict[Setting, dict[str, dict[int, Curve]]] = defaultdict(lambda: defaultdict(dict))
         self.horizon = 0.0
         for record in records:
             if not record.error and record.notes.get("curve"):
-                key = (record.instance.removeprefix("elfish_digits_"), bool(record.options["iid"]))
-                scheme = record.method.removeprefix("train_")
-                self.runs[key][scheme][record.seed] = record.notes["curve"]
+                setting = (record.instance.removeprefix("elfish_digits_"), bool(record.options["iid"]))
+                scheme = record.method.removeprefix(PREFIX)
+                self.curves[setting][scheme][record.seed] = record.notes["curve"]
                 self.horizon = max(self.horizon, record.options["cycles"])
 
-    def values(self, key: tuple[str, bool], scheme: str, measure: Callable[[Any, float], float]) -> dict[int, float]:
+    def values(self, setting: Setting, scheme: str, measure: Measure) -> dict[int, float]:
         """A measure by seed."""
-        return {seed: measure(curve, self.horizon) for seed, curve in self.runs[key].get(scheme, {}).items()}
+        return {seed: measure(curve, self.horizon) for seed, curve in self.curves[setting].get(scheme, {}).items()}
 
 
-def label(key: tuple[str, bool]) -> str:
+def label(key: Setting) -> str:
     """``2 stragglers of 4 devices``."""
     stragglers, devices = key[0].split("of")
     return f"{stragglers} of {devices} devices are stragglers" + ("" if key[1] else ", non-IID")
@@ -87,10 +104,10 @@ def label(key: tuple[str, bool]) -> str:
 def summary(trainings: Trainings) -> Table:
     """Every scheme in every fleet, with 95 % intervals over the seeds."""
     rows = []
-    for key in sorted(trainings.runs):
-        for scheme in (s for s in TITLES if s in trainings.runs[key]):
+    for key in sorted(trainings.curves):
+        for scheme in (s for s in TITLES if s in trainings.curves[key]):
             row: dict[str, Any] = {"fleet": label(key), "scheme": TITLES[scheme]}
-            measures = {"overall": overall, "final": final, "unrest": unrest, "time": _to_target}
+            measures: dict[str, Measure] = {"overall": overall, "final": final, "unrest": unrest, "time": _to_target}
             for name, measure in measures.items():
                 values = list(trainings.values(key, scheme, measure).values())
                 row["seeds"] = len(values)
@@ -115,7 +132,7 @@ def summary(trainings: Trainings) -> Table:
 def comparisons(trainings: Trainings) -> Table:
     """Paired differences of two schemes on equal seeds; a claim only where it survives Holm's correction."""
     rows: list[dict[str, Any]] = []
-    for key in sorted(trainings.runs):
+    for key in sorted(trainings.curves):
         for first, second in COMPARED:
             for name, measure in (("mean accuracy", overall), ("final accuracy", final)):
                 a, b = (trainings.values(key, scheme, measure) for scheme in (first, second))
@@ -166,16 +183,16 @@ def _text(found: tuple[float, float | None], scale: float) -> str:
     return f"{scale * centre:.1f}" + ("" if half is None else f" ± {scale * half:.1f}")
 
 
-def _to_target(curve: Any, horizon: float) -> float:
+def _to_target(curve: Curve, horizon: float) -> float:
     return time_to(curve, TARGET, horizon)
 
 
-def curves(trainings: Trainings, key: tuple[str, bool], schemes: Sequence[str]) -> Figure:
+def curves(trainings: Trainings, key: Setting, schemes: Sequence[str]) -> Figure:
     """Mean accuracy over simulated time with 95 % bands."""
     figure, ax = figures.axes(6.4, 3.4)
     grid = range(int(trainings.horizon) + 1)
     for index, scheme in enumerate(schemes):
-        runs = trainings.runs[key].get(scheme)
+        runs = trainings.curves[key].get(scheme)
         if not runs:
             continue
         points = [interval([100 * at(curve, moment) for curve in runs.values()]) for moment in grid]
@@ -189,16 +206,14 @@ def curves(trainings: Trainings, key: tuple[str, bool], schemes: Sequence[str]) 
     return figure
 
 
-def by_stragglers(
-    trainings: Trainings, schemes: Sequence[str], measure: Callable[[Any, float], float], ylabel: str
-) -> Figure | None:
+def by_stragglers(trainings: Trainings, schemes: Sequence[str], measure: Measure, ylabel: str) -> Figure | None:
     """A measure over the number of stragglers among four devices, with 95 % intervals."""
     figure, ax = figures.axes(6.0, 3.2)
     drawn = False
     for index, scheme in enumerate(schemes):
         points = []
         for count in (1, 2, 3, 4):
-            runs = trainings.runs.get((f"{count}of4", True), {}).get(scheme)
+            runs = trainings.curves.get((f"{count}of4", True), {}).get(scheme)
             if runs:
                 values = [100 * measure(curve, trainings.horizon) for curve in runs.values()]
                 points.append((count + 0.05 * (index - 1), *interval(values)))
@@ -219,7 +234,7 @@ def by_stragglers(
 def section(records: Runs) -> Section:
     """Everything about training."""
     trainings = Trainings(records)
-    if not trainings.runs:
+    if not trainings.curves:
         missing = "No training was run; it needs the extra: pip install 'mapgap[training]'."
         return Section("Does a better mask train better?", text=[missing])
     pictures = [
@@ -228,7 +243,7 @@ def section(records: Runs) -> Section:
             curves(trainings, key, tuple(TITLES)),
             "Test accuracy over simulated time, mean and 95 % interval over seeds; Fig. 3 in form.",
         )
-        for key in sorted(trainings.runs)
+        for key in sorted(trainings.curves)
     ]
     most, reached, unsteady = ("async", "elfish", "sync"), "final accuracy [%]", "fluctuation [points of accuracy]"
     for name, schemes, measure, ylabel, caption in (

@@ -3,7 +3,7 @@
 import pytest
 
 from mapgap.core import InputError
-from mapgap.instances._library import ROOT, load_devices, load_network, network_names, read_yaml
+from mapgap.instances.facts import ROOT, load_devices, load_network, network_names, read_yaml
 from mapgap.instances.published_numbers import load_published
 
 CNNS = [name for name in network_names() if name != "bert_small"]

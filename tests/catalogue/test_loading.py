@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 from mapgap.catalogue import files as loading
 from mapgap.catalogue import registry
-from mapgap.core import CompactBase, InputError, Library
+from mapgap.core import CompactBase, Finding, InputError, Library
 from mapgap.problems.suboperation_mapping import Plan
 
 
@@ -90,7 +90,7 @@ def test_findings_of_the_whole_are_placed_at_their_field(tmp_path, text):
     assert (*place(broken, "[1, 0]", 4), zero) in found
     assert (*place(broken, "name: conv", 0, 2), "layers[1] (conv): expected a distinct name") in found
     row = place(broken, "- [3, 4]")
-    assert (*row, "layers[1] (conv): fp: expected 2 rows of 1 ticks, found [2, 1]") in found
+    assert (*row, "layers[1].fp (conv): expected 2 rows of 1 ticks, found [2, 1]") in found
     assert any(line == broken.count("\n") and "colour" in message for line, _, message in found)
     assert len(found) == 4
 
@@ -146,13 +146,14 @@ class Compact(CompactBase):
 
 def expand(compact):
     if compact.network != "tiny":
-        raise InputError([f"network: expected one of tiny; found {compact.network!r}", "memory: too odd"])
+        wrong = Finding(f"expected one of tiny; found {compact.network!r}", ("network",))
+        raise InputError([wrong, Finding("too odd", ("memory",))])
     return tiny(memory=compact.memory, name=compact.name)
 
 
 @pytest.fixture
 def small_library(monkeypatch, tmp_path):
-    library = Library("suboperation_mapping", Compact, expand, {"tiny": lambda seed: tiny()})
+    library = Library("suboperation_mapping", tmp_path, Compact, expand, {"tiny": lambda seed: tiny()})
     monkeypatch.setattr(registry, "library", lambda problem: library)
     path = tmp_path / "t_small.yaml"
     path.write_text("schema: 1\nform: compact\nproblem: suboperation_mapping\nname: small\nmemory: 50\nnetwork: tiny\n")

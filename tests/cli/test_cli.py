@@ -117,6 +117,8 @@ def test_infeasible_says_why(instance):
         (["solve", "TINY", "--time-limit", "0"], "--time-limit"),
         (["check", "TINY", "nothing.json"], "expected a readable file"),
         (["list", "method"], "did you mean 'methods'?"),
+        (["list", "--tag", "elfihs"], "found elfihs; did you mean 'elfish'?"),
+        (["list", "instances", "--tag", "elfish", "--tag", "mtrain"], "found elfish, mtrain"),
         (["list", "--problem", "suboperation_maping"], "did you mean 'suboperation_mapping'?"),
         (["show", "suboperation_maping"], "did you mean 'suboperation_mapping'?"),
         (["generate", "suboperation_mapping", "tinny"], "did you mean 'tiny'?"),
@@ -203,16 +205,64 @@ def test_several_methods_make_one_line_each(instance):
     assert "1060.00%" in table.stdout  # (58 - 5) / 5: the gap uses the bound of the other method
 
 
-def test_methods_that_contradict_each_other_fail(instance, tmp_path):
-    liar = tmp_path / "liar.py"
-    liar.write_text(
-        "from mapgap.core import *\n"
-        "def run(instance, budget):\n    return SolveResult(Status.UNKNOWN, Stop.DONE, bound=10**6)\n"
-        "METHODS = [Method('liar', 'suboperation_mapping', 'bound', 'r', run)]\n"
-    )
+LIAR = """
+from mapgap.core import *
+def run(instance, budget):
+    return SolveResult(Status.UNKNOWN, Stop.DONE, bound=10**6)
+METHODS = [Method('liar', 'suboperation_mapping', 'bound', 'r', run)]
+"""
+LIE = "liar claims bound 1000000, but t_good has a plan of objective 58"
+
+
+@pytest.fixture
+def liar(tmp_path):
+    path = tmp_path / "liar.py"
+    path.write_text(LIAR)
+    return path
+
+
+def test_methods_that_contradict_each_other_fail(instance, liar):
     done = mapgap("solve", instance, "--plugin", PLUGIN, "--plugin", liar, "-m", "t_good", "-m", "liar")
     assert done.returncode == 5
-    assert "liar claims bound 1000000, but t_good has a plan of objective 58" in done.stderr
+    assert LIE in done.stderr
+
+
+def test_a_sweep_and_its_report_name_contradictions_and_fail(instance, liar, tmp_path):
+    spec = tmp_path / "sweep.yaml"
+    spec.write_text(f"schema: 1\nname: s\ninstances: [{instance}]\nmethods: [t_good, liar]\n")
+    plugins = ("--plugin", PLUGIN, "--plugin", liar)
+    done = clean(mapgap("bench", spec, *plugins, "--update-ledger", "--ledger", tmp_path / "ledger.yaml"))
+    assert done.returncode == 5
+    assert f"tiny_cnn: {LIE}" in done.stderr
+    assert done.stdout.split() == [str(tmp_path / "s.jsonl")]
+    assert not (tmp_path / "ledger.yaml").exists()  # nothing of it is entered
+    assert "2 runs in" in done.stderr
+    assert "s around it" in done.stderr
+    done = clean(mapgap("report", tmp_path / "s.jsonl", "-o", tmp_path / "report", "--no-ledger"))
+    assert done.returncode == 5
+    assert LIE in done.stderr
+    assert f"Contradiction: tiny_cnn: {LIE}." in (tmp_path / "report" / "report.md").read_text()
+
+
+def test_oversubscribed_cores_are_a_warning(instance, tmp_path):
+    spec = tmp_path / "sweep.yaml"
+    spec.write_text(
+        f"schema: 1\nname: s\ninstances: [{instance}]\nmethods: [t_good, t_raising]\nbudget: {{workers: 1000}}\n"
+    )
+    done = clean(mapgap("bench", spec, "--plugin", PLUGIN))
+    assert done.returncode == 0
+    assert "warning: 1 jobs x 1000 workers on" in done.stderr
+    assert "t_raising: RuntimeError: the roof is on fire" in done.stderr
+
+
+@pytest.mark.parametrize("columns", ["40", "80", "200"])
+def test_numbers_are_never_cropped(instance, monkeypatch, columns):
+    # A number that loses its end looks like a smaller one.
+    monkeypatch.setenv("COLUMNS", columns)
+    shown = inside("solve", instance, "--plugin", PLUGIN, "-m", "t_good", "-m", "t_bounding").stdout
+    (row,) = [line for line in shown.splitlines() if "t_good" in line]
+    assert row.split()[:5] == ["t_good", "baseline", "FEASIBLE", "done", "58"]
+    assert "1060.00%" in row
 
 
 def test_expand_writes_what_loads_again(instance, tmp_path):
@@ -242,6 +292,24 @@ def test_generate_writes_instances_that_validate(tmp_path):
     hashes = [loading.load_instance(path).content_hash for path in paths]
     assert hashes == [loading.load_instance(path).content_hash for path in again]
     assert len(set(hashes)) == 2
+
+
+def test_machines_get_an_empty_list_where_no_instance_carries_a_tag():
+    done = inside("list", "instances", "--tag", "nowhere", "--json")
+    assert (done.returncode, json.loads(done.stdout)) == (0, {"instances": []})
+
+
+@pytest.mark.parametrize("command", ["solve", "list"])
+def test_a_reader_who_has_seen_enough_changes_nothing(instance, tmp_path, command):
+    plan = tmp_path / "plan.json"
+    more = [str(instance), "--plugin", str(PLUGIN), "-m", "t_good", "-o", str(plan)] if command == "solve" else []
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mapgap", command, *more], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    process.stdout.close()  # as ``| head -0`` does
+    stderr = process.stderr.read()
+    assert (process.wait(timeout=60), stderr) == (0, "")
+    assert plan.exists() == (command == "solve")
 
 
 def start(instance, *more, **options):

@@ -1,113 +1,218 @@
-"""Who may import whom, read from the source: every wing stands on the ones below it and on nothing else."""
+"""Who may import whom: the whole graph of imports, read from the source, held to a table; and what a user waits for."""
 
-import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
+from imports import attributes, imports, modules
 
 ROOT = Path(__file__).parents[2]
-WINGS = ("mapgap", "problems", "instances", "heuristics", "formulations", "solvers")
-SOLVER_LIBRARIES = {"ortools", "pulp", "highspy"}
-#: What a wing may import of the house, besides itself. The names are prefixes of modules.
-ALLOWED = {
-    "problems": {"mapgap.core"},
-    "instances": {"mapgap.core", "problems"},
-    "heuristics": {"mapgap.core", "problems"},
-    "formulations": {"mapgap.core", "problems", "solvers"},
-    "solvers": {"mapgap.core"},
-    "mapgap": {"instances"},  # problems and methods are reached through the registry, by name
+MODULES = modules(ROOT / "mapgap", "mapgap")
+NAMES = sorted(MODULES)
+
+#: Rooms from the ground up: each may import all before it.
+ROOMS = ("core", "catalogue", "records", "execution", "evidence", "reporting")
+#: What a part of the house may import of the others. Rooms import no wing: the registry reaches them by name.
+ALLOWED = {room: set(ROOMS[:k]) for k, room in enumerate(ROOMS)} | {
+    "": {*ROOMS, "interface"},  # mapgap/__init__.py
+    "interface": {*ROOMS, "", "solvers"},  # of the solvers what a model is, for files of models
+    "cli": {*ROOMS, "interface", ""},
+    "__main__": {"cli"},
+    "contract": {*ROOMS, "interface", "solvers"},  # the tests that hold every problem and its models to their word
+    "kernels": set(),
+    "problems": {"core", "kernels"},
+    "instances": {"core", "problems"},
+    "heuristics": {"core", "problems", "kernels"},
+    "formulations": {"core", "problems", "solvers", "kernels"},
+    "solvers": {"core"},
+    "studies": {*ROOMS, "problems", "instances"},
 }
-FILES = [path for wing in WINGS for path in sorted((ROOT / wing).rglob("*.py"))]
+#: Libraries that only some parts may import.
+LIBRARIES = {
+    "rich": {"cli"},
+    "typer": {"cli"},
+    "ortools": {"solvers", "formulations", "contract"},
+    "pulp": {"solvers", "formulations", "contract"},
+    "highspy": {"solvers", "formulations", "contract"},
+    "numba": {"kernels"},
+    "psutil": {"execution"},
+    "jinja2": {"reporting"},
+    "matplotlib": {"reporting", "interface", "studies"},
+    "sklearn": {"studies"},
+}
+#: Modules that may import inside functions, and why.
+LOCAL = {
+    "mapgap.cli.app": "start-up: Typer declares all commands to run one",
+    "mapgap.cli.catalogue": "start-up: --gantt needs Matplotlib",
+    "mapgap.cli.solve": "start-up: --gantt needs Matplotlib",
+    "mapgap.execution.sweep": "the extra dask",
+    "mapgap.reporting.report": "the extra parquet",
+    "mapgap.interface.comparison": "pandas, where it is installed",
+    "mapgap.interface.display": "start-up: charts need Matplotlib",
+    "mapgap.studies.neuron_masking.training.data": "the extra training",
+    "mapgap.studies.neuron_masking.training.job": "the extra training",
+    "mapgap.contract.test_models": "one engine per format of a written model",
+}
+HEAVY = {"numpy", "numba", "scipy", "matplotlib", "networkx", "pandas", "ortools", "pulp", "highspy"}
 
 
-def imports(path, *, top_level=False):
-    """Absolute names of all imports of a file; with ``top_level`` only those that run when it is imported."""
-    tree = ast.parse(path.read_text())
-    package = ".".join(path.relative_to(ROOT).with_suffix("").parts[:-1])
-    stack, found = [tree], []
-    while stack:
-        node = stack.pop()
-        if isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
-            if node.level:
-                parts = package.split(".")
-                base = ".".join([*parts[: len(parts) - node.level + 1], *([base] if base else [])])
-            found += [f"{base}.{alias.name}" for alias in node.names]
-        if top_level and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            continue
-        if top_level and isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            continue
-        stack.extend(ast.iter_child_nodes(node))
-    return found
+def part(module):
+    """The part of the house a module belongs to: the name behind ``mapgap``."""
+    return module.partition(".")[2].partition(".")[0]
 
 
-def identity(path):
-    return str(path.relative_to(ROOT))
+def is_package(module):
+    return MODULES[module].name == "__init__.py"
 
 
-def within(name, prefix):
-    return name == prefix or name.startswith(f"{prefix}.")
+def home(name):
+    """The module that an imported name comes from."""
+    while name not in MODULES:
+        name = name.rpartition(".")[0]
+    return name
 
 
-@pytest.mark.parametrize("path", FILES, ids=identity)
-def test_wings_stand_on_lower_wings_only(path):
-    wing = path.relative_to(ROOT).parts[0]
-    ours = [name for name in imports(path) if name.split(".")[0] in WINGS and not within(name, wing)]
-    wrong = [name for name in ours if not any(within(name, allowed) for allowed in ALLOWED[wing])]
-    assert wrong == []
+@cache
+def imports_of(module):
+    package = module if is_package(module) else module.rpartition(".")[0]
+    return imports(MODULES[module].read_text(encoding="utf-8"), package)
 
 
-@pytest.mark.parametrize("path", [p for p in FILES if p.relative_to(ROOT).parts[0] != "solvers"], ids=identity)
-def test_solver_libraries_load_lazily(path):
-    # A module that imports a solver at import time makes every command slow, and two solvers cannot always share
-    # a process.
-    assert [name for name in imports(path, top_level=True) if name.split(".")[0] in SOLVER_LIBRARIES] == []
+def ours(found):
+    return [each for each in found if each.name.partition(".")[0] == "mapgap"]
 
 
-def test_the_registry_loads_no_solver_library():
-    # What the rule above is for, seen from outside: indirect imports count too.
-    code = (
-        "import sys; from mapgap.catalogue import registry\n"
-        "for problem in registry.problems():\n    registry.methods(problem)\n"
-        f"loaded = {SOLVER_LIBRARIES!r} & set(sys.modules)\n"
-        "assert not loaded, loaded"
+def within(module, package):
+    return module == package or module.startswith(f"{package}.")
+
+
+def private(word):
+    return word.startswith("_") and not word.endswith("__")
+
+
+def foreign_private_names(importer, found):
+    """Names ``_x`` that are imported from outside the package that contains them."""
+    wrong = []
+    for each in ours(found):
+        words = each.name.split(".")
+        for k, word in enumerate(words):
+            if private(word):
+                owner = ".".join(words[:k])
+                if owner in MODULES and not is_package(owner):  # an object of a module
+                    owner = owner.rpartition(".")[0]
+                if not within(importer, owner):
+                    wrong.append((each.line, each.name))
+    return wrong
+
+
+def test_every_part_of_the_house_is_in_the_table():
+    assert {part(module) for module in NAMES} <= set(ALLOWED)
+
+
+@pytest.mark.parametrize("module", NAMES)
+def test_parts_stand_on_lower_parts_only(module):
+    targets = {(each.line, home(each.name)) for each in ours(imports_of(module))}
+    here = part(module)
+    assert [(n, m) for n, m in sorted(targets) if part(m) != here and part(m) not in ALLOWED[here]] == []
+
+
+@pytest.mark.parametrize("module", NAMES)
+def test_libraries_are_imported_where_they_belong(module):
+    found = [(each.line, each.name) for each in imports_of(module)]
+    allowed = {name: parts for name, parts in LIBRARIES.items() if part(module) not in parts}
+    assert [(line, name) for line, name in found if name.partition(".")[0] in allowed] == []
+
+
+@pytest.mark.parametrize("module", NAMES)
+def test_private_names_stay_in_their_package(module):
+    assert foreign_private_names(module, imports_of(module)) == []
+
+
+@pytest.mark.parametrize("module", NAMES)
+def test_imports_stand_at_the_top(module):
+    # Methods are declared by reference, so nothing has to hide in a function to be cheap.
+    if module not in LOCAL:
+        assert [(each.line, each.name) for each in imports_of(module) if each.local] == []
+
+
+@pytest.mark.parametrize("module", [name for name in NAMES if part(name) == "problems" and ".shared" not in name])
+def test_a_specification_shares_nothing_with_methods(module):
+    # What judges every plan must not contain what made them.
+    assert [each.name for each in imports_of(module) if ".shared" in each.name] == []
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "tests").rglob("*.py")), ids=lambda path: path.stem)
+def test_tests_touch_no_private_names_and_no_other_tests(path):
+    source = path.read_text(encoding="utf-8")
+    found = imports(source, "tests")
+    assert foreign_private_names("tests", found) == []
+    assert [each.name for each in found if each.name.partition(".")[0].startswith("test_")] == []
+    known = {each.alias for each in ours(found)}
+    assert [
+        (line, f"{name}.{word}") for name, word, line in attributes(source) if name in known and private(word)
+    ] == []
+
+
+def test_the_reader_of_imports_reads_them_all():
+    # The oracle's own oracle: relative, nested, renamed and guarded imports.
+    source = (
+        "import a.b\nfrom . import c\nfrom ..y import d as e\n"
+        "def f():\n    import g\n    class C:\n        from h import i\n"
+        "if X:\n    import j\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    found = {(each.name, each.local, each.alias) for each in imports(source, "p.x")}
+    assert found == {
+        ("a.b", False, "a.b"),
+        ("p.x.c", False, "c"),
+        ("p.y.d", False, "e"),
+        ("g", True, "g"),
+        ("h.i", True, "i"),
+        ("j", False, "j"),
+    }
 
 
-@pytest.mark.parametrize("path", [p for p in FILES if p.parts[-2:] == ("mapgap", "core.py")], ids=identity)
-def test_core_knows_nothing_of_the_house(path):
-    assert [name for name in imports(path) if name.split(".")[0] in WINGS] == []
-
-
-def test_the_reader_of_imports_reads_them_all(tmp_path):
-    # The oracle's own oracle: relative, nested and guarded imports.
-    folder = tmp_path / "heuristics" / "x"
-    folder.mkdir(parents=True)
-    source = "import a.b\nfrom . import c\nfrom ..y import d\ndef f():\n    import e\n    from g import h\n"
-    (folder / "m.py").write_text(source)
-    global ROOT
-    before, ROOT = ROOT, tmp_path
-    try:
-        assert set(imports(folder / "m.py")) == {"a.b", "heuristics.x.c", "heuristics.y.d", "e", "g.h"}
-        assert set(imports(folder / "m.py", top_level=True)) == {"a.b", "heuristics.x.c", "heuristics.y.d"}
-    finally:
-        ROOT = before
-
-
-@pytest.mark.parametrize("arguments", [["--help"], ["solve", "--help"], ["--version"]])
-def test_help_imports_nothing_heavy(arguments):
-    code = (
-        "import sys; from mapgap.cli import main\n"
-        f"sys.argv = ['mapgap', *{arguments!r}]\n"
-        "try:\n    main()\nexcept SystemExit:\n    pass\n"
-        "heavy = {'ortools', 'numba', 'pulp', 'highspy', 'matplotlib', 'numpy', 'problems'} & set(sys.modules)\n"
-        "assert not heavy, heavy"
+def loaded_after(code):
+    """Which heavy libraries a program has imported at its end."""
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys\n{code}\nprint('LOADED', *sorted({HEAVY!r} & set(sys.modules)))"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()[-1].split()[1:]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--help"],
+        ["solve", "--help"],
+        ["--version"],
+        ["list"],
+        ["list", "instances"],
+        ["list", "--json"],
+        ["show", "neuron_masking/cpsat"],
+        ["schema", "neuron_masking"],
+    ],
+    ids=" ".join,
+)
+def test_nobody_waits_for_what_a_command_does_not_need(arguments):
+    code = (
+        f"sys.argv = ['mapgap', *{arguments!r}]\nfrom mapgap.cli import main\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code, end.code\n"
+    )
+    assert loaded_after(code) == []
+
+
+def test_importing_the_package_and_asking_the_registry_is_cheap():
+    assert loaded_after("import mapgap") == []
+    every = "from mapgap.catalogue import registry\nfor name in registry.problems():\n    registry.methods(name)\n"
+    assert loaded_after(f"{every}    registry.library(name)") == []
+
+
+def test_checking_a_file_needs_no_solver(tmp_path):
+    code = "from mapgap.catalogue.files import check_file\ncheck_file('elfish_lenet_straggler1')"
+    assert set(loaded_after(code)) <= {"numpy"}

@@ -7,10 +7,7 @@ import pytest
 from mapgap.catalogue import registry
 from mapgap.core import Budget, Certificate, PlanError, Status
 from mapgap.evidence import certify
-from mapgap.evidence.certify import exact_methods
 from mapgap.evidence.ledger import Ledger
-
-SPLIT = [problem for problem in registry.problems() if registry.library(problem).splitting is not None]
 
 
 @pytest.fixture
@@ -20,40 +17,7 @@ def quick(monkeypatch):
     monkeypatch.setattr(certify, "run_method", lambda *a, **k: plain(*a, **{**k, "isolate": False}))
 
 
-@pytest.mark.parametrize("problem", registry.problems())
-def test_exact_methods_of_different_engines_exist(problem):
-    engines = [set(m.engines) for m in exact_methods(problem)]
-    assert all(engines), "an exact method says on whose word its proofs rest"
-    assert any(not a & b for a in engines for b in engines)
-    assert registry.library(problem).splitting is not None
-
-
-@pytest.mark.parametrize("problem", SPLIT)
-def test_the_best_case_is_the_optimum(problem):
-    """Brute force on the cases against brute force on the whole."""
-    library, solve = registry.library(problem), registry.methods(problem)["enumerate"].run
-    spec = registry.problems()[problem]
-    best = max if spec.sense == "max" else min
-    split = 0
-    for seed in range(40):
-        instance = library.generate("tiny", seed)
-        cases = library.cases(instance)
-        whole = solve(instance, Budget(30.0))
-        if not cases or not whole.enumerated:
-            continue
-        split += 1
-        values = []
-        for case in cases:
-            result = solve(case.instance, Budget(30.0))
-            assert result.enumerated
-            if result.plan is not None:
-                values.append(spec.evaluate(case.instance, result.plan).objective)
-        expected = None if whole.plan is None else spec.evaluate(instance, whole.plan).objective
-        assert (best(values) if values else None) == expected, (seed, cases)
-    assert split >= 5
-
-
-@pytest.mark.parametrize("problem", SPLIT)
+@pytest.mark.parametrize("problem", registry.house())
 def test_tiny_instances_are_certified(problem, quick):
     grades = []
     for seed in range(8):
@@ -62,6 +26,14 @@ def test_tiny_instances_are_certified(problem, quick):
         assert found.grade is not None
         assert bool(found.missing) == (found.grade is Certificate.CLAIMED)
     assert Certificate.AGREED in grades
+
+
+def test_a_certification_tells_what_it_solves(quick):
+    told = []
+    instance = registry.library("neuron_masking").generate("tiny", 0)
+    found = certify.certify(instance, Budget(20.0), tell=told.append)
+    begun = [(event.method, event.instance) for event in told if isinstance(event, certify.Solving)]
+    assert begun == [(run.method, run.instance) for run in found.runs]
 
 
 def test_a_contradiction_is_an_error(quick, monkeypatch):
@@ -93,7 +65,7 @@ def test_a_pattern_certifies_every_match_and_enters_what_it_reaches(tmp_path, mo
 
     monkeypatch.setattr(certify, "run_method", lying)
     path = tmp_path / "ledger.yaml"
-    found = certify.main_certify("dhm_squeezenet_fire*", time_s=30.0, ledger=path, update=True)
+    found = certify.certify_all("dhm_squeezenet_fire*", Budget(30.0), ledger=path, update=True)
     assert [each.contradiction for each in found] == [False, True, False]
     assert "contradict" in found[1].missing[0]
     entries = Ledger.load(path).entries

@@ -1,6 +1,5 @@
 """A sweep loses no finished run, doubles none, and records what goes wrong."""
 
-import json
 import signal
 import subprocess
 import sys
@@ -12,19 +11,23 @@ import pytest
 
 from mapgap.catalogue import registry
 from mapgap.core import InputError
-from mapgap.execution.sweep import Job, jobs_of, load_spec, read_runs, record_key, repair, sweep
+from mapgap.execution.sweep import MethodJob, RunEnded, SweepBegan, SweepEnded, jobs_of, load_spec, sweep
+from mapgap.records.files import read_runs, repair
 
 PLUGIN = """
 import time
 from mapgap.core import Method, SolveResult, Status, Stop
-from mapgap.problems.suboperation_mapping import Plan
-from mapgap.problems.suboperation_mapping.lowered import lower
+from mapgap.problems.suboperation_mapping import Plan, operation_name
+from mapgap.problems.suboperation_mapping.evaluate import operations
 
 def first(instance, budget, delay=0.0):
     time.sleep(delay)
     ratio = (instance.batch,) + (0,) * (len(instance.accelerators) - 1)
-    lowered = lower(instance, ratio)
-    plan = lowered.plan(lowered.topological * 0, lowered.topological)
+    found = operations(instance, ratio)
+    backward = [o for o in found if o[0] == "BP"][::-1]
+    order = [o for o in found if o[0] == "FP"] + backward + [o for o in found if o[0] == "WU"]
+    names = tuple(operation_name(instance, o) for o in order)
+    plan = Plan(ratio=ratio, order=(names, *((),) * (len(instance.accelerators) - 1)))
     return SolveResult(Status.FEASIBLE, Stop.DONE, plan)
 
 def raises(instance, budget):
@@ -41,9 +44,9 @@ METHODS = [
 def plugin(tmp_path_factory):
     path = tmp_path_factory.mktemp("plugin") / "bench_plugin.py"
     path.write_text(PLUGIN)
-    registry.load_plugin(path)
-    yield path
-    registry._plugins[:] = [m for m in registry._plugins if not m.name.startswith("bench_")]
+    with registry.plugins_of_this_run():
+        registry.load_plugin(path)
+        yield path
 
 
 def roomy(seed):
@@ -55,28 +58,54 @@ def roomy(seed):
 
 def test_resume_skips_finished_runs_and_keeps_failures(plugin, tmp_path):
     path = tmp_path / "runs.jsonl"
-    jobs = [Job(roomy(s), m, 20.0) for s in (0, 1) for m in ("bench_first", "bench_raises")]
+    jobs = [MethodJob(roomy(s), m, 20.0) for s in (0, 1) for m in ("bench_first", "bench_raises")]
     records = sweep(jobs, path, parallel=2, plugins=(plugin,))
-    assert [r["method"] for r in records] == [job.method for job in jobs]
-    assert [bool(r["error"]) for r in records] == [False, True, False, True]
-    assert "boom" in records[1]["error"]
+    assert [r.method for r in records] == [job.method for job in jobs]
+    assert [bool(r.error) for r in records] == [False, True, False, True]
+    assert "boom" in records[1].error
     before = path.read_text()
-    assert sweep(jobs, path, parallel=2, plugins=(plugin,)) == records
+    again = sweep(jobs, path, parallel=2, plugins=(plugin,))
+    assert [run.to_json() for run in again] == [run.to_json() for run in records]
     assert path.read_text() == before  # nothing was run again
-    more = [*jobs, Job(roomy(0), "bench_first", 20.0, seed=7)]
+    more = [*jobs, MethodJob(roomy(0), "bench_first", 20.0, seed=7)]
     assert len(sweep(more, path, plugins=(plugin,))) == 5
     assert len(read_runs(path)) == 5
 
 
+def test_a_sweep_tells_what_it_does(plugin, tmp_path):
+    path, told = tmp_path / "runs.jsonl", []
+    jobs = [MethodJob(roomy(s), "bench_first", 20.0, workers=64) for s in (0, 1, 2)]
+    sweep(jobs[:1], path, plugins=(plugin,))
+    sweep(jobs, path, parallel=2, plugins=(plugin,), tell=told.append)
+    began, *ended, account = told
+    assert isinstance(began, SweepBegan)
+    assert (began.total, began.done, began.parallel, began.workers) == (3, 1, 2, 64)
+    assert began.oversubscribed
+    assert all(isinstance(event, RunEnded) for event in ended)
+    assert [event.done for event in ended] == [2, 3]
+    assert {event.record.key for event in ended} == {job.key for job in jobs[1:]}
+    assert isinstance(account, SweepEnded)
+    assert (account.runs, account.parallel) == (2, 2)
+    assert account.measured_s == sum(event.record.wall_s for event in ended)
+    told.clear()
+    sweep(jobs[:1], path, plugins=(plugin,), tell=told.append)  # nothing to do: no account
+    assert [(type(event), event.oversubscribed) for event in told] == [(SweepBegan, told[0].cores < 64)]
+
+
+def test_the_time_around_runs_is_what_the_slots_did_not_measure():
+    # Two slots for 10 s are 20 s, of which four runs measured 12.
+    assert SweepEnded(runs=4, parallel=2, elapsed_s=10.0, measured_s=12.0).around_s == 2.0
+
+
 def test_key_of_a_record_is_the_key_of_its_job(plugin, tmp_path):
-    job = Job(roomy(3), "bench_first", 20.0, memory_mb=2000, seed=4, options={"delay": 0.01})
+    job = MethodJob(roomy(3), "bench_first", 20.0, memory_mb=2000, seed=4, options={"delay": 0.01})
     (record,) = sweep([job], tmp_path / "runs.jsonl", plugins=(plugin,))
-    assert record_key(record) == job.key
+    assert record.key == job.key
 
 
 def test_torn_last_line_is_cut_and_run_again(plugin, tmp_path):
     path = tmp_path / "runs.jsonl"
-    jobs = [Job(roomy(s), "bench_first", 20.0) for s in (0, 1)]
+    jobs = [MethodJob(roomy(s), "bench_first", 20.0) for s in (0, 1)]
     sweep(jobs, path, plugins=(plugin,))
     whole = path.read_bytes()
     path.write_bytes(whole[:-20])  # killed while writing the second line
@@ -84,7 +113,7 @@ def test_torn_last_line_is_cut_and_run_again(plugin, tmp_path):
     assert repair(path) > 0
     sweep(jobs, path, plugins=(plugin,))
     assert len(read_runs(path)) == 2
-    assert {record_key(r) for r in read_runs(path)} == {job.key for job in jobs}
+    assert {r.key for r in read_runs(path)} == {job.key for job in jobs}
 
 
 def test_killed_sweep_keeps_finished_runs(plugin, tmp_path):
@@ -94,10 +123,10 @@ def test_killed_sweep_keeps_finished_runs(plugin, tmp_path):
         sys.path.insert(0, {str(Path(__file__).parent)!r})
         from pathlib import Path
         from mapgap.catalogue import registry
-        from mapgap.execution.sweep import Job, sweep
+        from mapgap.execution.sweep import MethodJob, sweep
         from test_bench import roomy
         registry.load_plugin(Path({str(plugin)!r}))
-        jobs = [Job(roomy(s), "bench_first", 20.0, options={{"delay": 0.2}}) for s in range(50)]
+        jobs = [MethodJob(roomy(s), "bench_first", 20.0, options={{"delay": 0.2}}) for s in range(50)]
         sweep(jobs, Path({str(path)!r}), plugins=(Path({str(plugin)!r}),))
     """)
     process = subprocess.Popen([sys.executable, "-c", script])
@@ -109,22 +138,10 @@ def test_killed_sweep_keeps_finished_runs(plugin, tmp_path):
     repair(path)
     done = read_runs(path)
     assert 2 <= len(done) < 50
-    jobs = [Job(roomy(s), "bench_first", 20.0, options={"delay": 0.2}) for s in range(len(done) + 1)]
+    jobs = [MethodJob(roomy(s), "bench_first", 20.0, options={"delay": 0.2}) for s in range(len(done) + 1)]
     sweep(jobs, path, plugins=(plugin,))
-    keys = [record_key(r) for r in read_runs(path)]
+    keys = [r.key for r in read_runs(path)]
     assert len(keys) == len(set(keys)) == len(done) + 1
-
-
-def test_garbage_in_a_run_file_names_its_line(tmp_path):
-    path = tmp_path / "runs.jsonl"
-    path.write_text('{"instance_hash": "x"}\nnot json\n{"instance_hash": "y"}\n')
-    with pytest.raises(InputError, match=r"runs\.jsonl:2: expected one JSON object per line"):
-        read_runs(path)
-    path.write_text(json.dumps([1]) + "\n")
-    with pytest.raises(InputError, match=r":1: expected a run record"):
-        read_runs(path)
-    with pytest.raises(InputError, match="found none"):
-        read_runs(tmp_path / "missing.jsonl")
 
 
 def test_spec_errors_are_named(tmp_path):

@@ -10,35 +10,28 @@ from pathlib import Path
 
 import pytest
 from cli_support import PLUGIN, tiny
+from records import record
 
 from mapgap.catalogue import registry
 from mapgap.core import InputError, MapgapError
 from mapgap.execution import sweep as bench
-from mapgap.execution.sweep import Job, read_runs, record_key, sweep
+from mapgap.execution.sweep import MethodJob, RunEnded, sweep
+from mapgap.records import files
+from mapgap.records.files import append, read_runs
 
 TRIALS = 50
 
 
-def fast(job, plugins=()):
+def fast(job, plugins=(), tell=None):
     """A finished run of :func:`mapgap.execution.sweep.perform`, without the run: some milliseconds, some kilobytes."""
     time.sleep(0.001)
-    return {
-        "instance": job.instance.name,
-        "instance_hash": job.instance.content_hash,
-        "method": job.method,
-        "options": {},
-        "time_limit_s": job.time_s,
-        "memory_limit_mb": None,
-        "workers": 1,
-        "seed": job.seed,
-        "stop": "done",
-        "plan": {"order": list(range(2000))},
-    }
+    who = {"instance_hash": job.instance.content_hash, "time_limit_s": job.time_s, "seed": job.seed}
+    return record(job.instance.name, job.method, plan={"order": list(range(2000))}, **who)
 
 
 def jobs(count):
     instance = tiny()
-    return [Job(instance, "t_good", 5.0, seed=seed) for seed in range(count)]
+    return [MethodJob(instance, "t_good", 5.0, seed=seed) for seed in range(count)]
 
 
 def killed_after(growth, path, todo):
@@ -61,8 +54,6 @@ def killed_after(growth, path, todo):
 
 def test_kill_9_at_fifty_random_moments_loses_nothing_and_doubles_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(bench, "perform", fast)
-    import mapgap.run  # noqa: F401  (so that the forked sweeps start at once)
-
     rng = random.Random(0)
     path, todo = tmp_path / "runs.jsonl", jobs(3000)
     before: list[str] = []
@@ -80,7 +71,7 @@ def test_kill_9_at_fifty_random_moments_loses_nothing_and_doubles_nothing(tmp_pa
     assert killed == TRIALS
     assert len(before) > 50
     records = sweep(todo[: len(before) + 20], path)
-    keys = [record_key(record) for record in read_runs(path)]
+    keys = [run.key for run in read_runs(path)]
     assert len(keys) == len(set(keys))
     assert {job.key for job in todo[: len(before) + 20]} <= set(keys)
     assert len(records) == len(before) + 20
@@ -90,7 +81,7 @@ def test_kill_9_at_fifty_random_moments_loses_nothing_and_doubles_nothing(tmp_pa
 def test_a_full_disk_ends_the_sweep_with_one_clear_error(monkeypatch):
     monkeypatch.setattr(bench, "perform", fast)
     with pytest.raises(MapgapError, match=r"/dev/full: cannot write the run .*space"):
-        bench.append(Path("/dev/full"), fast(jobs(1)[0]))
+        append(Path("/dev/full"), fast(jobs(1)[0]))
 
 
 def test_a_write_that_fails_half_way_leaves_whole_lines(tmp_path, monkeypatch):
@@ -102,7 +93,7 @@ def test_a_write_that_fails_half_way_leaves_whole_lines(tmp_path, monkeypatch):
     def full(descriptor):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(bench.os, "fsync", full)
+    monkeypatch.setattr(files.os, "fsync", full)
     with pytest.raises(MapgapError, match="No space left"):
         sweep(jobs(3), path)
     assert path.read_bytes() == whole
@@ -120,9 +111,9 @@ def test_a_run_file_that_is_a_folder_is_an_input_error(tmp_path, monkeypatch):
 
 @pytest.fixture
 def rogues():
-    loaded = registry.load_plugin(PLUGIN)
-    yield
-    registry._plugins[:] = [m for m in registry._plugins if m not in loaded]
+    with registry.plugins_of_this_run():
+        registry.load_plugin(PLUGIN)
+        yield
 
 
 def test_methods_that_misbehave_are_recorded_and_the_sweep_goes_on(rogues, tmp_path, monkeypatch):
@@ -136,9 +127,9 @@ def test_methods_that_misbehave_are_recorded_and_the_sweep_goes_on(rogues, tmp_p
         "t_babbling": "done",
         "t_good": "done",
     }
-    todo = [Job(tiny(), method, 1.0, memory_mb=600) for method in expected]
+    todo = [MethodJob(tiny(), method, 1.0, memory_mb=600) for method in expected]
     records = sweep(todo, tmp_path / "runs.jsonl", parallel=2, plugins=(PLUGIN,))
-    assert {record["method"]: record["stop"] for record in records} == expected
+    assert {run.method: run.stop for run in records} == expected
     assert len(read_runs(tmp_path / "runs.jsonl")) == len(expected)
 
 
@@ -150,17 +141,17 @@ def test_a_dask_cluster_survives_the_death_of_a_worker(rogues, tmp_path):
         victims = [worker.pid for worker in cluster.workers.values()]
         killed = []
 
-        def kill_one(done, total, record):
-            if record is not None and not killed:
+        def kill_one(event):
+            if isinstance(event, RunEnded) and not killed:
                 killed.append(victims[0])
                 os.kill(victims[0], signal.SIGKILL)
 
-        todo = [Job(tiny(), "t_good", 5.0, seed=seed) for seed in range(12)]
-        records = sweep(todo, path, plugins=(PLUGIN,), progress=kill_one, dask=cluster.scheduler_address)
+        todo = [MethodJob(tiny(), "t_good", 5.0, seed=seed) for seed in range(12)]
+        records = sweep(todo, path, plugins=(PLUGIN,), tell=kill_one, dask=cluster.scheduler_address)
     assert killed
-    assert [record["seed"] for record in records] == list(range(12))
-    assert {record["stop"] for record in records} == {"done"}
-    keys = [record_key(record) for record in read_runs(path)]
+    assert [run.seed for run in records] == list(range(12))
+    assert {run.stop for run in records} == {"done"}
+    keys = [run.key for run in read_runs(path)]
     assert sorted(keys) == sorted(job.key for job in todo)
 
 

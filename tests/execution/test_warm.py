@@ -12,10 +12,10 @@ from cli_support import PLUGIN, tiny
 
 from mapgap.catalogue import registry
 from mapgap.core import Budget
-from mapgap.execution import warm as _warm
+from mapgap.execution import warm
 from mapgap.execution.run import run_method
 
-pytestmark = pytest.mark.skipif(not _warm.available(), reason="needs Linux 5.3")
+pytestmark = pytest.mark.skipif(not warm.available(), reason="needs Linux 5.3")
 
 SUPERVISED = """
 import sys
@@ -31,10 +31,9 @@ run_method(tiny(), "t_sleeping", Budget(time_s=600), plugins=[PLUGIN])
 
 @pytest.fixture(scope="module", autouse=True)
 def rogues():
-    before = list(registry._plugins)
-    registry.load_plugin(PLUGIN)
-    yield
-    registry._plugins[:] = before
+    with registry.plugins_of_this_run():
+        registry.load_plugin(PLUGIN)
+        yield
 
 
 def run(name):
@@ -83,29 +82,34 @@ def test_a_run_that_kills_the_warm_process_costs_only_the_warm_process():
 
 
 def test_without_warm_processes_a_run_is_the_same(monkeypatch):
-    warm = run("t_good")
-    monkeypatch.setattr(_warm, "available", lambda: False)
+    forked = run("t_good")
+    monkeypatch.setattr(warm, "available", lambda: False)
     fresh = run("t_good")
     assert run("t_counting").notes["parent"] == os.getpid()
-    assert (fresh.objective, fresh.status, fresh.plan, fresh.error) == (warm.objective, warm.status, warm.plan, None)
+    assert (fresh.objective, fresh.status, fresh.plan, fresh.error) == (
+        forked.objective,
+        forked.status,
+        forked.plan,
+        None,
+    )
 
 
 def test_a_warm_process_that_cannot_start_is_replaced_by_a_fresh_one(monkeypatch):
-    def start(key):
-        raise _warm.Gone
+    def start(key, note):
+        raise warm.Gone
 
-    monkeypatch.setattr(_warm.Warm, "start", start)
-    monkeypatch.setattr(_warm._POOL, "idle", [])
+    monkeypatch.setattr(warm.Warm, "start", start)
+    warm.POOL.close()
     assert run("t_counting").notes["parent"] == os.getpid()
 
 
 def test_few_warm_processes_wait(monkeypatch):
-    monkeypatch.setattr(_warm, "KEPT", 2)
-    pool = _warm._Pool()
+    monkeypatch.setattr(warm, "KEPT", 2)
+    pool = warm.Pool()
     for k in range(4):
-        pool.give_back(pool.take(_warm.Key("json.tool", (str(k),), (), tuple(sys.path))))
-    assert [warm.key.arguments for warm in pool.idle] == [("2",), ("3",)]
-    processes = [warm.process for warm in pool.idle]
+        pool.give_back(pool.take(warm.Key("json.tool", (str(k),), (), tuple(sys.path)), print))
+    assert [each.key.arguments for each in pool.idle] == [("2",), ("3",)]
+    processes = [each.process for each in pool.idle]
     pool.close()
     assert all(process.poll() is not None for process in processes)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mapgap.instances._library import ROOT
+from mapgap.instances.facts import ROOT
 from mapgap.instances.fpga_gpu_partition import calibration, gains
 from mapgap.instances.fpga_gpu_partition.compact import build
 from mapgap.instances.fpga_gpu_partition.cost_model import fit_names, load_fit, load_share

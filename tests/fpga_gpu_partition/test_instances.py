@@ -5,7 +5,7 @@ import pytest
 
 from mapgap.catalogue.files import library_files, load_instance
 from mapgap.core import InputError
-from mapgap.instances._library import load_network
+from mapgap.instances.facts import load_network
 from mapgap.instances.fpga_gpu_partition import LIBRARY, write_library
 from mapgap.instances.fpga_gpu_partition.compact import Compact, Measured, build, expand
 from mapgap.instances.fpga_gpu_partition.cost_model import (

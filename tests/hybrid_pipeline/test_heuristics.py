@@ -9,15 +9,14 @@ from pipelines import pipelines_along
 from mapgap.catalogue.files import load_instance
 from mapgap.catalogue.registry import methods
 from mapgap.core import Budget, InputError, Status
-from mapgap.heuristics.hybrid_pipeline import _kernels
-from mapgap.heuristics.hybrid_pipeline._chain import chain
-from mapgap.heuristics.hybrid_pipeline.asteroid import algorithm_2
+from mapgap.heuristics.hybrid_pipeline import asteroid
+from mapgap.heuristics.hybrid_pipeline.chain import chain
 from mapgap.heuristics.hybrid_pipeline.pipelines import balanced_cuts
 from mapgap.heuristics.hybrid_pipeline.replanning import old_groups, with_cuts
 from mapgap.instances.hybrid_pipeline import LIBRARY
 from mapgap.problems.hybrid_pipeline import Device, DeviceType, Instance, Layer, Plan, Stage
 from mapgap.problems.hybrid_pipeline.evaluate import evaluate, memory_demand
-from mapgap.problems.hybrid_pipeline.order import memory_order
+from mapgap.problems.hybrid_pipeline.shared.order import memory_order
 
 HEURISTICS = (
     "asteroid",
@@ -79,7 +78,7 @@ def linear(speeds, memory, layers, batch=4, rounds=4, rate=10**6):
 
 def shares(instance, order=None, block=1):
     seen = chain(instance, order or range(len(instance.devices)))
-    return seen.shares((0, seen.layers, 0, len(seen.order)), 0, block, _kernels.BALANCED)
+    return asteroid.shares(seen, (0, seen.layers, 0, len(seen.order)), 0, block)
 
 
 def test_shares_follow_speed():
@@ -120,24 +119,7 @@ def test_algorithm_2_claims_the_latency_of_its_plan_and_is_no_better_than_enumer
         instance = instance.with_micro_batch(instance.micro_batch_sizes[-1]).model_copy(update={"replanning": None})
         for ties in ("fastest_first", "slowest_first"):
             seen = chain(instance, memory_order(instance, ties))
-            value, _, _ = _kernels.plan(
-                seen.forward,
-                seen.backward,
-                seen.both,
-                seen.room,
-                seen.state,
-                seen.activation,
-                seen.weights,
-                seen.comm,
-                seen.level,
-                seen.reduce_num,
-                seen.reduce_den,
-                seen.batch,
-                seen.micro_batches,
-                1,
-                0,
-            )
-            plan, _ = algorithm_2(seen)
+            plan, value, _ = asteroid.algorithm_2(seen)
             every = [evaluate(instance, p).terms["literal_ticks"] for p in pipelines_along(seen)]
             assert (plan is None) == (not every)
             if plan is not None:

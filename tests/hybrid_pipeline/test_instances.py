@@ -7,12 +7,11 @@ import pytest
 
 from mapgap.catalogue.files import library_files, load_instance
 from mapgap.core import InputError
-from mapgap.instances._library import load_network
-from mapgap.instances.hybrid_pipeline import LIBRARY, _write_library
-from mapgap.instances.hybrid_pipeline._expand import numbered
-from mapgap.instances.hybrid_pipeline._network import WORD, crossing, operators
-from mapgap.instances.hybrid_pipeline._profiles import IMAGES, TABLE_1_BATCH, nanoseconds, over_roofline
-from mapgap.instances.hybrid_pipeline.compact import Compact, expand
+from mapgap.instances.facts import load_network
+from mapgap.instances.hybrid_pipeline import LIBRARY, write_library
+from mapgap.instances.hybrid_pipeline.compact import Compact, expand, numbered
+from mapgap.instances.hybrid_pipeline.network import WORD, crossing, operators
+from mapgap.instances.hybrid_pipeline.profiles import IMAGES, TABLE_1_BATCH, nanoseconds, over_roofline
 from mapgap.instances.published_numbers import load_published
 
 CIFAR = {"network": "mobilenetv2_cifar", "mini_batch": 256, "micro_batch": 16, "bandwidth_mbps": 100.0}
@@ -128,10 +127,10 @@ def test_failure_leaves_survivors_backups_and_the_old_latency():
 
 def test_library_files_are_what_the_writer_writes():
     written = {
-        **_write_library.table_4_files(),
-        **_write_library.scalability_files(),
-        **_write_library.policy_files(),
-        **_write_library.failure_files(),
+        **write_library.table_4_files(),
+        **write_library.scalability_files(),
+        **write_library.policy_files(),
+        **write_library.failure_files(),
     }
     files = {name: path for name, path in library_files().items() if name.startswith("asteroid_")}
     assert set(files) == set(written)

@@ -8,20 +8,23 @@ import pytest
 from pipelines import example
 
 from mapgap.catalogue.files import load_instance
+from mapgap.catalogue.registry import methods
 from mapgap.core import Budget, InputError, Status
-from mapgap.formulations.hybrid_pipeline import _columns, cpsat, label_dp, mip
-from mapgap.formulations.hybrid_pipeline import enumerate as brute
-from mapgap.formulations.hybrid_pipeline._columns import build
-from mapgap.formulations.hybrid_pipeline._lowered import lower
-from mapgap.formulations.hybrid_pipeline._pricing import NEVER, least_time, stage_times
-from mapgap.formulations.hybrid_pipeline._windows import Windows
-from mapgap.formulations.hybrid_pipeline.label_dp import OPEN
+from mapgap.formulations.hybrid_pipeline.columns import build
+from mapgap.formulations.hybrid_pipeline.cpsat import ColumnCpSat
+from mapgap.formulations.hybrid_pipeline.first_plan import OPEN
+from mapgap.formulations.hybrid_pipeline.lowered import lower
+from mapgap.formulations.hybrid_pipeline.mip import ColumnMip
+from mapgap.formulations.hybrid_pipeline.pricing import NEVER, least_time, stage_times
+from mapgap.formulations.hybrid_pipeline.windows import Windows
 from mapgap.instances.hybrid_pipeline import LIBRARY
 from mapgap.problems.hybrid_pipeline import Stage
 from mapgap.problems.hybrid_pipeline.evaluate import best_shares, evaluate, execution_times, warm_up
+from mapgap.solvers.model import prove
 
 COUNT = int(os.environ.get("MAPGAP_CROSSCHECK", "20"))
-MODELS = {"cpsat": cpsat.METHODS[0], "mip": mip.METHODS[0]}
+METHODS = methods("hybrid_pipeline")
+MODELS = {name: METHODS[name] for name in ("cpsat", "mip")}
 TESTS = ("none", "window", "reach", "front")
 
 
@@ -38,7 +41,7 @@ def outcome(method, instance, **options):
 @pytest.mark.parametrize("seed", range(COUNT))
 def test_filtered_is_unfiltered_is_brute_force(seed):
     instance = LIBRARY.generate("tiny", seed)
-    truth = outcome(brute.METHODS[0], instance)
+    truth = outcome(METHODS["enumerate"], instance)
     for name, method in MODELS.items():
         for keep in TESTS:
             assert outcome(method, instance, keep=keep) == truth, (name, keep)
@@ -70,7 +73,7 @@ def test_the_filter_keeps_every_plan_below_the_one_known():
     for seed in range(30):
         instance = LIBRARY.generate("small", seed)
         instance = instance.with_micro_batch(instance.micro_batch_sizes[0])
-        result = label_dp.run(instance, Budget())
+        result = METHODS["label_dp"].solve(instance, Budget())
         if result.plan is None:
             continue
         low = lower(instance)
@@ -91,7 +94,7 @@ def test_the_filter_keeps_every_plan_below_the_one_known():
 
 
 @pytest.mark.parametrize("keep", TESTS[1:])
-def test_a_poor_plan_before_is_improved(keep, monkeypatch):
+def test_a_poor_plan_before_is_improved(keep):
     # The plan known is the worst single stage instead of the best.
     def worst(low):
         found = [(OPEN, [])]
@@ -102,12 +105,16 @@ def test_a_poor_plan_before_is_improved(keep, monkeypatch):
                 found += [] if value is None else [(value, path)]
         return max(found[1:], default=found[0])
 
-    monkeypatch.setattr(_columns, "_known", worst)
     for seed in (0, 1, 2, 3, 6):
         instance = LIBRARY.generate("small", seed)
-        truth = outcome(label_dp.METHODS[0], instance)
-        for name, method in MODELS.items():
-            assert outcome(method, instance, keep=keep) == truth, (seed, name)
+        instance = instance.with_micro_batch(instance.micro_batch_sizes[-1])
+        truth = outcome(METHODS["label_dp"], instance)
+        low = lower(instance)
+        columns = build(low, Budget(), keep, known=worst(low))
+        for model in (ColumnCpSat, ColumnMip) if columns.columns else ():
+            result = prove(model(columns), Budget(time_s=60.0))
+            assert (result.status, result.claimed) == truth, (seed, model)
+        assert columns.columns or truth[1] is None
 
 
 def test_each_test_keeps_a_part_of_the_one_before():
@@ -125,7 +132,7 @@ def test_each_test_keeps_a_part_of_the_one_before():
 def test_a_network_of_the_library_is_proven_by_both_models():
     # ResNet50 on six boards: over 100,000 stages fit into the memories, less than a hundred pass the tests.
     instance = load_instance("asteroid_c_resnet50_1000mbps")
-    known = label_dp.run(instance, Budget())
+    known = METHODS["label_dp"].solve(instance, Budget())
     for method in MODELS.values():
         result = method.solve(instance, Budget(time_s=60.0))
         assert (result.status, result.bound) == (Status.OPTIMAL, known.bound)

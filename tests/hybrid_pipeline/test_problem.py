@@ -11,6 +11,7 @@ from mapgap.core import Budget, SolveResult, Status, Stop
 from mapgap.instances.hybrid_pipeline import LIBRARY
 from mapgap.problems.hybrid_pipeline import (
     PROBLEM,
+    Device,
     DeviceType,
     OldStage,
     Plan,
@@ -19,7 +20,7 @@ from mapgap.problems.hybrid_pipeline import (
 )
 from mapgap.problems.hybrid_pipeline.evaluate import best_shares, evaluate, execution_times, migration_ticks
 from mapgap.problems.hybrid_pipeline.gantt import gantt
-from mapgap.problems.hybrid_pipeline.replay import (
+from mapgap.problems.hybrid_pipeline.shared.replay import (
     DETECTION_S,
     FAILURE_S,
     coordinator_ticks,
@@ -117,14 +118,24 @@ def test_every_broken_rule_is_reported():
     assert result.objective == 74
 
 
-def test_instance_lists_all_findings():
-    with pytest.raises(ValidationError) as error:
-        example(mini_batch=7, bandwidth=((0, 1), (2, 0)))
-    assert "micro_batch_sizes" in str(error.value)
-    assert "bandwidth[1][0]" in str(error.value)
-    falling = DeviceType(name="fast", memory=1, forward=((2, 1),) * 4, backward=((1, 1),) * 4)
-    with pytest.raises(ValidationError, match="never fall"):
-        example(types=(falling, falling.model_copy(update={"name": "other"})))
+def places(**changes):
+    """Location and name of everything that is wrong with a changed example."""
+    with pytest.raises(ValidationError) as caught:
+        example(**changes)
+    (error,) = caught.value.errors()
+    return [(finding.location, finding.name) for finding in error["ctx"]["error"].findings]
+
+
+def test_instance_lists_all_findings_with_their_places():
+    assert places(mini_batch=7, bandwidth=((0, 1), (2, 0))) == [(("micro_batch_sizes",), ""), (("bandwidth", 1, 0), "")]
+    assert places(devices=(Device(name="F", type=0), Device(name="S", type=7))) == [(("devices", 1), "S")]
+    falling = DeviceType(name="fast", memory=1, forward=((1, 1), (2, 1), (1, 1), (1, 1)), backward=((1,),) * 3)
+    types = (falling, example().types[1])
+    expected = [(("types", 0, "forward", 1), "l2 on fast"), (("types", 0, "backward"), "fast")]
+    assert places(types=types) == expected
+    replanning = failed().replanning.model_copy(update={"held": (((0, 9),), ())})
+    assert places(replanning=replanning) == [(("replanning", "held"), "")]
+    assert places(tick_ns=1, bandwidth=((0, 1), (1, 0))) == [(("tick_ns",), "")]
 
 
 def test_diagnose_names_the_layer():
@@ -178,7 +189,7 @@ def test_simulation_keeps_its_rules(duplex):
 def test_observed_methods_note_schedules_and_times():
     """The example's optimum takes 80 ticks under K = 3, 1 (by hand above); GPipe's order stores all four."""
     label_dp, options = methods("hybrid_pipeline")["label_dp"], {"simulate": True, "repeat": 3}
-    plain, seen = label_dp.run(example(), Budget()), label_dp.run(example(), Budget(), **options)
+    plain, seen = label_dp.solve(example(), Budget()), label_dp.solve(example(), Budget(), **options)
     assert plain.plan == seen.plan
     assert not {"schedules", "median_s"} & plain.notes.keys()
     assert seen.notes["repeated"] == 3

@@ -8,12 +8,12 @@ from pipelines import pipelines_along
 from mapgap.catalogue.files import load_instance
 from mapgap.catalogue.registry import methods
 from mapgap.core import Budget, InputError, Status
-from mapgap.heuristics.hybrid_pipeline import _nested
-from mapgap.heuristics.hybrid_pipeline._chain import chain
+from mapgap.heuristics.hybrid_pipeline import nested
+from mapgap.heuristics.hybrid_pipeline.chain import chain
 from mapgap.instances.hybrid_pipeline import LIBRARY
 from mapgap.problems.hybrid_pipeline import Stage
 from mapgap.problems.hybrid_pipeline.evaluate import best_shares, evaluate, execution_times, migration_ticks, warm_up
-from mapgap.problems.hybrid_pipeline.order import TIES, memory_order
+from mapgap.problems.hybrid_pipeline.shared.order import TIES, memory_order
 
 FAMILY = [LIBRARY.generate("small", seed) for seed in range(60)]
 
@@ -97,17 +97,14 @@ def test_equation_7_along_an_order_is_the_evaluators():
         seen = chain(instance, range(len(instance.devices)))
         for a, b in combinations(range(len(seen.order) + 1), 2):
             for behind in range(2):
-                kept = warm_up(behind, seen.micro_batches)
-                held, stored = int(seen.state[2]), kept * int(seen.activation[2])
-                total, *pair = _nested.stage(
-                    seen.forward, seen.backward, seen.both, seen.room, 0, 2, a, b, held, stored, seen.batch
-                )
+                kept = warm_up(behind, seen.tables.micro_batches)
+                found = nested.times(seen, (0, 2, a, b), kept)
                 bare = Stage(start=0, stop=2, devices=tuple(range(a, b)), shares=(0,) * (b - a))
-                shares = best_shares(instance, bare, seen.batch, kept)
-                assert (shares is None) == (total < 0)
+                shares = best_shares(instance, bare, seen.tables.batch, kept)
+                assert (shares is None) == (found is None)
                 if shares is not None:
                     checked += 1
-                    assert tuple(pair) == execution_times(instance, bare, shares)
+                    assert found[1:] == execution_times(instance, bare, shares)
     assert checked > 100
 
 

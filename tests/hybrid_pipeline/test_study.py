@@ -3,29 +3,31 @@
 import pytest
 
 from mapgap.catalogue.registry import methods
+from mapgap.records.record import RunRecord
+from mapgap.records.runs import Runs
 from mapgap.studies.hybrid_pipeline import study
 from mapgap.studies.hybrid_pipeline.costs import cost, nano_name, scalability
+from mapgap.studies.hybrid_pipeline.experiments import instance, library_name
 from mapgap.studies.hybrid_pipeline.failures import failure_figures, failure_name, failures, recovery
 from mapgap.studies.hybrid_pipeline.figures import waterfall
 from mapgap.studies.hybrid_pipeline.losses import CAUSES, losses
 from mapgap.studies.hybrid_pipeline.published import implied, table_4, table_6
-from mapgap.studies.hybrid_pipeline.runs import Runs, instance, library_name
 from mapgap.studies.hybrid_pipeline.schedules import policies, policy_name
 
 
-def record(name, method, objective, options=None, **terms):
-    return {
-        "instance": name,
-        "instance_hash": name,
-        "problem": "hybrid_pipeline",
-        "method": method,
-        "options": options or {},
-        "objective": objective,
-        "terms": terms,
-        "notes": {},
-        "error": None,
-        "plan": None,
-    }
+def record(name, method, objective, options=None, notes=None, **terms):
+    return RunRecord(
+        instance=name,
+        instance_hash=name,
+        problem="hybrid_pipeline",
+        sense="min",
+        method=method,
+        kind=methods("hybrid_pipeline")[method].kind,
+        options=options or {},
+        objective=objective,
+        terms=terms,
+        notes=notes or {},
+    )
 
 
 @pytest.mark.parametrize("quick", [True, False])
@@ -60,7 +62,7 @@ def test_losses_add_up():
     tick = instance(name).seconds_per_tick
     for method, model, simulated in (("asteroid", 130, 143), ("label_dp", 100, 104)):
         notes = {"schedules": [{"policy": "ours", "duplex": "half", "latency_s": simulated * tick}]}
-        rows.append(record(name, method, model, {"simulate": True}) | {"notes": notes})
+        rows.append(record(name, method, model, {"simulate": True}, notes))
     table, pictures = losses(Runs(rows))
     (row,) = table.rows
     assert [row[key] for key in CAUSES] == pytest.approx([1, 2, 7, 10, 10])
@@ -98,7 +100,7 @@ def test_policies_are_judged_by_throughput_and_memory():
         for policy, (speed, units) in found.items()
         for duplex in ("half", "full")
     ]
-    run = record(name, "gpipe", 5, {"simulate": True}) | {"notes": {"schedules": rows}}
+    run = record(name, "gpipe", 5, {"simulate": True}, {"schedules": rows})
     state = sum(layer.state_memory for layer in instance(name).layers)
     whole = record(name, "data_parallel", 5, peak_memory={"TX2 1": state + 1})
     (table, left, claims), pictures = policies(Runs([run, whole]))
@@ -121,9 +123,9 @@ def test_recovery_is_compared_with_the_printed_factors():
         resumed = 101 + planning + transport
         corners = [[0.0, 150.0], [100.0, 150.0], [100.0, 0.0], [resumed, 0.0], [resumed, speed], [200.0, speed]]
         replay = {"detection_s": 1.0, "planning_s": planning, "transport_s": transport, "corners": corners}
-        run = record(name, method, 5, samples_per_s=speed)
-        rows.append(run | {"notes": {"replay": replay, "stages_evaluated": 50}})
-    rows.append(record(library_name("c", "efficientnet_b1"), "asteroid", 5) | {"notes": {"stages_evaluated": 100}})
+        notes = {"replay": replay, "stages_evaluated": 50}
+        rows.append(record(name, method, 5, notes=notes, samples_per_s=speed))
+    rows.append(record(library_name("c", "efficientnet_b1"), "asteroid", 5, notes={"stages_evaluated": 100}))
     runs = Runs(rows)
     (row,) = recovery(runs).rows
     assert (row["kept"], row["kept_verdict"]) == (pytest.approx(90), "reproduced (+0%)")
@@ -138,7 +140,7 @@ def test_costs_are_medians_of_the_same_instances():
     rows = []
     for name in ("scaling_2", "scaling_5"):
         for method, median, value in (("label_dp", 0.01, 100), ("asteroid", 0.05, 110)):
-            rows.append(record(name, method, value, {"repeat": 20}) | {"notes": {"median_s": median}})
+            rows.append(record(name, method, value, {"repeat": 20}, {"median_s": median}))
     table, pictures = cost(Runs(rows))
     assert [(row["layers"], row["devices"], row["types"]) for row in table.rows] == [
         (213, 6, "1 + 2 + 3"),

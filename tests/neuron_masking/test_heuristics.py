@@ -6,10 +6,11 @@ from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance
 from mapgap.core import Budget, InputError, Status
 from mapgap.heuristics.neuron_masking import elfish_greedy, one_by_one, uniform
-from mapgap.heuristics.neuron_masking._common import Straggler, largest_fitting
+from mapgap.heuristics.neuron_masking.straggler import Straggler
 from mapgap.instances.neuron_masking import LIBRARY
 from mapgap.problems.neuron_masking import Device, Instance, Layer, Rate, costs
 from mapgap.problems.neuron_masking.evaluate import diagnose, evaluate
+from mapgap.problems.neuron_masking.shared.shares import largest_fitting
 
 METHODS = [
     (elfish_greedy.run, {"alpha": alpha, "selection": selection})
@@ -50,7 +51,7 @@ def chain(work_limit, objective="neurons", contributions=((5, 3, 2, 1), (9, 1)),
 
 @pytest.mark.parametrize(("run", "options"), METHODS)
 def test_never_above_brute_force_and_always_feasible(run, options):
-    enumerate_all = registry.methods("neuron_masking")["enumerate"].run
+    enumerate_all = registry.methods("neuron_masking")["enumerate"].solve
     for seed in range(60):
         instance = LIBRARY.generate("tiny", seed)
         best = enumerate_all(instance, Budget(time_s=60.0))
@@ -66,7 +67,7 @@ def test_never_above_brute_force_and_always_feasible(run, options):
 
 
 def test_uniform_is_optimal_for_the_smallest_share():
-    enumerate_all = registry.methods("neuron_masking")["enumerate"].run
+    enumerate_all = registry.methods("neuron_masking")["enumerate"].solve
     spec = registry.problems()["neuron_masking"]
     compared = 0
     for seed in range(60):
@@ -152,11 +153,11 @@ def test_one_by_one_masks_are_maximal_and_their_costs_kept_up_to_date(name):
 def test_bisection_finds_the_largest_step():
     straggler = Straggler(chain(10), chain(10).devices[0], 0)
     # n_1 = step with n_2 = 1 costs 4 step: at most 2 of work 10.
-    assert largest_fitting(straggler, lambda step: [max(1, step), 1], 4) == [2, 1]
-    assert largest_fitting(Straggler(chain(3), chain(3).devices[0], 0), lambda _: [1, 1], 4) is None
+    assert largest_fitting(lambda step: [max(1, step), 1], straggler.fits, 4) == [2, 1]
+    assert largest_fitting(lambda _: [1, 1], Straggler(chain(3), chain(3).devices[0], 0).fits, 4) is None
 
 
 def test_unknown_options_are_refused_together():
     with pytest.raises(InputError) as error:
         elfish_greedy.run(chain(14), Budget(), alpha="b", selection="c")
-    assert [line.split(":")[0] for line in error.value.problems] == ["alpha", "selection"]
+    assert [finding.location for finding in error.value.findings] == [("alpha",), ("selection",)]

@@ -6,10 +6,9 @@ import pytest
 
 from mapgap.catalogue.files import find_instances, load_instance
 from mapgap.core import InputError
-from mapgap.instances._library import load_devices, load_network
-from mapgap.instances.neuron_masking._expand import layers_of, rate_above, totals
-from mapgap.instances.neuron_masking._write_library import digits_files, fleet_files, straggler_files
-from mapgap.instances.neuron_masking.compact import Compact, expand
+from mapgap.instances.facts import load_devices, load_network
+from mapgap.instances.neuron_masking.compact import Compact, expand, layers_of, rate_above, totals
+from mapgap.instances.neuron_masking.write_library import digits_files, fleet_files, straggler_files
 from mapgap.instances.published_numbers import load_published
 from mapgap.problems.neuron_masking import Mask, Plan, costs
 from mapgap.problems.neuron_masking.evaluate import diagnose, evaluate
@@ -110,9 +109,15 @@ def test_overhead_rounds_up_and_limits_down():
 def test_all_findings_are_listed():
     with pytest.raises(InputError) as error:
         expand(compact(network="lenet6", devices=("capable 2", "straggler9"), cycle_min=None))
-    found = error.value.problems
-    assert [line.split(":")[0] for line in found] == ["network", "devices[1]", "cycle_min"]
-    assert "did you mean 'lenet5'" in found[0]
+    found = error.value.findings
+    assert [finding.location for finding in found] == [("network",), ("devices", 1), ("cycle_min",)]
+    assert "did you mean 'lenet5'" in found[0].text
+
+
+def test_every_unknown_device_is_a_finding():
+    with pytest.raises(InputError) as error:
+        expand(compact(devices=("nobody", "capable", "capable x")))
+    assert [finding.location for finding in error.value.findings] == [("devices", 0), ("devices", 2)]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """The federated training: gradients against finite differences, masks, aggregation, clock, and runs that resume."""
 
+from concurrent.futures import Future
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,10 @@ pytest.importorskip("sklearn")
 
 from mapgap.catalogue.files import load_instance
 from mapgap.core import InputError
-from mapgap.execution.sweep import record_key, sweep
+from mapgap.execution import limits
+from mapgap.execution.sweep import sweep
+from mapgap.problems.neuron_masking import Mask, Plan
+from mapgap.problems.neuron_masking.evaluate import evaluate
 from mapgap.studies.neuron_masking.training import federated, job
 from mapgap.studies.neuron_masking.training.data import split_digits
 from mapgap.studies.neuron_masking.training.federated import (
@@ -139,18 +144,16 @@ def test_masks_keep_the_limits_and_the_top_share(scheme):
     before = network()
     masks.learn(3, before, fleet.train(before, 3, fleet.whole))
     chosen = masks.choose()
-    plan = fleet.problem.plan_type.model_validate(
-        {
-            "masks": tuple(
-                {"kept": tuple(len(r) for r in rows), "chosen": tuple(tuple(map(int, r)) for r in rows)}
-                for rows in chosen
-            )
-        }
+    plan = Plan(
+        masks=tuple(
+            Mask(kept=tuple(len(row) for row in rows), chosen=tuple(tuple(map(int, row)) for row in rows))
+            for rows in chosen
+        )
     )
     devices = tuple(
         d.model_copy(update={"contributions": u}) for d, u in zip(instance.devices, masks.contributions, strict=True)
     )
-    evaluation = fleet.problem.evaluate(instance.model_copy(update={"devices": devices}), plan)
+    evaluation = evaluate(instance.model_copy(update={"devices": devices}), plan)
     assert evaluation.violations == ()
     assert sum(len(row) for row in chosen[3]) < sum(fleet.neurons)
 
@@ -191,41 +194,58 @@ def test_wrong_options_are_refused():
         train(load_instance("elfish_lenet_straggler1"), Options("sync"), 0)
 
 
+class Here:
+    """Runs at once, in this process: the start of another one would take longer than the training."""
+
+    def submit(self, function, *arguments):
+        future = Future()
+        future.set_result(function(*arguments))
+        return future
+
+
+class Never:
+    """Is interrupted before anything is done."""
+
+    def submit(self, *_):
+        limits.INTERRUPT.set()
+        return Future()
+
+
 def test_trainings_are_recorded_and_resumed(tmp_path, monkeypatch):
-    class Here:  # a process of its own is tested by the study; here its start would take longer than the training
-        def submit(self, function, *arguments):
-            from concurrent.futures import Future
-
-            future = Future()
-            future.set_result(function(*arguments))
-            return future
-
-    monkeypatch.setattr(job, "_shared", Here())
-    todo = job.TrainingJob.of(load_instance(FLEET), Options("elfish", cycles=2), 0)
+    monkeypatch.setattr(job, "POOL", Here())
+    todo = job.TrainingJob(load_instance(FLEET), Options("elfish", cycles=2), 0)
     path = tmp_path / "runs.jsonl"
     (record,) = sweep([todo], path)
-    assert record_key(record) == todo.key
-    assert record["error"] is None
-    assert (record["kind"], record["method"], record["objective"]) == ("training", "train_elfish", None)
-    assert len(record["notes"]["curve"]) == 3
-    monkeypatch.setattr(job, "_shared", None)
-    monkeypatch.setattr(job, "_train", None)  # a second training would fail
-    assert sweep([todo], path) == [record]
+    assert record.key == todo.key
+    assert record.error is None
+    assert (record.kind, record.method, record.objective) == ("training", "train_elfish", None)
+    assert len(record.notes["curve"]) == 3
+    monkeypatch.setattr(job, "POOL", None)  # a second training would fail
+    (again,) = sweep([todo], path)
+    assert again.to_json() == record.to_json()
 
 
-def test_an_interrupted_training_is_not_a_finished_one(tmp_path, monkeypatch):
-    from concurrent.futures import Future
+def test_what_fails_in_a_training_is_recorded():
+    record = job.TrainingJob(load_instance("elfish_lenet_straggler1"), Options("sync"), 0).execute_in(Failing().submit)
+    assert record.stop == "error"
+    assert "expected the layers of digits_cnn" in record.error
 
-    from mapgap.execution import limits
 
-    class Never:
-        def submit(self, *_):
-            limits.INTERRUPT.set()
-            return Future()
+class Failing:
+    """Hands an exception on, as a process of a pool does."""
 
-    monkeypatch.setattr(job, "_shared", Never())
+    def submit(self, function, *arguments):
+        future = Future()
+        try:
+            function(*arguments)
+        except InputError as error:
+            future.set_exception(error)
+        return future
+
+
+def test_an_interrupted_training_is_not_a_finished_one():
     try:
-        record = job.TrainingJob.of(load_instance(FLEET), Options("sync", cycles=2), 0).execute()
+        record = job.TrainingJob(load_instance(FLEET), Options("sync", cycles=2), 0).execute_in(Never().submit)
     finally:
         limits.INTERRUPT.clear()
-    assert record["stop"] == "interrupted"
+    assert record.stop == "interrupted"

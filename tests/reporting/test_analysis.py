@@ -3,45 +3,33 @@
 import math
 
 import pytest
+from records import changed, record
 
+from mapgap.core import TracePoint
+from mapgap.records.record import relative
+from mapgap.records.runs import Runs, facts
 from mapgap.reporting.analysis import (
     duels,
-    facts,
     glance,
     per_method,
     per_run,
     primal_integral,
     profile,
-    relative,
     shifted_geometric_mean,
     verdict,
 )
 from mapgap.reporting.tables import Column, Table
 
-
-def run(instance, method, objective, bound=None, status="FEASIBLE", wall=1.0, **more):
-    return {
-        "instance": instance,
-        "instance_hash": instance,
-        "problem": "p",
-        "method": method,
-        "objective": objective,
-        "bound": bound,
-        "status": status,
-        "stop": "done",
-        "wall_s": wall,
-        **more,
-    }
-
-
-RUNS = [
-    run("i1", "exact", 100, 100, "OPTIMAL"),
-    run("i1", "greedy", 120),
-    run("i2", "exact", 210, 190),
-    run("i2", "greedy", 200),
-    run("i3", "greedy", 50),
-    run("i3", "exact", None, None, "UNKNOWN"),
-]
+RUNS = Runs(
+    [
+        record("i1", "exact", 100, 100, kind="exact"),
+        record("i1", "greedy", 120, kind="published"),
+        record("i2", "exact", 210, 190, kind="exact"),
+        record("i2", "greedy", 200, kind="published"),
+        record("i3", "greedy", 50, kind="published"),
+        record("i3", "exact", kind="exact"),
+    ]
+)
 
 
 def test_facts_take_best_plan_and_bound_from_different_methods():
@@ -59,12 +47,12 @@ def test_facts_take_best_plan_and_bound_from_different_methods():
 
 
 def test_failed_runs_count_neither_as_plan_nor_as_bound():
-    known = facts([run("i", "bad", 10, 9, error="beats a proven bound"), run("i", "good", 20, 15)])
+    known = facts([record("i", "bad", 10, 9, error="beats a proven bound"), record("i", "good", 20, 15)])
     assert (known["i"].best, known["i"].bound) == (20, 15)
 
 
 def test_maximisation_takes_the_largest_plan_and_the_smallest_bound():
-    known = facts([run("i", "a", 10, 14, sense="max"), run("i", "b", 12, 13, sense="max")])
+    known = facts([record("i", "a", 10, 14, sense="max"), record("i", "b", 12, 13, sense="max")])
     assert (known["i"].best, known["i"].bound) == (12, 13)
 
 
@@ -122,19 +110,17 @@ def test_table_writes_blank_cells_and_escapes_bars():
 
 def test_primal_integral_of_a_run():
     """Nothing for 2 s (gap 1), 200 instead of 100 for 3 s (gap 0.5), the best for 5 s: (2 + 1.5) / 10."""
-    trace = [{"time_s": 2.0, "objective": 200, "bound": None}, {"time_s": 5.0, "objective": 100, "bound": None}]
-    record = run("i1", "exact", 100, wall=6.0, time_limit_s=10.0, trace=trace)
-    assert primal_integral(record, 100) == pytest.approx(0.35)
-    assert primal_integral({**record, "objective": None, "trace": []}, 100) == 1.0
-    assert primal_integral({**record, "trace": []}, 100) == pytest.approx(0.6)  # known at the end of the run only
-    assert primal_integral(record, None) is None
-    assert primal_integral({**record, "kind": "bound"}, 100) is None
+    trace = [TracePoint(2.0, objective=200), TracePoint(5.0, objective=100)]
+    run = record("i1", "exact", 100, wall_s=6.0, trace=trace)
+    assert primal_integral(run, 100) == pytest.approx(0.35)
+    assert primal_integral(changed(run, objective=None, trace=[]), 100) == 1.0
+    assert primal_integral(changed(run, trace=[]), 100) == pytest.approx(0.6)  # known at the end of the run only
+    assert primal_integral(run, None) is None
+    assert primal_integral(changed(run, kind="bound"), 100) is None
 
 
 def test_a_glance_says_what_a_heuristic_loses_for_certain():
-    runs = [{**r, "kind": "published" if r["method"] == "greedy" else "exact"} for r in RUNS]
-    runs.append({**run("i2", "lazy", None), "kind": "baseline"})
-    greedy, lazy = glance(runs)
+    greedy, lazy = glance(RUNS + [record("i2", "lazy", kind="baseline")])
     # i1: 20 % above 100 (plan and bound); i2: the best plan, 200 over the bound 190; i3: the only plan, no bound.
     assert (greedy["instances"], greedy["nothing"], greedy["optimal"]) == (3, 0, 0)
     assert greedy["at_least"] == pytest.approx((21 * 1 * 1) ** (1 / 3) - 1)
@@ -144,9 +130,8 @@ def test_a_glance_says_what_a_heuristic_loses_for_certain():
 
 
 def test_references_set_best_plan_and_bound_and_are_no_runs():
-    known = {"instance": "i1", "instance_hash": "i1", "problem": "p", "kind": "reference", "method": "exact*"}
-    greedy = {**run("i1", "greedy", 120), "kind": "published"}
-    records = [greedy, {**known, "objective": 100}, {**known, "bound": 90}]
+    known = [record("i1", "exact*", 100, kind="reference"), record("i1", "exact*", bound=90, kind="reference")]
+    records = Runs([record("i1", "greedy", 120, kind="published"), *known])
     (row,) = per_run(records)
     assert (row["method"], row["best_known"], row["best_bound"]) == ("greedy", 100, 90)
     assert row["gap_to_best"] == pytest.approx(0.2)

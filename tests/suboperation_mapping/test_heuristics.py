@@ -7,14 +7,16 @@ import numpy as np
 import pytest
 
 from mapgap.core import Budget, InputError, Status
-from mapgap.heuristics.suboperation_mapping import _kernels, heft, mtrain, sharding, single
-from mapgap.heuristics.suboperation_mapping._common import partition_ratios, partitions, pe_ratio
-from mapgap.heuristics.suboperation_mapping._synchronous import DATA, TENSOR, Synchronous
+from mapgap.heuristics.suboperation_mapping import METHODS as LISTED
+from mapgap.heuristics.suboperation_mapping import heft, mapping_kernels, mtrain
+from mapgap.heuristics.suboperation_mapping.common import partition_ratios, pe_ratio
+from mapgap.heuristics.suboperation_mapping.synchronous import DATA, TENSOR, Synchronous
 from mapgap.instances.suboperation_mapping import LIBRARY
 from mapgap.problems.suboperation_mapping import PROBLEM, Accelerator, Edge, Instance, Layer
-from mapgap.problems.suboperation_mapping.lowered import lower
+from mapgap.problems.suboperation_mapping.shared.lowered import lower
+from mapgap.problems.suboperation_mapping.shared.ratios import partitions
 
-METHODS = {m.name: m for m in [*mtrain.METHODS, *single.METHODS, *heft.METHODS, *sharding.METHODS]}
+METHODS = {method.name: method for method in LISTED}
 FAMILIES = [(family, seed) for family in ("tiny", "small", "branching") for seed in range(30)]
 
 
@@ -138,7 +140,8 @@ def test_locality_aware_remapping_by_hand():
     location, sequence = np.array([0, 1]), np.array([0, 1])
     start, end = lowered.timetable(location, sequence)
     assert end.max() == 25
-    moves = _kernels.locality(*lowered.timing, *lowered.storage, location, sequence, start, end)
+    schedule = mapping_kernels.Schedule(location, sequence, start, end)
+    moves = mapping_kernels.locality(lowered.timing, lowered.storage, schedule)
     assert (moves, location.tolist(), int(end.max())) == (1, [1, 1], 24)
 
 
@@ -169,24 +172,20 @@ def plain_greedy(lowered, cap):
     sequence, free = [], [0] * count
     size = max(k for k in range(1, n + 1) if k == 1 or count**k <= cap)
     while len(sequence) < n:
-        ready = [
-            o
-            for o in range(n)
-            if location[o] < 0 and all(location[lowered.pred[lowered.pred_ptr[o] : lowered.pred_ptr[o + 1]]] >= 0)
-        ]
+        ready = [o for o in range(n) if location[o] < 0 and all(location[lowered.predecessors(o)] >= 0)]
         for block in (ready[i : i + size] for i in range(0, len(ready), size)):
             best = None
             for assignment in itertools.product(range(count), repeat=len(block)):
                 trial, moments, work = list(free), [], 0
                 for o, a in zip(block, assignment, strict=True):
                     location[o] = a
-                    begin = max([trial[a], *end[lowered.pred[lowered.pred_ptr[o] : lowered.pred_ptr[o + 1]]]])
+                    begin = max([trial[a], *end[lowered.predecessors(o)]])
                     duration = heft.duration_on(lowered, location, o, a)
                     start[o], end[o], trial[a] = begin, begin + duration, begin + duration
                     moments.append((begin, begin + duration))
                     work += duration
                 key = (max([*trial, *free]), work, assignment)
-                if (best is None or key < best[0]) and _kernels.fits(*lowered.storage, location, start, end):
+                if (best is None or key < best[0]) and mapping_kernels.fits(lowered.storage, location, start, end):
                     best = (key, moments, trial)
             if best is None:
                 return None
@@ -209,8 +208,8 @@ def test_greedy_is_plain_enumeration(family, seed, cap):
 
 
 def test_nothing_compiles_inside_a_search():
-    for kernel in (_kernels.greedy, _kernels.choose, _kernels.balance, _kernels.locality, _kernels.attempt):
-        assert len(kernel.signatures) == 1
+    for name in ("greedy", "choose", "balance", "locality", "attempt"):
+        assert len(getattr(mapping_kernels, name).signatures) == 1
 
 
 def test_unknown_tie_rule_is_named():

@@ -8,9 +8,9 @@ import pytest
 
 from mapgap.catalogue.files import library_files, load_instance
 from mapgap.core import ACTIVITY_LIMIT, InputError
-from mapgap.instances._library import load_network
-from mapgap.instances.suboperation_mapping import LIBRARY, _write_library
-from mapgap.instances.suboperation_mapping._accelerators import (
+from mapgap.instances.facts import load_network
+from mapgap.instances.suboperation_mapping import LIBRARY, compact, write_library
+from mapgap.instances.suboperation_mapping.accelerators import (
     IPS,
     Array2D,
     Board,
@@ -22,11 +22,11 @@ from mapgap.instances.suboperation_mapping._accelerators import (
     phases,
     traffic,
 )
-from mapgap.instances.suboperation_mapping._network import blocks_of
 from mapgap.instances.suboperation_mapping.compact import Compact, build, expand
+from mapgap.instances.suboperation_mapping.network import blocks_of
 from mapgap.problems.suboperation_mapping import PROBLEM
 from mapgap.problems.suboperation_mapping.instance import operations
-from mapgap.problems.suboperation_mapping.lowered import lower
+from mapgap.problems.suboperation_mapping.shared.lowered import lower
 
 MTRAIN = ("alexnet", "vgg16", "resnet18", "tinyyolov3", "resnet56")
 
@@ -228,13 +228,13 @@ def test_cluster_and_devices_are_two_ways_to_say_the_same():
 
 def test_ip_can_be_forced():
     for ip, title in (("ef_train", "EF-Train"), ("darkfpga", "DarkFPGA")):
-        compact = Compact(name="x", network="alexnet", cluster=1, bandwidth_gbs=3.0, ip=ip)
-        assert [a.name for a in expand(compact).accelerators] == [f"U50LV ({title})", f"U30 ({title})"]
+        forced = Compact(name="x", network="alexnet", cluster=1, bandwidth_gbs=3.0, ip=ip)
+        assert [a.name for a in expand(forced).accelerators] == [f"U50LV ({title})", f"U30 ({title})"]
 
 
 def test_equal_boards_are_numbered():
-    compact = Compact(name="x", network="alexnet", devices=("U30", "U30"), batch=4, bandwidth_gbs=1.0)
-    first, second = (a.name for a in expand(compact).accelerators)
+    twins = Compact(name="x", network="alexnet", devices=("U30", "U30"), batch=4, bandwidth_gbs=1.0)
+    first, second = (a.name for a in expand(twins).accelerators)
     assert (first[:5], second[:5]) == ("U30 1", "U30 2")
 
 
@@ -255,29 +255,26 @@ def test_equal_boards_are_numbered():
     ],
 )
 def test_what_cannot_be_expanded_is_named(fields, expected):
-    compact = Compact(**{"name": "x", "network": "alexnet", "cluster": 1, "bandwidth_gbs": 3.0, **fields})
+    wrong = Compact(**{"name": "x", "network": "alexnet", "cluster": 1, "bandwidth_gbs": 3.0, **fields})
     with pytest.raises(InputError, match=expected):
-        expand(compact)
+        expand(wrong)
 
 
 def test_layers_that_fit_no_dram_are_named(monkeypatch):
     """fc6 of VGG-16 needs 822 MB for weights and gradients; a board of 0.5 GB cannot hold it."""
-    from mapgap.instances.suboperation_mapping import _expand
-
-    monkeypatch.setattr(_expand, "board", lambda name: Board(name, 900, 5 * 10**8, 12500, 150))
+    monkeypatch.setattr(compact, "board", lambda name: Board(name, 900, 5 * 10**8, 12500, 150))
     with pytest.raises(InputError, match=r"network: expected layers .* found vgg16's fc6 with 822116352 bytes"):
         build(2, "vgg16", 3.0)
 
 
 def test_all_findings_come_at_once():
     with pytest.raises(InputError) as error:
-        build(1, "no", -1.0, batch=0)
-    assert [line.split(":")[0] for line in error.value.problems] == ["network", "batch", "bandwidth_gbs"]
-    assert error.value.problems[1] == "batch: expected at least 1 sample, found 0"
+        build(1, "no", -1.0)
+    assert [finding.location for finding in error.value.findings] == [("network",), ("bandwidth_gbs",)]
     with pytest.raises(InputError) as error:
         expand(Compact(name="x", network="alexnet", devices=("U31", "U32"), bandwidth_gbs=-1.0))
-    places = [line.split(":")[0] for line in error.value.problems]
-    assert places == ["devices[0]", "devices[1]", "batch", "bandwidth_gbs"]
+    places = [finding.location for finding in error.value.findings]
+    assert places == [("devices", 0), ("devices", 1), ("batch",), ("bandwidth_gbs",)]
 
 
 # --- library files --------------------------------------------------------------------------------------------------
@@ -285,14 +282,14 @@ def test_all_findings_come_at_once():
 
 def test_library_files_are_what_the_writer_writes():
     """A hand edit of a generated file would be lost at the next regeneration."""
-    files = {**_write_library.cluster_files(), **_write_library.scale_files()}
+    files = {**write_library.cluster_files(), **write_library.scale_files()}
     assert len(files) == 3 * 5 * 6 + 4 * 3
     for name, content in files.items():
-        assert (_write_library.FOLDER / f"{name}.yaml").read_text(encoding="utf-8") == content, name
+        assert (write_library.FOLDER / f"{name}.yaml").read_text(encoding="utf-8") == content, name
 
 
 def test_every_library_file_expands_and_hashes_deterministically():
-    names = [name for name, path in library_files().items() if path.parent.name == "suboperation_mapping"]
+    names = [name for name, path in library_files().items() if path.parents[1].name == "suboperation_mapping"]
     assert len(names) >= 104
     for name in names:
         instance = load_instance(name)
@@ -329,7 +326,7 @@ def test_example_of_figure_5_has_twelve_operations():
 def best_mapping(instance, ratio):
     """Smallest makespan over all mappings and orders of a ratio, and FP locations that attain it."""
     lowered = lower(instance, ratio)
-    preds = [set(lowered.pred[lowered.pred_ptr[o] : lowered.pred_ptr[o + 1]]) for o in range(lowered.n)]
+    preds = [set(lowered.predecessors(o)) for o in range(lowered.n)]
     orders = [
         np.array(order, np.int64)
         for order in itertools.permutations(range(lowered.n))

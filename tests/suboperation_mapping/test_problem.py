@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from mapgap.problems.suboperation_mapping import PROBLEM, Accelerator, Edge, Instance, Layer, Plan
 from mapgap.problems.suboperation_mapping.evaluate import diagnose, evaluate, predecessors
 from mapgap.problems.suboperation_mapping.instance import operations
-from mapgap.problems.suboperation_mapping.lowered import lower
+from mapgap.problems.suboperation_mapping.shared.lowered import lower
 
 
 def table(*rows):
@@ -261,7 +261,7 @@ def test_compiled_timing_and_memory_equal_the_evaluator(case):
     location = rng.integers(0, lowered.accelerators, lowered.n)
     waiting, sequence = list(range(lowered.n)), []
     while waiting:  # a random topological sequence
-        ready = [o for o in waiting if all(p in sequence for p in lowered.pred[slice(*lowered.pred_ptr[o : o + 2])])]
+        ready = [o for o in waiting if all(p in sequence for p in lowered.predecessors(o))]
         sequence.append(ready[rng.integers(len(ready))])
         waiting.remove(sequence[-1])
     sequence = np.array(sequence, np.int64)

@@ -1,34 +1,38 @@
 """The stage MIP is a relaxation: its bounds never exceed an optimum that brute force proves."""
 
-from __future__ import annotations
+import inspect
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from mapgap.core import Budget, PlanBase, Status
-from mapgap.formulations.suboperation_mapping import _stage_search as search
+from mapgap.core import Budget, Status
 from mapgap.formulations.suboperation_mapping import enumerate as enumeration
-from mapgap.formulations.suboperation_mapping._ratios import partitions
-from mapgap.formulations.suboperation_mapping._stage_columns import StageModel
+from mapgap.formulations.suboperation_mapping import fluid_bound
+from mapgap.formulations.suboperation_mapping import stage_search as search
+from mapgap.formulations.suboperation_mapping.fluid_bound import FluidModel
+from mapgap.formulations.suboperation_mapping.phase_graph import PhaseGraph
 from mapgap.formulations.suboperation_mapping.stage_mip import area_bound, run
+from mapgap.formulations.suboperation_mapping.stage_model import StageModel
 from mapgap.instances.suboperation_mapping import LIBRARY
 from mapgap.instances.suboperation_mapping.compact import build
-from mapgap.problems.suboperation_mapping import PROBLEM, Instance
-from mapgap.problems.suboperation_mapping.lowered import lower
+from mapgap.problems.suboperation_mapping import PROBLEM
+from mapgap.problems.suboperation_mapping.shared.lowered import lower
+from mapgap.problems.suboperation_mapping.shared.ratios import partitions
 
 
-def _optimum(instance: Instance) -> int | None:
+def optimum(instance):
     result = enumeration.run(instance, Budget(time_s=60).start())
     assert result.status in (Status.OPTIMAL, Status.INFEASIBLE)
     return None if result.plan is None else PROBLEM.evaluate(instance, result.plan).objective
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_bounds_never_exceed_the_enumerated_optimum(seed: int) -> None:
+def test_bounds_never_exceed_the_enumeratedoptimum(seed):
     """Were a row invalid for some schedule, a bound would end up above the best of all plans."""
     instance = LIBRARY.generate("tiny", seed)
-    assert isinstance(instance, Instance)
-    best = _optimum(instance)
+    best = optimum(instance)
     result = run(instance, Budget(time_s=1, seed=seed).start())
     if best is None:
         assert result.plan is None
@@ -47,17 +51,16 @@ def test_bounds_never_exceed_the_enumerated_optimum(seed: int) -> None:
 
 @pytest.mark.parametrize("family", ["small", "branching"])
 @pytest.mark.parametrize("seed", range(8))
-def test_every_plan_is_at_least_its_ratio_s_bound(family: str, seed: int) -> None:
+def test_every_plan_is_at_least_its_ratio_s_bound(family, seed):
     """Any plan of a ratio is a schedule, so the LP must lie below it; longer annealing makes the test sharper."""
     instance = LIBRARY.generate(family, seed)
-    assert isinstance(instance, Instance)
     search.prepare(instance, 1.0, True)
     for ratio in list(partitions(instance.batch, len(instance.accelerators)))[::2]:
         reply = search.explore(ratio, 3000, seed, 30.0)
-        assert reply.found is None or reply.bound <= reply.found.makespan
+        assert reply.result.plan is None or reply.bound <= reply.result.claimed
 
 
-def test_a_mapping_fixed_in_the_model_stays_below_its_timetable() -> None:
+def test_a_mapping_fixed_in_the_model_stays_below_its_timetable():
     """The relaxation with all accelerators fixed bounds every order of that mapping (ResNet-18, branches)."""
     instance = build(1, "resnet18", 3.0, 8)
     ratio = (5, 3)
@@ -66,7 +69,7 @@ def test_a_mapping_fixed_in_the_model_stays_below_its_timetable() -> None:
     for _ in range(5):
         location = rng.integers(0, 2, lowered.n)
         makespan = lowered.makespan(location, lowered.topological)
-        model = StageModel(instance, ratio, makespan / 1000.0)
+        model = StageModel(PhaseGraph(instance), ratio, makespan / 1000.0)
         upper = np.array(model.matrix.upper)
         for operation, place in zip(lowered.operations, location, strict=True):
             upper[model.x[operation][1 - place]] = 0.0
@@ -75,13 +78,13 @@ def test_a_mapping_fixed_in_the_model_stays_below_its_timetable() -> None:
         assert 300.0 < answer.bound <= 1000.0 * (1 + 1e-7)
 
 
-def test_an_interrupted_run_has_reported_a_plan_and_a_bound() -> None:
+def test_an_interrupted_run_has_reported_a_plan_and_a_bound():
     """A run that is killed keeps what it has announced: bounds only rise, plans only improve."""
-    plans: list[int] = []
-    bounds: list[int] = []
+    plans = []
+    bounds = []
     instance = build(1, "tinyyolov3", 3.0, 6)
 
-    def listen(plan: PlanBase | None, bound: int | None) -> None:
+    def listen(plan, bound):
         if plan is not None:
             plans.append(PROBLEM.evaluate(instance, plan).objective or 0)
         if bound is not None:
@@ -93,3 +96,24 @@ def test_an_interrupted_run_has_reported_a_plan_and_a_bound() -> None:
     assert result.bound == bounds[-1]
     assert result.claimed == plans[-1]
     assert plans[-1] >= bounds[-1]
+
+
+def numbered(text):
+    """Numbers of the rows that a text states, one at the beginning of a line each."""
+    return [int(number) for number in re.findall(r"^ *\((\d+)\)", text, re.MULTILINE)]
+
+
+@pytest.mark.parametrize(("program", "model"), [(StageModel.__doc__, StageModel), (fluid_bound.__doc__, FluidModel)])
+def test_every_numbered_row_has_one_method(program, model):
+    """From the equation in the docstring to the code, and back."""
+    methods = [inspect.getdoc(method) or "" for _, method in inspect.getmembers(model, inspect.isfunction)]
+    stated = numbered(program)
+    assert stated == list(range(1, len(stated) + 1))
+    assert sorted(number for doc in methods for number in numbered(doc)) == stated
+
+
+def test_every_row_of_the_stage_model_is_proven_in_the_docs():
+    page = (Path(__file__).parents[2] / "docs" / "stage_mip.md").read_text()
+    proofs = re.findall(r"^- \*\*((?:\(\d+\)(?:, )?)+)", page, re.MULTILINE)
+    proven = [int(number) for numbers in proofs for number in re.findall(r"\d+", numbers)]
+    assert sorted(proven) == numbered(StageModel.__doc__)

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from mapgap.catalogue import registry
-from mapgap.execution.sweep import read_runs
+from mapgap.records.files import read_runs
 from mapgap.reporting.study import studies
 from mapgap.studies.dfs_vs_converting.figures import ablation, comparison, scaling
-from mapgap.studies.dfs_vs_converting.runs import BANDWIDTHS, CONVERTING, DFS, LISTED, TABLE_3, TITLES, Runs
+from mapgap.studies.dfs_vs_converting.runs import BANDWIDTHS, CONVERTING, DFS, LISTED, TABLE_3, TITLES
 from mapgap.studies.dfs_vs_converting.study import STUDY, page
 from mapgap.studies.dfs_vs_converting.tables import table_3, table_3_published
 
@@ -20,8 +20,8 @@ needs_runs = pytest.mark.skipif(not COMMITTED.is_file(), reason="the committed r
 
 @cache
 def runs():
-    """The committed runs, without plans."""
-    return Runs([{**r, "plan": None} for r in read_runs(COMMITTED)])
+    """The committed runs."""
+    return read_runs(COMMITTED)
 
 
 def test_study_is_found_and_its_runs_exist():
@@ -53,17 +53,17 @@ def test_figures_cover_what_was_run():
     assert len(steps.rows) == 3 * len(TITLES) * len(BANDWIDTHS)
     assert {p.name for p in pictures} == {f"fig8_cluster{c}" for c in (1, 2, 3)}
     # Of the rivals one network only: every instance has to be expanded to turn bounds into throughput.
-    rivals, pictures = comparison(Runs([r for r in runs().records if r["instance"].startswith("mtrain_c1_alexnet")]))
+    rivals, pictures = comparison(runs().where(lambda run: run.instance.startswith("mtrain_c1_alexnet")))
     assert [row["bandwidth"] for row in rivals.rows] == list(BANDWIDTHS.values())
     assert [p.name for p in pictures] == ["fig9_alexnet"]
     for row in rivals.rows:
         assert row["mtrain_converting"] <= row["limit"] * (1 + 1e-9)
-    _, pictures = scaling(Runs([r for r in runs().records if "_2fpga_" in r["instance"]]))
+    _, pictures = scaling(runs().where(lambda run: "_2fpga_" in run.instance))
     assert [p.name for p in pictures] == ["fig12_throughput", "fig12_time"]
 
 
 @needs_runs
 def test_page_says_how_many_cases_list_scheduling_wins():
-    quick = [r for r in runs().records if r["method"] in (DFS, CONVERTING, LISTED)]
+    quick = runs().where(lambda run: run.method in (DFS, CONVERTING, LISTED))
     assert "in 8 of 12 cases" in " ".join(page(quick, quick=True).lead)
-    assert "heft_dfs" not in " ".join(page([r for r in quick if r["method"] != LISTED], quick=True).lead)
+    assert "heft_dfs" not in " ".join(page(quick.where(lambda run: run.method != LISTED), quick=True).lead)

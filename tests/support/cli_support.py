@@ -74,16 +74,15 @@ def tiny(memory=100, **changes):
 def inside(*arguments):
     """Run the command line in this process (quick); the same attributes as :func:`mapgap`."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    plugins, argv = list(registry._plugins), sys.argv
+    argv = sys.argv
     code, out, err = 0, io.StringIO(), io.StringIO()
     sys.argv = ["mapgap", *map(str, arguments)]
     try:
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        with registry.plugins_of_this_run(), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             main()
     except SystemExit as end:
         code = end.code or 0
     finally:
-        registry._plugins[:] = plugins
         sys.argv = argv
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -2,6 +2,7 @@
 
 from itertools import combinations
 
+from mapgap.heuristics.hybrid_pipeline.asteroid import plan_of
 from mapgap.problems.hybrid_pipeline import Device, DeviceType, Instance, Layer
 
 
@@ -35,6 +36,6 @@ def pipelines_along(seen):
         for cuts in combinations(range(1, count), stages - 1):
             for places in combinations(range(1, n), stages - 1):
                 c, g = [0, *cuts, count], [0, *places, n]
-                plan = seen.plan([(c[p], c[p + 1], g[p], g[p + 1]) for p in range(stages)])
+                plan = plan_of(seen, [(c[p], c[p + 1], g[p], g[p + 1]) for p in range(stages)])
                 if plan is not None:
                     yield plan

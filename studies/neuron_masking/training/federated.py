@@ -34,11 +34,12 @@ from typing import Any
 import numpy as np
 
 from mapgap.catalogue import registry
-from mapgap.core import Budget, InputError, InstanceBase
+from mapgap.core import Budget, Finding, InputError
+from mapgap.problems.neuron_masking import PROBLEM, Instance, Mask, Plan
+from mapgap.problems.neuron_masking.evaluate import evaluate
 from mapgap.studies.neuron_masking.training.data import Split, split_digits
 from mapgap.studies.neuron_masking.training.network import Array, Indices, Network, Parameters, stages
 
-PROBLEM = "neuron_masking"
 SCHEMES = ("sync", "async", "soft", "elfish", "optimal", "optimal_neurons")
 #: Method, its options and objective that choose the counts of a scheme.
 COUNTS: dict[str, tuple[str, dict[str, Any], str]] = {
@@ -102,15 +103,15 @@ class Outcome:
 class Fleet:
     """Devices, their data and their clocks."""
 
-    def __init__(self, instance: Any, options: Options, seed: int) -> None:
+    def __init__(self, instance: Instance, options: Options, seed: int) -> None:
         self.instance, self.options = instance, options
         self.layers = stages(options.network)
         self.neurons = [layer.neurons for layer in instance.layers]
         if self.neurons != [layer.shape[0] for layer in self.layers]:
-            raise InputError(f"network: expected the layers of {options.network}, found {self.neurons} neurons")
+            text = f"expected the layers of {options.network}, found {self.neurons} neurons"
+            raise InputError(Finding(text, ("network",)))
         self.split: Split = split_digits(len(instance.devices), seed, iid=options.iid)
         self.rng = np.random.default_rng([seed, 1])
-        self.problem = registry.problems()[PROBLEM]
 
     @property
     def whole(self) -> list[Indices]:
@@ -119,8 +120,8 @@ class Fleet:
 
     def times(self, masks: Sequence[Sequence[int]]) -> list[float]:
         """Time of a cycle of every device under kept counts (devices, layers), in cycle times."""
-        plan = self.problem.plan_type.model_validate({"masks": tuple({"kept": tuple(kept)} for kept in masks)})
-        report = self.problem.evaluate(self.instance, plan).terms["devices"]
+        plan = Plan(masks=tuple(Mask(kept=tuple(kept)) for kept in masks))
+        report = evaluate(self.instance, plan).terms["devices"]
         return [report[d.name]["time_s"] / (self.instance.cycle_ms[0] / 1000) for d in self.instance.devices]
 
     def train(self, model: Network, device: int, kept: Sequence[Indices]) -> Network:
@@ -140,8 +141,8 @@ class Masks:
     def __init__(self, fleet: Fleet, scheme: str) -> None:
         self.fleet = fleet
         name, self.options, objective = COUNTS[scheme]
-        self.method = registry.methods(PROBLEM)[name]
-        self.instance = fleet.problem.retarget(fleet.instance, objective)
+        self.method = registry.methods(PROBLEM.name)[name]
+        self.instance = PROBLEM.retarget(fleet.instance, objective)
         self.follows_contribution = objective == "contribution"
         equal = tuple(tuple(1 for _ in range(n)) for n in fleet.neurons)
         self.contributions = [equal] * len(fleet.instance.devices)
@@ -157,18 +158,15 @@ class Masks:
         return chosen
 
     def _counts(self) -> list[tuple[int, ...]]:
-        data: Any = self.instance
         devices = tuple(
             device.model_copy(update={"contributions": rows})
-            for device, rows in zip(data.devices, self.contributions, strict=True)
+            for device, rows in zip(self.fleet.instance.devices, self.contributions, strict=True)
         )
-        result = self.method.solve(
-            data.model_copy(update={"devices": devices}), Budget(time_s=60.0).start(), **self.options
-        )
-        if result.plan is None:
-            raise InputError(f"training: {self.method.name} finds no mask: {result.reason}")
-        plan: Any = result.plan
-        return [mask.kept for mask in plan.masks]
+        instance = self.instance.model_copy(update={"devices": devices})
+        result = self.method.solve(instance, Budget(time_s=60.0).start(), **self.options)
+        if not isinstance(result.plan, Plan):
+            raise InputError(f"{self.method.name}: expected a mask within the limits, found none: {result.reason}")
+        return [mask.kept for mask in result.plan.masks]
 
     def _draw(self, n: int, contribution: Sequence[int]) -> Indices:
         ranking = np.argsort(-np.asarray(contribution), kind="stable")
@@ -269,12 +267,12 @@ def _masked(fleet: Fleet, model: Network) -> Iterator[tuple[float, Network, list
         yield now, model, kept
 
 
-def train(instance: InstanceBase, options: Options, seed: int) -> Outcome:
+def train(instance: Instance, options: Options, seed: int) -> Outcome:
     """Train a fleet until its simulated time is over.
 
     Parameters
     ----------
-    instance : Instance of neuron_masking
+    instance : Instance
         Devices with one cycle time; its layers are those of ``options.network``.
     options : Options
     seed : int
@@ -286,7 +284,7 @@ def train(instance: InstanceBase, options: Options, seed: int) -> Outcome:
         An unknown scheme, an instance of another network, no scikit-learn, or no mask within the limits.
     """
     if options.scheme not in SCHEMES:
-        raise InputError(f"scheme: expected one of {', '.join(SCHEMES)}, found {options.scheme!r}")
+        raise InputError(Finding(f"expected one of {', '.join(SCHEMES)}, found {options.scheme!r}", ("scheme",)))
     fleet = Fleet(instance, options, seed)
     model = Network.initial(fleet.layers, np.random.default_rng([seed, 0]))
     loops: dict[str, Callable[..., Any]] = {"sync": _synchronous, "async": _asynchronous}

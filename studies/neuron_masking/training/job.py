@@ -5,72 +5,84 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
-import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
-from mapgap.catalogue import registry
 from mapgap.core import InstanceBase, Status, Stop
 from mapgap.execution import limits
+from mapgap.execution.progress import Tell, silence
 from mapgap.execution.sweep import Job
+from mapgap.problems.neuron_masking import PROBLEM, Instance
 from mapgap.records.environment import cpu_model, revision, versions
-from mapgap.records.record import RunRecord
+from mapgap.records.record import RunRecord, run_key
 from mapgap.studies.neuron_masking.training.federated import Options, train
 
 KIND = "training"
 PREFIX = "train_"
-"""A training's method is named after its scheme: ``train_elfish``."""
-_lock = threading.Lock()
-_shared: ProcessPoolExecutor | None = None
+"""What a record calls a training is its scheme with this in front: ``train_elfish``."""
+LOOK_S = 0.2
+"""Between two looks for an interrupt."""
+
+Submit = Callable[..., "Future[dict[str, Any]]"]
 
 
 @dataclass(frozen=True)
 class TrainingJob(Job):
-    """One training of a fleet; ``options`` are those of
-    :class:`mapgap.studies.neuron_masking.training.federated.Options`, but the scheme.
+    """One training of a fleet.
 
-    No time limit holds (``time_s`` is 0): a training ends when its simulated time is over. Its record has no plan and
-    no objective; ``notes`` hold ``curve`` (time in cycle times, accuracy), ``kept`` (mean
-    share by device and layer), ``uploads`` and ``cpu_s``.
+    No time limit holds (0 in the record): a training ends when its simulated time is over. Its record has no plan and
+    no objective; ``notes`` are those of :func:`measure`.
     """
 
-    @classmethod
-    def of(cls, instance: InstanceBase, options: Options, seed: int) -> TrainingJob:
-        """The run of a training; all options are part of its identity."""
-        named = asdict(options)
-        scheme = named.pop("scheme")
-        return cls(instance, PREFIX + scheme, time_s=0.0, seed=seed, options=named)
+    instance: InstanceBase
+    training: Options
+    seed: int = 0
+    workers: int = 1
 
-    def execute(self, plugins: tuple[Path, ...] = ()) -> dict[str, Any]:
+    @property
+    def name(self) -> str:
+        """The scheme as a record calls it."""
+        return PREFIX + self.training.scheme
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """All of the training but the scheme; part of its identity."""
+        return {name: value for name, value in asdict(self.training).items() if name != "scheme"}
+
+    def key_on(self, digest: str) -> str:
+        return run_key(digest, self.name, self.options, 0.0, None, self.workers, self.seed)
+
+    def execute(self, plugins: tuple[Path, ...] = (), tell: Tell = silence) -> RunRecord:
         """Train in a process of the pool; an interrupt is recorded as such, and resumed by the next start."""
+        return self.execute_in(POOL.submit)
+
+    def execute_in(self, submit: Submit) -> RunRecord:
+        """Train where ``submit(function, *arguments)`` calls the function."""
         started = datetime.now(UTC).isoformat(timespec="seconds")
         begin = time.perf_counter()
-        scheme = self.method.removeprefix(PREFIX)
-        future = _pool().submit(_train, self.instance.to_json(), {"scheme": scheme, **self.options}, self.seed)
-        notes, error = _wait(future)
+        notes, error = _wait(submit(measure, self.instance.to_json(), asdict(self.training), self.seed))
         interrupted = notes is None and error is None
-        stop = Stop.INTERRUPTED if interrupted else Stop.DONE if error is None else Stop.ERROR
-        record = RunRecord(
+        return RunRecord(
             instance=self.instance.name,
             instance_hash=self.instance.content_hash,
             problem=self.instance.problem,
-            sense=registry.problems()[self.instance.problem].sense,
-            method=self.method,
+            sense=PROBLEM.sense,
+            method=self.name,
             kind=KIND,
-            options=dict(self.options),
+            options=self.options,
             seed=self.seed,
             workers=self.workers,
-            time_limit_s=self.time_s,
-            memory_limit_mb=self.memory_mb,
-            unit="",
             status=Status.UNKNOWN,
-            stop=stop,
+            stop=Stop.INTERRUPTED if interrupted else Stop.DONE if error is None else Stop.ERROR,
             wall_s=time.perf_counter() - begin,
             reason="a training has no plan",
             error=error,
@@ -80,14 +92,35 @@ class TrainingJob(Job):
             cpu=cpu_model(),
             started=started,
         )
-        return record.to_json()
+
+
+def measure(instance: dict[str, Any], options: dict[str, Any], seed: int) -> dict[str, Any]:
+    """Train on one thread; the pool uses the cores.
+
+    Returns
+    -------
+    dict
+        ``curve`` (time in cycle times, accuracy), ``kept`` (mean share by device and layer), ``uploads`` and ``cpu_s``.
+    """
+    from threadpoolctl import threadpool_limits  # of the extra ``training``
+
+    fleet = Instance.model_validate_json(json.dumps(instance))
+    begin = time.process_time()
+    with threadpool_limits(1):
+        outcome = train(fleet, Options(**options), seed)
+    return {
+        "curve": [[round(moment, 6), round(accuracy, 6)] for moment, accuracy in outcome.curve],
+        "kept": outcome.kept,
+        "uploads": outcome.uploads,
+        "cpu_s": time.process_time() - begin,
+    }
 
 
 def _wait(future: Future[dict[str, Any]]) -> tuple[dict[str, Any] | None, str | None]:
     """Notes, or an error, or neither after an interrupt."""
     while True:
         try:
-            return future.result(timeout=0.2), None
+            return future.result(timeout=LOOK_S), None
         except NotYet:
             if limits.INTERRUPT.is_set():
                 future.cancel()
@@ -96,26 +129,19 @@ def _wait(future: Future[dict[str, Any]]) -> tuple[dict[str, Any] | None, str | 
             return None, f"{type(error).__name__}: {error}"
 
 
-def _pool() -> ProcessPoolExecutor:
-    """Processes that stay, because importing takes longer than a short training."""
-    global _shared
-    with _lock:
-        if _shared is None:
-            _shared = ProcessPoolExecutor(os.cpu_count(), mp_context=multiprocessing.get_context("spawn"))
-        return _shared
+class _Pool:
+    """Processes that stay, because importing takes longer than a short training; started by the first training."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+
+    def submit(self, function: Callable[..., dict[str, Any]], *arguments: Any) -> Future[dict[str, Any]]:
+        with self._lock:
+            return self._processes.submit(function, *arguments)
+
+    @cached_property
+    def _processes(self) -> ProcessPoolExecutor:
+        return ProcessPoolExecutor(os.cpu_count(), mp_context=multiprocessing.get_context("spawn"))
 
 
-def _train(instance: dict[str, Any], options: dict[str, Any], seed: int) -> dict[str, Any]:
-    """In the pool: train on one thread; the pool uses the cores."""
-    from threadpoolctl import threadpool_limits
-
-    data = registry.problems()[instance["problem"]].instance_type.model_validate_json(json.dumps(instance))
-    begin = time.process_time()
-    with threadpool_limits(1):
-        outcome = train(data, Options(**options), seed)
-    return {
-        "curve": [[round(moment, 6), round(accuracy, 6)] for moment, accuracy in outcome.curve],
-        "kept": outcome.kept,
-        "uploads": outcome.uploads,
-        "cpu_s": time.process_time() - begin,
-    }
+POOL = _Pool()

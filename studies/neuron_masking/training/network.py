@@ -17,8 +17,8 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from mapgap.core import InputError
-from mapgap.instances._library import load_network
+from mapgap.core import Finding, InputError
+from mapgap.instances.facts import load_network
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -62,9 +62,8 @@ def stages(name: str) -> tuple[Stage, ...]:
         elif row.type == "fc":
             found.append(Stage("fc", (row.cout, row.cin, row.height_in, row.width_in), pooled))
         elif row.type != "maxpool" or row.kernel != 2 or row.stride != 2:
-            raise InputError(
-                f"network: expected same-size convolutions, 2 x 2 maximum pools and fc rows, found {row.name} of {name}"
-            )
+            text = f"expected same-size convolutions, 2 x 2 maximum pools and fc rows, found {row.name} of {name}"
+            raise InputError(Finding(text, ("network",)))
     return tuple(found)
 
 

@@ -1,0 +1,311 @@
+"""Columns of the MIP and CP-SAT models: one per stage (layers ``[i, j)``, group, stages behind it), costs constant.
+
+Constant costs per column matter: the latency is not monotone in E_b (a larger one lowers the AllReduce excess), so a
+model with ``E_b >= ...`` would inflate it.
+
+Proofs over columns owe nothing to the label search: what it contributes is a plan of coarse cuts, and the evaluator
+says its value U. Stages that no plan below U can have are left out
+(:mod:`mapgap.formulations.hybrid_pipeline.windows`), the
+stages of the plan are left in: the optimum of a model over the columns is that of the instance, be it below U or U.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVar, get_args
+
+import numpy as np
+
+from mapgap.core import Budget, Finding, InputError, PlanError, SolveResult, Status, Stop
+from mapgap.formulations.hybrid_pipeline.first_plan import OPEN, Path, approach
+from mapgap.formulations.hybrid_pipeline.label_python import interpreted
+from mapgap.formulations.hybrid_pipeline.lowered import Lowered, infeasible, lower
+from mapgap.formulations.hybrid_pipeline.pricing import NEVER, stage_times
+from mapgap.formulations.hybrid_pipeline.windows import Filter, Windows
+from mapgap.problems.hybrid_pipeline import Instance, Plan
+from mapgap.problems.hybrid_pipeline.evaluate import evaluate
+from mapgap.problems.hybrid_pipeline.shared.tables import Array
+from mapgap.solvers.model import Model, Part, prove
+
+V = TypeVar("V")
+Node = tuple[int, int, int]
+"""A cut, the stages behind the one in front of it, and what a link has to know of a group beside it."""
+Sides = defaultdict[Node, list[V]]
+"""Variables by node."""
+
+COLUMN_LIMIT = 400_000
+"""Most columns a model is built of."""
+
+
+@dataclass(frozen=True, order=True)
+class Column:
+    """A stage: layers ``[start, stop)``, group index, stages behind; its times in ticks."""
+
+    start: int
+    stop: int
+    group: int
+    behind: int
+    forward: int
+    backward: int
+    allreduce: int
+    migration: int
+
+    @property
+    def both(self) -> int:
+        """E = E_f + E_b."""
+        return self.forward + self.backward
+
+
+@dataclass(frozen=True)
+class Link:
+    """A communication step behind a stage with ``behind`` stages behind it; ``ticks`` is c, one way.
+
+    ``group`` and ``next`` are the groups on both sides where links differ, and 0 where they do not.
+    """
+
+    cut: int
+    behind: int
+    group: int
+    next: int
+    ticks: int
+
+
+@dataclass(frozen=True)
+class Columns:
+    """All columns that a plan below ``upper`` can use, those of a plan of ``upper``, and the links between them.
+
+    ``start`` is a plan of value ``upper`` (none where no plan was found before).
+    """
+
+    low: Lowered
+    columns: list[Column]
+    upper: int
+    start: Path
+
+    @cached_property
+    def place(self) -> dict[tuple[int, int, int, int], int]:
+        """Position of the column with this (start, stop, group, behind)."""
+        return {(c.start, c.stop, c.group, c.behind): k for k, c in enumerate(self.columns)}
+
+    def used_by(self, plan: Plan) -> set[int] | None:
+        """Positions of the columns that stand for a plan; ``None`` if they are not all here.
+
+        A plan of another micro-batch size has none, nor one with other shares than those of Eq. (7), nor one that uses
+        a device twice where its class has another member, whom the columns would take instead.
+        """
+        if plan.micro_batch != self.low.batch:
+            return None
+        devices = [device for stage in plan.stages for device in stage.devices]
+        twice = {device for device in devices if devices.count(device) > 1}
+        if any(len(members) > 1 and twice & set(members) for members in self.low.classes):
+            return None
+        found = set()
+        for p, stage in enumerate(plan.stages):
+            behind = len(plan.stages) - 1 - p
+            key = self.low.stage_of(stage, behind)
+            column = None if key is None else self.place.get((*key, behind))
+            if column is None:
+                return None
+            found.add(column)
+        return found
+
+    def plan(self, used: Sequence[bool]) -> Plan:
+        """The plan of the columns that are used."""
+        chosen = [column for column, on in zip(self.columns, used, strict=True) if on]
+        return self.low.plan([(c.start, c.stop, c.group) for c in sorted(chosen, key=lambda c: c.start)])
+
+    @property
+    def depth(self) -> int:
+        """Most stages."""
+        return min(int(self.low.members[-1]), self.low.layers)
+
+    def notes(self, budget: Budget) -> dict[str, Any]:
+        """What a run says of its columns."""
+        upper = self.upper if self.start else None
+        return {"columns": len(self.columns), "links": len(self.links), "upper": upper, "build_s": budget.elapsed_s}
+
+    def key(self, group: int) -> int:
+        """What a link has to know of a group."""
+        return 0 if self.low.uniform else group
+
+    @cached_property
+    def links(self) -> list[Link]:
+        """Every (cut, stages behind, groups) that joins two columns."""
+        before, after = defaultdict(set), defaultdict(set)
+        for column in self.columns:
+            if column.stop < self.low.layers:
+                before[column.stop, column.behind].add(self.key(column.group))
+            after[column.start, column.behind + 1].add(self.key(column.group))
+        found = []
+        for cut, behind in sorted(before.keys() & after.keys()):
+            for g in sorted(before[cut, behind]):
+                for h in sorted(after[cut, behind]):
+                    if self.low.uniform or self.low.compatible[g, h]:
+                        found.append(Link(cut, behind, g, h, self.low.link(cut, g, h)))
+        return found
+
+    def leaving(self, x: Sequence[V], z: Sequence[V]) -> tuple[Sides[V], Sides[V]]:
+        """Variables of the columns that end, and of the links that leave, at every (cut, stages behind, group)."""
+        ends: Sides[V] = defaultdict(list)
+        out: Sides[V] = defaultdict(list)
+        for variable, column in zip(x, self.columns, strict=True):
+            if column.stop < self.low.layers:
+                ends[column.stop, column.behind, self.key(column.group)].append(variable)
+        for variable, link in zip(z, self.links, strict=True):
+            out[link.cut, link.behind, link.group].append(variable)
+        return ends, out
+
+    def entering(self, x: Sequence[V], z: Sequence[V]) -> tuple[Sides[V], Sides[V]]:
+        """Variables of the columns that begin behind, and of the links that enter, at every such place."""
+        starts: Sides[V] = defaultdict(list)
+        into: Sides[V] = defaultdict(list)
+        for variable, column in zip(x, self.columns, strict=True):
+            if column.start > 0:
+                starts[column.start, column.behind + 1, self.key(column.group)].append(variable)
+        for variable, link in zip(z, self.links, strict=True):
+            into[link.cut, link.behind, link.next].append(variable)
+        return starts, into
+
+
+Known = tuple[int, Path]
+"""The evaluator's value of a plan, and the plan; ``OPEN`` and no stages where there is none."""
+
+
+def build(
+    low: Lowered, budget: Budget, keep: Filter = "front", *, known: Known | None = None, complete: bool = False
+) -> Columns | None:
+    """All useful columns; ``None`` when the time is over or they are too many.
+
+    Parameters
+    ----------
+    keep : str
+        The last test of :mod:`mapgap.formulations.hybrid_pipeline.windows` that a stage has to pass; ``none`` asks
+        for no plan before and keeps every stage on a chain.
+    known : (int, list of (start, stop, group)), optional
+        By default that of :func:`known_plan`.
+    complete : bool
+        Nothing is left out: no plan before, no test, and stages that lie on no chain are kept.
+
+    Raises
+    ------
+    InputError
+        No such test.
+    """
+    if keep not in get_args(Filter):
+        raise InputError(Finding(f"expected one of {', '.join(get_args(Filter))}; found {keep!r}", ("keep",)))
+    keep = "none" if complete else keep
+    upper, path = known or ((OPEN, []) if keep == "none" else known_plan(low))
+    stages = list(Windows(low, upper).stages(keep))
+    if sum(len(start) for _, start, _ in stages) > COLUMN_LIMIT:
+        return None
+    columns = {
+        column
+        for p, (start, stop, group) in enumerate(path)
+        for column in _priced(low, group, len(path) - 1 - p, np.array([start]), np.array([stop]))
+    }  # of the plan known, whatever the tests say of them
+    for group, start, stop in stages:
+        for behind in range(int(low.members[-1] - low.members[group]) + 1):
+            here = stop == low.layers if behind == 0 else (stop < low.layers) & (stop + behind <= low.layers)
+            columns.update(
+                column
+                for column in _priced(low, group, behind, start[here], stop[here])
+                if low.rounds * (low.micro_batches * column.both + column.allreduce) + column.migration < upper
+            )
+        if budget.exhausted or len(columns) > COLUMN_LIMIT:
+            return None
+    return Columns(low, sorted(columns) if complete else _connected(sorted(columns), low), upper, path)
+
+
+def _priced(low: Lowered, group: int, behind: int, start: Array, stop: Array) -> Iterator[Column]:
+    """The columns of those stages ``[start, stop)`` whose members hold what they store."""
+    times = stage_times(low, start, stop, group, low.kept(behind))
+    fits = times[:, 0] < NEVER
+    for i, j, (forward, backward) in zip(start[fits].tolist(), stop[fits].tolist(), times[fits].tolist(), strict=True):
+        allreduce, moved = low.allreduce(i, j, group), low.migration(i, j, group)
+        yield Column(i, j, group, behind, forward, backward, allreduce, moved)
+
+
+def known_plan(low: Lowered) -> Known:
+    """The evaluator's value of a plan, and the plan: of coarse cuts, or of one stage where that search has none.
+
+    ``OPEN`` and no stages if no group holds the whole network either.
+    """
+    _, path, _ = approach(low, interpreted(low, low.instance.all_devices))
+    if path:
+        return _value(low, path), path
+    full = len(low.groups) - 1
+    single: list[Path] = [
+        [(0, low.layers, group)]
+        for group in ((full,) if low.instance.all_devices else range(1, full + 1))
+        if low.limits(0, low.layers, group, 0) is not None
+    ]
+    return min(((_value(low, path), path) for path in single), default=(OPEN, []))
+
+
+def _value(low: Lowered, path: Path) -> int:
+    found = evaluate(low.instance, low.plan(path))
+    if not found.feasible or found.objective is None:
+        raise PlanError(f"a plan to begin with breaks rules: {found.violations}")
+    return found.objective
+
+
+def _connected(columns: list[Column], low: Lowered) -> list[Column]:
+    """Columns on some chain from the first layer to the last."""
+    while True:
+        ends = {(c.stop, c.behind) for c in columns}
+        starts = {(c.start, c.behind) for c in columns}
+        kept = [
+            c
+            for c in columns
+            if (c.start == 0 or (c.start, c.behind + 1) in ends)
+            and (c.stop == low.layers or (c.stop, c.behind - 1) in starts)
+        ]
+        if len(kept) == len(columns):
+            return kept
+        columns = kept
+
+
+def prove_columns(
+    instance: Instance, budget: Budget, keep: Filter, make: Callable[[Columns], Model], *, hint: bool
+) -> SolveResult:
+    """Build the columns that pass the tests up to ``keep`` and prove the model over them; UNKNOWN if they are too many.
+
+    ``hint``: the engine begins with the plan known before. Where it has no better one, that plan is the result.
+    """
+    low = lower(instance)
+    columns = build(low, budget, keep)
+    if columns is None:
+        return SolveResult(Status.UNKNOWN, Stop.TIME, reason="too many stages to build a model of in the time given")
+    notes, otherwise = columns.notes(budget), "memory: no chain of stages holds a micro-batch"
+    if not columns.columns:
+        return infeasible(instance, otherwise, notes=notes)
+    known = low.plan(columns.start) if columns.start else None
+    result = prove(make(columns), budget, start=known if hint else None, notes=notes)
+    if result.plan is None and known is not None:
+        return SolveResult(Status.FEASIBLE, result.stop, known, result.bound, notes=notes)
+    return infeasible(instance, otherwise, notes=notes) if result.status is Status.INFEASIBLE else result
+
+
+def parts(instance: Instance, make: Callable[[Columns, Collection[int]], Model]) -> list[Part]:
+    """One integer program per micro-batch size.
+
+    A complete one is over all chains of stages, device by device: no plan before, no bound, no classes of devices.
+    """
+
+    def part(size: int) -> Part:
+        def build_model(complete: bool = False, without: Collection[int] = ()) -> Model:
+            low = lower(instance.with_micro_batch(size), merge=not complete)
+            columns = build(low, Budget(time_s=math.inf), complete=complete)
+            if columns is None:
+                text = f"expected at most {COLUMN_LIMIT} stages to choose from, found more"
+                raise InputError(Finding(text, ("layers",)))
+            return make(columns, without)
+
+        several = len(instance.micro_batch_sizes) > 1
+        return Part(f"micro-batch {size}" if several else "", build_model)
+
+    return [part(size) for size in instance.micro_batch_sizes]

@@ -1,0 +1,89 @@
+"""A first plan: the label search over a coarse selection of cuts, then over the neighbourhood of the cuts found.
+
+A restriction of cuts gives real plans, so the value is an upper bound. The dynamic programmes begin with it, and the
+models over columns leave out what no better plan can use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from mapgap.formulations.hybrid_pipeline.lowered import Lowered
+from mapgap.problems.hybrid_pipeline.shared.tables import Array
+
+OPEN = 2**40
+"""An upper bound above every latency."""
+
+BLOCKS = 12
+"""Merged blocks of the coarse search."""
+
+Path = list[tuple[int, int, int]]
+"""Stages (start, stop, group) in pipeline order."""
+
+
+class Engine(Protocol):
+    """One search over a selection of cuts: best objective below ``upper``, its stages or none, counts."""
+
+    def __call__(self, cuts: list[int], upper: int) -> tuple[int, Path, dict[str, int]]: ...
+
+
+def front_sums(low: Lowered, table: Array) -> Array:
+    """Least sum of a time table over all stages in front of a layer, ``(G, L + 1)`` by the devices left for them.
+
+    Some member of a group of k devices takes at least ``ceil(B / k)`` samples, whichever layers it has.
+    """
+    sums = np.zeros((len(low.groups), low.layers + 1), np.int64)
+    layer = np.diff(table, axis=1)  # (C, L, B + 1)
+    for g in range(1, len(low.groups)):
+        share = -(-low.batch // int(low.members[g]))
+        np.cumsum(layer[low.groups[g] > 0, :, share].min(axis=0), out=sums[g, 1:])
+    return sums
+
+
+def coarse_cuts(low: Lowered, blocks: int) -> list[int]:
+    """About ``blocks`` blocks of equal work, each ending at the cheapest cut near its end."""
+    if low.layers <= blocks + blocks // 2:
+        return list(range(low.layers + 1))
+    work = low.both[:, :, -1].min(axis=0).astype(float)
+    work += np.arange(low.layers + 1) * max(1.0, work[-1]) / (4 * low.layers)  # layers without work count a little
+    near = max(1, low.layers // (3 * blocks))
+    chosen = {0, low.layers}
+    for k in range(1, blocks):
+        middle = int(np.searchsorted(work, work[-1] * k / blocks))
+        window = range(max(1, middle - near), min(low.layers, middle + near + 1))
+        chosen.add(min(window, key=lambda cut: (int(low.comm[0, cut]), abs(cut - middle))))
+    return sorted(chosen)
+
+
+def around(path: Path, coarse: Sequence[int], layers: int) -> list[int]:
+    """The cuts of a plan, their neighbours at growing distances up to a block, and the coarse selection."""
+    distances, step = {0}, 1
+    while step <= layers // BLOCKS:
+        distances |= {step, -step}
+        step = max(step + 1, step * 3 // 2)
+    near = {start + k for start, _, _ in path[1:] for k in distances}
+    return sorted({cut for cut in near if 0 < cut < layers} | set(coarse))
+
+
+def approach(low: Lowered, engine: Engine) -> tuple[int, Path, int]:
+    """An upper bound from coarse cuts, then from neighbourhoods until nothing improves.
+
+    Returns
+    -------
+    (int, list of (start, stop, group), int)
+        Value (``OPEN`` if no plan was found), its stages, number of searches.
+    """
+    coarse = coarse_cuts(low, BLOCKS)
+    upper, path, searches = OPEN, [], 0
+    cuts = coarse
+    while len(cuts) <= low.layers:
+        value, better, _ = engine(cuts, upper)
+        searches += 1
+        if not better:
+            break
+        upper, path = value, better
+        cuts = around(path, coarse, low.layers)
+    return upper, path, searches

@@ -1,0 +1,146 @@
+"""A fleet as a series of single problems: one device under one cycle time each.
+
+Given the cycle time the devices do not touch each other, so the value of a cycle time is the sum (for the smallest
+share: the minimum) of single optima, and so is a bound. A longer cycle allows every mask of a shorter one: the longest
+serves every objective but ``rate``, and the contribution of a cycle bounds that of all shorter ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mapgap.core import Budget, PlanBase, PlanError, SolveResult, Status, Stop
+from mapgap.formulations.neuron_masking.chain import Chain
+from mapgap.problems.neuron_masking import MS_PER_HOUR, Instance, Mask, Plan
+from mapgap.problems.neuron_masking.evaluate import diagnose
+
+SolveSingle = Callable[[Instance, Budget], SolveResult]
+"""Solves an instance of one device and one cycle time that has a mask (see :meth:`Instance.single`)."""
+
+
+def scaled(instance: Instance, cycle: int, value: int) -> int:
+    """The objective of a fleet whose devices reach ``value`` together; for ``rate`` that is their contribution."""
+    return MS_PER_HOUR * value // instance.cycle_ms[cycle] if instance.objective == "rate" else value
+
+
+def joined(instance: Instance, values: Sequence[int]) -> int:
+    """What the devices of a fleet reach together."""
+    return min(values) if instance.objective == "smallest_share" else sum(values)
+
+
+def solve(instance: Instance, budget: Budget, solve_single: SolveSingle) -> SolveResult:
+    """Solve a fleet by ``solve_single``, which is only called for instances that have a mask.
+
+    Raises
+    ------
+    PlanError
+        A single result is refuted: a mask outside the limits or above its bound, a wrong claim or infeasibility.
+    """
+    if not _has_masks(instance, len(instance.cycle_ms) - 1):
+        return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(diagnose(instance)))
+    return _Search(instance, budget, solve_single).run()
+
+
+def _has_masks(instance: Instance, cycle: int) -> bool:
+    """Every device has a mask: costs grow with every n_i, so the least neurons of every layer decide."""
+    chains = [Chain.of(instance, d, cycle) for d in range(len(instance.devices))]
+    return all(chain.fits(chain.lower) for chain in chains)
+
+
+class _Search:
+    """Cycle times from the longest down."""
+
+    def __init__(self, instance: Instance, budget: Budget, solve_single: SolveSingle) -> None:
+        self.instance, self.budget, self.solve_single = instance, budget, solve_single
+        self.value: int | None = None
+        self.plan: Plan | None = None
+        self.stops: list[Stop] = []
+        self.notes: dict[str, Any] = {"singles": 0}
+        self.cycles = list(reversed(range(len(instance.cycle_ms))))
+        if instance.objective != "rate":
+            self.cycles = self.cycles[:1]
+
+    def run(self) -> SolveResult:
+        bounds: list[int] = []
+        ceiling: int | None = None  # of the value of every shorter cycle
+        for position, cycle in enumerate(self.cycles):
+            if not _has_masks(self.instance, cycle):
+                break  # nor does a shorter one
+            if ceiling is not None and self._reached(scaled(self.instance, cycle, ceiling)):
+                continue
+            ceiling = self._cycle(cycle, len(self.cycles) - position)
+            bounds.append(scaled(self.instance, cycle, ceiling))
+        bound = max(bounds)
+        if self._reached(bound):
+            return SolveResult(Status.OPTIMAL, Stop.PROVED, self.plan, self.value, self.value, notes=self.notes)
+        stop = next((stop for stop in self.stops if stop is not Stop.PROVED), Stop.TIME)
+        if self.plan is None:
+            return SolveResult(Status.UNKNOWN, stop, bound=bound, reason="no mask found in time", notes=self.notes)
+        return SolveResult(Status.FEASIBLE, stop, self.plan, bound, self.value, notes=self.notes)
+
+    def _reached(self, bound: int) -> bool:
+        """The plan held is no worse."""
+        return self.value is not None and bound <= self.value
+
+    def _cycle(self, cycle: int, left: int) -> int:
+        """Solve all devices under one cycle time; returns the bound of their joint value."""
+        instance, count = self.instance, len(self.instance.devices)
+        masks: list[Mask] = []
+        values: list[int] = []
+        bounds: list[int] = []
+        for d in range(count):
+            single = instance.single(d, cycle)
+            part = Budget(
+                time_s=self.budget.remaining_s / ((left - 1) * count + count - d),
+                memory_mb=self.budget.memory_mb,
+                workers=self.budget.workers,
+                seed=self.budget.seed,
+                listener=self._listener(cycle),
+            ).start()
+            found = self.solve_single(single, part)
+            self.stops.append(found.stop)
+            self.notes["singles"] += 1
+            for key, number in found.notes.items():
+                self.notes[key] = self.notes.get(key, 0) + number
+            mask, value, bound = _checked(Chain.of(single), found)
+            bounds.append(bound)
+            if mask is not None:
+                masks.append(mask)
+                values.append(value)
+        if len(masks) == count:
+            reached = scaled(instance, cycle, joined(instance, values))
+            if self.value is None or reached > self.value:
+                self.value, self.plan = reached, Plan(cycle=cycle, masks=tuple(masks))
+                self.budget.report(plan=self.plan)
+        return joined(instance, bounds)
+
+    def _listener(self, cycle: int) -> Callable[[PlanBase | None, int | None], None] | None:
+        """Hands on what a single problem announces if it is the whole; of a part it says nothing of the whole."""
+        if len(self.instance.devices) > 1 or len(self.cycles) > 1:
+            return None
+
+        def hand_on(plan: PlanBase | None, bound: int | None) -> None:
+            whole = Plan(cycle=cycle, masks=plan.masks) if isinstance(plan, Plan) else None
+            self.budget.report(whole, None if bound is None else scaled(self.instance, cycle, bound))
+
+        return hand_on
+
+
+def _checked(chain: Chain, found: SolveResult) -> tuple[Mask | None, int, int]:
+    """Mask, its worth and the bound of a single result, each checked in integers."""
+    if found.status is Status.INFEASIBLE:
+        raise PlanError("the engine finds no mask although the least neurons of every layer are one")
+    whole = chain.worth(chain.upper)
+    bound = whole if found.bound is None else min(whole, found.bound)
+    if not isinstance(found.plan, Plan):
+        return None, 0, bound
+    mask = found.plan.masks[0]
+    if not chain.fits(mask.kept):
+        raise PlanError(f"the engine returns the mask {mask.kept}, which breaks a limit in integers")
+    worth = chain.worth(mask.kept)
+    if found.claimed is not None and found.claimed != worth:
+        raise PlanError(f"the engine claims {found.claimed} for {mask.kept}, which is worth {worth}")
+    if worth > bound:
+        raise PlanError(f"a mask of {worth} above the proven bound {bound}")
+    return mask, worth, bound

@@ -1,0 +1,200 @@
+"""What one process does for one ratio: the LP, the destructive MIP, and plans rounded from both."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from mapgap.core import Budget, SolveResult, Status, Stop
+from mapgap.formulations.suboperation_mapping.cpsat import solve_ratio
+from mapgap.formulations.suboperation_mapping.list_anneal import list_anneal, starts
+from mapgap.formulations.suboperation_mapping.phase_graph import PhaseGraph
+from mapgap.formulations.suboperation_mapping.stage_model import StageModel
+from mapgap.problems.suboperation_mapping import Instance, Plan
+from mapgap.problems.suboperation_mapping.shared.lowered import Array, Lowered, lower
+from mapgap.problems.suboperation_mapping.shared.mapped import Mapped
+from mapgap.problems.suboperation_mapping.shared.ratios import Ratio
+from mapgap.solvers.highs import MatrixOutcome
+
+EXACT_TICKS = 100_000  #: up to here one tick is 10^4 times the feasibility tolerance of the scaled model
+COLD = (0.001, 0.0005, 0.0002)  #: first temperatures that keep a good mapping, as shares of the makespan
+HOT = (0.01,)  #: that forgets the start
+MIXED = (0.005, 0.0005, 0.02)
+SAFETY = 1e-6  #: relative error granted to floating-point bounds (HiGHS tolerances are 1e-9 on times scaled to 1000)
+NO_PLAN = 2**62  #: bound of a ratio whose relaxation has no point
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a process found for a ratio.
+
+    Attributes
+    ----------
+    ratio : Ratio
+    result : SolveResult
+        About the plans of this ratio; ``claimed`` is the makespan of the plan.
+    attained : float or None
+        Objective of a mapping in the relaxation: the ratio's bound cannot rise above it.
+    closed : bool
+        The MIP was solved: the bound is all that the relaxation can prove.
+    """
+
+    ratio: Ratio
+    result: SolveResult
+    attained: float | None = None
+    closed: bool = False
+
+    @property
+    def bound(self) -> int:
+        """No plan of the ratio has a smaller makespan."""
+        return self.result.bound or 0
+
+
+def known(bound: int, found: Mapped | None) -> SolveResult:
+    """A bound on the plans of a ratio, and one of them if there is any."""
+    if found is None:
+        return SolveResult(Status.UNKNOWN, Stop.DONE, bound=bound)
+    return SolveResult(Status.FEASIBLE, Stop.DONE, found.plan, bound, found.makespan)
+
+
+def safe(bound: float, scale: float) -> int:
+    """Integer lower bound in ticks behind a floating-point one."""
+    return max(0, math.ceil(bound * scale * (1.0 - SAFETY) - 1e-6))
+
+
+class RatioSolver:
+    """One ratio with its model, its LP and its lowered arrays."""
+
+    def __init__(self, phases: PhaseGraph, ratio: Ratio, scale: float, columns: bool = True) -> None:
+        self.ratio, self.scale = ratio, scale
+        self.lowered: Lowered = lower(phases.instance, ratio)
+        self.model = StageModel(phases, ratio, scale, columns)
+        self.linear: MatrixOutcome | None = None
+        self.floor = 0
+
+    def relax(self, time_s: float) -> int:
+        """Bound of the LP."""
+        if self.linear is None:
+            outcome = self.model.matrix.solve(time_s, relaxed=True, simplex=True)
+            if outcome.bound is not None:
+                self.linear = outcome
+                self.floor = safe(outcome.bound, self.scale)
+            elif outcome.status is Status.INFEASIBLE:
+                self.floor = NO_PLAN
+        return self.floor
+
+    def rounded(self, iterations: int, seed: int) -> Mapped | None:
+        """Anneal from the LP's most likely mapping."""
+        if self.linear is None or self.linear.values is None:
+            return self.improve(starts(self.lowered)[-1], iterations, seed)
+        return self.improve(self.model.locations(self.linear.values), iterations, seed)
+
+    def improve(
+        self, location: Array, iterations: int, seed: int, temperatures: tuple[float, ...] = COLD
+    ) -> Mapped | None:
+        """Anneal from a mapping; each seed has one of the first temperatures."""
+        hot = temperatures[seed % len(temperatures)]
+        return list_anneal(self.lowered, location, iterations=iterations, seed=seed, hot=hot)
+
+    def destroy(self, target: int, time_s: float, seed: int, iterations: int) -> Reply:
+        """Look for a mapping whose relaxation ends by ``target``; prove that there is none, or round it."""
+        matrix = self.model.matrix
+        begun = time.perf_counter()
+        floor = self.relax(time_s)
+        if floor > target or self.linear is None:
+            return Reply(self.ratio, known(floor, None), closed=floor > target)
+        limit = target / self.scale * (1.0 + SAFETY)
+        upper = np.array(matrix.upper)
+        assert self.linear.reduced is not None
+        assert self.linear.bound is not None
+        slack = limit - self.linear.bound
+        unit = np.fromiter(self.model.columned, np.int64)
+        # A column that is 0 or 1 in every schedule and costs more than the slack is 0 in all that end by the target.
+        upper[unit[self.linear.reduced[unit] > slack + 1e-5]] = 0.0
+        upper[self.model.M] = limit
+        left = max(0.1, time_s - (time.perf_counter() - begun))
+        outcome = matrix.solve(left, relaxed=False, upper=upper, seed=seed)
+        if outcome.status is Status.INFEASIBLE:
+            # One tick more than the target where a tick is far above the tolerances of the engine.
+            above = target + 1 if target <= EXACT_TICKS else safe(limit, self.scale)
+            return Reply(self.ratio, known(max(floor, above), None))
+        bound = max(floor, 0 if outcome.bound is None else min(target, safe(outcome.bound, self.scale)))
+        if outcome.values is None:
+            return Reply(self.ratio, known(bound, None))
+        found = self.improve(self.model.locations(outcome.values), iterations, seed)
+        attained = float(outcome.values[self.model.M]) * self.scale
+        return Reply(self.ratio, known(bound, found), attained, outcome.status is Status.OPTIMAL)
+
+
+@dataclass(frozen=True)
+class _Context:
+    """What a process works on."""
+
+    phases: PhaseGraph
+    scale: float
+    columns: bool
+
+
+_solvers: dict[Ratio, RatioSolver] = {}
+_context: _Context | None = None
+
+
+def prepare(instance: Instance, scale: float, columns: bool) -> None:
+    """Start of a process."""
+    global _context
+    _context = _Context(PhaseGraph(instance), scale, columns)
+    _solvers.clear()
+
+
+def _here() -> _Context:
+    assert _context is not None
+    return _context
+
+
+def solver(ratio: Ratio) -> RatioSolver:
+    """The solver of a ratio; the last ones are kept."""
+    context = _here()
+    if ratio not in _solvers:
+        if len(_solvers) > 60:
+            _solvers.pop(next(iter(_solvers)))
+        _solvers[ratio] = RatioSolver(context.phases, ratio, context.scale, context.columns)
+    return _solvers[ratio]
+
+
+def survey(ratio: Ratio, iterations: int, seed: int, time_s: float) -> Reply:
+    """LP without configuration columns, and a first plan."""
+    context = _here()
+    one = RatioSolver(context.phases, ratio, context.scale, columns=False)
+    best: Mapped | None = None
+    for start in starts(one.lowered)[::-1] if iterations else []:  # the spread first; the others if it fits no DRAM
+        best = best or one.improve(start, iterations, seed, HOT)
+    return Reply(ratio, known(one.relax(time_s), best))
+
+
+def explore(ratio: Ratio, iterations: int, seed: int, time_s: float) -> Reply:
+    """LP and a first plan."""
+    one = solver(ratio)
+    bound = one.relax(time_s)
+    return Reply(ratio, known(bound, one.rounded(iterations, seed) if iterations else None))
+
+
+def destroy(ratio: Ratio, target: int, time_s: float, seed: int, iterations: int) -> Reply:
+    """A mapping whose relaxation ends by the target, or the proof that there is none."""
+    return solver(ratio).destroy(target, time_s, seed, iterations)
+
+
+def polish(ratio: Ratio, plan: Plan, iterations: int, seed: int) -> Reply:
+    """A longer annealing from a plan."""
+    one = solver(ratio)
+    location, _ = one.lowered.mapping(plan)
+    return Reply(ratio, known(0, one.improve(location, iterations, seed, MIXED)))
+
+
+def complete(ratio: Ratio, cutoff: int | None, time_s: float, seed: int) -> Reply:
+    """The complete CP-SAT model: a plan below ``cutoff``, or the proof that there is none."""
+    lowered = lower(_here().phases.instance, ratio)
+    # One worker and no start: the proof that nothing lies below a good cutoff is what takes the time.
+    return Reply(ratio, solve_ratio(lowered, cutoff, Budget(time_s, workers=1, seed=seed), time_s))

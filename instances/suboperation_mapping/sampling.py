@@ -1,0 +1,47 @@
+"""Random plans, right and wrong ones, for comparing models with the evaluator."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+
+from mapgap.problems.suboperation_mapping import Instance, Plan
+from mapgap.problems.suboperation_mapping.shared.lowered import Lowered, lower
+
+
+def random_plan(instance: Instance, rng: random.Random) -> Plan:
+    """A plan of a random ratio; some lack an operation, hold one twice, or have orders that wait for each other.
+
+    Others exceed the DRAM, where it binds.
+    """
+    n = len(instance.accelerators)
+    cuts = sorted(rng.randint(0, instance.batch) for _ in range(n - 1))
+    ratio = tuple(b - a for a, b in zip((0, *cuts), (*cuts, instance.batch), strict=True))
+    lowered = lower(instance, ratio)
+    location = [rng.randrange(n) for _ in range(lowered.n)]
+    if rng.random() < 0.3:  # few transfers
+        location = [location[0]] * lowered.n
+    plan = lowered.plan(np.array(location), np.array(random_sequence(lowered, rng)))
+    kind = rng.random()
+    orders = [list(names) for names in plan.order]
+    full = rng.choice([names for names in orders if names])
+    if kind < 0.1:
+        full.pop(rng.randrange(len(full)))
+    elif kind < 0.2:
+        rng.choice(orders).append(rng.choice(full))
+    elif kind < 0.3:
+        full.reverse()
+    return Plan(ratio=ratio, order=tuple(tuple(names) for names in orders))
+
+
+def random_sequence(lowered: Lowered, rng: random.Random) -> list[int]:
+    """A random sequence of the operations that respects all precedences."""
+    before = [{int(p) for p in lowered.predecessors(o)} for o in range(lowered.n)]
+    sequence: list[int] = []
+    waiting = set(range(lowered.n))
+    while waiting:
+        chosen = rng.choice(sorted(o for o in waiting if not before[o] & waiting))
+        waiting.remove(chosen)
+        sequence.append(chosen)
+    return sequence

@@ -1,0 +1,132 @@
+"""Progress on standard error: what long tasks tell (:mod:`mapgap.execution.progress`), drawn with Rich."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.status import Status
+from rich.text import Text
+
+from mapgap.cli.output import cell, percent
+from mapgap.execution.progress import Compiling, Event
+from mapgap.execution.sweep import RunEnded, SweepBegan, SweepEnded
+from mapgap.records.record import relative
+
+SHOW_AFTER_S = 1.0
+
+
+class Display:
+    """Shows events; subclasses know more of them, and may keep something in motion until they are left."""
+
+    def __init__(self) -> None:
+        self.console = Console(stderr=True, soft_wrap=True, highlight=False)
+
+    def __call__(self, event: Event) -> None:
+        """Show an event, from whichever thread."""
+        if isinstance(event, Compiling):
+            how = "once per installation" if event.kept else "in every process: no cache can be written"
+            self.line(f"compiling kernels, {how} …")
+
+    def line(self, text: str, style: str = "") -> None:
+        """A line that stays."""
+        self.console.print(Text(text, style))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Stop what is in motion."""
+
+
+class Spinner(Display):
+    """Text in motion; on a terminal only, and only after a second."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.began = time.perf_counter()
+        self.status: Status | None = None
+
+    def spin(self, text: str) -> None:
+        if not self.console.is_terminal or time.perf_counter() - self.began < SHOW_AFTER_S:
+            return
+        if self.status is None:
+            self.status = self.console.status(Text(text))
+            self.status.start()
+        self.status.update(Text(text))
+
+    def end(self) -> None:
+        if self.status is not None:
+            self.status.stop()
+
+
+class RunSpinner(Spinner):
+    """Elapsed time, incumbent, bound and gap of one run."""
+
+    def __init__(self, label: str) -> None:
+        super().__init__()
+        self.label = label
+
+    def observe(self, elapsed: float, objective: int | None, bound: int | None) -> None:
+        """An observer of :func:`mapgap.execution.run.run_method`."""
+        gap = percent(relative(objective, bound)) or "-"
+        known = f"incumbent {cell(objective)}  bound {cell(bound)}  gap {gap}"
+        self.spin(f"{self.label}  {elapsed:.0f} s  {known}")
+
+
+class SweepBar(Display):
+    """A bar per sweep, a warning where the cores are oversubscribed, errors as they come, the account at the end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bar: Progress | None = None
+        self.task = TaskID(0)
+
+    def __call__(self, event: Event) -> None:
+        super().__call__(event)
+        if isinstance(event, SweepBegan):
+            self.begin(event)
+        elif isinstance(event, RunEnded) and self.bar is not None:
+            label = f"{event.record.instance} · {event.record.method}"
+            self.bar.update(self.task, completed=event.done, total=event.total, description=label)
+            if event.record.error:
+                self.line(f"{label}: {event.record.error.splitlines()[-1]}", "red")
+        elif isinstance(event, SweepEnded):
+            self.end()
+            self.line(
+                f"{event.runs} run{'s' if event.runs > 1 else ''} in {event.elapsed_s:.1f} s, {event.parallel} at a "
+                f"time: {event.measured_s / event.runs:.3f} s measured per run, {event.around_s:.3f} s around it"
+            )
+
+    def begin(self, event: SweepBegan) -> None:
+        """A new bar."""
+        self.end()
+        if event.oversubscribed:
+            jobs = f"{event.parallel} jobs x {event.workers} workers on {event.cores} cores"
+            self.line(f"warning: {jobs}; times will suffer", "yellow")
+        columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
+        self.bar = Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=self.console)
+        self.task = self.bar.add_task("runs", total=event.total, completed=event.done)
+        self.bar.start()
+
+    def end(self) -> None:
+        """Leave the bar as it stands."""
+        if self.bar is not None:
+            self.bar.stop()
+            self.bar = None

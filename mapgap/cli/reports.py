@@ -1,0 +1,51 @@
+"""``mapgap report`` and ``study``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mapgap.cli import output
+from mapgap.cli.progress import Display, SweepBar
+from mapgap.cli.sweeps import refuted, show_path
+from mapgap.evidence.ledger import Ledger
+from mapgap.execution.progress import Event
+from mapgap.reporting.report import write_report
+from mapgap.reporting.study import PageWritten, PhaseBegan, run_study
+from mapgap.reporting.tables import Table
+
+
+class StudyBar(SweepBar):
+    """The bar of its sweeps; the headline tables on standard output."""
+
+    def __call__(self, event: Event) -> None:
+        super().__call__(event)
+        if isinstance(event, PhaseBegan):
+            self.line(f"{event.name}: {event.runs} runs")
+        elif isinstance(event, PageWritten):
+            self.end()
+            for table in event.headline:
+                print_table(table)
+            output.say(f"Full page: {event.page}")
+
+
+def report(runs: Path, folder: Path, ledger: Ledger | None, *, as_json: bool) -> int:
+    """Write the standard report; the exit code."""
+    written = write_report(runs, folder, ledger)
+    Display().line(f"wrote {written.page}")
+    show_path(written.page, as_json=as_json)
+    return refuted(written.contradictions)
+
+
+def study(name: str, *, quick: bool, out: Path | None, resume: bool, report_only: bool) -> None:
+    """Run or resume a study."""
+    with StudyBar() as display:
+        run_study(name, quick=quick, out=out, resume=resume, report_only=report_only, tell=display)
+
+
+def print_table(table: Table) -> None:
+    """A table of a report on standard output."""
+    rows = [[table.cell(row, column) for column in table.columns] for row in table.rows]
+    numeric = [c.title for c in table.columns if any(isinstance(row.get(c.key), (int, float)) for row in table.rows)]
+    output.table(table.title, [column.title for column in table.columns], rows, right=numeric)
+    if table.note:
+        output.say(table.note)

@@ -1,0 +1,52 @@
+"""The central types: what a problem, a plan, a method and the result of a run are.
+
+Everything an optimiser sees is an integer in units that the instance states; a model's objective and the
+evaluator's are therefore *equal*, never merely close. Nothing here knows any particular
+problem or imports a solver library.
+
+What is proven (:class:`Status`) and why a run ended (:class:`Stop`) are separate facts: a run that hits its
+time limit is never OPTIMAL, and a missing plan or bound is ``None``, never ``inf`` or 0.
+"""
+
+from mapgap.core.data import ACTIVITY_LIMIT, CompactBase, Frozen, InstanceBase, PlanBase
+from mapgap.core.declarations import Case, GanttBar, GanttLane, Kind, Library, Method, Problem, Relation, Sense
+from mapgap.core.errors import Finding, InputError, Location, MapgapError, PlanError, dotted, suggest
+from mapgap.core.references import CallablePackage, Reference, Referred, lazily, resolve
+from mapgap.core.results import Budget, Certificate, Evaluation, SolveResult, Status, Stop, TracePoint, Violation
+
+__all__ = [
+    "ACTIVITY_LIMIT",
+    "Budget",
+    "CallablePackage",
+    "Case",
+    "Certificate",
+    "CompactBase",
+    "Evaluation",
+    "Finding",
+    "Frozen",
+    "GanttBar",
+    "GanttLane",
+    "InputError",
+    "InstanceBase",
+    "Kind",
+    "Library",
+    "Location",
+    "MapgapError",
+    "Method",
+    "PlanBase",
+    "PlanError",
+    "Problem",
+    "Reference",
+    "Referred",
+    "Relation",
+    "Sense",
+    "SolveResult",
+    "Status",
+    "Stop",
+    "TracePoint",
+    "Violation",
+    "dotted",
+    "lazily",
+    "resolve",
+    "suggest",
+]

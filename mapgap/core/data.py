@@ -1,0 +1,89 @@
+"""Bases of instances and plans: typed, immutable, with a content hash."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Iterator
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+#: Sums of all durations (and of all memory demands) of an instance stay below this, so that every row of a
+#: model stays below 2^31 in absolute activity. ``ortools`` 9.15 was measured to return wrong "OPTIMAL" answers
+#: beyond it (google/or-tools issue 5293).
+ACTIVITY_LIMIT = 2**30
+
+
+class Frozen(BaseModel):
+    """Base of every instance and plan: immutable, typed strictly, unknown keys refused, JSON round-trip."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, populate_by_name=True, defer_build=True)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the value as plain JSON data (tuples as lists)."""
+        data: dict[str, Any] = self.model_dump(mode="json", by_alias=True)
+        return data
+
+
+class InstanceBase(Frozen):
+    """What every expanded instance carries, whatever its problem.
+
+    Attributes
+    ----------
+    problem : str
+        Name of the problem, a folder name of the ``problems`` wing.
+    name : str
+        Human name; not part of the content hash.
+    source : str
+        Where the data come from and which values are published, derived, measured or assumed;
+        not part of the content hash.
+    tags : tuple of str
+        Free labels for selection in sweeps; not part of the content hash.
+    """
+
+    schema_version: Literal[1] = Field(default=1, alias="schema")
+    form: Literal["expanded"] = "expanded"
+    problem: str
+    name: str
+    source: str = ""
+    tags: tuple[str, ...] = ()
+
+    @property
+    def content_hash(self) -> str:
+        """First 16 hex digits of the SHA-256 of everything an optimiser can see (name, source, tags excluded)."""
+        data = self.to_json()
+        for key in ("name", "source", "tags"):
+            data.pop(key)
+        text = json.dumps(data, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def changed(self, **changes: Any) -> Self:
+        """The instance with other values of some fields, validated as a whole.
+
+        Raises
+        ------
+        pydantic.ValidationError
+        """
+        return type(self).model_validate(self.model_copy(update=changes).model_dump())
+
+    def if_valid(self, **changes: Any) -> Iterator[Self]:
+        """The changed instance, if it is one; else nothing."""
+        with contextlib.suppress(ValidationError):
+            yield self.changed(**changes)
+
+
+class CompactBase(Frozen):
+    """What every compact instance file carries; it names library data and parameters and expands to an instance."""
+
+    schema_version: Literal[1] = Field(default=1, alias="schema")
+    form: Literal["compact"] = "compact"
+    problem: str
+    name: str
+    source: str = ""
+    tags: tuple[str, ...] = ()
+
+
+class PlanBase(Frozen):
+    """Decisions only; never a cached objective."""

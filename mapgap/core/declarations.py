@@ -1,0 +1,254 @@
+"""Declarations: what a method, a problem and its library of instances say of themselves."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from mapgap.core.data import CompactBase, InstanceBase, PlanBase
+from mapgap.core.errors import InputError, suggest
+from mapgap.core.references import Reference, Referred, resolve
+from mapgap.core.results import Budget, Evaluation, SolveResult
+
+Kind = Literal["exact", "published", "baseline", "bound"]
+Sense = Literal["min", "max"]
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to solve one problem, declared in the contents page of its room.
+
+    Declaring a method imports nothing: ``run`` is a :data:`Reference` (or, in plug-ins and tests, the function itself).
+
+    Attributes
+    ----------
+    name, problem : str
+    kind : str
+        ``exact``, ``published``, ``baseline`` or ``bound``.
+    reference : str
+        Paper and section, or the name of the technique.
+    run : str or callable
+        ``run(instance, budget, **options) -> SolveResult``; importing its module imports all that a run needs.
+    summary : str
+        One line.
+    options : mapping
+        Names and default values of what a user may override (``--set name=value``); values keep the type of the
+        default.
+    given : mapping
+        Arguments that tell this method from others of the same function.
+    rank : int
+        Among exact methods of a problem the highest rank is what ``--exact`` picks.
+    engines : tuple of str
+        Of an exact method: on whose word a proof rests (CP-SAT, HiGHS, CBC, own, enumeration).
+    models : str or callable, optional
+        ``models(instance) -> list of mapgap.solvers.model.Part``: the integer programs that the method hands to its
+        engine, for export, fix-and-compare and flip tests.
+    """
+
+    name: str
+    problem: str
+    kind: Kind
+    reference: str
+    run: Reference | Callable[..., SolveResult]
+    summary: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    given: Mapping[str, Any] = field(default_factory=dict)
+    rank: int = 0
+    engines: tuple[str, ...] = ()
+    models: Reference | Callable[..., Any] | None = None
+
+    @property
+    def module(self) -> str:
+        """Name of the module that a run needs; empty for a function that came without one."""
+        if isinstance(self.run, str):
+            return self.run.partition(":")[0]
+        return getattr(self.run, "__module__", None) or ""
+
+    def solve(self, instance: InstanceBase, budget: Budget, **options: Any) -> SolveResult:
+        """Run the method in this process; nothing is checked (see :func:`mapgap.execution.run.run_method`)."""
+        result: SolveResult = resolve(self.run)(instance, budget, **self.given, **options)
+        return result
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The specification of one mapping problem.
+
+    ``evaluate(instance, plan)`` is written in plain loops, returns all violations and shares no helper with any
+    model. ``gantt`` and ``diagnose`` draw a plan and say why an instance has none.
+
+    ``library`` names the :class:`Library` of its instances; empty: ``mapgap.instances.<name>:LIBRARY``.
+
+    A problem with several ``objectives`` has instances with a field ``objective`` that holds one of them; what is
+    optimised is part of the instance and of its hash. ``--objective`` replaces the field.
+
+    ``always_feasible`` says that every instance has a plan. The contract then asks for no instance without one, and
+    takes one for an error.
+
+    Declaring a problem imports nothing: types and functions may be given as references, and are read as what they name.
+    """
+
+    name: str
+    title: str
+    paper: str
+    sense: Sense
+    unit: Callable[[Any], str]
+    instance_type: Referred[type[InstanceBase]] = Referred()
+    plan_type: Referred[type[PlanBase]] = Referred()
+    evaluate: Referred[Callable[[Any, Any], Evaluation]] = Referred()
+    gantt: Referred[Callable[[Any, Any], list[GanttLane]] | None] = Referred(None)
+    diagnose: Referred[Callable[[Any], list[str]] | None] = Referred(None)
+    objectives: Referred[tuple[str, ...]] = Referred(())
+    library: Reference | Library = ""
+    always_feasible: bool = False
+
+    def retarget(self, instance: InstanceBase, objective: str) -> InstanceBase:
+        """The same instance under another of the problem's objectives, named ``NAME@OBJECTIVE``."""
+        if getattr(instance, "objective", None) == objective:
+            return instance
+        base = instance.name.partition("@")[0]
+        return instance.model_copy(update={"objective": objective, "name": f"{base}@{objective}"})
+
+
+@dataclass(frozen=True)
+class Case:
+    """One side of a case split, as an instance of its own."""
+
+    label: str
+    instance: InstanceBase
+
+
+@dataclass(frozen=True)
+class Relation:
+    """Another instance whose optimum follows from that of a given one.
+
+    Attributes
+    ----------
+    label : str
+        What was changed: ``twice the memory``, ``equal devices exchanged``, ``all times tripled``.
+    instance : InstanceBase
+    factor : int
+        The other optimum is this times the given one, …
+    equal : bool
+        … or, if not ``equal``, at least as good as that.
+    """
+
+    label: str
+    instance: InstanceBase
+    factor: int = 1
+    equal: bool = True
+
+
+@dataclass(frozen=True)
+class Library:
+    """Instances of one problem: where its files lie, how compact ones expand and which random families exist.
+
+    Declaring a library imports nothing: what it names are references (or the objects themselves), read through the
+    properties and methods below.
+
+    Attributes
+    ----------
+    problem : str
+    folder : Path
+        Holds the instance files.
+    compact : str or type
+        The :class:`CompactBase` of the problem.
+    expansion : str or callable
+        ``f(compact) -> instance``; raises :class:`InputError` where the compact form cannot be expanded.
+    families : mapping
+        Name of a random family to ``f(seed) -> instance``. The family ``tiny`` must exist and be small enough for
+        brute force.
+    splitting : str or callable, optional
+        ``f(instance) -> list of Case``: splits an instance on one decision, such that the best optimum of the cases is
+        the optimum of the instance.
+    shrinking : str or callable, optional
+        ``f(instance)`` yields smaller instances (one part less).
+    sampling : str or callable, optional
+        ``f(instance, rng) -> plan``: any plan of the right shape, with rules broken or kept; both should be frequent on
+        tiny instances. With it the contract tests compare every model with the evaluator, plan by plan.
+    relating : str or callable, optional
+        ``f(instance, rng) -> list of Relation`` that hold for every instance, or for this one.
+    """
+
+    problem: str
+    folder: Path
+    compact: Reference | type[CompactBase]
+    expansion: Reference | Callable[[Any], InstanceBase]
+    families: Mapping[str, Reference | Callable[[int], InstanceBase]]
+    splitting: Reference | Callable[[Any], list[Case]] | None = None
+    shrinking: Reference | Callable[[Any], Iterator[InstanceBase]] | None = None
+    sampling: Reference | Callable[[Any, random.Random], PlanBase] | None = None
+    relating: Reference | Callable[[Any, random.Random], list[Relation]] | None = None
+
+    @property
+    def compact_type(self) -> type[CompactBase]:
+        found: type[CompactBase] = resolve(self.compact)
+        return found
+
+    def expand(self, compact: CompactBase) -> InstanceBase:
+        """The expanded instance.
+
+        Raises
+        ------
+        InputError
+        """
+        found: InstanceBase = resolve(self.expansion)(compact)
+        return found
+
+    def generate(self, family: str, seed: int) -> InstanceBase:
+        """The instance of a family with this seed.
+
+        Raises
+        ------
+        InputError
+            No such family.
+        """
+        if family not in self.families:
+            raise InputError(
+                f"family: expected one of {', '.join(sorted(self.families))}; found {family!r}"
+                f"{suggest(family, self.families)}"
+            )
+        found: InstanceBase = resolve(self.families[family])(seed)
+        return found
+
+    def cases(self, instance: InstanceBase) -> list[Case]:
+        """The cases of an instance; none where the problem or the instance offers no split."""
+        found: list[Case] = resolve(self.splitting)(instance) if self.splitting is not None else []
+        return found
+
+    def shrink(self, instance: InstanceBase) -> Iterator[InstanceBase]:
+        """Smaller instances."""
+        found: Iterator[InstanceBase] = resolve(self.shrinking)(instance) if self.shrinking is not None else iter(())
+        return found
+
+    def random_plan(self, instance: InstanceBase, rng: random.Random) -> PlanBase | None:
+        """A plan of the right shape; ``None`` where the problem offers none."""
+        found: PlanBase | None = resolve(self.sampling)(instance, rng) if self.sampling is not None else None
+        return found
+
+    def relations(self, instance: InstanceBase, rng: random.Random) -> list[Relation]:
+        """Instances whose optimum follows from that of the given one."""
+        found: list[Relation] = resolve(self.relating)(instance, rng) if self.relating is not None else []
+        return found
+
+
+@dataclass(frozen=True)
+class GanttBar:
+    """One bar of a chart: ``[start, end)`` in seconds, of which the first ``transfer`` seconds move data."""
+
+    start: float
+    end: float
+    label: str
+    group: str
+    transfer: float = 0.0
+
+
+@dataclass(frozen=True)
+class GanttLane:
+    """One row of a chart: a device or a unit of a device."""
+
+    name: str
+    bars: tuple[GanttBar, ...]

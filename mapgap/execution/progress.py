@@ -1,0 +1,36 @@
+"""What long tasks tell while they are at work: small frozen events, handed to one callable.
+
+A sweep, a certification, an attack and a study take ``tell`` and call it with events of their own, declared beside
+them. Who calls the task decides what becomes of the events: the command line shows them (:mod:`mapgap.cli.progress`),
+a test collects them, the default drops them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that a long task tells."""
+
+
+Tell = Callable[[Event], None]
+
+
+def silence(event: Event) -> None:
+    """Drop the event."""
+
+
+@dataclass(frozen=True)
+class Compiling(Event):
+    """A run waits while the kernels of its method are compiled; none of it is charged to the run.
+
+    Attributes
+    ----------
+    kept : bool
+        The machine code is written to a cache, so this happens once per installation; else in every process.
+    """
+
+    kept: bool

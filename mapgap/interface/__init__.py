@@ -1,0 +1,1 @@
+"""The public interface: the functions of ``import mapgap`` and what they return."""

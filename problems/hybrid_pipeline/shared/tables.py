@@ -1,0 +1,55 @@
+"""Arrays that planners make of an instance: prefix sums, transfers, AllReduce as a fraction, what a device lacks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mapgap.problems.hybrid_pipeline.instance import DeviceType, Instance
+
+Array = NDArray[np.int64]
+
+
+def prefix_sums(values: Sequence[int]) -> Array:
+    """(L + 1,): sums over the layers before a cut."""
+    return np.concatenate(([0], np.cumsum(np.array(values, np.int64)))).astype(np.int64)
+
+
+def times_before(kind: DeviceType, batch: int) -> tuple[Array, Array]:
+    """Forward and backward ticks of the layers before a cut, ``(L + 1, B + 1)`` each, by share."""
+    made = []
+    for table in (kind.forward, kind.backward):
+        sums = np.zeros((len(table) + 1, batch + 1), np.int64)
+        np.cumsum(np.array(table, np.int64)[:, :batch], axis=0, out=sums[1:, 1:])
+        made.append(sums)
+    return made[0], made[1]
+
+
+def transfers(instance: Instance, batch: int, rates: Sequence[int]) -> Array:
+    """(W, L + 1): ticks one way of a micro-batch over every cut, by rate (bytes per second); 0 at the ends."""
+    sizes = [0, *(batch * layer.output_bytes for layer in instance.layers[:-1]), 0]
+    return np.array([[instance.transfer_ticks(size, rate) for size in sizes] for rate in rates], np.int64)
+
+
+def allreduce_fraction(instance: Instance, members: int, slowest: int) -> tuple[int, int]:
+    """Eq. (5): ``T_a = ceil(weight bytes * num / den)`` ticks for that many members, in lowest terms."""
+    top, bottom = 2 * (members - 1) * 10**9, members * slowest * instance.tick_ns
+    shared = math.gcd(top, bottom)
+    return top // shared, bottom // shared
+
+
+def lacking(instance: Instance, device: int) -> dict[int, list[int]]:
+    """Weight bytes that a device fetches after a failure, layer by layer, by the device they come from (rule 11)."""
+    if instance.replanning is None:
+        return {}
+    held = instance.replanning.held
+    found: dict[int, list[int]] = {}
+    for layer, facts in enumerate(instance.layers):
+        holders = [d for d, row in enumerate(held) if any(start <= layer < stop for start, stop in row)]
+        if device not in holders:
+            source = max(holders, key=lambda d: (instance.bandwidth[d][device], -d))
+            found.setdefault(source, [0] * len(instance.layers))[layer] = facts.weight_bytes
+    return found

@@ -1,0 +1,1 @@
+"""What heuristics and exact methods of neuron masking share; the specification itself uses none of it."""

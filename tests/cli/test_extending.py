@@ -1,0 +1,85 @@
+"""docs/extending.md does what it says: its files are those of the example, its commands run, its contract holds."""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from announced import announce_project
+from cli_support import mapgap
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "extending.md"
+PROJECT = ROOT / "examples" / "unrelated_machines"
+SHOWN = re.compile(r"^```(?:python|toml|yaml) (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+COMMANDS = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+if not PAGE.is_file():
+    pytest.skip("the pages are not part of a wheel", allow_module_level=True)
+
+TEXT = PAGE.read_text()
+HOUR = TEXT[TEXT.index("## A problem in an hour") : TEXT.index("## The contract")]
+LINES = [line.partition("  #")[0] for block in COMMANDS.findall(HOUR) for line in block.splitlines()]
+
+
+def test_page_and_example_are_the_same():
+    # Everybody copies from one of them. To change both: edit the example and copy it here, or the other way round.
+    shown = dict(SHOWN.findall(HOUR))
+    files = [path for path in PROJECT.rglob("*") if path.suffix in (".py", ".toml", ".yaml")]
+    assert set(shown) == {path.relative_to(PROJECT).as_posix() for path in files}
+    for name, text in shown.items():
+        assert (PROJECT / name).read_text() == text, name
+
+
+def test_the_heuristic_of_ten_lines_runs(tmp_path):
+    name, source = SHOWN.findall(TEXT[: TEXT.index("## Your own measurements")])[0]
+    assert len([line for line in source.splitlines() if line.strip()]) <= 10
+    (tmp_path / name).write_text(source)
+    command = next(line for block in COMMANDS.findall(TEXT) for line in block.splitlines() if name in line)
+    done = mapgap(*shlex.split(command)[1:], "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    runs = {run["method"]: run for run in map(json.loads, done.stdout.splitlines())}
+    assert runs.keys() >= {"least_neurons", "elfish_greedy"}
+    assert runs["least_neurons"]["status"] == "FEASIBLE"
+    assert runs["least_neurons"]["objective"] < runs["elfish_greedy"]["objective"]
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """The example as ``pip install`` leaves it: its modules and its metadata on the path, and a folder to work in."""
+    site, work = (tmp_path_factory.mktemp(name) for name in ("site", "work"))
+    announce_project(site, PROJECT)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(site), str(PROJECT / "src")]))
+        yield work
+
+
+def test_the_commands_of_the_hour_run_in_their_order(installed):
+    commands = [line for line in LINES if line.startswith("mapgap ")]
+    assert len(commands) >= 10
+    for line in commands:
+        done = mapgap(*shlex.split(line.replace("--budget 20", "--budget 2"))[1:], cwd=installed)
+        assert done.returncode == 0, (line, done.stdout, done.stderr)
+        assert "warning" not in done.stderr, (line, done.stderr)
+
+
+def test_the_gap_that_the_page_names(installed):
+    line = next(line for line in LINES if "machines_min_min_trap -m" in line)
+    (row,) = (row for row in mapgap(*line.split()[1:], cwd=installed).stdout.splitlines() if " min_min " in row)
+    assert " 3 " in row
+    assert " 50.00% " in row
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--pyargs", "mapgap.contract", "-k", "unrelated_machines"), (str(PROJECT / "tests"),)]
+)
+def test_the_example_keeps_the_contract_and_its_own_tests(installed, arguments):
+    # Outside the checkout, as a third party does.
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
+    done = subprocess.run(command, cwd=installed, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert " passed" in done.stdout, done.stdout[-300:]

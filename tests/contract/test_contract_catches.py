@@ -1,0 +1,96 @@
+"""The contract's own test: what is put wrong in the example, on purpose, it finds."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from announced import announce_project
+
+PROJECT = Path(__file__).parents[2] / "examples" / "unrelated_machines"
+FAILED = re.compile(r"^(?:FAILED|ERROR) .*::(\w+)", re.MULTILINE)
+
+if not PROJECT.is_dir():
+    pytest.skip("the examples are not part of a wheel", allow_module_level=True)
+
+#: Which module of the contract, which file, what stands there, what is put there instead, which test must fail.
+WRONG = {
+    "a plan that the enumeration leaves out": (
+        "test_contract",
+        (
+            "enumerate.py",
+            "if budget.exhausted:",
+            "if machines[0] == 1:\n            continue\n        if budget.exhausted:",
+        ),
+        "test_plan_is_feasible_and_bound_is_valid",
+    ),
+    "a bound that is too good": (
+        "test_contract",
+        ("load_bound.py", "bound = max(", "bound = 1 + max("),
+        "test_plan_is_feasible_and_bound_is_valid",
+    ),
+    "a heuristic that claims to be optimal": (
+        "test_cross_check",
+        ("fastest_machine.py", "Status.FEASIBLE", "Status.OPTIMAL"),
+        "test_engines_and_brute_force_agree",
+    ),
+    "instances that differ from run to run": (
+        "test_library",
+        ("library/families.py", 'random.Random(f"machines-small-{seed}")', "random.Random()"),
+        "test_same_seed_same_instance",
+    ),
+    "a case that is forgotten": (
+        "test_library",
+        ("library/parts.py", '("not on", [first])', '("not on", others)'),
+        "test_the_best_case_is_the_optimum",
+    ),
+    "a row that says nothing": (
+        "test_models",
+        ("cpsat.py", "self.program.add(self.x[i, j] == 0)", "pass"),
+        "test_fixed_to_a_plan_a_model_says_what_the_evaluator_says",
+    ),
+    "an implied row that is called needed": (
+        "test_models",
+        ("cpsat.py", "@row(4, implied=True)", "@row(4)"),
+        "test_every_row_is_needed_and_implied_ones_change_nothing",
+    ),
+    "a needed row that is called implied": (
+        "test_models",
+        ("mip.py", "@row(3)", "@row(3, implied=True)"),
+        "test_every_row_is_needed_and_implied_ones_change_nothing",
+    ),
+    "a plan that is read from the wrong variables": (
+        "test_models",
+        ("mip.py", "value(self.x[i, j])) for j", "value(self.x[i, j - 1])) for j"),
+        "test_a_plan_is_a_hint_and_comes_back",
+    ),
+    "a relation that does not hold": (
+        "test_relations",
+        ("library/parts.py", "factor=3", "factor=2"),
+        "test_the_optimum_follows_from_that_of_the_other_instance",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_the_contract_finds(name, tmp_path):
+    module, (file, right, wrong), expected = WRONG[name]
+    announce_project(tmp_path / "site", PROJECT)
+    shutil.copytree(PROJECT / "src", tmp_path / "src")
+    path = tmp_path / "src" / "unrelated_machines" / file
+    assert path.read_text().count(right) == 1
+    path.write_text(path.read_text().replace(right, wrong))
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--tb=no", "-rfE"]
+    done = subprocess.run(
+        [*command, "--pyargs", f"mapgap.contract.{module}", "-k", "unrelated_machines"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path / "site"), str(tmp_path / "src")])},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert expected in FAILED.findall(done.stdout), done.stdout[-2000:]

@@ -1,0 +1,144 @@
+"""Kernels compile once per installation, say so once, cost no run its time, and work where nothing can be written."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+from cli_support import PLUGIN, mapgap, tiny
+
+from mapgap.catalogue.files import save_expanded
+from mapgap.execution import warm
+
+LIBRARY = """
+from typing import NamedTuple
+import numpy as np
+from mapgap.kernels import Integer, Integers, kernel
+
+class Tables(NamedTuple):
+    values: Integers
+    factor: Integer
+
+@kernel("i8(Tables)", Tables)
+def total(tables):
+    found = 0
+    for k in range(len(tables.values)):
+        found += tables.factor * tables.values[k]
+    return found
+
+@kernel("i8(Tables)", Tables)
+def twice(tables):
+    return 2 * total(tables)
+"""
+METHOD = """
+import numpy as np
+from kernel_library import Tables, twice
+from mapgap.core import SolveResult, Status, Stop
+
+def run(instance, budget):
+    value = int(twice(Tables(np.arange(4), 10)))
+    return SolveResult(Status.UNKNOWN, Stop.DONE, bound=1, notes={"value": value})
+"""
+TABLE = """
+import sys
+sys.path.insert(0, {folder!r})
+from mapgap.core import Method
+METHODS = [Method("compiled", "suboperation_mapping", "bound", "r", "kernel_method:run")]
+"""
+SAYS = "compiling kernels, once per installation"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A plug-in whose method has kernels, in a folder without a cache."""
+    (tmp_path / "kernel_library.py").write_text(LIBRARY)
+    (tmp_path / "kernel_method.py").write_text(METHOD)
+    (tmp_path / "plugin.py").write_text(TABLE.format(folder=str(tmp_path)))
+    save_expanded(tiny(), tmp_path / "tiny.yaml")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    return tmp_path
+
+
+def solve(folder):
+    done = mapgap("solve", folder / "tiny.yaml", "--plugin", folder / "plugin.py", "-m", "compiled", "--json")
+    assert done.returncode == 0, done.stderr
+    record = json.loads(done.stdout)
+    assert record["notes"]["value"] == 2 * 10 * (0 + 1 + 2 + 3)
+    return record, done.stderr
+
+
+def test_the_first_run_says_that_it_compiles_and_is_not_charged_for_it(folder):
+    record, told = solve(folder)
+    assert told.count(SAYS) == 1
+    assert record["wall_s"] < 0.2  # to compile takes longer than that
+    record, told = solve(folder)
+    assert told == ""
+
+
+@pytest.mark.skipif(not warm.available(), reason="elsewhere all processes are fresh")
+def test_a_fresh_process_says_it_too(folder):
+    script = textwrap.dedent(f"""
+        from pathlib import Path
+        from cli_support import tiny
+        from mapgap.catalogue import registry
+        from mapgap.core import Budget
+        from mapgap.execution import warm
+        from mapgap.execution.run import run_method
+        warm.available = lambda: False
+        plugin = Path({str(folder / "plugin.py")!r})
+        registry.load_plugin(plugin)
+        told = []
+        record = run_method(tiny(), "compiled", Budget(20.0), plugins=[plugin], tell=told.append)
+        assert record.notes["value"] == 120, record.error
+        assert record.wall_s < 0.2, record.wall_s
+        print(told)
+    """)
+    path = os.pathsep.join([str(folder), str(PLUGIN.parent)])
+    for expected in ("[Compiling(kept=True)]", "[]"):
+        done = subprocess.run(
+            [sys.executable, "-c", script],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONPATH": path},
+            check=False,
+        )
+        assert done.stdout.strip() == expected, done.stderr
+
+
+def test_where_no_cache_can_be_written_methods_still_run(folder):
+    # Numba finds no place for its cache: a read-only installation, and no home.
+    (folder / "sitecustomize.py").write_text(
+        "import numba.core.caching as caching\n"
+        "for kind in (caching.CacheImpl, *caching.CacheImpl.__subclasses__()):\n"
+        "    kind._locator_classes = []\n"
+    )
+    for _ in range(2):
+        record, told = solve(folder)
+        assert told.count("compiling kernels, in every process: no cache can be written") == 1
+        assert record["wall_s"] < 0.2
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can become nobody")
+def test_nobody_without_a_home_can_solve(folder):
+    # The review's failure: RuntimeError: cannot cache function, no locator available.
+    script = textwrap.dedent(f"""
+        import os, sys
+        import numba
+        from mapgap.core import SolveResult
+        numba.njit("f8(f8)")(lambda x: 2 * x)  # imports what a compilation needs, while it may be read
+        os.environ["HOME"] = "/nonexistent"
+        os.setgid(65534)
+        os.setuid(65534)
+        sys.path.insert(0, {str(folder)!r})
+        import kernel_method
+        print(kernel_method.run(None, None).notes["value"])
+    """)
+    for place in (folder, *folder.parents):
+        if place.stat().st_mode & 0o055 != 0o055:
+            place.chmod(place.stat().st_mode | 0o055)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd="/", check=False)
+    assert done.stdout.strip() == "120", done.stderr
+    assert not list(folder.rglob("*.nbi"))

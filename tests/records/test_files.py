@@ -1,0 +1,62 @@
+"""Run files: what was written comes back, and what is no run names its line."""
+
+import json
+
+import pytest
+from records import record
+
+from mapgap.core import InputError, TracePoint
+from mapgap.records.files import append, read_runs, repair
+
+GOOD = record("i", "m", 12, 10, trace=[TracePoint(0.5, objective=12), TracePoint(0.75, bound=10)])
+
+
+def test_what_was_appended_comes_back(tmp_path):
+    path = tmp_path / "runs.jsonl"
+    for seed in range(3):
+        append(path, record("i", "m", 12, seed=seed))
+    append(path, GOOD)
+    runs = read_runs(path)
+    assert [run.seed for run in runs] == [0, 1, 2, 0]
+    assert runs[3] == GOOD
+    assert len(read_runs(tmp_path)) == 4  # a folder of run files
+
+
+def test_a_torn_last_line_is_no_run_and_can_be_cut_off(tmp_path):
+    path = tmp_path / "runs.jsonl"
+    append(path, GOOD)
+    whole = path.read_bytes()
+    path.write_bytes(whole + whole[:40])
+    assert list(read_runs(path)) == [GOOD]
+    assert repair(path) == 40
+    assert repair(path) == 0
+    assert path.read_bytes() == whole
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (b"not json", "expected one JSON object per line"),
+        (b"[1]", "found another JSON value"),
+        (b'{"instance_hash": "x"}', "found none of: instance, problem, sense, method, kind"),
+        (json.dumps(GOOD.to_json() | {"trace": [{"when": 1}]}).encode(), "expected a run record"),
+        (json.dumps(GOOD.to_json() | {"trace": 3}).encode(), "expected a run record"),
+        (b"[" * 100_000, "expected"),
+    ],
+)
+def test_what_is_no_run_names_its_line(tmp_path, line, words):
+    path = tmp_path / "runs.jsonl"
+    append(path, GOOD)
+    with path.open("ab") as stream:
+        stream.write(line + b"\n")
+    append(path, GOOD)
+    with pytest.raises(InputError, match=rf"runs\.jsonl:2: .*{words}"):
+        read_runs(path)
+
+
+def test_what_is_no_text_or_not_there_is_an_input_error(tmp_path):
+    (tmp_path / "runs.jsonl").write_bytes(b"\xff\xfe\n")
+    with pytest.raises(InputError, match="expected UTF-8 text, found byte 0xff"):
+        read_runs(tmp_path / "runs.jsonl")
+    with pytest.raises(InputError, match="found none"):
+        read_runs(tmp_path / "missing.jsonl")

@@ -1,0 +1,65 @@
+"""A study does its runs phase by phase, resumes them, and tells which tables are its headline."""
+
+import pytest
+from cli_support import PLUGIN, tiny
+
+from mapgap.catalogue import registry
+from mapgap.core import InputError
+from mapgap.execution.sweep import MethodJob, RunEnded, SweepBegan
+from mapgap.reporting import study
+from mapgap.reporting.report import Page, Section
+from mapgap.reporting.tables import Column, Table
+
+
+def page(records, quick):
+    rows = [{"seed": record.seed, "objective": record.objective} for record in records]
+    table = Table("values", "Values", [Column("seed", "seed"), Column("objective", "objective")], rows)
+    return Page("a study", ["lead"], [Section("s", tables=[table, Table("other", "Other", [], [])])])
+
+
+@pytest.fixture
+def toy(monkeypatch):
+    """A study of two phases whose runs are done by a plug-in in this process."""
+
+    class Job(MethodJob):
+        def execute(self, plugins=(), tell=None):
+            return super().execute((PLUGIN,))
+
+    def phases(quick):
+        instance = tiny()
+        jobs = [Job(instance, "t_good", 5.0, seed=seed) for seed in range(3)]
+        return [study.Phase("first", jobs[:1]), study.Phase("second", jobs[: 2 if quick else 3], parallel=10**6)]
+
+    made = study.Study("toy", "Toy", "suboperation_mapping", phases, page, ["values"])
+    monkeypatch.setattr(study, "find_study", lambda name: made)
+    with registry.plugins_of_this_run():
+        registry.load_plugin(PLUGIN)
+        yield made
+
+
+def test_phases_runs_and_headline_are_told(toy, tmp_path):
+    told = []
+    written = study.run_study("toy", out=tmp_path, tell=told.append)
+    assert written == tmp_path / "report.html"
+    assert written.exists()
+    assert [(e.name, e.runs) for e in told if isinstance(e, study.PhaseBegan)] == [("first", 1), ("second", 3)]
+    sweeps = [event for event in told if isinstance(event, SweepBegan)]
+    assert [(event.total, event.done) for event in sweeps] == [(1, 0), (3, 1)]  # one run is in both phases
+    assert all(event.parallel <= event.cores for event in sweeps)
+    assert len([event for event in told if isinstance(event, RunEnded)]) == 3
+    assert isinstance(told[-1], study.PageWritten)
+    assert (told[-1].page, [table.name for table in told[-1].headline]) == (written, ["values"])
+    assert [row["seed"] for row in told[-1].headline[0].rows] == [0, 1, 2]
+
+
+def test_a_page_can_be_made_of_the_runs_that_are_there(toy, tmp_path):
+    study.run_study("toy", out=tmp_path, quick=True)
+    told = []
+    study.run_study("toy", out=tmp_path, report_only=True, tell=told.append)
+    assert [type(event) for event in told] == [study.PageWritten]
+    assert [row["seed"] for row in told[0].headline[0].rows] == [0, 1]
+
+
+def test_an_unknown_study_is_an_input_error():
+    with pytest.raises(InputError, match=r"study: 'neuron_maskng': expected one of .* or all; did you mean"):
+        study.run_study("neuron_maskng")
