@@ -1,0 +1,260 @@
+"""Check a certificate: no plan of this instance is better than the bound that it states.
+
+    python check.py CERTIFICATE…          the instance is part of the file
+    python check.py CERTIFICATE -i FILE   and must be the one in this file (expanded form, JSON)
+
+Standard library only, integers only, no solver; nothing of mapgap is imported. What has to be believed is this file and
+the *writer* of the problem, ``problems/<problem>/certificate.py``, which is read from its file beside this one. There
+are two kinds of writers:
+
+- ``program(instance, bound, Program)`` writes an integer program that has a point for every plan better than the bound.
+  The proof is a tree that refutes it (:func:`refuted`).
+- ``check(instance, bound, proof)`` recomputes the argument itself and returns why it fails, or nothing.
+
+The program is always written anew from the instance and the bound. A file that was altered can therefore at most fail.
+
+Proof of a refutation, a list of steps; it visits boxes (bounds of all variables) depth first:
+
+- ``["p", i, y, …]`` adds up rows ``i`` with multipliers ``y >= 1``. The sum is valid. If its least activity in the
+  box exceeds its right-hand side, the box is empty; else it tightens every bound that it implies.
+- ``["q", i, …]`` does so with every single row ``i``, one after the other.
+- ``["h", k]`` appends the secant of product ``k`` over the box to the rows of the box.
+- ``["s", j, v]`` splits the box at ``x[j] <= v`` and ``x[j] >= v + 1``; the first half comes next.
+
+The proof holds if its steps leave no box.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import hashlib
+import importlib.util
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+Terms = dict[int, int]
+SIZE_LIMIT = 1 << 28  # bytes of an unpacked certificate
+
+
+class Refused(Exception):
+    """The certificate proves nothing."""
+
+
+class Program:
+    """Integer variables within bounds, rows ``sum of a x <= b``, products ``x[e] x[l] <= v`` of variables >= 0.
+
+    ``cutoff`` is the row that says "better than the bound"; provers minimise its left-hand side.
+    """
+
+    def __init__(self) -> None:
+        self.lower: list[int] = []
+        self.upper: list[int] = []
+        self.rows: list[tuple[Terms, int]] = []
+        self.products: list[tuple[int, int, int]] = []
+        self.cutoff = -1
+
+    def variable(self, lower: int, upper: int) -> int:
+        """The number of a new variable."""
+        self.lower.append(lower)
+        self.upper.append(upper)
+        return len(self.lower) - 1
+
+    def at_most(self, terms: Iterable[tuple[int, int]], bound: int) -> int:
+        """Add ``sum of coefficient * variable <= bound`` for pairs ``(variable, coefficient)``; the row's number."""
+        row: Terms = {}
+        for j, a in terms:
+            row[j] = row.get(j, 0) + a
+        self.rows.append(({j: a for j, a in row.items() if a}, bound))
+        return len(self.rows) - 1
+
+    def equal(self, terms: Iterable[tuple[int, int]], value: int) -> None:
+        """Add an equation, as two rows."""
+        listed = list(terms)
+        self.at_most(listed, value)
+        self.at_most([(j, -a) for j, a in listed], -value)
+
+
+class Box:
+    """Bounds of all variables, and the secants that hold within them."""
+
+    def __init__(self, lower: list[int], upper: list[int], secants: list[tuple[Terms, int]]) -> None:
+        self.lower, self.upper, self.secants = lower, upper, secants
+
+    def halves(self, j: int, v: int) -> tuple[Box, Box]:
+        below, above = (Box(self.lower[:], self.upper[:], self.secants[:]) for _ in range(2))
+        below.upper[j] = min(below.upper[j], v)
+        above.lower[j] = max(above.lower[j], v + 1)
+        return below, above
+
+    def tighten(self, row: Terms, bound: int) -> bool:
+        """Tighten all bounds by a valid row; ``False`` if no point of the box satisfies it."""
+        lower, upper = self.lower, self.upper
+        slack = bound - sum(a * (lower[j] if a > 0 else upper[j]) for j, a in row.items())
+        if slack < 0:
+            return False
+        for j, a in row.items():
+            if a > 0:
+                upper[j] = min(upper[j], lower[j] + slack // a)
+            else:
+                lower[j] = max(lower[j], upper[j] - slack // -a)
+        return True
+
+    def secant(self, product: tuple[int, int, int]) -> tuple[Terms, int]:
+        """``l h E + v L <= v (l + h)`` for ``E L <= v`` and L in ``[l, h]``: the chord over the hyperbola ``v / L``."""
+        e, length, v = product
+        low, high = self.lower[length], self.upper[length]
+        terms = {e: low * high, length: v}
+        return {j: a for j, a in terms.items() if a}, v * (low + high)
+
+
+def refuted(program: Program, proof: Sequence[Sequence[Any]]) -> None:
+    """Follow a proof.
+
+    Raises
+    ------
+    Refused
+        A step is none, or a box stays open.
+    """
+    if any(program.lower[x] < 0 for e, length, _ in program.products for x in (e, length)):
+        raise Refused("a product of a variable that may be negative")
+    steps = iter(proof)
+    open_boxes = [Box(program.lower[:], program.upper[:], [])]
+    while open_boxes:
+        box = open_boxes.pop()
+        while True:
+            step = next(steps, None)
+            if step is None:
+                raise Refused("the proof ends with a box that is not empty")
+            kind, numbers = step[0], step[1:]
+            if not all(type(n) is int for n in numbers):
+                raise Refused("a step with something else than integers")
+            if kind == "s":
+                j, v = numbers
+                open_boxes += reversed(box.halves(j, v))
+                break
+            if kind == "h":
+                box.secants.append(box.secant(program.products[numbers[0]]))
+            elif kind == "p":
+                if not box.tighten(*combined(program.rows + box.secants, numbers)):
+                    break
+            elif kind == "q":
+                rows = program.rows
+                if not all(box.tighten(*rows[i]) for i in numbers if i >= 0):
+                    break
+            else:
+                raise Refused(f"an unknown step {kind!r}")
+    if next(steps, None) is not None:
+        raise Refused("steps are left when every box is empty")
+
+
+def combined(rows: Sequence[tuple[Terms, int]], numbers: Sequence[int]) -> tuple[Terms, int]:
+    """The sum of rows with multipliers ``[i, y, i, y, …]``."""
+    total: Terms = {}
+    bound = 0
+    for i, y in zip(numbers[::2], numbers[1::2], strict=True):
+        if y < 1 or i < 0:
+            raise Refused("a multiplier below 1")
+        row, b = rows[i]
+        bound += y * b
+        for j, a in row.items():
+            total[j] = total.get(j, 0) + y * a
+    return {j: a for j, a in total.items() if a}, bound
+
+
+def writer_of(problem: str) -> ModuleType:
+    """The writer of a problem, read from its file beside this one.
+
+    Raises
+    ------
+    Refused
+        There is none.
+    """
+    path = Path(__file__).resolve().parents[1] / "problems" / problem / "certificate.py"
+    if not path.is_file():  # a checkout, where the wings lie beside the package
+        path = Path(__file__).resolve().parents[2] / "problems" / problem / "certificate.py"
+    if not problem.isidentifier() or not path.is_file():
+        raise Refused(f"expected a problem with a writer, found {problem!r}")
+    spec = importlib.util.spec_from_file_location(f"certificate_{problem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def instance_hash(instance: Mapping[str, Any]) -> str:
+    """Of everything an optimiser can see: name, source and tags left out."""
+    seen = {key: value for key, value in instance.items() if key not in ("name", "source", "tags")}
+    return hashlib.sha256(json.dumps(seen, sort_keys=True, separators=(",", ":")).encode()).hexdigest()[:16]
+
+
+def check(certificate: Mapping[str, Any], instance: Mapping[str, Any] | None = None) -> str:
+    """Check a certificate (as read from its file); what it proves, in words.
+
+    Raises
+    ------
+    Refused
+        It proves nothing, or it is about another instance than the one given.
+    """
+    try:
+        own, bound, proof = certificate["instance"], certificate["bound"], certificate["proof"]
+        if certificate["schema"] != 1 or type(bound) is not int:
+            raise Refused("expected schema 1 and an integer bound")
+        if instance is not None and instance_hash(instance) != instance_hash(own):
+            raise Refused(f"about instance {instance_hash(own)}, not {instance_hash(instance)}")
+        writer = writer_of(own["problem"])
+        if hasattr(writer, "program"):
+            refuted(writer.program(own, bound, Program), proof)
+        elif (reason := writer.check(own, bound, proof)) is not None:
+            raise Refused(reason)
+    except Refused:
+        raise
+    except Exception as error:  # of whatever kind: the argument could not be followed
+        raise Refused(f"malformed: {type(error).__name__}: {error}") from error
+    worse = "below" if writer.SENSE == "min" else "above"
+    return f"{own['name']} ({instance_hash(own)}): no plan has an objective {worse} {bound}"
+
+
+def read(path: Path) -> Any:
+    """A JSON file, packed by gzip or not.
+
+    Raises
+    ------
+    Refused
+        It cannot be read, or is larger than any certificate.
+    """
+    try:
+        with path.open("rb") as stream:
+            packed = stream.read(2) == b"\x1f\x8b"
+        with gzip.open(path) if packed else path.open("rb") as stream:
+            data = stream.read(SIZE_LIMIT + 1)
+        if len(data) > SIZE_LIMIT:
+            raise Refused(f"larger than {SIZE_LIMIT} bytes")
+        return json.loads(data)
+    except (OSError, EOFError, ValueError, RecursionError) as error:
+        raise Refused(f"cannot be read: {error}") from error
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Check certificates; standard library only.")
+    parser.add_argument("certificates", nargs="+", type=Path)
+    parser.add_argument("-i", "--instance", type=Path, help="expanded instance (JSON) that they must be about")
+    flags = parser.parse_args()
+    failed = 0
+    for path in flags.certificates:
+        try:
+            print(f"{path}: ok: {check(read(path), None if flags.instance is None else read(flags.instance))}")
+        except Refused as reason:
+            print(f"{path}: REFUSED: {reason}")
+            failed = 1
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())
