@@ -119,7 +119,7 @@ class Part:
                 if span is None:
                     break
                 before, (lower, upper) = (lower, upper), span
-                if volume(*before) - volume(*span) >= SHRINKS:
+                if volume(*before) - volume(*span) >= SHRINKS or not self.chain.fits(lower):
                     continue
                 if best.listed(lower, upper, limit):
                     found.append(["e", best.scale, *best.y])

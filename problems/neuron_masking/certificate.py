@@ -57,7 +57,7 @@ def check(instance: dict[str, Any], bound: int, proof: Sequence[Any]) -> str | N
             known[cycle] = known[given]
         else:
             for chain, (limit, steps) in zip(chains, given, strict=True):
-                if type(limit) is not int or (reason := chain.bounded(limit, steps)) is not None:
+                if (reason := chain.bounded(limit, steps)) is not None:
                     return f"cycle {cycle}: {reason}"
             known[cycle] = sum(limit for limit, _ in given)
         value = known[cycle]
@@ -115,6 +115,8 @@ class Chain:
 
     def bounded(self, limit: int, steps: Iterable[Any]) -> str | None:
         """Why the steps do not show that no mask has a value above ``limit``."""
+        if type(limit) is not int:
+            return "a bound that is no integer"
         boxes: list[Box] = [(self.lower, self.upper)]
         following: Iterator[Any] = iter(steps)
         while boxes:
