@@ -3,6 +3,11 @@
 HiGHS solves linear relaxations only. Its duals, scaled and rounded to integers, combine rows into one that is valid
 whatever the engine's arithmetic; a useless combination proves nothing and is tried again at another scale. So no word
 of an engine enters the proof: the search here decides which steps to write, the checker whether they hold.
+
+What the relaxation minimises is the left-hand side of the cutoff row. With a product ``E L <= v`` it is that of the
+secant over the present range instead, the weighted sum of E and L that the box allows least of: its reduced costs fix
+variables where those of E or L alone would not. A secant is the closer to the hyperbola the narrower the range, so
+bounds of both factors are proven first.
 """
 
 from __future__ import annotations
@@ -18,11 +23,17 @@ from mapgap.core import Budget
 from mapgap.solvers.guard import check_version
 
 Terms = dict[int, int]
+Duals = list[tuple[int, float]]
+Steps = list[list[Any]]
 SCALES = (10**4, 10**6, 10**8, 10**11, 10**14, 10**17)
 """Multipliers are duals times one of these, the smallest that proves something: short numbers, short files."""
 FRACTION = 1e-6
 ROUNDS = 12
-"""Rounds of single-row propagation per box."""
+"""Most rounds of single rows, and of secants, per box."""
+NARROWER = 0.9
+"""A range has to shrink to this part of itself for another round."""
+NARROWINGS = 3
+"""Rounds in which the relaxation bounds the factors of products, before the first split."""
 
 
 class Box(Protocol):
@@ -66,76 +77,225 @@ class Refutation:
 
 
 class _Relaxation:
-    """The linear relaxation in HiGHS, with the bounds of one box after the other."""
+    """The linear relaxation in HiGHS, without the cutoff row, with the bounds of one box after the other."""
 
     def __init__(self, program: Program) -> None:
         check_version("highspy")
-        self.program = program
-        self.base = len(program.rows)
-        self.extra = self.offset = 0
-        self.columns = np.arange(len(program.lower), dtype=np.int32)
-        terms, self.limit = program.rows[program.cutoff]
+        count = len(program.lower)
+        self.columns = np.arange(count, dtype=np.int32)
         lp = highspy.HighsLp()
-        lp.num_col_, lp.num_row_ = len(program.lower), self.base
-        cost = np.zeros(lp.num_col_)
-        for j, a in terms.items():
-            cost[j] = a
-        lp.col_cost_ = cost
+        lp.num_col_, lp.num_row_ = count, len(program.rows)
+        lp.col_cost_ = np.zeros(count)
         lp.col_lower_ = np.array(program.lower, float)
         lp.col_upper_ = np.array(program.upper, float)
         limits = np.array([float(bound) for _, bound in program.rows])
         limits[program.cutoff] = highspy.kHighsInf  # it is what is minimised
-        lp.row_lower_, lp.row_upper_ = np.full(self.base, -highspy.kHighsInf), limits
-        index = [j for row, _ in program.rows for j in row]
-        value = [float(a) for row, _ in program.rows for a in row.values()]
-        starts = np.cumsum([0, *(len(row) for row, _ in program.rows)])
+        lp.row_lower_, lp.row_upper_ = np.full(len(program.rows), -highspy.kHighsInf), limits
         lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-        lp.a_matrix_.start_ = starts.astype(np.int32)
-        lp.a_matrix_.index_ = np.array(index, np.int32)
-        lp.a_matrix_.value_ = np.array(value)
+        lp.a_matrix_.start_ = np.cumsum([0, *(len(row) for row, _ in program.rows)]).astype(np.int32)
+        lp.a_matrix_.index_ = np.array([j for row, _ in program.rows for j in row], np.int32)
+        lp.a_matrix_.value_ = np.array([float(a) for row, _ in program.rows for a in row.values()])
         self.engine = highspy.Highs()
         for name, setting in {"output_flag": False, "threads": 1, "presolve": "off", "solver": "simplex"}.items():
             self.engine.setOptionValue(name, setting)
         self.engine.passModel(lp)
 
-    def solve(self, box: Box) -> tuple[list[float] | None, list[tuple[int, float]]]:
-        """``(point, duals)``: the point that minimises the cutoff row, ``None`` if there is none, then a dual ray."""
-        self._secants(box)
+    def minimise(self, box: Box, row: Terms) -> tuple[list[float] | None, Duals]:
+        """``(point, multipliers)`` of the smallest ``row``; without a point the multipliers are those of a dual ray.
+
+        With the multipliers the rows add up to one that bounds ``row``, or that no point of the box satisfies.
+        """
+        largest = max(1, *map(abs, row.values()))
+        cost = np.zeros(len(self.columns))
+        for j, a in row.items():
+            cost[j] = a / largest
         count = len(self.columns)
+        self.engine.changeColsCost(count, self.columns, cost)
         self.engine.changeColsBounds(count, self.columns, np.array(box.lower, float), np.array(box.upper, float))
         self.engine.run()
-        states = highspy.HighsModelStatus
         status = self.engine.getModelStatus()
-        if status == states.kInfeasible:
-            found, has, ray = self.engine.getDualRay()
-            duals = np.asarray(ray) if has else np.zeros(self.base + self.extra)
-            return None, self._positive(duals)
-        if status != states.kOptimal:
+        if status == highspy.HighsModelStatus.kInfeasible:
+            _, has, ray = self.engine.getDualRay()
+            return None, _multipliers(np.asarray(ray)) if has else []
+        if status != highspy.HighsModelStatus.kOptimal:
             return None, []
         solution = self.engine.getSolution()
-        duals = self._positive(np.asarray(solution.row_dual))
-        return list(solution.col_value), [*duals, (self.program.cutoff, 1.0)]
+        multipliers = _multipliers(np.asarray(solution.row_dual))
+        return list(solution.col_value), [(i, y * largest) for i, y in multipliers]
 
-    def _positive(self, duals: Any) -> list[tuple[int, float]]:
-        """Multipliers of rows; of several secants of a product only the last is in the relaxation."""
-        return [
-            (int(i) if i < self.base else int(i) + self.offset, -float(duals[i])) for i in np.flatnonzero(duals < -1e-12)
-        ]
+    def forget(self) -> None:
+        """Start anew: after many changes of bounds and costs a dual ray may be none."""
+        self.engine.clearSolver()
 
-    def _secants(self, box: Box) -> None:
-        if self.extra:
-            self.engine.deleteRows(self.extra, np.arange(self.base, self.base + self.extra, dtype=np.int32))
-        used = box.secants[-len(self.program.products) :] if self.program.products else []
-        self.extra, self.offset = len(used), len(box.secants) - len(used)
-        for row, bound in used:
-            scale = 1.0 / max(1, *map(abs, row.values()))
-            index = np.array(list(row), np.int32)
-            value = np.array([a * scale for a in row.values()])
-            self.engine.addRow(-highspy.kHighsInf, bound * scale, len(row), index, value)
 
-    def scale_of(self, box: Box, i: int) -> float:
-        """What a row was divided by when it went to the engine."""
-        return 1.0 if i < self.base else float(max(1, *map(abs, box.secants[i - self.base][0].values())))
+def _multipliers(duals: Any) -> Duals:
+    return [(int(i), -float(duals[i])) for i in np.flatnonzero(duals < -1e-12)]
+
+
+class _Search:
+    """Steps that are written while boxes shrink, are emptied, or split."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.relaxation = _Relaxation(program)
+        self.proof: Steps = []
+        self.users: dict[int, list[int]] = {}
+        for i, (row, _) in enumerate(program.rows):
+            for j in row:
+                self.users.setdefault(j, []).append(i)
+        self.factors = sorted({j for e, length, _ in program.products for j in (e, length)})
+
+    def solve(self, box: Box) -> list[float] | None:
+        """Shrink a box; a point to branch at (empty if nothing was learnt), or ``None`` if the box is empty."""
+        while self.propagate(box) and self.chords(box):
+            before = self.ranges(box)
+            number = self.objective(box)
+            row, limit = (self.program.rows + box.secants)[number]
+            point, duals = self.relaxation.minimise(box, row)
+            if point is None and not self.emptied(box, None, duals):
+                self.relaxation.forget()
+                point, duals = self.relaxation.minimise(box, row)
+                if point is None and not self.emptied(box, None, duals):
+                    return []
+            if point is None:
+                return None
+            if sum(a * point[j] for j, a in row.items()) > limit and self.emptied(box, number, duals):
+                return None
+            if not self.add(box, self.sum_up(box, number, duals, SCALES[1])) or not self.propagate(box):
+                return None
+            bounds = zip(box.lower, point, box.upper, strict=True)
+            cut_off = any(not low - FRACTION <= x <= high + FRACTION for low, x, high in bounds)
+            if not cut_off and all(now > NARROWER * then for now, then in zip(self.ranges(box), before, strict=True)):
+                return point
+        return None
+
+    def objective(self, box: Box) -> int:
+        """Number of the row that the relaxation minimises."""
+        products = len(self.program.products)
+        return len(self.program.rows) + len(box.secants) - products if products else self.program.cutoff
+
+    def ranges(self, box: Box) -> list[int]:
+        return [box.upper[j] - box.lower[j] + 1 for j in self.factors]
+
+    def sum_up(self, box: Box, number: int | None, duals: Duals, scale: int) -> list[Any]:
+        """Multiples of rows, and of the row ``number`` that the duals bound; the longer the larger the scale."""
+        step: list[Any] = ["p"]
+        largest = max((y for _, y in duals), default=1.0)
+        own, unit = 1, 1
+        if number is not None:
+            terms, _ = (self.program.rows + box.secants)[number]
+            own = max(1, round(scale / max(map(abs, terms.values()))))
+            # Large coefficients make large multipliers; zeros at their ends make a small file.
+            unit = 10 ** max(0, int(np.log10(max(1.0, own * largest / scale))))
+        factor = scale / largest if number is None else own
+        for i, y in duals:
+            if (whole := round(y * factor / unit) * unit) > 0:
+                step += [i, whole]
+        return step if number is None else [*step, number, own]
+
+    def emptied(self, box: Box, number: int | None, duals: Duals) -> bool:
+        """Empty a box by a sum of rows; ``False`` if none does."""
+        for scale in SCALES if duals else ():
+            step = self.sum_up(box, number, duals, scale)
+            total, limit = self.total(box, step)
+            if sum(a * (box.lower[j] if a > 0 else box.upper[j]) for j, a in total.items()) > limit:
+                self.proof.append(step)
+                return True
+        return False
+
+    def add(self, box: Box, step: list[Any]) -> bool:
+        """Tighten by a sum of rows and write that down if it does something; ``False`` if the box is empty."""
+        before = (box.lower[:], box.upper[:])
+        holds = box.tighten(*self.total(box, step))
+        if not holds or (box.lower, box.upper) != before:
+            self.proof.append(step)
+        return holds
+
+    def total(self, box: Box, step: list[Any]) -> tuple[Terms, int]:
+        rows = self.program.rows + box.secants
+        total: Terms = {}
+        limit = 0
+        for i, y in zip(step[1::2], step[2::2], strict=True):
+            limit += y * rows[i][1]
+            for j, a in rows[i][0].items():
+                total[j] = total.get(j, 0) + y * a
+        return {j: a for j, a in total.items() if a}, limit
+
+    def chords(self, box: Box) -> bool:
+        """Secants over the present ranges, as rows that tighten; ``False`` if the box is empty."""
+        products = self.program.products
+        for _ in range(ROUNDS if products else 0):
+            before = self.ranges(box)
+            fresh = [box.secant(product) for product in products]
+            if box.secants[-len(products) :] != fresh:  # all anew, so that the last ones are one per product
+                for k, secant in enumerate(fresh):
+                    self.proof.append(["h", k])
+                    box.secants.append(secant)
+            first = self.objective(box)
+            if not all(self.add(box, ["p", first + k, 1]) for k in range(len(products))):
+                return False
+            if all(now > NARROWER * then for now, then in zip(self.ranges(box), before, strict=True)):
+                break
+        return True
+
+    def narrow(self, box: Box) -> bool:
+        """Prove bounds of the factors of products, each by the relaxation; ``False`` if the box is empty."""
+        for _ in range(NARROWINGS if self.factors else 0):
+            if not self.propagate(box):
+                return False
+            for j in self.factors:
+                point, duals = self.relaxation.minimise(box, {j: 1})
+                if point is not None and not self.add(box, self.sum_up(box, None, duals, SCALES[1])):
+                    return False
+            if not self.chords(box):
+                return False
+        return True
+
+    def propagate(self, box: Box) -> bool:
+        """Single rows until nothing moves (much); the rows that did something become one step."""
+        useful: list[Any] = ["q"]
+        waiting: Sequence[int] = range(len(self.program.rows))
+        for _ in range(ROUNDS):
+            touched: set[int] = set()
+            for i in waiting:
+                row, bound = self.program.rows[i]
+                before = [(box.lower[j], box.upper[j]) for j in row]
+                if not box.tighten(row, bound):
+                    self.proof.append([*useful, i])
+                    return False
+                changed = [j for j, old in zip(row, before, strict=True) if (box.lower[j], box.upper[j]) != old]
+                if changed:
+                    useful.append(i)
+                    touched.update(changed)
+            if not touched:
+                break
+            waiting = sorted({i for j in touched for i in self.users[j]})
+        if len(useful) > 1:
+            self.proof.append(useful)
+        return True
+
+    def branching(self, box: Box, point: Sequence[float], priority: Sequence[int]) -> int | None:
+        """The first fractional variable of the priority, else the most fractional; factors of products last of all."""
+        away = {j: abs(x - round(x)) for j, x in enumerate(point) if box.lower[j] < box.upper[j]}
+        candidates = [j for j, distance in away.items() if distance > FRACTION]
+        first = next((j for j in priority if away.get(j, 0.0) > FRACTION), None)
+        if first is not None:
+            return first
+        return max(candidates, key=lambda j: (j not in self.factors, away[j]), default=None)
+
+    def split(self, box: Box, point: Sequence[float], j: int | None) -> tuple[Box, Box] | None:
+        """Halves of a box at a fractional variable, or at any that is open; ``None`` if none is."""
+        if j is not None:
+            v = min(max(int(np.floor(point[j] + FRACTION)), box.lower[j]), box.upper[j] - 1)
+        else:
+            opened = [k for k in (*self.factors, *range(len(box.lower))) if box.lower[k] < box.upper[k]]
+            if not opened:
+                return None
+            j = opened[0]
+            v = (box.lower[j] + box.upper[j]) // 2
+        self.proof.append(["s", int(j), int(v)])
+        below, above = box.halves(j, v)
+        return below, above
 
 
 def refute(program: Program, box: Box, budget: Budget, priority: Sequence[int] = ()) -> Refutation:
@@ -146,133 +306,30 @@ def refute(program: Program, box: Box, budget: Budget, priority: Sequence[int] =
     program : Program
         With ``cutoff``.
     box : Box
-        All bounds of the program.
+        All bounds of the program, or narrower ones.
     priority : sequence of int
         Variables to branch on before all others while they are fractional; the first of them goes first.
     """
-    relaxation = _Relaxation(program)
-    users: dict[int, list[int]] = {}
-    for i, (row, _) in enumerate(program.rows):
-        for j in row:
-            users.setdefault(j, []).append(i)
-    proof: list[list[Any]] = []
+    search = _Search(program)
     stack, boxes = [box], 0
+    if not search.narrow(box):
+        return Refutation(search.proof, boxes=1)
     while stack:
+        if budget.exhausted:
+            return Refutation(None, boxes=boxes)
         box = stack.pop()
         boxes += 1
-        while True:
-            if budget.exhausted:
-                return Refutation(None, boxes=boxes)
-            outcome = _step(program, box, relaxation, users, proof)
-            if outcome == "empty":
-                break
-            if outcome == "again":
-                continue
-            j = _branching(box, outcome, priority)
-            if j is None:  # an integer point, or nothing was learnt
-                point = [round(x) for x in outcome]
-                if point and _satisfied(program, point):
-                    return Refutation(None, point, boxes)
-                j = next((k for k in (*priority, *range(len(box.lower))) if box.lower[k] < box.upper[k]), None)
-                if j is None:
-                    return Refutation(None, boxes=boxes)
-                v = (box.lower[j] + box.upper[j]) // 2
-            else:
-                v = min(max(int(np.floor(outcome[j] + FRACTION)), box.lower[j]), box.upper[j] - 1)
-            proof.append(["s", int(j), int(v)])
-            below, above = box.halves(j, v)
-            stack += [above, below]
-            break
-    return Refutation(proof, boxes=boxes)
-
-
-def _step(
-    program: Program, box: Box, relaxation: _Relaxation, users: dict[int, list[int]], proof: list[list[Any]]
-) -> Any:
-    """One round on a box: ``empty``, ``again`` if bounds moved, else the relaxation's point (empty if it has none)."""
-    if not _propagate(program, box, users, proof):
-        return "empty"
-    for k, product in enumerate(program.products):
-        row, bound = box.secant(product)
-        last = box.secants[k - len(program.products)] if box.secants else None
-        if last == (row, bound):
+        point = search.solve(box)
+        if point is None:
             continue
-        for each in range(len(program.products)):  # all anew, so that the last ones are one per product
-            proof.append(["h", each])
-            box.secants.append(box.secant(program.products[each]))
-        break
-    for k in range(-len(program.products), 0):
-        before = (box.lower[:], box.upper[:])
-        holds = box.tighten(*box.secants[k])
-        if not holds or (box.lower, box.upper) != before:
-            proof.append(["p", len(program.rows) + len(box.secants) + k, 1])
-        if not holds:
-            return "empty"
-    point, duals = relaxation.solve(box)
-    if not duals:
-        return point or []
-    before = (box.lower[:], box.upper[:])
-    for scale in SCALES if point is None or _value(program, point) > program.rows[program.cutoff][1] else SCALES[1:2]:
-        step = ["p"]
-        largest = max(y / relaxation.scale_of(box, i) for i, y in duals) or 1.0
-        for i, y in duals:
-            whole = round(scale * y / relaxation.scale_of(box, i) / (largest if point is None else 1.0))
-            if whole > 0:
-                step += [int(i), int(whole)]
-        if len(step) == 1:
-            continue
-        rows = program.rows + box.secants
-        total: Terms = {}
-        limit = 0
-        for i, y in zip(step[1::2], step[2::2], strict=True):
-            limit += y * rows[i][1]
-            for j, a in rows[i][0].items():
-                total[j] = total.get(j, 0) + y * a
-        if not box.tighten({j: a for j, a in total.items() if a}, limit):
-            proof.append(step)
-            return "empty"
-        if (box.lower, box.upper) != before:
-            proof.append(step)
-            return "again"
-    return point or []
-
-
-def _value(program: Program, point: Sequence[float]) -> float:
-    return sum(a * point[j] for j, a in program.rows[program.cutoff][0].items())
-
-
-def _propagate(program: Program, box: Box, users: dict[int, list[int]], proof: list[list[Any]]) -> bool:
-    """Single rows until nothing moves (much); the rows that did something become one step."""
-    useful: list[Any] = ["q"]
-    waiting = list(range(len(program.rows)))
-    for _ in range(ROUNDS):
-        touched: set[int] = set()
-        for i in waiting:
-            row, bound = program.rows[i]
-            before = [(box.lower[j], box.upper[j]) for j in row]
-            if not box.tighten(row, bound):
-                proof.append([*useful, i])
-                return False
-            changed = [j for j, old in zip(row, before, strict=True) if (box.lower[j], box.upper[j]) != old]
-            if changed:
-                useful.append(i)
-                touched.update(changed)
-        if not touched:
-            break
-        waiting = sorted({i for j in touched for i in users[j]})
-    if len(useful) > 1:
-        proof.append(useful)
-    return True
-
-
-def _branching(box: Box, point: Sequence[float], priority: Sequence[int]) -> int | None:
-    """The first fractional variable of the priority, else the most fractional one; ``None`` at integer points."""
-    away = [abs(x - round(x)) for x in point]
-    for j in priority if away else ():
-        if away[j] > FRACTION and box.lower[j] < box.upper[j]:
-            return j
-    candidates = [j for j in range(len(point)) if away[j] > FRACTION and box.lower[j] < box.upper[j]]
-    return max(candidates, key=lambda j: away[j], default=None)
+        j = search.branching(box, point, priority)
+        if j is None and point and _satisfied(program, whole := [round(x) for x in point]):
+            return Refutation(None, whole, boxes)
+        halves = search.split(box, point, j)
+        if halves is None:
+            return Refutation(None, boxes=boxes)
+        stack += reversed(halves)
+    return Refutation(search.proof, boxes=boxes)
 
 
 def _satisfied(program: Program, point: Sequence[int]) -> bool:

@@ -1,130 +1,266 @@
-"""Proofs for :mod:`mapgap.problems.neuron_masking.certificate`: multipliers by cutting planes, boxes where a gap stays."""
+"""Proofs for :mod:`mapgap.problems.neuron_masking.certificate`: the search of ``lagrangian.py``, written down.
+
+The bound is given, so a box is either closed or split; the order does not matter. Prices of work and memory come from
+cutting planes as there; they become multipliers of the checker's rows by the dual of ``max a W + b M`` over the rows.
+The compiled kernels compute with the checker's integers, so what they close the checker closes.
+"""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linprog
 
 from mapgap.core import Budget
-from mapgap.problems.neuron_masking.certificate import MS_PER_HOUR, Chain, check, no_tighter
+from mapgap.formulations.neuron_masking._chain import Chain
+from mapgap.formulations.neuron_masking._lagrangian_kernels import run_enumeration, run_hull, run_program, solve_master
+from mapgap.formulations.neuron_masking.lagrangian import Array, Counts, Search, solve_single
+from mapgap.problems.neuron_masking import Instance
+from mapgap.problems.neuron_masking import certificate as checker
 
-SCALE = 2**24
-ITERATIONS = 60
+CUTS = 40
+"""Most cutting planes per box."""
+
+LISTED = 200_000
+"""Most counts that the listing of a box may look at: about a twentieth of a second of the checker."""
+
+SHRINKS = 0.5
+"""A box is bounded again when its volume has shrunk by exp(-SHRINKS) or more."""
+
+BITS = (30, 45, 60)
+"""Bits of the Lagrangian's integers, few first: short numbers make a fast check."""
+
+Steps = list[list[Any]]
 
 
-def prove(instance: dict[str, Any], bound: int, budget: Budget) -> dict[str, Any] | None:
+def prove(instance: dict[str, Any], bound: int, budget: Budget) -> list[Any] | None:
     """The proof that no plan has an objective above ``bound``; ``None`` if none is found within the budget."""
-    cycles: dict[str, Any] = {}
-    proven: dict[int, int] = {}
-    objective = instance["objective"]
-    for cycle in reversed(range(len(instance["cycle_ms"]))):
-        chains = [Chain(instance, d, cycle) for d in range(len(instance["devices"]))]
-        if any(not chain.fits(chain.lower) for chain in chains) or objective == "smallest_share":
-            continue
-        most = (bound + 1) * instance["cycle_ms"][cycle] - 1
-        most = most // MS_PER_HOUR if objective == "rate" else bound
-        serving = [c for c in proven if proven[c] <= most and no_tighter(instance, c, cycle)]
-        if serving:
-            cycles[str(cycle)], proven[cycle] = serving[0], proven[serving[0]]
-            continue
-        limits = shares(chains, most)
-        parts = []
-        for chain, limit in zip(chains, limits, strict=True):
-            boxes = bounded(chain, limit, budget)
-            if boxes is None:
+    proof: list[Any] = [None] * len(instance["cycle_ms"])
+    if instance["objective"] != "smallest_share":
+        whole = Instance.model_validate_json(json.dumps(instance))
+        known: dict[int, int] = {}
+        for cycle in reversed(range(len(proof))):
+            most = bound
+            if instance["objective"] == "rate":
+                most = ((bound + 1) * instance["cycle_ms"][cycle] - 1) // checker.MS_PER_HOUR
+            if serving := [c for c in known if known[c] <= most and checker.no_tighter(instance, c, cycle)]:
+                proof[cycle], known[cycle] = serving[-1], known[serving[-1]]
+                continue
+            parts = [Part(whole, instance, d, cycle) for d in range(len(whole.devices))]
+            if not all(part.has_mask for part in parts):
+                continue
+            found = shared_out(parts, most, budget)
+            if found is None:
                 return None
-            parts.append({"bound": limit, "boxes": boxes})
-        cycles[str(cycle)], proven[cycle] = parts, sum(limits)
-    proof = {"cycles": cycles}
-    return proof if check(instance, bound, proof) is None else None
+            proof[cycle], known[cycle] = found, sum(limit for limit, _ in found)
+    return proof if checker.check(instance, bound, proof) is None else None
 
 
-def shares(chains: list[Chain], most: int) -> list[int]:
-    """Bounds of single devices that add up to ``most``: their dual bounds, lowered together where that is too much."""
-    bounds = [dual(chain, chain.lower, chain.upper)[0] for chain in chains]
-    if len(bounds) == 1:
-        return [most]
-    excess = sum(bounds) - most
-    for d in sorted(range(len(bounds)), key=lambda d: -bounds[d]):
-        if excess <= 0:
-            break
-        bounds[d] -= 1
-        excess -= 1
-    bounds[0] -= max(0, excess)
-    return bounds
+def shared_out(parts: Sequence[Part], most: int, budget: Budget) -> list[tuple[int, Steps]] | None:
+    """Bounds of the devices that add up to ``most`` at most, each with its steps.
 
-
-def bounded(chain: Chain, limit: int, budget: Budget) -> list[list[Any]] | None:
-    """Boxes that show that no mask is worth more than ``limit``."""
-    steps: list[list[Any]] = []
-    stack = [(chain.lower[:], chain.upper[:])]
-    while stack:
-        if budget.exhausted or len(steps) > 2000:
-            return None
-        lower, upper = stack.pop()
-        if any(low > high for low, high in zip(lower, upper, strict=True)):
-            steps.append(["m", 1, *(0 for _ in chain.rows)])
-            continue
-        _, y, masks = dual(chain, lower, upper)
-        if chain.closed(limit, lower, upper, SCALE, y):
-            steps.append(["m", SCALE, *y])
-            continue
-        if lower == upper:
-            return None
-        i, v = branching(lower, upper, masks)
-        steps.append(["s", i, v])
-        above, below = lower[:], upper[:]
-        above[i], below[i] = v + 1, v
-        stack += [(above, upper), (lower, below)]
-    return steps
-
-
-def branching(lower: list[int], upper: list[int], masks: list[list[int]]) -> tuple[int, int]:
-    """Where the masks that share the smallest bound disagree most: between them lies the gap."""
-    spans = [(min(m[i] for m in masks), max(m[i] for m in masks)) for i in range(len(lower))]
-    i = max(range(len(lower)), key=lambda i: ((spans[i][1] - spans[i][0]) / upper[i], upper[i] - lower[i]))
-    low, high = spans[i] if spans[i][0] < spans[i][1] else (lower[i], upper[i])
-    return i, min(max((low + high) // 2, lower[i]), upper[i] - 1)
-
-
-def dual(chain: Chain, lower: list[int], upper: list[int]) -> tuple[int, list[int], list[list[int]]]:
-    """``(bound, multipliers times SCALE, masks)`` of the smallest Lagrangian bound found, by Kelley's cutting planes.
-
-    The masks are those whose cuts meet there.
+    Each device gets its optimum; what is left goes to those whose Lagrangian is far from it.
     """
-    norms = np.array([max(1.0, float(abs(row[2]))) for row in chain.rows])
-    cuts: list[tuple[float, Any, list[int]]] = []
-    best: tuple[int, list[int]] | None = None
-    point = np.zeros(len(norms))
-    ceiling = 2.0 * max(1, sum(row[n] for row, n in zip(chain.value, upper, strict=True)))
-    for _ in range(ITERATIONS):
-        y = [round(SCALE * x / norm) for x, norm in zip(point, norms, strict=True)]
-        tails, single, pair = chain.tails(lower, upper, SCALE, y)
-        total = tails[0][0] + sum(k * row[2] for k, row in zip(y, chain.rows, strict=True))
-        mask: list[int] = []
-        for i in range(len(lower)):
-            before = mask[-1] if mask else chain.inputs
-            after = tails[i + 1] if i + 1 < len(lower) else [0] * len(single[i])
-            k = max(range(len(single[i])), key=lambda k: single[i][k] - pair[i] * before * (lower[i] + k) + after[k])
-            mask.append(lower[i] + k)
-        if best is None or total < best[0]:
-            best = (total, y)
-        work, memory = chain.costs(mask)
-        spare = np.array([row[2] - row[0] * work - row[1] * memory for row in chain.rows], float) / norms
-        value = float(sum(row[n] for row, n in zip(chain.value, mask, strict=True)))
-        cuts.append((value, spare, mask))
-        found = linprog(
-            [1.0, *np.zeros(len(norms))],
-            A_ub=[[-1.0, *spare] for _, spare, _ in cuts],
-            b_ub=[-value for value, _, _ in cuts],
-            bounds=[(None, None), *((0.0, ceiling) for _ in norms)],
+    best = [most] if len(parts) == 1 else [part.optimum(budget) for part in parts]
+    left = most - sum(best)
+    if left < 0:
+        return None
+    found = []
+    for part, value in zip(parts, best, strict=True):
+        more = min(left, max(0, part.root() - value))
+        left -= more
+        steps = part.steps(value + more, budget)
+        if steps is None:
+            return None
+        found.append((value + more, steps))
+    return found
+
+
+class Part:
+    """One device under one cycle time."""
+
+    def __init__(self, whole: Instance, instance: dict[str, Any], device: int, cycle: int) -> None:
+        self.chain = Chain.of(whole.single(device, cycle))
+        self.checked = checker.Chain(instance, device, cycle)
+        self.has_mask = self.chain.fits(self.chain.lower)
+        if not self.has_mask:
+            return
+        self.search = Search(self.chain, Budget(), lambda kept, bound: None)  # its tables, not its search
+        self.worth = np.array([number for row in self.chain.value for number in row], np.int64)
+        self.largest = self.chain.worth(self.chain.upper)
+
+    def optimum(self, budget: Budget) -> int:
+        """Of the device alone, or a bound of it."""
+        return solve_single(self.chain, budget, lambda kept, bound: None).bound
+
+    def root(self) -> int:
+        """The Lagrangian bound of the whole chain."""
+        best, _ = self.bound(self.chain.lower, self.chain.upper, -1, BITS[-1])
+        return best.limit
+
+    def steps(self, limit: int, budget: Budget) -> Steps | None:
+        """Steps that show that no mask is worth more than ``limit``; ``None`` if time runs out or there is one."""
+        found: Steps = []
+        stack = [(self.chain.lower, self.chain.upper)]
+        while stack:
+            lower, upper = stack.pop()
+            while self.chain.fits(lower):
+                if budget.exhausted:
+                    return None
+                for bits in BITS:
+                    best, masks = self.bound(lower, upper, limit, bits)
+                    if best.limit <= limit:
+                        break
+                found.append(["m", best.scale, *best.y])
+                span = best.hull(limit)
+                if span is None:
+                    break
+                before, (lower, upper) = (lower, upper), span
+                if volume(*before) - volume(*span) >= SHRINKS or not self.chain.fits(lower):
+                    continue
+                if best.listed(lower, upper, limit):
+                    found.append(["e", best.scale, *best.y])
+                    break
+                if lower == upper:
+                    return None
+                i, v = branching(lower, upper, masks, self.chain.upper)
+                found.append(["s", i, v])
+                below, above = list(upper), list(lower)
+                below[i], above[i] = v, v + 1
+                stack.append((tuple(above), upper))
+                upper = tuple(below)
+        return found
+
+    def bound(self, lower: Counts, upper: Counts, limit: int, bits: int) -> tuple[Priced, list[Counts]]:
+        """The prices of the smallest bound that cutting planes find, and the masks of the last cuts.
+
+        It stops at a bound of ``limit``.
+        """
+        masks = [lower]
+        cuts = [[float(self.chain.worth(lower)), *map(float, self.chain.totals(lower))]]
+        hull = self.search.float_corners
+        span = self.chain.worth(upper) - cuts[0][0] + 1.0
+        reach = [4.0 * span / max(1.0, hull[:, k].max() - cuts[0][k + 1]) for k in (0, 1)]
+        best: Priced | None = None
+        for _ in range(CUTS):
+            a, b, value = solve_master(np.array(cuts), hull, *reach)
+            priced = Priced(self, lower, upper, self.multipliers(a, b), bits)
+            if best is None or priced.limit < best.limit:
+                best = priced
+            if priced.mask in masks or best.limit <= limit or priced.limit - value < 0.5:
+                break
+            masks.append(priced.mask)
+            cuts.append([float(self.chain.worth(priced.mask)), *map(float, self.chain.totals(priced.mask))])
+        assert best is not None
+        return best, masks
+
+    def multipliers(self, a: float, b: float) -> list[float]:
+        """``y >= 0`` of the smallest ``y c`` with ``y A >= (a, b)``: prices as multipliers of rows."""
+        rows = np.array(self.checked.rows, float)
+        choices = []
+        for k, (p, q, _) in enumerate(rows):
+            if (p > 0 or a <= 0) and (q > 0 or b <= 0):
+                y = np.zeros(len(rows))
+                y[k] = max(a / p if p else 0.0, b / q if q else 0.0)
+                choices.append(y)
+        for pair in map(list, combinations(range(len(rows)), 2)):
+            if abs(np.linalg.det(rows[pair, :2])) > 0:
+                y = np.zeros(len(rows))
+                y[pair] = np.linalg.solve(rows[pair, :2].T, [a, b])
+                if (y >= 0).all():
+                    choices.append(y)
+        return [float(x) for x in min(choices, key=lambda y: float(y @ rows[:, 2]))]
+
+
+class Priced:
+    """The Lagrangian of a box under multipliers, in the checker's integers.
+
+    Attributes
+    ----------
+    limit : int
+        No mask of the box is worth more.
+    mask : tuple of int
+        One of the largest Lagrangian.
+    """
+
+    def __init__(self, part: Part, lower: Counts, upper: Counts, y: Sequence[float], bits: int) -> None:
+        search, rows, (work, memory) = part.search, part.checked.rows, part.chain.whole_totals
+        self.part, self.lower, self.upper = part, lower, upper
+        most = part.largest + sum(
+            k * (row[0] * work + row[1] * memory + row[2]) for k, row in zip(y, rows, strict=True)
         )
-        if found.x is None or found.x[0] >= best[0] / SCALE - 1e-7 * ceiling:
-            break
-        point = found.x[1:]
-    assert best is not None
-    values = [value + float(spare @ point) for value, spare, _ in cuts]
-    meeting = [cut[2] for cut, value in zip(cuts, values, strict=True) if value >= max(values) - 1e-6 * ceiling]
-    return best[0] // SCALE, best[1], meeting
+        self.scale = max(1, int(2.0**bits / max(1.0, most)))
+        self.y = [int(k * self.scale) for k in y]
+        price, rent, self.support = (sum(k * row[c] for k, row in zip(self.y, rows, strict=True)) for c in range(3))
+        self.pair = price * search.coefficients[0] + rent * search.coefficients[1]
+        self.single = rent * search.coefficients[2]
+        self.single[0] += self.pair[0]
+        self.pair[0] = 0
+        self.value = part.worth * self.scale
+        low, high, kept = np.array(lower, np.int64), np.array(upper, np.int64), np.zeros(len(lower), np.int64)
+        total = run_program(
+            self.value, search.start, low, high, self.pair, self.single, search.prefix, search.choice, kept
+        )
+        self.limit: int = (int(total) + self.support) // self.scale
+        self.mask: Counts = tuple(int(n) for n in kept)
+
+    def tables(self, low: Array, high: Array) -> None:
+        """``prefix`` of the chain and ``suffix`` of the reversed chain, as in ``lagrangian.py``."""
+        search, kept = self.part.search, np.zeros(len(low), np.int64)
+        reversed_pair = np.zeros_like(self.pair)
+        reversed_pair[1:] = self.pair[:0:-1]
+        start, low_, high_, single = (np.ascontiguousarray(x[::-1]) for x in (search.start, low, high, self.single))
+        run_program(self.value, start, low_, high_, reversed_pair, single, search.suffix, search.choice, kept)
+        run_program(self.value, search.start, low, high, self.pair, self.single, search.prefix, search.choice, kept)
+
+    def hull(self, limit: int) -> tuple[Counts, Counts] | None:
+        """Counts that a mask worth more than ``limit`` may have; ``None`` if there is no such mask."""
+        search, low, high = self.part.search, np.array(self.lower, np.int64), np.array(self.upper, np.int64)
+        self.tables(low, high)
+        inner, outer = np.zeros_like(low), np.zeros_like(low)
+        least = (limit + 1) * self.scale - self.support
+        run_hull(self.value, search.start, low, high, self.single, search.prefix, search.suffix, least, inner, outer)
+        return None if (inner > outer).any() else (tuple(map(int, inner)), tuple(map(int, outer)))
+
+    def listed(self, lower: Counts, upper: Counts, limit: int) -> bool:
+        """Can all masks of the box that may be worth more than ``limit`` be looked at?"""
+        search, kept = self.part.search, np.zeros(len(lower), np.int64)
+        low, high = np.array(lower, np.int64), np.array(upper, np.int64)
+        run_program(self.value, search.start, low, high, self.pair, self.single, search.prefix, search.choice, kept)
+        kept[0] = 0
+        left = run_enumeration(
+            self.value,
+            search.start,
+            low,
+            high,
+            self.pair,
+            self.single,
+            search.prefix,
+            search.coefficients,
+            search.limits,
+            self.support,
+            0,
+            (limit + 1) * self.scale,
+            LISTED,
+            kept,
+        )
+        return bool(left >= 0 and kept[0] == 0)
+
+
+def volume(lower: Counts, upper: Counts) -> float:
+    """Logarithm of the number of masks of a box."""
+    return float(np.log(np.array(upper) - np.array(lower) + 1.0).sum())
+
+
+def branching(lower: Counts, upper: Counts, masks: Sequence[Counts], most: Counts) -> tuple[int, int]:
+    """Halve the layer in which the masks of the last cuts differ most (relative to N_i), else the widest layer."""
+    inside = [[min(max(n, lower[k]), upper[k]) for k, n in enumerate(kept)] for kept in masks[-5:]]
+    sides = [(min(column), max(column)) for column in zip(*inside, strict=True)]
+    i = max(range(len(sides)), key=lambda k: (sides[k][1] - sides[k][0]) / most[k])
+    if sides[i][0] == sides[i][1]:
+        i = max(range(len(sides)), key=lambda k: (upper[k] - lower[k]) / most[k])
+        sides[i] = (lower[i], upper[i])
+    return i, sum(sides[i]) // 2

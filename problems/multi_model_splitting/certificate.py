@@ -42,7 +42,9 @@ class Path:
         self.facts, self.cuts, self.last = pipeline, pipeline["boundaries"], len(pipeline["layers"])
         devices, layers = range(len(instance["devices"])), pipeline["layers"]
         self.ran = [[0, *accumulate(layer["inference"][d] for layer in layers)] for d in devices]
-        self.held = {r: [0, *accumulate(layer[r] for layer in layers)] for r in ("weights", "bias")}
+        self.held: dict[str, list[int]] = {
+            r: [0, *accumulate(layer[r] for layer in layers)] for r in ("weights", "bias")
+        }
         self.held["layers"] = list(range(self.last + 1))
         worst = max if instance["objective"] == "throughput" else sum
         self.segments: dict[tuple[int, int, int], int] = {}

@@ -2,52 +2,64 @@
 
 Given the cycle time the devices are independent, so bounds of single devices add up. A single device is a chain of
 counts ``n_1 .. n_I``. Its limits give rows ``a W + b M <= c`` (what is rounded up is dropped, so no mask is lost). With
-multipliers ``y >= 0`` over a common denominator D, the Lagrangian
+multipliers ``y >= 0`` and a scale D > 0, every mask within the limits has
 
-    D value(n) + sum_k y_k (c_k - a_k W(n) - b_k M(n))
+    D value(n)  <=  D value(n) + sum_k y_k (c_k - a_k W(n) - b_k M(n)).
 
-is at least ``D value(n)`` on every mask. Its maximum follows from a recursion along the chain: given ``n_{i-1}`` the
-layers from i on are independent of the ones before, and every ``n_i`` is a line in ``n_{i-1}``. Masks on which it
-exceeds the bound are enumerated, and each has to break a limit. Boxes of counts may have multipliers of their own.
+The right-hand side couples neighbouring layers only. So its maximum over a box of counts, also with one ``n_i`` fixed,
+follows from a recursion along the chain, in which ``n_{i-1}`` gives every ``n_i`` a line. A mask of a value above the
+bound needs a maximum of at least D (bound + 1); counts that do not reach it are none of such a mask.
+
+Proof per device: its bound, and steps that visit boxes depth first, all layers from ``least`` to ``neurons`` first.
+
+- ``["s", i, v]`` splits the box at ``n_i <= v`` and ``n_i >= v + 1``; the first half comes next.
+- ``["m", D, y, …]`` narrows every layer to the span of the counts that reach the maximum that is needed.
+- ``["e", D, y, …]`` lists all masks of the box that reach it; each breaks a limit or has no larger value.
+
+A box is done when it is empty, when its masks are listed, or when its least mask breaks a limit: costs grow with every
+count.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
+from operator import add, mul
 from typing import Any
 
 SENSE = "max"
 SHARE = 10_000
 MS_PER_HOUR = 3_600_000
-ENUMERATED = 200_000  # masks of one box at most
+LISTED = 4_000_000  # counts that one listing may look at
+
+Box = tuple[list[int], list[int]]
 
 
-def check(instance: dict[str, Any], bound: int, proof: dict[str, Any]) -> str | None:
+def check(instance: dict[str, Any], bound: int, proof: Sequence[Any]) -> str | None:
     """Why the proof fails; ``None`` if no plan has an objective above ``bound``.
 
-    ``proof["cycles"]`` holds, by index of the cycle time, per device ``{"bound": u, "boxes": steps}``, or the index of
-    a cycle time whose limits are no tighter and whose bounds serve.
+    ``proof`` has one entry per cycle time: per device ``[bound, steps]``, or the index of a cycle time with a larger
+    index whose limits are no tighter, so that its bounds serve. Where no mask exists, or for the objective
+    ``smallest_share``, it is not looked at.
     """
     known: dict[int, int] = {}
-    for cycle in range(len(instance["cycle_ms"])):
+    for cycle in reversed(range(len(instance["cycle_ms"]))):
         chains = [Chain(instance, d, cycle) for d in range(len(instance["devices"]))]
-        if any(not chain.fits(chain.lower) for chain in chains):
-            continue  # costs grow with every count: no mask at all
+        if not all(chain.fits(chain.lower) for chain in chains):
+            continue
         if instance["objective"] == "smallest_share":
             if all(chain.reaches(bound + 1) for chain in chains):
                 return f"cycle {cycle}: every device has a mask of share {bound + 1}"
             continue
-        given = proof["cycles"][str(cycle)]
-        if type(given) is int:
+        if type(given := proof[cycle]) is int:
             if given not in known or not no_tighter(instance, given, cycle):
                 return f"cycle {cycle}: cycle {given} bounds nothing"
             known[cycle] = known[given]
         else:
-            for chain, part in zip(chains, given, strict=True):
-                reason = chain.bounded(part["bound"], part["boxes"])
-                if reason is not None:
+            for chain, (limit, steps) in zip(chains, given, strict=True):
+                if (reason := chain.bounded(limit, steps)) is not None:
                     return f"cycle {cycle}: {reason}"
-            known[cycle] = sum(part["bound"] for part in given)
+            known[cycle] = sum(limit for limit, _ in given)
         value = known[cycle]
         if instance["objective"] == "rate":
             value = MS_PER_HOUR * value // instance["cycle_ms"][cycle]
@@ -68,8 +80,7 @@ class Chain:
     def __init__(self, instance: dict[str, Any], device: int, cycle: int) -> None:
         layers, facts = instance["layers"], instance["devices"][device]
         self.inputs = instance["inputs"]
-        self.lower = [layer["least"] for layer in layers]
-        self.upper = [layer["neurons"] for layer in layers]
+        self.lower, self.upper = ([layer[key] for layer in layers] for key in ("least", "neurons"))
         self.work, self.weights, self.features = ([x[key] for x in layers] for key in ("work", "weights", "features"))
         gains = [[1] * n for n in self.upper]
         if instance["objective"] in ("contribution", "rate"):
@@ -77,28 +88,20 @@ class Chain:
         self.value = [[0, *accumulate(row)] for row in gains]
         self.hard = instance["memory_mode"] == "hard"
         self.work_limit, self.time_limit = facts["work_limit"][cycle], facts["time_limit"][cycle] - facts["overhead"]
-        self.memory_limit = facts["memory_limit"]
-        self.transfer, self.spill = (facts[name] for name in ("transfer", "spill"))
-        move, per = self.transfer["ticks"], self.transfer["per"]
-        rows = [(1, 0, self.work_limit), (per, move, per * self.time_limit)]
+        self.memory_limit, self.transfer, self.spill = (facts[key] for key in ("memory_limit", "transfer", "spill"))
+        (move, per), (more, each) = ((rate["ticks"], rate["per"]) for rate in (self.transfer, self.spill))
+        self.rows = [(1, 0, self.work_limit), (per, move, per * self.time_limit)]
         if self.hard:
-            rows.append((0, 1, self.memory_limit))
+            self.rows.append((0, 1, self.memory_limit))
         else:  # W + transfer M + spill (M - b_M) <= b_T - overhead, which also holds where nothing spills
-            both, over = per * self.spill["per"], per * self.spill["ticks"]
-            rows.append((both, move * self.spill["per"] + over, both * self.time_limit + over * self.memory_limit))
-        self.rows = rows
+            limit = per * (each * self.time_limit + more * self.memory_limit)
+            self.rows.append((per * each, move * each + more * per, limit))
 
-    def costs(self, kept: list[int]) -> tuple[int, int]:
-        """W and M (Eqs. 1 and 2)."""
-        work = memory = 0
-        for i, (before, n) in enumerate(zip([self.inputs, *kept], kept, strict=False)):
-            work += self.work[i] * before * n
-            memory += self.weights[i] * before * n + self.features[i] * n
-        return work, memory
-
-    def fits(self, kept: list[int]) -> bool:
-        """Eq. (5)."""
-        work, memory = self.costs(kept)
+    def fits(self, kept: Sequence[int]) -> bool:
+        """Eqs. (1) to (5)."""
+        pairs = list(map(mul, [self.inputs, *kept], kept))
+        work = sum(map(mul, self.work, pairs))
+        memory = sum(map(mul, self.weights, pairs)) + sum(map(mul, self.features, kept))
         if work > self.work_limit or (self.hard and memory > self.memory_limit):
             return False
         over = 0 if self.hard else max(0, memory - self.memory_limit)
@@ -110,83 +113,101 @@ class Chain:
         kept = [max(low, -(-share * n // SHARE)) for low, n in zip(self.lower, self.upper, strict=True)]
         return all(k <= n for k, n in zip(kept, self.upper, strict=True)) and self.fits(kept)
 
-    def bounded(self, limit: int, boxes: list[Any]) -> str | None:
-        """Follow the boxes depth first: ``["s", layer, v]`` splits at ``n <= v``, ``["m", D, y…]`` closes one."""
-        open_boxes, steps = [(self.lower[:], self.upper[:])], iter(boxes)
-        while open_boxes:
-            lower, upper = open_boxes.pop()
-            kind, *numbers = next(steps)
+    def bounded(self, limit: int, steps: Iterable[Any]) -> str | None:
+        """Why the steps do not show that no mask has a value above ``limit``."""
+        if type(limit) is not int:
+            return "a bound that is no integer"
+        boxes: list[Box] = [(self.lower, self.upper)]
+        following: Iterator[Any] = iter(steps)
+        while boxes:
+            lower, upper = boxes.pop()
+            if any(low > high for low, high in zip(lower, upper, strict=True)) or not self.fits(lower):
+                continue
+            step: list[Any] = next(following, ["?"])
+            kind, numbers = step[0], step[1:]
             if not all(type(n) is int and n >= 0 for n in numbers):
                 return "a step with something else than natural numbers"
             if kind == "s":
                 i, v = numbers
-                above, below = lower[:], upper[:]
-                above[i], below[i] = max(lower[i], v + 1), min(upper[i], v)
-                open_boxes += [(above, upper), (lower, below)]
-            elif any(low > high for low, high in zip(lower, upper, strict=True)):
-                continue
-            elif not self.closed(limit, lower, upper, numbers[0], numbers[1:]):
-                return "a box holds a mask of a larger value, or too many to look at"
-        return None if next(steps, None) is None else "steps are left"
+                below, above = upper[:], lower[:]
+                below[i], above[i] = min(upper[i], v), max(lower[i], v + 1)
+                boxes += [(above, upper), (lower, below)]
+            elif kind in ("m", "e") and numbers[0] > 0 and len(numbers) == 1 + len(self.rows):
+                lagrangian = Lagrangian(self, (lower, upper), limit, numbers[0], numbers[1:])
+                if kind == "m":
+                    boxes += lagrangian.narrowed()
+                elif (reason := lagrangian.exception()) is not None:
+                    return reason
+            else:
+                return "a step that is none, or a box that is not done"
+        return None if next(following, None) is None else "steps are left"
 
-    def closed(self, limit: int, lower: list[int], upper: list[int], scale: int, y: list[int]) -> bool:
-        """Has no mask of the box that fits a value above ``limit``?"""
-        if scale < 1 or len(y) != len(self.rows):
-            return False
-        tails, single, pair = self.tails(lower, upper, scale, y)
-        spare = sum(k * row[2] for k, row in zip(y, self.rows, strict=True))
-        needed = scale * (limit + 1) - spare
-        if tails[0][0] < needed:
-            return True
-        looked, stack = 0, [([], needed)]
+
+class Lagrangian:
+    """The Lagrangian over a box: what each count adds by itself, and what each pair of neighbouring ones costs."""
+
+    def __init__(self, chain: Chain, box: Box, limit: int, scale: int, y: list[int]) -> None:
+        self.chain, self.limit = chain, limit
+        self.counts = [range(low, high + 1) for low, high in zip(*box, strict=True)]
+        a, b, c = (sum(k * row[part] for k, row in zip(y, chain.rows, strict=True)) for part in range(3))
+        self.needed = scale * (limit + 1) - c
+        self.pair = [a * w + b * m for w, m in zip(chain.work, chain.weights, strict=True)]
+        costs = [b * features for features in chain.features]
+        costs[0] += self.pair[0] * chain.inputs
+        self.pair[0] = 0
+        rows = zip(self.counts, chain.value, costs, strict=True)
+        self.single = [[scale * value[n] - cost * n for n in counts] for counts, value, cost in rows]
+        #: ``before[i][k]``: the most that layers 0 to i reach if layer i keeps the k-th of its counts.
+        self.before = recursion(self.counts, self.single, self.pair)
+
+    def narrowed(self) -> list[Box]:
+        """The box of the counts that reach what is needed, or none."""
+        if max(self.before[-1]) < self.needed:
+            return []
+        after = recursion(self.counts[::-1], self.single[::-1], [0, *self.pair[:0:-1]])[::-1]
+        spans = []
+        for counts, *parts in zip(self.counts, self.before, after, self.single, strict=True):
+            reached = [n for n, x, y, own in zip(counts, *parts, strict=True) if x + y - own >= self.needed]
+            spans.append((reached[0], reached[-1]))
+        return [([low for low, _ in spans], [high for _, high in spans])]
+
+    def exception(self) -> str | None:
+        """List all masks that reach what is needed, from the last layer to the first."""
+        looked, last = 0, len(self.counts) - 1
+        stack: list[tuple[list[int], int]] = [([], self.needed)]
         while stack:
             kept, left = stack.pop()
-            looked += 1
-            if looked > ENUMERATED:
-                return False
-            i, before = len(kept), kept[-1] if kept else self.inputs
-            if i == len(lower):
-                if self.fits(kept) and sum(row[n] for row, n in zip(self.value, kept, strict=True)) > limit:
-                    return False
+            if (i := last - len(kept)) < 0:
+                value = sum(row[n] for row, n in zip(self.chain.value, kept, strict=True))
+                if value > self.limit and self.chain.fits(kept):
+                    return f"a mask of a value above {self.limit}"
                 continue
-            after = tails[i + 1]
-            for k, n in enumerate(range(lower[i], upper[i] + 1)):
-                own = single[i][k] - pair[i] * before * n
-                if own + (after[k] if i + 1 < len(lower) else 0) >= left:
-                    stack.append(([*kept, n], left - own))
-        return True
-
-    def tails(self, lower: list[int], upper: list[int], scale: int, y: list[int]) -> Any:
-        """``tails[i][k]``: the most that layers i, i + 1, … add to the Lagrangian if layer i - 1 keeps its k-th count.
-
-        Also what a count adds by itself, and what a pair of neighbouring counts costs.
-        """
-        count = len(lower)
-        both = [sum(k * row[c] for k, row in zip(y, self.rows, strict=True)) for c in (0, 1)]
-        pair = [both[0] * w + both[1] * m for w, m in zip(self.work, self.weights, strict=True)]
-        single = [
-            [scale * self.value[i][n] - both[1] * self.features[i] * n for n in range(lower[i], upper[i] + 1)]
-            for i in range(count)
-        ]
-        tails: list[list[int]] = [[] for _ in range(count + 1)]
-        after = [0] * len(single[-1])
-        for i in reversed(range(count)):
-            lines = [(-pair[i] * n, single[i][k] + after[k]) for k, n in enumerate(range(lower[i], upper[i] + 1))]
-            asked = range(lower[i - 1], upper[i - 1] + 1) if i else [self.inputs]
-            tails[i] = after = upper_envelope(lines, asked)
-        return tails, single, pair
+            slope = self.pair[i + 1] * kept[0] if kept else 0
+            looked += len(self.counts[i])
+            if looked > LISTED:
+                return "too many masks to list"
+            rows = zip(self.counts[i], self.before[i], self.single[i], strict=True)
+            stack += [([n, *kept], left - own + slope * n) for n, most, own in rows if most - slope * n >= left]
+        return None
 
 
-def upper_envelope(lines: list[tuple[int, int]], asked: Any) -> list[int]:
-    """Largest of ``slope x + height`` at rising x; the lines come by falling slope.
+def recursion(counts: Sequence[range], single: Sequence[list[int]], pair: Sequence[int]) -> list[list[int]]:
+    """Per layer and count the most that this and all earlier layers reach."""
+    found = [list(single[0])]
+    for i in range(1, len(counts)):
+        lines = [(-pair[i] * n, height) for n, height in zip(counts[i - 1], found[-1], strict=True)]
+        found.append(list(map(add, upper_envelope(lines, counts[i]), single[i])))
+    return found
 
-    A line goes from the hull if where its neighbours cross it is no higher than they are.
+
+def upper_envelope(lines: Sequence[tuple[int, int]], asked: Iterable[int]) -> list[int]:
+    """Largest of ``slope x + height`` at rising x >= 0; the lines come by falling slope.
+
+    A line leaves the hull if it is nowhere above both of its neighbours.
     """
     hull: list[tuple[int, int]] = []
     for slope, height in lines:
-        if hull and hull[-1][0] == slope:
-            if hull[-1][1] >= height:
-                continue
+        while hull and hull[-1][1] <= height and hull[-1][0] == slope:
             hull.pop()
         while len(hull) > 1:
             (s1, h1), (s2, h2) = hull[-2:]

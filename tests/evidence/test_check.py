@@ -1,0 +1,296 @@
+"""The checker's own rules, on programs small enough to refute by hand: right steps are followed, wrong ones refused."""
+
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mapgap.core import Budget
+from mapgap.evidence import check
+from mapgap.evidence.check import Box, Program, Refused, refuted
+from mapgap.formulations.multi_model_splitting.certificate import prove
+from mapgap.formulations.neuron_masking import certificate as masks
+from mapgap.formulations.neuron_masking import lagrangian
+from mapgap.instances.multi_model_splitting import LIBRARY
+from mapgap.instances.neuron_masking import LIBRARY as MASKS
+
+
+def refused(program, proof):
+    try:
+        refuted(program, proof)
+    except (Refused, IndexError, ValueError):
+        return True
+    return False
+
+
+def parity():
+    """2 x + 2 y = 3 for binary x and y: no integer point, many rational ones (row 0 is "at most", row 1 "at least")."""
+    program = Program()
+    x, y = program.variable(0, 1), program.variable(0, 1)
+    program.equal([(x, 2), (y, 2)], 3)
+    return program
+
+
+def apart():
+    """x <= 1 and x >= 2 as rows of x in 0..5."""
+    program = Program()
+    x = program.variable(0, 5)
+    program.at_most([(x, 1)], 1)
+    program.at_most([(x, -1)], -2)
+    return program
+
+
+def hyperbola(most):
+    """x y <= most and x + y >= 9 for x and y in 3..6: the least product is 3 * 6 = 18."""
+    program = Program()
+    x, y = program.variable(3, 6), program.variable(3, 6)
+    program.products.append((x, y, most))
+    program.at_most([(x, -1), (y, -1)], -9)
+    return program
+
+
+# --- rows that are added up ---
+
+
+def test_sums_of_rows_empty_a_box():
+    refuted(apart(), [["p", 0, 1, 1, 1]])  # 0 <= -1
+    assert refused(apart(), [["p", 0, 2, 1, 1]])  # x <= 0 tightens, but empties nothing: the proof ends
+    assert refused(apart(), [["p", 0, 1]])
+
+
+@pytest.mark.parametrize("y", [0, -1, 1.0, True, "1", None])
+def test_multipliers_are_positive_integers(y):
+    assert refused(apart(), [["p", 0, 1, 1, y]])
+
+
+def test_negative_numbers_of_rows_are_refused():
+    # Row -1 would be the last one, which sums may only name by its number.
+    assert refused(apart(), [["p", 0, 1, -1, 1]])
+    assert refused(apart(), [["p", 0, 1, 2, 1]])
+
+
+def test_a_multiplier_without_row_is_refused():
+    assert refused(apart(), [["p", 0, 1, 1]])
+
+
+def test_sums_round_bounds_to_integers():
+    program = Program()
+    x = program.variable(0, 5)
+    program.at_most([(x, 2)], 3)  # x <= 1
+    program.at_most([(x, -2)], -3)  # x >= 2
+    refuted(program, [["p", 0, 1], ["p", 1, 1]])
+    box = Box([0, -4], [9, 9], [])
+    assert box.tighten({0: 3, 1: -2}, 8)  # 3 a <= 8 + 2 b: with b <= 9 a <= 8; with a >= 0 b >= -4
+    assert (box.lower, box.upper) == ([0, -4], [8, 9])
+    assert box.tighten({0: -5}, -11)  # a >= 2.2
+    assert box.lower[0] == 3
+
+
+# --- single rows ---
+
+
+def test_single_rows_empty_a_box():
+    refuted(apart(), [["q", 0, 1]])
+    assert refused(apart(), [["q", 0]])
+    assert refused(apart(), [["q", 0], ["q", 0]])
+    assert refused(apart(), [["q", 0, 7]])
+
+
+# --- splits ---
+
+
+def test_both_halves_of_a_split_must_be_empty():
+    # x = 0: 2 y >= 3 is too much of y <= 1. x = 1: y = 1/2, so y <= 0 and y >= 1 by rounding.
+    refuted(parity(), [["s", 0, 0], ["q", 1], ["q", 0, 1]])
+    assert refused(parity(), [["s", 0, 0], ["q", 1]])
+    assert refused(parity(), [["s", 0, 0], ["q", 0, 1]][:2])
+
+
+@pytest.mark.parametrize("v", [-3, 1, 7])
+def test_a_split_outside_of_the_range_loses_nothing(v):
+    # One half is empty and the other the whole box, so nothing is gained either.
+    program = Program()
+    x = program.variable(0, 1)
+    program.at_most([(x, 1)], 1)
+    assert refused(program, [["s", x, v], ["q", 0]])
+    below, above = Box([0], [1], []).halves(0, v)
+    assert {k for half in (below, above) for k in range(half.lower[0], half.upper[0] + 1)} == {0, 1}
+
+
+def test_a_split_needs_an_integer_and_a_variable():
+    assert refused(parity(), [["s", 0, 0.5], ["q", 1], ["q", 0, 1]])
+    assert refused(parity(), [["s", 2, 0], ["q", 1], ["q", 0, 1]])
+    assert refused(parity(), [["s", 0], ["q", 1], ["q", 0, 1]])
+
+
+def test_halves_do_not_share_bounds():
+    box = Box([0, 0], [4, 4], [({0: 1}, 3)])
+    below, above = box.halves(0, 1)
+    below.tighten({1: 1}, 2)
+    below.secants.append(({1: 1}, 0))
+    assert (above.lower, above.upper, above.secants) == ([2, 0], [4, 4], [({0: 1}, 3)])
+    assert (box.lower, box.upper) == ([0, 0], [4, 4])
+
+
+# --- products ---
+
+
+def test_secants_follow_the_range():
+    # Over y in 3..6 the chord of 17 / y says 18 x + 17 y <= 153, and x + y >= 9 asks for 18 x + 17 y >= 156.
+    refuted(hyperbola(17), [["h", 0], ["p", 0, 17, 1, 1]])
+    assert refused(hyperbola(17), [["p", 0, 17, 1, 1]])  # there is no secant yet
+    assert refused(hyperbola(17), [["h", 1], ["p", 0, 17, 1, 1]])
+    assert refused(hyperbola(18), [["h", 0], ["p", 0, 18, 1, 1]])  # (3, 6) is a point
+    assert refused(hyperbola(18), [["s", 1, 4], ["h", 0], ["p", 0, 18, 1, 1], ["h", 0], ["p", 0, 18, 1, 1]])
+
+
+@pytest.mark.parametrize("v", range(40))
+def test_a_secant_holds_wherever_the_product_does(v):
+    for low in range(7):
+        for high in range(low, 7):
+            row, bound = Box([0, low], [99, high], []).secant((0, 1, v))
+            points = [(e, length) for e in range(41) for length in range(low, high + 1) if e * length <= v]
+            assert all(row.get(0, 0) * e + row.get(1, 0) * length <= bound for e, length in points)
+
+
+def test_a_product_of_a_variable_that_may_be_negative_is_refused():
+    program = hyperbola(17)
+    program.lower[0] = -1
+    assert refused(program, [["h", 0], ["p", 0, 17, 1, 1]])
+
+
+# --- proofs as a whole ---
+
+
+@pytest.mark.parametrize("proof", [[], [[]], [["x"]], ["q"], [["q", 0, 1], ["q", 0]], [["q", 0, 1, 1], []], [None], 3])
+def test_what_is_no_proof_is_refused(proof):
+    with pytest.raises((Refused, IndexError, TypeError)):
+        refuted(apart(), proof)
+
+
+def test_rows_add_equal_variables_and_drop_zeros():
+    program = Program()
+    x, y = program.variable(0, 9), program.variable(0, 9)
+    program.at_most([(x, 2), (y, 3), (x, 4), (y, -3)], 5)
+    assert program.rows == [({x: 6}, 5)]
+
+
+# --- files ---
+
+
+@pytest.fixture(scope="module")
+def certificate():
+    instance = LIBRARY.generate("tiny", 0).to_json()
+    bound = 1  # no cycle is shorter than a tick
+    proof = prove(instance, bound, Budget(time_s=20).start())
+    return {"schema": 1, "instance": instance, "bound": bound, "proof": proof}
+
+
+def test_a_certificate_says_what_it_proves(certificate):
+    said = check.check(certificate, certificate["instance"])
+    assert said == f"tiny_0 ({check.instance_hash(certificate['instance'])}): no plan has an objective below 1"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"schema": 2},
+        {"bound": 1.0},
+        {"bound": "1"},
+        {"bound": True},
+        {"bound": None},
+        {"proof": None},
+        {"proof": [["q", 0]] * 3},
+        {"proof": {"q": 0}},
+        {"instance": {"problem": "none"}},
+        {"instance": {"problem": "../problems/neuron_masking"}},
+        {"instance": []},
+    ],
+)
+def test_malformed_certificates_are_refused(certificate, change):
+    with pytest.raises(Refused):
+        check.check({**certificate, **change})
+
+
+@pytest.mark.parametrize("key", ["schema", "instance", "bound", "proof"])
+def test_incomplete_certificates_are_refused(certificate, key):
+    with pytest.raises(Refused):
+        check.check({name: value for name, value in certificate.items() if name != key})
+
+
+def test_a_certificate_about_another_instance_is_refused(certificate):
+    other = {**certificate["instance"], "tick_ns": 999}
+    with pytest.raises(Refused, match="about instance"):
+        check.check(certificate, other)
+    check.check(certificate, {**certificate["instance"], "name": "other", "tags": []})  # what no optimiser sees
+
+
+def test_hashes_are_those_of_the_library(certificate):
+    assert check.instance_hash(certificate["instance"]) == LIBRARY.generate("tiny", 0).content_hash
+
+
+def run(*arguments, folder):
+    """The checker as a program, without site packages, environment and working directory to import from."""
+    code = (
+        "import sys\n"
+        "sys.path[:] = [p for p in sys.path if 'python3' in p and 'site-packages' not in p]\n"
+        f"sys.argv = ['check.py', *{list(map(str, arguments))!r}]\n"
+        "import runpy\n"
+        f"runpy.run_path({str(Path(check.__file__).resolve())!r}, run_name='__main__')\n"
+    )
+    probe = "\ntry:\n    import mapgap\nexcept ImportError:\n    pass\nelse:\n    raise SystemExit('mapgap is there')\n"
+    return subprocess.run(
+        [sys.executable, "-S", "-E", "-I", "-c", probe + code],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_checker_is_a_program_of_its_own(certificate, tmp_path):
+    good, packed, bad = tmp_path / "good.json", tmp_path / "good.json.gz", tmp_path / "bad.json"
+    good.write_text(json.dumps(certificate))
+    packed.write_bytes(gzip.compress(json.dumps(certificate).encode()))
+    bad.write_text(json.dumps({**certificate, "bound": 10**9}))
+    instance = tmp_path / "instance.json"
+    instance.write_text(json.dumps(certificate["instance"]))
+    done = run(good, packed, "-i", instance, folder=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count(": ok: tiny_0") == 2
+    done = run(good, bad, folder=tmp_path)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.count(": ok: ") == done.stdout.count(": REFUSED: ") == 1
+
+
+def test_it_checks_problems_that_recompute_their_argument(tmp_path):
+    instance = MASKS.generate("small", 0)
+    best = lagrangian.run(instance, Budget(time_s=20).start()).claimed
+    proof = masks.prove(instance.to_json(), best, Budget(time_s=20).start())
+    for bound, answer in ((best, "ok"), (best - 1, "REFUSED")):
+        path = tmp_path / f"{bound}.json"
+        path.write_text(json.dumps({"schema": 1, "instance": instance.to_json(), "bound": bound, "proof": proof}))
+        done = run(path, folder=tmp_path)
+        assert f": {answer}: " in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"{", b"\x1f\x8b", b"\x1f\x8b\x08\x00junk", b"\xff\xfe", b"[" * 100_000, b"[]", b"3"]
+)
+def test_files_that_are_no_certificates_are_refused(text, tmp_path):
+    path = tmp_path / "x"
+    path.write_bytes(text)
+    done = run(path, tmp_path / "absent", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.count(": REFUSED: ") == 2
+
+
+def test_files_that_unpack_without_end_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(check, "SIZE_LIMIT", 1000)
+    path = tmp_path / "x"
+    path.write_bytes(gzip.compress(b" " * 10**6))
+    with pytest.raises(Refused, match="larger than 1000 bytes"):
+        check.read(path)

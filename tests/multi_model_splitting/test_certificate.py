@@ -1,0 +1,204 @@
+"""Certificates of multi-model splitting against brute force: what is proven is true, and every optimum is proven."""
+
+import json
+import random
+
+import pytest
+from certificates import accepted, damaged
+
+from mapgap.core import Budget
+from mapgap.evidence.check import Box, Program
+from mapgap.formulations.multi_model_splitting import certificate as producer
+from mapgap.formulations.multi_model_splitting import enumerate as brute_force
+from mapgap.formulations.multi_model_splitting import joint
+from mapgap.instances.multi_model_splitting import LIBRARY
+from mapgap.problems.multi_model_splitting import Instance
+from mapgap.problems.multi_model_splitting.certificate import Path, program
+from mapgap.problems.multi_model_splitting.evaluate import evaluate
+from mapgap.solvers.refute import refute
+
+
+def budget(seconds=20.0):
+    return Budget(time_s=seconds).start()
+
+
+def realistic(seed, sharing=None):
+    """A small instance in microseconds of real devices, zeros and ties among them."""
+    facts = LIBRARY.generate("tiny", seed).to_json()
+    rng = random.Random(f"splitting-certificate-{seed}")
+    real = {ticks: rng.choice([0, 1000, 1000, rng.randint(1, 3000), rng.randint(1, 3_000_000)]) for ticks in range(100)}
+    real |= {ticks: ticks * 12_345 for ticks in range(100, 1000)}
+    for pipeline in facts["pipelines"]:
+        pipeline["sensing"] = [real[t] for t in pipeline["sensing"]]
+        for layer in pipeline["layers"]:
+            layer["inference"] = [real[t] for t in layer["inference"]]
+        for cut in pipeline["boundaries"]:
+            for name in ("load", "unload", "transmit", "receive"):
+                cut[name] = [real[t] for t in cut[name]]
+    return Instance.model_validate_json(json.dumps(facts))
+
+
+def twins(seed):
+    """Pipelines of one signal, most of one model, that share operations; sources and targets partly free."""
+    rng = random.Random(f"splitting-twins-{seed}")
+    count, devices, layers = rng.choice([(2, 2, 3), (2, 3, 2), (3, 2, 2), (3, 3, 1), (2, 3, 3)])
+
+    def ticks():
+        return [rng.choice([0, 1000, 1000, rng.randint(1, 900_000)]) for _ in range(devices)]
+
+    def model(name):
+        return {
+            "model": name,
+            "layers": [
+                {
+                    "name": f"l{k}",
+                    "weights": rng.choice([0, 9_000, 60_000]),
+                    "bias": rng.choice([0, 64]),
+                    "output_bytes": 9,
+                }
+                | {"inference": ticks()}
+                for k in range(layers)
+            ],
+            "boundaries": [
+                {"bytes": 9, "transmit": ticks(), "receive": ticks()}
+                | {"load": ticks() if k < layers else [], "unload": ticks() if k else []}
+                for k in range(layers + 1)
+            ],
+        }
+
+    models = [model("a"), model("b")]
+    models[1]["boundaries"][0] |= {key: models[0]["boundaries"][0][key] for key in ("transmit", "receive")}
+    sensing = ticks()
+    names = [f"d{d}" for d in range(devices)]
+
+    def anywhere():
+        return rng.choice([{}, {}, {"device": rng.choice(names)}])
+
+    pipelines = [
+        {"name": f"p{p}", "source": anywhere(), "target": anywhere(), "signal": rng.choice(["s", "s", "s", ""])}
+        | {"sensing": sensing, **rng.choice([models[0], models[0], models[1]])}
+        for p in range(count)
+    ]
+    room = rng.choice([60_000, 130_000, 400_000])
+    facts = {
+        "name": f"twins_{seed}",
+        "source": "generated",
+        "problem": "multi_model_splitting",
+        "objective": rng.choice(["throughput", "throughput", "latency"]),
+        "tick_ns": 1000,
+        "sharing": True,
+        "devices": [{"name": name, "weights": room, "bias": 512, "layers": rng.choice([2, 4, 9])} for name in names],
+        "pipelines": pipelines,
+    }
+    return Instance.model_validate_json(json.dumps(facts))
+
+
+def optimum(instance):
+    """By brute force; ``None`` if there is no plan."""
+    truth = brute_force.run(instance, budget())
+    assert truth.enumerated
+    return truth.claimed
+
+
+def proven(instance, best):
+    """The optimum is proven, and one more is neither proven nor accepted."""
+    facts = instance.to_json()
+    proof = producer.prove(facts, best, budget())
+    assert proof is not None
+    assert accepted(facts, best, proof)
+    assert producer.prove(facts, best + 1, budget()) is None
+    assert not accepted(facts, best + 1, proof)
+    return facts, proof
+
+
+@pytest.mark.parametrize("make", [lambda seed: LIBRARY.generate("tiny", seed), realistic, twins])
+def test_optima_are_proven_and_no_more(make):
+    for seed in range(100):
+        instance = make(seed)
+        if (best := optimum(instance)) is not None:
+            proven(instance, best)
+        else:  # there is no plan at all
+            proof = producer.prove(instance.to_json(), 2**31, budget())
+            assert proof is not None
+            assert accepted(instance.to_json(), 2**31, proof)
+
+
+def test_larger_optima_are_proven():
+    for family, seed in (("small", 2), ("small", 3), ("small", 8), ("small", 11), ("full", 1), ("wearables_4x4", 0)):
+        instance = LIBRARY.generate(family, seed)
+        proven(instance, joint.run(instance, budget()).claimed)
+
+
+def refuted(instance, plan, bound):
+    """Does the program of all plans better than the bound have no point for this plan?"""
+    facts = instance.to_json()
+    counted = Program()  # the program begins with the paths
+    paths = [Path(counted, facts, pipeline, bound) for pipeline in facts["pipelines"]]
+    written = program(facts, bound, Program)
+    box = Box(written.lower[:], written.upper[:], [])
+    for path, decisions in zip(paths, plan.pipelines, strict=True):
+        segments = decisions.segments
+        chosen = {(s.first, s.last, s.device) for s in segments}
+        if not chosen <= set(path.segments):
+            return True
+        begins, ends = {(decisions.source, segments[0].device)}, {(segments[-1].device, decisions.target)}
+        for variables, taken in ((path.segments, chosen), (path.first, begins), (path.final, ends)):
+            for key, variable in variables.items():
+                box.lower[variable] = box.upper[variable] = int(key in taken)
+    found = refute(written, box, budget())
+    assert (found.proof is None) != (found.point is None)
+    return found.point is None
+
+
+@pytest.mark.parametrize("make", [lambda seed: LIBRARY.generate("tiny", seed), realistic, twins])
+def test_the_program_has_a_point_for_every_plan_at_its_objective(make):
+    rng = random.Random(4)
+    feasible = 0
+    for seed in range(40):
+        instance = make(seed)
+        for _ in range(6):
+            plan = LIBRARY.random_plan(instance, rng)
+            found = evaluate(instance, plan)
+            if found.feasible:
+                feasible += 1
+                assert not refuted(instance, plan, found.objective + 1)
+                assert refuted(instance, plan, found.objective)
+            elif found.objective is not None:
+                assert refuted(instance, plan, found.objective + 1)
+    assert feasible >= 50
+
+
+def test_no_damaged_proof_proves_more_than_is_true():
+    rng = random.Random(1)
+    believed = tried = 0
+    for seed in range(60):
+        instance = twins(seed) if seed % 2 else realistic(seed)
+        if (best := optimum(instance)) is None:
+            continue
+        facts, proof = proven(instance, best)
+        for _ in range(8):
+            bad = damaged(rng, proof)
+            tried += 1
+            believed += accepted(facts, best, bad)
+            assert not any(accepted(facts, best + more, bad) for more in (1, rng.randint(2, 10**6), 10**9))
+    assert tried >= 300
+    assert believed  # some damage is harmless
+
+
+def test_no_proof_of_another_instance_proves_more_than_is_true():
+    rng = random.Random(2)
+    looked = 0
+    while looked < 100:
+        instance = twins(rng.randrange(60))
+        if (best := optimum(instance)) is None:
+            continue
+        facts, proof = proven(instance, best)
+        for _ in range(5):
+            other = damaged(rng, {key: facts[key] for key in ("devices", "pipelines")})
+            try:
+                changed = Instance.model_validate_json(json.dumps({**facts, **other}))
+            except ValueError:
+                continue
+            looked += 1
+            truth = optimum(changed)
+            assert truth is None or truth >= best or not accepted(changed.to_json(), best, proof)
