@@ -3,7 +3,7 @@
 It needs no proof: it looks for a plan with an objective below the bound and leaves out only what leads to none.
 
 **Labels.** By the package's docstring ``latency = D + A``, where D is the largest aligned step and A the largest
-excess of an AllReduce, at least 0 because the first step has a ``Ta >= 0``. A stage with ``E = Ef + Eb`` and ``Ta``, put
+excess of an AllReduce, at least 0 as the first step has a ``Ta >= 0``. A stage with ``E = Ef + Eb`` and ``Ta``, put
 in front of the stages from layer j on, with c ticks each way over the cut, turns their D and A (0 if there are none)
 and the migration G into
 
