@@ -236,7 +236,7 @@ def test_times_are_those_of_the_best_shares(make, seed):
 
 
 def test_a_smaller_forward_time_may_be_the_worse_tie():
-    # Two samples. First device: (Ef, Eb) = (4, 5) for one, (5, 5) for two; second one: (0, 10) for one, (1, 10) for two.
+    # Two samples. The first device takes (Ef, Eb) = (4, 5) for one, (5, 5) for two, the second one (0, 10) and (1, 10).
     # Both on the first one and one on each have T = 10, with Ef + Eb = 10 and 4 + 10: the former it is.
     kinds = (((4, 5), (5, 5)), ((0, 1), (10, 10)))
     types = (DeviceType(name=f"T{t}", memory=9, forward=(f,), backward=(b,)) for t, (f, b) in enumerate(kinds))
@@ -268,9 +268,13 @@ def test_the_ledger(entry):
     proof = prove(instance, bound, Budget())
     assert entry.instance in checker.check({"schema": 1, "instance": instance, "bound": bound, "proof": proof})
     if entry.plan.value == bound:
-        assert prove(instance, bound + 1, Budget()) is None
         with pytest.raises(checker.Refused, match=str(bound)):
-            checker.check({"schema": 1, "instance": instance, "bound": bound + 1, "proof": {}})
+            checker.check({"schema": 1, "instance": instance, "bound": bound + 1, "proof": proof})
+
+
+def test_a_proof_is_given_for_what_holds_only():
+    assert prove(example().to_json(), 74, Budget()) == {}
+    assert prove(example().to_json(), 75, Budget()) is None
 
 
 @pytest.mark.parametrize("proof", [{"cutoff": 1}, [], [["q", 0]], None])
