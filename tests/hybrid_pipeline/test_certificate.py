@@ -1,0 +1,298 @@
+"""The checker of bounds against brute force: it accepts the optimum and nothing above it.
+
+Truth comes from the evaluator alone where all plans with all shares can be written down, from the enumeration of cuts
+and groups on larger instances, from the label search and the ledger on real sizes.
+``MAPGAP_CROSSCHECK=500`` compares on 500 instances of each kind.
+"""
+
+import os
+import random
+from itertools import combinations, product
+
+import pytest
+from pipelines import example
+
+from mapgap.catalogue.files import load_instance
+from mapgap.catalogue.registry import library, methods
+from mapgap.core import Budget
+from mapgap.evidence import check as checker
+from mapgap.evidence.ledger import Ledger
+from mapgap.formulations.hybrid_pipeline.certificate import prove
+from mapgap.problems.hybrid_pipeline import Device, DeviceType, Instance, Layer, OldStage, Plan, Replanning, Stage
+from mapgap.problems.hybrid_pipeline.certificate import Search, alike, check, keep
+from mapgap.problems.hybrid_pipeline.evaluate import evaluate
+
+COUNT = int(os.environ.get("MAPGAP_CROSSCHECK", "0"))
+ABOVE_ALL = 2**40
+ENTRIES = [entry for entry in Ledger.load().entries.values() if entry.problem == "hybrid_pipeline"]
+
+
+def compositions(total, parts):
+    """All tuples of ``parts`` numbers from 0 on that add up to ``total``."""
+    if parts == 1:
+        yield (total,)
+        return
+    for first in range(total + 1):
+        for others in compositions(total - first, parts - 1):
+            yield (first, *others)
+
+
+def all_plans(instance):
+    """Every cut, every choice of disjoint groups, every choice of shares."""
+    layers, devices = len(instance.layers), range(len(instance.devices))
+    for size in instance.micro_batch_sizes:
+        for stages in range(1, min(layers, len(devices)) + 1):
+            for cuts in combinations(range(1, layers), stages - 1):
+                ends = list(zip((0, *cuts), (*cuts, layers), strict=True))
+                for places in product(range(stages + 1), repeat=len(devices)):  # the last place is idle
+                    groups = [tuple(d for d in devices if places[d] == p) for p in range(stages)]
+                    if not all(groups):
+                        continue
+                    for shares in product(*(list(compositions(size, len(group))) for group in groups)):
+                        rows = zip(ends, groups, shares, strict=True)
+                        yield Plan(
+                            micro_batch=size,
+                            stages=tuple(Stage(start=i, stop=j, devices=g, shares=y) for (i, j), g, y in rows),
+                        )
+
+
+def optimum(instance):
+    """The least objective of all plans that break no rule; ``None`` if there is none."""
+    results = (evaluate(instance, plan) for plan in all_plans(instance))
+    return min((result.objective for result in results if result.feasible), default=None)
+
+
+def accepts_up_to(instance, value):
+    """The checker accepts the optimum and bounds below it, and refuses the next one; without a plan it accepts all."""
+    seen = instance.to_json()
+    if value is None:
+        assert check(seen, 1, {}) is check(seen, ABOVE_ALL, {}) is None
+        return
+    for bound in (0, value // 2, value):
+        assert check(seen, bound, {}) is None, (bound, value)
+    reason = check(seen, value + 1, {})
+    assert reason is not None, value
+    assert reason.endswith(f" {value}"), (reason, value)  # only the optimum is below the bound
+    assert check(seen, 2 * value + 5, {}) is not None
+
+
+def realistic(seed):
+    """Up to five layers and four devices; times of 10^3 to 10^6 ticks, ties, zeros, all kinds of links, failures."""
+    rng = random.Random(f"realistic-{seed}")
+    n = rng.randint(1, 4)
+    count, batch = rng.randint(1, 5 if n < 4 else 4), rng.choice((1, 2, 2, 3, 4) if n < 4 else (1, 2))
+    scale = 10 ** rng.randint(3, 5)
+    tied, heaviest = rng.random() < 0.3, rng.choice((2, 20)) * scale
+
+    def table(pace):
+        rows = []
+        for _ in range(count):
+            base = 0 if rng.random() < 0.1 else pace * (scale if tied else rng.randint(scale // 2, scale))
+            fixed = rng.choice((0, base // 3))
+            rows.append(tuple(sorted(fixed + base * share // batch for share in range(1, batch + 1))))
+        return tuple(rows)
+
+    layers = tuple(
+        Layer(
+            name=f"l{i}",
+            output_bytes=rng.choice((0, scale // 50, rng.randint(0, scale // 4))),
+            weight_bytes=(weight := rng.choice((0, scale // 10, rng.randint(0, heaviest)))),
+            state_memory=3 * weight,
+            activation_memory=rng.choice((0, scale // 100, rng.randint(0, scale // 5))),
+        )
+        for i in range(count)
+    )
+    need = sum(layer.state_memory + 3 * batch * layer.activation_memory for layer in layers)
+    kinds = tuple(
+        DeviceType(
+            name=f"T{t}",
+            memory=rng.choice((need, 2 * need, rng.randint(need // 4, need))),
+            forward=table(pace := rng.choice((1, 1, 2, 3))),
+            backward=table(pace * rng.choice((1, 2))),
+        )
+        for t in range(rng.randint(1, n))
+    )
+    links, rows = rng.choice(("equal", "sites", "any")), [[0] * n for _ in range(n)]
+    sites = [rng.randrange(2) for _ in range(n)]
+    for d in range(n):
+        for e in range(d):
+            close = links == "equal" or (links == "sites" and sites[d] == sites[e])
+            far = 3 * 10**8 if links == "sites" else rng.choice((3 * 10**8, 10**9, 4 * 10**9))
+            rows[d][e] = rows[e][d] = 10**9 if close else far
+    failure = None
+    if n > 1 and rng.random() < 0.4:  # every device holds some layers, and every layer lies on a device
+        held = [[tuple(sorted(rng.sample(range(count + 1), 2)))] for _ in range(n)]
+        for i in range(count):
+            if not any(start <= i < stop for row in held for start, stop in row):
+                held[rng.randrange(n)].append((i, i + 1))
+        failure = Replanning(
+            failed="X",
+            rounds=rng.choice((1, 1, 3)),
+            stages=(OldStage(start=0, stop=count, devices=tuple(range(n))),),
+            held=tuple(map(tuple, held)),
+            old_latency=1,
+        )
+    return Instance(
+        name=f"realistic_{seed}",
+        mini_batch=batch * rng.randint(1, 8),
+        micro_batch_sizes=(1, batch) if batch > 1 and rng.random() < 0.3 else (batch,),
+        tick_ns=1,
+        memory_unit_bytes=1,
+        types=kinds,
+        devices=tuple(Device(name=f"D{d}", type=d if d < len(kinds) else rng.randrange(len(kinds))) for d in range(n)),
+        bandwidth=tuple(map(tuple, rows)),
+        layers=layers,
+        all_devices=rng.random() < 0.4,
+        replanning=failure,
+    )
+
+
+@pytest.mark.parametrize("seed", range(COUNT or 120))
+def test_tiny_instances_with_all_shares(seed):
+    instance = library("hybrid_pipeline").generate("tiny", seed)
+    accepts_up_to(instance, optimum(instance))
+
+
+@pytest.mark.parametrize("seed", range(COUNT or 120))
+def test_realistic_numbers_with_all_shares(seed):
+    instance = realistic(seed)
+    accepts_up_to(instance, optimum(instance))
+
+
+@pytest.mark.parametrize("family", ["small", "steady"])
+@pytest.mark.parametrize("seed", range(COUNT or 80))
+def test_small_instances(family, seed):
+    instance = library("hybrid_pipeline").generate(family, seed)
+    result = methods("hybrid_pipeline")["enumerate"].solve(instance, Budget(time_s=60.0))
+    assert result.enumerated
+    accepts_up_to(instance, None if result.plan is None else evaluate(instance, result.plan).objective)
+
+
+def test_the_instances_above_have_every_kind():
+    made = [library("hybrid_pipeline").generate("tiny", seed) for seed in range(120)] + [*map(realistic, range(120))]
+    assert {instance.all_devices for instance in made} == {True, False}
+    assert {len(instance.micro_batch_sizes) for instance in made} == {1, 2}
+    failures = [instance for instance in made if instance.replanning]
+    assert any(len(alike(instance.to_json())) < len(instance.devices) for instance in failures)
+    uneven = [i for i in made if len({b for d, row in enumerate(i.bandwidth) for b in row[:d]}) > 1]
+    assert any(len(alike(instance.to_json())) < len(instance.devices) for instance in uneven)
+    assert max(optimum(instance) or 0 for instance in map(realistic, range(20))) > 10**6
+
+
+def test_every_plan_but_the_best_is_above_the_worked_example():
+    accepts_up_to(example(), 74)  # docs/hybrid_pipeline_label_dp.md
+    accepts_up_to(example(), optimum(example()))
+
+
+def uneven_pair(seed):
+    """One or two layers on up to three devices whose forward and backward times have nothing to do with each other."""
+    rng = random.Random(f"pair-{seed}")
+    count, n, batch, top = rng.randint(1, 2), rng.randint(1, 3), rng.randint(2, 9), rng.choice((4, 10**4))
+
+    def table():
+        return tuple(tuple(sorted(rng.randint(0, top) for _ in range(batch))) for _ in range(count))
+
+    stored = [rng.randint(0, 3) for _ in range(count)]
+    need = sum(stored) * batch + count
+    kinds = (DeviceType(name=f"T{t}", memory=rng.randint(0, need), forward=table(), backward=table()) for t in range(n))
+    if rng.random() < 0.5:
+        kinds = (DeviceType(name=f"T{t}", memory=9 * need, forward=table(), backward=table()) for t in range(n))
+    return example(
+        types=tuple(kinds),
+        devices=tuple(Device(name=f"D{d}", type=rng.randrange(n)) for d in range(n)),
+        bandwidth=tuple(tuple(10**6 * (d != e) for e in range(n)) for d in range(n)),
+        layers=tuple(
+            Layer(name=f"l{i}", output_bytes=1, weight_bytes=1, state_memory=1, activation_memory=size)
+            for i, size in enumerate(stored)
+        ),
+        mini_batch=batch,
+        micro_batch_sizes=(batch,),
+    )
+
+
+@pytest.mark.parametrize("make", [uneven_pair, realistic])
+@pytest.mark.parametrize("seed", range(COUNT or 150))
+def test_times_are_those_of_the_best_shares(make, seed):
+    instance, rng = make(seed), random.Random(f"shares-{seed}")
+    batch = max(instance.micro_batch_sizes)
+    search = Search(instance.to_json(), batch, ABOVE_ALL)
+    count = rng.choice([group for group in product(*(range(n + 1) for n in search.size)) if any(group)])
+    group = [d for members, n in zip(search.classes, count, strict=True) for d in members[:n]]
+    i = rng.randrange(len(instance.layers))
+    j, kept = rng.randint(i + 1, len(instance.layers)), rng.choice((1, 1, 3))
+    best = None
+    for shares in compositions(batch, len(group)):
+        forward, backward, fits = [], [], True
+        for d, y in zip(group, shares, strict=True):
+            kind, layers = instance.device_type(d), instance.layers[i:j]
+            fits &= sum(x.state_memory + kept * y * x.activation_memory for x in layers) <= kind.memory
+            forward.append(sum(kind.forward[k][y - 1] for k in range(i, j)) if y else 0)
+            backward.append(sum(kind.backward[k][y - 1] for k in range(i, j)) if y else 0)
+        ef, eb = max(forward), max(backward)
+        value = max(map(sum, zip(forward, backward, strict=True))), ef + eb, ef, eb
+        if fits and (best is None or value < best):
+            best = value
+    assert search.times(i, j, count, kept) == (None if best is None else best[2:])
+
+
+def test_a_smaller_forward_time_may_be_the_worse_tie():
+    # Two samples. The first device takes (Ef, Eb) = (4, 5) for one, (5, 5) for two, the second one (0, 10) and (1, 10).
+    # Both on the first one and one on each have T = 10, with Ef + Eb = 10 and 4 + 10: the former it is.
+    kinds = (((4, 5), (5, 5)), ((0, 1), (10, 10)))
+    types = (DeviceType(name=f"T{t}", memory=9, forward=(f,), backward=(b,)) for t, (f, b) in enumerate(kinds))
+    instance = example(types=tuple(types), layers=example().layers[3:])
+    assert Search(instance.to_json(), 2, ABOVE_ALL).times(0, 1, (1, 1), 1) == (5, 5)
+
+
+def test_labels_stay_that_are_better_in_one_of_three():
+    labels = []
+    for new in [(4, 4, 4), (9, 9, 3), (9, 3, 9), (3, 9, 9), (4, 4, 5), (4, 5, 4), (5, 4, 4), (4, 4, 4)]:
+        keep(labels, new)
+    assert sorted(labels) == [(3, 9, 9), (4, 4, 4), (9, 3, 9), (9, 9, 3)]
+    keep(labels, (4, 3, 4))
+    assert sorted(labels) == [(3, 9, 9), (4, 3, 4), (9, 9, 3)]
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 5, 9])
+def test_deep_networks_against_the_label_search(seed):
+    instance = library("hybrid_pipeline").generate("scaling", seed)
+    for changed in (instance, instance.changed(all_devices=False)):
+        value = methods("hybrid_pipeline")["label_dp"].solve(changed, Budget(time_s=60.0)).bound
+        assert check(changed.to_json(), value, {}) is None
+        assert check(changed.to_json(), value + 1, {}) is not None
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.instance)
+def test_the_ledger(entry):
+    instance, bound = load_instance(entry.instance).to_json(), entry.bound.value
+    proof = prove(instance, bound, Budget())
+    assert entry.instance in checker.check({"schema": 1, "instance": instance, "bound": bound, "proof": proof})
+    if entry.plan.value == bound:
+        with pytest.raises(checker.Refused, match=str(bound)):
+            checker.check({"schema": 1, "instance": instance, "bound": bound + 1, "proof": proof})
+
+
+def test_a_proof_is_given_for_what_holds_only():
+    assert prove(example().to_json(), 74, Budget()) == {}
+    assert prove(example().to_json(), 75, Budget()) is None
+
+
+@pytest.mark.parametrize("proof", [{"cutoff": 1}, [], [["q", 0]], None])
+def test_nothing_may_come_with_a_bound(proof):
+    assert check(example().to_json(), 74, proof) is not None
+
+
+def test_an_instance_that_breaks_the_argument_is_refused():
+    def refused(change):
+        seen = example().to_json()
+        change(seen)
+        return check(seen, 1, {}) is not None
+
+    assert not refused(lambda seen: None)
+    assert refused(lambda seen: seen["types"][0]["forward"][1].reverse())
+    assert refused(lambda seen: seen["types"][1]["backward"][2].insert(0, -1))
+    assert refused(lambda seen: seen["types"][1]["backward"].pop())
+    assert refused(lambda seen: seen["layers"][3].update(output_bytes=-1))
+    assert refused(lambda seen: seen["bandwidth"][0].__setitem__(1, 5))
+    assert refused(lambda seen: seen.update(micro_batch_sizes=[3]))
+    assert refused(lambda seen: seen.update(tick_ns=0))
