@@ -131,6 +131,7 @@ def solve(
 class CpSatModel(Model):
     """An integer program for CP-SAT; subclasses fill ``program``, a ``cp_model.CpModel``."""
 
+    engine = "CP-SAT"
     suffixes: ClassVar[tuple[str, ...]] = (".pbtxt",)
 
     def __init__(self) -> None:

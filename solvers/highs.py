@@ -100,8 +100,11 @@ class MatrixModel:
         upper: Vector | None = None,
         seed: int = 0,
         simplex: bool = False,
+        presolve: bool | None = None,
     ) -> MatrixOutcome:
         """Solve on one thread.
+
+        A linear program is presolved; that it has no point is believed only if it has none without presolve either.
 
         Parameters
         ----------
@@ -113,6 +116,8 @@ class MatrixModel:
             Column upper bounds in place of the model's.
         simplex : bool
             Dual simplex for the LP instead of the interior point method with crossover.
+        presolve : bool, optional
+            Default: of linear programs only (see :data:`TOLERANCE`).
         """
         check_version("highspy")
         solver = highspy.Highs()
@@ -125,6 +130,7 @@ class MatrixModel:
             "primal_feasibility_tolerance": TOLERANCE,
             "dual_feasibility_tolerance": TOLERANCE,
             "mip_feasibility_tolerance": INTEGRALITY,
+            "presolve": "on" if (relaxed if presolve is None else presolve) else "off",
         }
         if relaxed:
             options["solver"] = "simplex" if simplex else "ipm"
@@ -132,6 +138,8 @@ class MatrixModel:
             solver.setOptionValue(name, setting)
         solver.passModel(self._lp(relaxed, upper))
         solver.run()
+        if relaxed and presolve is None and solver.getModelStatus() == highspy.HighsModelStatus.kInfeasible:
+            return self.solve(time_s, relaxed=True, upper=upper, seed=seed, simplex=True, presolve=False)
         return _outcome(solver, relaxed)
 
     def _lp(self, relaxed: bool, upper: Vector | None) -> highspy.HighsLp:

@@ -9,6 +9,9 @@ Tighter ones are below what doubles resolve in rows of 10^8 ticks, and both engi
 with 1e-9 for binaries (its authors advise against it, ERGO-Code/HiGHS issue 2033), CBC with 1e-9 for rows.
 tests/multi_model_splitting/test_exact.py keeps one case of each.
 
+A model whose big M times the tolerance reaches half a unit is refused (:mod:`mapgap.solvers.big_m`). With a smaller
+one CBC still states INFEASIBLE and bounds that are wrong, so that its proofs count only where HiGHS has them too.
+
 The presolve of HiGHS is off: that of 1.13.1 states INFEASIBLE of big-M models that have points, even with a horizon of
 68 ticks (instance 13 of tests/suboperation_mapping/test_models.py, under a cutoff).
 """
@@ -27,9 +30,11 @@ import highspy
 import pulp
 
 from mapgap.core import Budget, MapgapError, Status, Stop
+from mapgap.solvers.big_m import BigM, big_m, check_big_m
 from mapgap.solvers.guard import check_version
 from mapgap.solvers.model import Model, Value
 from mapgap.solvers.outcome import Outcome
+from mapgap.solvers.turns import EngineError
 
 TOLERANCE = 1e-7
 
@@ -46,7 +51,7 @@ def round_up(value: float) -> int | None:
 def solve(
     problem: pulp.LpProblem,
     budget: Budget,
-    engine: Engine = "highs",
+    engine: str = "highs",
     *,
     time_s: float | None = None,
     warm_start: bool = False,
@@ -174,6 +179,38 @@ def read_cbc_log(text: str) -> tuple[Status, float | None, int | None]:
     return (Status.UNKNOWN if objective is None else Status.FEASIBLE), objective, bound
 
 
+def confirmed(first: Outcome, second: Outcome, value: Value) -> Outcome:
+    """The plan of one engine, and of what it proves as much as another one proves of the same model.
+
+    Parameters
+    ----------
+    value : callable
+        Of the first engine's solution.
+
+    Raises
+    ------
+    EngineError
+        The first engine's proof is refuted by a solution of the second.
+    """
+    if second.objective is not None and first.status is Status.INFEASIBLE:
+        raise EngineError(f"claims INFEASIBLE, but there is a solution of {second.objective}")
+    if second.objective is not None and first.bound is not None and first.bound > second.objective:
+        raise EngineError(f"claims bound {first.bound}, but there is a solution of {second.objective}")
+    if first.status is Status.INFEASIBLE:
+        return second
+    bound = None if first.bound is None or second.bound is None else min(first.bound, second.bound)
+    if second.status is Status.INFEASIBLE or (
+        bound is not None and first.objective is not None and bound > first.objective
+    ):
+        bound = None  # then at least one of them is wrong
+    if first.objective is None:
+        return Outcome(Status.UNKNOWN, second.stop, None, bound, value)
+    if bound == first.objective:
+        return Outcome(Status.OPTIMAL, Stop.PROVED, first.objective, bound, value)
+    stop = Stop.DONE if second.stop is Stop.PROVED else second.stop
+    return Outcome(Status.FEASIBLE, stop, first.objective, bound, value)
+
+
 NAME_LENGTH = 200
 """Of names in written files; readers take at least 255 characters."""
 _RESERVED = {
@@ -215,8 +252,19 @@ class MipModel(Model):
 
     def __init__(self, name: str, engine: Engine = "highs") -> None:
         self.program = pulp.LpProblem(legible(name, set()), pulp.LpMinimize)
-        self.engine: Engine = engine
+        self.engine = engine
         self.started = False
+
+    @property
+    def engines(self) -> tuple[str, ...]:
+        """CBC takes over from HiGHS only where no row has a big M."""
+        if self.engine == "cbc":
+            return ("cbc", "highs")
+        return ("highs",) if self.switched() else ("highs", "cbc")
+
+    def switched(self) -> BigM | None:
+        """The largest big M above 1."""
+        return big_m(self.program, above=1)
 
     def names(self) -> Mapping[str, bool]:
         self._legible()
@@ -237,8 +285,27 @@ class MipModel(Model):
     def solve(
         self, budget: Budget, *, time_s: float | None = None, on_solution: Callable[[Value], None] | None = None
     ) -> Outcome:
-        """HiGHS and CBC run behind PuLP, which has no call-back: improvements are not announced."""
-        return solve(self.program, budget, self.engine, time_s=time_s, warm_start=self.started)
+        """HiGHS and CBC run behind PuLP, which has no call-back: improvements are not announced.
+
+        What CBC proves of a model with a big M holds only as far as HiGHS proves it too; each has half of the time.
+
+        Raises
+        ------
+        GuardError
+            See :func:`mapgap.solvers.big_m.check_big_m`.
+        EngineError
+            CBC and HiGHS contradict each other.
+        """
+        check_big_m(self.program, TOLERANCE, self.titles())
+        if self.engine != "cbc" or self.switched() is None:
+            return solve(self.program, budget, self.engine, time_s=time_s, warm_start=self.started)
+        half = min(budget.remaining_s, budget.remaining_s if time_s is None else time_s) / 2
+        first = solve(self.program, budget, "cbc", time_s=half, warm_start=self.started)
+        if first.status is Status.UNKNOWN and first.bound is None:
+            return first
+        values = {id(variable): variable.varValue for variable in self.program.variables()}
+        second = solve(self.program, budget, "highs", time_s=half)
+        return confirmed(first, second, lambda variable: round(values[id(variable)]))
 
     def _hint(self, variable: Any, value: int) -> None:
         """CBC begins there; PuLP hands HiGHS no start."""

@@ -19,6 +19,7 @@ from typing import Any, ClassVar, TypeVar
 
 from mapgap.core import Budget, InputError, PlanBase, SolveResult, Status, Stop
 from mapgap.solvers.outcome import Outcome
+from mapgap.solvers.turns import EngineError, in_turn
 
 Build = TypeVar("Build", bound=Callable[..., None])
 Value = Callable[[Any], int]
@@ -74,6 +75,8 @@ class Model(ABC):
         The engine's object.
     sign, constant : int
         The instance's objective is ``sign * program's + constant``.
+    engine : str
+        That :meth:`solve` asks.
     families : tuple of (Row, int, int)
         Positions of the constraints ``[first, last)`` that each numbered row has added.
     """
@@ -82,8 +85,14 @@ class Model(ABC):
     sign: int = 1
     constant: int = 0
     families: tuple[tuple[Row, int, int], ...] = ()
+    engine: str = ""
     suffixes: ClassVar[tuple[str, ...]]
     """File formats that :meth:`write` knows."""
+
+    @property
+    def engines(self) -> tuple[str, ...]:
+        """Those that may solve the model, its own first."""
+        return (self.engine,)
 
     @classmethod
     def rows(cls) -> list[Row]:
@@ -231,8 +240,15 @@ def prove(
     announce: bool = True,
     reason: str = "",
     notes: Mapping[str, Any] | None = None,
+    value: Callable[[PlanBase], int | None] | None = None,
+    known: int | None = None,
+    turns: bool = True,
 ) -> SolveResult:
     """Solve a model; what is proven is about the instance or part that it poses.
+
+    An engine that contradicts itself is not believed: its bound lies beyond its own plan or a known one, it denies a
+    known plan, or its plan is not worth what it claims. Then the model's next engine is asked; where none is left, or a
+    guard refuses the model, the result is UNKNOWN. The reason, or the note ``distrusted``, says what happened.
 
     Parameters
     ----------
@@ -246,15 +262,38 @@ def prove(
         Of infeasibility, should the engine prove it.
     notes : mapping, optional
         Of the result.
+    value : callable, optional
+        The evaluator's objective of a plan, ``None`` if it breaks a rule; the engine's plan is checked by it.
+    known : int, optional
+        Objective of a plan that the model holds.
+    turns : bool
+        ``False`` asks the model's own engine only, and raises where it is not to be believed: for methods that put
+        several questions to one engine and begin anew with the next.
+
+    Raises
+    ------
+    EngineError, GuardError
+        Without ``turns``.
     """
     if start is not None:
         model.hint(start)
 
-    def improved(value: Value) -> None:
-        budget.report(plan=model.plan(value))
+    def improved(of: Value) -> None:
+        budget.report(plan=model.plan(of))
 
-    outcome = model.solve(budget, time_s=time_s, on_solution=improved if announce else None)
-    notes = notes or {}
+    def ask(engine: str) -> SolveResult:
+        model.engine = engine
+        outcome = model.solve(budget, time_s=time_s, on_solution=improved if announce else None)
+        _check(model, outcome, known)
+        result = _result(model, outcome, reason, notes or {})
+        if value is not None and result.plan is not None:
+            _check_plan(model, result, value(result.plan))
+        return result
+
+    return in_turn(ask, model.engines) if turns else ask(model.engine)
+
+
+def _result(model: Model, outcome: Outcome, reason: str, notes: Mapping[str, Any]) -> SolveResult:
     bound = None if outcome.bound is None else model.objective(outcome.bound)
     if outcome.status is Status.INFEASIBLE:
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason=reason or "the model has no solution", notes=notes)
@@ -262,6 +301,29 @@ def prove(
         return SolveResult(Status.UNKNOWN, outcome.stop, bound=bound, reason="no plan found in time", notes=notes)
     claimed = model.objective(outcome.objective) if outcome.status is Status.OPTIMAL else None
     return SolveResult(outcome.status, outcome.stop, model.plan(outcome.value), bound, claimed, notes=notes)
+
+
+def _check(model: Model, outcome: Outcome, known: int | None) -> None:
+    """What an engine says of all solutions against its own and a known one."""
+    if outcome.status is Status.INFEASIBLE and known is not None:
+        raise EngineError(f"claims INFEASIBLE, but there is a plan of {known}")
+    if outcome.bound is None:
+        return
+    bound = model.objective(outcome.bound)
+    if known is not None and model.sign * bound > model.sign * known:
+        raise EngineError(f"claims bound {bound}, but there is a plan of {known}")
+    if outcome.objective is not None and outcome.bound > outcome.objective:
+        raise EngineError(f"claims bound {bound} beside its own solution of {model.objective(outcome.objective)}")
+
+
+def _check_plan(model: Model, result: SolveResult, worth: int | None) -> None:
+    """What an engine says of its plan against the evaluator."""
+    if worth is None:
+        raise EngineError("its plan breaks a rule")
+    if result.claimed is not None and worth != result.claimed:
+        raise EngineError(f"claims {result.claimed} for a plan of {worth}")
+    if result.bound is not None and model.sign * result.bound > model.sign * worth:
+        raise EngineError(f"claims bound {result.bound} beside its own plan of {worth}")
 
 
 _INDEXED = re.compile(r"^\s*solution:\s*(-?\d+)\s*$")

@@ -134,13 +134,20 @@ def answer(tables: Tables, question: Question, budget: Budget, start: Plan | Non
     asked again for anything better; "infeasible" then closes the gap.
     """
     model = Model(tables, question)
-    result = prove(model, budget)
+
+    def value(plan: PlanBase) -> int | None:
+        assert isinstance(plan, Plan)
+        energy, latency = tables.worth(plan)
+        late = question.max_latency is not None and latency > question.max_latency
+        return None if late else question.value(energy, latency)
+
+    result = prove(model, budget, value=value)
     while result.plan is not None and result.status is Status.FEASIBLE and result.stop is not Stop.TIME:
-        held, value = result, question.value(*tables.worth(result.plan))
-        model.demand_less_than(value)
-        result = prove(model, budget)
+        held, best = result, question.value(*tables.worth(result.plan))
+        model.demand_less_than(best)
+        result = prove(model, budget, value=value)
         if result.status is Status.INFEASIBLE:
-            return SolveResult(Status.OPTIMAL, Stop.PROVED, held.plan, bound=value, claimed=value)
+            return SolveResult(Status.OPTIMAL, Stop.PROVED, held.plan, best, best, notes=result.notes)
         if result.plan is None:
             return replace(held, stop=result.stop)
     return result

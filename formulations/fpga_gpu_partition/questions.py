@@ -25,6 +25,7 @@ from mapgap.formulations.fpga_gpu_partition.configurations import OutOfTime, Tab
 from mapgap.problems.fpga_gpu_partition import Instance, Plan
 from mapgap.problems.fpga_gpu_partition.evaluate import diagnose
 from mapgap.solvers.model import Model, Part
+from mapgap.solvers.turns import DISTRUSTED
 
 WEIGHTED_RANGE = 2**20
 """Weights along a chord keep the weighted sum about below this, where an engine's bound is exact to a unit."""
@@ -115,6 +116,8 @@ class Search:
         self.questions += 1
         answer = self.engine(self.tables, question, self.budget, self.best)
         self.offer(answer.plan)
+        if DISTRUSTED in answer.notes:
+            self.notes[DISTRUSTED] = [*self.notes.get(DISTRUSTED, ()), *answer.notes[DISTRUSTED]]
         if answer.status not in (Status.OPTIMAL, Status.INFEASIBLE):
             self.stop = answer.stop
         return answer
@@ -166,7 +169,8 @@ def result(search: Search, bound: int | None, infeasible: bool) -> SolveResult:
     if search.best is None or search.value is None:
         if infeasible:
             return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason=no_plan(search.tables.instance), notes=notes)
-        return SolveResult(Status.UNKNOWN, search.stop, bound=bound, reason="no plan found in time", notes=notes)
+        reason = "; ".join(notes.get(DISTRUSTED, ())) or "no plan found in time"
+        return SolveResult(Status.UNKNOWN, search.stop, bound=bound, reason=reason, notes=notes)
     if bound is not None:
         bound = min(bound, search.value)
     proven = bound == search.value

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar, get_args
 
@@ -284,9 +284,16 @@ def prove_columns(
     if not columns.columns:
         return infeasible(instance, otherwise, notes=notes)
     known = low.plan(columns.start) if columns.start else None
-    result = prove(make(columns), budget, start=known if hint else None, notes=notes)
+    result = prove(
+        make(columns),
+        budget,
+        start=known if hint else None,
+        notes=notes,
+        value=lambda plan: evaluate(instance, plan).objective if isinstance(plan, Plan) else None,
+        known=None if known is None else columns.upper,
+    )
     if result.plan is None and known is not None:
-        return SolveResult(Status.FEASIBLE, result.stop, known, result.bound, notes=notes)
+        return replace(result, status=Status.FEASIBLE, plan=known)
     return infeasible(instance, otherwise, notes=notes) if result.status is Status.INFEASIBLE else result
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from mapgap.core import Budget, PlanError, SolveResult, Status, Stop
+from mapgap.core import Budget, SolveResult, Status, Stop
 from mapgap.formulations.multi_model_splitting.assignment_model import AssignmentModel
 from mapgap.formulations.multi_model_splitting.chains import (
     Chain,
@@ -33,6 +33,7 @@ from mapgap.problems.multi_model_splitting import Instance, Plan
 from mapgap.problems.multi_model_splitting.diagnose import diagnose
 from mapgap.problems.multi_model_splitting.evaluate import evaluate
 from mapgap.solvers.model import Part, prove
+from mapgap.solvers.turns import EngineError, in_turn
 
 
 def models(instance: Instance) -> list[Part]:
@@ -80,7 +81,7 @@ class Search:
         """Keep a plan of the model if it is the best; its objective."""
         checked = evaluate(self.instance, plan)
         if not checked.feasible or checked.objective is None:
-            raise PlanError(f"a plan of the model breaks rules: {checked.violations}")
+            raise EngineError(f"its plan breaks rules: {checked.violations}")
         if self.value is None or checked.objective < self.value:
             self.plan, self.value = plan, checked.objective
         return checked.objective
@@ -93,14 +94,16 @@ class Search:
             self.raise_bound(limit + 1)
             return Status.INFEASIBLE
         model = AssignmentModel(self.instance, reduced, limit, self.bound, minimise)
-        found = prove(model, self.budget, time_s=time_s, start=self.plan)
+        found = prove(model, self.budget, time_s=time_s, start=self.plan, turns=False)
         if found.status is Status.INFEASIBLE:
             self.notes["refuted"] += 1
             self.raise_bound(limit + 1)
         if isinstance(found.plan, Plan):
             value = self.accept(found.plan)
             if value > limit or (minimise and found.claimed not in (None, value)):
-                raise PlanError(f"the model claims {found.claimed} up to {limit}, the evaluator {value}")
+                raise EngineError(f"claims {found.claimed} up to {limit} for a plan of {value}")
+            if value < self.bound:
+                raise EngineError(f"claims that no plan is below {self.bound} beside its own plan of {value}")
         if minimise and found.bound is not None:
             self.raise_bound(found.bound)
         self.interrupted = found.stop is Stop.INTERRUPTED
@@ -140,6 +143,10 @@ def run(instance: Instance, budget: Budget) -> SolveResult:
     """Best joint plan."""
     if found := diagnose(instance):
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(found))
+    return in_turn(lambda _: _search(instance, budget), ("CP-SAT",))
+
+
+def _search(instance: Instance, budget: Budget) -> SolveResult:
     search = Search(instance, budget)
     if instance.objective == "throughput":
         search.climb()

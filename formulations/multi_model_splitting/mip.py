@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from mapgap.core import Budget, MapgapError, PlanError, SolveResult, Status, Stop
+from mapgap.core import Budget, SolveResult, Status, Stop
 from mapgap.formulations.multi_model_splitting.chains import Chain, ceiling, chains, floor, profiles, single_part
 from mapgap.formulations.multi_model_splitting.flow_model import FlowModel
 from mapgap.problems.multi_model_splitting import Instance, Plan
@@ -18,6 +18,7 @@ from mapgap.problems.multi_model_splitting.diagnose import diagnose
 from mapgap.problems.multi_model_splitting.evaluate import evaluate
 from mapgap.solvers.mip import Engine
 from mapgap.solvers.model import Part, prove
+from mapgap.solvers.turns import EngineError, in_turn
 
 CLOSING = 10
 """Ticks between the limits from which any plan of latency between them will do; to refute it is easier."""
@@ -38,15 +39,26 @@ def models_cbc(instance: Instance) -> list[Part]:
 
 
 def run(instance: Instance, budget: Budget, *, engine: Engine = "highs") -> SolveResult:
-    """Best joint plan."""
+    """Best joint plan; the other engine begins anew where one contradicts itself between two limits."""
     if reasons := diagnose(instance):
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(reasons))
+    engines: tuple[Engine, ...] = ("highs", "cbc") if engine == "highs" else ("cbc", "highs")
+    return in_turn(lambda name: _climb(instance, budget, "cbc" if name == "cbc" else "highs"), engines)
+
+
+def _climb(instance: Instance, budget: Budget, engine: Engine) -> SolveResult:
+    """All limits with one engine. Bounds of the engine are told at the end only, when nothing has refuted them.
+
+    Raises
+    ------
+    EngineError, GuardError
+    """
     tables = profiles(instance)
     top = ceiling(instance, tables)
     bound = floor(instance, tables, top)
+    budget.report(bound=bound if bound <= top else None)
     step, plan, value, stop = max(1, bound // 10), None, None, Stop.PROVED
     while bound <= top if value is None else bound < value:
-        budget.report(bound=bound)
         limit = min(top, bound + step) if value is None else value - 1
         step *= 3
         reduced = chains(instance, tables, limit)
@@ -54,7 +66,8 @@ def run(instance: Instance, budget: Budget, *, engine: Engine = "highs") -> Solv
             bound = limit + 1
             continue
         minimise = instance.objective == "throughput" or limit - bound >= CLOSING
-        found = prove(FlowModel(instance, reduced, limit, bound, minimise, engine), budget, announce=False)
+        model = FlowModel(instance, reduced, limit, bound, minimise, engine)
+        found = prove(model, budget, announce=False, turns=False)
         if found.status is Status.INFEASIBLE:
             bound = limit + 1
             continue
@@ -68,7 +81,7 @@ def run(instance: Instance, budget: Budget, *, engine: Engine = "highs") -> Solv
             stop = found.stop
             break
     if value is not None and bound > value:
-        raise MapgapError(f"{engine} claims that no plan is below {bound}, and its own plan evaluates to {value}")
+        raise EngineError(f"claims that no plan is below {bound} beside its own plan of {value}")
     if plan is not None and value is not None:
         if bound == value:
             return SolveResult(Status.OPTIMAL, Stop.PROVED, plan, value, value)
@@ -83,5 +96,5 @@ def _checked(instance: Instance, plan: Plan, claimed: int) -> int:
     """Objective of a plan, at most what the model claims."""
     found = evaluate(instance, plan)
     if not found.feasible or found.objective is None or found.objective > claimed:
-        raise PlanError(f"the model claims {claimed}, the evaluator {found.objective}, {found.violations}")
+        raise EngineError(f"claims {claimed} for a plan of {found.objective}, {found.violations}")
     return found.objective

@@ -14,6 +14,7 @@ from mapgap.core import Budget, PlanBase, PlanError, SolveResult, Status, Stop
 from mapgap.formulations.neuron_masking.chain import Chain
 from mapgap.problems.neuron_masking import MS_PER_HOUR, Instance, Mask, Plan
 from mapgap.problems.neuron_masking.evaluate import diagnose
+from mapgap.solvers.model import Model, prove
 
 SolveSingle = Callable[[Instance, Budget], SolveResult]
 """Solves an instance of one device and one cycle time that has a mask (see :meth:`Instance.single`)."""
@@ -101,8 +102,8 @@ class _Search:
             found = self.solve_single(single, part)
             self.stops.append(found.stop)
             self.notes["singles"] += 1
-            for key, number in found.notes.items():
-                self.notes[key] = self.notes.get(key, 0) + number
+            for key, each in found.notes.items():  # numbers, and lists of reasons
+                self.notes[key] = self.notes[key] + each if key in self.notes else each
             mask, value, bound = _checked(Chain.of(single), found)
             bounds.append(bound)
             if mask is not None:
@@ -144,3 +145,15 @@ def _checked(chain: Chain, found: SolveResult) -> tuple[Mask | None, int, int]:
     if worth > bound:
         raise PlanError(f"a mask of {worth} above the proven bound {bound}")
     return mask, worth, bound
+
+
+def trusted(single: Instance, model: Model, budget: Budget, *, announce: bool = False) -> SolveResult:
+    """What an engine proves of a single instance that has a mask, checked in integers."""
+    chain = Chain.of(single)
+
+    def worth(plan: PlanBase) -> int | None:
+        assert isinstance(plan, Plan)
+        kept = plan.masks[0].kept
+        return chain.worth(kept) if chain.fits(kept) else None
+
+    return prove(model, budget, announce=announce, value=worth, known=chain.worth(chain.lower))

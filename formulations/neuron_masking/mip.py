@@ -21,11 +21,11 @@ import pulp
 
 from mapgap.core import Budget, SolveResult
 from mapgap.formulations.neuron_masking.chain import Chain
-from mapgap.formulations.neuron_masking.fleet import solve
+from mapgap.formulations.neuron_masking.fleet import solve, trusted
 from mapgap.formulations.neuron_masking.program import MaskProgram, parts
 from mapgap.problems.neuron_masking import SHARE, Instance
 from mapgap.solvers.mip import MipModel
-from mapgap.solvers.model import Part, prove, row
+from mapgap.solvers.model import Part, row
 
 HALF = 0.5
 
@@ -88,6 +88,8 @@ class MipMasks(MaskProgram, MipModel):
     McCormick that is needed: at a binary x the smallest y is the product. Contributions fall from bucket to bucket, so
     the buckets fill from the largest.
     """
+
+    engines = ("highs",)
 
     def __init__(self, instance: Instance, cycle: int = 0, without: Collection[int] = ()) -> None:
         MaskProgram.__init__(self, instance, cycle)
@@ -268,7 +270,7 @@ def models(instance: Instance) -> list[Part]:
 
 def solve_single(single: Instance, budget: Budget) -> SolveResult:
     """Best mask of one device under one cycle time, and a bound."""
-    found = prove(MipMasks(single), budget)
+    found = trusted(single, MipMasks(single), budget)
     budget.report(found.plan, found.bound)
     return found
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from mapgap.core import Budget, PlanBase, PlanError, SolveResult, Status, Stop
+from mapgap.core import Budget, PlanBase, SolveResult, Status, Stop
 from mapgap.formulations.suboperation_mapping.ratio_model import (
     decisions,
     direct_predecessors,
@@ -35,6 +35,7 @@ from mapgap.problems.suboperation_mapping.shared.lowered import Array, Lowered
 from mapgap.problems.suboperation_mapping.shared.ratios import parse_ratio
 from mapgap.solvers.cpsat import CpSatModel
 from mapgap.solvers.model import Part, Value, prove, row
+from mapgap.solvers.turns import EngineError, in_turn
 
 
 class RatioModel(CpSatModel):
@@ -357,6 +358,12 @@ def solve_ratio(
     start: Plan | None = None,
 ) -> SolveResult:
     """Best plan of one ratio below ``cutoff``: the relaxation first, the strict model if delays were exploited."""
+    return in_turn(lambda _: _solve_ratio(lowered, cutoff, budget, time_s, location, start), ("CP-SAT",))
+
+
+def _solve_ratio(
+    lowered: Lowered, cutoff: int | None, budget: Budget, time_s: float, location: Array | None, start: Plan | None
+) -> SolveResult:
     bound, binds, begun = 0, dram_binds(lowered), budget.elapsed_s
     held: SolveResult | None = None
     makespan = 0
@@ -367,13 +374,13 @@ def solve_ratio(
         result = prove(model, budget, time_s=seconds, start=start, announce=False)
         if result.status is Status.INFEASIBLE:  # nothing below the cutoff, even with delays or exactly
             if held is not None:
-                raise PlanError("the strict model denies a plan that the relaxation found")
+                raise EngineError(f"claims INFEASIBLE, but there is a plan of {makespan}")
             return nothing_below(cutoff)
         bound = max(bound, result.bound or 0)
         found = verified(lowered, result)
         if found is None:
             if strict and result.plan is not None:
-                raise PlanError("a plan of the strict model exceeds the DRAM")
+                raise EngineError("its plan exceeds the DRAM")
             continue
         if held is None or found.makespan < makespan:
             held, makespan = replace(result, plan=found.plan), found.makespan

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pulp
 
-from mapgap.core import Budget, PlanBase, PlanError, SolveResult, Status
+from mapgap.core import Budget, PlanBase, SolveResult, Status
 from mapgap.formulations.suboperation_mapping.ratio_model import (
     decisions,
     direct_predecessors,
@@ -25,7 +25,7 @@ from mapgap.formulations.suboperation_mapping.ratio_model import (
     parts,
     unrelated_pairs,
 )
-from mapgap.formulations.suboperation_mapping.ratio_sweep import nothing_below, sweep, verified
+from mapgap.formulations.suboperation_mapping.ratio_sweep import nothing_below, sweep, worth
 from mapgap.problems.suboperation_mapping import Instance, Plan
 from mapgap.problems.suboperation_mapping.shared.lowered import Lowered
 from mapgap.problems.suboperation_mapping.shared.ratios import parse_ratio
@@ -321,16 +321,14 @@ def solve_ratio(
     lowered: Lowered, cutoff: int | None, budget: Budget, time_s: float, engine: Engine = "highs"
 ) -> SolveResult:
     """Best plan of one ratio below ``cutoff``."""
-    result = prove(RatioProgram(lowered, engine, cutoff=cutoff), budget, time_s=time_s, announce=False)
+    model = RatioProgram(lowered, engine, cutoff=cutoff)
+    result = prove(model, budget, time_s=time_s, announce=False, value=lambda plan: worth(lowered, plan))
     if result.status is Status.INFEASIBLE:
-        return nothing_below(cutoff)
+        return replace(nothing_below(cutoff), notes=result.notes)
     bound = max(result.bound or 0, 0)
-    if result.plan is None:
-        return replace(result, bound=bound if cutoff is None else min(bound, cutoff))
-    found = verified(lowered, result)
-    if found is None:
-        raise PlanError(f"a plan of {engine} exceeds the DRAM")
-    return replace(result, bound=min(bound, found.makespan))
+    if result.plan is not None:
+        return replace(result, bound=bound)
+    return replace(result, bound=bound if cutoff is None else min(bound, cutoff))
 
 
 def run(instance: Instance, budget: Budget, ratio: str = "", engine: Engine = "highs") -> SolveResult:

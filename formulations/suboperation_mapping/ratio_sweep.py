@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from mapgap.core import Budget, PlanError, SolveResult, Status, Stop
+from mapgap.core import Budget, PlanBase, SolveResult, Status, Stop
 from mapgap.problems.suboperation_mapping import Instance, Plan
 from mapgap.problems.suboperation_mapping.evaluate import diagnose
 from mapgap.problems.suboperation_mapping.shared.lowered import Lowered, lower
 from mapgap.problems.suboperation_mapping.shared.mapped import Mapped, timed
 from mapgap.problems.suboperation_mapping.shared.ratios import Ratio, partitions
+from mapgap.solvers.turns import DISTRUSTED, EngineError
 
 SolveRatio = Callable[[Lowered, int | None, float], SolveResult]
 """``solve_ratio(lowered, cutoff, seconds)`` looks for plans of one ratio *below* the cutoff; its status, bound and plan
@@ -33,16 +34,26 @@ def verified(lowered: Lowered, result: SolveResult) -> Mapped | None:
 
     Raises
     ------
-    PlanError
+    EngineError
         The model claims another makespan.
     """
     if result.plan is None:
         return None
-    assert isinstance(result.plan, Plan)
-    found = timed(lowered, *lowered.mapping(result.plan))
+    found = _timed(lowered, result.plan)
     if found is not None and result.claimed is not None and found.makespan != result.claimed:
-        raise PlanError(f"the model claims {result.claimed}, the timetable {found.makespan}")
+        raise EngineError(f"claims {result.claimed} for a plan of {found.makespan}")
     return found
+
+
+def worth(lowered: Lowered, plan: PlanBase) -> int | None:
+    """Makespan of a plan of the ratio timed as early as possible; ``None`` if it exceeds the DRAM."""
+    found = _timed(lowered, plan)
+    return None if found is None else found.makespan
+
+
+def _timed(lowered: Lowered, plan: PlanBase) -> Mapped | None:
+    assert isinstance(plan, Plan)
+    return timed(lowered, *lowered.mapping(plan))
 
 
 def critical_path(lowered: Lowered) -> int:
@@ -70,6 +81,17 @@ class _Sweep:
     best: Mapped | None = None
     bounds: dict[Ratio, int] = field(default_factory=dict)
     infeasible: set[Ratio] = field(default_factory=set)
+    reasons: dict[Ratio, str] = field(default_factory=dict)
+    distrusted: list[str] = field(default_factory=list)
+
+    def learn(self, ratio: Ratio, result: SolveResult) -> None:
+        """Enter what was proven of a ratio, or why nothing was."""
+        self.bounds[ratio] = max(self.bounds[ratio], result.bound or 0)
+        if result.status is Status.INFEASIBLE:
+            self.infeasible.add(ratio)
+        if result.stop is Stop.DONE and result.reason:
+            self.reasons[ratio] = result.reason
+        self.distrusted += result.notes.get(DISTRUSTED, ())
 
     def offer(self, found: Mapped | None, budget: Budget) -> None:
         if found is not None and (self.best is None or found.makespan < self.best.makespan):
@@ -110,9 +132,7 @@ def sweep(instance: Instance, budget: Budget, solve_ratio: SolveRatio, ratio: Ra
             break
         searched += 1
         result = solve_ratio(graph, cutoff, budget.remaining_s / (len(graphs) - position))
-        state.bounds[graph.ratio] = max(state.bounds[graph.ratio], result.bound or 0)
-        if result.status is Status.INFEASIBLE:
-            state.infeasible.add(graph.ratio)
+        state.learn(graph.ratio, result)
         if result.stop is not Stop.PROVED:
             stop = result.stop  # an interruption ends the loop below, so nothing overwrites it
         state.offer(verified(graph, result), budget)
@@ -123,13 +143,14 @@ def sweep(instance: Instance, budget: Budget, solve_ratio: SolveRatio, ratio: Ra
 
 def _result(instance: Instance, state: _Sweep, stop: Stop, partial: bool, notes: dict[str, Any]) -> SolveResult:
     best, bound = state.best, state.bound()
+    if state.distrusted:
+        notes = notes | {DISTRUSTED: list(dict.fromkeys(state.distrusted))}
+    reason = "; ".join(dict.fromkeys(state.reasons.values()))
     if len(state.infeasible) == len(state.bounds):
         reason = no_ratio_fits(instance, len(state.bounds))
         return SolveResult(Status.UNKNOWN if partial else Status.INFEASIBLE, stop, reason=reason, notes=notes)
     if best is None:
-        return SolveResult(Status.UNKNOWN, stop, bound=None if partial else bound, notes=notes)
-    if bound is not None and bound > best.makespan:
-        raise PlanError(f"bound {bound} above the makespan {best.makespan} of a plan")
+        return SolveResult(Status.UNKNOWN, stop, bound=None if partial else bound, reason=reason, notes=notes)
     proven = not partial and bound == best.makespan
     return SolveResult(
         status=Status.OPTIMAL if proven else Status.FEASIBLE,
@@ -137,6 +158,7 @@ def _result(instance: Instance, state: _Sweep, stop: Stop, partial: bool, notes:
         plan=best.plan,
         bound=None if partial else bound,
         claimed=best.makespan,
+        reason="" if proven else reason,
         notes=notes,
     )
 

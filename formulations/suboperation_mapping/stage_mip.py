@@ -43,6 +43,7 @@ COMPLETE_LIMIT = 100  #: operations up to which the complete model is worth aski
 COMPLETE_S = 60.0  #: seconds of the first question to the complete model
 FIRST_ITERATIONS, ITERATIONS = 50_000, 100_000  #: of annealing, per ratio and per rounded mapping
 LONG_ITERATIONS, LONG_PER_S = 1_000_000, 4_000  #: of a polish: at most, and per second of the budget
+LARGEST_STEP = 1.0  #: of a target above its bound, as a share of it
 COLUMN_LIMIT = 4  #: accelerators above which the model is built without columns
 
 
@@ -136,7 +137,7 @@ def _polish(state: State, pool: Executor, ranked: list[tuple[Ratio, Plan, int]])
 def _destroy(state: State, pool: Executor, ratio: Ratio, seed: int) -> tuple[Future[Reply], _Task]:
     """Step 2: is there a mapping whose relaxation ends by a target?"""
     known = state.ratios[ratio]
-    target = max(known.bound, int(known.bound * (1.0 + known.step)))
+    target = max(known.bound, int(known.bound * (1.0 + known.step)))  # at most the horizon, where the answer is final
     if state.makespan is not None:
         target = min(target, state.makespan - 1)
     seconds = min(known.seconds, state.budget.remaining_s)
@@ -178,7 +179,7 @@ def _learn(state: State, task: _Task, reply: Reply) -> None:
     elif reply.attained is not None:
         known.seconds *= 2.0
     elif known.bound >= task.before * (1.0 + 0.9 * known.step):
-        known.step *= 1.5
+        known.step = min(known.step * 1.5, LARGEST_STEP)
     else:
         known.step = max(known.step / 2.0, 1e-4)
         known.seconds *= 1.7

@@ -12,6 +12,7 @@ from mapgap.core import Budget, SolveResult, Status, Stop
 from mapgap.formulations.suboperation_mapping.cpsat import solve_ratio
 from mapgap.formulations.suboperation_mapping.list_anneal import list_anneal, starts
 from mapgap.formulations.suboperation_mapping.phase_graph import PhaseGraph
+from mapgap.formulations.suboperation_mapping.ratio_model import horizon
 from mapgap.formulations.suboperation_mapping.stage_model import StageModel
 from mapgap.problems.suboperation_mapping import Instance, Plan
 from mapgap.problems.suboperation_mapping.shared.lowered import Array, Lowered, lower
@@ -54,7 +55,9 @@ class Reply:
 
 
 def known(bound: int, found: Mapped | None) -> SolveResult:
-    """A bound on the plans of a ratio, and one of them if there is any."""
+    """A bound on the plans of a ratio, and one of them if there is any; ``NO_PLAN`` says that there is none."""
+    if bound >= NO_PLAN:
+        return SolveResult(Status.INFEASIBLE, Stop.PROVED)
     if found is None:
         return SolveResult(Status.UNKNOWN, Stop.DONE, bound=bound)
     return SolveResult(Status.FEASIBLE, Stop.DONE, found.plan, bound, found.makespan)
@@ -74,6 +77,7 @@ class RatioSolver:
         self.model = StageModel(phases, ratio, scale, columns)
         self.linear: MatrixOutcome | None = None
         self.floor = 0
+        self.last = horizon(self.lowered)
 
     def relax(self, time_s: float) -> int:
         """Bound of the LP."""
@@ -102,6 +106,7 @@ class RatioSolver:
     def destroy(self, target: int, time_s: float, seed: int, iterations: int) -> Reply:
         """Look for a mapping whose relaxation ends by ``target``; prove that there is none, or round it."""
         matrix = self.model.matrix
+        target = min(target, self.last)
         begun = time.perf_counter()
         floor = self.relax(time_s)
         if floor > target or self.linear is None:
@@ -120,7 +125,7 @@ class RatioSolver:
         if outcome.status is Status.INFEASIBLE:
             # One tick more than the target where a tick is far above the tolerances of the engine.
             above = target + 1 if target <= EXACT_TICKS else safe(limit, self.scale)
-            return Reply(self.ratio, known(max(floor, above), None))
+            return Reply(self.ratio, known(NO_PLAN if target == self.last else max(floor, above), None))
         bound = max(floor, 0 if outcome.bound is None else min(target, safe(outcome.bound, self.scale)))
         if outcome.values is None:
             return Reply(self.ratio, known(bound, None))

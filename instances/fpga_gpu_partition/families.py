@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+from mapgap.instances.magnitudes import largest_valid, stretched
 from mapgap.problems.fpga_gpu_partition import (
     NETWORK_INPUT,
     OBJECTIVES,
@@ -50,6 +51,40 @@ def tiny(seed: int) -> Instance:
         if plans <= TINY_PLANS:
             return _limited(rng, instance)
         shapes = shapes[1:] or ["chain"]
+
+
+def realistic(seed: int) -> Instance:
+    """Like ``tiny``, with times and energies of 10^3 to 10^7."""
+    small = tiny(seed).changed(latency_limit=None, energy_limit=None)
+
+    def make(largest: int) -> Instance:
+        rng = Rng(f"realistic-{seed}")
+        fields = ("gpu_ticks", "fpga_ticks", "gpu_energy", "fpga_energy")
+        most = max(getattr(option, name) for layer in small.layers for option in layer.options for name in fields)
+        ticks, energy = stretched(rng, most, largest), stretched(rng, most, largest)
+        maps = dict(zip(fields, (ticks, ticks, energy, energy), strict=True))
+
+        def layer(old: Layer) -> Layer:
+            options = tuple(
+                option.model_copy(update={name: change(getattr(option, name)) for name, change in maps.items()})
+                for option in old.options
+            )
+            return old.model_copy(update={"options": options})
+
+        slow = rng.choice((1, 1000, 33_331))
+        link = small.link.model_copy(update={"bytes_per_second": small.link.bytes_per_second // slow})
+        modules = tuple(
+            module.model_copy(update={"layers": tuple(map(layer, module.layers))}) for module in small.modules
+        )
+        return small.changed(
+            name=f"realistic_{seed}",
+            source="generated: family realistic",
+            tags=("generated", "realistic"),
+            link=link,
+            modules=modules,
+        )
+
+    return _limited(Rng(f"realistic-limits-{seed}"), largest_valid(make))
 
 
 def small(seed: int) -> Instance:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+from mapgap.instances.magnitudes import largest_valid, stretched
 from mapgap.problems.hybrid_pipeline import Device, DeviceType, Instance, Layer, OldStage, Replanning
 
 TICK_NS = 1000
@@ -15,6 +16,33 @@ def tiny(seed: int) -> Instance:
     """Two to four layers, one to three devices; binding memory, idle devices, uneven links and failures among them."""
     rng = random.Random(f"tiny-{seed}")
     return _random(rng, f"tiny_{seed}", "tiny", rng.randint(2, 4), rng.randint(1, 3), rng.randint(1, 5))
+
+
+def realistic(seed: int) -> Instance:
+    """Like ``tiny``, with times and transfers of 10^3 to 10^7 ticks."""
+    small = tiny(seed)
+
+    def make(largest: int) -> Instance:
+        rng = random.Random(f"realistic-{seed}")
+        most = max(max(row) for kind in small.types for table in (kind.forward, kind.backward) for row in table)
+        ticks = stretched(rng, most, largest)
+        slow = min(rng.choice((1, 1000, 30_001, 99_991)), largest)  # ticks per byte
+
+        def table(rows: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
+            return tuple(tuple(map(ticks, row)) for row in rows)
+
+        return small.changed(
+            name=f"realistic_{seed}",
+            source="generated: family realistic",
+            tags=("generated", "realistic"),
+            bandwidth=tuple(tuple(max(1, rate // slow) for rate in row) for row in small.bandwidth),
+            types=tuple(
+                kind.model_copy(update={"forward": table(kind.forward), "backward": table(kind.backward)})
+                for kind in small.types
+            ),
+        )
+
+    return largest_valid(make)
 
 
 def small(seed: int) -> Instance:

@@ -13,6 +13,7 @@ LIBRARY = Library(
     expansion=f"{_HERE}.compact:expand",
     families={
         "tiny": f"{_HERE}.families:tiny",
+        "realistic": f"{_HERE}.families:realistic",
         "small": f"{_HERE}.families:small",
         "full": f"{_HERE}.families:full",
         "wearables_4x4": f"{_HERE}.families:wearables_4x4",

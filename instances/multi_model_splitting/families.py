@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from functools import partial
 
+from mapgap.instances.magnitudes import largest_valid, stretched
 from mapgap.instances.multi_model_splitting.compact import Compact, CompactDevice, CompactPipeline, expand
 from mapgap.instances.multi_model_splitting.models import TITLES
 from mapgap.problems.multi_model_splitting import Boundary, Device, Instance, Layer, Pipeline, Requirement
@@ -25,6 +26,36 @@ def tiny(seed: int) -> Instance:
     rng = random.Random(f"tiny-{seed}")
     shape = rng.choice([(1, 3, 3), (2, 3, 2), (2, 2, 3), (2, 3, 3), (3, 2, 2), (3, 3, 2), (2, 4, 2), (3, 3, 1)])
     return _chains(rng, f"tiny_{seed}", "tiny", *shape, fill=rng.choice((0.3, 0.6, 0.8, 1.0, 1.2)), fixed=0.7)
+
+
+def realistic(seed: int) -> Instance:
+    """Like ``tiny``, with durations of 10^3 to 10^7 ticks."""
+    small = tiny(seed)
+
+    def make(largest: int) -> Instance:
+        rng = random.Random(f"realistic-{seed}")
+        ticks = stretched(rng, 30, largest)
+        busy = stretched(rng, 30, rng.choice((1000, largest)))  # inference may be much shorter than transfers
+
+        def boundary(old: Boundary) -> Boundary:
+            names = ("load", "unload", "transmit", "receive")
+            return old.model_copy(update={name: tuple(map(ticks, getattr(old, name))) for name in names})
+
+        def pipeline(old: Pipeline) -> Pipeline:
+            layers = tuple(
+                layer.model_copy(update={"inference": tuple(map(busy, layer.inference))}) for layer in old.layers
+            )
+            moved = {"sensing": tuple(map(ticks, old.sensing)), "boundaries": tuple(map(boundary, old.boundaries))}
+            return old.model_copy(update={"layers": layers, **moved})
+
+        return small.changed(
+            name=f"realistic_{seed}",
+            source="generated: family realistic",
+            tags=("generated", "realistic"),
+            pipelines=tuple(map(pipeline, small.pipelines)),
+        )
+
+    return largest_valid(make)
 
 
 def small(seed: int) -> Instance:

@@ -13,6 +13,7 @@ LIBRARY = Library(
     expansion=f"{_HERE}.compact:expand",
     families={
         "tiny": f"{_HERE}.families:tiny",
+        "realistic": f"{_HERE}.families:realistic",
         "small": f"{_HERE}.families:small",
         "fleet": f"{_HERE}.families:fleet",
         "scaling": f"{_HERE}.families:scaling",

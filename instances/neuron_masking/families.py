@@ -6,6 +6,7 @@ import random
 from collections.abc import Sequence
 
 from mapgap.core import ACTIVITY_LIMIT
+from mapgap.instances.magnitudes import LARGEST, largest_valid
 from mapgap.problems.neuron_masking import Device, Instance, Layer, Rate, costs
 from mapgap.problems.neuron_masking.instance import Objective
 
@@ -24,23 +25,41 @@ def tiny(seed: int) -> Instance:
 
     Limits drawn one by one hardly ever make spilled memory cost a neuron; some later seeds are drawn so that it does.
     """
-    rng = random.Random(f"neuron-tiny-{seed}")
+    return _tiny(seed, "tiny", (6, 6, 12), 1)
+
+
+def realistic(seed: int) -> Instance:
+    """Like ``tiny``, with costs and contributions of up to seven digits; in a third of the seeds some cost 1 or 0."""
+
+    def make(largest: int) -> Instance:
+        rng = random.Random(f"neuron-realistic-{seed}")
+        most = [max(1, int(largest ** rng.uniform(0.4, 1.0))) for _ in range(3)]
+        if rng.random() < 1 / 3:
+            most[rng.randrange(3)] = 1
+        return _tiny(seed, "realistic", (most[0], most[1], most[2]), rng.choice((1, 1000, LARGEST // 10_000)))
+
+    return largest_valid(make)
+
+
+def _tiny(seed: int, family: str, largest: tuple[int, int, int], worth: int) -> Instance:
+    rng = random.Random(f"neuron-{family}-{seed}")
     count = rng.randint(2, 4)
-    layers = _layers(rng, [rng.randint(1, 5) for _ in range(count)], largest=(6, 6, 12), whole=rng.random() < 0.5)
+    layers = _layers(rng, [rng.randint(1, 5) for _ in range(count)], largest=largest, whole=rng.random() < 0.5)
     fleet = rng.random() < 0.25
     kind = "infeasible" if rng.random() < 0.125 else rng.choice(("time", "work", "memory", "all"))
     if seed >= SPILLING**2 and seed % SPILLING == 0:
         kind = "spill"
     return _instance(
         rng,
-        f"tiny_{seed}",
-        "tiny",
+        f"{family}_{seed}",
+        family,
         layers,
         inputs=rng.randint(1, 3),
         devices=rng.randint(2, 3) if fleet else 1,
         cycles=rng.randint(2, 3) if fleet else 1,
         binding=kind,
         objective=rng.choice((*OBJECTIVES, "rate")),
+        worth=worth,
     )
 
 
@@ -134,8 +153,12 @@ def _instance(
     binding: str,
     objective: Objective,
     most_ticks: int = 3,
+    worth: int = 1,
 ) -> Instance:
-    """Limits between the costs of the least and of the whole model; ``binding`` says which of them are tight."""
+    """Limits between the costs of the least and of the whole model; ``binding`` says which of them are tight.
+
+    Contributions have a mean of 1000 times ``worth``.
+    """
     loose = Instance(
         name=name,
         source=f"generated: family {family}",
@@ -148,7 +171,7 @@ def _instance(
         cycle_ms=tuple(sorted(rng.sample(range(1000, 5000), cycles))),
         inputs=inputs,
         layers=layers,
-        devices=tuple(_loose_device(rng, d, layers, cycles, most_ticks) for d in range(devices)),
+        devices=tuple(_loose_device(rng, d, layers, cycles, most_ticks, worth) for d in range(devices)),
     )
     tight = rng.randrange(devices)  # the device whose limits nothing meets, in an infeasible instance
     limited = tuple(
@@ -158,7 +181,9 @@ def _instance(
     return Instance.model_validate(loose.model_copy(update={"devices": limited}).model_dump(by_alias=True))
 
 
-def _loose_device(rng: random.Random, index: int, layers: tuple[Layer, ...], cycles: int, most_ticks: int) -> Device:
+def _loose_device(
+    rng: random.Random, index: int, layers: tuple[Layer, ...], cycles: int, most_ticks: int, worth: int
+) -> Device:
     """A device that no limit binds; contributions of exponential distribution, as sizes of updates are skewed."""
     return Device(
         name=f"device{index + 1}",
@@ -169,7 +194,9 @@ def _loose_device(rng: random.Random, index: int, layers: tuple[Layer, ...], cyc
         time_limit=(ACTIVITY_LIMIT,) * cycles,
         work_limit=(ACTIVITY_LIMIT,) * cycles,
         memory_limit=ACTIVITY_LIMIT,
-        contributions=tuple(tuple(int(rng.expovariate(0.001)) for _ in range(layer.neurons)) for layer in layers),
+        contributions=tuple(
+            tuple(int(worth * rng.expovariate(0.001)) for _ in range(layer.neurons)) for layer in layers
+        ),
     )
 
 

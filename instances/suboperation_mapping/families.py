@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+from mapgap.instances.magnitudes import largest_valid, stretched
 from mapgap.problems.suboperation_mapping import Accelerator, Edge, Instance, Layer
 
 TICK_NS = 1000
@@ -35,6 +36,32 @@ def tiny(seed: int) -> Instance:
     kinds, edges, largest = rng.choice({1: _TINY_ONE, 2: _TINY_TWO, 3: _TINY_THREE}[n])
     batch = rng.randint(1, largest)
     return _instance(rng, f"tiny_{seed}", "tiny", kinds, edges, n, batch, binding=rng.random() < 0.4)
+
+
+def realistic(seed: int) -> Instance:
+    """Like ``tiny``, with times and transfers of 10^3 to 10^7 ticks."""
+    small = tiny(seed)
+
+    def make(largest: int) -> Instance:
+        rng = random.Random(f"realistic-{seed}")
+        ticks = stretched(rng, 24, largest)  # a tile of 6, on a speed of 4
+
+        def table(rows: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
+            return tuple(tuple(ticks(min(value, 24)) for value in row) for row in rows)
+
+        slow = min(rng.choice((1, 1000, 30_001, 999_983)), largest)  # ticks per byte
+        return small.changed(
+            name=f"realistic_{seed}",
+            source="generated: family realistic",
+            tags=("generated", "realistic"),
+            bandwidth=tuple(tuple(max(1, rate // slow) for rate in row) for row in small.bandwidth),
+            layers=tuple(
+                layer.model_copy(update={"fp": table(layer.fp), "bp": table(layer.bp), "wu": table(layer.wu)})
+                for layer in small.layers
+            ),
+        )
+
+    return largest_valid(make)
 
 
 def small(seed: int) -> Instance:

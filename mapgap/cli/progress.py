@@ -79,13 +79,13 @@ class Spinner(Display):
 class RunSpinner(Spinner):
     """Elapsed time, incumbent, bound and gap of one run."""
 
-    def __init__(self, label: str) -> None:
+    def __init__(self, label: str, sign: int) -> None:
         super().__init__()
-        self.label = label
+        self.label, self.sign = label, sign
 
     def observe(self, elapsed: float, objective: int | None, bound: int | None) -> None:
         """An observer of :func:`mapgap.execution.run.run_method`."""
-        gap = percent(relative(objective, bound)) or "-"
+        gap = percent(relative(objective, bound, self.sign)) or "-"
         known = f"incumbent {cell(objective)}  bound {cell(bound)}  gap {gap}"
         self.spin(f"{self.label}  {elapsed:.0f} s  {known}")
 

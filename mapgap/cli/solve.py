@@ -22,6 +22,7 @@ from mapgap.evidence.ledger import CERTIFICATE
 from mapgap.evidence.prove import prove
 from mapgap.execution.run import run_method
 from mapgap.records.record import RunRecord, relative
+from mapgap.records.runs import facts as instance_facts
 
 _YES, _NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
@@ -56,6 +57,7 @@ def solve(request: Request) -> int:
     """
     instance = load_instance(request.instance)
     problem = registry.problems()[instance.problem]
+    sign = 1 if problem.sense == "min" else -1
     methods = chosen(request, instance.problem)
     if request.certify and registry.library(instance.problem).proving is None:
         raise InputError(f"--certify: expected a problem with certificates, found {instance.problem}")
@@ -67,7 +69,7 @@ def solve(request: Request) -> int:
     budget = Budget(request.time_limit, request.memory_limit, request.workers, request.seed)
     records: list[RunRecord] = []
     for method in methods:
-        with RunSpinner(f"{method.name} on {instance.name}") as display:
+        with RunSpinner(f"{method.name} on {instance.name}", sign) as display:
             record = run_method(
                 instance,
                 method,
@@ -240,9 +242,8 @@ def _short(terms: Mapping[str, Any]) -> dict[str, Any]:
 
 def show_records(records: Sequence[RunRecord], best: RunRecord | None, sign: int) -> None:
     """All runs of one instance: gap to the best bound of all methods, distance to the best plan known."""
-    bounds = [r.bound for r in records if r.bound is not None]
-    bound = max(bounds, key=lambda value: sign * value, default=None)
-    known = best.objective if best else None
+    fact = instance_facts(records)[records[0].instance_hash]
+    bound, known = fact.bound, best.objective if best else None
     columns = ["method", "kind", "status", "stop", "objective", "bound", "gap", "to best plan", "time (s)", "MB"]
     rows = [
         [
@@ -252,8 +253,8 @@ def show_records(records: Sequence[RunRecord], best: RunRecord | None, sign: int
             record.stop,
             record.objective,
             record.bound,
-            percent(relative(record.objective, bound)),
-            percent(relative(record.objective, known)),
+            percent(relative(record.objective, bound, sign)),
+            percent(relative(record.objective, known, sign)),
             None if record.wall_s is None else f"{record.wall_s:.3f}",
             None if record.peak_mb is None else round(record.peak_mb),
         ]

@@ -26,7 +26,8 @@ from pydantic import ValidationError
 
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import retarget, save_expanded
-from mapgap.core import Budget, InputError, InstanceBase, Method, Problem, suggest
+from mapgap.core import Budget, InputError, InstanceBase, Method, PlanError, Problem, suggest
+from mapgap.evidence.contradictions import contradictions
 from mapgap.execution.progress import Event, Tell, silence
 from mapgap.execution.run import run_method
 from mapgap.records.record import RunRecord
@@ -164,13 +165,22 @@ class Attack:
         return taken
 
     def measure(self, instance: InstanceBase) -> Hit | None:
-        """Both methods on one instance; ``None`` where no ratio is defined."""
+        """Both methods on one instance; ``None`` where no ratio is defined.
+
+        Raises
+        ------
+        PlanError
+            The exact method is wrong about the instance: no ratio to its bound would mean anything.
+        """
         assert self.exact is not None
         self.tried += 1
         heuristic = self.solve(self.method, instance, EXACT_S, self.options)
         if heuristic.refuted or heuristic.error:
             return None
         certified = self.solve(self.exact, instance, EXACT_S, {})
+        wrong = [certified.error or ""] if certified.refuted else list(map(str, contradictions([heuristic, certified])))
+        if wrong:
+            raise PlanError(f"{instance.name}: {self.exact.name} is refuted: {'; '.join(wrong)}")
         if certified.objective is None or not certified.bound or not certified.objective:
             return None
         if heuristic.objective is None:

@@ -116,7 +116,7 @@ class Entry(_Strict):
     @property
     def gap(self) -> float | None:
         """Of the plan to the bound."""
-        return relative(self.plan.value if self.plan else None, self.bound.value if self.bound else None)
+        return relative(self.plan.value if self.plan else None, self.bound.value if self.bound else None, self.sign)
 
     def references(self, name: str) -> list[RunRecord]:
         """What is known, as records of kind ``reference``: one with the objective of the plan, one with the bound."""

@@ -200,7 +200,7 @@ class Watch:
             stop=stop,
             objective=objective,
             bound=bound,
-            gap=relative(objective, bound),
+            gap=relative(objective, bound, self.sign),
             certificate=proven if status is Status.OPTIMAL else None,
             wall_s=None if wall_s is None else round(wall_s, 6),
             build_s=build_s if isinstance(build_s, (int, float)) else None,

@@ -366,7 +366,11 @@ def _run(
     plugin = plugin_of(method)
     plugins = [] if plugin is None else [plugin]
     isolate = bool(plugins) or registry.methods(instance.problem).get(method.name) is method
-    line = _Line(f"{method.name} on {instance.name}") if progress is True else None
+    line = (
+        _Line(f"{method.name} on {instance.name}", -1 if registry.problems()[instance.problem].sense == "max" else 1)
+        if progress is True
+        else None
+    )
     observer = line if line is not None else (progress if callable(progress) else None)
     try:
         return run_method(
@@ -380,12 +384,12 @@ def _run(
 class _Line:
     """A line on standard error that says how far a run is; gone when the run ends."""
 
-    def __init__(self, label: str) -> None:
-        self.label = label
+    def __init__(self, label: str, sign: int) -> None:
+        self.label, self.sign = label, sign
         self.width = 0
 
     def __call__(self, elapsed: float, objective: int | None, bound: int | None) -> None:
-        gap = percent(relative(objective, bound)) or "-"
+        gap = percent(relative(objective, bound, self.sign)) or "-"
         self._show(f"{self.label}: {elapsed:.0f} s, incumbent {cell(objective)}, bound {cell(bound)}, gap {gap}")
 
     def _show(self, text: str) -> None:

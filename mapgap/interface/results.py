@@ -143,7 +143,7 @@ class Result:
     @property
     def gap(self) -> float | None:
         """Share by which the plan misses :attr:`best_bound`; ``None`` without a plan or a bound."""
-        return relative(self.objective, self.best_bound)
+        return relative(self.objective, self.best_bound, self.record.sign)
 
     @property
     def best_plan(self) -> int | None:
@@ -153,7 +153,7 @@ class Result:
     @property
     def gap_to_best(self) -> float | None:
         """Share by which the plan misses the best plan known."""
-        return relative(self.objective, self.known.best)
+        return relative(self.objective, self.known.best, self.record.sign)
 
     @property
     def seconds(self) -> float | None:

@@ -29,7 +29,7 @@ class RunRecord:
     bound : int or None
         Best bound the method proved; ``None`` where none is known or where the plans refute it.
     gap : float or None
-        ``|objective - bound| / |bound|``; ``None`` where either is missing.
+        See :func:`relative`.
     certificate : str or None
         ``enumerated`` or ``claimed`` for OPTIMAL.
     wall_s, build_s : float or None
@@ -126,9 +126,18 @@ class RunRecord:
         return 0 if answered else 4
 
 
-def relative(value: int | None, reference: int | None) -> float | None:
-    """``|value - reference| / |reference|``; ``None`` where either is missing, or the reference is 0 and missed."""
-    if value is None or reference is None:
+def relative(value: int | None, reference: int | None, sign: int) -> float | None:
+    """``sign (value - reference) / |reference|``: the share by which a value misses a bound or the best value known.
+
+    ``None`` where either is missing, where the reference is 0 and missed, and where the value is *better* than the
+    reference: then one of them is wrong (see :mod:`mapgap.evidence.contradictions`), and no gap is.
+
+    Parameters
+    ----------
+    sign : int
+        1 for a minimisation, -1 for a maximisation.
+    """
+    if value is None or reference is None or sign * value < sign * reference:
         return None
     if reference == 0:
         return 0.0 if value == 0 else None

@@ -9,12 +9,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, overload
 
+from mapgap.core import Status
 from mapgap.records.record import RunRecord, plain, relative
 
 
 @dataclass(frozen=True)
 class InstanceFacts:
-    """What all runs together know of one instance: best verified plan, best proven bound and who found them."""
+    """What all runs together know of one instance: best verified plan, best proven bound and who found them.
+
+    There is no bound where a plan refutes a run's bound or its INFEASIBLE: that run's engine is wrong, and nobody knows
+    which others are (:mod:`mapgap.evidence.contradictions` names it).
+    """
 
     name: str
     problem: str
@@ -22,10 +27,11 @@ class InstanceFacts:
     best_by: str | None
     bound: int | None
     bound_by: str | None
+    sign: int = 1
 
     @property
     def gap(self) -> float | None:
-        return relative(self.best, self.bound)
+        return relative(self.best, self.bound, self.sign)
 
     @property
     def proven(self) -> bool:
@@ -44,7 +50,10 @@ def facts(records: Iterable[RunRecord]) -> dict[str, InstanceFacts]:
         bounds = [(record.bound, record.method) for record in sound if record.bound is not None]
         best, best_by = min(plans, key=lambda each: sign * each[0], default=(None, None))
         bound, bound_by = max(bounds, key=lambda each: sign * each[0], default=(None, None))
-        found[key] = InstanceFacts(group[0].instance, group[0].problem, best, best_by, bound, bound_by)
+        beyond = best is not None and bound is not None and sign * bound > sign * best
+        if beyond or (best is not None and any(record.status == Status.INFEASIBLE for record in sound)):
+            bound, bound_by = None, None
+        found[key] = InstanceFacts(group[0].instance, group[0].problem, best, best_by, bound, bound_by, sign)
     return found
 
 
@@ -128,7 +137,7 @@ class Runs(Sequence[RunRecord]):
     def gap(self, instance: str, method: str, **options: Any) -> float | None:
         """Share by which the plan falls short of the best proven bound."""
         fact = self.fact(instance)
-        return None if fact is None else relative(self.objective(instance, method, **options), fact.bound)
+        return None if fact is None else relative(self.objective(instance, method, **options), fact.bound, fact.sign)
 
 
 def _canonical(options: Mapping[str, Any]) -> str:

@@ -49,8 +49,8 @@ def per_run(records: Runs) -> list[dict[str, Any]]:
                 "bound": record.bound,
                 "best_bound": fact.bound,
                 "best_known": fact.best,
-                "gap": relative(record.objective, fact.bound),
-                "gap_to_best": relative(record.objective, fact.best),
+                "gap": relative(record.objective, fact.bound, record.sign),
+                "gap_to_best": relative(record.objective, fact.best, record.sign),
                 "primal_integral": primal_integral(record, fact.best),
                 "wall_s": record.wall_s,
                 "peak_mb": record.peak_mb,
@@ -126,8 +126,8 @@ def glance(records: Runs) -> list[dict[str, Any]]:
     for (problem, method), runs in sorted(groups.items()):
         solvable = [r for r in runs if known[r.instance_hash].best is not None]
         pairs = [(r, known[r.instance_hash]) for r in solvable if r.objective is not None]
-        at_least = [100 * gap for r, f in pairs if (gap := relative(r.objective, f.best)) is not None]
-        above = [(relative(r.objective, f.bound), r.instance) for r, f in pairs]
+        at_least = [100 * gap for r, f in pairs if (gap := relative(r.objective, f.best, r.sign)) is not None]
+        above = [(relative(r.objective, f.bound, r.sign), r.instance) for r, f in pairs]
         at_most = [(100 * gap, name) for gap, name in above if gap is not None]
         rows.append(
             {

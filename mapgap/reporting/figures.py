@@ -112,7 +112,7 @@ def gap_per_method(records: Runs) -> Figure:
     known = records.facts
     groups: dict[str, list[float]] = {}
     for record in records.measured:
-        gap = relative(record.objective, known[record.instance_hash].bound)
+        gap = relative(record.objective, known[record.instance_hash].bound, record.sign)
         if gap is not None and not record.error:
             groups.setdefault(record.method, []).append(100 * gap)
     order = sorted(groups, key=lambda m: sorted(groups[m])[len(groups[m]) // 2], reverse=True)

@@ -276,7 +276,7 @@ def plan_pictures(problem: str, records: Runs) -> list[Picture]:
     spec = registry.problems().get(problem)
     known = records.facts
     heuristic = [r for r in records if r.kind in ("published", "baseline") and r.plan]
-    losing = [(relative(r.objective, known[r.instance_hash].best) or 0.0, r.method, r) for r in heuristic]
+    losing = [(relative(r.objective, known[r.instance_hash].best, r.sign) or 0.0, r.method, r) for r in heuristic]
     if spec is None or spec.gantt is None or not losing:
         return []
     worst = max(losing, key=lambda item: item[:2])[2]

@@ -13,6 +13,8 @@ from mapgap.core import ACTIVITY_LIMIT, Finding, Frozen, InputError, InstanceBas
 Side = Literal["gpu", "fpga"]
 Objective = Literal["energy", "latency", "edp", "weighted"]
 OBJECTIVES: tuple[Objective, ...] = ("energy", "latency", "edp", "weighted")
+SUM_LIMIT = 2**62
+"""Products and sums of these stay below it, so that methods may form them in 64 bits."""
 NETWORK_INPUT = -1
 """``Read.source`` of the network input."""
 
@@ -250,7 +252,7 @@ class Instance(InstanceBase):
 
     @model_validator(mode="after")
     def _check(self) -> Instance:
-        found = self._graph_findings() or self._option_findings() or self._magnitude_findings()
+        found = self._graph_findings() or self._option_findings() or self._size_findings() or self._magnitude_findings()
         if found:
             raise InputError(found)
         return self
@@ -297,6 +299,30 @@ class Instance(InstanceBase):
             for index, option in enumerate(layer.options):
                 at, name = (*place, "options", index), f"{layer.name}, {option.name}"
                 found += [Finding(each.text, (*at, *each.location), name) for each in _misfits(option, sizes)]
+        return found
+
+    def _size_findings(self) -> list[Finding]:
+        """Bytes times nanoseconds, and times energy per 10^6 bytes, must stay below 2^62 (rule 11)."""
+        per_byte = max(10**9, self.link.energy_per_mb)
+        most = (SUM_LIMIT - 1) // per_byte
+        found = []
+
+        def check(size: int, place: Location, name: str = "") -> None:
+            if size > most:
+                text = f"expected at most {most} bytes, as {per_byte} times as much must be below 2^62, found {size}"
+                found.append(Finding(text, place, name))
+
+        check(self.input_bytes, ("input_bytes",))
+        for layer, place in zip(self.layers, self._places(), strict=True):
+            for k, size in enumerate(layer.outputs):
+                check(size, (*place, "outputs", k), layer.name)
+            for k, option in enumerate(layer.options):
+                for field in ("gpu_makes", "fpga_makes"):
+                    check(getattr(option, field), (*place, "options", k, field), f"{layer.name}, {option.name}")
+        rate = self.link.bytes_per_second * self.tick_ns
+        if rate >= SUM_LIMIT:
+            text = f"expected bytes per second times tick_ns below 2^62, found {rate}"
+            found.append(Finding(text, ("link", "bytes_per_second")))
         return found
 
     def worst(self) -> tuple[int, int]:

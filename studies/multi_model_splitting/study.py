@@ -118,7 +118,7 @@ def gaps(results: Results, objective: str = "throughput") -> Table:
 
 
 def _ratio(value: int | None, best: int | None) -> float | None:
-    gap = relative(value, best)
+    gap = relative(value, best, 1)
     return None if gap is None else 1 + gap
 
 

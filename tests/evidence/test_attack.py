@@ -9,7 +9,7 @@ import pytest
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance
 from mapgap.cli.evidence import show_attack
-from mapgap.core import Budget, InputError, Method, SolveResult, Status, Stop
+from mapgap.core import Budget, InputError, Method, PlanError, SolveResult, Status, Stop
 from mapgap.evidence.attack import KEEP, Attack, attack, changeable, integers, mutate, rounded, widen
 
 
@@ -163,3 +163,16 @@ def test_an_objective_replaces_that_of_every_instance():
     for objective in problem.objectives:
         search = Attack(problem, method, "tiny", 1.0, objective=objective)
         assert {search.sample(seed).objective for seed in range(5)} == {objective}
+
+
+def test_an_exact_method_that_is_wrong_ends_the_search():
+    """A bound above the heuristic's own plan must not become a ratio."""
+
+    def wrong(instance, budget):
+        return SolveResult(Status.UNKNOWN, Stop.DONE, bound=10**9)
+
+    exact = Method("wrong", "suboperation_mapping", "exact", "r", wrong)
+    problem = registry.problems()["suboperation_mapping"]
+    search = Attack(problem, registry.find_method(problem.name, "mtrain_converting"), "tiny", 1.0, exact=exact)
+    with pytest.raises(PlanError, match=r"wrong is refuted: .* claims bound 1000000000, but "):
+        search.run()

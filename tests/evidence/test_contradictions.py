@@ -4,6 +4,8 @@ import pytest
 from records import record
 
 from mapgap.evidence.contradictions import contradictions
+from mapgap.records.runs import Runs
+from mapgap.reporting.analysis import per_run
 
 
 @pytest.mark.parametrize(
@@ -57,3 +59,22 @@ def test_a_run_that_failed_claims_nothing():
     failed = record(method="a", bound=11, error="boom", stop="error")
     assert contradictions([failed, record(method="b", objective=10)]) == []
     assert contradictions([]) == []
+
+
+@pytest.mark.parametrize("claim", [{"bound": 11}, {"status": "INFEASIBLE"}])
+def test_where_a_plan_refutes_a_claim_no_gap_is_stated(claim):
+    """Neither of the plan that is better than the bound, nor of one that seems to fit it."""
+    runs = Runs([record(method="wrong", **claim), record(method="b", objective=10), record(method="c", objective=12)])
+    (found,) = contradictions(runs)
+    assert found.claim.method == "wrong"
+    assert (runs.facts["i"].best, runs.facts["i"].bound, runs.facts["i"].gap) == (10, None, None)
+    assert [row["gap"] for row in per_run(runs)] == [None, None, None]
+    assert [row["gap_to_best"] for row in per_run(runs)] == [None, 0.0, pytest.approx(0.2)]
+
+
+def test_bounds_on_either_side_of_the_best_plan_name_the_wrong_one():
+    """9 <= 10 may hold; 11 does not, for there is a plan of 10."""
+    bounds = [record(method="sound", bound=9), record(method="wrong", bound=11)]
+    assert contradictions(bounds) == []
+    (found,) = contradictions([*bounds, record(method="plan", objective=10)])
+    assert (found.claim.method, found.fact.method) == ("wrong", "plan")

@@ -239,11 +239,21 @@ def test_a_method_the_child_cannot_find_is_recorded():
 
 
 @pytest.mark.parametrize(
-    ("objective", "bound", "expected"),
-    [(110, 100, 0.1), (90, 100, 0.1), (5, None, None), (None, 5, None), (0, 0, 0.0), (3, 0, None), (-90, -100, 0.1)],
+    ("objective", "bound", "sign", "expected"),
+    [
+        (110, 100, 1, 0.1),
+        (90, 100, -1, 0.1),
+        (90, 100, 1, None),  # a plan better than the bound has no gap
+        (110, 100, -1, None),
+        (5, None, 1, None),
+        (None, 5, 1, None),
+        (0, 0, 1, 0.0),
+        (3, 0, 1, None),
+        (-90, -100, 1, 0.1),
+    ],
 )
-def test_gap_is_never_infinite(objective, bound, expected):
-    assert relative(objective, bound) == (None if expected is None else pytest.approx(expected))
+def test_gap_is_never_infinite_nor_of_a_refuted_bound(objective, bound, sign, expected):
+    assert relative(objective, bound, sign) == (None if expected is None else pytest.approx(expected))
 
 
 @pytest.mark.parametrize("isolate", [True, False])

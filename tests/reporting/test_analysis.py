@@ -79,9 +79,9 @@ def test_duels():
 
 
 def test_relative_and_mean_edge_cases():
-    assert relative(0, 0) == 0.0
-    assert relative(5, 0) is None
-    assert relative(None, 3) is None
+    assert relative(0, 0, 1) == 0.0
+    assert relative(5, 0, 1) is None
+    assert relative(None, 3, 1) is None
     assert shifted_geometric_mean([], 1.0) is None
     assert shifted_geometric_mean([3.0, 3.0], 1.0) == pytest.approx(3.0)
 

@@ -21,7 +21,7 @@ def record(instance="i", method="m", objective=None, bound=None, status=None, **
         "time_limit_s": 10.0,
         "wall_s": 1.0,
         "violations": [],
-        "gap": relative(objective, bound),
+        "gap": relative(objective, bound, -1 if more.get("sense") == "max" else 1),
         **more,
     }
     return RunRecord(instance=instance, method=method, objective=objective, bound=bound, status=status, **values)

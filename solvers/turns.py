@@ -1,0 +1,41 @@
+"""No engine's word is the last one: where one contradicts itself, the next is asked, and the result says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from mapgap.core import MapgapError, SolveResult, Status, Stop
+from mapgap.solvers.guard import GuardError
+
+DISTRUSTED = "distrusted"
+"""Note of a result: what was refused or refuted before an engine was believed."""
+
+
+class EngineError(MapgapError):
+    """An engine contradicts itself, another engine or the evaluator: at least one of its claims is wrong."""
+
+
+def in_turn(ask: Callable[[str], SolveResult], engines: Sequence[str]) -> SolveResult:
+    """The answer of the first of several engines that does not contradict itself.
+
+    Parameters
+    ----------
+    ask : callable
+        ``ask(engine)``; raises EngineError or GuardError where the engine is not to be believed.
+
+    Returns
+    -------
+    SolveResult
+        UNKNOWN with the reasons where every engine is refused or refuted.
+    """
+    reasons: list[str] = []
+    for engine in engines:
+        try:
+            result = ask(engine)
+        except (EngineError, GuardError) as error:
+            if not any(each.endswith(str(error)) for each in reasons):  # a guard refuses a model, whatever the engine
+                reasons.append(f"{engine}: {error}" if engine else str(error))
+            continue
+        return replace(result, notes={**result.notes, DISTRUSTED: reasons}) if reasons else result
+    return SolveResult(Status.UNKNOWN, Stop.DONE, reason="; ".join(reasons), notes={DISTRUSTED: reasons})
