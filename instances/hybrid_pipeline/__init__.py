@@ -22,4 +22,5 @@ LIBRARY = Library(
     shrinking=f"{_HERE}.parts:shrink",
     sampling=f"{_HERE}.sampling:random_plan",
     relating=f"{_HERE}.relating:relations",
+    proving="mapgap.formulations.hybrid_pipeline.certificate:prove",
 )

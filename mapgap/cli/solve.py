@@ -15,7 +15,7 @@ from mapgap.catalogue import registry
 from mapgap.catalogue.files import dump, load_instance, retarget, save_plan
 from mapgap.cli import certificates
 from mapgap.cli.output import cell, complain, facts, percent, print_json, say, styled, table, to_file
-from mapgap.cli.progress import RunSpinner
+from mapgap.cli.progress import RunSpinner, Spinner
 from mapgap.core import Budget, InputError, InstanceBase, Method, Problem, Stop, suggest
 from mapgap.evidence.contradictions import contradictions
 from mapgap.evidence.ledger import CERTIFICATE
@@ -186,7 +186,7 @@ def _certify(request: Request, problem: Problem, instance: InstanceBase, records
         return 4
     beside = Path(instance.name.replace("@", "__")) if request.output is None else request.output.with_suffix("")
     file = beside.with_name(f"{beside.name}{CERTIFICATE}")
-    with RunSpinner(f"certificate of {instance.name}") as display:
+    with Spinner() as display:
         display.spin(f"{instance.name}: looking for a proof of {cell(bound)}")
         found = prove(instance, bound, Budget(request.time_limit), file)
     if request.json:
