@@ -9,26 +9,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from copy import copy
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from mapgap.core import Budget
-from mapgap.formulations.neuron_masking._chain import Chain
-from mapgap.formulations.neuron_masking._lagrangian_kernels import run_enumeration, run_hull, run_program, solve_master
-from mapgap.formulations.neuron_masking.lagrangian import Array, Counts, Search, solve_single
+from mapgap.formulations.neuron_masking.chain import Chain
+from mapgap.formulations.neuron_masking.lagrangian import CUTS, SHRINKS, Bounds, Counts, Search, box_of, solve_single
+from mapgap.formulations.neuron_masking.lagrangian_kernels import Prices, run_enumeration, solve_master
 from mapgap.problems.neuron_masking import Instance
 from mapgap.problems.neuron_masking import certificate as checker
 
-CUTS = 40
-"""Most cutting planes per box."""
-
 LISTED = 200_000
 """Most counts that the listing of a box may look at: about a twentieth of a second of the checker."""
-
-SHRINKS = 0.5
-"""A box is bounded again when its volume has shrunk by exp(-SHRINKS) or more."""
 
 BITS = (30, 45, 60)
 """Bits of the Lagrangian's integers, few first: short numbers make a fast check."""
@@ -83,18 +79,21 @@ class Part:
     """One device under one cycle time."""
 
     def __init__(self, whole: Instance, instance: dict[str, Any], device: int, cycle: int) -> None:
-        self.chain = Chain.of(whole.single(device, cycle))
+        self.single = whole.single(device, cycle)
+        self.chain = Chain.of(self.single)
         self.checked = checker.Chain(instance, device, cycle)
         self.has_mask = self.chain.fits(self.chain.lower)
         if not self.has_mask:
             return
-        self.search = Search(self.chain, Budget(), lambda kept, bound: None)  # its tables, not its search
-        self.worth = np.array([number for row in self.chain.value for number in row], np.int64)
+        self.search = Search(self.chain, Budget())  # its steps, not its run
+        self.value = np.array([number for row in self.chain.value for number in row], np.int64)
         self.largest = self.chain.worth(self.chain.upper)
 
     def optimum(self, budget: Budget) -> int:
         """Of the device alone, or a bound of it."""
-        return solve_single(self.chain, budget, lambda kept, bound: None).bound
+        found = solve_single(self.single, replace(budget, listener=None)).bound
+        assert found is not None
+        return found
 
     def root(self) -> int:
         """The Lagrangian bound of the whole chain."""
@@ -126,12 +125,11 @@ class Part:
                     break
                 if lower == upper:
                     return None
-                i, v = branching(lower, upper, masks, self.chain.upper)
-                found.append(["s", i, v])
-                below, above = list(upper), list(lower)
-                below[i], above[i] = v, v + 1
-                stack.append((tuple(above), upper))
-                upper = tuple(below)
+                below, above = self.search.halves(lower, upper, masks)
+                i = next(k for k, most in enumerate(upper) if below[1][k] < most)
+                found.append(["s", i, below[1][i]])
+                stack.append(above)
+                lower, upper = below
         return found
 
     def bound(self, lower: Counts, upper: Counts, limit: int, bits: int) -> tuple[Priced, list[Counts]]:
@@ -187,80 +185,39 @@ class Priced:
     """
 
     def __init__(self, part: Part, lower: Counts, upper: Counts, y: Sequence[float], bits: int) -> None:
-        search, rows, (work, memory) = part.search, part.checked.rows, part.chain.whole_totals
-        self.part, self.lower, self.upper = part, lower, upper
+        rows, (work, memory) = part.checked.rows, part.chain.whole_totals
         most = part.largest + sum(
             k * (row[0] * work + row[1] * memory + row[2]) for k, row in zip(y, rows, strict=True)
         )
         self.scale = max(1, int(2.0**bits / max(1.0, most)))
         self.y = [int(k * self.scale) for k in y]
         price, rent, self.support = (sum(k * row[c] for k, row in zip(self.y, rows, strict=True)) for c in range(3))
-        self.pair = price * search.coefficients[0] + rent * search.coefficients[1]
-        self.single = rent * search.coefficients[2]
-        self.single[0] += self.pair[0]
-        self.pair[0] = 0
-        self.value = part.worth * self.scale
-        low, high, kept = np.array(lower, np.int64), np.array(upper, np.int64), np.zeros(len(lower), np.int64)
-        total = run_program(
-            self.value, search.start, low, high, self.pair, self.single, search.prefix, search.choice, kept
-        )
-        self.limit: int = (int(total) + self.support) // self.scale
-        self.mask: Counts = tuple(int(n) for n in kept)
+        self.search = copy(part.search)  # the same tables, which the latest call has filled
+        self.search.worth = part.search.worth._replace(value=part.value * self.scale, shift=0)
+        costs = part.search.limits.coefficients
+        pair, single = price * costs[0] + rent * costs[1], rent * costs[2]
+        single[0] += pair[0]
+        pair[0] = 0
+        self.prices = Prices(pair, single, 0)  # where limits are loose, the support may be longer than 64 bits
+        self.box = box_of(lower, upper)
+        total, self.mask = self.search.run_forwards(self.box, self.prices)
+        self.limit: int = (total + self.support) // self.scale
 
-    def tables(self, low: Array, high: Array) -> None:
-        """``prefix`` of the chain and ``suffix`` of the reversed chain, as in ``lagrangian.py``."""
-        search, kept = self.part.search, np.zeros(len(low), np.int64)
-        reversed_pair = np.zeros_like(self.pair)
-        reversed_pair[1:] = self.pair[:0:-1]
-        start, low_, high_, single = (np.ascontiguousarray(x[::-1]) for x in (search.start, low, high, self.single))
-        run_program(self.value, start, low_, high_, reversed_pair, single, search.suffix, search.choice, kept)
-        run_program(self.value, search.start, low, high, self.pair, self.single, search.prefix, search.choice, kept)
-
-    def hull(self, limit: int) -> tuple[Counts, Counts] | None:
+    def hull(self, limit: int) -> Bounds | None:
         """Counts that a mask worth more than ``limit`` may have; ``None`` if there is no such mask."""
-        search, low, high = self.part.search, np.array(self.lower, np.int64), np.array(self.upper, np.int64)
-        self.tables(low, high)
-        inner, outer = np.zeros_like(low), np.zeros_like(low)
-        least = (limit + 1) * self.scale - self.support
-        run_hull(self.value, search.start, low, high, self.single, search.prefix, search.suffix, least, inner, outer)
-        return None if (inner > outer).any() else (tuple(map(int, inner)), tuple(map(int, outer)))
+        self.search.fill_tables(self.box, self.prices)
+        found = self.search.hull(self.box, self.prices, (limit + 1) * self.scale - self.support)
+        return None if found is None else (tuple(map(int, found.lower)), tuple(map(int, found.upper)))
 
     def listed(self, lower: Counts, upper: Counts, limit: int) -> bool:
         """Can all masks of the box that may be worth more than ``limit`` be looked at?"""
-        search, kept = self.part.search, np.zeros(len(lower), np.int64)
-        low, high = np.array(lower, np.int64), np.array(upper, np.int64)
-        run_program(self.value, search.start, low, high, self.pair, self.single, search.prefix, search.choice, kept)
-        kept[0] = 0
-        left = run_enumeration(
-            self.value,
-            search.start,
-            low,
-            high,
-            self.pair,
-            self.single,
-            search.prefix,
-            search.coefficients,
-            search.limits,
-            self.support,
-            0,
-            (limit + 1) * self.scale,
-            LISTED,
-            kept,
-        )
-        return bool(left >= 0 and kept[0] == 0)
+        search, box, kept = self.search, box_of(lower, upper), np.zeros(len(lower), np.int64)
+        search.run_forwards(box, self.prices)
+        prices, least = self.prices._replace(support=self.support), (limit + 1) * self.scale
+        left = run_enumeration(search.worth, box, prices, search.tables.prefix, search.limits, least, LISTED, kept)
+        return bool(left >= 0 and kept[0] == 0)  # no mask keeps none
 
 
 def volume(lower: Counts, upper: Counts) -> float:
     """Logarithm of the number of masks of a box."""
     return float(np.log(np.array(upper) - np.array(lower) + 1.0).sum())
-
-
-def branching(lower: Counts, upper: Counts, masks: Sequence[Counts], most: Counts) -> tuple[int, int]:
-    """Halve the layer in which the masks of the last cuts differ most (relative to N_i), else the widest layer."""
-    inside = [[min(max(n, lower[k]), upper[k]) for k, n in enumerate(kept)] for kept in masks[-5:]]
-    sides = [(min(column), max(column)) for column in zip(*inside, strict=True)]
-    i = max(range(len(sides)), key=lambda k: (sides[k][1] - sides[k][0]) / most[k])
-    if sides[i][0] == sides[i][1]:
-        i = max(range(len(sides)), key=lambda k: (upper[k] - lower[k]) / most[k])
-        sides[i] = (lower[i], upper[i])
-    return i, sum(sides[i]) // 2
