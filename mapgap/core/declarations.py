@@ -171,6 +171,9 @@ class Library:
         tiny instances. With it the contract tests compare every model with the evaluator, plan by plan.
     relating : str or callable, optional
         ``f(instance, rng) -> list of Relation`` that hold for every instance, or for this one.
+    proving : str or callable, optional
+        ``f(instance, bound, budget) -> proof or None``: searches for the proof of a certificate, JSON data that show
+        :mod:`mapgap.evidence.check` that no plan of the expanded instance (JSON data too) is better than the bound.
     """
 
     problem: str
@@ -182,6 +185,7 @@ class Library:
     shrinking: Reference | Callable[[Any], Iterator[InstanceBase]] | None = None
     sampling: Reference | Callable[[Any, random.Random], PlanBase] | None = None
     relating: Reference | Callable[[Any, random.Random], list[Relation]] | None = None
+    proving: Reference | Callable[[dict[str, Any], int, Budget], Any] | None = None
 
     @property
     def compact_type(self) -> type[CompactBase]:
@@ -233,6 +237,20 @@ class Library:
         """Instances whose optimum follows from that of the given one."""
         found: list[Relation] = resolve(self.relating)(instance, rng) if self.relating is not None else []
         return found
+
+    def prove(self, instance: dict[str, Any], bound: int, budget: Budget) -> Any:
+        """A proof that no plan is better than the bound; ``None`` if none is found. Its word counts for nothing.
+
+        Raises
+        ------
+        InputError
+            The problem offers none.
+        """
+        if self.proving is None:
+            raise InputError(
+                f"{self.problem}: expected a problem whose bounds can be certified, found none for this one"
+            )
+        return resolve(self.proving)(instance, bound, budget)
 
 
 @dataclass(frozen=True)

@@ -69,11 +69,16 @@ class Stop(StrEnum):
 
 
 class Certificate(StrEnum):
-    """How much trust an optimality claim deserves, least first."""
+    """How much trust an optimality claim deserves, least first.
+
+    ``claimed``: one engine says so. ``agreed``: two methods on different engines, and a case split. ``enumerated``: all
+    plans were looked at. ``checked``: a file proves it to :mod:`mapgap.evidence.check`, whoever made the file.
+    """
 
     CLAIMED = "claimed"
     AGREED = "agreed"
     ENUMERATED = "enumerated"
+    CHECKED = "checked"
 
     @property
     def rank(self) -> int:

@@ -180,7 +180,8 @@ def writer_of(problem: str) -> ModuleType:
     if not problem.isidentifier() or not path.is_file():
         raise Refused(f"expected a problem with a writer, found {problem!r}")
     spec = importlib.util.spec_from_file_location(f"certificate_{problem}", path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
@@ -212,7 +213,9 @@ def check(certificate: Mapping[str, Any], instance: Mapping[str, Any] | None = N
             refuted(writer.program(own, bound, Program), proof)
         elif (reason := writer.check(own, bound, proof)) is not None:
             raise Refused(reason)
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    except Refused:
+        raise
+    except Exception as error:  # of whatever kind: the argument could not be followed
         raise Refused(f"malformed: {type(error).__name__}: {error}") from error
     worse = "below" if writer.SENSE == "min" else "above"
     return f"{own['name']} ({instance_hash(own)}): no plan has an objective {worse} {bound}"

@@ -1,9 +1,13 @@
 """The best-known ledger: per library instance the best verified plan, the best proven bound, and who found them.
 
 ``instances/best_known.yaml`` lists one entry per instance and objective; the plans lie beside it in
-``instances/best_known/`` as files that ``mapgap check`` verifies. Runs only ever improve an entry. A run that
-contradicts one (a plan beyond the proven bound, a bound beyond the plan) is an error, and so is a regression: a run of
-the method that proved the bound, with at least its budget, that proves clearly less.
+``instances/best_known/`` as files that ``mapgap check`` verifies, and certificates of bounds as files that ``mapgap
+verify`` checks. Runs only ever improve an entry. Every plan is evaluated before it enters. A run that contradicts an
+entry (a plan beyond the proven bound, a bound beyond the plan) is an error, and so is a regression: a run of the method
+that proved the bound, with at least its budget, that proves clearly less.
+
+Files are replaced as a whole, plans before the ledger: after a kill between the two a plan is better than its entry
+says, never worse, and entering the run again repairs it.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +24,13 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import library_files, load_instance, load_model, load_plan, retarget
-from mapgap.core import Certificate, PlanError
+from mapgap.core import Certificate, InstanceBase, PlanError
 from mapgap.evidence.contradictions import contradictions
 from mapgap.execution.watch import verify
+from mapgap.records.files import replace_file
 from mapgap.records.record import RunRecord, relative
 
+CERTIFICATE = ".cert.json.gz"  #: how the names of certificate files end
 TOLERANCE = 0.005  #: share by which a bound may fall behind the ledger's before it is a regression
 
 
@@ -61,7 +67,15 @@ class Finding(_Strict):
 
 
 class Entry(_Strict):
-    """What is known of one instance under one objective."""
+    """What is known of one instance under one objective.
+
+    Attributes
+    ----------
+    certificate : Certificate, optional
+        Grade of the optimum, where it is proven.
+    checked_bound : int, optional
+        Of an instance whose optimum is not ``checked``: the bound that a certificate file proves.
+    """
 
     instance: str
     instance_hash: str
@@ -71,6 +85,14 @@ class Entry(_Strict):
     plan: Finding | None = None
     bound: Finding | None = None
     certificate: Certificate | None = None
+    checked_bound: int | None = None
+
+    @property
+    def certified(self) -> int | None:
+        """The bound that a certificate file has to prove; ``None`` where there need not be one."""
+        if self.certificate is Certificate.CHECKED and self.bound is not None:
+            return self.bound.value
+        return self.checked_bound
 
     @property
     def sign(self) -> int:
@@ -80,6 +102,16 @@ class Entry(_Strict):
         """Take the grade unless a better one is held."""
         if self.certificate is None or grade.rank > self.certificate.rank:
             self.certificate = grade
+
+    def check_in(self, bound: int) -> bool:
+        """Take a bound that a certificate file proves; whether anything changed."""
+        before = (self.certificate, self.checked_bound)
+        if self.certificate is not Certificate.CHECKED:
+            if self.plan is not None and self.plan.value == bound:
+                self.certificate, self.checked_bound = Certificate.CHECKED, None
+            elif self.checked_bound is None or self.sign * bound > self.sign * self.checked_bound:
+                self.checked_bound = bound
+        return (self.certificate, self.checked_bound) != before
 
     @property
     def gap(self) -> float | None:
@@ -136,6 +168,10 @@ class Ledger:
         """Where the plan of an instance lies."""
         return self.path.with_suffix("") / f"{name.replace('@', '__')}.json"
 
+    def certificate_path(self, name: str) -> Path:
+        """Where the certificate of an instance lies."""
+        return self.path.with_suffix("") / f"{name.replace('@', '__')}{CERTIFICATE}"
+
     def references(self, records: Iterable[RunRecord]) -> list[RunRecord]:
         """What is known of the instances of some runs: records of kind ``reference`` for
         :mod:`mapgap.reporting.analysis`."""
@@ -151,16 +187,19 @@ class Ledger:
         return found
 
     def save(self) -> None:
-        """Write the file and the plans that are new."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        """Write the plans that are new, then the file.
+
+        Raises
+        ------
+        MapgapError
+            Something cannot be written.
+        """
         for name, plan in self.plans.items():
-            target = self.plan_path(name)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(json.dumps(plan, separators=(",", ":")) + "\n", encoding="utf-8")
+            replace_file(self.plan_path(name), (json.dumps(plan, separators=(",", ":")) + "\n").encode())
         entries = [self.entries[name].model_dump(mode="json", exclude_none=True) for name in sorted(self.entries)]
-        head = "# Written by `mapgap bench --update-ledger` and `mapgap certify --update-ledger`; do not edit.\n"
+        head = "# Written by `mapgap bench`, `certify` and `prove` with `--update-ledger`; do not edit.\n"
         text = yaml.safe_dump({"schema": 1, "entries": entries}, sort_keys=False, width=118, default_flow_style=None)
-        self.path.write_text(head + text, encoding="utf-8")
+        replace_file(self.path, (head + text).encode())
 
     def update(self, records: Iterable[RunRecord], library: Mapping[str, str]) -> list[str]:
         """Enter runs on library instances; returns what improved, in words.
@@ -173,7 +212,8 @@ class Ledger:
         Raises
         ------
         PlanError
-            A run contradicts the ledger, or is a regression. Nothing of that run is entered.
+            A run contradicts the ledger, or is a regression, or its plan is none of the instance's or has another
+            objective than the run says. Nothing of that run is entered.
         """
         changes: list[str] = []
         for record in records:
@@ -189,6 +229,7 @@ class Ledger:
             entry = Entry(instance=name, **{key: getattr(record, key) for key in keys})
         objective, bound, sign = record.objective, record.bound, entry.sign
         self._refuse(entry, record)
+        _judge(name, record)
         changes = []
         better = objective is not None and (entry.plan is None or sign * objective < sign * entry.plan.value)
         if objective is not None and record.plan is not None and better:
@@ -201,8 +242,34 @@ class Ledger:
         if entry.plan is not None and entry.bound is not None and entry.plan.value == entry.bound.value:
             # A plan of one run that meets the bound of another is as proven as either.
             entry.raise_certificate(Certificate(record.certificate or Certificate.CLAIMED))
+            if entry.checked_bound is not None:
+                entry.check_in(entry.checked_bound)
         if entry.plan is not None or entry.bound is not None:
             self.entries[name] = entry
+        return changes
+
+    def enter_certificate(self, name: str, proof: RunRecord) -> list[str]:
+        """Enter the bound of a certificate file that was just checked; what improved, in words.
+
+        Parameters
+        ----------
+        proof : RunRecord
+            Of kind ``bound``: what is proven, and when.
+
+        Raises
+        ------
+        PlanError
+            The bound lies beyond the ledger's plan: the checker, its writer or the evaluator is wrong.
+        """
+        assert proof.bound is not None
+        entry, changes = self.entries.get(name), []
+        held = None if entry is None or entry.instance_hash != proof.instance_hash else entry.bound
+        if entry is None or held is None or entry.sign * proof.bound > entry.sign * held.value:
+            changes += self._enter(name, proof)
+            entry = self.entries[name]
+        if entry.check_in(proof.bound):
+            grade = "" if entry.certificate is not Certificate.CHECKED else ", the optimum"
+            changes.append(f"{name}: bound {proof.bound} checked{grade}")
         return changes
 
     @staticmethod
@@ -238,7 +305,35 @@ class Ledger:
         met = entry.plan is not None and entry.bound is not None and entry.plan.value == entry.bound.value
         if entry.certificate is not None and not met:
             found.append(f"{name}: a certificate, although plan and bound do not meet")
+        if entry.certified is not None and not self.certificate_path(name).is_file():
+            found.append(f"{name}: bound {entry.certified} is checked, but there is no certificate file")
         return found
+
+
+@lru_cache(maxsize=8)
+def _instance(name: str) -> InstanceBase:
+    return load_instance(name)
+
+
+def _judge(name: str, record: RunRecord) -> None:
+    """Evaluate the plan of a run anew."""
+    run = f"{name}: {record.method}"
+    if record.certificate == Certificate.CHECKED:
+        raise PlanError(f"{run} says 'checked'; that is the word of a certificate file, never of a run")
+    if record.plan is None:
+        return
+    problem, instance = registry.problems()[record.problem], _instance(name)
+    if instance.content_hash != record.instance_hash:
+        raise PlanError(f"{run} is about instance {record.instance_hash}, not {instance.content_hash}")
+    try:
+        plan = problem.plan_type.model_validate_json(json.dumps(record.plan))
+    except ValueError as error:
+        raise PlanError(f"{run} has something that is no plan of {problem.name}: {error}") from error
+    evaluation = verify(problem, instance, plan)
+    if not evaluation.feasible:
+        raise PlanError(f"{run} has a plan that breaks {len(evaluation.violations)} rule(s)")
+    if evaluation.objective != record.objective:
+        raise PlanError(f"{run} says objective {record.objective}, but its plan has {evaluation.objective}")
 
 
 def _value(finding: Finding | None) -> int | str:

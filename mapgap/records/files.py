@@ -72,6 +72,35 @@ def _records(file: Path) -> Iterator[RunRecord]:
             raise InputError(f"{file}:{number}: expected a run record, found: {error}") from error
 
 
+def replace_file(path: Path, data: bytes) -> None:
+    """Write a whole file so that whoever opens it, at any moment and after any crash, finds the old or the new one.
+
+    Raises
+    ------
+    MapgapError
+        The disk is full or the folder cannot be written; the old file stays.
+    """
+    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with beside.open("wb") as stream:
+                stream.write(data)
+                stream.flush()
+                os.fsync(stream.fileno())
+            beside.replace(path)
+        except BaseException:
+            beside.unlink(missing_ok=True)
+            raise
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)  # the name as well
+        finally:
+            os.close(folder)
+    except OSError as error:
+        raise MapgapError(f"{path}: cannot be written: {error}") from error
+
+
 def append(path: Path, record: RunRecord) -> None:
     """Add a finished run to a file, and bring it to the disk before anything else happens.
 

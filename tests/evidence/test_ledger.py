@@ -1,13 +1,16 @@
 """The ledger only improves, refuses contradictions and regressions, and every committed entry holds."""
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 from records import changed
 
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance
-from mapgap.core import Budget, Certificate, InputError, PlanError
+from mapgap.core import Budget, Certificate, InputError, MapgapError, PlanError
 from mapgap.evidence.ledger import Ledger, library_hashes
 from mapgap.execution.run import run_method
 
@@ -39,7 +42,8 @@ def test_a_proven_run_enters_plan_bound_and_certificate_and_survives_the_file(re
 
 
 def test_a_certificate_is_only_raised(record, tmp_path):
-    assert Certificate.CLAIMED.rank < Certificate.AGREED.rank < Certificate.ENUMERATED.rank
+    ranks = [Certificate(word).rank for word in ("claimed", "agreed", "enumerated", "checked")]
+    assert ranks == sorted(set(ranks))
     ledger, _ = entered(tmp_path, changed(record, certificate="agreed"))
     for given, held in (("claimed", "agreed"), ("enumerated", "enumerated"), ("agreed", "enumerated")):
         ledger.update([changed(record, certificate=given)], {record.instance_hash: EXAMPLE})
@@ -77,6 +81,88 @@ def test_a_weaker_bound_of_a_smaller_budget_or_another_method_is_no_regression(r
     ledger, _ = entered(tmp_path, record)
     weaker = changed(record, **{"bound": 30, "status": "FEASIBLE", **changes})
     assert ledger.update([weaker], {record.instance_hash: EXAMPLE}) == []
+
+
+def broken(plan):
+    return {**plan, "order": [order[::-1] for order in plan["order"]]}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"plan": {"x": 1}}, "no plan of suboperation_mapping"),
+        ({"plan": "BROKEN"}, "has a plan that breaks"),
+        ({"objective": 37, "bound": None, "status": "FEASIBLE"}, "says objective 37, but its plan has 36"),
+        ({"objective": 20, "bound": 20}, "says objective 20, but its plan has 36"),
+        ({"certificate": "checked"}, "never of a run"),
+    ],
+)
+def test_a_forged_run_is_refused_and_changes_nothing(record, tmp_path, changes, words):
+    if changes.get("plan") == "BROKEN":
+        changes = {"plan": broken(record.plan)}
+    ledger = Ledger.load(tmp_path / "best.yaml")
+    with pytest.raises(PlanError, match=words):
+        ledger.update([changed(record, **changes)], {record.instance_hash: EXAMPLE})
+    assert ledger.entries == {}
+    assert ledger.plans == {}
+
+
+def test_a_full_disk_leaves_the_old_ledger_and_no_crumbs(record, tmp_path, monkeypatch):
+    ledger, _ = entered(tmp_path, changed(record, bound=None, status="FEASIBLE"))
+    ledger.save()
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    ledger.update([record], {record.instance_hash: EXAMPLE})
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(MapgapError, match="No space left"):
+        ledger.save()
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from mapgap.evidence.ledger import Ledger
+ledger = Ledger.load(Path(sys.argv[1]))
+ledger.plans = {name: {"ratio": [1], "order": []} for name in ledger.entries}
+calls = 0
+def count(function):
+    def counted(*arguments, **more):
+        global calls
+        calls += 1
+        if calls == int(sys.argv[2]):
+            os._exit(9)
+        return function(*arguments, **more)
+    return counted
+os.fsync, os.replace, Path.replace = count(os.fsync), count(os.replace), count(Path.replace)
+ledger.entries["added"] = next(iter(ledger.entries.values())).model_copy(update={"instance": "added"})
+ledger.save()
+print(calls)
+"""
+
+
+def test_a_kill_at_any_step_of_writing_leaves_whole_files(record, tmp_path):
+    """Each file is the old or the new one; the new ledger never comes before the new plans."""
+    ledger, _ = entered(tmp_path, record)
+    path, plan = tmp_path / "best.yaml", ledger.plan_path(EXAMPLE)
+    finished = False
+    for step in range(1, 20):
+        ledger.plans = {EXAMPLE: record.plan}
+        ledger.save()
+        done = subprocess.run([sys.executable, "-c", KILLED, path, str(step)], capture_output=True, check=False)
+        entries, written = set(Ledger.load(path).entries), json.loads(plan.read_text())
+        assert entries in ({EXAMPLE}, {EXAMPLE, "added"})
+        assert written in (record.plan, {"ratio": [1], "order": []})
+        assert entries == {EXAMPLE} or written != record.plan
+        finished = done.returncode == 0
+        if finished:
+            break
+        assert done.returncode == 9, done.stderr
+    assert finished
+    assert step > 6
 
 
 def test_failed_runs_and_foreign_instances_are_left_out(record, tmp_path):
