@@ -20,4 +20,5 @@ LIBRARY = Library(
     shrinking=f"{_HERE}.parts:shrink",
     sampling=f"{_HERE}.sampling:random_plan",
     relating=f"{_HERE}.relations:relations",
+    proving="mapgap.formulations.fpga_gpu_partition.certificate:prove",
 )

@@ -150,6 +150,7 @@ def solve(
     seed: Annotated[int, typer.Option(help="The only source of randomness.")] = 0,
     settings: Annotated[list[str] | None, typer.Option("--set", help="Method option as name=value.")] = None,
     plugin: Plugins = None,
+    certify: Annotated[bool, typer.Option("--certify", help="Then prove the bound by a certificate file.")] = False,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Write the best plan as JSON.")] = None,
     gantt: Annotated[Path | None, typer.Option(help="Draw the best plan (.svg, .png, .pdf).")] = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object per method on standard output.")] = False,
@@ -171,6 +172,7 @@ def solve(
         seed=seed,
         settings=settings or (),
         plugins=plugin or (),
+        certify=certify,
         output=output,
         gantt=gantt,
         json=json,
@@ -295,6 +297,48 @@ def certify(
     name = instance if objective is None else f"{instance}@{objective}"
     budget = Budget(time_limit, workers=workers, seed=seed)
     raise typer.Exit(evidence.certify(name, budget, ledger=ledger, update=update_ledger, as_json=json))
+
+
+@app.command()
+def prove(
+    instances: Annotated[
+        list[str], typer.Argument(help="Instances: paths, names, or globs of either", autocompletion=_instances)
+    ],
+    objective: Objective = None,
+    bound: Annotated[int | None, typer.Option(help="What to prove (default: what the ledger says).")] = None,
+    time_limit: Annotated[float, typer.Option(min=0.001, help="Seconds per instance.")] = 60.0,
+    update_ledger: Annotated[bool, typer.Option("--update-ledger", help="Enter what was proven.")] = False,
+    ledger: Annotated[Path | None, typer.Option(help="Ledger file (default: the library's).")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="File or folder (default: beside the ledger's plans).")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Write certificates: files from which a small checker sees, without a solver, that no plan beats a bound."""
+    from mapgap.cli import certificates
+    from mapgap.core import Budget
+
+    names = instances if objective is None else [f"{name}@{objective}" for name in instances]
+    request = {"bound": bound, "output": output, "ledger": ledger, "update": update_ledger}
+    raise typer.Exit(certificates.prove(names, Budget(time_limit), as_json=json, **request))
+
+
+@app.command()
+def verify(
+    certificates: Annotated[
+        list[str] | None,
+        typer.Argument(help="Files, names of instances, or globs of either (default: all of the library)"),
+    ] = None,
+    ledger: Annotated[Path | None, typer.Option(help="Ledger file (default: the library's).")] = None,
+    expand: Annotated[
+        bool, typer.Option("--expand", help="Compare with the library's instances, expanded anew.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Check certificates, without a solver: proof, instance, bound, and that the ledger's plan attains it."""
+    from mapgap.cli import certificates as room
+
+    raise typer.Exit(room.verify(certificates or [], ledger=ledger, expand=expand, as_json=json))
 
 
 @app.command()

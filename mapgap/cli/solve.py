@@ -13,10 +13,13 @@ import yaml
 
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import dump, load_instance, retarget, save_plan
+from mapgap.cli import certificates
 from mapgap.cli.output import cell, complain, facts, percent, print_json, say, styled, table, to_file
 from mapgap.cli.progress import RunSpinner
 from mapgap.core import Budget, InputError, InstanceBase, Method, Problem, Stop, suggest
 from mapgap.evidence.contradictions import contradictions
+from mapgap.evidence.ledger import CERTIFICATE
+from mapgap.evidence.prove import prove
 from mapgap.execution.run import run_method
 from mapgap.records.record import RunRecord, relative
 
@@ -38,6 +41,7 @@ class Request:
     seed: int = 0
     settings: Sequence[str] = ()
     plugins: Sequence[Path] = ()
+    certify: bool = False
     output: Path | None = None
     gantt: Path | None = None
     json: bool = False
@@ -53,6 +57,8 @@ def solve(request: Request) -> int:
     instance = load_instance(request.instance)
     problem = registry.problems()[instance.problem]
     methods = chosen(request, instance.problem)
+    if request.certify and registry.library(instance.problem).proving is None:
+        raise InputError(f"--certify: expected a problem with certificates, found {instance.problem}")
     if request.objective is not None:
         instance = retarget(instance, request.objective)
     options = {m.name: typed_options(m, request.settings, strict=len(methods) == 1) for m in methods}
@@ -76,7 +82,8 @@ def solve(request: Request) -> int:
             print_json(record.to_json())
         if record.stop == Stop.INTERRUPTED:
             break
-    return _finish(request, problem, instance, records)
+    code = _finish(request, problem, instance, records)
+    return _certify(request, problem, instance, records) if request.certify and code == 0 else code
 
 
 def chosen(request: Request, problem: str) -> list[Method]:
@@ -166,6 +173,28 @@ def _finish(request: Request, problem: Problem, instance: InstanceBase, records:
     complain(each.words for each in contrary)
     codes = [5] if contrary else [record.exit_code for record in records]
     return next(code for code in (5, 130, 0, 3, 4) if code in codes)
+
+
+def _certify(request: Request, problem: Problem, instance: InstanceBase, records: Sequence[RunRecord]) -> int:
+    """Prove the best bound of the runs; the exit code."""
+    sign = 1 if problem.sense == "min" else -1
+    bound = max((r.bound for r in records if r.bound is not None), key=lambda value: sign * value, default=None)
+    if bound is None:
+        complain([f"--certify: expected a bound to prove, found none by {', '.join(r.method for r in records)}"])
+        return 4
+    beside = Path(instance.name.replace("@", "__")) if request.output is None else request.output.with_suffix("")
+    file = beside.with_name(f"{beside.name}{CERTIFICATE}")
+    with RunSpinner(f"certificate of {instance.name}") as display:
+        display.spin(f"{instance.name}: looking for a proof of {cell(bound)}")
+        found = prove(instance, bound, Budget(request.time_limit), file)
+    if request.json:
+        print_json(found.to_json())
+    elif found.file is None:
+        complain([f"--certify: {found.reason}"])
+    else:
+        met = any(r.objective == bound for r in records)
+        say(f"\n{certificates.proved(found)}\nwritten to {file}" + (": the plan is optimal" if met else ""))
+    return certificates.exit_code([found])
 
 
 def _write(request: Request, problem: Problem, instance: InstanceBase, best: RunRecord) -> None:

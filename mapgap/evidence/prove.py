@@ -1,0 +1,277 @@
+"""Make certificates: files from which :mod:`mapgap.evidence.check` sees that no plan is better than a bound.
+
+The producer of a problem (``Library.proving``) searches for the proof; its word counts for nothing. What it found is
+packed, unpacked and checked before a file is written, and a file that is there and checks is kept. Files are the same
+bytes for the same proof, and are replaced as a whole, so a run over many instances can be killed and started again.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from mapgap.catalogue import registry
+from mapgap.catalogue.files import find_instances, load_instance
+from mapgap.core import Budget, InputError, InstanceBase, Stop
+from mapgap.evidence import check
+from mapgap.evidence.ledger import CERTIFICATE, Entry, Ledger
+from mapgap.execution.progress import Event, Tell, silence
+from mapgap.records.environment import versions
+from mapgap.records.files import replace_file
+from mapgap.records.record import RunRecord
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Searching(Event):
+    """The search for a proof begins."""
+
+    instance: str
+    bound: int
+
+
+@dataclass(frozen=True)
+class Outcome(Event):
+    """What became of one instance.
+
+    Attributes
+    ----------
+    bound : int or None
+        What was to be proven; ``None`` where nothing said it.
+    file : Path or None
+        The certificate; ``None`` if there is none.
+    kept : bool
+        It was there, and checks.
+    refused : bool
+        The checker refuses what the producer found: one of the two is wrong.
+    reason : str
+        Why there is no file.
+    prove_s, check_s : float
+    size : int
+        Bytes of the file.
+    """
+
+    instance: str
+    instance_hash: str
+    problem: str
+    sense: str
+    unit: str
+    bound: int | None = None
+    file: Path | None = None
+    kept: bool = False
+    refused: bool = False
+    reason: str = ""
+    prove_s: float = 0.0
+    check_s: float = 0.0
+    size: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        return {**vars(self), "file": None if self.file is None else str(self.file)}
+
+
+def pack(instance: InstanceBase, bound: int, proof: Any) -> bytes:
+    """The bytes of a certificate file; the same for the same proof."""
+    data = {"schema": SCHEMA, "instance": instance.to_json(), "bound": bound, "proof": proof}
+    packed = io.BytesIO()
+    with gzip.GzipFile(filename="", mode="wb", compresslevel=9, fileobj=packed, mtime=0) as stream:
+        stream.write(json.dumps(data, separators=(",", ":")).encode())
+    return packed.getvalue()
+
+
+def prove(instance: InstanceBase, bound: int, budget: Budget, file: Path) -> Outcome:
+    """Search for a certificate of a bound, check it, write it; keep the file if it proves that much already.
+
+    Raises
+    ------
+    InputError
+        The problem offers no certificates.
+    MapgapError
+        The file cannot be written.
+    """
+    blank = _blank(instance, bound)
+    library = registry.library(instance.problem)
+    if library.proving is None:
+        known = ", ".join(name for name in registry.problems() if registry.library(name).proving is not None)
+        raise InputError(
+            f"{instance.name}: expected an instance of a problem with certificates ({known}), "
+            f"found one of {instance.problem}"
+        )
+    began = time.perf_counter()
+    if _holds(file, blank):
+        return replace(blank, file=file, kept=True, check_s=time.perf_counter() - began, size=file.stat().st_size)
+    try:
+        proof = library.prove(instance.to_json(), bound, budget.start())
+    except Exception as error:  # the producer's, of whatever kind: other instances go on
+        return replace(blank, reason=f"{type(error).__name__}: {error}")
+    proved = replace(blank, prove_s=time.perf_counter() - began)
+    if proof is None:
+        late = " within the time limit" if budget.exhausted else ""
+        return replace(proved, reason=f"no proof of bound {bound} was found{late}")
+    data = pack(instance, bound, proof)
+    began = time.perf_counter()
+    try:
+        check.check(json.loads(gzip.decompress(data)), instance.to_json())
+    except check.Refused as reason:
+        return replace(proved, refused=True, reason=f"the checker refuses the proof: {reason}")
+    proved = replace(proved, check_s=time.perf_counter() - began)
+    replace_file(file, data)
+    return replace(proved, file=file, size=len(data))
+
+
+def prove_all(
+    patterns: Sequence[str],
+    budget: Budget,
+    *,
+    bound: int | None = None,
+    output: Path | None = None,
+    ledger: Path | None = None,
+    update: bool = False,
+    tell: Tell = silence,
+) -> list[Outcome]:
+    """Certificates of instances; the budget holds for each.
+
+    Parameters
+    ----------
+    patterns : sequence of str
+        Instances: paths, names, or globs of either. A glob of names stands for all matching entries of the ledger,
+        ``NAME@OBJECTIVE`` among them.
+    bound : int, optional
+        What to prove of the only instance; without it, what the ledger says: the optimum of an entry that is proven,
+        the bound of an open one.
+    output : Path, optional
+        A file for one instance, a folder for several; without it, beside the ledger's plans, or in the working folder
+        for an instance that the ledger does not know.
+    update : bool
+        Enter what was proven into the ledger, at the end, also when interrupted.
+    tell : callable, optional
+        Receives :class:`Searching` and :class:`Outcome`.
+
+    Raises
+    ------
+    InputError
+        No such instance, no bound for the only one, a bound that the ledger's plan refutes, …
+    PlanError
+        A bound that was checked lies beyond the ledger's plan.
+    """
+    book = Ledger.load(ledger)
+    names = matching(patterns, book)
+    if bound is not None and len(names) > 1:
+        raise InputError(f"--bound: expected one instance, found {len(names)}")
+    if update and output is not None:
+        raise InputError("--update-ledger: expected certificates beside the ledger's plans; leave out -o")
+    entries = {entry.instance_hash: entry for entry in book.entries.values()}
+    found: list[Outcome] = []
+    try:
+        for name in names:
+            instance = load_instance(name)
+            entry = entries.get(instance.content_hash)
+            if update and entry is None:
+                raise InputError(f"--update-ledger: expected an instance of the ledger, found {name}")
+            wanted = _bound(instance, entry, bound)
+            if wanted is None:
+                missing = "the ledger knows no bound; expected --bound"
+                if len(names) == 1:
+                    raise InputError(f"{name}: {missing}")
+                found.append(replace(_blank(instance, None), reason=missing))
+            else:
+                tell(Searching(instance.name, wanted))
+                file = _file(instance, entry, book, output, several=len(names) > 1)
+                try:
+                    found.append(prove(instance, wanted, replace(budget), file))
+                except InputError as error:  # a problem without certificates
+                    if len(names) == 1:
+                        raise
+                    found.append(replace(_blank(instance, wanted), reason=str(error)))
+            tell(found[-1])
+    finally:
+        if update:
+            _enter(found, budget, ledger)
+    return found
+
+
+def matching(patterns: Iterable[str], book: Ledger) -> list[str]:
+    """Names and paths that some patterns stand for, each once; a pattern without a match stands for itself."""
+    found: list[str] = []
+    for pattern in patterns:
+        entries = [name for name in book.entries if fnmatchcase(name, pattern)]
+        found += entries or find_instances(pattern) or [pattern]
+    return list(dict.fromkeys(found))
+
+
+def _blank(instance: InstanceBase, bound: int | None) -> Outcome:
+    problem = registry.problems()[instance.problem]
+    unit = problem.unit(instance)
+    return Outcome(instance.name, instance.content_hash, problem.name, problem.sense, unit, bound)
+
+
+def _bound(instance: InstanceBase, entry: Entry | None, bound: int | None) -> int | None:
+    """What to prove."""
+    if entry is None or bound is None:
+        return entry.bound.value if bound is None and entry is not None and entry.bound is not None else bound
+    if entry.plan is not None and entry.sign * bound > entry.sign * entry.plan.value:
+        side = "below" if entry.sign > 0 else "above"
+        raise InputError(
+            f"--bound {bound}: expected one that no plan is {side}, found a plan of {entry.plan.value} in the ledger"
+        )
+    return bound
+
+
+def _file(instance: InstanceBase, entry: Entry | None, book: Ledger, output: Path | None, *, several: bool) -> Path:
+    """Where the certificate goes."""
+    if output is not None:
+        folder = several or output.is_dir() or not output.suffix
+        return output / f"{instance.name.replace('@', '__')}{CERTIFICATE}" if folder else output
+    if entry is not None:
+        return book.certificate_path(entry.instance)
+    return Path(f"{instance.name.replace('@', '__').replace('/', '_')}{CERTIFICATE}")
+
+
+def _holds(file: Path, wanted: Outcome) -> bool:
+    """Is there a file that proves the bound already?"""
+    if not file.is_file() or wanted.bound is None:
+        return False
+    try:
+        found = check.read(file)
+        check.check(found)
+    except check.Refused:
+        return False
+    sign = -1 if wanted.sense == "max" else 1
+    return (
+        check.instance_hash(found["instance"]) == wanted.instance_hash and sign * (found["bound"] - wanted.bound) >= 0
+    )
+
+
+def _enter(found: Iterable[Outcome], budget: Budget, path: Path | None) -> None:
+    """Into the ledger as it is now: other runs may have changed it."""
+    book = Ledger.load(path)
+    names = {entry.instance_hash: entry.instance for entry in book.entries.values()}
+    started = datetime.now(UTC).isoformat(timespec="seconds")
+    changes: list[str] = []
+    for each in found:
+        if each.file is not None and each.instance_hash in names:
+            record = RunRecord(
+                instance=each.instance,
+                instance_hash=each.instance_hash,
+                problem=each.problem,
+                sense=each.sense,
+                unit=each.unit,
+                method="certificate",
+                kind="bound",
+                stop=Stop.PROVED,
+                bound=check.read(each.file)["bound"],
+                time_limit_s=budget.time_s,
+                started=started,
+                versions=versions(),
+            )
+            changes += book.enter_certificate(names[each.instance_hash], record)
+    if changes:
+        book.save()

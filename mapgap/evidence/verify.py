@@ -1,0 +1,170 @@
+"""Check certificate files against the ledger: does every bound that it calls checked hold, and does its plan attain it?
+
+No solver and no NumPy takes part: :mod:`mapgap.evidence.check` follows the proof, the evaluator of the problem prices
+the plan on the instance that the file holds, and the content hash of that instance is the ledger's. ``expand`` builds
+the library's instance as well and compares it (the expansion of some problems uses NumPy).
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from mapgap.catalogue import registry
+from mapgap.catalogue.files import load_instance, load_plan
+from mapgap.core import InputError, suggest
+from mapgap.evidence import check
+from mapgap.evidence.ledger import CERTIFICATE, Entry, Ledger
+from mapgap.execution.progress import Event, Tell, silence
+from mapgap.execution.watch import verify as evaluated
+
+
+@dataclass(frozen=True)
+class Verdict(Event):
+    """What one certificate file is worth.
+
+    Attributes
+    ----------
+    instance : str
+        The ledger's name for it, if it knows the instance; empty if the file says none.
+    grade : str
+        ``optimum`` if the ledger's plan attains the bound, ``bound`` if not, ``unknown`` if the ledger does not know
+        the instance.
+    reason : str
+        Why it is refused; empty if it holds.
+    """
+
+    file: Path
+    instance: str = ""
+    instance_hash: str = ""
+    bound: int | None = None
+    sense: str = ""
+    unit: str = ""
+    grade: str = "unknown"
+    reason: str = ""
+    seconds: float = 0.0
+
+    @property
+    def holds(self) -> bool:
+        return not self.reason
+
+    def to_json(self) -> dict[str, Any]:
+        return {**vars(self), "file": str(self.file), "holds": self.holds}
+
+
+class _Wrong(Exception):
+    """The certificate is not what the ledger says."""
+
+
+def verify(file: Path, book: Ledger, *, expand: bool = False) -> Verdict:
+    """Check one file: its proof; and, of an instance of the ledger, hash, bound and plan."""
+    began = time.perf_counter()
+    verdict = Verdict(file)
+    try:
+        certificate = check.read(file)
+        check.check(certificate)
+        verdict = _compared(verdict, certificate, book, expand=expand)
+    except (check.Refused, _Wrong) as reason:
+        verdict = replace(verdict, reason=str(reason))
+    return replace(verdict, seconds=time.perf_counter() - began)
+
+
+def verify_all(
+    patterns: Sequence[str], *, ledger: Path | None = None, expand: bool = False, tell: Tell = silence
+) -> list[Verdict]:
+    """Check files: paths, names of instances, or globs of either; without any, all that the ledger calls checked.
+
+    Raises
+    ------
+    InputError
+        A pattern stands for no certificate.
+    """
+    book = Ledger.load(ledger)
+    found = []
+    for file in files_of(patterns, book):
+        found.append(verify(file, book, expand=expand))
+        tell(found[-1])
+    return found
+
+
+def files_of(patterns: Sequence[str], book: Ledger) -> list[Path]:
+    """The files that some patterns stand for, each once; those that the ledger promises and nobody finds, too."""
+    found: list[Path] = []
+    for pattern in patterns or ("*",):
+        matches = _files(pattern, book)
+        if not matches and patterns:
+            raise InputError(
+                f"{pattern}: expected a certificate file, or an instance that has one (mapgap prove makes them)"
+                f"{'' if pattern in book.entries else suggest(pattern, book.entries)}"
+            )
+        found += matches
+    return list(dict.fromkeys(found))
+
+
+def _files(pattern: str, book: Ledger) -> list[Path]:
+    path = Path(pattern)
+    if path.is_file():
+        return [path]
+    if path.is_dir():
+        return sorted(path.glob(f"*{CERTIFICATE}"))
+    if "/" in pattern or pattern.endswith((".gz", ".json")):
+        return [Path(name) for name in sorted(glob.glob(pattern, recursive=True))]
+    entries = [entry for name, entry in book.entries.items() if fnmatchcase(name, pattern)]
+    due = {book.certificate_path(entry.instance): entry.certified is not None for entry in entries}
+    found = {file for file, promised in due.items() if promised or file.is_file()}
+    if pattern == "*":  # strays, too
+        found |= set(book.certificate_path("").parent.glob(f"*{CERTIFICATE}"))
+    return sorted(found)
+
+
+def _compared(verdict: Verdict, certificate: Any, book: Ledger, *, expand: bool) -> Verdict:
+    """A certificate that holds, against the ledger."""
+    own, bound = certificate["instance"], certificate["bound"]
+    problem = registry.problems()[own["problem"]]
+    instance = problem.instance_type.model_validate_json(json.dumps(own))
+    verdict = replace(
+        verdict,
+        instance=instance.name,
+        instance_hash=instance.content_hash,
+        bound=bound,
+        sense=problem.sense,
+        unit=problem.unit(instance),
+    )
+    entry = next((each for each in book.entries.values() if each.instance_hash == instance.content_hash), None)
+    of_library = verdict.file.resolve().parent == book.certificate_path("").parent.resolve()
+    if entry is None:
+        if of_library:
+            raise _Wrong(f"about an instance that the ledger does not know ({instance.content_hash})")
+        return verdict
+    verdict = replace(verdict, instance=entry.instance)
+    if of_library:
+        _is_promised(verdict.file, entry, bound, book)
+    if expand and load_instance(entry.instance).content_hash != instance.content_hash:
+        raise _Wrong("the library's instance is another one")
+    if entry.plan is None:
+        return replace(verdict, grade="bound")
+    evaluation = evaluated(problem, instance, load_plan(book.plan_path(entry.instance), entry.problem))
+    if not evaluation.feasible or evaluation.objective is None:
+        raise _Wrong("the ledger's plan breaks rules")
+    if evaluation.objective != entry.plan.value:
+        raise _Wrong(f"the ledger's plan has {evaluation.objective}, not {entry.plan.value}")
+    if entry.sign * evaluation.objective < entry.sign * bound:
+        raise _Wrong(f"the ledger's plan has {evaluation.objective}: a plan that cannot be")
+    return replace(verdict, grade="optimum" if evaluation.objective == bound else "bound")
+
+
+def _is_promised(file: Path, entry: Entry, bound: int, book: Ledger) -> None:
+    """Is a file of the library what its entry says?"""
+    expected = book.certificate_path(entry.instance)
+    if file.name != expected.name:
+        raise _Wrong(f"about {entry.instance}, whose file is {expected.name}")
+    if entry.certified is None:
+        raise _Wrong("the ledger does not call this bound checked (mapgap prove --update-ledger enters it)")
+    if entry.certified != bound:
+        raise _Wrong(f"proves {bound}, but the ledger calls {entry.certified} checked")

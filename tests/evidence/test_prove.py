@@ -1,0 +1,279 @@
+"""Certificates are made, kept, entered; and no altered one is believed when it claims more than the truth."""
+
+import copy
+import json
+import random
+from dataclasses import replace
+
+import pytest
+from cli_support import inside
+
+from mapgap.catalogue import registry
+from mapgap.catalogue.files import load_instance, load_plan, save_expanded
+from mapgap.core import Budget, Certificate, InputError, PlanError
+from mapgap.evidence import check
+from mapgap.evidence.ledger import Ledger
+from mapgap.evidence.prove import Searching, prove, prove_all
+from mapgap.execution.run import run_method
+from mapgap.problems import fpga_gpu_partition, multi_model_splitting
+
+PROBLEMS = {each.PROBLEM.name: each for each in (fpga_gpu_partition, multi_model_splitting)}
+BOOK = Ledger.load()
+SMALL = (
+    "synergy_fig11a_3devices_overlapped",
+    "synergy_fig6_any",
+    "dhm_vgg16_fold4",
+    "dhm_vgg16_fold4@edp",
+)
+
+
+def optimum(instance):
+    """By brute force; ``None`` without a plan."""
+    return run_method(instance, "enumerate", Budget(30.0), isolate=False).objective
+
+
+def accepted(certificate, instance=None):
+    try:
+        check.check(certificate, instance)
+    except check.Refused:
+        return False
+    return True
+
+
+def ledger_of(path, *names, plan=True):
+    """A ledger of its own with some entries of the library's, none of them checked."""
+    book = Ledger(path)
+    for name in names:
+        entry = BOOK.entries[name].model_copy(deep=True)
+        entry.certificate, entry.checked_bound = Certificate.AGREED, None
+        book.plans[name] = load_plan(BOOK.plan_path(name), entry.problem).to_json()
+        if not plan:
+            entry.plan = entry.certificate = None
+            book.plans.clear()
+        book.entries[name] = entry
+    book.save()
+    return path
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_the_optimum_of_tiny_instances_is_proven_and_nothing_beyond(problem, tmp_path):
+    proven = 0
+    for seed in range(12):
+        instance = registry.library(problem).generate("tiny", seed)
+        best = optimum(instance)
+        if best is None:
+            continue
+        found = prove(instance, best, Budget(20.0), tmp_path / f"{seed}.cert.json.gz")
+        assert (found.reason, found.bound) == ("", best)
+        certificate = check.read(found.file)
+        assert accepted(certificate, instance.to_json())
+        assert not accepted({**certificate, "bound": best + 1})
+        beyond = prove(instance, best + 1, Budget(20.0), tmp_path / "beyond.cert.json.gz")
+        assert (beyond.file, "no proof" in beyond.reason) == (None, True)
+        proven += 1
+    assert proven > 5
+
+
+def test_the_command_writes_the_same_bytes_twice_and_keeps_what_checks(tmp_path):
+    name, file = "synergy_fig11b_1pipelines", tmp_path / "a.cert.json.gz"
+    done = inside("prove", name, "-o", file)
+    assert (done.returncode, done.stdout.startswith(f"proven   {name}: no plan is below ")) == (0, True)
+    first, moment = file.read_bytes(), file.stat().st_mtime_ns
+    assert inside("prove", name, "-o", file).stdout.startswith("kept ")
+    assert file.stat().st_mtime_ns == moment
+    told = json.loads(inside("prove", name, "-o", tmp_path, "--json").stdout)
+    assert (told["bound"], told["kept"], told["reason"]) == (BOOK.entries[name].bound.value, False, "")
+    assert (tmp_path / f"{name}.cert.json.gz").read_bytes() == first
+
+
+def test_a_glob_takes_all_objectives_and_goes_on_where_it_was_interrupted(tmp_path):
+    ledger = ledger_of(tmp_path / "best.yaml", "dhm_squeezenet_fire2", "dhm_squeezenet_fire2@latency")
+    events = []
+
+    def interrupt(event):
+        events.append(event)
+        if len([each for each in events if isinstance(each, Searching)]) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        prove_all(["dhm_squeezenet_fire2*"], Budget(20.0), ledger=ledger, update=True, tell=interrupt)
+    grades = [entry.certificate for entry in Ledger.load(ledger).entries.values()]
+    assert grades == [Certificate.CHECKED, Certificate.AGREED]  # what was done is entered
+    (tmp_path / "best" / "dhm_squeezenet_fire2__latency.cert.json.gz").write_bytes(b"\x1f\x8btorn")
+    found = prove_all(["dhm_squeezenet_fire2*"], Budget(20.0), ledger=ledger, update=True)
+    assert [(each.instance, each.kept) for each in found] == [
+        ("dhm_squeezenet_fire2", True),
+        ("dhm_squeezenet_fire2@latency", False),
+    ]
+    again = Ledger.load(ledger)
+    assert {entry.certificate for entry in again.entries.values()} == {Certificate.CHECKED}
+    assert [again.problems_of(name) for name in again.entries] == [[], []]
+
+
+def test_an_open_instance_has_a_checked_bound_until_a_plan_attains_it(tmp_path):
+    name = "synergy_fig11b_1pipelines"
+    path = ledger_of(tmp_path / "best.yaml", name, plan=False)
+    best = BOOK.entries[name].bound.value
+    prove_all([name], Budget(20.0), bound=best - 7, ledger=path, update=True)
+    entry = Ledger.load(path).entries[name]
+    assert (entry.certificate, entry.checked_bound, entry.bound.value) == (None, best - 7, best)
+    prove_all([name], Budget(20.0), ledger=path, update=True)
+    book = Ledger.load(path)
+    assert (book.entries[name].certificate, book.entries[name].checked_bound) == (None, best)
+    record = run_method(load_instance(name), "joint", Budget(30.0), isolate=False)
+    assert record.objective == best
+    book.update([record], {record.instance_hash: name})
+    assert (book.entries[name].certificate, book.entries[name].checked_bound) == (Certificate.CHECKED, None)
+
+
+def test_a_weaker_bound_does_not_replace_a_stronger_certificate(tmp_path):
+    name, file = "synergy_fig11b_1pipelines", tmp_path / "a.cert.json.gz"
+    best = BOOK.entries[name].bound.value
+    prove_all([name], Budget(20.0), output=file)
+    (kept,) = prove_all([name], Budget(20.0), bound=best - 1, output=file)
+    assert (kept.kept, check.read(file)["bound"]) == (True, best)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["nothing"], 2, "expected a file or the name of a library instance"),
+        (["synergy_w1_any", "--bound", "10000000000"], 2, "found a plan of 27477 in the ledger"),
+        (["synergy_w1_*", "--bound", "1"], 2, "expected one instance, found"),
+        (["TINY"], 2, "the ledger knows no bound; expected --bound"),
+        (["TINY", "--bound", "1", "--update-ledger"], 2, "expected an instance of the ledger"),
+        (["synergy_w1_any", "--update-ledger", "-o", "x.gz"], 2, "leave out -o"),
+        (["synergy_w1_any", "--objective", "energy"], 2, "found 'energy'"),
+    ],
+)
+def test_bad_requests(arguments, code, words, tmp_path):
+    tiny = save_expanded(registry.library("multi_model_splitting").generate("tiny", 0), tmp_path / "tiny.yaml")
+    done = inside("prove", *(tiny if word == "TINY" else word for word in arguments))
+    assert done.returncode == code
+    assert words in done.stderr
+
+
+def test_no_proof_no_file(tmp_path, monkeypatch):
+    name, file = "synergy_fig11b_1pipelines", tmp_path / "a.cert.json.gz"
+    library = registry.library("multi_model_splitting")
+
+    def produced_by(proving):
+        monkeypatch.setattr(registry, "library", lambda problem: replace(library, proving=proving))
+        return inside("prove", name, "-o", file)
+
+    nothing = produced_by(lambda instance, bound, budget: None)
+    lie = produced_by(lambda instance, bound, budget: [["p", 0, 1]])
+    crash = produced_by(lambda instance, bound, budget: 1 // 0)
+    absent = produced_by(None)
+    assert [each.returncode for each in (nothing, lie, crash, absent)] == [4, 5, 4, 2]
+    assert "no proof of bound" in nothing.stdout
+    assert "the checker refuses the proof" in lie.stdout
+    assert "ZeroDivisionError" in crash.stdout
+    assert "a problem with certificates" in absent.stderr
+    several = inside("prove", name, "synergy_w1_any", "-o", tmp_path / "folder")
+    assert several.returncode == 4
+    assert several.stdout.count("a problem with certificates") == 2
+    assert not file.exists()
+
+
+def test_solve_certifies_the_bound_it_found(tmp_path):
+    name, plan = "synergy_fig11b_1pipelines", tmp_path / "plan.json"
+    done = inside("solve", name, "--certify", "-o", plan, "--time-limit", 20)
+    assert done.returncode == 0
+    assert "the plan is optimal" in done.stdout
+    assert accepted(check.read(tmp_path / "plan.cert.json.gz"), load_instance(name).to_json())
+    run, made = map(json.loads, inside("solve", name, "--certify", "-o", plan, "--json").stdout.splitlines())
+    assert (made["bound"], made["kept"]) == (run["bound"], True)
+    without = inside("solve", name, "--certify", "-m", "synergy", "-o", plan)
+    assert without.returncode == 4
+    assert "expected a bound to prove" in without.stderr
+
+
+def test_a_checked_bound_beyond_the_plan_is_a_contradiction(tmp_path):
+    name = "synergy_fig11b_1pipelines"
+    book = Ledger.load(ledger_of(tmp_path / "best.yaml", name))
+    (record,) = [each for each in book.entries[name].references(name) if each.bound is not None]
+    with pytest.raises(PlanError, match="contradict"):
+        book.enter_certificate(name, replace(record, bound=record.bound + 1))
+    with pytest.raises(InputError):
+        prove_all([name], Budget(1.0), bound=record.bound + 1, ledger=book.path)
+
+
+def altered(rng, certificate):
+    """A copy with one thing changed: the bound, a number or a step of the proof."""
+    found = copy.deepcopy(certificate)
+    proof = found["proof"]
+    kind = rng.choice(("bound", "number", "drop", "double", "swap"))
+    if kind == "bound":
+        found["bound"] += rng.choice((1, 2, -1, rng.randint(1, 10**6), rng.randint(-(10**6), -1)))
+    elif kind == "number":
+        step = rng.choice([step for step in proof if len(step) > 1])
+        k = rng.randrange(1, len(step))
+        step[k] = rng.choice((step[k] + 1, step[k] - 1, -step[k], 0, 2 * step[k], rng.randint(0, 10**9)))
+    else:
+        k, other = rng.randrange(len(proof)), rng.randrange(len(proof))
+        if kind == "drop":
+            del proof[k]
+        elif kind == "double":
+            proof.insert(k, copy.deepcopy(proof[k]))
+        else:
+            proof[k], proof[other] = proof[other], proof[k]
+    if rng.random() < 0.5:  # with a bound that is one too good, whatever else was done
+        found["bound"] = certificate["bound"] + 1
+    return found
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_no_altered_certificate_claims_more_than_the_truth(name):
+    certificate = check.read(BOOK.certificate_path(name))
+    truth = BOOK.entries[name].plan.value  # attained, so nothing above it holds
+    rng = random.Random(name)
+    refused = 0
+    for _ in range(50):
+        other = altered(rng, certificate)
+        if accepted(other):
+            assert other["bound"] <= truth
+        else:
+            refused += 1
+    assert refused > 20
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_a_proof_serves_no_other_instance_of_which_it_is_not_true(problem, tmp_path):
+    """Numbers of the instance are changed: what is still accepted holds by brute force; the given instance differs."""
+    rng = random.Random(problem)
+    tried = accepted_anyway = 0
+    for seed in range(12):
+        instance = registry.library(problem).generate("tiny", seed)
+        best = optimum(instance)
+        if best is None:
+            continue
+        certificate = check.read(prove(instance, best, Budget(20.0), tmp_path / f"{seed}.gz").file)
+        for _ in range(8):
+            other = copy.deepcopy(certificate)
+            holder, key = rng.choice(list(numbers(other["instance"])))
+            holder[key] = max(0, rng.choice((holder[key] - 1, holder[key] // 2, 2 * holder[key], 0)))
+            if other == certificate:
+                continue
+            tried += 1
+            assert not accepted(other, instance.to_json())
+            try:
+                changed = PROBLEMS[problem].Instance.model_validate_json(json.dumps(other["instance"]))
+            except ValueError:
+                continue
+            if accepted(other):
+                accepted_anyway += 1
+                value = optimum(changed)
+                assert value is None or value >= best
+    assert tried > 40
+    assert accepted_anyway > 0  # a rise of what is not critical leaves a proof valid
+
+
+def numbers(value):
+    """Places of all integers, schema left out."""
+    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in pairs:
+        if type(part) is int and key != "schema":
+            yield value, key
+        else:
+            yield from numbers(part)

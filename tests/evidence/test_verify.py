@@ -1,0 +1,138 @@
+"""Every certificate of the library holds; whatever does not fit ledger, plan or instance is refused."""
+
+import gzip
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cli_support import inside
+
+from mapgap.core import Certificate
+from mapgap.evidence import check
+from mapgap.evidence.ledger import Ledger
+from mapgap.evidence.verify import files_of, verify, verify_all
+
+BOOK = Ledger.load()
+FILES = files_of([], BOOK)
+ONE, OTHER = "synergy_fig11b_1pipelines", "synergy_fig11b_2pipelines"
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name.removesuffix(".cert.json.gz"))
+def test_certificate_of_the_library_holds(file):
+    found = verify(file, BOOK, expand=True)
+    assert found.reason == ""
+    assert found.grade == ("optimum" if BOOK.entries[found.instance].certificate is Certificate.CHECKED else "bound")
+
+
+def test_what_the_ledger_calls_checked_has_a_file_and_no_file_is_a_stray():
+    promised = {BOOK.certificate_path(name) for name, entry in BOOK.entries.items() if entry.certified is not None}
+    assert promised == set(FILES)
+    assert len(promised) > 100
+
+
+@pytest.fixture
+def book(tmp_path):
+    """A ledger with one checked entry, its plan and its certificate."""
+    path = tmp_path / "best.yaml"
+    found = Ledger(path, {ONE: BOOK.entries[ONE].model_copy(deep=True)})
+    found.save()
+    (tmp_path / "best").mkdir()
+    for each in (BOOK.plan_path(ONE), BOOK.certificate_path(ONE)):
+        shutil.copy(each, tmp_path / "best")
+    return found
+
+
+def rewrite(book, **changes):
+    file = book.certificate_path(ONE)
+    data = {**check.read(file), **changes}
+    file.write_bytes(gzip.compress(json.dumps(data).encode(), mtime=0))
+
+
+def reasons(book):
+    book.save()
+    return [each.reason for each in verify_all([], ledger=book.path)]
+
+
+def test_a_certificate_that_fits_holds(book):
+    assert reasons(book) == [""]
+    done = inside("verify", "--ledger", book.path)
+    assert done.returncode == 0
+    first, last = done.stdout.splitlines()
+    assert first.startswith(f"ok       {ONE}: no plan is below ")
+    assert "the ledger's plan attains it" in first
+    assert last.startswith("1 of 1 hold, 1 of them optima; ")
+    told = json.loads(inside("verify", "--ledger", book.path, ONE, "--json", "--expand").stdout)
+    assert (told["hold"], told["refused"], told["certificates"][0]["grade"]) == (1, 0, "optimum")
+
+
+def test_a_higher_bound_is_refused(book):
+    rewrite(book, bound=book.entries[ONE].bound.value + 1)
+    assert "ends with a box that is not empty" in reasons(book)[0]
+    done = inside("verify", "--ledger", book.path)
+    assert done.returncode == 5
+    assert done.stdout.startswith(f"REFUSED  {book.certificate_path(ONE)}: ")
+
+
+def test_a_lower_bound_is_not_what_the_ledger_says(book):
+    value = book.entries[ONE].bound.value
+    rewrite(book, bound=value - 1)
+    assert reasons(book) == [f"proves {value - 1}, but the ledger calls {value} checked"]
+
+
+def test_another_instance_is_refused(book):
+    facts = check.read(book.certificate_path(ONE))["instance"]
+    facts["pipelines"][0]["boundaries"][0]["load"][0] += 1
+    rewrite(book, instance=facts)
+    assert "about an instance that the ledger does not know" in reasons(book)[0]
+
+
+def test_the_file_of_another_entry_is_refused(book):
+    shutil.copy(BOOK.certificate_path(ONE), book.certificate_path(OTHER))
+    assert reasons(book) == ["", f"about {ONE}, whose file is {ONE}.cert.json.gz"]
+
+
+def test_a_bound_that_the_ledger_does_not_call_checked_is_refused(book):
+    book.entries[ONE].certificate = Certificate.AGREED
+    assert "does not call this bound checked" in reasons(book)[0]
+
+
+def test_a_plan_that_does_not_attain_what_the_ledger_says_is_refused(book):
+    book.entries[ONE].plan.value += 1
+    assert "the ledger's plan has" in reasons(book)[0]
+
+
+def test_a_missing_file_is_missed(book):
+    book.certificate_path(ONE).unlink()
+    assert "cannot be read" in reasons(book)[0]
+    assert "there is no certificate file" in book.problems_of(ONE)[0]
+
+
+@pytest.mark.parametrize("data", [b"", b"\x1f\x8b", b"{}", b"[]", b"null", b'{"schema": 1}', b"\xff"])
+def test_rubbish_is_refused(book, data):
+    book.certificate_path(ONE).write_bytes(data)
+    assert reasons(book)[0]
+
+
+def test_a_file_elsewhere_about_an_unknown_instance_is_checked_alone(book, tmp_path):
+    file = shutil.copy(BOOK.certificate_path(OTHER), tmp_path / "mine.cert.json.gz")
+    (found,) = verify_all([str(file)], ledger=book.path)
+    assert (found.holds, found.grade) == (True, "unknown")
+
+
+def test_a_name_without_a_certificate_is_bad_input():
+    done = inside("verify", "synergy_w1_anny")
+    assert done.returncode == 2
+    assert "did you mean" in done.stderr
+
+
+def test_anyone_can_check_with_python_alone(tmp_path):
+    """``python check.py`` outside the checkout, isolated from every installed package."""
+    checker = Path(check.__file__).resolve()
+    file = BOOK.certificate_path(ONE).resolve()
+    command = [sys.executable, "-I", "-S", str(checker), str(file)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"{file}: ok: {ONE} (")
