@@ -185,7 +185,12 @@ def prove_all(
             else:
                 tell(Searching(instance.name, wanted))
                 file = _file(instance, entry, book, output, several=len(names) > 1)
-                found.append(prove(instance, wanted, replace(budget), file))
+                try:
+                    found.append(prove(instance, wanted, replace(budget), file))
+                except InputError as error:  # a problem without certificates
+                    if len(names) == 1:
+                        raise
+                    found.append(replace(_blank(instance, wanted), reason=str(error)))
             tell(found[-1])
     finally:
         if update:

@@ -170,6 +170,9 @@ def test_no_proof_no_file(tmp_path, monkeypatch):
     assert "the checker refuses the proof" in lie.stdout
     assert "ZeroDivisionError" in crash.stdout
     assert "a problem with certificates" in absent.stderr
+    several = inside("prove", name, "synergy_w1_any", "-o", tmp_path / "folder")
+    assert several.returncode == 4
+    assert several.stdout.count("a problem with certificates") == 2
     assert not file.exists()
 
 
