@@ -119,7 +119,8 @@ class _Relaxation:
     def _positive(self, duals: Any) -> list[tuple[int, float]]:
         """Multipliers of rows; of several secants of a product only the last is in the relaxation."""
         return [
-            (int(i) if i < self.base else int(i) + self.offset, -float(duals[i])) for i in np.flatnonzero(duals < -1e-12)
+            (int(i) if i < self.base else int(i) + self.offset, -float(duals[i]))
+            for i in np.flatnonzero(duals < -1e-12)
         ]
 
     def _secants(self, box: Box) -> None:

@@ -34,7 +34,8 @@ def in_turn(ask: Callable[[str], SolveResult], engines: Sequence[str]) -> SolveR
         try:
             result = ask(engine)
         except (EngineError, GuardError) as error:
-            if not any(each.endswith(str(error)) for each in reasons):  # a guard refuses a model, whatever the engine
+            repeated = isinstance(error, GuardError) and any(each.endswith(str(error)) for each in reasons)
+            if not repeated:  # a guard refuses a model whatever the engine
                 reasons.append(f"{engine}: {error}" if engine else str(error))
             continue
         return replace(result, notes={**result.notes, DISTRUSTED: reasons}) if reasons else result
