@@ -260,10 +260,10 @@ class MipModel(Model):
 
     @property
     def engines(self) -> tuple[str, ...]:
-        """CBC takes over from HiGHS only where no row has a big M."""
-        if self.engine == "cbc":
-            return ("cbc", "highs")
-        return ("highs",) if self.switched() else ("highs", "cbc")
+        """The own one; the other one too where no row has a big M, of which CBC proves nothing by itself."""
+        if self.switched() is not None:
+            return (self.engine,)
+        return ("cbc", "highs") if self.engine == "cbc" else ("highs", "cbc")
 
     def switched(self) -> BigM | None:
         """The largest big M above 1."""

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from mapgap.core import MapgapError, SolveResult, Status, Stop
+from mapgap.core import DISTRUSTED, MapgapError, SolveResult, Status, Stop
 from mapgap.solvers.guard import GuardError
-
-DISTRUSTED = "distrusted"
-"""Note of a result: what was refused or refuted before an engine was believed."""
 
 
 class EngineError(MapgapError):

@@ -57,7 +57,7 @@ METHODS = [
         given={"engine": "cbc"},
         summary="big-M MIP for small instances, every partition, solved with CBC, proofs confirmed by HiGHS",
         options={"ratio": ""},
-        engines=("CBC", "HiGHS"),
+        engines=("CBC",),
     ),
     Method(
         "stage_mip",

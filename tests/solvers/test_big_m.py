@@ -61,9 +61,10 @@ def test_from_half_a_unit_on_a_model_is_refused(most, refused, engine):
         assert (outcome.objective, outcome.bound) == (7, 7)
 
 
-def test_only_highs_takes_over_where_a_row_has_a_big_m():
+def test_no_engine_takes_over_where_a_row_has_a_big_m():
     assert Ordered(50).engines == ("highs",)
-    assert Ordered(50, "cbc").engines == ("cbc", "highs")
+    assert Ordered(50, "cbc").engines == ("cbc",)
+    assert Ordered(1, "cbc").engines == ("cbc", "highs")
     assert Ordered(1).engines == ("highs", "cbc")
 
 
