@@ -31,10 +31,10 @@ def big_m(program: pulp.LpProblem, above: float) -> BigM | None:
     """The largest big M above a size; ``None`` if there is none.
 
     In the row ``sum_k a_k x_k + f <= b`` with ``f`` the part of the variables that are not binary, let ``r`` be what is
-    left of ``b`` at the value of ``x_j`` that makes the row strict. ``|a_j|`` is a big M if the row says more than it
-    has to (``|a_j| > |r|``: a cost ``T >= c x`` does not) and if at the other value of ``x_j`` nothing is left of it
-    for ``f`` (``max f <= r + |a_j|``, the other binaries at 0). Equations are no switches, nor are rows whose ``f`` is
-    the objective alone: what leaks there is a share of the objective, which is granted when bounds are rounded.
+    left of ``b`` at the value of ``x_j`` that makes the row strict. ``|a_j|`` is a big M if it is larger than what it
+    switches (``|a_j| > |r|``) and of the size of all that ``f`` can be (``2 |a_j| >= max f``; an ``M`` that was made
+    smaller for the row counts as well). Equations are no switches, nor are rows with a
+    column of the objective that is not binary: what leaks there is a share of the objective (``T >= sum c x``).
     """
     costs = set() if program.objective is None else {id(v) for v in program.objective}
     found: BigM | None = None
@@ -47,12 +47,12 @@ def big_m(program: pulp.LpProblem, above: float) -> BigM | None:
             continue
         right = -sign * row.constant
         rest = [(v, sign * a) for v, a in row.items() if not _binary(v)]
-        if all(id(v) in costs for v, _ in rest):
+        if not rest or any(id(v) in costs for v, _ in rest):
             continue
         most = sum(_most(v, a) for v, a in rest)
         for variable, a in switches:
             strict = right - max(a, 0.0)
-            if abs(a) > abs(strict) and most <= strict + abs(a) and (found is None or abs(a) > found.size):
+            if abs(a) > abs(strict) and most <= 2 * abs(a) and (found is None or abs(a) > found.size):
                 found = BigM(abs(a), number, str(variable.name))
     return found
 

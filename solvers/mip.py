@@ -155,7 +155,10 @@ def _cbc(problem: pulp.LpProblem, budget: Budget, limit: float, warm_start: bool
         problem.solve(solver)
         text = log.read_text() if log.exists() else ""
     status, objective, bound = read_cbc_log(text)
-    return _finish(status, objective, bound, time.perf_counter() - begin >= 0.9 * limit)
+    ended = status is Status.OPTIMAL
+    if objective is not None and bound is not None and bound < round(objective):
+        status = Status.FEASIBLE  # no engine's last digits are believed
+    return _finish(status, objective, bound, time.perf_counter() - begin >= 0.9 * limit, ended=ended)
 
 
 def read_cbc_log(text: str) -> tuple[Status, float | None, int | None]:
@@ -257,10 +260,10 @@ class MipModel(Model):
 
     @property
     def engines(self) -> tuple[str, ...]:
-        """CBC takes over from HiGHS only where no row has a big M."""
-        if self.engine == "cbc":
-            return ("cbc", "highs")
-        return ("highs",) if self.switched() else ("highs", "cbc")
+        """The own one; the other one too where no row has a big M, of which CBC proves nothing by itself."""
+        if self.switched() is not None:
+            return (self.engine,)
+        return ("cbc", "highs") if self.engine == "cbc" else ("highs", "cbc")
 
     def switched(self) -> BigM | None:
         """The largest big M above 1."""

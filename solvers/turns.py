@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from mapgap.core import MapgapError, SolveResult, Status, Stop
+from mapgap.core import DISTRUSTED, MapgapError, SolveResult, Status, Stop
 from mapgap.solvers.guard import GuardError
-
-DISTRUSTED = "distrusted"
-"""Note of a result: what was refused or refuted before an engine was believed."""
 
 
 class EngineError(MapgapError):
@@ -34,7 +31,8 @@ def in_turn(ask: Callable[[str], SolveResult], engines: Sequence[str]) -> SolveR
         try:
             result = ask(engine)
         except (EngineError, GuardError) as error:
-            if not any(each.endswith(str(error)) for each in reasons):  # a guard refuses a model, whatever the engine
+            repeated = isinstance(error, GuardError) and any(each.endswith(str(error)) for each in reasons)
+            if not repeated:  # a guard refuses a model whatever the engine
                 reasons.append(f"{engine}: {error}" if engine else str(error))
             continue
         return replace(result, notes={**result.notes, DISTRUSTED: reasons}) if reasons else result

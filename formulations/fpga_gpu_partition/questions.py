@@ -20,12 +20,11 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from mapgap.core import Budget, Finding, InputError, PlanBase, SolveResult, Status, Stop
+from mapgap.core import DISTRUSTED, Budget, Finding, InputError, PlanBase, SolveResult, Status, Stop
 from mapgap.formulations.fpga_gpu_partition.configurations import OutOfTime, Tables, tabulate
 from mapgap.problems.fpga_gpu_partition import Instance, Plan
 from mapgap.problems.fpga_gpu_partition.evaluate import diagnose
 from mapgap.solvers.model import Model, Part
-from mapgap.solvers.turns import DISTRUSTED
 
 WEIGHTED_RANGE = 2**20
 """Weights along a chord keep the weighted sum about below this, where an engine's bound is exact to a unit."""

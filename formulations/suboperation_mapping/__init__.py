@@ -55,7 +55,7 @@ METHODS = [
         run=f"{_HERE}.mip:run",
         models=f"{_HERE}.mip:models_cbc",
         given={"engine": "cbc"},
-        summary="big-M MIP for small instances, every partition, solved with CBC",
+        summary="big-M MIP for small instances, every partition, solved with CBC, proofs confirmed by HiGHS",
         options={"ratio": ""},
         engines=("CBC",),
     ),

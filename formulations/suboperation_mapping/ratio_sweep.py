@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from mapgap.core import Budget, PlanBase, SolveResult, Status, Stop
+from mapgap.core import DISTRUSTED, Budget, PlanBase, SolveResult, Status, Stop
 from mapgap.problems.suboperation_mapping import Instance, Plan
 from mapgap.problems.suboperation_mapping.evaluate import diagnose
 from mapgap.problems.suboperation_mapping.shared.lowered import Lowered, lower
 from mapgap.problems.suboperation_mapping.shared.mapped import Mapped, timed
 from mapgap.problems.suboperation_mapping.shared.ratios import Ratio, partitions
-from mapgap.solvers.turns import DISTRUSTED, EngineError
+from mapgap.solvers.turns import EngineError
 
 SolveRatio = Callable[[Lowered, int | None, float], SolveResult]
 """``solve_ratio(lowered, cutoff, seconds)`` looks for plans of one ratio *below* the cutoff; its status, bound and plan

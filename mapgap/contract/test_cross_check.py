@@ -1,6 +1,7 @@
 """Exact methods agree on random tiny instances, from a file through loading, solving and checking of every claim.
 
-``MAPGAP_CROSSCHECK=1000`` widens the sample.
+``MAPGAP_CROSSCHECK=1000`` widens the sample. So does ``pytest -m fuzz`` for instances with the numbers of real ones, of
+which it takes ``MAPGAP_FUZZ`` (5000) over all problems, instead of a few.
 """
 
 from __future__ import annotations
@@ -12,14 +13,17 @@ import pytest
 
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance, save_expanded
+from mapgap.contract.fuzz import FAMILY, case, findings, runs
 from mapgap.contract.known import TIME_S, sign, tiny
 from mapgap.core import Budget
 from mapgap.execution.run import run_method
 
 COUNT = int(os.environ.get("MAPGAP_CROSSCHECK", "40"))
 CASES = [(problem, seed) for problem in registry.problems() for seed in range(COUNT)]
-SLOW = ("CBC",)
-"""Engines that start a process for every solve; :mod:`~.test_contract` covers their methods."""
+REALISTIC = 40
+FUZZ = int(os.environ.get("MAPGAP_FUZZ", "5000"))
+SLOW = "CBC"
+"""Starts a process for every solve; :mod:`~.test_contract` covers their methods."""
 
 
 @pytest.mark.parametrize(("problem", "seed"), CASES)
@@ -27,7 +31,7 @@ def test_engines_and_brute_force_agree(problem: str, seed: int, tmp_path: Path) 
     made = tiny(problem, seed)
     instance = load_instance(save_expanded(made, tmp_path / "instance.yaml"))
     assert instance.content_hash == made.content_hash
-    methods = [m for m in registry.methods(problem).values() if m.engines != SLOW]
+    methods = [m for m in registry.methods(problem).values() if SLOW not in m.engines]
     records = {m.name: run_method(instance, m, Budget(TIME_S, seed=seed), isolate=False) for m in methods}
     assert not [f"{r.method}: {r.error}" for r in records.values() if r.error]
     truth = records["enumerate"]
@@ -44,3 +48,21 @@ def test_engines_and_brute_force_agree(problem: str, seed: int, tmp_path: Path) 
             assert sign(problem) * record.objective >= sign(problem) * truth.objective, method.name
         if record.bound is not None and truth.objective is not None:
             assert sign(problem) * record.bound <= sign(problem) * truth.objective, method.name
+
+
+def holds(number: int) -> None:
+    """Nothing that any method says of a case is refuted by brute force."""
+    problem, seed = case(number)
+    records = runs(registry.library(problem).generate(FAMILY, seed), seed)
+    assert not findings(problem, records)
+
+
+@pytest.mark.parametrize("number", range(REALISTIC))
+def test_no_engine_is_wrong_at_realistic_size(number: int) -> None:
+    holds(number)
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("number", range(REALISTIC, FUZZ))
+def test_no_engine_is_wrong_in_a_long_run(number: int) -> None:
+    holds(number)

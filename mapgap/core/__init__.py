@@ -12,10 +12,21 @@ from mapgap.core.data import ACTIVITY_LIMIT, CompactBase, Frozen, InstanceBase, 
 from mapgap.core.declarations import Case, GanttBar, GanttLane, Kind, Library, Method, Problem, Relation, Sense
 from mapgap.core.errors import Finding, InputError, Location, MapgapError, PlanError, dotted, suggest
 from mapgap.core.references import CallablePackage, Reference, Referred, lazily, resolve
-from mapgap.core.results import Budget, Certificate, Evaluation, SolveResult, Status, Stop, TracePoint, Violation
+from mapgap.core.results import (
+    DISTRUSTED,
+    Budget,
+    Certificate,
+    Evaluation,
+    SolveResult,
+    Status,
+    Stop,
+    TracePoint,
+    Violation,
+)
 
 __all__ = [
     "ACTIVITY_LIMIT",
+    "DISTRUSTED",
     "Budget",
     "CallablePackage",
     "Case",

@@ -10,6 +10,9 @@ from typing import Any
 
 from mapgap.core.data import PlanBase
 
+DISTRUSTED = "distrusted"
+"""Key of the note that lists which engines were refused or refuted before another one was believed."""
+
 
 @dataclass(frozen=True)
 class Violation:

@@ -14,7 +14,7 @@ from typing import Any
 
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import find_instances, load_instance
-from mapgap.core import Budget, Certificate, InputError, InstanceBase, Method, PlanError, Status
+from mapgap.core import DISTRUSTED, Budget, Certificate, InputError, InstanceBase, Method, PlanError, Status
 from mapgap.evidence.contradictions import contradictions
 from mapgap.evidence.ledger import Ledger, library_hashes
 from mapgap.execution.progress import Event, Tell, silence
@@ -110,6 +110,9 @@ def certify(
         if strongest is not None and all(engines & others for others, _ in proofs):
             continue
         record = solve(method, instance)
+        if record.notes.get(DISTRUSTED):  # another engine than the method's may have proven it
+            _agree(found)
+            continue
         if record.status in (Status.OPTIMAL, Status.INFEASIBLE):
             independent = any(not engines & others for others, _ in proofs)
             proofs.append((engines, record))

@@ -2,10 +2,12 @@
 
 A verified plan is a fact, for everybody can evaluate it again; a bound, OPTIMAL and INFEASIBLE are claims about all
 plans. Two runs contradict each other if a plan lies beyond a bound, if one says INFEASIBLE and the other has a plan, or
-if both say OPTIMAL with different objectives. The verified plan decides which run is wrong: the one that claims. Bounds
-alone never contradict each other, for all of them lie on the same side of the optimum. Where there is a contradiction
-no gap is stated (:func:`mapgap.records.record.relative`, :class:`mapgap.records.runs.InstanceFacts`). It proves that an
-engine or a method is wrong, so it is never averaged over: every command that sees both runs says so and exits with 5.
+if both say OPTIMAL with different objectives. The verified plan decides which of them is wrong: the one that claims.
+Bounds alone never contradict each other, for all of them lie on the same side of the optimum.
+
+A contradiction proves that an engine or a method is wrong, so it is never averaged over: every command that sees both
+runs says so and exits with 5, and no gap is stated (:func:`mapgap.records.record.relative`,
+:class:`mapgap.records.runs.InstanceFacts`).
 """
 
 from __future__ import annotations
