@@ -182,7 +182,8 @@ def writer_of(problem: str) -> ModuleType:
     if not problem.isidentifier() or not path.is_file():
         raise Refused(f"expected a problem with a writer, found {problem!r}")
     spec = importlib.util.spec_from_file_location(f"certificate_{problem}", path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)

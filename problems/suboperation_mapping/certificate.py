@@ -4,24 +4,26 @@ A certificate refutes one program per ratio, ``{"40,24": tree, …}`` with every
 shares (rule 8: shares are interchangeable), or one program for all ratios at once, ``{"all": tree}``. A key that ends
 in ``" order"`` asks for the program with orders.
 
-Every plan of a makespan below the bound is a point of the program of its ratio: ``x[o, a]`` places operation ``o``, ``t``
-is its start in the plan's timetable, ``L[o, a]`` what it occupies accelerator ``a`` for, ``M`` the makespan. All are
-integers of at most ``bound - 1``. Every row holds:
+Every plan of a makespan below the bound is a point of the program of its ratio: ``x[o][a]`` places operation ``o``, its
+start is that of the plan's timetable, ``load[o][a]`` how long it occupies accelerator ``a``, ``last`` the makespan. All
+are integers of at most ``bound - 1``. Every row holds:
 
 - *Joint* choices are products of two 0-1 choices, of which exactly one each is made, so they have the marginals that
   are written. A *configuration* is the accelerators of all shares of a layer in one phase.
-- Transfers (rule 5): ``y >= x[o, a] - x[p, a]`` is 1 where ``p`` lies elsewhere; it costs the cheapest way to ``a``. What
-  a fused operation gathers follows from its place and a configuration, dW (rule 4) from the places of the WU and of the
-  layer's FP: these are exact.
+- Transfers (rule 5): ``y >= x[o][a] - x[p][a]`` is 1 where ``p`` lies elsewhere; it costs the cheapest way to ``a``.
+  What a fused operation gathers follows from its place and a configuration, dW (rule 4) from the places of the WU and
+  of the layer's FP: these are exact.
 - Two equal shares may change names in all operations, so their first FP places are sorted.
 - Time: an operation starts when its predecessors have ended. What must run before it fits, on each accelerator, before
-  its start; what must run after it between its end and ``M``; all operations fit before ``M``; what must run between two
-  fused operations fits between them. So does a phase of a layer with a configuration: the largest sum over an
-  accelerator, in which transfers from the first of the two may be counted, but no other.
+  its start; what must run after it between its end and the makespan; all operations before the makespan; what must run
+  between two fused operations between them. So does a phase of a layer that lies between them, whose length is the
+  largest sum over an accelerator: it follows from the configuration, the place of the first fused operation, and which
+  shares of a BP fetch their weights (at the cheapest cost). Other transfers are left out of that length.
 - Order: of two operations on one accelerator one ends before the other starts.
 
-With ``all``, split layers are samples that flow: the shares on ``a`` hold ``s`` samples and take at least the cheapest ticks
-per sample times ``s``; transfers cost nothing, and only fused operations have a start. The DRAM is left out of both.
+With ``all``, split layers are samples that flow: the shares on ``a`` hold ``s`` samples and take at least the cheapest
+ticks per sample times ``s``; what they move costs nothing, and only fused operations have a start. The DRAM is left out
+of both.
 """
 
 from __future__ import annotations
@@ -82,12 +84,16 @@ class Writer:
         self.spread = {(p, i): self.configurations(p, i) for p, i in nodes if ratio and p != "WU" and self.split(i)}
         self.load = {o: [program.variable(0, self.most) for _ in self.places] for o in self.operations}
         for o in self.operations:
-            for a, terms in enumerate(self.loads(o) if o in self.x else self.flow(o)):
-                program.equal([*terms, (self.load[o][a], -1)], 0) if o in self.x else None
+            if o in self.x:
+                for terms, j in zip(self.loads(o), self.load[o], strict=True):
+                    program.equal([*terms, (j, -1)], 0)
+            else:
+                self.flow(o)
         self.start = {o: program.variable(0, self.most) for o in self.x}
         self.times()
         for node in self.spread if len(self.shares) > 1 else ():
             self.stage(*node)
+        self.orders: list[int] = []
         for o, p in combinations(self.operations, 2) if ordered else ():
             if o not in self.above[p]:
                 self.order(o, p)
@@ -123,11 +129,12 @@ class Writer:
         """Of a transfer (rule 6)."""
         return 0 if i == j else -(-size * 10**9 // (self.instance["bandwidth"][i][j] * self.instance["tick_ns"]))
 
-    def table(self, o: Operation, a: int) -> list[int]:
-        return list(self.layers[o[1]][o[0].lower()][a])
+    def cheapest(self, size: int, a: int) -> int:
+        """Least ticks of a transfer to ``a`` from elsewhere."""
+        return min((self.ticks(size, i, a) for i in self.places if i != a), default=0)
 
     def compute(self, o: Operation, a: int) -> int:
-        return self.table(o, a)[self.samples(o) - 1 if o[2] >= 0 else 0]
+        return int(self.layers[o[1]][o[0].lower()][a][self.samples(o) - 1 if o[2] >= 0 else 0])
 
     def configurations(self, phase: str, layer: int) -> dict[Any, list[tuple[int, int]]]:
         """A choice: the variable of every configuration."""
@@ -163,7 +170,7 @@ class Writer:
             if p[:2] in gathered or (o[0] == "WU" and p[:2] == ("FP", o[1])):
                 continue
             for a in self.places:
-                cost = min((self.ticks(size, i, a) for i in self.places if i != a), default=0)
+                cost = self.cheapest(size, a)
                 if cost:
                     y = self.program.variable(0, 1)
                     self.program.at_most([(self.x[o][a], 1), (self.x[p][a], -1), (y, -1)], 0)
@@ -178,17 +185,16 @@ class Writer:
                 found[a].append((j, moved))
         return found
 
-    def flow(self, o: Operation) -> list[Any]:
-        """Samples of a phase of a split layer, and the least ticks that they take; no equation is left to write."""
+    def flow(self, o: Operation) -> None:
+        """Samples of a phase of a split layer, and the least ticks that they take: ``k L >= ticks(k) s``."""
         batch = self.instance["batch"]
         amounts = [self.program.variable(0, batch) for _ in self.places]
         self.program.equal([(s, 1) for s in amounts], batch)
         for a, s in enumerate(amounts):
-            table = self.table(o, a)
-            k = min(range(1, batch + 1), key=lambda k: table[k - 1] / k)  # any k with ticks(k) i >= ticks(i) k serves
-            if all(ticks * k >= table[k - 1] * (i + 1) for i, ticks in enumerate(table)):
+            table = self.layers[o[1]][o[0].lower()][a]
+            k = min(range(1, batch + 1), key=lambda k: table[k - 1] / k)
+            if all(ticks * k >= table[k - 1] * i for i, ticks in enumerate(table, 1)):
                 self.program.at_most([(s, table[k - 1]), (self.load[o][a], -k)], 0)
-        return []
 
     def end(self, o: Operation, sign: int = 1) -> list[tuple[int, int]]:
         return [(self.start[o], sign), *((j, sign) for j in self.load[o])]
@@ -218,20 +224,33 @@ class Writer:
         parts = self.of(phase, layer)
         after = [self.start[v] for v in self.start if v[2] < 0 and any(p == parts[0] for p, _ in self.before[v])]
         for u in [p for p, _ in self.before[parts[0]] if p[2] < 0] or [None]:
-            length = []
-            pairs = {(c, -1): terms[0][0] for c, terms in self.spread[phase, layer].items()}
-            for (c, i), j in (self.joint(self.spread[phase, layer], u) if u else pairs).items():
-                sums = [0 for _ in self.places]
-                for o, a in zip(parts, c, strict=True):
-                    moved = self.ticks(next(size for p, size in self.before[o] if p == u), i, a) if u else 0
-                    sums[a] += self.compute(o, a) + moved
-                length.append((j, max(sums)))
+            chosen: Any = {(c, -1): terms[0][0] for c, terms in self.spread[phase, layer].items()}
+            chosen = self.joint(self.spread[phase, layer], u) if u else chosen
+            length: list[tuple[int, int]] = []
+            fetched: dict[tuple[int, int], list[tuple[int, int]]] = {}
+            for (c, i), j in chosen.items():
+                masks = {j: [0] * len(parts)}
+                if phase == "BP":
+                    masks = {self.program.variable(0, 1): f for f in product((0, 1), repeat=len(parts))}
+                    self.program.equal([*((k, 1) for k in masks), (j, -1)], 0)
+                for k, mask in masks.items():
+                    sums = [0 for _ in self.places]
+                    for b, (o, a) in enumerate(zip(parts, c, strict=True)):
+                        sums[a] += self.compute(o, a) + (self.cheapest(self.before[o][-1][1], a) if mask[b] else 0)
+                        sums[a] += self.ticks(next(size for p, size in self.before[o] if p == u), i, a) if u else 0
+                        fetched.setdefault((b, a), []).append((k, -mask[b]))
+                    length.append((k, max(sums)))
+            for b, o in enumerate(parts if phase == "BP" else ()):
+                for a in self.places:
+                    own = self.x["FP", layer, o[2]][a]
+                    self.program.at_most([(self.x[o][a], 1), (own, -1), *fetched[b, a]], 0)
             for v in after or [self.last]:
                 self.program.at_most([*(self.end(u) if u else ()), *length, (v, -1)], 0)
 
     def order(self, o: Operation, p: Operation) -> None:
         """Of two operations on one accelerator one ends before the other starts."""
         first, second = (self.program.variable(0, 1) for _ in range(2))
+        self.orders += [first, second]
         for a in self.places:
             self.program.at_most([(self.x[o][a], 1), (self.x[p][a], 1), (first, -1), (second, -1)], 1)
         for b, q, r in ((first, o, p), (second, p, o)):
