@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 from mapgap.core import Budget
@@ -20,11 +21,10 @@ def prove(instance: dict[str, Any], bound: int, budget: Budget) -> dict[str, lis
     tree = refute(Writer(instance, bound, Program(), None).program, budget, (), boxes=1)
     if tree is not None:
         return {"all": tree}
-    proof: dict[str, list[Any]] = {}
     batch = instance["batch"]
-    for number, ratio in enumerate(partitions(batch, batch, len(instance["accelerators"]))):
-        if number > MOST_RATIOS:
-            return None
+    ratios = list(islice(partitions(batch, batch, len(instance["accelerators"])), MOST_RATIOS + 1))
+    proof: dict[str, list[Any]] = {}
+    for ratio in ratios if len(ratios) <= MOST_RATIOS else ():
         for ordered in (False, True):
             written = Writer(instance, bound, Program(), ratio, ordered)
             places = [j for o in written.operations for j in written.x[o]]
@@ -35,4 +35,4 @@ def prove(instance: dict[str, Any], bound: int, budget: Budget) -> dict[str, lis
                 break
         else:
             return None
-    return proof
+    return proof or None

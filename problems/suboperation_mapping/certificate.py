@@ -223,13 +223,14 @@ class Writer:
         """The length of a phase of a split layer between a fused operation before it and one after it."""
         parts = self.of(phase, layer)
         after = [self.start[v] for v in self.start if v[2] < 0 and any(p == parts[0] for p, _ in self.before[v])]
-        for u in [p for p, _ in self.before[parts[0]] if p[2] < 0] or [None]:
+        fused: list[Any] = [p for p, _ in self.before[parts[0]] if p[2] < 0]
+        for u in fused or [None]:
             chosen: Any = {(c, -1): terms[0][0] for c, terms in self.spread[phase, layer].items()}
             chosen = self.joint(self.spread[phase, layer], u) if u else chosen
             length: list[tuple[int, int]] = []
             fetched: dict[tuple[int, int], list[tuple[int, int]]] = {}
             for (c, i), j in chosen.items():
-                masks = {j: [0] * len(parts)}
+                masks: dict[int, tuple[int, ...]] = {j: (0,) * len(parts)}
                 if phase == "BP":
                     masks = {self.program.variable(0, 1): f for f in product((0, 1), repeat=len(parts))}
                     self.program.equal([*((k, 1) for k in masks), (j, -1)], 0)
