@@ -26,6 +26,7 @@ NARROWER = 0.9
 """A range has to shrink to this part of itself for another look at its rows."""
 CANDIDATES = 8
 """Variables whose halves are tried before a box is split."""
+DECIDED = (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kInfeasible)
 
 Point = Sequence[float]
 Duals = list[tuple[int, float]]
@@ -38,6 +39,7 @@ class Relaxation:
         check_version("highspy")
         count, rows = len(program.lower), program.rows
         self.columns, self.cutoff = np.arange(count, dtype=np.int32), program.cutoff
+        self.wide = np.array(program.upper) > 1
         lp = highspy.HighsLp()
         lp.num_col_, lp.num_row_ = count, len(rows)
         cost = np.zeros(count)
@@ -58,10 +60,18 @@ class Relaxation:
         self.engine.passModel(lp)
 
     def value(self, box: Box) -> float:
-        """The least value of the cutoff row; infinite where there is none."""
+        """The least value of the cutoff row; infinite where there is none.
+
+        A box that is almost empty can leave the engine undecided: then the bounds of times are left out.
+        """
         lower, upper = np.array(box.lower, float), np.array(box.upper, float)
         self.engine.changeColsBounds(len(self.columns), self.columns, lower, upper)
         self.engine.run()
+        if self.engine.getModelStatus() not in DECIDED:
+            self.engine.clearSolver()
+            upper = np.where(self.wide, highspy.kHighsInf, upper)
+            self.engine.changeColsBounds(len(self.columns), self.columns, lower, upper)
+            self.engine.run()
         optimal = self.engine.getModelStatus() == highspy.HighsModelStatus.kOptimal
         return cast(float, self.engine.getInfo().objective_function_value) if optimal else float("inf")
 
