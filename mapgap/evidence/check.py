@@ -5,10 +5,12 @@
 
 Standard library only, integers only, no solver; nothing of mapgap is imported. What has to be believed is this file and
 the *writer* of the problem, ``problems/<problem>/certificate.py``, which is read from its file beside this one. There
-are two kinds of writers:
+are three kinds of writers:
 
 - ``program(instance, bound, Program)`` writes an integer program that has a point for every plan better than the bound.
   The proof is a tree that refutes it (:func:`refuted`).
+- ``cases(instance, bound, Program, names)`` writes several, as pairs of a name and a program, which together have a
+  point for every such plan. The proof has a tree for each name; which names it has may choose between programs.
 - ``check(instance, bound, proof)`` recomputes the argument itself and returns why it fails, or nothing.
 
 The program is always written anew from the instance and the bound. A file that was altered can therefore at most fail.
@@ -211,6 +213,9 @@ def check(certificate: Mapping[str, Any], instance: Mapping[str, Any] | None = N
         writer = writer_of(own["problem"])
         if hasattr(writer, "program"):
             refuted(writer.program(own, bound, Program), proof)
+        elif hasattr(writer, "cases"):
+            for name, program in writer.cases(own, bound, Program, tuple(proof)):
+                refuted(program, proof[name])
         elif (reason := writer.check(own, bound, proof)) is not None:
             raise Refused(reason)
     except Refused:

@@ -1,0 +1,171 @@
+"""Certificates of sub-operation mapping against brute force, and the writer's programs against plans."""
+
+import copy
+import json
+import os
+import random
+from itertools import permutations
+
+import highspy
+import numpy as np
+import pytest
+
+from mapgap.catalogue.files import load_instance
+from mapgap.core import Budget, Status
+from mapgap.evidence.check import Program, Refused, check
+from mapgap.formulations.suboperation_mapping import enumerate as brute_force
+from mapgap.formulations.suboperation_mapping.certificate import prove
+from mapgap.instances.suboperation_mapping.sampling import random_sequence
+from mapgap.problems.suboperation_mapping import Instance
+from mapgap.problems.suboperation_mapping.certificate import Writer
+from mapgap.problems.suboperation_mapping.shared.lowered import lower
+from mapgap.problems.suboperation_mapping.shared.ratios import partitions
+
+SEEDS = int(os.environ.get("MAPGAP_CROSSCHECK", "40"))
+
+
+def drawn(seed, layers=(1, 3), batch=(1, 4), accelerators=(1, 3)):
+    """A network with branches, ticks of 0 to 10^6 with ties, bandwidths of every size, DRAM that never binds."""
+    rng = random.Random(seed)
+    n, samples = rng.randint(*accelerators), rng.randint(*batch)
+    scale = rng.choice([3, 1000, 10**6])
+
+    def ticks(count):
+        kind = rng.random()
+        if kind < 0.1:
+            return [0] * count
+        tile, cost = rng.choice([1, 2, 4]), rng.randint(1, scale)
+        if kind < 0.7:  # batch tiles
+            return [-(-k // tile) * cost for k in range(1, count + 1)]
+        return [rng.randint(0, scale) for _ in range(count)]
+
+    found = []
+    for index in range(rng.randint(*layers)):
+        kind = "fused" if index and rng.random() < 0.5 else "split"
+        sources = sorted(rng.sample(range(index), min(index, rng.choice([1, 1, 2]))))
+        count = samples if kind == "split" else 1
+        rows = [[ticks(count) for _ in range(n)] for _ in range(3)]
+        found.append(
+            {
+                "name": f"l{index}",
+                "kind": kind,
+                "inputs": [{"source": s, "bytes": rng.choice([0, 1, 7, scale])} for s in sources],
+                "network_input_bytes": 0 if sources else 5,
+                "output_bytes": rng.choice([0, 3, scale]),
+                "weight_bytes": rng.choice([0, 1, scale]),
+                "fp": rows[0],
+                "bp": rows[1] if sources else [],
+                "wu": rows[2] if kind == "split" else [],
+            }
+        )
+    rates = [[rng.choice([10**9, 3 * 10**8, 2 * 10**9]) for _ in range(n)] for _ in range(n)]
+    return Instance.model_validate_json(
+        json.dumps(
+            {
+                "problem": "suboperation_mapping",
+                "name": f"drawn_{seed}",
+                "batch": samples,
+                "tick_ns": 1,
+                "memory_unit_bytes": 10**9,
+                "flops": 1,
+                "accelerators": [{"name": f"a{i}", "memory": 10**6, "pes": 1} for i in range(n)],
+                "bandwidth": rates,
+                "layers": found,
+            }
+        )
+    )
+
+
+def proven(instance, bound):
+    """Whether there is a certificate of a bound, and the certificate; the checker has the last word."""
+    data = instance.to_json()
+    proof = prove(data, bound, Budget(time_s=20).start())
+    if proof is None:
+        return None
+    certificate = {"schema": 1, "instance": data, "bound": bound, "proof": proof}
+    check(certificate)
+    return certificate
+
+
+def is_point(writer, places, start):
+    """Whether places and starts of all operations are those of a point of the program, by a MIP with them fixed."""
+    program = writer.program
+    lower_bounds, upper_bounds = np.array(program.lower, float), np.array(program.upper, float)
+    for operation, a in places.items():
+        lower_bounds[writer.x[operation][a]] = 1.0
+        j = writer.start[operation]
+        lower_bounds[j] = upper_bounds[j] = float(start[operation])
+    engine = highspy.Highs()
+    engine.setOptionValue("output_flag", False)
+    for j, (low, high) in enumerate(zip(lower_bounds, upper_bounds, strict=True)):
+        engine.addVar(low, high)
+        engine.changeColIntegrality(j, highspy.HighsVarType.kInteger)
+    for row, bound in program.rows:
+        index, value = np.array(list(row), np.int32), np.array(list(row.values()), float)
+        engine.addRow(-highspy.kHighsInf, bound, len(row), index, value)
+    engine.run()
+    return engine.getModelStatus() == highspy.HighsModelStatus.kOptimal
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_every_plan_is_a_point(seed, ordered):
+    """A random plan satisfies every row of the program whose bound its makespan just meets."""
+    instance, rng = drawn(seed, layers=(1, 5), batch=(1, 6)), random.Random(seed)
+    ratio = rng.choice(list(partitions(instance.batch, len(instance.accelerators))))
+    low = lower(instance, ratio)
+    location = np.array([rng.randrange(low.accelerators) for _ in range(low.n)])
+    if rng.random() < 0.3:
+        location[:] = location[0]
+    start, end = low.timetable(location, np.array(random_sequence(low, rng)))
+    samples = tuple(r for r in ratio if r)
+    found = []
+    for labels in permutations(range(len(samples))):  # equal shares may change names
+        if all(samples[b] == samples[c] for b, c in enumerate(labels)):
+            named = [(phase, layer, labels[b] if b >= 0 else -1) for phase, layer, b in low.operations]
+            places, times = dict(zip(named, location, strict=True)), dict(zip(named, start, strict=True))
+            writer = Writer(instance.to_json(), int(end.max()) + 1, Program(), samples, ordered)
+            found.append(is_point(writer, places, times))
+    assert any(found)
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_optimum_is_proven_and_nothing_above_it(seed):
+    instance = drawn(seed, layers=(1, 2), batch=(1, 3), accelerators=(1, 2))
+    truth = brute_force.run(instance, Budget(time_s=20).start())
+    if truth.status is not Status.OPTIMAL:
+        pytest.skip("too many plans")
+    optimum = truth.claimed
+    assert proven(instance, optimum + 1) is None
+    certificate = proven(instance, optimum)
+    assert certificate is not None
+    assert proven(instance, max(0, optimum - 1)) is not None
+    with pytest.raises(Refused):
+        check({**certificate, "bound": optimum + 1})
+
+
+@pytest.mark.parametrize("name", ["mtrain_example_fig5", "mtrain_example_fig6", "mtrain_c2_alexnet_7p5gbs"])
+def test_library_optimum(name):
+    bounds = {"mtrain_example_fig5": 36, "mtrain_example_fig6": 24, "mtrain_c2_alexnet_7p5gbs": 3597380}
+    certificate = proven(load_instance(name), bounds[name])
+    assert certificate is not None
+    rng = random.Random(0)
+    for key in sorted(certificate["proof"])[:5]:
+        fewer = {k: tree for k, tree in certificate["proof"].items() if k != key}
+        with pytest.raises(Refused):
+            check({**certificate, "proof": fewer})
+    for _ in range(30 if len(certificate["proof"]) < 10 else 3):  # an altered proof proves nothing else
+        altered = copy.deepcopy(certificate)
+        altered["bound"] += rng.randint(1, 9)
+        tree = altered["proof"][rng.choice(sorted(altered["proof"]))]
+        if tree:
+            step = rng.choice(tree)
+            step[rng.randrange(1, len(step))] += rng.choice([-1, 1])
+        with pytest.raises(Refused):
+            check(altered)
+
+
+def test_bound_for_all_ratios_at_once():
+    """Well below the optimum one dual proves it."""
+    certificate = proven(load_instance("mtrain_c2_alexnet_7p5gbs"), 2_000_000)
+    assert list(certificate["proof"]) == ["all"]
