@@ -21,4 +21,5 @@ LIBRARY = Library(
     shrinking=f"{_HERE}.parts:shrink",
     sampling=f"{_HERE}.sampling:random_plan",
     relating=f"{_HERE}.relations:relations",
+    proving="mapgap.formulations.suboperation_mapping.certificate:prove",
 )

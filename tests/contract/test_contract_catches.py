@@ -39,12 +39,12 @@ WRONG = {
     ),
     "instances that differ from run to run": (
         "test_library",
-        ("library/families.py", 'random.Random(f"machines-small-{seed}")', "random.Random()"),
+        ("instances/families.py", 'random.Random(f"machines-small-{seed}")', "random.Random()"),
         "test_same_seed_same_instance",
     ),
     "a case that is forgotten": (
         "test_library",
-        ("library/parts.py", '("not on", [first])', '("not on", others)'),
+        ("instances/parts.py", '("not on", [first])', '("not on", others)'),
         "test_the_best_case_is_the_optimum",
     ),
     "a row that says nothing": (
@@ -69,7 +69,7 @@ WRONG = {
     ),
     "a relation that does not hold": (
         "test_relations",
-        ("library/parts.py", "factor=3", "factor=2"),
+        ("instances/parts.py", "factor=3", "factor=2"),
         "test_the_optimum_follows_from_that_of_the_other_instance",
     ),
 }
