@@ -161,7 +161,7 @@ class Writer:
     def loads(self, o: Operation) -> list[list[tuple[int, int]]]:
         """Per accelerator the duration of an operation that lies there."""
         found = [[(self.x[o][a], self.compute(o, a))] for a in self.places]
-        gathered = {p[:2] for p, _ in self.before[o] if o[2] < 0 <= p[2] and len(self.shares) > 1}
+        gathered = dict.fromkeys(p[:2] for p, _ in self.before[o] if o[2] < 0 <= p[2] and len(self.shares) > 1)
         for node in gathered:
             sizes = [size for p, size in self.before[o] if p[:2] == node]
             for (c, a), j in self.joint(self.spread[node], o).items():
