@@ -140,7 +140,7 @@ def test_anyone_can_check_with_python_alone(tmp_path):
 
 @pytest.mark.parametrize("seed", ["1", "2"])
 def test_a_program_does_not_depend_on_the_order_of_sets(seed):
-    # Proofs name rows and variables by number: a writer that iterates over a set would number them anew in each process.
+    # Proofs name rows and variables by number: a writer that iterates over a set numbers them anew in each process.
     one_each = {
         entry.problem: entry for entry in BOOK.entries.values() if BOOK.certificate_path(entry.instance).exists()
     }
