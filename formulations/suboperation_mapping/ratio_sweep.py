@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import permutations
 from typing import Any
@@ -145,7 +145,7 @@ def _result(instance: Instance, state: _Sweep, stop: Stop, partial: bool, notes:
     best, bound = state.best, state.bound()
     if state.distrusted:
         notes = notes | {DISTRUSTED: list(dict.fromkeys(state.distrusted))}
-    reason = "; ".join(dict.fromkeys(state.reasons.values()))
+    reason = refusals(state.reasons)
     if len(state.infeasible) == len(state.bounds):
         reason = no_ratio_fits(instance, len(state.bounds))
         return SolveResult(Status.UNKNOWN if partial else Status.INFEASIBLE, stop, reason=reason, notes=notes)
@@ -161,6 +161,15 @@ def _result(instance: Instance, state: _Sweep, stop: Stop, partial: bool, notes:
         reason="" if proven else reason,
         notes=notes,
     )
+
+
+def refusals(reasons: Mapping[Ratio, str]) -> str:
+    """Why some ratios were left undecided: the first reason, and how many ratios have another like it."""
+    if not reasons:
+        return ""
+    ratio, first = next(iter(reasons.items()))
+    more = f"; {len(reasons) - 1} other ratio(s) were refused as well" if len(reasons) > 1 else ""
+    return f"ratio {','.join(map(str, ratio))}: {first}{more}"
 
 
 def no_ratio_fits(instance: Instance, count: int) -> str:
