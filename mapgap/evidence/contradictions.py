@@ -28,7 +28,7 @@ class Contradiction:
     claim, fact : RunRecord
         The run that claims something of all plans, and the run that refutes it.
     words : str
-        ``label_dp claims bound 12, but asteroid has a plan of objective 11``.
+        ``exact claims bound 12, but greedy has a plan of objective 11``.
     """
 
     claim: RunRecord

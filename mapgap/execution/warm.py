@@ -6,7 +6,7 @@ with, depend on its method alone and never on the runs before. The warm process 
 runs no method, and adopts what its child leaves behind, so that nothing outlives a run. Linux only (``pidfd``, child
 subreaper); elsewhere, or if a warm process dies, runs start from a fresh interpreter.
 
-The standard library's forkserver (``multiprocessing``) was measured in its place: 1 to 13 ms more per run, because it
+The standard library's forkserver (``multiprocessing``) was measured in its place: it takes longer per run, because it
 pickles and imports in the child. It adopts no orphans, so that a daemon of a run must be looked for among all processes
 of the machine, there is one per program and not one per preparation, and what its preload says or raises is lost.
 """
