@@ -253,6 +253,14 @@ def strongest_exact(problem: str) -> Method:
     return max(exact, key=lambda m: (m.rank, m.name))
 
 
+def fast_planner(problem: str) -> Method:
+    """The quick planner of the house, see :attr:`mapgap.core.Method.fast`."""
+    fast = [m for m in methods(problem).values() if m.fast]
+    if not fast:
+        raise InputError(f"problem {problem!r} has no fast planner")
+    return fast[0]
+
+
 def load_plugin(path: Path) -> list[Method]:
     """Register the ``METHODS`` of a Python file.
 

@@ -34,6 +34,7 @@ class Request:
     instance: str
     methods: Sequence[str] = ()
     exact: bool = False
+    fast: bool = False
     all: bool = False
     objective: str | None = None
     time_limit: float = 60.0
@@ -90,13 +91,13 @@ def solve(request: Request) -> int:
 
 def chosen(request: Request, problem: str) -> list[Method]:
     """The methods that the flags name; without any, the strongest exact one."""
-    if sum((bool(request.methods), request.exact, request.all)) > 1:
-        raise InputError("--method, --exact, --all: expected one of them, found several")
+    if sum((bool(request.methods), request.exact, request.fast, request.all)) > 1:
+        raise InputError("--method, --exact, --fast, --all: expected one of them, found several")
     if request.all:
         return list(registry.methods(problem).values())
     if request.methods:
         return [registry.find_method(problem, name) for name in dict.fromkeys(request.methods)]
-    return [registry.strongest_exact(problem)]
+    return [registry.fast_planner(problem) if request.fast else registry.strongest_exact(problem)]
 
 
 def typed_options(method: Method, settings: Sequence[str], *, strict: bool) -> dict[str, Any]:

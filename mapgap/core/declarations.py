@@ -41,6 +41,9 @@ class Method:
         Arguments that tell this method from others of the same function.
     rank : int
         Among exact methods of a problem the highest rank is what ``--exact`` picks.
+    fast : bool
+        The planner that ``--fast`` picks: no solver, about the time of the published heuristic, never worse than it. At
+        most one of a problem.
     engines : tuple of str
         Of an exact method: on whose word a proof rests (CP-SAT, HiGHS, CBC, own, enumeration).
     models : str or callable, optional
@@ -57,6 +60,7 @@ class Method:
     options: Mapping[str, Any] = field(default_factory=dict)
     given: Mapping[str, Any] = field(default_factory=dict)
     rank: int = 0
+    fast: bool = False
     engines: tuple[str, ...] = ()
     models: Reference | Callable[..., Any] | None = None
 
