@@ -399,6 +399,18 @@ def study(
     reports.study(name, quick=quick, out=output, resume=resume, report_only=report_only)
 
 
+@app.command()
+def audit(
+    checkout: Annotated[Path, typer.Argument(help="Folder with reports/, docs/, README.md.")] = Path(),
+    fill: Annotated[bool, typer.Option("--fill", help="First write the figures of README and docs anew.")] = False,
+    json: Json = False,
+) -> None:
+    """Look at everything again that a checkout claims: ledger, committed runs, figures in README and docs."""
+    from mapgap.cli import audit as room
+
+    raise typer.Exit(room.audit(checkout, fill=fill, as_json=json))
+
+
 def _load_plugins(plugins: list[Path] | None) -> None:
     if plugins:
         from mapgap.cli.plugins import load

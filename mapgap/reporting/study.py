@@ -137,8 +137,25 @@ def run_study(
             tell(PhaseBegan(phase.name, len(phase.jobs)))
             records += sweep(phase.jobs, path, parallel=min(phase.parallel, cores()), resume=resume, tell=tell)
             resume = True  # a fresh start clears the file once, before the first phase
-    page = study.page(Runs({r.key: r for r in records}.values()), quick)  # a run may be in two phases
+    page = _page(study, records, quick)
     written = page.write(folder)
     tables = {table.name: table for section in page.sections for table in section.tables}
     tell(PageWritten(written, [tables[key] for key in study.headline]))
     return written
+
+
+def page_of(name: str, folder: Path) -> Page:
+    """The page that the finished runs in a folder make; nothing is run or written.
+
+    Raises
+    ------
+    InputError
+        No such study, or no runs.
+    """
+    study = find_study(name)
+    keys = {key for phase in study.phases(False) for key in keys_of(phase.jobs)}
+    return _page(study, [r for r in read_runs(folder / "runs.jsonl") if r.key in keys], quick=False)
+
+
+def _page(study: Study, records: Sequence[RunRecord], quick: bool) -> Page:
+    return study.page(Runs({r.key: r for r in records}.values()), quick)  # a run may be in two phases

@@ -1,0 +1,164 @@
+"""Everything that a project's committed evidence claims, looked at again.
+
+The ledger's plans are evaluated anew; so is the plan of every committed run. No run may contradict another one or the
+ledger, none may know more than the ledger, and each must come from a clean revision with versions that the package
+allows. What pages say in figures is audited by :mod:`mapgap.reporting.prose`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import requires
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.version import InvalidVersion, Version
+
+from mapgap.catalogue import registry
+from mapgap.core import InputError, InstanceBase
+from mapgap.evidence.contradictions import contradictions
+from mapgap.evidence.ledger import Ledger
+from mapgap.execution.watch import verify
+from mapgap.records.files import read_runs
+from mapgap.records.record import RunRecord
+from mapgap.records.runs import Runs
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Something that a committed file says and that does not hold.
+
+    Attributes
+    ----------
+    kind : str
+        ``ledger``, ``file``, ``instance``, ``plan``, ``contradiction``, ``withheld``, ``revision``, ``version``,
+        ``figure`` or ``unsupported``.
+    place : str
+        File, and line or run.
+    words : str
+        What is said and what is found.
+    """
+
+    kind: str
+    place: str
+    words: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.words}"
+
+    def to_json(self) -> dict[str, str]:
+        return dict(vars(self))
+
+
+@dataclass
+class RunAudit:
+    """Audits files of runs against a ledger and the instances that they are about.
+
+    Attributes
+    ----------
+    book : Ledger
+    instance_of : callable
+        The instance that a run is about; ``None`` if nobody has it.
+    """
+
+    book: Ledger
+    instance_of: Callable[[RunRecord], InstanceBase | None]
+    _known: dict[str, str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._known = {entry.instance_hash: name for name, entry in self.book.entries.items()}
+
+    def faults(self, file: Path) -> Iterator[Fault]:
+        """Everything that is wrong with one file of runs."""
+        try:
+            runs = read_runs(file)
+        except InputError as error:
+            yield Fault("file", str(file), str(error))
+            return
+        yield from self.of_plans(str(file), runs)
+        yield from self.of_knowledge(str(file), runs)
+        yield from of_origin(str(file), runs)
+
+    def of_plans(self, place: str, runs: Iterable[RunRecord]) -> Iterator[Fault]:
+        """Plans that are not what their runs say, each evaluated once."""
+        seen: dict[tuple[str, str], tuple[int | None, int]] = {}
+        for run in runs:
+            if run.plan is None or run.refuted:
+                continue
+            here = f"{place}: {run.instance} · {run.method}"
+            instance = self.instance_of(run)
+            if instance is None:
+                yield Fault("instance", here, f"no library and no study has the instance {run.instance_hash}")
+                continue
+            key = (run.instance_hash, json.dumps(run.plan, sort_keys=True))
+            if key not in seen:
+                problem = registry.problems()[run.problem]
+                try:
+                    plan = problem.plan_type.model_validate_json(json.dumps(run.plan))
+                except ValueError as error:
+                    yield Fault("plan", here, f"expected a plan of {run.problem}, found something else: {error}")
+                    continue
+                evaluation = verify(problem, instance, plan)
+                seen[key] = (evaluation.objective, len(evaluation.violations))
+            objective, broken = seen[key]
+            if broken:
+                yield Fault("plan", here, f"the plan breaks {broken} rule(s)")
+            elif objective != run.objective:
+                yield Fault("plan", here, f"the run says objective {run.objective}, its plan has {objective}")
+
+    def of_knowledge(self, place: str, runs: Runs) -> Iterator[Fault]:
+        """Runs that contradict each other or the ledger, and runs that know more than the ledger."""
+        for each in contradictions([*runs, *self.book.references(runs)]):
+            yield Fault("contradiction", place, str(each))
+        for run in runs:
+            name = self._known.get(run.instance_hash)
+            if name is None or run.error:
+                continue
+            entry, here = self.book.entries[name], f"{place}: {name} · {run.method}"
+            held = None if entry.plan is None else entry.plan.value
+            if run.objective is not None and (held is None or entry.sign * run.objective < entry.sign * held):
+                yield Fault("withheld", here, f"has a plan of {run.objective}, the ledger's best is {held}")
+            held = None if entry.bound is None else entry.bound.value
+            if run.bound is not None and (held is None or entry.sign * run.bound > entry.sign * held):
+                yield Fault("withheld", here, f"proves the bound {run.bound}, the ledger's best is {held}")
+
+
+def of_ledger(book: Ledger) -> Iterator[Fault]:
+    """Entries of a ledger that do not hold when they are verified anew."""
+    for name in book.entries:
+        for words in book.problems_of(name):
+            yield Fault("ledger", str(book.path), words)
+
+
+def of_origin(place: str, runs: Iterable[RunRecord]) -> Iterator[Fault]:
+    """Runs of a modified revision, of none, or with versions that the package does not allow; one fault per cause."""
+    causes: Counter[tuple[str, str]] = Counter()
+    for run in runs:
+        if run.revision is None or run.revision.endswith("-dirty"):
+            causes["revision", f"expected a clean revision, found {run.revision or 'none'}"] += 1
+        for package, version in run.versions.items():
+            if not allowed(package, version):
+                causes["version", f"expected {package} {_pins()[package]}, found {version}"] += 1
+    for (kind, words), count in causes.items():
+        yield Fault(kind, place, f"{words} ({count} run(s))")
+
+
+def allowed(package: str, version: str) -> bool:
+    """Does the package's own list of dependencies allow this version? Packages outside of it are not judged."""
+    if package not in _pins():
+        return True
+    try:
+        return Version(version) in Requirement(f"{package}{_pins()[package]}").specifier
+    except InvalidVersion:
+        return False
+
+
+@cache
+def _pins() -> dict[str, str]:
+    """Package to version specifier, of the dependencies that every installation has."""
+    found = [Requirement(text) for text in requires("mapgap") or ()]
+    return {each.name: str(each.specifier) for each in found if each.marker is None and each.specifier}
