@@ -17,6 +17,8 @@ from typing import Annotated, Any
 import typer
 
 from mapgap import __version__
+from mapgap.cli.app_ledger import ledger as ledger_commands
+from mapgap.cli.app_ledger import submit
 
 app = typer.Typer(
     name="mapgap",
@@ -397,6 +399,10 @@ def study(
     if output is not None:
         to_folder(output)
     reports.study(name, quick=quick, out=output, resume=resume, report_only=report_only)
+
+
+app.add_typer(ledger_commands, name="ledger")
+app.command()(submit)
 
 
 def _load_plugins(plugins: list[Path] | None) -> None:
