@@ -65,7 +65,7 @@ class Improvement(Strict):
         The method of the run, ``close from INSTANCE``, ``submitted by NAME``, or ``certificate``.
     date : str
         When the run began, or when it was entered (UTC).
-    source : str
+    source : str, optional
         The file of the run or of the submission, where it came from one.
     version : str
         Of mapgap.
@@ -77,7 +77,7 @@ class Improvement(Strict):
     value: int
     by: str
     date: str
-    source: str = ""
+    source: str | None = None
     version: str = ""
     revision: str | None = None
 
@@ -123,18 +123,18 @@ class Entry(Strict):
         return self.plan is not None and self.bound is not None and self.plan.value == self.bound.value
 
     def remember(self, what: str, value: int, record: RunRecord, origin: Origin) -> None:
-        """Add a step to the history; the oldest are forgotten."""
+        """Add a step to the history, before what it replaces is forgotten; the oldest steps are dropped."""
         clean = record.revision is not None and not record.revision.endswith("-dirty")
         step = Improvement(
             what=what,
             value=value,
             by=origin.by or record.method,
             date=record.started,
-            source=origin.source,
+            source=origin.source or None,
             version=record.versions.get("mapgap", ""),
             revision=record.revision if clean else None,
         )
-        self.history = [*self.history, step][-HISTORY:]
+        self.history = [*self.story(), step][-HISTORY:]
 
     def story(self) -> list[Improvement]:
         """The history, and before it what is held of a time that had none."""

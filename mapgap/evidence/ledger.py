@@ -157,13 +157,13 @@ class Ledger:
         better = objective is not None and (entry.plan is None or sign * objective < sign * entry.plan.value)
         if objective is not None and record.plan is not None and better:
             changes.append(f"{name}: plan {_value(entry.plan)} -> {objective} ({record.method})")
-            entry.plan = _finding(objective, record)
             entry.remember("plan", objective, record, origin)
+            entry.plan = _finding(objective, record)
             self.plans[name] = record.plan
         if bound is not None and (entry.bound is None or sign * bound > sign * entry.bound.value):
             changes.append(f"{name}: bound {_value(entry.bound)} -> {bound} ({record.method})")
-            entry.bound = _finding(bound, record)
             entry.remember("bound", bound, record, origin)
+            entry.bound = _finding(bound, record)
         if entry.proven:
             # A plan of one run that meets the bound of another is as proven as either.
             entry.raise_certificate(Certificate(record.certificate or Certificate.CLAIMED))

@@ -66,6 +66,20 @@ def test_what_was_held_before_there_was_a_history_is_told_first(record, tmp_path
     assert entry.story() == entry.history
 
 
+def test_the_first_step_keeps_what_was_held_before_there_was_a_history(record, tmp_path):
+    weak = changed(record, objective=None, plan=None, bound=30, status="UNKNOWN", method="older")
+    entry = entry_of(tmp_path, weak)
+    book = Ledger.load(tmp_path / "best.yaml")
+    book.entries[EXAMPLE].history = []
+    book.save()
+    entry = entry_of(tmp_path, record)
+    assert [(step.what, step.value, step.by) for step in entry.history] == [
+        ("bound", 30, "older"),
+        ("plan", 36, "enumerate"),
+        ("bound", 36, "enumerate"),
+    ]
+
+
 def test_the_commands_show_it(record, tmp_path):
     entry_of(tmp_path, record, by="close from elsewhere")
     path = tmp_path / "best.yaml"
