@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from mapgap.core import DISTRUSTED, Budget, Finding, InputError, PlanBase, SolveResult, Status, Stop
-from mapgap.formulations.fpga_gpu_partition.configurations import OutOfTime, Tables, tabulate
+from mapgap.core import ACTIVITY_LIMIT, DISTRUSTED, Budget, Finding, InputError, PlanBase, SolveResult, Status, Stop
+from mapgap.formulations.fpga_gpu_partition.configurations import E, L, OutOfTime, Tables, tabulate
 from mapgap.problems.fpga_gpu_partition import Instance, Plan
 from mapgap.problems.fpga_gpu_partition.evaluate import diagnose
 from mapgap.solvers.model import Model, Part
@@ -216,7 +216,7 @@ def _cut(search: Search, bound: int, first: int, last: int) -> list[tuple[int, i
     ceiling = (value - 1) // first  # a better plan needs no more energy than this
     if instance.energy_limit is not None:
         ceiling = min(ceiling, instance.energy_limit)
-    energy_weight, latency_weight = chord(value, first, last, ceiling)
+    energy_weight, latency_weight = chord(value, first, last, ceiling, _reach(search.tables))
     answer = search.ask(Question(energy_weight, latency_weight, max_latency=last, max_energy=ceiling))
     if answer.status is Status.INFEASIBLE:
         return []
@@ -234,15 +234,27 @@ def _cut(search: Search, bound: int, first: int, last: int) -> list[tuple[int, i
     return [(bound, first, middle), (bound, middle + 1, last)]
 
 
-def chord(value: int, first: int, last: int, ceiling: int) -> tuple[int, int]:
+def _reach(tables: Tables) -> tuple[int, int]:
+    """By how much the energies and the latencies of all modules can exceed the least ones."""
+    energy, latency = (sum(int(table.above[:, k].max(initial=0)) for table in tables.modules) for k in (E, L))
+    return energy, latency
+
+
+def chord(value: int, first: int, last: int, ceiling: int, reach: tuple[int, int]) -> tuple[int, int]:
     """Weights of energy and latency along the chord of ``E * L = value`` between two latencies.
 
     The slope is ``value / (first * last)``. Large weights follow it closely but make questions hard and bounds coarse;
-    a chord that rounding turns costs questions, not exactness.
+    a chord that rounding turns, or the limit on what an objective adds up to, costs questions, not exactness.
+
+    Parameters
+    ----------
+    reach : (int, int)
+        Largest energy and latency above the least ones, limits left aside: what the objective of a model can reach.
     """
     if first == last:
         return 1, 0
     slope = value / (first * last)
     scale = WEIGHTED_RANGE / (2 * max(ceiling + slope * last, 1.0))
-    energy_weight = max(1, int(scale))
-    return energy_weight, max(0, round(energy_weight * slope))
+    most = [(ACTIVITY_LIMIT - 1) // max(each, 1) for each in reach]
+    energy_weight = max(1, min(int(scale), most[0]))
+    return energy_weight, min(round(energy_weight * slope), most[1])

@@ -79,10 +79,10 @@ class ColumnCpSat(CpSatModel):
         self.s = [self._time(f"comm[{q}]", (k.ticks for k in columns.links if k.behind == q)) for q in self.depth]
         rounds, m = self.low.rounds, self.low.micro_batches
         longest = max((*(c.both for c in columns.columns), *(2 * k.ticks for k in columns.links)), default=0)
-        worst = min(columns.upper // rounds, (m + 2 * columns.depth) * longest)  # the plan known is at least as good
+        known = columns.upper // rounds  # the latency of a plan, if one is known: neither D nor A is worth more
         slowest = max((c.allreduce for c in columns.columns), default=0)
-        self.d = self.program.new_int_var(0, worst, "D")
-        self.a = self.program.new_int_var(0, min(worst, slowest) if columns.start else slowest, "A")
+        self.d = self.program.new_int_var(0, min(known, (m + 2 * columns.depth) * longest), "D")
+        self.a = self.program.new_int_var(0, min(known, slowest), "A")
         self.g = self.program.new_int_var(0, max((c.migration for c in columns.columns), default=0), "G")
         self.program.minimize(rounds * self.d + rounds * self.a + self.g)
         self.add_rows(without)

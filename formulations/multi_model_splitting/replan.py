@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mapgap.core import Budget, PlanError, SolveResult, Status, Stop
+from mapgap.core import DISTRUSTED, Budget, PlanBase, SolveResult, Status, Stop
 from mapgap.formulations.multi_model_splitting import joint
 from mapgap.formulations.multi_model_splitting.assignment_model import AssignmentModel
 from mapgap.formulations.multi_model_splitting.chains import Chain, chains, profiles
-from mapgap.problems.multi_model_splitting import Instance, Plan
+from mapgap.problems.multi_model_splitting import Instance, Plan, churn
 from mapgap.problems.multi_model_splitting.evaluate import evaluate
 from mapgap.solvers.model import prove
 
@@ -42,30 +42,49 @@ class LeastChurnModel(AssignmentModel):
         self.program.minimize(sum(kept))
 
 
-def least_churn(instance: Instance, plan: Plan, limit: int, budget: Budget) -> tuple[Plan, bool]:
-    """A plan of objective at most ``limit`` that writes least, and whether that is proven; ``plan`` is a start."""
+def least_churn(instance: Instance, plan: Plan, limit: int, budget: Budget) -> tuple[Plan, bool, list[str]]:
+    """A plan of objective at most ``limit`` that writes least, starting from ``plan``, one of them.
+
+    Returns
+    -------
+    plan : Plan
+        ``plan`` itself where the engine finds nothing better or contradicts itself.
+    proven : bool
+    distrusted : list of str
+        Why the engine is not believed.
+    """
+    known = churn(instance, plan).moved_weights
+
+    def worth(found: PlanBase) -> int | None:
+        assert isinstance(found, Plan)
+        checked = evaluate(instance, found)
+        within = checked.feasible and checked.objective is not None and checked.objective <= limit
+        return churn(instance, found).moved_weights if within else None
+
     reduced = chains(instance, profiles(instance), limit)
     if reduced is None:
-        raise PlanError(f"no plan up to {limit}, which a plan reaches")
-    found = prove(LeastChurnModel(instance, reduced, limit), budget, start=plan, announce=False)
-    if not isinstance(found.plan, Plan):
-        return plan, False
-    return found.plan, found.status is Status.OPTIMAL
+        return plan, False, [f"chains: none up to {limit}, which a plan reaches"]
+    model = LeastChurnModel(instance, reduced, limit)
+    result = prove(model, budget, start=plan, announce=False, value=worth, known=known)
+    distrusted = list(result.notes.get(DISTRUSTED, ()))
+    if not isinstance(result.plan, Plan) or churn(instance, result.plan).moved_weights > known:
+        return plan, False, distrusted
+    return result.plan, result.status is Status.OPTIMAL, distrusted
 
 
 def run(instance: Instance, budget: Budget, slack: int = 0) -> SolveResult:
-    """Best plan, then least churn within ``slack`` percent of it."""
+    """Best plan, then least churn within ``slack`` percent of it; the best plan itself where no engine is believed."""
     best = joint.run(instance, budget)
     if not isinstance(best.plan, Plan) or not instance.deployed or budget.exhausted:
         return best
     value = evaluate(instance, best.plan).objective
-    if value is None:
-        raise PlanError("a plan without a value")
-    plan, proven = least_churn(instance, best.plan, value + value * slack // 100, budget)
-    checked = evaluate(instance, plan)
-    if not checked.feasible or checked.objective is None:
-        raise PlanError(f"a plan of the model breaks rules: {checked.violations}")
+    if value is None:  # whoever evaluates it says why
+        return best
+    plan, proven, distrusted = least_churn(instance, best.plan, value + value * slack // 100, budget)
     notes = {**best.notes, "least_churn_proven": proven}
-    if checked.objective == value:
+    if distrusted:
+        notes[DISTRUSTED] = [*best.notes.get(DISTRUSTED, ()), *distrusted]
+    objective = evaluate(instance, plan).objective
+    if objective == value:
         return replace(best, plan=plan, notes=notes)
-    return SolveResult(Status.FEASIBLE, Stop.DONE, plan, best.bound, checked.objective, notes=notes)
+    return SolveResult(Status.FEASIBLE, Stop.DONE, plan, best.bound, objective, notes=notes)

@@ -64,7 +64,7 @@ class RatioProgram(MipModel):
          s_o <= H (1 - z_0o), s_o <= e_p + H (1 - z_po), and z_po <= b_po for p not in P(o)
     (9)  b_po + b_op >= x_pa + x_oa - 1, s_o >= e_p - H (1 - b_po), n_o >= n_p + 1 - n (1 - b_po),
          x_pa - x_oa <= 1 - b_po for pairs in U
-    (10) s_p >= s_o + 1 - (H + 1) v_po for p, o in O
+    (10) s_p >= s_o + 1 - (H + 1) v_po for p, o in O, p != o; and v_oo = 1
     (11) e_p <= s_o + H (1 - f_po) for o in O and p that releases a tensor
     (12) j_koa >= x_p(k)a + v_p(k)o - f_r(k)o - 1
     (13) sum_l W_l w_la + sum_k u_k j_koa <= D_a for o in O, and sum_l W_l w_la <= D_a      (rule 7)
@@ -147,7 +147,9 @@ class RatioProgram(MipModel):
         self.items = [(p, r, units) for p, r, units in zip(*columns, strict=True) if units]
         self.owners = sorted({p for p, _, _ in self.items})
         releases = sorted({r for _, r, _ in self.items})
-        self.begun = {(p, o): new(f"v_{p}_{o}") for o in self.owners for p in self.owners}
+        # What starts now has begun: v_oo = 1. A variable would have the row M v >= 1, and from M = 10^6 on CBC takes
+        # 1 / M for 0 when it tightens bounds.
+        self.begun = {(p, o): 1 if p == o else new(f"v_{p}_{o}") for o in self.owners for p in self.owners}
         self.over = {(r, o): new(f"f_{r}_{o}") for o in self.owners for r in releases}
         self.counted = {
             (k, o, a): new(f"j_{k}_{o}_{a}")
@@ -249,7 +251,8 @@ class RatioProgram(MipModel):
     def begun_before(self) -> None:
         """v is 1 where p starts no later than o."""
         for (p, o), begun in (self.begun if self.binds else {}).items():
-            self.program += self.start[p] >= self.start[o] + 1 - (self.last + 1) * begun
+            if p != o:
+                self.program += self.start[p] >= self.start[o] + 1 - (self.last + 1) * begun
 
     @row(11)
     def over_before(self) -> None:

@@ -22,4 +22,6 @@ LIBRARY = Library(
     sampling=f"{_HERE}.sampling:random_plan",
     relating=f"{_HERE}.relations:relations",
     proving="mapgap.formulations.suboperation_mapping.certificate:prove",
+    carrying=f"{_HERE}.implications:carried",
+    implying=f"{_HERE}.implications:implied",
 )

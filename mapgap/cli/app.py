@@ -17,6 +17,8 @@ from typing import Annotated, Any
 import typer
 
 from mapgap import __version__
+from mapgap.cli.app_ledger import ledger as ledger_commands
+from mapgap.cli.app_ledger import submit
 
 app = typer.Typer(
     name="mapgap",
@@ -409,6 +411,10 @@ def audit(
     from mapgap.cli import audit as room
 
     raise typer.Exit(room.audit(checkout, fill=fill, as_json=json))
+
+
+app.add_typer(ledger_commands, name="ledger")
+app.command()(submit)
 
 
 def _load_plugins(plugins: list[Path] | None) -> None:

@@ -30,7 +30,7 @@ def bench(
         path = sweep.bench(spec, jobs=jobs, resume=resume, out=out, plugins=plugins, dask=dask, tell=display)
     records = read_runs(path)
     contrary = contradictions(records)
-    changes = update_ledger(records, ledger) if update and not contrary else None
+    changes = update_ledger(records, ledger, str(path)) if update and not contrary else None
     show_path(path, as_json=as_json, ledger=changes)
     return refuted(contrary)
 

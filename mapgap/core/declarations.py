@@ -178,6 +178,12 @@ class Library:
     proving : str or callable, optional
         ``f(instance, bound, budget) -> proof or None``: searches for the proof of a certificate, JSON data that show
         :mod:`mapgap.evidence.check` that no plan of the expanded instance (JSON data too) is better than the bound.
+    carrying : str or callable, optional
+        ``f(plan, source, target)`` yields plans of the target that are made from one of the source. Nothing is claimed
+        of them: they may break rules, and are evaluated.
+    implying : str or callable, optional
+        ``f(bound, source, target) -> bound or None``: a bound of the target that follows from one of the source, by a
+        proof that stands in its docstring. ``mapgap ledger close`` believes it.
     """
 
     problem: str
@@ -190,6 +196,8 @@ class Library:
     sampling: Reference | Callable[[Any, random.Random], PlanBase] | None = None
     relating: Reference | Callable[[Any, random.Random], list[Relation]] | None = None
     proving: Reference | Callable[[dict[str, Any], int, Budget], Any] | None = None
+    carrying: Reference | Callable[[Any, Any, Any], Iterator[PlanBase]] | None = None
+    implying: Reference | Callable[[int, Any, Any], int | None] | None = None
 
     @property
     def compact_type(self) -> type[CompactBase]:
@@ -240,6 +248,18 @@ class Library:
     def relations(self, instance: InstanceBase, rng: random.Random) -> list[Relation]:
         """Instances whose optimum follows from that of the given one."""
         found: list[Relation] = resolve(self.relating)(instance, rng) if self.relating is not None else []
+        return found
+
+    def carry(self, plan: PlanBase, source: InstanceBase, target: InstanceBase) -> Iterator[PlanBase]:
+        """Plans of another instance that are made from one of this; they may break rules."""
+        found: Iterator[PlanBase] = iter(())
+        if self.carrying is not None:
+            found = resolve(self.carrying)(plan, source, target)
+        return found
+
+    def imply(self, bound: int, source: InstanceBase, target: InstanceBase) -> int | None:
+        """What a proven bound of one instance proves of another; ``None`` for nothing."""
+        found: int | None = resolve(self.implying)(bound, source, target) if self.implying is not None else None
         return found
 
     def prove(self, instance: dict[str, Any], bound: int, budget: Budget) -> Any:

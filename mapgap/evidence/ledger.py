@@ -15,20 +15,21 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import library_files, load_instance, load_model, load_plan, retarget
 from mapgap.core import Certificate, InstanceBase, PlanError
 from mapgap.evidence.contradictions import contradictions
+from mapgap.evidence.entry import A_RUN, Entry, Finding, Origin, Strict
 from mapgap.execution.watch import verify
 from mapgap.records.files import replace_file
-from mapgap.records.record import RunRecord, relative
+from mapgap.records.record import RunRecord
 
 CERTIFICATE = ".cert.json.gz"  #: how the names of certificate files end
 TOLERANCE = 0.005  #: share by which a bound may fall behind the ledger's before it is a regression
@@ -39,107 +40,9 @@ def default_path() -> Path:
     return registry.folder("instances") / "best_known.yaml"
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class Finding(_Strict):
-    """A plan's objective or a bound, and the run it comes from.
-
-    Attributes
-    ----------
-    value : int
-        In the entry's unit.
-    method, started : str
-        The run's method and start (UTC).
-    time_limit_s, workers
-        The run's budget.
-    versions : mapping of str to str
-        Software of the run.
-    """
-
-    value: int
-    method: str
-    started: str
-    time_limit_s: float
-    workers: int
-    versions: dict[str, str]
-
-
-class Entry(_Strict):
-    """What is known of one instance under one objective.
-
-    Attributes
-    ----------
-    certificate : Certificate, optional
-        Grade of the optimum, where it is proven.
-    checked_bound : int, optional
-        Of an instance whose optimum is not ``checked``: the bound that a certificate file proves.
-    """
-
-    instance: str
-    instance_hash: str
-    problem: str
-    unit: str
-    sense: str = Field(pattern="^(min|max)$")
-    plan: Finding | None = None
-    bound: Finding | None = None
-    certificate: Certificate | None = None
-    checked_bound: int | None = None
-
-    @property
-    def certified(self) -> int | None:
-        """The bound that a certificate file has to prove; ``None`` where there need not be one."""
-        if self.certificate is Certificate.CHECKED and self.bound is not None:
-            return self.bound.value
-        return self.checked_bound
-
-    @property
-    def sign(self) -> int:
-        return -1 if self.sense == "max" else 1
-
-    def raise_certificate(self, grade: Certificate) -> None:
-        """Take the grade unless a better one is held."""
-        if self.certificate is None or grade.rank > self.certificate.rank:
-            self.certificate = grade
-
-    def check_in(self, bound: int) -> bool:
-        """Take a bound that a certificate file proves; whether anything changed."""
-        before = (self.certificate, self.checked_bound)
-        if self.certificate is not Certificate.CHECKED:
-            if self.plan is not None and self.plan.value == bound:
-                self.certificate, self.checked_bound = Certificate.CHECKED, None
-            elif self.checked_bound is None or self.sign * bound > self.sign * self.checked_bound:
-                self.checked_bound = bound
-        return (self.certificate, self.checked_bound) != before
-
-    @property
-    def gap(self) -> float | None:
-        """Of the plan to the bound."""
-        return relative(self.plan.value if self.plan else None, self.bound.value if self.bound else None, self.sign)
-
-    def references(self, name: str) -> list[RunRecord]:
-        """What is known, as records of kind ``reference``: one with the objective of the plan, one with the bound."""
-        known_of = partial(
-            RunRecord,
-            instance=name,
-            instance_hash=self.instance_hash,
-            problem=self.problem,
-            sense=self.sense,
-            kind="reference",
-            unit=self.unit,
-        )
-        found = []
-        if self.plan is not None:
-            found.append(known_of(method=f"{self.plan.method}*", objective=self.plan.value))
-        if self.bound is not None:
-            found.append(known_of(method=f"{self.bound.method}*", bound=self.bound.value))
-        return found
-
-
-class _File(_Strict):
+class _File(Strict):
     schema_version: int = Field(alias="schema", ge=1, le=1)
-    entries: list[Entry] = []
+    entries: tuple[Entry, ...] = ()
 
 
 @dataclass
@@ -197,17 +100,25 @@ class Ledger:
         for name, plan in self.plans.items():
             replace_file(self.plan_path(name), (json.dumps(plan, separators=(",", ":")) + "\n").encode())
         entries = [self.entries[name].model_dump(mode="json", exclude_none=True) for name in sorted(self.entries)]
-        head = "# Written by `mapgap bench`, `certify` and `prove` with `--update-ledger`; do not edit.\n"
+        for entry in entries:
+            if not entry["history"]:
+                del entry["history"]
+        head = (
+            "# Written by `mapgap bench`, `certify` and `prove` with `--update-ledger`, `ledger close` and `submit`; "
+            "do not edit.\n"
+        )
         text = yaml.safe_dump({"schema": 1, "entries": entries}, sort_keys=False, width=118, default_flow_style=None)
         replace_file(self.path, (head + text).encode())
 
-    def update(self, records: Iterable[RunRecord], library: Mapping[str, str]) -> list[str]:
+    def update(self, records: Iterable[RunRecord], library: Mapping[str, str], source: str = "") -> list[str]:
         """Enter runs on library instances; returns what improved, in words.
 
         Parameters
         ----------
         library : mapping of str to str
             Content hash to name; runs on other instances are left out.
+        source : str
+            The file of the runs, for the history.
 
         Raises
         ------
@@ -219,10 +130,22 @@ class Ledger:
         for record in records:
             name = library.get(record.instance_hash)
             if name is not None and not record.error:
-                changes += self._enter(name, record)
+                changes += self.enter(name, record, Origin(source=source))
         return changes
 
-    def _enter(self, name: str, record: RunRecord) -> list[str]:
+    def enter(self, name: str, record: RunRecord, origin: Origin = A_RUN) -> list[str]:
+        """Enter a plan, a bound or both; returns what improved, in words.
+
+        Parameters
+        ----------
+        origin : Origin
+            For the history: where they come from, if not from the method of the record alone.
+
+        Raises
+        ------
+        PlanError
+            As :meth:`update`.
+        """
         entry = self.entries.get(name)
         if entry is None or entry.instance_hash != record.instance_hash:  # new, or the instance has changed
             keys = ("instance_hash", "problem", "unit", "sense")
@@ -234,12 +157,14 @@ class Ledger:
         better = objective is not None and (entry.plan is None or sign * objective < sign * entry.plan.value)
         if objective is not None and record.plan is not None and better:
             changes.append(f"{name}: plan {_value(entry.plan)} -> {objective} ({record.method})")
+            entry.remember("plan", objective, record, origin)
             entry.plan = _finding(objective, record)
             self.plans[name] = record.plan
         if bound is not None and (entry.bound is None or sign * bound > sign * entry.bound.value):
             changes.append(f"{name}: bound {_value(entry.bound)} -> {bound} ({record.method})")
+            entry.remember("bound", bound, record, origin)
             entry.bound = _finding(bound, record)
-        if entry.plan is not None and entry.bound is not None and entry.plan.value == entry.bound.value:
+        if entry.proven:
             # A plan of one run that meets the bound of another is as proven as either.
             entry.raise_certificate(Certificate(record.certificate or Certificate.CLAIMED))
             if entry.checked_bound is not None:
@@ -248,7 +173,7 @@ class Ledger:
             self.entries[name] = entry
         return changes
 
-    def enter_certificate(self, name: str, proof: RunRecord) -> list[str]:
+    def enter_certificate(self, name: str, proof: RunRecord, origin: Origin = A_RUN) -> list[str]:
         """Enter the bound of a certificate file that was just checked; what improved, in words.
 
         Parameters
@@ -265,9 +190,10 @@ class Ledger:
         entry, changes = self.entries.get(name), []
         held = None if entry is None or entry.instance_hash != proof.instance_hash else entry.bound
         if entry is None or held is None or entry.sign * proof.bound > entry.sign * held.value:
-            changes += self._enter(name, proof)
+            changes += self.enter(name, proof, origin)
             entry = self.entries[name]
         if entry.check_in(proof.bound):
+            entry.remember("checked", proof.bound, proof, origin)
             grade = "" if entry.certificate is not Certificate.CHECKED else ", the optimum"
             changes.append(f"{name}: bound {proof.bound} checked{grade}")
         return changes
@@ -302,8 +228,7 @@ class Ledger:
                 found.append(f"{name}: the plan has {evaluation.objective}, the ledger says {entry.plan.value}")
             if entry.bound is not None and entry.sign * entry.bound.value > entry.sign * entry.plan.value:
                 found.append(f"{name}: bound {entry.bound.value} beyond the plan {entry.plan.value}")
-        met = entry.plan is not None and entry.bound is not None and entry.plan.value == entry.bound.value
-        if entry.certificate is not None and not met:
+        if entry.certificate is not None and not entry.proven:
             found.append(f"{name}: a certificate, although plan and bound do not meet")
         if entry.certified is not None and not self.certificate_path(name).is_file():
             found.append(f"{name}: bound {entry.certified} is checked, but there is no certificate file")
@@ -357,7 +282,7 @@ def library_hashes() -> dict[str, str]:
     return found
 
 
-def update_ledger(records: Iterable[RunRecord], path: Path | None = None) -> list[str]:
+def update_ledger(records: Iterable[RunRecord], path: Path | None = None, source: str = "") -> list[str]:
     """Enter runs into the ledger file, one after the other; what was entered before an error stays.
 
     Raises
@@ -370,7 +295,7 @@ def update_ledger(records: Iterable[RunRecord], path: Path | None = None) -> lis
     changes: list[str] = []
     try:
         for record in records:
-            changes += ledger.update([record], library)
+            changes += ledger.update([record], library, source)
     finally:
         if changes:
             ledger.save()

@@ -22,9 +22,10 @@ from mapgap.catalogue import registry
 from mapgap.catalogue.files import find_instances, load_instance
 from mapgap.core import Budget, InputError, InstanceBase, Stop
 from mapgap.evidence import check
-from mapgap.evidence.ledger import CERTIFICATE, Entry, Ledger
+from mapgap.evidence.entry import Entry
+from mapgap.evidence.ledger import CERTIFICATE, Ledger
 from mapgap.execution.progress import Event, Tell, silence
-from mapgap.records.environment import versions
+from mapgap.records.environment import revision, versions
 from mapgap.records.files import replace_file
 from mapgap.records.record import RunRecord
 
@@ -271,6 +272,7 @@ def _enter(found: Iterable[Outcome], budget: Budget, path: Path | None) -> None:
                 time_limit_s=budget.time_s,
                 started=started,
                 versions=versions(),
+                revision=revision(),
             )
             changes += book.enter_certificate(names[each.instance_hash], record)
     if changes:

@@ -20,7 +20,8 @@ from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance, load_plan
 from mapgap.core import InputError, suggest
 from mapgap.evidence import check
-from mapgap.evidence.ledger import CERTIFICATE, Entry, Ledger
+from mapgap.evidence.entry import Entry
+from mapgap.evidence.ledger import CERTIFICATE, Ledger
 from mapgap.execution.progress import Event, Tell, silence
 from mapgap.execution.watch import verify as evaluated
 

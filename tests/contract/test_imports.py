@@ -48,6 +48,7 @@ LIBRARIES = {
 #: Modules that may import inside functions, and why.
 LOCAL = {
     "mapgap.cli.app": "start-up: Typer declares all commands to run one",
+    "mapgap.cli.app_ledger": "start-up: Typer declares all commands to run one",
     "mapgap.cli.catalogue": "start-up: --gantt needs Matplotlib",
     "mapgap.cli.solve": "start-up: --gantt needs Matplotlib",
     "mapgap.execution.sweep": "the extra dask",

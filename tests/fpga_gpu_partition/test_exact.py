@@ -12,7 +12,7 @@ from mapgap.formulations.fpga_gpu_partition.chain import chain, priced
 from mapgap.formulations.fpga_gpu_partition.configurations import OutOfTime, tabulate
 from mapgap.formulations.fpga_gpu_partition.dominance import nondominated
 from mapgap.formulations.fpga_gpu_partition.questions import Question, chord
-from mapgap.instances.fpga_gpu_partition.families import scaling, small, tiny
+from mapgap.instances.fpga_gpu_partition.families import realistic, scaling, small, tiny
 from mapgap.problems.fpga_gpu_partition import OBJECTIVES, PROBLEM, Plan
 from mapgap.problems.fpga_gpu_partition.evaluate import evaluate
 
@@ -183,9 +183,27 @@ def test_an_unknown_engine_is_refused():
 
 def test_the_chord_touches_the_hyperbola_at_both_ends():
     # 100 * 40 = 200 * 20 = 4,000: from (40 energy, 100 ticks) to (20, 200) the slope is 0.2 energy per tick.
-    energy_weight, latency_weight = chord(4000, 100, 200, 40)
+    energy_weight, latency_weight = chord(4000, 100, 200, 40, (40, 200))
     assert latency_weight / energy_weight == pytest.approx(0.2, rel=1e-3)
-    assert chord(4000, 100, 100, 40) == (1, 0)
+    assert chord(4000, 100, 100, 40, (40, 200)) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("value", "first", "last", "ceiling", "reach"),
+    [(4000, 100, 200, 40, (10**8, 10)), (10**17, 10, 10**6, 10**10, (10**9, 10**6)), (10**12, 1, 2, 10**12, (0, 0))],
+)
+def test_no_objective_along_a_chord_reaches_what_engines_get_wrong(value, first, last, ceiling, reach):
+    energy_weight, latency_weight = chord(value, first, last, ceiling, reach)
+    assert energy_weight >= 1
+    assert energy_weight * reach[0] + latency_weight * reach[1] < 2**31
+
+
+def test_a_product_with_limits_far_below_its_reach_is_proven():
+    # Seeds whose questions once had objectives beyond 2^31; brute force knows the products.
+    for seed in (50, 101):
+        instance = realistic(seed)
+        found, truth = (method.run(instance, budget()) for method in (cpsat, enumerate))
+        assert (found.status, found.bound) == ("OPTIMAL", truth.bound)
 
 
 def test_both_models_answer_a_question_with_all_limits():

@@ -41,6 +41,15 @@ def test_all_agree_on_small_instances(seed):
     assert solved(EXACT["label_dp"], instance, engine="python") == truth
 
 
+@pytest.mark.parametrize("seed", [12, 66, 625, 660])
+def test_an_allreduce_may_take_longer_than_all_execution(seed):
+    # The only stages compute next to nothing and synchronise large weights: A exceeds every bound on D.
+    instance = LIBRARY.generate("realistic", seed)
+    truth = solved(BRUTE, instance)
+    for name, method in EXACT.items():
+        assert solved(method, instance) == truth, name
+
+
 def test_the_small_family_has_every_kind():
     family = [LIBRARY.generate("small", seed) for seed in range(60)]
     assert {i.all_devices for i in family} == {True, False}

@@ -9,13 +9,15 @@ import pytest
 
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance
-from mapgap.core import Budget, Status, resolve
+from mapgap.core import DISTRUSTED, Budget, Status, Stop, resolve
 from mapgap.formulations.multi_model_splitting.chains import NEVER, ceiling, chains, floor, profiles, whole
 from mapgap.formulations.multi_model_splitting.enumerate import count, plans
+from mapgap.formulations.multi_model_splitting.replan import LeastChurnModel
 from mapgap.problems.multi_model_splitting import PROBLEM, PipelinePlan, Plan, Requirement, Segment, after, churn, part
 from mapgap.problems.multi_model_splitting.diagnose import diagnose
 from mapgap.problems.multi_model_splitting.evaluate import evaluate
 from mapgap.solvers import mip as mip_engine
+from mapgap.solvers.outcome import Outcome
 
 METHODS = registry.methods("multi_model_splitting")
 LIBRARY = registry.library("multi_model_splitting")
@@ -162,6 +164,18 @@ def test_replanning_writes_least_among_all_optimal_plans():
         assert churn(deployed, mine.plan).moved_weights == least
         seen += least > 0
     assert seen >= 5
+
+
+def test_replanning_without_a_trusted_engine_returns_the_best_plan_and_says_so(monkeypatch):
+    # An engine that denies the plan it was given is not believed, and the run does not fail.
+    denied = Outcome(Status.INFEASIBLE, Stop.PROVED, None, None, int)
+    monkeypatch.setattr(LeastChurnModel, "solve", lambda model, budget, **more: denied)
+    whole = LIBRARY.generate("wearables_4x4", 1)
+    again = after(whole, solve("joint", whole).plan, whole)
+    best, found = solve("joint", again), solve("replan", again)
+    assert (found.status, found.plan, found.bound) == (best.status, best.plan, best.bound)
+    assert found.notes["least_churn_proven"] is False
+    assert "claims INFEASIBLE, but there is a plan of" in found.notes[DISTRUSTED][0]
 
 
 def test_replanning_keeps_what_it_can():

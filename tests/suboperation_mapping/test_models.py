@@ -63,6 +63,16 @@ def test_cbc_agrees_with_brute_force(seed):
     assert (result.status, result.claimed, result.bound) == (truth.status, truth.claimed, truth.bound)
 
 
+@pytest.mark.parametrize("seed", [25, 46, 54, 625, 657])
+def test_horizons_of_a_million_ticks_do_not_switch_storage_off(seed):
+    # CBC takes 1 / 10^6 for 0 when it tightens bounds, so that a row M v >= 1 no longer set v.
+    instance = LIBRARY.generate("realistic", seed)
+    truth = enumerate.run(instance, budget())
+    for engine in ("highs", "cbc"):
+        found = mip.run(instance, budget(), engine=engine)
+        assert (found.status, found.claimed) == (truth.status, truth.claimed)
+
+
 def random_mapping(lowered, rng):
     """A random location and a random sequence that respects the precedences."""
     done, sequence = set(), []

@@ -1,0 +1,104 @@
+"""What one instance of multi-model splitting says of another: plans that are carried over, bounds that follow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mapgap.instances.matching import matching, same_first
+from mapgap.problems.multi_model_splitting import RESOURCES, Instance, Pipeline, Plan
+
+
+def carried(plan: Plan, source: Instance, target: Instance) -> Iterator[Plan]:
+    """The plans of the target's pipelines, found by name, on devices found by name."""
+    if len(plan.pipelines) != len(source.pipelines):
+        return
+    own = {pipeline.name: decisions for pipeline, decisions in zip(source.pipelines, plan.pipelines, strict=True)}
+    if any(pipeline.name not in own for pipeline in target.pipelines):
+        return
+    numbers = {device.name: d for d, device in enumerate(target.devices)}
+    moved = {d: numbers.get(device.name, -1) for d, device in enumerate(source.devices)}
+    yield Plan(
+        pipelines=tuple(
+            decisions.model_copy(
+                update={
+                    "source": moved.get(decisions.source, -1),
+                    "target": moved.get(decisions.target, -1),
+                    "segments": tuple(
+                        segment.model_copy(update={"device": moved.get(segment.device, -1)})
+                        for segment in decisions.segments
+                    ),
+                }
+            )
+            for decisions in (own[pipeline.name] for pipeline in target.pipelines)
+        )
+    )
+
+
+def implied(bound: int, source: Instance, target: Instance) -> int | None:
+    """The bound itself, where every plan of the target gives one of the source that is no worse.
+
+    Required: the same tick; every pipeline of the source among those of the target, by name, with as many layers; a
+    device of the source for every one of the target, with no less memory, on which no task of these pipelines takes
+    longer and no layer needs more, and which may be source (target) of a pipeline if the other one may; operation
+    sharing in the source if in the target, of the same signals and models; the same objective, or the throughput of the
+    source and the latency of the target.
+
+    *Proof.* Of a plan of the target keep the pipelines of the source, on those devices. Segments stay contiguous and on
+    distinct devices, requirements hold (rule 8). First without sharing: every task occurs in the target's plan, on the
+    unit that belongs to its own, and takes no longer; hence no load and no latency is larger, and no device holds more
+    (rule 7). Sharing in the source alone merges tasks and layers (rule 9), which lowers loads and demands and leaves
+    latencies. With sharing in both, tasks of the kept pipelines are merged exactly where they were, so that a merged
+    task is one of the target's plan as well, on the same unit. At last, a cycle lasts as long as the busiest unit,
+    whose tasks are all part of some latency (rules 5, 6): the cycle time is at most the sum of the latencies.
+    """
+    objectives = {(source.objective, target.objective)} - {("throughput", "latency")}
+    if source.tick_ns != target.tick_ns or any(one != other for one, other in objectives):
+        return None
+    if target.sharing and not source.sharing:
+        return None
+    others = {pipeline.name: q for q, pipeline in enumerate(target.pipelines)}
+    if any(pipeline.name not in others for pipeline in source.pipelines):
+        return None
+    pairs = [(p, others[pipeline.name]) for p, pipeline in enumerate(source.pipelines)]
+    if any(len(source.pipelines[p].layers) != len(target.pipelines[q].layers) for p, q in pairs):
+        return None
+    if target.sharing and any(_identity(source.pipelines[p]) != _identity(target.pipelines[q]) for p, q in pairs):
+        return None
+    names = [device.name for device in source.devices]
+    columns = [[_column(source.pipelines[p], d) for p, _ in pairs] for d in range(len(names))]
+    roles = [[(d in source.sources(p), d in source.targets(p)) for p, _ in pairs] for d in range(len(names))]
+    allowed = []
+    for e, device in enumerate(target.devices):
+        most = [_column(target.pipelines[q], e) for _, q in pairs]
+        wanted = [(e in target.sources(q), e in target.targets(q)) for _, q in pairs]
+        allowed.append(
+            [
+                d
+                for d in same_first(device.name, names)
+                if all(getattr(source.devices[d], each) >= getattr(device, each) for each in RESOURCES)
+                and all(
+                    x <= y for row, limit in zip(columns[d], most, strict=True) for x, y in zip(row, limit, strict=True)
+                )
+                and all(
+                    a >= b for may, must in zip(roles[d], wanted, strict=True) for a, b in zip(may, must, strict=True)
+                )
+            ]
+        )
+    return None if matching(allowed) is None else bound
+
+
+def _identity(pipeline: Pipeline) -> tuple[str, str]:
+    """What says which of its tasks are equal to those of others (rule 9)."""
+    return pipeline.signal, pipeline.model
+
+
+def _column(pipeline: Pipeline, device: int) -> list[int]:
+    """All that a pipeline asks of a device: ticks, and the memory of its layers."""
+    found = [pipeline.sensing[device]]
+    for layer in pipeline.layers:
+        found += [layer.inference[device], layer.weights, layer.bias]
+    for number, cut in enumerate(pipeline.boundaries):
+        found += [cut.transmit[device], cut.receive[device]]
+        found += [cut.load[device]] if number < len(pipeline.layers) else []
+        found += [cut.unload[device]] if number else []
+    return found
