@@ -75,14 +75,53 @@ def simple_start(lowered: Lowered) -> Mapped | None:
 
 
 @dataclass
-class _Sweep:
-    """State of the loop over ratios."""
+class Sweep:
+    """What is known of all ratios, of which each is solved by itself.
 
+    Attributes
+    ----------
+    graphs : list of Lowered
+        Of the ratios, most promising first.
+    partial : bool
+        Only one ratio is asked for: nothing is proven of the instance.
+    """
+
+    instance: Instance
+    budget: Budget
+    graphs: list[Lowered]
+    partial: bool = False
     best: Mapped | None = None
     bounds: dict[Ratio, int] = field(default_factory=dict)
     infeasible: set[Ratio] = field(default_factory=set)
     reasons: dict[Ratio, str] = field(default_factory=dict)
     distrusted: list[str] = field(default_factory=list)
+
+    @classmethod
+    def begin(cls, instance: Instance, budget: Budget, ratio: Ratio = ()) -> Sweep:
+        """Lower every partition of the batch (or one ratio), bound each, and announce a first plan."""
+        ratios = [ratio] if ratio else list(partitions(instance.batch, len(instance.accelerators)))
+        found = cls(instance, budget, [lower(instance, r) for r in ratios], bool(ratio))
+        found.bounds = {graph.ratio: critical_path(graph) for graph in found.graphs}
+        for graph in found.graphs:
+            found.offer(simple_start(graph))
+        found.graphs.sort(key=lambda graph: (found.bounds[graph.ratio], graph.ratio))
+        return found
+
+    @property
+    def cutoff(self) -> int | None:
+        """Makespan of the best plan."""
+        return None if self.best is None else self.best.makespan
+
+    def open(self, ratio: Ratio) -> bool:
+        """The ratio may hold a better plan."""
+        return self.cutoff is None or self.bounds[ratio] < self.cutoff
+
+    def enter(self, graph: Lowered, result: SolveResult) -> None:
+        """Take what a run on one ratio has found, and announce it."""
+        self.learn(graph.ratio, result)
+        self.offer(verified(graph, result))
+        if not self.partial:
+            self.budget.report(bound=self.bound())
 
     def learn(self, ratio: Ratio, result: SolveResult) -> None:
         """Enter what was proven of a ratio, or why nothing was."""
@@ -93,10 +132,10 @@ class _Sweep:
             self.reasons[ratio] = result.reason
         self.distrusted += result.notes.get(DISTRUSTED, ())
 
-    def offer(self, found: Mapped | None, budget: Budget) -> None:
+    def offer(self, found: Mapped | None) -> None:
         if found is not None and (self.best is None or found.makespan < self.best.makespan):
             self.best = found
-            budget.report(plan=found.plan)
+            self.budget.report(plan=found.plan)
 
     def bound(self) -> int | None:
         """Smallest bound over the ratios that may hold a plan, never above the incumbent."""
@@ -104,6 +143,29 @@ class _Sweep:
         if self.best is not None:
             open_bounds.append(self.best.makespan)
         return min(open_bounds, default=None)
+
+    def conclude(self, stop: Stop, searched: int) -> SolveResult:
+        """The result of all ratios."""
+        best, bound, partial = self.best, self.bound(), self.partial
+        notes: dict[str, Any] = {"ratios": len(self.graphs), "ratios_searched": searched}
+        if self.distrusted:
+            notes[DISTRUSTED] = list(dict.fromkeys(self.distrusted))
+        reason = refusals(self.reasons)
+        if len(self.infeasible) == len(self.bounds):
+            reason = no_ratio_fits(self.instance, len(self.bounds))
+            return SolveResult(Status.UNKNOWN if partial else Status.INFEASIBLE, stop, reason=reason, notes=notes)
+        if best is None:
+            return SolveResult(Status.UNKNOWN, stop, bound=None if partial else bound, reason=reason, notes=notes)
+        proven = not partial and bound == best.makespan
+        return SolveResult(
+            status=Status.OPTIMAL if proven else Status.FEASIBLE,
+            stop=Stop.PROVED if proven else (Stop.DONE if stop is Stop.PROVED else stop),
+            plan=best.plan,
+            bound=None if partial else bound,
+            claimed=best.makespan,
+            reason="" if proven else reason,
+            notes=notes,
+        )
 
 
 def sweep(instance: Instance, budget: Budget, solve_ratio: SolveRatio, ratio: Ratio = ()) -> SolveResult:
@@ -115,52 +177,21 @@ def sweep(instance: Instance, budget: Budget, solve_ratio: SolveRatio, ratio: Ra
     reasons = diagnose(instance)
     if reasons:
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(reasons))
-    ratios = [ratio] if ratio else list(partitions(instance.batch, len(instance.accelerators)))
-    graphs = [lower(instance, r) for r in ratios]
-    state = _Sweep(bounds={graph.ratio: critical_path(graph) for graph in graphs})
-    for graph in graphs:
-        state.offer(simple_start(graph), budget)
-    graphs.sort(key=lambda graph: (state.bounds[graph.ratio], graph.ratio))
+    state = Sweep.begin(instance, budget, ratio)
     stop = Stop.PROVED
     searched = 0
-    for position, graph in enumerate(graphs):
-        cutoff = None if state.best is None else state.best.makespan
-        if cutoff is not None and state.bounds[graph.ratio] >= cutoff:
+    for position, graph in enumerate(state.graphs):
+        if not state.open(graph.ratio):
             continue
         if budget.exhausted or stop is Stop.INTERRUPTED:
             stop = Stop.TIME if stop is Stop.PROVED else stop
             break
         searched += 1
-        result = solve_ratio(graph, cutoff, budget.remaining_s / (len(graphs) - position))
-        state.learn(graph.ratio, result)
+        result = solve_ratio(graph, state.cutoff, budget.remaining_s / (len(state.graphs) - position))
         if result.stop is not Stop.PROVED:
             stop = result.stop  # an interruption ends the loop below, so nothing overwrites it
-        state.offer(verified(graph, result), budget)
-        if not ratio:
-            budget.report(bound=state.bound())
-    return _result(instance, state, stop, bool(ratio), {"ratios": len(ratios), "ratios_searched": searched})
-
-
-def _result(instance: Instance, state: _Sweep, stop: Stop, partial: bool, notes: dict[str, Any]) -> SolveResult:
-    best, bound = state.best, state.bound()
-    if state.distrusted:
-        notes = notes | {DISTRUSTED: list(dict.fromkeys(state.distrusted))}
-    reason = refusals(state.reasons)
-    if len(state.infeasible) == len(state.bounds):
-        reason = no_ratio_fits(instance, len(state.bounds))
-        return SolveResult(Status.UNKNOWN if partial else Status.INFEASIBLE, stop, reason=reason, notes=notes)
-    if best is None:
-        return SolveResult(Status.UNKNOWN, stop, bound=None if partial else bound, reason=reason, notes=notes)
-    proven = not partial and bound == best.makespan
-    return SolveResult(
-        status=Status.OPTIMAL if proven else Status.FEASIBLE,
-        stop=Stop.PROVED if proven else (Stop.DONE if stop is Stop.PROVED else stop),
-        plan=best.plan,
-        bound=None if partial else bound,
-        claimed=best.makespan,
-        reason="" if proven else reason,
-        notes=notes,
-    )
+        state.enter(graph, result)
+    return state.conclude(stop, searched)
 
 
 def refusals(reasons: Mapping[Ratio, str]) -> str:

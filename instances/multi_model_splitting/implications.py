@@ -65,25 +65,12 @@ def implied(bound: int, source: Instance, target: Instance) -> int | None:
     if target.sharing and any(_identity(source.pipelines[p]) != _identity(target.pipelines[q]) for p, q in pairs):
         return None
     names = [device.name for device in source.devices]
-    columns = [[_column(source.pipelines[p], d) for p, _ in pairs] for d in range(len(names))]
-    roles = [[(d in source.sources(p), d in source.targets(p)) for p, _ in pairs] for d in range(len(names))]
+    offered = [_demands(source, d, [p for p, _ in pairs]) for d in range(len(names))]
     allowed = []
     for e, device in enumerate(target.devices):
-        most = [_column(target.pipelines[q], e) for _, q in pairs]
-        wanted = [(e in target.sources(q), e in target.targets(q)) for _, q in pairs]
-        allowed.append(
-            [
-                d
-                for d in same_first(device.name, names)
-                if all(getattr(source.devices[d], each) >= getattr(device, each) for each in RESOURCES)
-                and all(
-                    x <= y for row, limit in zip(columns[d], most, strict=True) for x, y in zip(row, limit, strict=True)
-                )
-                and all(
-                    a >= b for may, must in zip(roles[d], wanted, strict=True) for a, b in zip(may, must, strict=True)
-                )
-            ]
-        )
+        most = _demands(target, e, [q for _, q in pairs])
+        places = same_first(device.name, names)
+        allowed.append([d for d in places if all(x <= y for x, y in zip(offered[d], most, strict=True))])
     return None if matching(allowed) is None else bound
 
 
@@ -92,13 +79,19 @@ def _identity(pipeline: Pipeline) -> tuple[str, str]:
     return pipeline.signal, pipeline.model
 
 
-def _column(pipeline: Pipeline, device: int) -> list[int]:
-    """All that a pipeline asks of a device: ticks, and the memory of its layers."""
-    found = [pipeline.sensing[device]]
-    for layer in pipeline.layers:
-        found += [layer.inference[device], layer.weights, layer.bias]
-    for number, cut in enumerate(pipeline.boundaries):
-        found += [cut.transmit[device], cut.receive[device]]
-        found += [cut.load[device]] if number < len(pipeline.layers) else []
-        found += [cut.unload[device]] if number else []
+def _demands(instance: Instance, device: int, pipelines: list[int]) -> list[int]:
+    """All that some pipelines meet on a device, written such that less is never worse.
+
+    Missing memory, missing rights to be source or target, ticks, and the memory of layers.
+    """
+    found = [-getattr(instance.devices[device], each) for each in RESOURCES]
+    for p in pipelines:
+        pipeline = instance.pipelines[p]
+        found += [-(device in instance.sources(p)), -(device in instance.targets(p)), pipeline.sensing[device]]
+        for layer in pipeline.layers:
+            found += [layer.inference[device], layer.weights, layer.bias]
+        for number, cut in enumerate(pipeline.boundaries):
+            found += [cut.transmit[device], cut.receive[device]]
+            found += [cut.load[device]] if number < len(pipeline.layers) else []
+            found += [cut.unload[device]] if number else []
     return found

@@ -5,7 +5,7 @@ import pytest
 from mapgap.catalogue import registry
 from mapgap.evidence.certify import exact_methods
 
-PARTS = ("splitting", "shrinking", "sampling", "relating")
+PARTS = ("splitting", "shrinking", "sampling", "relating", "carrying", "implying")
 
 
 @pytest.mark.parametrize("problem", registry.house())
