@@ -2,7 +2,8 @@
 
 ::
 
-    python -m mapgap.contract.fuzz run 0 4000 -o runs.jsonl      # seeds 0 to 3999 of every problem
+    python -m mapgap.contract.fuzz run 0 4000 -o runs.jsonl            # seeds 0 to 3999 of every problem
+    python -m mapgap.contract.fuzz run 0 300 --what mutations -o runs.jsonl   # of certificates
     python -m mapgap.contract.fuzz summary runs.jsonl -o summary.md
 
 A long run is a series of processes, each for some hundreds of cases, that append to one file; killed and started again
@@ -17,11 +18,12 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from mapgap.catalogue import registry
+from mapgap.contract.mutations import KINDS, mutated
 from mapgap.core import Budget, InstanceBase, Status
 from mapgap.evidence import check
 from mapgap.evidence.contradictions import contradictions
@@ -134,33 +136,40 @@ def tried(problem: str, seed: int) -> tuple[Counter[str], list[str]]:
     return counts, [f"{problem} {FAMILY} {seed}: {text}" for text in wrong]
 
 
-def account(problem: str, first: int, last: int) -> dict[str, Any]:
+WHAT: dict[str, Callable[[str, int], tuple[Counter[str], list[str]]]] = {"cases": tried, "mutations": mutated}
+
+
+def account(what: str, problem: str, first: int, last: int) -> dict[str, Any]:
     """Seeds from ``first`` up to ``last`` of a problem: counts, findings, versions."""
     begin = time.perf_counter()
     counts: Counter[str] = Counter()
     wrong = []
     for seed in range(first, last):
-        some, texts = tried(problem, seed)
+        some, texts = WHAT[what](problem, seed)
         counts.update(some)
         wrong += texts
-    return {**_blank(problem, first, last), "counts": counts, "findings": wrong, "seconds": _since(begin)}
+    return {**_blank(what, problem, first, last), "counts": counts, "findings": wrong, "seconds": _since(begin)}
 
 
-def series(first: int, last: int, only: Iterable[str], output: Path) -> Iterator[str]:
+def series(what: str, first: int, last: int, only: Iterable[str], output: Path) -> Iterator[str]:
     """Run all cases that the file has not, in processes of ``PROCESS`` cases; yields findings as they are written."""
-    begin = {name: max([first, *(p["last"] for p in read(output) if p["problem"] == name)]) for name in only}
+
+    def parts_of(name: str) -> list[dict[str, Any]]:
+        return [part for part in read(output) if (part["what"], part["problem"]) == (what, name)]
+
+    begin = {name: max([first, *(part["last"] for part in parts_of(name))]) for name in only}
     while any(seed < last for seed in begin.values()):
         for name in begin:
             if begin[name] >= last:
                 continue
             stop = min(last, begin[name] + PROCESS)
-            _watched(name, begin[name], stop, output)
-            done = [p for p in read(output) if p["problem"] == name and p["last"] > begin[name]]
-            reached = max([begin[name], *(p["last"] for p in done)])
+            _watched(what, name, begin[name], stop, output)
+            done = [part for part in parts_of(name) if part["last"] > begin[name]]
+            reached = max([begin[name], *(part["last"] for part in done)])
             if reached < stop:  # it died or hung within the next block
                 reached = min(stop, reached + BLOCK)
                 text = f"{name} {FAMILY} {reached - BLOCK} to {reached - 1}: the process died or hung"
-                lost = {**_blank(name, reached - BLOCK, reached), "counts": {}, "findings": [text], "seconds": 0}
+                lost = {**_blank(what, name, reached - BLOCK, reached), "counts": {}, "findings": [text], "seconds": 0}
                 _append(output, lost)
                 done.append(lost)
             begin[name] = reached
@@ -175,7 +184,8 @@ def read(output: Path) -> list[dict[str, Any]]:
 
 def summary(parts: Iterable[Mapping[str, Any]]) -> str:
     """The account of several parts as Markdown."""
-    parts = sorted(parts, key=lambda part: (part["problem"], part["first"]))
+    listed = sorted(parts, key=lambda part: (part["problem"], part["first"]))
+    parts = [part for part in listed if part["what"] == "cases"]
     counts: dict[str, Counter[str]] = {}
     spans: dict[str, list[list[int]]] = {}
     for part in parts:
@@ -222,8 +232,49 @@ def summary(parts: Iterable[Mapping[str, Any]]) -> str:
         "|---|---|---:|---:|---:|",
         *[f"| {' | '.join(map(str, row))} |" for row in rows],
         "",
+        *_mutations([part for part in listed if part["what"] == "mutations"]),
     ]
     return "\n".join(lines)
+
+
+def _mutations(parts: list[Mapping[str, Any]]) -> list[str]:
+    """The account of altered certificates."""
+    counts: Counter[str] = Counter()
+    by_problem: Counter[str] = Counter()
+    for part in parts:
+        counts.update(part["counts"])
+        by_problem[part["problem"]] += sum(n for key, n in part["counts"].items() if key.endswith("/tried"))
+    if not parts:
+        return []
+    wrong = [text for part in parts for text in part["findings"]]
+    return [
+        "## Altered certificates",
+        "",
+        "Certificates of optima of random instances, each altered in one place, half of them with a better bound too "
+        "where the proof was altered. What the checker accepts is compared with brute force on the instance in the "
+        "altered file; *of no instance*: what it is about is refused on loading.",
+        "",
+        f"{sum(by_problem.values())} mutations of {counts['cases']} instances "
+        f"({', '.join(f'{name} {n}' for name, n in by_problem.items())}), "
+        f"{sum(part['seconds'] for part in parts):.0f} s. "
+        f"Revision {', '.join(sorted({str(part['revision']) for part in parts}))}.",
+        "",
+        f"**{len(wrong)} that claim more than the truth were accepted.**",
+        "",
+        *[f"- {text}" for text in wrong],
+        *([""] if wrong else []),
+        "| altered | tried | refused | accepted and true | accepted, of no instance | truth unknown | wrong |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+        *[
+            f"| {kind} | "
+            + " | ".join(
+                str(counts[f"{kind}/{v}"]) for v in ("tried", "refused", "true", "vacuous", "unknown", "wrong")
+            )
+            + " |"
+            for kind in KINDS
+        ],
+        "",
+    ]
 
 
 def _limit(name: str) -> float:
@@ -234,8 +285,15 @@ def _since(begin: float) -> float:
     return round(time.perf_counter() - begin, 1)
 
 
-def _blank(problem: str, first: int, last: int) -> dict[str, Any]:
-    return {"problem": problem, "first": first, "last": last, "versions": versions(), "revision": revision()}
+def _blank(what: str, problem: str, first: int, last: int) -> dict[str, Any]:
+    return {
+        "what": what,
+        "problem": problem,
+        "first": first,
+        "last": last,
+        "versions": versions(),
+        "revision": revision(),
+    }
 
 
 def _append(output: Path, part: Mapping[str, Any]) -> None:
@@ -243,10 +301,11 @@ def _append(output: Path, part: Mapping[str, Any]) -> None:
         stream.write(json.dumps(part) + "\n")
 
 
-def _watched(problem: str, first: int, last: int, output: Path) -> None:
+def _watched(what: str, problem: str, first: int, last: int, output: Path) -> None:
     """A process for some cases; killed when no line comes for long."""
     command = [sys.executable, "-m", __name__ if __name__ != "__main__" else __spec__.name, "part"]
-    with subprocess.Popen([*command, problem, str(first), str(last), "-o", str(output)]) as process:
+    cases = [problem, str(first), str(last), "--what", what, "-o", str(output)]
+    with subprocess.Popen([*command, *cases]) as process:
         size, since = -1, time.monotonic()
         while process.poll() is None:
             now = output.stat().st_size if output.exists() else 0
@@ -267,6 +326,7 @@ def main() -> int:
     for each in (some, part):
         each.add_argument("first", type=int)
         each.add_argument("last", type=int)
+        each.add_argument("--what", choices=WHAT, default="cases")
         each.add_argument("-o", "--output", type=Path, required=True)
     joined = commands.add_parser("summary")
     joined.add_argument("parts", type=Path, nargs="+")
@@ -278,10 +338,10 @@ def main() -> int:
         return 0
     if flags.command == "part":
         for seed in range(flags.first, flags.last, BLOCK):
-            _append(flags.output, account(flags.problem, seed, min(flags.last, seed + BLOCK)))
+            _append(flags.output, account(flags.what, flags.problem, seed, min(flags.last, seed + BLOCK)))
         return 0
     found = False
-    for text in series(flags.first, flags.last, flags.problem or problems(), flags.output):
+    for text in series(flags.what, flags.first, flags.last, flags.problem or problems(), flags.output):
         found = True
         print(text, flush=True)
     return 1 if found else 0
