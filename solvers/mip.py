@@ -32,13 +32,16 @@ import highspy
 import pulp
 
 from mapgap.core import Budget, MapgapError, Status, Stop
-from mapgap.solvers.big_m import BigM, big_m, check_big_m
+from mapgap.solvers.big_m import LEAK, BigM, big_m, check_big_m
 from mapgap.solvers.guard import check_version
 from mapgap.solvers.model import Model, Value
 from mapgap.solvers.outcome import Outcome
 from mapgap.solvers.turns import EngineError
 
-TOLERANCE = 1e-7
+TOLERANCE, RELATIVE = 1e-7, 1e-6
+
+SWITCH = 1000
+"""Of a big M, from which on HiGHS is asked twice."""
 
 Engine = Literal["highs", "cbc"]
 
@@ -47,7 +50,12 @@ def round_up(value: float) -> int | None:
     """A floating-point lower bound of an integral objective as an integer; ``None`` if it is infinite."""
     if not math.isfinite(value) or abs(value) > 1e15:
         return None
-    return math.ceil(value - 1e-6 * max(1.0, abs(value)))
+    return math.ceil(value - RELATIVE * max(1.0, abs(value)))
+
+
+def slack(size: int) -> int:
+    """Units by which an engine's word about sums of such a size may be off; none where its tolerance resolves one."""
+    return 0 if size * TOLERANCE < LEAK else math.ceil(RELATIVE * size)
 
 
 def solve(
@@ -306,7 +314,8 @@ class MipModel(Model):
             The two contradict each other.
         """
         check_big_m(self.program, TOLERANCE, self.titles())
-        if self.switched() is None:
+        largest = self.switched()
+        if largest is None or (self.engine == "highs" and largest.size < SWITCH):
             return solve(self.program, budget, self.engine, time_s=time_s, warm_start=self.started)
         half = min(budget.remaining_s, budget.remaining_s if time_s is None else time_s) / 2
         first = solve(self.program, budget, self.engine, time_s=half, warm_start=self.started)
