@@ -7,7 +7,8 @@ from typing import Any
 
 from mapgap.core import Budget
 from mapgap.evidence.check import Box, Program
-from mapgap.problems.suboperation_mapping.certificate import Writer, partitions
+from mapgap.problems.suboperation_mapping.certificate import partitions
+from mapgap.problems.suboperation_mapping.certificate.times import Writer
 from mapgap.solvers.refute import refute
 
 MOST_RATIOS = 1000
