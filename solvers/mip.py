@@ -168,6 +168,9 @@ def _cbc(problem: pulp.LpProblem, budget: Budget, limit: float, warm_start: bool
         problem.solve(solver)
         text = log.read_text() if log.exists() else ""
     status, objective, bound = read_cbc_log(text)
+    late = time.perf_counter() - begin >= limit
+    if status is Status.INFEASIBLE and late:
+        status = Status.UNKNOWN  # stopped among its cuts it says "infeasible or unbounded"
     ended = status is Status.OPTIMAL
     if objective is not None and bound is not None and bound < round(objective):
         status = Status.FEASIBLE  # no engine's last digits are believed

@@ -212,6 +212,15 @@ def test_plans_that_differ_by_less_than_the_tolerance(name, seed):
     assert (result.status is Status.OPTIMAL) == (result.bound == result.claimed)
 
 
+def test_an_engine_that_runs_out_of_time_proves_nothing():
+    """Stopped among its cuts CBC says "infeasible or unbounded", here of plans below 3,961,761."""
+    instance = LIBRARY.generate("realistic", 12)
+    for k in range(30):
+        result = METHODS["mip_cbc"].solve(instance, Budget(time_s=0.002 * 1.15**k).start())
+        assert result.status is not Status.INFEASIBLE
+        assert result.bound is None or result.bound <= 1_833_305
+
+
 def test_a_bound_beyond_its_own_plan_is_never_a_result(monkeypatch):
     engine = mip_engine.solve
 
