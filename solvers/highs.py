@@ -33,6 +33,11 @@ be wrong in both (:mod:`mapgap.solvers.mip`). Measured on destructive questions 
 without would cost more still, as most questions end in a proof."""
 
 
+LARGEST = TOLERANCE * 2**52
+"""Of coefficients: beyond it the rounding of one product in doubles exceeds the tolerance of its row. HiGHS was seen
+to call a question INFEASIBLE that has a point, with coefficients of 1 and 10^9 in one row."""
+
+
 @dataclass(frozen=True)
 class MatrixOutcome:
     """What HiGHS proved of a matrix model; an :class:`~mapgap.solvers.outcome.Outcome` in floating point.
@@ -76,6 +81,11 @@ class MatrixModel:
     @property
     def rows(self) -> int:
         return len(self.row_lower)
+
+    @property
+    def resolved(self) -> bool:
+        """Can doubles tell whether a row holds? Where they cannot, no answer proves anything."""
+        return max(map(abs, self.value), default=0.0) <= LARGEST
 
     def column(self, upper: float = 1.0, cost: float = 0.0, integer: bool = False) -> int:
         """Index of a new column with bounds ``[0, upper]``."""

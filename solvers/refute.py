@@ -8,6 +8,10 @@ What the relaxation minimises is the left-hand side of the cutoff row. With a pr
 secant over the present range instead, the weighted sum of E and L that the box allows least of: its reduced costs fix
 variables where those of E or L alone would not. A secant is the closer to the hyperbola the narrower the range, so
 bounds of both factors are proven first.
+
+Where the caller names groups of variables to branch on, as a schedule needs (places before orders), the relaxations of
+both halves decide between several of them, since numbers of boxes make large files. Only rows with a variable whose
+bounds moved are looked at again.
 """
 
 from __future__ import annotations
@@ -25,6 +29,7 @@ from mapgap.solvers.guard import check_version
 Terms = dict[int, int]
 Duals = list[tuple[int, float]]
 Steps = list[list[Any]]
+Groups = Sequence[Sequence[int]]
 SCALES = (10**4, 10**6, 10**8, 10**11, 10**14, 10**17)
 """Multipliers are duals times one of these, the smallest that proves something: short numbers, short files."""
 FRACTION = 1e-6
@@ -32,6 +37,9 @@ ROUNDS = 12
 """Most rounds of single rows, and of secants, per box."""
 NARROWER = 0.9
 """A range has to shrink to this part of itself for another round."""
+CANDIDATES = 8
+"""Variables of a group whose halves are tried before a box is split."""
+DECIDED = (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kInfeasible)
 NARROWINGS = 3
 """Rounds in which the relaxation bounds the factors of products, before the first split."""
 
@@ -83,6 +91,7 @@ class _Relaxation:
         check_version("highspy")
         count = len(program.lower)
         self.columns = np.arange(count, dtype=np.int32)
+        self.wide = np.array(program.upper) > 1
         lp = highspy.HighsLp()
         lp.num_col_, lp.num_row_ = count, len(program.rows)
         lp.col_cost_ = np.zeros(count)
@@ -109,10 +118,13 @@ class _Relaxation:
         cost = np.zeros(len(self.columns))
         for j, a in row.items():
             cost[j] = a / largest
-        count = len(self.columns)
-        self.engine.changeColsCost(count, self.columns, cost)
-        self.engine.changeColsBounds(count, self.columns, np.array(box.lower, float), np.array(box.upper, float))
-        self.engine.run()
+        self.engine.changeColsCost(len(self.columns), self.columns, cost)
+        upper = np.array(box.upper, float)
+        self._run(box, upper)
+        if self.engine.getModelStatus() not in DECIDED:
+            # A box that is almost empty can leave the engine undecided: then only bounds of choices are kept.
+            self.engine.clearSolver()
+            self._run(box, np.where(self.wide, highspy.kHighsInf, upper))
         status = self.engine.getModelStatus()
         if status == highspy.HighsModelStatus.kInfeasible:
             _, has, ray = self.engine.getDualRay()
@@ -122,6 +134,10 @@ class _Relaxation:
         solution = self.engine.getSolution()
         multipliers = _multipliers(np.asarray(solution.row_dual))
         return list(solution.col_value), [(i, y * largest) for i, y in multipliers]
+
+    def _run(self, box: Box, upper: Any) -> None:
+        self.engine.changeColsBounds(len(self.columns), self.columns, np.array(box.lower, float), upper)
+        self.engine.run()
 
     def forget(self) -> None:
         """Start anew: after many changes of bounds and costs a dual ray may be none."""
@@ -133,10 +149,13 @@ def _multipliers(duals: Any) -> Duals:
 
 
 class _Search:
-    """Steps that are written while boxes shrink, are emptied, or split."""
+    """Steps that are written while boxes shrink, are emptied, or split.
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
+    ``waiting`` are the rows of a box that may tighten something: those with a variable that moved.
+    """
+
+    def __init__(self, program: Program, groups: Groups) -> None:
+        self.program, self.groups = program, groups
         self.relaxation = _Relaxation(program)
         self.proof: Steps = []
         self.users: dict[int, list[int]] = {}
@@ -145,9 +164,9 @@ class _Search:
                 self.users.setdefault(j, []).append(i)
         self.factors = sorted({j for e, length, _ in program.products for j in (e, length)})
 
-    def solve(self, box: Box) -> list[float] | None:
+    def solve(self, box: Box, waiting: set[int]) -> list[float] | None:
         """Shrink a box; a point to branch at (empty if nothing was learnt), or ``None`` if the box is empty."""
-        while self.propagate(box) and self.chords(box):
+        while self.propagate(box, waiting) and self.chords(box, waiting):
             before = self.ranges(box)
             number = self.objective(box)
             row, limit = (self.program.rows + box.secants)[number]
@@ -161,7 +180,9 @@ class _Search:
                 return None
             if sum(a * point[j] for j, a in row.items()) > limit and self.emptied(box, number, duals):
                 return None
-            if not self.add(box, self.sum_up(box, number, duals, SCALES[1])) or not self.propagate(box):
+            if not self.add(box, self.sum_up(box, number, duals, SCALES[1]), waiting):
+                return None
+            if not self.propagate(box, waiting):
                 return None
             bounds = zip(box.lower, point, box.upper, strict=True)
             cut_off = any(not low - FRACTION <= x <= high + FRACTION for low, x, high in bounds)
@@ -179,16 +200,15 @@ class _Search:
 
     def sum_up(self, box: Box, number: int | None, duals: Duals, scale: int) -> list[Any]:
         """Multiples of rows, and of the row ``number`` that the duals bound; the longer the larger the scale."""
-        step: list[Any] = ["p"]
-        largest = max((y for _, y in duals), default=1.0)
-        own, unit = 1, 1
+        own = 1
         if number is not None:
             terms, _ = (self.program.rows + box.secants)[number]
             own = max(1, round(scale / max(map(abs, terms.values()))))
-            # Large coefficients make large multipliers; zeros at their ends make a small file.
-            unit = 10 ** max(0, int(np.log10(max(1.0, own * largest / scale))))
-        factor = scale / largest if number is None else own
+        factor = scale / max((y for _, y in duals), default=1.0) if number is None else own
+        step: list[Any] = ["p"]
         for i, y in duals:
+            # Large coefficients make large multipliers; zeros at their ends make a small file.
+            unit = 10 ** max(0, int(np.log10(max(1.0, y * factor / scale))))
             if (whole := round(y * factor / unit) * unit) > 0:
                 step += [i, whole]
         return step if number is None else [*step, number, own]
@@ -203,12 +223,16 @@ class _Search:
                 return True
         return False
 
-    def add(self, box: Box, step: list[Any]) -> bool:
+    def add(self, box: Box, step: list[Any], waiting: set[int]) -> bool:
         """Tighten by a sum of rows and write that down if it does something; ``False`` if the box is empty."""
         before = (box.lower[:], box.upper[:])
-        holds = box.tighten(*self.total(box, step))
+        row, limit = self.total(box, step)
+        holds = box.tighten(row, limit)
         if not holds or (box.lower, box.upper) != before:
             self.proof.append(step)
+        for j in row:
+            if _moved(box, j, before[0][j], before[1][j]):
+                waiting.update(self.users.get(j, ()))
         return holds
 
     def total(self, box: Box, step: list[Any]) -> tuple[Terms, int]:
@@ -221,7 +245,7 @@ class _Search:
                 total[j] = total.get(j, 0) + y * a
         return {j: a for j, a in total.items() if a}, limit
 
-    def chords(self, box: Box) -> bool:
+    def chords(self, box: Box, waiting: set[int]) -> bool:
         """Secants over the present ranges, as rows that tighten; ``False`` if the box is empty."""
         products = self.program.products
         for _ in range(ROUNDS if products else 0):
@@ -232,73 +256,99 @@ class _Search:
                     self.proof.append(["h", k])
                     box.secants.append(secant)
             first = self.objective(box)
-            if not all(self.add(box, ["p", first + k, 1]) for k in range(len(products))):
+            if not all(self.add(box, ["p", first + k, 1], waiting) for k in range(len(products))):
                 return False
             if all(now > NARROWER * then for now, then in zip(self.ranges(box), before, strict=True)):
                 break
         return True
 
-    def narrow(self, box: Box) -> bool:
+    def narrow(self, box: Box, waiting: set[int]) -> bool:
         """Prove bounds of the factors of products, each by the relaxation; ``False`` if the box is empty."""
         for _ in range(NARROWINGS if self.factors else 0):
-            if not self.propagate(box):
+            if not self.propagate(box, waiting):
                 return False
             for j in self.factors:
                 point, duals = self.relaxation.minimise(box, {j: 1})
-                if point is not None and not self.add(box, self.sum_up(box, None, duals, SCALES[1])):
+                if point is not None and not self.add(box, self.sum_up(box, None, duals, SCALES[1]), waiting):
                     return False
-            if not self.chords(box):
+            if not self.chords(box, waiting):
                 return False
         return True
 
-    def propagate(self, box: Box) -> bool:
+    def propagate(self, box: Box, waiting: set[int]) -> bool:
         """Single rows until nothing moves (much); the rows that did something become one step."""
         useful: list[Any] = ["q"]
-        waiting: Sequence[int] = range(len(self.program.rows))
         for _ in range(ROUNDS):
+            looked = sorted(waiting)
             touched: set[int] = set()
-            for i in waiting:
+            waiting.clear()
+            for i in looked:
                 row, bound = self.program.rows[i]
                 before = [(box.lower[j], box.upper[j]) for j in row]
                 if not box.tighten(row, bound):
                     self.proof.append([*useful, i])
                     return False
-                changed = [j for j, old in zip(row, before, strict=True) if (box.lower[j], box.upper[j]) != old]
-                if changed:
+                if [(box.lower[j], box.upper[j]) for j in row] != before:
                     useful.append(i)
-                    touched.update(changed)
+                    touched.update(j for j, old in zip(row, before, strict=True) if _moved(box, j, *old))
+            waiting.update(i for j in touched for i in self.users[j])
             if not touched:
                 break
-            waiting = sorted({i for j in touched for i in self.users[j]})
         if len(useful) > 1:
             self.proof.append(useful)
         return True
 
-    def branching(self, box: Box, point: Sequence[float], priority: Sequence[int]) -> int | None:
-        """The first fractional variable of the priority, else the most fractional; factors of products last of all."""
+    def branching(self, box: Box, point: Sequence[float]) -> int | None:
+        """The most fractional variable, factors of products last of all; of groups see :meth:`look_ahead`."""
+        if self.groups:
+            return self.look_ahead(box, point)
         away = {j: abs(x - round(x)) for j, x in enumerate(point) if box.lower[j] < box.upper[j]}
         candidates = [j for j, distance in away.items() if distance > FRACTION]
-        first = next((j for j in priority if away.get(j, 0.0) > FRACTION), None)
-        if first is not None:
-            return first
         return max(candidates, key=lambda j: (j not in self.factors, away[j]), default=None)
 
+    def look_ahead(self, box: Box, point: Sequence[float]) -> int | None:
+        """Of the most fractional variables of the first group that has any, the one whose halves are worst."""
+        opened = [[j for j in group if box.lower[j] < box.upper[j]] for group in self.groups]
+        if not point:
+            return next((j for group in opened for j in group), None)
+        away = {j: abs(point[j] - round(point[j])) for group in opened for j in group}
+        split = [[j for j in group if away[j] > FRACTION] for group in opened]
+        best = sorted(next((group for group in split if group), []), key=lambda j: -away[j])[:CANDIDATES]
+        row, limit = (self.program.rows + box.secants)[self.objective(box)]
+        now, largest = sum(a * point[j] for j, a in row.items()), 2.0 * limit
+        least = 1e-6 * max(1.0, now)
+
+        def gain(j: int) -> float:
+            found = 1.0
+            for half in box.halves(j, int(np.floor(point[j]))):
+                there, _ = self.relaxation.minimise(half, row)
+                value = largest if there is None else min(largest, sum(a * there[k] for k, a in row.items()))
+                found *= max(least, value - now)
+            return found
+
+        return max(best, key=gain, default=None)
+
     def split(self, box: Box, point: Sequence[float], j: int | None) -> tuple[Box, Box] | None:
-        """Halves of a box at a fractional variable, or at any that is open; ``None`` if none is."""
-        if j is not None:
-            v = min(max(int(np.floor(point[j] + FRACTION)), box.lower[j]), box.upper[j] - 1)
-        else:
-            opened = [k for k in (*self.factors, *range(len(box.lower))) if box.lower[k] < box.upper[k]]
-            if not opened:
-                return None
-            j = opened[0]
-            v = (box.lower[j] + box.upper[j]) // 2
+        """Halves of a box at a variable, without groups at any that is open; ``None`` if none is."""
+        if j is None and not self.groups:
+            j = next((k for k in (*self.factors, *range(len(box.lower))) if box.lower[k] < box.upper[k]), None)
+            v = 0 if j is None else (box.lower[j] + box.upper[j]) // 2
+        elif j is not None:
+            v = min(max(int(np.floor(point[j] + FRACTION)) if point else 0, box.lower[j]), box.upper[j] - 1)
+        if j is None:
+            return None
         self.proof.append(["s", int(j), int(v)])
         below, above = box.halves(j, v)
         return below, above
 
 
-def refute(program: Program, box: Box, budget: Budget, priority: Sequence[int] = ()) -> Refutation:
+def _moved(box: Box, j: int, lower: int, upper: int) -> bool:
+    """Has the range of a variable shrunk (much)?"""
+    now, then = box.upper[j] - box.lower[j], upper - lower
+    return now < then and now <= NARROWER * then
+
+
+def refute(program: Program, box: Box, budget: Budget, groups: Groups = (), boxes: int = 1 << 30) -> Refutation:
     """Search for a refutation, depth first.
 
     Parameters
@@ -307,29 +357,33 @@ def refute(program: Program, box: Box, budget: Budget, priority: Sequence[int] =
         With ``cutoff``.
     box : Box
         All bounds of the program, or narrower ones.
-    priority : sequence of int
-        Variables to branch on before all others while they are fractional; the first of them goes first.
+    groups : sequence of sequences of int
+        The only variables to branch on, the more important ones first; without any, all are.
+    boxes : int
+        After which the search gives up.
     """
-    search = _Search(program)
-    stack, boxes = [box], 0
-    if not search.narrow(box):
+    search = _Search(program, groups)
+    every = range(len(program.rows))
+    waiting, looked = set(every), 0
+    if not search.narrow(box, waiting):
         return Refutation(search.proof, boxes=1)
+    stack = [(box, waiting)]
     while stack:
-        if budget.exhausted:
-            return Refutation(None, boxes=boxes)
-        box = stack.pop()
-        boxes += 1
-        point = search.solve(box)
+        if budget.exhausted or looked == boxes:
+            return Refutation(None, boxes=looked)
+        box, waiting = stack.pop()
+        looked += 1
+        point = search.solve(box, waiting)
         if point is None:
             continue
-        j = search.branching(box, point, priority)
+        j = search.branching(box, point)
         if j is None and point and _satisfied(program, whole := [round(x) for x in point]):
-            return Refutation(None, whole, boxes)
+            return Refutation(None, whole, looked)
         halves = search.split(box, point, j)
         if halves is None:
-            return Refutation(None, boxes=boxes)
-        stack += reversed(halves)
-    return Refutation(search.proof, boxes=boxes)
+            return Refutation(None, boxes=looked)
+        stack += [(half, set(search.users[search.proof[-1][1]])) for half in reversed(halves)]
+    return Refutation(search.proof, boxes=looked)
 
 
 def _satisfied(program: Program, point: Sequence[int]) -> bool:

@@ -3,7 +3,8 @@
 Only segments on a path within the limit exist (``chains.py``), which keeps the program (``flow_model.py``) small.
 Because the best plan below a limit is optimal, the first limit with a plan ends the search. The engine's bound is
 rounded up with a relative tolerance; what that leaves open is closed by asking once more for a plan between the bound
-and the plan found.
+and the plan found. From 5 * 10^6 ticks on the engine's tolerances exceed a tick, and it was seen to deny a plan one
+tick below another: there this question goes to the search for certificates, which computes in whole numbers.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from mapgap.core import Budget, SolveResult, Status, Stop
+from mapgap.formulations.multi_model_splitting.certificate import prove as refuted
 from mapgap.formulations.multi_model_splitting.chains import Chain, ceiling, chains, floor, profiles, single_part
 from mapgap.formulations.multi_model_splitting.flow_model import FlowModel
 from mapgap.problems.multi_model_splitting import Instance, Plan
 from mapgap.problems.multi_model_splitting.diagnose import diagnose
 from mapgap.problems.multi_model_splitting.evaluate import evaluate
-from mapgap.solvers.mip import Engine
+from mapgap.solvers.mip import Engine, slack
 from mapgap.solvers.model import Part, prove
 from mapgap.solvers.turns import EngineError, in_turn
 
@@ -65,18 +67,25 @@ def _climb(instance: Instance, budget: Budget, engine: Engine) -> SolveResult:
         if reduced is None:
             bound = limit + 1
             continue
+        margin = slack(limit)
+        if value is not None and margin:
+            if refuted(instance.to_json(), value, budget) is not None:
+                bound = value
+            stop = Stop.TIME if budget.exhausted else Stop.DONE
+            break
         minimise = instance.objective == "throughput" or limit - bound >= CLOSING
         model = FlowModel(instance, reduced, limit, bound, minimise, engine)
         found = prove(model, budget, announce=False, turns=False)
         if found.status is Status.INFEASIBLE:
-            bound = limit + 1
+            bound = limit + 1 if limit == top else max(bound, limit + 1 - margin)
             continue
         if isinstance(found.plan, Plan):
             plan = found.plan
-            value = _checked(instance, plan, found.claimed if minimise and found.claimed is not None else limit)
+            claimed = found.claimed if minimise and found.claimed is not None else limit
+            value = _checked(instance, plan, claimed + margin)
             budget.report(plan=plan)
         if minimise and found.bound is not None:
-            bound = max(bound, found.bound)
+            bound = max(bound, found.bound - margin)
         if found.plan is None or found.stop in (Stop.TIME, Stop.INTERRUPTED):
             stop = found.stop
             break

@@ -81,7 +81,7 @@ class Part:
     def __init__(self, whole: Instance, instance: dict[str, Any], device: int, cycle: int) -> None:
         self.single = whole.single(device, cycle)
         self.chain = Chain.of(self.single)
-        self.checked = checker.Chain(instance, device, cycle)
+        self.checked = checker.chain.Chain(instance, device, cycle)
         self.has_mask = self.chain.fits(self.chain.lower)
         if not self.has_mask:
             return

@@ -24,7 +24,7 @@ from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExe
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from mapgap.core import Budget, PlanError, SolveResult, Status, Stop
+from mapgap.core import DISTRUSTED, Budget, PlanError, SolveResult, Status, Stop
 from mapgap.formulations.suboperation_mapping import stage_search as search
 from mapgap.formulations.suboperation_mapping.cpsat import order_fixed_mapping
 from mapgap.formulations.suboperation_mapping.fluid_bound import fluid_bound
@@ -278,6 +278,7 @@ def _result(state: State) -> SolveResult:
         "ratios": len(state.ratios),
         "ratios_open": len(still),
         "ratios_exhausted": sum(state.ratios[r].exhausted for r in still),
+        **({DISTRUSTED: state.distrusted} if state.distrusted else {}),
     }
     bound = None if state.partial else state.bound
     stop = Stop.TIME if state.budget.exhausted else Stop.DONE

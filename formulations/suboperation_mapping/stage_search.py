@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mapgap.core import Budget, SolveResult, Status, Stop
+from mapgap.core import DISTRUSTED, Budget, SolveResult, Status, Stop
 from mapgap.formulations.suboperation_mapping.cpsat import solve_ratio
 from mapgap.formulations.suboperation_mapping.list_anneal import list_anneal, starts
 from mapgap.formulations.suboperation_mapping.phase_graph import PhaseGraph
@@ -25,6 +25,7 @@ COLD = (0.001, 0.0005, 0.0002)  #: first temperatures that keep a good mapping, 
 HOT = (0.01,)  #: that forgets the start
 MIXED = (0.005, 0.0005, 0.02)
 SAFETY = 1e-6  #: relative error granted to floating-point bounds (HiGHS tolerances are 1e-9 on times scaled to 1000)
+UNRESOLVED = "HiGHS: the times of one row differ too much for doubles; its bounds are not used"
 NO_PLAN = 2**62  #: bound of a ratio whose relaxation has no point
 
 
@@ -85,6 +86,9 @@ class RatioSolver:
             outcome = self.model.matrix.solve(time_s, relaxed=True, simplex=True)
             if outcome.bound is not None:
                 self.linear = outcome
+            if not self.model.matrix.resolved:
+                self.floor = 0
+            elif outcome.bound is not None:
                 self.floor = safe(outcome.bound, self.scale)
             elif outcome.status is Status.INFEASIBLE:
                 self.floor = NO_PLAN
@@ -106,6 +110,8 @@ class RatioSolver:
     def destroy(self, target: int, time_s: float, seed: int, iterations: int) -> Reply:
         """Look for a mapping whose relaxation ends by ``target``; prove that there is none, or round it."""
         matrix = self.model.matrix
+        if not matrix.resolved:  # nothing to learn from the relaxation
+            return Reply(self.ratio, replace(known(0, None), notes={DISTRUSTED: [UNRESOLVED]}), 0.0, closed=True)
         target = min(target, self.last)
         begun = time.perf_counter()
         floor = self.relax(time_s)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from mapgap.core import Budget, Status
+from mapgap.core import DISTRUSTED, Budget, Status
 from mapgap.formulations.suboperation_mapping.stage_search import SAFETY, Reply
 from mapgap.problems.suboperation_mapping import Instance, Plan
 from mapgap.problems.suboperation_mapping.shared.ratios import Ratio
@@ -66,6 +66,8 @@ class State:
         Polishes asked for so far.
     reported : int
         Bound that the budget was told last.
+    distrusted : list of str
+        Why the relaxation of some ratio is not used.
     """
 
     instance: Instance
@@ -75,6 +77,7 @@ class State:
     best: Ratio | None = None
     polished: int = 0
     reported: int = 0
+    distrusted: list[str] = field(default_factory=list)
 
     @classmethod
     def begin(cls, instance: Instance, budget: Budget, ratios: Iterable[Ratio], bound: int, partial: bool) -> State:
@@ -96,6 +99,7 @@ class State:
         known, result, limit = self.ratios[reply.ratio], reply.result, self.makespan
         known.bound = max(known.bound, reply.bound)
         known.infeasible = known.infeasible or result.status is Status.INFEASIBLE
+        self.distrusted += (reason for reason in result.notes.get(DISTRUSTED, ()) if reason not in self.distrusted)
         if result.plan is None or result.claimed is None:
             return
         assert isinstance(result.plan, Plan)

@@ -18,6 +18,7 @@ module                          holds every problem to
 :mod:`~.test_cross_check`       exact methods agree, from a file through loading, solving and checking of claims
 :mod:`~.test_library`           files load, families are reproducible, cases cover, smaller instances are smaller
 :mod:`~.test_models`            numbered rows, one point per plan, no row too many or too few, written files
+:mod:`~.test_mutations`         altered certificates prove nothing that is not so
 :mod:`~.test_relations`         optima that follow from each other
 ==============================  ================================================================================
 

@@ -4,7 +4,7 @@
     python check.py CERTIFICATE -i FILE   and must be the one in this file (expanded form, JSON)
 
 Standard library only, integers only, no solver; nothing of mapgap is imported. What has to be believed is this file and
-the *writer* of the problem, ``problems/<problem>/certificate.py``, which is read from its file beside this one. There
+the *writer* of the problem, the folder ``problems/<problem>/certificate``, which is read from beside this file. There
 are three kinds of writers:
 
 - ``program(instance, bound, Program)`` writes an integer program that has a point for every plan better than the bound.
@@ -169,19 +169,20 @@ def combined(rows: Sequence[tuple[Terms, int]], numbers: Sequence[int]) -> tuple
 
 
 def writer_of(problem: str) -> ModuleType:
-    """The writer of a problem, read from its file beside this one.
+    """The writer of a problem, read from its folder beside this file; its modules import nothing but each other.
 
     Raises
     ------
     Refused
         There is none.
     """
-    path = Path(__file__).resolve().parents[1] / "problems" / problem / "certificate.py"
-    if not path.is_file():  # a checkout, where the wings lie beside the package
-        path = Path(__file__).resolve().parents[2] / "problems" / problem / "certificate.py"
-    if not problem.isidentifier() or not path.is_file():
+    here = Path(__file__).resolve()  # in a checkout the wings lie beside the package
+    files = [here.parents[k] / "problems" / problem / "certificate" / "__init__.py" for k in (1, 2)]
+    path = next((file for file in files if file.is_file()), None)
+    if not problem.isidentifier() or path is None:
         raise Refused(f"expected a problem with a writer, found {problem!r}")
-    spec = importlib.util.spec_from_file_location(f"certificate_{problem}", path)
+    name = f"certificate_{problem}"
+    spec = importlib.util.spec_from_file_location(name, path, submodule_search_locations=[str(path.parent)])
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

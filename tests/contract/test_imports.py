@@ -124,13 +124,25 @@ def test_parts_stand_on_lower_parts_only(module):
     assert [(n, m) for n, m in wrong if m not in allowed] == []
 
 
-STANDALONE = [*LEAVES, *(name for name in NAMES if part(name) == "problems" and name.endswith(".certificate"))]
+WRITERS = [name for name in NAMES if part(name) == "problems" and "certificate" in name.split(".")]
+STANDALONE = [*LEAVES, *WRITERS]
 
 
 @pytest.mark.parametrize("module", STANDALONE)
 def test_what_a_certificate_rests_on_is_standard_library_only(module):
-    # Anyone can run the checker and the writers of a problem without installing anything.
-    assert {each.name.partition(".")[0] for each in imports_of(module)} <= {*sys.stdlib_module_names, "__future__"}
+    # Anyone can run the checker and the writers of a problem without installing anything. The modules of a writer
+    # import each other by names that hold in any folder.
+    folder = ".".join(module.split(".")[:4])
+    others = [each.name for each in imports_of(module) if not each.name.startswith(f"{folder}.")]
+    assert {name.partition(".")[0] for name in others} <= {*sys.stdlib_module_names, "__future__"}
+    assert f"import {folder}" not in (text := MODULES[module].read_text(encoding="utf-8"))
+    assert f"from {folder}" not in text
+
+
+@pytest.mark.parametrize("module", WRITERS)
+def test_a_page_of_a_writer_has_fewer_than_120_lines(module):
+    # What has to be believed is read by people.
+    assert MODULES[module].read_text(encoding="utf-8").count("\n") < 120
 
 
 @pytest.mark.parametrize("module", NAMES)

@@ -19,7 +19,9 @@ from mapgap.evidence import check as checker
 from mapgap.evidence.ledger import Ledger
 from mapgap.formulations.hybrid_pipeline.certificate import prove
 from mapgap.problems.hybrid_pipeline import Device, DeviceType, Instance, Layer, OldStage, Plan, Replanning, Stage
-from mapgap.problems.hybrid_pipeline.certificate import Search, alike, check, keep
+from mapgap.problems.hybrid_pipeline.certificate import check
+from mapgap.problems.hybrid_pipeline.certificate.facts import alike
+from mapgap.problems.hybrid_pipeline.certificate.search import Search, keep
 from mapgap.problems.hybrid_pipeline.evaluate import evaluate
 
 COUNT = int(os.environ.get("MAPGAP_CROSSCHECK", "0"))

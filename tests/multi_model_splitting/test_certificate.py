@@ -13,7 +13,8 @@ from mapgap.formulations.multi_model_splitting import enumerate as brute_force
 from mapgap.formulations.multi_model_splitting import joint
 from mapgap.instances.multi_model_splitting import LIBRARY
 from mapgap.problems.multi_model_splitting import Instance
-from mapgap.problems.multi_model_splitting.certificate import Path, program
+from mapgap.problems.multi_model_splitting.certificate import program
+from mapgap.problems.multi_model_splitting.certificate.paths import Path
 from mapgap.problems.multi_model_splitting.evaluate import evaluate
 from mapgap.solvers.refute import refute
 

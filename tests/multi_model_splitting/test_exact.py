@@ -216,6 +216,25 @@ def test_an_optimum_that_tight_rows_get_wrong():
         assert evaluate(instance, result.plan).objective == result.bound == 46_002_446
 
 
+@pytest.mark.parametrize("name", ["mip", "mip_cbc"])
+@pytest.mark.parametrize("seed", [0, 1, 1097])
+def test_plans_that_differ_by_less_than_the_tolerance(name, seed):
+    """Ticks of 1 and 10^7: HiGHS said that nothing is below 10,000,002, where a plan of 10,000,001 is."""
+    instance = LIBRARY.generate("realistic", 1097)
+    result = METHODS[name].solve(instance, Budget(time_s=60, seed=seed).start())
+    assert result.bound <= 10_000_001 <= evaluate(instance, result.plan).objective
+    assert (result.status is Status.OPTIMAL) == (result.bound == result.claimed)
+
+
+def test_an_engine_that_runs_out_of_time_proves_nothing():
+    """Stopped among its cuts CBC says "infeasible or unbounded", here of plans below 3,961,761."""
+    instance = LIBRARY.generate("realistic", 12)
+    for k in range(30):
+        result = METHODS["mip_cbc"].solve(instance, Budget(time_s=0.002 * 1.15**k).start())
+        assert result.status is not Status.INFEASIBLE
+        assert result.bound is None or result.bound <= 1_833_305
+
+
 def test_a_bound_beyond_its_own_plan_is_never_a_result(monkeypatch):
     engine = mip_engine.solve
 

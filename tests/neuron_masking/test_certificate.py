@@ -12,7 +12,7 @@ from mapgap.formulations.neuron_masking import enumerate as brute_force
 from mapgap.formulations.neuron_masking import lagrangian
 from mapgap.instances.neuron_masking import LIBRARY
 from mapgap.problems.neuron_masking import Instance
-from mapgap.problems.neuron_masking.certificate import upper_envelope
+from mapgap.problems.neuron_masking.certificate.lagrangian import upper_envelope
 
 
 def budget(seconds=20.0):

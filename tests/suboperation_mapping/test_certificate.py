@@ -17,7 +17,7 @@ from mapgap.formulations.suboperation_mapping import enumerate as brute_force
 from mapgap.formulations.suboperation_mapping.certificate import prove
 from mapgap.instances.suboperation_mapping.sampling import random_sequence
 from mapgap.problems.suboperation_mapping import Instance
-from mapgap.problems.suboperation_mapping.certificate import Writer
+from mapgap.problems.suboperation_mapping.certificate.times import Writer
 from mapgap.problems.suboperation_mapping.shared.lowered import lower
 from mapgap.problems.suboperation_mapping.shared.ratios import partitions
 

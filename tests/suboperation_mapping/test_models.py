@@ -173,3 +173,12 @@ def test_the_page_lists_every_row_with_its_method(model):
     _, _, table = page.partition(f"`{model.__name__}`")
     listed = re.findall(r"^\| \((\d+)\) \| .* \| `(\w+)` \|$", table.partition("\n`formulations")[0], re.MULTILINE)
     assert [(int(number), method) for number, method in listed] == [(row.number, row.method) for row in model.rows()]
+
+
+def test_no_word_of_one_run_about_a_big_m_is_believed():
+    """With this seed HiGHS says INFEASIBLE of the ratio 2,1, which has the best plan, of 22836; not so with others.
+    The best plan of the other ratio was stated as the optimum."""
+    instance = LIBRARY.generate("realistic", 372)
+    result = mip.run(instance, Budget(time_s=60, seed=372).start())
+    assert result.status is Status.FEASIBLE or result.claimed == 22836
+    assert result.bound <= 22836

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mapgap.core import Budget, Status
+from mapgap.core import DISTRUSTED, Budget, Status
 from mapgap.formulations.suboperation_mapping import enumerate as enumeration
 from mapgap.formulations.suboperation_mapping import fluid_bound
 from mapgap.formulations.suboperation_mapping import stage_search as search
@@ -47,6 +47,17 @@ def test_bounds_never_exceed_the_enumeratedoptimum(seed):
         assert value.feasible
         assert value.objective == result.claimed
         assert result.bound <= best <= result.claimed
+
+
+@pytest.mark.parametrize("seed", [20044, 462])
+def test_a_relaxation_that_doubles_cannot_hold_proves_nothing(seed):
+    """Ticks of 1 and 10^7 beside a first plan of 7 ticks that fits no DRAM: HiGHS called a question INFEASIBLE that the
+    plan of 4,000,007 answers, so the bound stood above the optimum; of the second instance it said so of all plans."""
+    instance = LIBRARY.generate("realistic", seed)
+    best = optimum(instance)
+    result = run(instance, Budget(time_s=20, seed=seed).start())
+    assert (result.status, result.bound, result.claimed) == (Status.OPTIMAL, best, best)
+    assert result.notes[DISTRUSTED] == [search.UNRESOLVED]
 
 
 @pytest.mark.parametrize("family", ["small", "branching"])

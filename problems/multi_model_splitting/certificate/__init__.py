@@ -1,0 +1,46 @@
+"""The writer of multi-model splitting for certificates; rules as in the package's docstring. Standard library only.
+
+Every plan better than the bound is a point: per pipeline, one variable per segment (layers ``i..j-1`` on device d), one
+per source and first device, one per last device and target (:mod:`~.paths`). Adjacent segments lie on different devices
+(rule 1), so a segment that begins (ends) inside the model always pays reception (transmission). What all of them load
+is summed up; with operation sharing :mod:`~.sharing` takes off again what is counted twice.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .paths import Path
+from .sharing import Totals, refund
+
+SENSE = "min"
+
+
+def program(instance: dict[str, Any], bound: int, new: Any) -> Any:
+    """All plans of an objective below ``bound``."""
+    found, totals = new(), Totals(len(instance["devices"]))
+    paths = [Path(found, instance, pipeline, bound) for pipeline in instance["pipelines"]]
+    for path in paths:
+        for (i, j, d), y in path.segments.items():
+            totals.segment(path, i, j, d, y)
+            totals.loads[d, "radio"].append((y, path.cuts[i]["receive"][d] if i else 0))
+            totals.loads[d, "radio"].append((y, path.cuts[j]["transmit"][d] if j < path.last else 0))
+        for (s, d), x in path.first.items():
+            totals.sensing(path, s, x)
+            totals.transfer(path, 0, s, d, x)
+        for (d, t), x in path.final.items():
+            totals.transfer(path, path.last, d, t, x)
+    latency = [term for load in totals.loads.values() for term in load]
+    if instance["sharing"]:
+        for p, path in enumerate(paths):
+            refund(found, totals, path, [q for q in paths[:p] if q.facts["signal"] == path.facts["signal"] != ""])
+    for (d, resource), terms in totals.used.items():
+        found.at_most(terms, instance["devices"][d][resource])
+    if instance["objective"] == "latency":
+        found.cutoff = found.at_most(latency, bound - 1)
+        return found
+    cycle = found.variable(0, bound - 1)
+    for load in totals.loads.values():
+        found.at_most([*load, (cycle, -1)], 0)
+    found.cutoff = found.at_most([(cycle, 1)], bound - 1)
+    return found

@@ -1,0 +1,41 @@
+"""The writer of sub-operation mapping for certificates; rules as in the package's docstring. Standard library only.
+
+A certificate refutes one program per ratio, ``{"40,24": tree, …}`` with every partition of the batch into at most N
+shares (rule 8: shares are interchangeable), or one program for all ratios at once, ``{"all": tree}``. A key that ends
+in ``" order"`` asks for the program with orders.
+
+Every plan of a makespan below the bound is a point of the program of its ratio: ``x[o][a]`` places operation ``o``,
+``load[o][a]`` is how long it occupies accelerator ``a``, ``last`` the makespan (:mod:`~.loads`), its start that of the
+plan's timetable (:mod:`~.times`). All are integers of at most ``bound - 1``, and every row holds, as these modules
+argue. In the program of all ratios only fused operations have a place and a start. The DRAM is left out of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from .times import Writer
+
+SENSE = "min"
+
+
+def cases(instance: dict[str, Any], bound: int, new: Any, names: Any) -> Iterator[tuple[str, Any]]:
+    """The programs to be refuted, by name, given the names under which there are trees."""
+    if "all" in names:
+        yield "all", Writer(instance, bound, new(), None).program
+        return
+    for ratio in partitions(instance["batch"], instance["batch"], len(instance["accelerators"])):
+        name = ",".join(map(str, ratio))
+        ordered = f"{name} order" in names
+        yield f"{name} order" if ordered else name, Writer(instance, bound, new(), ratio, ordered).program
+
+
+def partitions(batch: int, largest: int, parts: int) -> Iterator[tuple[int, ...]]:
+    """Non-increasing, without zeros."""
+    if batch == 0:
+        yield ()
+    elif parts:
+        for first in range(min(batch, largest), 0, -1):
+            for rest in partitions(batch - first, first, parts - 1):
+                yield (first, *rest)

@@ -1,0 +1,68 @@
+"""Operations, precedences, and what they take: part of the writer, standard library only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Operation = tuple[str, int, int]  # phase, layer, share; -1 for the operations of fused layers
+
+
+class Graph:
+    """The operations of one ratio; of split layers as a whole if ``ratio`` is ``None``."""
+
+    def __init__(self, instance: dict[str, Any], ratio: Any) -> None:
+        self.instance, self.layers, self.ratio = instance, instance["layers"], ratio
+        self.places = range(len(instance["accelerators"]))
+        self.shares = range(1 if ratio is None else len(ratio))
+        self.consumers = [
+            [(c, e["bytes"]) for c, layer in enumerate(self.layers) for e in layer["inputs"] if e["source"] == i]
+            for i in range(len(self.layers))
+        ]
+        backward = [(p, i) for i in reversed(range(len(self.layers))) for p in ("WU", "BP")]
+        nodes = [("FP", i) for i in range(len(self.layers))] + backward
+        self.nodes = [
+            (p, i) for p, i in nodes if p == "FP" or (self.layers[i]["inputs"] if p == "BP" else self.split(i))
+        ]
+        self.operations = [o for p, i in self.nodes for o in self.of(p, i)]  # in a topological order
+        self.before = {o: self.predecessors(o) for o in self.operations}
+        self.above: dict[Operation, set[Operation]] = {}
+        for o in self.operations:
+            self.above[o] = {q for p, _ in self.before[o] for q in (p, *self.above[p])}
+
+    def split(self, layer: int) -> bool:
+        return bool(self.layers[layer]["kind"] == "split")
+
+    def of(self, phase: str, layer: int) -> list[Operation]:
+        """The operations of a phase of a layer."""
+        return [(phase, layer, b) for b in (self.shares if self.split(layer) else (-1,))]
+
+    def samples(self, o: Operation) -> int:
+        return int(self.instance["batch"] if o[2] < 0 else self.ratio[o[2]] if self.ratio else 0)
+
+    def predecessors(self, o: Operation) -> list[tuple[Operation, int]]:
+        """With the bytes that each sends (rules 2 to 4)."""
+        phase, index, share = o
+        layer, consumers = self.layers[index], self.consumers[index]
+        sources = [(e["source"], e["bytes"]) for e in layer["inputs"]] if phase == "FP" else consumers
+        found = []
+        for other, size in sources:
+            parts = self.of("FP" if phase == "FP" else "BP", other)
+            for p in parts if share < 0 or not self.split(other) else [parts[share]]:
+                found.append((p, size * min(self.samples(o), self.samples(p))))
+        if phase != "FP":
+            own = layer["weight_bytes"] if phase == "BP" else layer["network_input_bytes"] * self.samples(o)
+            if phase == "WU":
+                own += sum(e["bytes"] for e in layer["inputs"]) * self.samples(o)
+            found.append((("FP", index, share), own + (0 if consumers else layer["output_bytes"] * self.samples(o))))
+        return found
+
+    def ticks(self, size: int, i: int, j: int) -> int:
+        """Of a transfer (rule 6)."""
+        return 0 if i == j else -(-size * 10**9 // (self.instance["bandwidth"][i][j] * self.instance["tick_ns"]))
+
+    def cheapest(self, size: int, a: int) -> int:
+        """Least ticks of a transfer to ``a`` from elsewhere."""
+        return min((self.ticks(size, i, a) for i in self.places if i != a), default=0)
+
+    def compute(self, o: Operation, a: int) -> int:
+        return int(self.layers[o[1]][o[0].lower()][a][self.samples(o) - 1 if o[2] >= 0 else 0])

@@ -1,0 +1,94 @@
+"""Starts of operations, and what must fit before, between and after them: part of the writer, standard library only.
+
+- An operation starts when its predecessors have ended. What must run before it fits, on each accelerator, before its
+  start; what must run after it between its end and the makespan; all operations before the makespan; what must run
+  between two fused operations between them.
+- So does a phase of a layer that lies between them, whose length is the largest sum over an accelerator: it follows
+  from the configuration, the place of the first fused operation, and which shares of a BP fetch their weights (at the
+  cheapest cost). Other transfers are left out of that length.
+- Order: of two operations on one accelerator one ends before the other starts.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+from typing import Any
+
+from .graph import Operation
+from .loads import Loads
+
+
+class Writer(Loads):
+    """One program: ``program``; of all ratios if ``ratio`` is ``None``."""
+
+    def __init__(self, instance: dict[str, Any], bound: int, program: Any, ratio: Any, ordered: bool = False) -> None:
+        super().__init__(instance, bound, program, ratio)
+        self.start = {o: program.variable(0, self.most) for o in self.x}
+        self.times()
+        for node in self.spread if len(self.shares) > 1 else ():
+            self.stage(*node)
+        self.orders: list[int] = []
+        for o, p in combinations(self.operations, 2) if ordered else ():
+            if o not in self.above[p]:
+                self.order(o, p)
+
+    def end(self, o: Operation, sign: int = 1) -> list[tuple[int, int]]:
+        return [(self.start[o], sign), *((j, sign) for j in self.load[o])]
+
+    def times(self) -> None:
+        """Precedence, and on every accelerator what fits before, after and between."""
+        row, fused = self.program.at_most, [o for o in self.operations if o[2] < 0]
+        for a in self.places:
+            row([*((self.load[o][a], 1) for o in self.operations), (self.last, -1)], 0)
+        for v in self.start:
+            row([*self.end(v), (self.last, -1)], 0)
+            for p, _ in self.before[v]:
+                if p in self.start:
+                    row([*self.end(p), (self.start[v], -1)], 0)
+            earlier = [u for u in fused if v[2] < 0 and u in self.above[v]]
+            nearest = [u for u in earlier if not any(u in self.above[w] for w in earlier)]
+            for a in self.places:
+                row([*((self.load[o][a], 1) for o in self.above[v]), (self.start[v], -1)], 0)
+                later = [o for o in self.operations if v in self.above[o]]
+                row([*self.end(v), *((self.load[o][a], 1) for o in later), (self.last, -1)], 0)
+                for u in nearest:
+                    inner = [o for o in self.above[v] if u in self.above[o]]
+                    row([*self.end(u), *((self.load[o][a], 1) for o in inner), (self.start[v], -1)], 0)
+
+    def stage(self, phase: str, layer: int) -> None:
+        """The length of a phase of a split layer between a fused operation before it and one after it."""
+        parts = self.of(phase, layer)
+        after = [self.start[v] for v in self.start if v[2] < 0 and any(p == parts[0] for p, _ in self.before[v])]
+        fused: list[Any] = [p for p, _ in self.before[parts[0]] if p[2] < 0]
+        for u in fused or [None]:
+            chosen: Any = {(c, -1): terms[0][0] for c, terms in self.spread[phase, layer].items()}
+            chosen = self.joint(self.spread[phase, layer], u) if u else chosen
+            length: list[tuple[int, int]] = []
+            fetched: dict[tuple[int, int], list[tuple[int, int]]] = {}
+            for (c, i), j in chosen.items():
+                masks: dict[int, tuple[int, ...]] = {j: (0,) * len(parts)}
+                if phase == "BP":
+                    masks = {self.program.variable(0, 1): f for f in product((0, 1), repeat=len(parts))}
+                    self.program.equal([*((k, 1) for k in masks), (j, -1)], 0)
+                for k, mask in masks.items():
+                    sums = [0 for _ in self.places]
+                    for b, (o, a) in enumerate(zip(parts, c, strict=True)):
+                        sums[a] += self.compute(o, a) + (self.cheapest(self.before[o][-1][1], a) if mask[b] else 0)
+                        sums[a] += self.ticks(next(size for p, size in self.before[o] if p == u), i, a) if u else 0
+                        fetched.setdefault((b, a), []).append((k, -mask[b]))
+                    length.append((k, max(sums)))
+            for b, o in enumerate(parts if phase == "BP" else ()):
+                for a in self.places:
+                    own = self.x["FP", layer, o[2]][a]
+                    self.program.at_most([(self.x[o][a], 1), (own, -1), *fetched[b, a]], 0)
+            for v in after or [self.last]:
+                self.program.at_most([*(self.end(u) if u else ()), *length, (v, -1)], 0)
+
+    def order(self, o: Operation, p: Operation) -> None:
+        """Of two operations on one accelerator one ends before the other starts."""
+        first, second = (self.program.variable(0, 1) for _ in range(2))
+        self.orders += [first, second]
+        for a in self.places:
+            self.program.at_most([(self.x[o][a], 1), (self.x[p][a], 1), (first, -1), (second, -1)], 1)
+        for b, q, r in ((first, o, p), (second, p, o)):
+            self.program.at_most([*self.end(q), (self.start[r], -1), (b, self.most)], self.most)

@@ -1,0 +1,1 @@
+../../mapgap/contract/test_mutations.py
