@@ -10,7 +10,7 @@ time limit is never OPTIMAL, and a missing plan or bound is ``None``, never ``in
 
 from mapgap.core.data import ACTIVITY_LIMIT, CompactBase, Frozen, InstanceBase, PlanBase
 from mapgap.core.declarations import Case, GanttBar, GanttLane, Kind, Library, Method, Problem, Relation, Sense
-from mapgap.core.errors import Finding, InputError, Location, MapgapError, PlanError, dotted, suggest
+from mapgap.core.errors import Finding, InputError, Location, MapgapError, PlanError, dotted, short, suggest
 from mapgap.core.references import CallablePackage, Reference, Referred, lazily, resolve
 from mapgap.core.results import (
     DISTRUSTED,
@@ -59,5 +59,6 @@ __all__ = [
     "dotted",
     "lazily",
     "resolve",
+    "short",
     "suggest",
 ]
