@@ -10,7 +10,7 @@ time limit is never OPTIMAL, and a missing plan or bound is ``None``, never ``in
 
 from mapgap.core.data import ACTIVITY_LIMIT, CompactBase, Frozen, InstanceBase, PlanBase
 from mapgap.core.declarations import Case, GanttBar, GanttLane, Kind, Library, Method, Problem, Relation, Sense
-from mapgap.core.errors import Finding, InputError, Location, MapgapError, PlanError, dotted, short, suggest
+from mapgap.core.errors import Finding, InputError, Location, MapgapError, PlanError, dotted, printable, short, suggest
 from mapgap.core.references import CallablePackage, Reference, Referred, lazily, resolve
 from mapgap.core.results import (
     DISTRUSTED,
@@ -58,6 +58,7 @@ __all__ = [
     "Violation",
     "dotted",
     "lazily",
+    "printable",
     "resolve",
     "short",
     "suggest",

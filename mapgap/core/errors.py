@@ -30,6 +30,13 @@ def short(text: str, limit: int = NAME_LIMIT) -> str:
     )
 
 
+def printable(text: str) -> str:
+    """The text with control characters shown as what they are: data must not move a cursor. Line ends stay."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
+
+
 def dotted(location: Location) -> str:
     """``layers[3].fp[0]``."""
     text = ""

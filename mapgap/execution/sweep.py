@@ -23,11 +23,12 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import find_instances, load_instance, load_model
-from mapgap.core import Budget, InputError, InstanceBase, Kind, short, suggest
+from mapgap.core import Budget, InputError, InstanceBase, Kind, suggest
 from mapgap.core.storage import is_file, make_folder
+from mapgap.execution.changes import Changed, changes_since
 from mapgap.execution.progress import Event, Tell, silence
 from mapgap.execution.run import check_options, interrupt_all, run_method
-from mapgap.records.environment import cores, cpu_model, revision, versions
+from mapgap.records.environment import cores
 from mapgap.records.files import append, locked, read_runs, repair
 from mapgap.records.record import RunRecord, run_key
 from mapgap.records.runs import Runs
@@ -147,19 +148,6 @@ class SweepBegan(Event):
     def oversubscribed(self) -> bool:
         """More threads than cores: times will suffer."""
         return self.cores is not None and self.parallel * self.workers > self.cores
-
-
-@dataclass(frozen=True)
-class Changed(Event):
-    """What a run file holds was found under other circumstances than this start's.
-
-    Attributes
-    ----------
-    words : str
-        What has changed since.
-    """
-
-    words: str
 
 
 @dataclass(frozen=True)
@@ -340,39 +328,6 @@ def _sweep(
     if todo and dask is None:
         tell(SweepEnded(len(todo), min(parallel, len(todo)), time.perf_counter() - begun, measured_s))
     return Runs(done[key] for key in keys)
-
-
-def changes_since(before: Runs, digests: Mapping[str, set[str]]) -> Iterator[str]:
-    """In words: instances that were edited since the runs of a file, and what else is different now.
-
-    Runs of an instance as it was keep their lines, beside those of the instance as it is.
-
-    Parameters
-    ----------
-    digests : mapping
-        Name to content hashes of the instances as they are.
-    """
-    if not before:
-        return
-    older: dict[str, list[str]] = {}
-    for record in before:
-        if record.instance_hash not in digests.get(record.instance, (record.instance_hash,)):
-            older.setdefault(record.instance, []).append(record.instance_hash)
-    for name, found in older.items():
-        listed = f"{len(found)} run{'s' if len(found) > 1 else ''} of {', '.join(sorted(set(found)))}"
-        yield f"{name} has changed: {listed} stay in the file, beside those of {', '.join(sorted(digests[name]))}"
-    here = {**versions(), "revision": revision() or "none", "CPU": cpu_model()}
-    for what, value in here.items():
-        others = sorted({_circumstance(record, what) for record in before} - {value, ""})
-        if others:
-            yield f"{what} is {value} now, runs in the file have {short(', '.join(others))}"
-
-
-def _circumstance(record: RunRecord, what: str) -> str:
-    """A version, revision or processor that a record names; empty if it names none."""
-    if what == "revision":
-        return record.revision or ""
-    return record.cpu if what == "CPU" else str(record.versions.get(what, ""))
 
 
 def perform(job: Job, plugins: tuple[Path, ...] = (), tell: Tell = silence) -> RunRecord:

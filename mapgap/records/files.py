@@ -34,7 +34,7 @@ _WORDS: dict[str, tuple[Any, ...]] = {
     "stop": tuple(Stop),
     "certificate": (None, *Certificate),
 }
-_NUMBERS = ("time_limit_s", "gap", "wall_s", "build_s", "peak_mb")
+_TIMES = ("time_limit_s", "wall_s", "build_s", "peak_mb")
 
 
 def repair(path: Path) -> int:
@@ -181,9 +181,13 @@ def _record(line: bytes) -> RunRecord:
         if value not in known:
             expected = ", ".join(str(each) for each in known if each is not None)
             raise _Broken(f"{name}: {short(repr(value), 80)}, none of {expected}")
-    times = [getattr(record, name) for name in _NUMBERS] + [point.time_s for point in record.trace]
-    if not all(value is None or math.isfinite(value) for value in times):
-        raise _Broken(f"a number of {', '.join(_NUMBERS)} that is not finite")
+    times = [getattr(record, name) for name in _TIMES] + [point.time_s for point in record.trace]
+    if not all(value is None or 0.0 <= value < math.inf for value in times):
+        raise _Broken(f"a number of {', '.join(_TIMES)} or trace that is negative or not finite")
+    values = [record.objective, record.bound, record.seed, record.workers, record.attempt]
+    values += [value for point in record.trace for value in (point.objective, point.bound)]
+    if not all(value is None or value.bit_length() < 64 for value in values):
+        raise _Broken("an integer beyond 2^63")
     return record
 
 
