@@ -36,8 +36,8 @@ _UNPRINTABLE = yaml.reader.Reader.NON_PRINTABLE
 
 #: Lists and mappings in each other; no file of the house comes near it.
 DEPTH_LIMIT = 64
-#: An integer beyond 63 bits and a sign fits into no solver.
-INTEGER_BITS = 63
+#: Of the longest integer that is read; what a field may hold is for its model to say.
+INTEGER_BITS = 1024
 
 
 @dataclass
@@ -56,6 +56,8 @@ class Document:
         Location of a value in a mapping to the ``(line, column)`` of its key.
     findings : list of (line, column, Finding)
         What is wrong with the YAML itself.
+    unread : set
+        Locations of values that could not be read; there is a finding for each.
     """
 
     name: str
@@ -63,9 +65,12 @@ class Document:
     marks: dict[Location, tuple[int, int]] = field(default_factory=dict)
     keys: dict[Location, tuple[int, int]] = field(default_factory=dict)
     findings: list[tuple[int, int, Finding]] = field(default_factory=list)
+    unread: set[Location] = field(default_factory=set)
 
     def add(self, location: Location, text: str, *, key: bool = False, name: str = "") -> None:
         """Note a finding at a location; its place is that of the nearest parent that the file has."""
+        if location and location in self.unread:
+            return  # its finding is there
         known = location
         while known and known not in self.marks:
             known = known[:-1]
@@ -208,9 +213,11 @@ def _scalar(document: Document, loader: Any, event: Any, location: Location) -> 
         value = _CONSTRUCTORS[kind](yaml.ScalarNode(tag, text))
     except (ValueError, LookupError, ArithmeticError):
         document.add(location, f"expected a value of type {kind}, found {shown(text)}")
+        document.unread.add(location)
         return None
     if isinstance(value, int) and value.bit_length() > INTEGER_BITS:
-        document.add(location, f"expected a whole number between -2^63 and 2^63, found {shown(text)}")
+        document.add(location, f"expected a whole number of at most {INTEGER_BITS} bits, found {shown(text)}")
+        document.unread.add(location)
         return None
     return value
 

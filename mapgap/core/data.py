@@ -16,6 +16,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 ACTIVITY_LIMIT = 2**30
 
 
+#: Largest integer of an instance: a floating-point number holds it exactly, and a thousand of them fit into 64 bits.
+LARGEST = 2**53 - 1
+#: Sums and products stay below this where methods form them in 64 bits.
+SUM_LIMIT = 2**62
+
+
 class Frozen(BaseModel):
     """Base of every instance and plan: immutable, typed strictly, unknown keys refused, JSON round-trip."""
 
