@@ -8,7 +8,17 @@ What is proven (:class:`Status`) and why a run ended (:class:`Stop`) are separat
 time limit is never OPTIMAL, and a missing plan or bound is ``None``, never ``inf`` or 0.
 """
 
-from mapgap.core.data import ACTIVITY_LIMIT, LARGEST, SUM_LIMIT, CompactBase, Frozen, InstanceBase, PlanBase
+from mapgap.core.data import (
+    ACTIVITY_LIMIT,
+    LARGEST,
+    MOST_DEVICES,
+    MOST_SAMPLES,
+    SUM_LIMIT,
+    CompactBase,
+    Frozen,
+    InstanceBase,
+    PlanBase,
+)
 from mapgap.core.declarations import Case, GanttBar, GanttLane, Kind, Library, Method, Problem, Relation, Sense
 from mapgap.core.errors import Finding, InputError, Location, MapgapError, PlanError, dotted, printable, short, suggest
 from mapgap.core.references import CallablePackage, Reference, Referred, lazily, resolve
@@ -28,6 +38,8 @@ __all__ = [
     "ACTIVITY_LIMIT",
     "DISTRUSTED",
     "LARGEST",
+    "MOST_DEVICES",
+    "MOST_SAMPLES",
     "SUM_LIMIT",
     "Budget",
     "CallablePackage",
