@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from mapgap.core import Budget, InputError, PlanBase, SolveResult, Status, Stop
+from mapgap.core.storage import read_text
 from mapgap.solvers.outcome import Outcome
 from mapgap.solvers.turns import EngineError, in_turn
 
@@ -345,11 +346,7 @@ def read_solution(path: Path) -> dict[str, float]:
     InputError
         The file cannot be read, or states no value.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: expected a readable text file, found: {error}") from error
-    lines = text.splitlines()
+    lines = read_text(path).splitlines()
     readers = (_of_cpsat, _of_highs, _of_highs_table, _of_cplex, _of_pairs)
     found = next((values for read in readers if (values := read(lines))), None)
     if found is None:

@@ -13,7 +13,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from mapgap.core import CompactBase, Finding, Frozen, InputError
+from mapgap.core import MOST_SAMPLES, CompactBase, Finding, Frozen, InputError
 from mapgap.instances.fpga_gpu_partition.cost_model import Fabric, fabric, load_fit
 from mapgap.instances.fpga_gpu_partition.lowering import alone, graph_of
 from mapgap.instances.fpga_gpu_partition.options import Pricing, instance
@@ -71,7 +71,7 @@ class Compact(CompactBase):
     problem: Literal["fpga_gpu_partition"] = "fpga_gpu_partition"
     network: str
     module: str | None = None
-    max_fold: int = Field(default=1, ge=1)
+    max_fold: int = Field(default=1, ge=1, le=MOST_SAMPLES)
     splits: Literal["conv", "all"] = "conv"
     cost_model: str = "fit1"
     bandwidth_gbs: float | None = Field(default=None, gt=0)

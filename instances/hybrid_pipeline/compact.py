@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
-from mapgap.core import CompactBase, Finding, InputError
+from mapgap.core import MOST_DEVICES, MOST_SAMPLES, CompactBase, Finding, InputError
 from mapgap.instances.facts import load_devices
 from mapgap.instances.hybrid_pipeline.failure import Failure, survivors
 from mapgap.instances.hybrid_pipeline.network import WORD, crossing, operators
@@ -24,6 +24,9 @@ from mapgap.problems.hybrid_pipeline.instance import TOO_FINE
 MEMORY_UNIT_BYTES = 1024
 STATE_COPIES = 3
 """MOD + OPT of Eq. (3): weights, gradients, momentum."""
+
+
+Samples = Annotated[int, Field(ge=1, le=MOST_SAMPLES)]
 
 
 class Compact(CompactBase):
@@ -52,10 +55,10 @@ class Compact(CompactBase):
     problem: Literal["hybrid_pipeline"] = "hybrid_pipeline"
     network: str
     cluster: str | None = None
-    devices: tuple[str, ...] | None = None
+    devices: tuple[str, ...] | None = Field(default=None, max_length=MOST_DEVICES)
     bandwidth_mbps: float | tuple[tuple[float, ...], ...]
-    mini_batch: int = Field(ge=1)
-    micro_batch: int | tuple[int, ...]
+    mini_batch: int = Field(ge=1, le=MOST_SAMPLES**2)
+    micro_batch: Samples | tuple[Samples, ...]
     all_devices: bool = False
     failure: Failure | None = None
 

@@ -12,7 +12,7 @@ from typing import Literal
 
 from pydantic import Field, ValidationError
 
-from mapgap.core import CompactBase, Finding, Frozen, InputError
+from mapgap.core import MOST_DEVICES, CompactBase, Finding, Frozen, InputError
 from mapgap.instances.facts import unknown
 from mapgap.instances.multi_model_splitting.latency_model import (
     COPY_US_PER_BYTE,
@@ -70,8 +70,8 @@ class Compact(CompactBase):
     objective: Literal["throughput", "latency"] = "throughput"
     sharing: bool = False
     live: bool = False
-    devices: tuple[CompactDevice, ...] = Field(min_length=1)
-    pipelines: tuple[CompactPipeline, ...] = Field(min_length=1)
+    devices: tuple[CompactDevice, ...] = Field(min_length=1, max_length=MOST_DEVICES)
+    pipelines: tuple[CompactPipeline, ...] = Field(min_length=1, max_length=MOST_DEVICES)
     radio_us_per_byte: float = Field(default=RADIO_US_PER_BYTE, ge=0)
     copy_us_per_byte: float = Field(default=COPY_US_PER_BYTE, ge=0)
     sensing_ms: dict[str, float] = Field(default_factory=dict)

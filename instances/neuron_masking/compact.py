@@ -20,7 +20,7 @@ from typing import Literal, TypeVar
 
 from pydantic import Field
 
-from mapgap.core import ACTIVITY_LIMIT, CompactBase, Finding, InputError, Location
+from mapgap.core import ACTIVITY_LIMIT, LARGEST, MOST_DEVICES, CompactBase, Finding, InputError, Location
 from mapgap.instances.facts import Network, Row, load_devices, load_network, unknown
 from mapgap.problems.neuron_masking import Device, Instance, Layer, Rate
 
@@ -63,15 +63,15 @@ class Compact(CompactBase):
 
     problem: Literal["neuron_masking"] = "neuron_masking"
     network: str
-    devices: tuple[str, ...]
+    devices: tuple[str, ...] = Field(max_length=MOST_DEVICES)
     cycle_min: tuple[float, ...] | None = None
     reference: str | None = None
     objective: Literal["neurons", "contribution", "smallest_share", "rate"] = "neurons"
     memory_mode: Literal["hard", "spill"] = "hard"
     floor_percent: float = Field(default=10.0, ge=0, le=100)
     top_percent: int = Field(default=80, ge=0, le=100)
-    batch: int = Field(default=128, ge=1)
-    batches: int = Field(default=391, ge=1)
+    batch: int = Field(default=128, ge=1, le=LARGEST)
+    batches: int = Field(default=391, ge=1, le=LARGEST)
     overhead_min: float = Field(default=0.0, ge=0)
     contribution_seed: int = 0
 

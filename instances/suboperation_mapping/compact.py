@@ -13,7 +13,7 @@ from typing import Literal, TypeVar
 import numpy as np
 from pydantic import Field, ValidationError
 
-from mapgap.core import ACTIVITY_LIMIT, CompactBase, Finding, InputError
+from mapgap.core import ACTIVITY_LIMIT, MOST_DEVICES, MOST_SAMPLES, CompactBase, Finding, InputError
 from mapgap.instances.facts import NETWORK_INPUT, load_devices, unknown
 from mapgap.instances.suboperation_mapping.accelerators import (
     IPS,
@@ -60,8 +60,8 @@ class Compact(CompactBase):
     problem: Literal["suboperation_mapping"] = "suboperation_mapping"
     network: str
     cluster: Literal[1, 2, 3] | None = None
-    devices: tuple[str, ...] | None = None
-    batch: int | None = Field(default=None, ge=1)
+    devices: tuple[str, ...] | None = Field(default=None, max_length=MOST_DEVICES)
+    batch: int | None = Field(default=None, ge=1, le=MOST_SAMPLES)
     bandwidth_gbs: float | tuple[tuple[float, ...], ...]
     ip: Literal["best", "ef_train", "darkfpga"] = "best"
 

@@ -10,7 +10,7 @@ import copy
 import json
 import re
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar, Union, get_args, get_origin
@@ -18,13 +18,26 @@ from typing import Any, TypeVar, Union, get_args, get_origin
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from mapgap.core import Finding, InputError, Location, suggest
+from mapgap.catalogue.expansion import Expansion
+from mapgap.core import Finding, InputError, Location, short, suggest
+from mapgap.core.storage import read_text
 
 Model = TypeVar("Model", bound=BaseModel)
 Key = str | int
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _PREFIX = "tag:yaml.org,2002:"
+_PARTS = yaml.constructor.SafeConstructor()
+_CONSTRUCTORS: dict[str, Callable[[Any], Any]] = {
+    kind: getattr(_PARTS, f"construct_yaml_{kind}") for kind in ("int", "float", "bool", "null")
+}
+_DIGITS = re.compile(r"0|-?[1-9][0-9]{0,17}")
+_UNPRINTABLE = yaml.reader.Reader.NON_PRINTABLE
+
+#: Lists and mappings in each other; no file of the house comes near it.
+DEPTH_LIMIT = 64
+#: Of the longest integer that is read; what a field may hold is for its model to say.
+INTEGER_BITS = 1024
 
 
 @dataclass
@@ -43,6 +56,8 @@ class Document:
         Location of a value in a mapping to the ``(line, column)`` of its key.
     findings : list of (line, column, Finding)
         What is wrong with the YAML itself.
+    unread : set
+        Locations of values that could not be read; there is a finding for each.
     """
 
     name: str
@@ -50,9 +65,12 @@ class Document:
     marks: dict[Location, tuple[int, int]] = field(default_factory=dict)
     keys: dict[Location, tuple[int, int]] = field(default_factory=dict)
     findings: list[tuple[int, int, Finding]] = field(default_factory=list)
+    unread: set[Location] = field(default_factory=set)
 
     def add(self, location: Location, text: str, *, key: bool = False, name: str = "") -> None:
         """Note a finding at a location; its place is that of the nearest parent that the file has."""
+        if location and location in self.unread:
+            return  # its finding is there
         known = location
         while known and known not in self.marks:
             known = known[:-1]
@@ -83,77 +101,125 @@ def read(path: Path) -> Document:
     Raises
     ------
     InputError
-        The file is missing, unreadable, no UTF-8, no YAML, or empty.
+        The file is missing, special, too large, unreadable, no UTF-8, no YAML, empty, nested too deeply, or holds too
+        many values.
     """
-    document = Document(str(path))
+    document = Document(short(str(path)))
+    text = read_text(path)
     try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: expected UTF-8 text, found byte {error.object[error.start]:#04x}") from error
-    except OSError as error:
-        raise InputError(f"{path}: expected a readable file, found: {error.strerror or error}") from error
-    try:
-        node = yaml.compose(text, Loader=_LOADER)
+        document.data = _build(document, Expansion(_LOADER(text), document.name))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
         since = error.context_mark
         began = f" that began in line {since.line + 1}, column {since.column + 1}" if since else ""
         context = f" ({error.context}{began})" if error.context else ""
-        raise InputError(f"{path}:{line}:{column}: expected valid YAML, found: {error.problem}{context}") from error
+        where = f"{document.name}:{line}:{column}"
+        raise InputError(f"{where}: expected valid YAML, found: {short(str(error.problem))}{context}") from error
     except yaml.YAMLError as error:
-        raise InputError(f"{path}:1:1: expected valid YAML, found: {error}") from error
-    if node is None:
-        raise InputError(f"{path}:1:1: expected a mapping, found an empty file")
-    document.data = _plain(document, node, (), ())
+        bad = _UNPRINTABLE.search(text)
+        before = text[: bad.start()] if bad else ""
+        line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+        found = f"character {ord(bad[0]):#06x}" if bad else short(str(error))
+        raise InputError(f"{document.name}:{line}:{column}: expected valid YAML, found: {found}") from error
     return document
 
 
-def _plain(document: Document, node: Any, location: Location, parents: tuple[int, ...]) -> Any:
-    mark = (node.start_mark.line + 1, node.start_mark.column + 1)
-    document.marks[location] = mark
-    if id(node) in parents:
-        document.add(location, "expected plain data, found an alias to one of its own parents")
-        return None
-    if isinstance(node, yaml.ScalarNode):
-        return _scalar(document, node, location)
-    parents = (*parents, id(node))
-    if isinstance(node, yaml.SequenceNode):
-        return [_plain(document, item, (*location, i), parents) for i, item in enumerate(node.value)]
-    data: dict[str, Any] = {}
-    first: dict[str, int] = {}
-    for key, value in node.value:
-        name = key.value if isinstance(key, yaml.ScalarNode) else None
-        line, column = key.start_mark.line + 1, key.start_mark.column + 1
-        if name is None:
-            document.findings.append((line, column, Finding("expected a word as key, found a list or mapping")))
+@dataclass
+class _Open:
+    """A list or mapping whose end has not come yet."""
+
+    data: list[Any] | dict[str, Any]
+    location: Location
+    lines: dict[str, int]  # of the keys so far
+    key: str | None = None  # the next value's
+
+
+def _build(document: Document, events: Expansion) -> Any:
+    """The document's data from its events, without recursion."""
+    root: list[Any] = []
+    parents = [_Open(root, (), {})]
+    for event in events:
+        inside = parents[-1]
+        if isinstance(event, (yaml.SequenceEndEvent, yaml.MappingEndEvent)):
+            parents.pop()
             continue
-        inner = (*location, name)
-        if name == "<<":
-            document.findings.append((line, column, Finding("expected plain keys, found a merge key (<<)")))
-        elif name in first:
-            text = f"expected each key once, found it again (first in line {first[name]})"
-            document.findings.append((line, column, Finding(text, inner)))
+        mark = (event.start_mark.line + 1, event.start_mark.column + 1)
+        if isinstance(inside.data, dict) and inside.key is None:
+            _take_key(document, events, event, inside, mark)
+            continue
+        location = inside.location
+        if len(parents) > 1:
+            location = (*location, len(inside.data) if inside.key is None else inside.key)
+        document.marks[location] = mark
+        value: Any = None
+        if isinstance(event, yaml.ScalarEvent):
+            value = _scalar(document, events.loader, event, location)
+        elif isinstance(event, yaml.AliasEvent):
+            document.add(location, "expected plain data, found an alias to one of its own parents")
         else:
-            first[name] = line
-            document.keys[inner] = (line, column)
-            data[name] = _plain(document, value, inner, parents)
-    return data
+            value = [] if isinstance(event, yaml.SequenceStartEvent) else {}
+            if event.tag not in (None, "!", f"{_PREFIX}seq", f"{_PREFIX}map"):
+                document.add(location, f"expected plain data, found tag {short(event.tag)}")
+            if len(parents) > DEPTH_LIMIT:
+                where = f"{document.name}:{mark[0]}:{mark[1]}"
+                raise InputError(
+                    f"{where}: expected at most {DEPTH_LIMIT} lists and mappings in each other, found more"
+                )
+            parents.append(_Open(value, location, {}))
+        if isinstance(inside.data, list):
+            inside.data.append(value)
+        elif inside.key is not None:
+            inside.data[inside.key] = value
+            inside.key = None
+    return root[0]
 
 
-def _scalar(document: Document, node: Any, location: Location) -> Any:
-    kind = node.tag.removeprefix(_PREFIX)
-    if kind not in ("int", "float", "bool", "null"):
-        if node.tag.startswith("!") or kind not in ("str", "timestamp", "value"):
-            document.add(location, f"expected plain data, found tag {node.tag}")
-        return node.value
-    if kind in ("int", "float") and ":" in node.value:  # YAML 1.1 reads 1:30 as 90
-        return node.value
+def _take_key(document: Document, events: Expansion, event: Any, inside: _Open, mark: tuple[int, int]) -> None:
+    """The key of the next value; one that is none, or comes twice, is left out together with its value."""
+    if not isinstance(event, yaml.ScalarEvent):
+        document.findings.append((*mark, Finding("expected a word as key, found a list or mapping")))
+        events.skip(event)
+    elif event.value == "<<":
+        document.findings.append((*mark, Finding("expected plain keys, found a merge key (<<)")))
+    elif event.value in inside.lines:
+        text = f"expected each key once, found it again (first in line {inside.lines[event.value]})"
+        document.findings.append((*mark, Finding(text, (*inside.location, event.value))))
+    else:
+        inside.lines[event.value] = mark[0]
+        document.keys[(*inside.location, event.value)] = mark
+        inside.key = event.value
+        return
+    events.skip(next(events))
+
+
+def _scalar(document: Document, loader: Any, event: Any, location: Location) -> Any:
+    """A scalar as YAML 1.1 reads it; text where it is no number, no truth value and not null."""
+    plain, text = event.implicit[0], event.value
+    if event.tag is None or event.tag == "!":
+        if plain and _DIGITS.fullmatch(text):
+            return int(text)
+        tag = loader.resolve(yaml.ScalarNode, text, event.implicit)
+    else:
+        tag = event.tag
+    kind = tag.removeprefix(_PREFIX)
+    if kind not in _CONSTRUCTORS:
+        if tag.startswith("!") or kind not in ("str", "timestamp", "value"):
+            document.add(location, f"expected plain data, found tag {short(tag)}")
+        return text
+    if kind in ("int", "float") and ":" in text:  # YAML 1.1 reads 1:30 as 90
+        return text
     try:
-        return yaml.SafeLoader("").construct_object(node)
-    except ValueError:
-        document.add(location, f"expected a value of type {kind}, found {node.value!r}")
+        value = _CONSTRUCTORS[kind](yaml.ScalarNode(tag, text))
+    except (ValueError, LookupError, ArithmeticError):
+        document.add(location, f"expected a value of type {kind}, found {shown(text)}")
+        document.unread.add(location)
         return None
+    if isinstance(value, int) and value.bit_length() > INTEGER_BITS:
+        document.add(location, f"expected a whole number of at most {INTEGER_BITS} bits, found {shown(text)}")
+        document.unread.add(location)
+        return None
+    return value
 
 
 def validate(document: Document, model: type[Model], *, below: Location = ()) -> Model:

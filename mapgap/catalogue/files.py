@@ -22,7 +22,8 @@ from pydantic import BaseModel, ValidationError
 
 from mapgap.catalogue import registry
 from mapgap.catalogue.document import Document, add_errors, read, shown, validate
-from mapgap.core import CompactBase, Finding, InputError, InstanceBase, PlanBase, suggest
+from mapgap.core import CompactBase, Finding, InputError, InstanceBase, PlanBase, short, suggest
+from mapgap.core.storage import is_file, kind_of, replace_file
 
 Model = TypeVar("Model", bound=BaseModel)
 Form = Literal["compact", "expanded", "plan"]
@@ -133,11 +134,13 @@ def find_instances(pattern: str) -> list[str]:
 
     An objective after ``@`` is carried over to every match.
     """
-    if Path(pattern).is_file():
+    if is_file(pattern):
         return [pattern]
     pattern, at, objective = pattern.partition("@")
-    if Path(pattern).is_file():
+    if is_file(pattern):
         found = [pattern]
+    elif "\0" in pattern:
+        found = []
     elif "/" in pattern or pattern.endswith(SUFFIXES):
         found = sorted(glob.glob(pattern, recursive=True))
     else:
@@ -153,17 +156,17 @@ def resolve(name: Path | str) -> Path:
     InputError
         Neither a file nor a library name; with a suggestion.
     """
-    path = Path(name)
-    if path.is_file():
+    path, shown_name = Path(name), short(str(name))
+    if is_file(path):
         return path
     known = library_files()
     if str(name) in known:
         return known[str(name)]
-    if path.suffix in SUFFIXES or len(path.parts) > 1:
-        raise InputError(f"{name}: expected a file, found {'a folder' if path.is_dir() else 'nothing there'}")
-    raise InputError(
-        f"{name}: expected a file or the name of a library instance (mapgap list instances){suggest(str(name), known)}"
-    )
+    kind = kind_of(path)
+    if path.suffix in SUFFIXES or len(path.parts) > 1 or kind != "nothing there":
+        raise InputError(f"{shown_name}: expected a file, found {kind}")
+    hint = suggest(str(name), known)
+    raise InputError(f"{shown_name}: expected a file or the name of a library instance (mapgap list instances){hint}")
 
 
 def load_instance(name: Path | str) -> InstanceBase:
@@ -175,7 +178,7 @@ def load_instance(name: Path | str) -> InstanceBase:
         Every finding at once, each with file, line, column and field.
     """
     base, at, objective = str(name).rpartition("@")
-    if at and not Path(name).is_file():
+    if at and not is_file(name):
         return retarget(load_instance(base), objective)
     document = read(resolve(name))
     loaded = _load(document)
@@ -237,24 +240,25 @@ def _load(document: Document) -> InstanceBase | CompactBase:
         document.raise_findings()
     known = registry.problems()
     problem = data.get("problem")
-    if problem not in known:
-        document.add(
-            ("problem",), f"expected one of {', '.join(known)}; found {shown(problem)}{suggest(str(problem), known)}"
-        )
+    if not isinstance(problem, str) or problem not in known:
+        hint = suggest(problem, known) if isinstance(problem, str) else ""
+        document.add(("problem",), f"expected one of {', '.join(known)}; found {shown(problem)}{hint}")
+        problem = None
     for name in ("schema", "form"):
         if name not in data:
             document.add((name,), "expected this field, found nothing")
     form = data.get("form")
-    if form not in (None, "compact", "expanded"):
+    if form is not None and (not isinstance(form, str) or form not in ("compact", "expanded")):
         document.add(("form",), f"expected 'compact' or 'expanded', found {shown(form)}")
-    if problem not in known:
+        form = None
+    if problem is None:
         if data.get("schema", 1) != 1:
             document.add(("schema",), f"expected 1, found {shown(data['schema'])}")
         document.raise_findings()
     models: dict[str, type[InstanceBase] | type[CompactBase]] = {"expanded": known[problem].instance_type}
     if form != "expanded":
         models["compact"] = registry.library(problem).compact_type
-    if form not in models:  # missing or misspelt: take the form whose fields the file resembles more
+    if form not in models:  # missing or wrong: take the form whose fields the file resembles more
         form = max(models, key=lambda name: len(set(data) & set(models[name].model_fields)))
         document.data = {**data, "form": form}
     loaded: InstanceBase | CompactBase = validate(document, models[form])
@@ -301,7 +305,7 @@ def check_file(name: Path | str) -> InstanceBase:
 def save_expanded(instance: InstanceBase, path: Path | str) -> Path:
     """Write the expanded form: JSON for a name in ``.json``, else YAML with one line per row of a table."""
     path = Path(path)
-    path.write_text(dump(instance.to_json(), path.suffix), encoding="utf-8")
+    replace_file(path, dump(instance.to_json(), path.suffix).encode(), parents=False)
     return path
 
 
@@ -325,6 +329,8 @@ def load_plan(path: Path | str, problem: str) -> PlanBase:
     data = document.data
     model = registry.problems()[problem].plan_type
     wrapped = isinstance(data, dict) and "plan" in data and "plan" not in model.model_fields
+    if wrapped:  # what a run says beside its plan is not read
+        document.findings = [found for found in document.findings if found[2].location[:1] == ("plan",)]
     if wrapped and data.get("problem", problem) != problem:
         document.add(("problem",), f"expected {problem!r}, found {shown(data['problem'])}")
     loaded: PlanBase = validate(document, model, below=("plan",) if wrapped else ())
@@ -334,7 +340,7 @@ def load_plan(path: Path | str, problem: str) -> PlanBase:
 def save_plan(plan: PlanBase, path: Path | str) -> Path:
     """Write a plan as JSON."""
     path = Path(path)
-    path.write_text(json.dumps(plan.to_json(), indent=1) + "\n", encoding="utf-8")
+    replace_file(path, f"{json.dumps(plan.to_json(), indent=1)}\n".encode(), parents=False)
     return path
 
 

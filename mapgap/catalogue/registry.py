@@ -28,7 +28,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from mapgap.core import InputError, Library, Method, Problem, resolve, suggest
+from mapgap.core import InputError, Library, Method, Problem, resolve, short, suggest
+from mapgap.core.storage import is_file, kind_of
 
 WINGS = ("heuristics", "formulations")
 _plugins: list[Method] = []
@@ -269,8 +270,8 @@ def load_plugin(path: Path) -> list[Method]:
     InputError
         The file is missing, fails to import, exports no ``METHODS``, or names an unknown problem.
     """
-    if not path.is_file():
-        raise InputError(f"--plugin {path}: expected a Python file, found nothing there")
+    if not is_file(path):
+        raise InputError(f"--plugin {short(str(path))}: expected a Python file, found {kind_of(path)}")
     spec = importlib.util.spec_from_file_location(f"mapgap_plugin_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise InputError(f"--plugin {path}: expected a Python file")
@@ -279,7 +280,7 @@ def load_plugin(path: Path) -> list[Method]:
     try:
         spec.loader.exec_module(module)
         found = _table(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise InputError(f"--plugin {path}: {type(error).__name__}: {error}") from error
     for method in found:
         if method.problem not in problems():

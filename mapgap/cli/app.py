@@ -8,6 +8,8 @@ budget, 5 a plan failed verification, 130 interrupted.
 """
 
 # No postponed annotations: Typer would evaluate the text of each of them several times.
+import io
+import os
 import signal
 import sys
 import warnings
@@ -149,8 +151,8 @@ def solve(
     objective: Objective = None,
     time_limit: Annotated[float, typer.Option(min=0.001, help="Seconds per method.")] = 60.0,
     memory_limit: Annotated[int | None, typer.Option(min=1, help="MB of resident memory, enforced.")] = None,
-    workers: Annotated[int, typer.Option(min=1, help="Threads a solver may use.")] = 1,
-    seed: Annotated[int, typer.Option(help="The only source of randomness.")] = 0,
+    workers: Annotated[int, typer.Option(min=1, max=4096, help="Threads a solver may use.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, max=2**31 - 1, help="The only source of randomness.")] = 0,
     settings: Annotated[list[str] | None, typer.Option("--set", help="Method option as name=value.")] = None,
     plugin: Plugins = None,
     certify: Annotated[bool, typer.Option("--certify", help="Then prove the bound by a certificate file.")] = False,
@@ -288,8 +290,8 @@ def certify(
     ],
     objective: Objective = None,
     time_limit: Annotated[float, typer.Option(min=0.001, help="Seconds per run.")] = 60.0,
-    workers: Annotated[int, typer.Option(min=1, help="Threads a solver may use.")] = 1,
-    seed: Annotated[int, typer.Option(help="The only source of randomness.")] = 0,
+    workers: Annotated[int, typer.Option(min=1, max=4096, help="Threads a solver may use.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, max=2**31 - 1, help="The only source of randomness.")] = 0,
     update_ledger: Annotated[bool, typer.Option("--update-ledger", help="Enter the result.")] = False,
     ledger: Annotated[Path | None, typer.Option(help="Ledger file (default: the library's).")] = None,
     json: Json = False,
@@ -443,6 +445,7 @@ def main() -> None:
     """Entry point: every error a user can cause becomes one clear message and an exit code."""
     signal.signal(signal.SIGINT, _interrupted)
     signal.signal(signal.SIGTERM, _interrupted)
+    _prepare_streams()
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _warned
@@ -451,13 +454,46 @@ def main() -> None:
         sys.stderr.close()
         sys.exit(0)
     except Exception as error:
-        from mapgap.cli.output import complain
-        from mapgap.core import InputError, MapgapError
+        sys.exit(_failed(error))
 
-        if not isinstance(error, MapgapError):
-            raise
+
+def _prepare_streams() -> None:
+    """Let no file that is opened later take the place of a standard stream that is closed."""
+    missing = sys.stdout is None
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(descriptor, True)
+    os.close(descriptor)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # what a locale cannot show is written as an escape
+            stream.reconfigure(errors="backslashreplace")
+    if missing:
+        if sys.stderr is not None:
+            sys.stderr.write("error: standard output: expected to be open, found closed\n")
+        sys.exit(2)
+
+
+def _failed(error: Exception) -> int:
+    """Say what went wrong; the exit code.
+
+    Raises
+    ------
+    Exception
+        The error itself, if it is a mistake of this program.
+    """
+    from mapgap.cli.output import complain
+    from mapgap.core import InputError, MapgapError, short
+
+    if isinstance(error, MapgapError):
         complain(error.problems if isinstance(error, InputError) else [str(error)])
-        sys.exit(error.exit_code)
+        return error.exit_code
+    if isinstance(error, MemoryError):
+        complain(["out of memory"])
+    elif isinstance(error, OSError) and error.errno is not None:  # a full disk, a limit of the system, …
+        place = "" if error.filename is None else f"{short(str(error.filename))}: "
+        complain([f"{place}{error.strerror or error}"])
+    else:
+        raise error
+    return 2
 
 
 if __name__ == "__main__":

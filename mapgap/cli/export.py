@@ -101,7 +101,4 @@ def write_plan(plan: PlanBase, path: Path) -> None:
     InputError
         The file cannot be written.
     """
-    try:
-        save_plan(plan, path)
-    except OSError as error:
-        raise InputError(f"-o {path}: expected a file that can be written, found: {error.strerror}") from error
+    save_plan(plan, path)

@@ -6,6 +6,7 @@ smaller ones) and takes longer over the list of instances than everything else t
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -17,7 +18,8 @@ from typing import Any, TextIO
 
 import typer
 
-from mapgap.core import InputError
+from mapgap.core import InputError, printable, short
+from mapgap.core.storage import kind_of, reason_of
 
 WIDE = 160
 """Columns of a line where no terminal sets them: a file or a pipe has no width."""
@@ -28,12 +30,29 @@ WHOLE = ("method", "status", "stop", "kind", "name")
 
 
 def say(text: str = "", end: str = "\n") -> None:
-    """Text on standard output, at once. A reader who has seen enough (``| head -1``) changes nothing else."""
+    """Text on standard output, at once; control characters in it are shown as what they are."""
+    put(printable(text), end)
+
+
+def put(text: str, end: str = "\n") -> None:
+    """Text with styles on standard output, at once. A reader who has seen enough (``| head -1``) changes nothing else.
+
+    Raises
+    ------
+    InputError
+        Standard output is closed, or cannot be written to.
+    """
+    if sys.stdout is None:
+        raise InputError("standard output: expected to be open, found closed")
     try:
         sys.stdout.write(text + end)
         sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError) as error:
+        with contextlib.suppress(OSError, ValueError):  # what is left in the buffer is for nobody
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            text = f"standard output: expected a place that can be written, found: {reason_of(error)}"
+            raise InputError(text) from error
 
 
 def styled(text: str, stream: TextIO, **style: Any) -> str:
@@ -43,15 +62,18 @@ def styled(text: str, stream: TextIO, **style: Any) -> str:
 
 def print_json(data: Any) -> None:
     """One JSON object on one line of standard output."""
-    say(json.dumps(data))
+    put(json.dumps(data))
 
 
 def complain(problems: Iterable[str], *, label: str = "error") -> None:
     """Each problem on a line of standard error."""
-    head = styled(f"{label}: ", sys.stderr, fg="red" if label == "error" else "yellow", bold=True)
-    for text in problems:
-        sys.stderr.write(f"{head}{_printable(text)}\n")
-    sys.stderr.flush()
+    if sys.stderr is None:
+        return
+    with contextlib.suppress(OSError, ValueError):  # nobody listens
+        head = styled(f"{label}: ", sys.stderr, fg="red" if label == "error" else "yellow", bold=True)
+        for text in problems:
+            sys.stderr.write(f"{head}{printable(text)}\n")
+        sys.stderr.flush()
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Iterable[str] = ()) -> None:
@@ -64,7 +86,7 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, 
     head = [styled(line, sys.stdout, bold=True) for line in _lines(columns, widths, aligned)]
     body = [line for row in cells for line in _lines(row, widths, aligned)]
     rule = " " + "─".join("─" * (width + 2) for width in widths)
-    say("\n".join([styled(title, sys.stdout, bold=True), "", *head, rule, *body, ""]))
+    put("\n".join([styled(printable(title), sys.stdout, bold=True), "", *head, rule, *body, ""]))
 
 
 def facts(rows: Mapping[str, Any]) -> None:
@@ -76,7 +98,7 @@ def facts(rows: Mapping[str, Any]) -> None:
         first, *more = folded(text, max(NARROW, _width() - left - 2))
         lines.append(f"{styled(name.ljust(left), sys.stdout, bold=True)}  {first}")
         lines += [" " * (left + 2) + line for line in more]
-    say("\n".join(lines))
+    put("\n".join(lines))
 
 
 def fitted(rows: Sequence[Sequence[str]], whole: Sequence[bool], room: int) -> list[int]:
@@ -118,13 +140,6 @@ def _width() -> int:
     return shutil.get_terminal_size().columns if terminal else WIDE
 
 
-def _printable(text: str) -> str:
-    """Data must not move the cursor: escape sequences are shown as what they are."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
-
-
 def cell(value: Any) -> str:
     """A value as people read it."""
     if value is None:
@@ -139,7 +154,7 @@ def cell(value: Any) -> str:
         return ", ".join(f"{key} {cell(item)}" for key, item in value.items())
     if isinstance(value, (list, tuple)):
         return ", ".join(cell(item) for item in value)
-    return _printable(str(value))
+    return printable(str(value))
 
 
 def percent(share: float | None) -> str | None:
@@ -153,10 +168,11 @@ def to_file(path: Path, flag: str = "-o") -> None:
     ------
     InputError
     """
-    if path.is_dir():
-        raise InputError(f"{flag} {path}: expected the name of a file, found a folder")
-    if not path.resolve().parent.is_dir():
-        raise InputError(f"{flag} {path}: expected a file in an existing folder")
+    kind, name = kind_of(path), f"{flag} {short(str(path))}"
+    if kind not in ("a file", "nothing there", "a device"):
+        raise InputError(f"{name}: expected the name of a file, found {kind}")
+    if kind_of(os.path.dirname(os.path.realpath(path))) != "a folder":
+        raise InputError(f"{name}: expected a file in an existing folder")
 
 
 def to_folder(path: Path, flag: str = "-o") -> None:
@@ -166,6 +182,7 @@ def to_folder(path: Path, flag: str = "-o") -> None:
     ------
     InputError
     """
-    nearest = next(part for part in (path, *path.parents) if part.exists())
-    if not nearest.is_dir():
-        raise InputError(f"{flag} {path}: expected the name of a folder, found a file ({nearest})")
+    nearest = next((part for part in (path, *path.parents) if kind_of(part) != "nothing there"), Path())
+    kind, name = kind_of(nearest), f"{flag} {short(str(path))}"
+    if kind != "a folder":
+        raise InputError(f"{name}: expected the name of a folder, found {kind} ({short(str(nearest))})")

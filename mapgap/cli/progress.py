@@ -20,6 +20,8 @@ from rich.status import Status
 from rich.text import Text
 
 from mapgap.cli.output import cell, percent
+from mapgap.core import printable, short
+from mapgap.execution.changes import Changed
 from mapgap.execution.progress import Compiling, Event
 from mapgap.execution.sweep import RunEnded, SweepBegan, SweepEnded
 from mapgap.records.record import relative
@@ -41,7 +43,7 @@ class Display:
 
     def line(self, text: str, style: str = "") -> None:
         """A line that stays."""
-        self.console.print(Text(text, style))
+        self.console.print(Text(printable(text), style))
 
     def __enter__(self) -> Self:
         return self
@@ -67,9 +69,9 @@ class Spinner(Display):
         if not self.console.is_terminal or time.perf_counter() - self.began < SHOW_AFTER_S:
             return
         if self.status is None:
-            self.status = self.console.status(Text(text))
+            self.status = self.console.status(Text(printable(text)))
             self.status.start()
-        self.status.update(Text(text))
+        self.status.update(Text(printable(text)))
 
     def end(self) -> None:
         if self.status is not None:
@@ -100,13 +102,15 @@ class SweepBar(Display):
 
     def __call__(self, event: Event) -> None:
         super().__call__(event)
-        if isinstance(event, SweepBegan):
+        if isinstance(event, Changed):
+            self.line(f"warning: {event.words}", "yellow")
+        elif isinstance(event, SweepBegan):
             self.begin(event)
         elif isinstance(event, RunEnded) and self.bar is not None:
-            label = f"{event.record.instance} · {event.record.method}"
+            label = printable(f"{event.record.instance} · {event.record.method}")
             self.bar.update(self.task, completed=event.done, total=event.total, description=label)
             if event.record.error:
-                self.line(f"{label}: {event.record.error.splitlines()[-1]}", "red")
+                self.line(f"{label}: {last_line(event.record.error)}", "red")
         elif isinstance(event, SweepEnded):
             self.end()
             self.line(
@@ -130,3 +134,8 @@ class SweepBar(Display):
         if self.bar is not None:
             self.bar.stop()
             self.bar = None
+
+
+def last_line(error: str) -> str:
+    """The end of an error, which says most."""
+    return short((error.splitlines() or [""])[-1], 300)

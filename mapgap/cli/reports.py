@@ -13,6 +13,9 @@ from mapgap.reporting.report import write_report
 from mapgap.reporting.study import PageWritten, PhaseBegan, run_study
 from mapgap.reporting.tables import Table
 
+BROKEN_SHOWN = 10
+"""Lines that are no runs and are named one by one."""
+
 
 class StudyBar(SweepBar):
     """The bar of its sweeps; the headline tables on standard output."""
@@ -31,6 +34,9 @@ class StudyBar(SweepBar):
 def report(runs: Path, folder: Path, ledger: Ledger | None, *, as_json: bool) -> int:
     """Write the standard report; the exit code."""
     written = write_report(runs, folder, ledger)
+    output.complain(written.broken[:BROKEN_SHOWN], label="left out")
+    if len(written.broken) > BROKEN_SHOWN:
+        output.complain([f"{len(written.broken):,} lines in all"], label="left out")
     Display().line(f"wrote {written.page}")
     show_path(written.page, as_json=as_json)
     return refuted(written.contradictions)

@@ -14,7 +14,7 @@ import yaml
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import dump, load_instance, retarget, save_plan
 from mapgap.cli import certificates
-from mapgap.cli.output import cell, complain, facts, percent, print_json, say, styled, table, to_file
+from mapgap.cli.output import cell, complain, facts, percent, print_json, put, say, styled, table, to_file
 from mapgap.cli.progress import RunSpinner, Spinner
 from mapgap.core import Budget, InputError, InstanceBase, Method, Problem, Stop, suggest
 from mapgap.evidence.contradictions import contradictions
@@ -233,7 +233,8 @@ def show_record(record: RunRecord, written: Path | None = None) -> None:
         if written is not None:
             say(f"\nplan written to {written}")
         else:
-            say(f"\n{styled('plan', sys.stdout, bold=True)}\n{dump(dict(record.plan))}", end="")
+            put(f"\n{styled('plan', sys.stdout, bold=True)}")
+            say(dump(dict(record.plan)), end="")
 
 
 def _short(terms: Mapping[str, Any]) -> dict[str, Any]:

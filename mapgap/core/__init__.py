@@ -8,9 +8,19 @@ What is proven (:class:`Status`) and why a run ended (:class:`Stop`) are separat
 time limit is never OPTIMAL, and a missing plan or bound is ``None``, never ``inf`` or 0.
 """
 
-from mapgap.core.data import ACTIVITY_LIMIT, CompactBase, Frozen, InstanceBase, PlanBase
+from mapgap.core.data import (
+    ACTIVITY_LIMIT,
+    LARGEST,
+    MOST_DEVICES,
+    MOST_SAMPLES,
+    SUM_LIMIT,
+    CompactBase,
+    Frozen,
+    InstanceBase,
+    PlanBase,
+)
 from mapgap.core.declarations import Case, GanttBar, GanttLane, Kind, Library, Method, Problem, Relation, Sense
-from mapgap.core.errors import Finding, InputError, Location, MapgapError, PlanError, dotted, suggest
+from mapgap.core.errors import Finding, InputError, Location, MapgapError, PlanError, dotted, printable, short, suggest
 from mapgap.core.references import CallablePackage, Reference, Referred, lazily, resolve
 from mapgap.core.results import (
     DISTRUSTED,
@@ -27,6 +37,10 @@ from mapgap.core.results import (
 __all__ = [
     "ACTIVITY_LIMIT",
     "DISTRUSTED",
+    "LARGEST",
+    "MOST_DEVICES",
+    "MOST_SAMPLES",
+    "SUM_LIMIT",
     "Budget",
     "CallablePackage",
     "Case",
@@ -58,6 +72,8 @@ __all__ = [
     "Violation",
     "dotted",
     "lazily",
+    "printable",
     "resolve",
+    "short",
     "suggest",
 ]

@@ -16,10 +16,20 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 ACTIVITY_LIMIT = 2**30
 
 
+#: Largest integer of an instance: a floating-point number holds it exactly, and a thousand of them fit into 64 bits.
+LARGEST = 2**53 - 1
+#: Of a compact instance: samples of a batch, and devices, for which tables are made before anything can be checked.
+MOST_SAMPLES, MOST_DEVICES = 1024, 64
+#: Sums and products stay below this where methods form them in 64 bits.
+SUM_LIMIT = 2**62
+
+
 class Frozen(BaseModel):
     """Base of every instance and plan: immutable, typed strictly, unknown keys refused, JSON round-trip."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, populate_by_name=True, defer_build=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, populate_by_name=True, defer_build=True, allow_inf_nan=False
+    )
 
     def to_json(self) -> dict[str, Any]:
         """Return the value as plain JSON data (tuples as lists)."""

@@ -17,11 +17,31 @@ Location = tuple[str | int, ...]
 """Where a value lies in a file: names of fields and positions in lists, from the outside in."""
 
 
+#: Characters of a finding's text, of a name in it, and findings that one error lists: what a person reads.
+TEXT_LIMIT, NAME_LIMIT, FINDING_LIMIT = 1000, 200, 100
+
+
+def short(text: str, limit: int = NAME_LIMIT) -> str:
+    """The text, or its beginning and end where it is too long to be read."""
+    return (
+        text
+        if len(text) <= limit
+        else f"{text[: limit - limit // 4]}… ({len(text):,} characters) …{text[-limit // 4 :]}"
+    )
+
+
+def printable(text: str) -> str:
+    """The text with control characters shown as what they are: data must not move a cursor. Line ends stay."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
+
+
 def dotted(location: Location) -> str:
     """``layers[3].fp[0]``."""
     text = ""
     for part in location:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+        text += f"[{part}]" if isinstance(part, int) else f".{short(part)}" if text else short(part)
     return text
 
 
@@ -47,8 +67,8 @@ class Finding:
     place: str = ""
 
     def __str__(self) -> str:
-        where = dotted(self.location) + (f" ({self.name})" if self.name else "")
-        return ": ".join(part for part in (self.place, where, self.text) if part)
+        where = dotted(self.location) + (f" ({short(self.name)})" if self.name else "")
+        return ": ".join(part for part in (self.place, where, short(self.text, TEXT_LIMIT)) if part)
 
     def below(self, base: Location) -> Finding:
         """The same finding, in a larger whole."""
@@ -73,13 +93,15 @@ class InputError(MapgapError, ValueError):
 
     @property
     def problems(self) -> list[str]:
-        """The findings as text."""
-        return [str(finding) for finding in self.findings]
+        """The findings as text; of very many the first, and how many more there are."""
+        listed = [str(finding) for finding in self.findings[:FINDING_LIMIT]]
+        left = len(self.findings) - len(listed)
+        return [*listed, f"… and {left:,} more"] if left else listed
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
     """``; did you mean 'x'?`` where a known word is near; else nothing."""
-    near = difflib.get_close_matches(word, list(known), n=1)
+    near = difflib.get_close_matches(word, list(known), n=1) if len(word) <= NAME_LIMIT else ()
     return f"; did you mean {near[0]!r}?" if near else ""
 
 

@@ -236,6 +236,8 @@ def read(path: Path) -> Any:
         It cannot be read, or is larger than any certificate.
     """
     try:
+        if not path.is_file():  # a fifo would wait for a writer
+            raise Refused("cannot be read: expected a regular file")
         with path.open("rb") as stream:
             packed = stream.read(2) == b"\x1f\x8b"
         with gzip.open(path) if packed else path.open("rb") as stream:

@@ -18,7 +18,8 @@ from typing import Any
 
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance, load_plan
-from mapgap.core import InputError, suggest
+from mapgap.core import InputError, short, suggest
+from mapgap.core.storage import is_file, kind_of
 from mapgap.evidence import check
 from mapgap.evidence.entry import Entry
 from mapgap.evidence.ledger import CERTIFICATE, Ledger
@@ -110,8 +111,10 @@ def files_of(patterns: Sequence[str], book: Ledger) -> list[Path]:
 
 def _files(pattern: str, book: Ledger) -> list[Path]:
     path = Path(pattern)
-    if path.is_file():
+    if is_file(path):
         return [path]
+    if kind_of(path) not in ("a folder", "nothing there"):
+        raise InputError(f"{short(pattern)}: expected a certificate file, found {kind_of(path)}")
     if path.is_dir():
         return sorted(path.glob(f"*{CERTIFICATE}"))
     if "/" in pattern or pattern.endswith((".gz", ".json")):

@@ -25,6 +25,7 @@ from typing import Any, Literal
 
 import psutil
 
+from mapgap.execution.messages import LINE_LIMIT, TOTAL_LIMIT, BadMessage, End, Message, Start, decoded
 from mapgap.execution.process import Ends, Forked, Fresh, launch
 from mapgap.execution.warm import STARTUP_S
 
@@ -35,7 +36,7 @@ POLL_S = 0.05
 LINGER_S = 2.0  # from the last message to the end of the process
 TAIL_BYTES = 4000
 
-Ending = Literal["exit", "time", "memory", "interrupted", "startup"]
+Ending = Literal["exit", "time", "memory", "interrupted", "startup", "message"]
 
 
 @dataclass
@@ -45,7 +46,8 @@ class Outcome:
     Attributes
     ----------
     ending : str
-        ``exit`` (by itself), or which limit made the supervisor kill it; ``startup``: it never sent ``start``.
+        ``exit`` (by itself), or which limit made the supervisor kill it; ``startup``: it never sent ``start``;
+        ``message``: it sent something that is no message.
     returncode : int or None
         As in :mod:`subprocess`: negative for a signal. ``None`` when the supervisor killed it.
     elapsed_s : float
@@ -54,6 +56,8 @@ class Outcome:
         Largest polled resident set of the process tree, 2^20 bytes.
     output : str
         The last few kilobytes that the process tree printed.
+    complaint : str
+        What is wrong with its message.
     """
 
     ending: Ending
@@ -61,6 +65,7 @@ class Outcome:
     elapsed_s: float
     peak_mb: float | None
     output: str
+    complaint: str = ""
 
 
 @dataclass
@@ -141,10 +146,12 @@ class _Clock:
     started: float | None = None
     finished: float | None = None
 
-    def note(self, message: Mapping[str, Any]) -> None:
-        if message["event"] == "start":
+    def note(self, message: Message) -> None:
+        if isinstance(message, Start):
+            if self.started is not None:
+                raise BadMessage("start: expected once, found again")
             self.started = time.perf_counter()
-        elif message["event"] == "end":
+        elif isinstance(message, End):
             self.finished = time.perf_counter()
 
     def elapsed(self) -> float:
@@ -163,11 +170,20 @@ class _Clock:
 
 
 class _Stream:
-    """Reads both pipes of a child: whole JSON lines go to ``on_message``, printed text into a short tail."""
+    """Reads both pipes of a child: messages go to ``on_message`` until the last one, printed text into a short tail.
 
-    def __init__(self, ends: Ends, on_message: Callable[[dict[str, Any]], None]) -> None:
+    Attributes
+    ----------
+    complaint : str
+        What was wrong with a line; none is read after it.
+    """
+
+    def __init__(self, ends: Ends, on_message: Callable[[Message], None]) -> None:
         self.on_message = on_message
-        self.rest = b""
+        self.complaint = ""
+        self.ended = False
+        self.rest = bytearray()
+        self.total = 0
         self.tail = b""
         self.selector = selectors.DefaultSelector()
         for fd, name in ((ends.message_in, "message"), (ends.output_in, "output")):
@@ -191,28 +207,36 @@ class _Stream:
             arrived = True
             if key.data == "output":
                 self.tail = (self.tail + data)[-TAIL_BYTES:]
-                continue
-            *lines, self.rest = (self.rest + data).split(b"\n")
-            for line in lines:
-                message = _decoded(line)
-                if message is not None:
-                    self.on_message(message)
+            elif not self.ended and not self.complaint:
+                try:
+                    self._take(data)
+                except BadMessage as error:
+                    self.complaint = str(error)
         return arrived
 
-
-def _decoded(line: bytes) -> dict[str, Any] | None:
-    """A message, or ``None`` for anything else that a rogue child wrote into the pipe."""
-    try:
-        message = json.loads(line)
-    except ValueError:
-        return None
-    return message if isinstance(message, dict) and isinstance(message.get("event"), str) else None
+    def _take(self, data: bytes) -> None:
+        """Hand on the lines that are whole."""
+        self.total += len(data)
+        self.rest += data
+        if b"\n" in data:
+            *lines, rest = bytes(self.rest).split(b"\n")
+            self.rest = bytearray(rest)
+            for line in lines:
+                message = decoded(line)
+                self.on_message(message)
+                if isinstance(message, End):
+                    self.ended = True
+                    return
+        if len(self.rest) > LINE_LIMIT:
+            raise BadMessage(f"a line of more than {LINE_LIMIT:,} bytes")
+        if self.total > TOTAL_LIMIT:
+            raise BadMessage(f"more than {TOTAL_LIMIT:,} bytes in all")
 
 
 def supervise(
     module: str,
     job: Mapping[str, Any],
-    on_message: Callable[[dict[str, Any]], None],
+    on_message: Callable[[Message], None],
     *,
     time_s: float,
     memory_mb: int | None = None,
@@ -226,8 +250,8 @@ def supervise(
     ----------
     module : str
         As a program or through its function ``serve``: reads one JSON line from standard input and writes JSON lines
-        ``{"event": …}`` to the file descriptor in its first argument: ``start`` when the clock starts, ``end`` as the
-        last one.
+        (:mod:`mapgap.execution.messages`) to the file descriptor in its first argument: ``start`` when the clock
+        starts, ``end`` as the last one.
     time_s : float
         Hard limit in seconds, from ``start``.
     memory_mb : int, optional
@@ -238,14 +262,14 @@ def supervise(
         Fork the process from a warm one that has called the module's ``prepare`` with these arguments. What it tells
         meanwhile goes to ``on_message``.
     on_message, on_idle : callable
-        Called for each message, and whenever none waits.
+        Called for each message, and whenever none waits. ``on_message`` may raise ``BadMessage``.
     """
     with _interrupts() as interrupted:
         process, ends = launch(module, environment or {}, warm, on_message)
         child = _Child(process)
         clock = _Clock(launched=time.perf_counter())
 
-        def note(message: dict[str, Any]) -> None:
+        def note(message: Message) -> None:
             clock.note(message)
             on_message(message)
 
@@ -257,6 +281,8 @@ def supervise(
                 idle = not stream.read(POLL_S)
                 if interrupted.is_set() or INTERRUPT.is_set():
                     ending = "interrupted"
+                elif stream.complaint:
+                    ending = "message"
                 elif child.resident_bytes() > (memory_mb or math.inf) * 2**20 and clock.finished is None:
                     ending = "memory"
                 else:
@@ -267,9 +293,12 @@ def supervise(
             code = child.kill()
             while stream.read(0.0):  # what was still in the pipes
                 pass
+            if stream.complaint and ending in (None, "exit"):
+                ending = "message"
         finally:
             child.kill()
             stream.selector.close()
             ends.close_ours()
     peak = child.peak / 2**20 if child.peak else None
-    return Outcome(ending or "exit", code, elapsed, peak, stream.tail.decode(errors="replace").strip())
+    output = stream.tail.decode(errors="replace").strip()
+    return Outcome(ending or "exit", code, elapsed, peak, output, stream.complaint)

@@ -104,15 +104,14 @@ class Forked:
 
     def tree(self) -> list[psutil.Process]:
         """The process and its descendants, adopted ones among them."""
-        found: list[psutil.Process] = psutil.Process(self.warm.process.pid).children(recursive=True)
-        return found
+        return self.warm.tree()
 
     def reap(self) -> int | None:
         """Exit code of the killed process, and the end of everything that came from it."""
         os.close(self.pidfd)
         try:
             code = self.warm.reap()
-        except warm.Gone:  # the run has killed it
+        except warm.Gone:  # the run has killed it, or it was killed from outside
             self.warm.close()
             _kill_marked(self.mark)
             return None

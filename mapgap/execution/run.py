@@ -8,6 +8,7 @@ forks, dies or leaks makes a recorded one. Neither is ever a crash of the harnes
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -16,7 +17,7 @@ from typing import Any
 
 from mapgap.catalogue import registry
 from mapgap.core import Budget, InputError, InstanceBase, Method, Problem, Stop, resolve, suggest
-from mapgap.execution import limits, worker
+from mapgap.execution import limits, messages, worker
 from mapgap.execution.progress import Tell, silence
 from mapgap.execution.warm import STARTUP_S
 from mapgap.execution.watch import Observer, Watch, verify
@@ -25,6 +26,9 @@ from mapgap.records.record import RunRecord, plain
 
 #: A method gets this much more than its limit before it is killed: seconds, and a share of the limit.
 GRACE_S, GRACE_SHARE = 2.0, 0.05
+
+#: Signals with which a system that is out of memory, or somebody, ends a process.
+OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 __all__ = ["Observer", "check_options", "interrupt_all", "run_method", "verify"]
 
@@ -79,15 +83,22 @@ def run_method(
     options = dict(options or {})
     check_options(method, options)
     problem = registry.problems()[instance.problem]
-    watch = Watch(problem, instance, observer, tell)
+    watch = Watch(problem, instance, observer, tell, enumerates="enumeration" in method.engines)
     blank = _blank(problem, instance, method, budget, options)
     if isolate:
         return _isolated(blank, watch, method, budget, options, plugins)
     local = Budget(budget.time_s, budget.memory_mb, budget.workers, budget.seed)
-    with worker.telling_of_kernels(watch.receive):  # imports, and the compilation in them, are no part of a run
+
+    def send(data: dict[str, Any]) -> None:
+        watch.receive(messages.of(data))
+
+    with worker.telling_of_kernels(send):  # imports, and the compilation in them, are no part of a run
         resolve(method.run)
-    worker.execute(method, instance, local, options, watch.receive)
-    return watch.conclude(blank, Stop.INTERRUPTED if watch.end.get("interrupted") else None)
+    try:
+        worker.execute(method, instance, local, options, send)
+    except messages.BadMessage as error:
+        return watch.conclude(blank, Stop.ERROR, f"bad message: {error}")
+    return watch.conclude(blank, Stop.INTERRUPTED if watch.end is not None and watch.end.interrupted else None)
 
 
 def interrupt_all() -> None:
@@ -143,14 +154,16 @@ def _isolated(
     )
     stop: Stop | None = None
     reason = ""
-    if not watch.end:
+    if watch.end is None:
         stop, reason = _died(outcome, budget)
-    peaks = [peak for peak in (outcome.peak_mb, watch.end.get("peak_mb")) if isinstance(peak, (int, float))]
+    told = None if watch.end is None else watch.end.peak_mb
+    peaks = [peak for peak in (outcome.peak_mb, told) if peak is not None]
     blank = replace(
         blank,
         wall_s=round(outcome.elapsed_s, 6),
         peak_mb=round(max(peaks), 1) if peaks else None,
         output=outcome.output,
+        killed=watch.end is None and _killed(outcome),
     )
     return watch.conclude(blank, stop, reason)
 
@@ -165,9 +178,20 @@ def _died(outcome: limits.Outcome, budget: Budget) -> tuple[Stop, str]:
         return Stop.INTERRUPTED, "interrupted"
     if outcome.ending == "startup":
         return Stop.ERROR, f"the process did not start within {STARTUP_S:g} s"
+    if outcome.ending == "message":
+        return Stop.ERROR, f"bad message: {outcome.complaint}"
     code = outcome.returncode
-    how = f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
+    if code is None:
+        return Stop.ERROR, "the process was killed from outside, and the one that started it as well; no result"
+    if _killed(outcome):
+        return Stop.ERROR, f"the process was killed from outside (signal {-code}) without a result; out of memory?"
+    how = f"signal {-code}" if code < 0 else f"exit code {code}"
     return Stop.ERROR, f"the process ended with {how} and without a result"
+
+
+def _killed(outcome: limits.Outcome) -> bool:
+    """Did the process end by a signal that neither this program nor a mistake of its own code sends?"""
+    return outcome.ending == "exit" and outcome.returncode in (None, *(-number for number in OUTSIDE))
 
 
 def _blank(

@@ -13,23 +13,30 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from types import ModuleType
-from typing import Any, get_args
+from typing import Annotated, Any, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import find_instances, load_instance, load_model
-from mapgap.core import Budget, InputError, InstanceBase, Kind, Stop
+from mapgap.core import Budget, InputError, InstanceBase, Kind, suggest
+from mapgap.core.storage import is_file, make_folder
+from mapgap.execution.changes import Changed, changes_since
 from mapgap.execution.progress import Event, Tell, silence
-from mapgap.execution.run import interrupt_all, run_method
+from mapgap.execution.run import check_options, interrupt_all, run_method
 from mapgap.records.environment import cores
-from mapgap.records.files import append, read_runs, repair
+from mapgap.records.files import append, locked, read_runs, repair
 from mapgap.records.record import RunRecord, run_key
 from mapgap.records.runs import Runs
+
+#: Seconds of a run that anybody waits for; threads of one run.
+LONGEST_S, MOST_WORKERS = 1e8, 4096
+#: Seeds that every engine takes.
+LARGEST_SEED = 2**31 - 1
 
 
 class BudgetSpec(BaseModel):
@@ -37,9 +44,9 @@ class BudgetSpec(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    time_s: float = Field(default=60.0, gt=0)
+    time_s: float = Field(default=60.0, gt=0, le=LONGEST_S)
     memory_mb: int | None = Field(default=None, gt=0)
-    workers: int = Field(default=1, ge=1)
+    workers: int = Field(default=1, ge=1, le=MOST_WORKERS)
 
 
 class BenchSpec(BaseModel):
@@ -51,14 +58,21 @@ class BenchSpec(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     schema_version: int = Field(default=1, alias="schema", ge=1, le=1)
-    name: str
+    name: str = Field(min_length=1, max_length=100)
     instances: list[str] = Field(min_length=1)
     tags: list[str] = []
     methods: list[str] = Field(min_length=1)
     kinds: list[Kind] = []
     method_options: dict[str, dict[str, Any]] = {}
     budget: BudgetSpec = BudgetSpec()
-    seeds: list[int] = Field(default=[0], min_length=1)
+    seeds: list[Annotated[int, Field(ge=0, le=LARGEST_SEED)]] = Field(default=[0], min_length=1)
+
+    @field_validator("name")
+    @classmethod
+    def _is_part_of_a_file_name(cls, name: str) -> str:
+        if "/" in name or not name.isprintable() or name.startswith("."):
+            raise ValueError(f"expected a word that can name a file, found {name!r}")
+        return name
 
 
 class Job(ABC):
@@ -174,14 +188,20 @@ class SweepEnded(Event):
 
 
 def keys_of(jobs: Iterable[Job]) -> list[str]:
-    """The key of every job; the content of an instance that several jobs share is hashed once."""
-    digests: dict[int, str] = {}
-    found = []
-    for job in jobs:
-        if id(job.instance) not in digests:
-            digests[id(job.instance)] = job.instance.content_hash
-        found.append(job.key_on(digests[id(job.instance)]))
-    return found
+    """The key of every job."""
+    listed = list(jobs)
+    return [job.key_on(digest) for job, digest in zip(listed, digests_of(listed), strict=True)]
+
+
+def digests_of(jobs: Iterable[Job]) -> list[str]:
+    """The content hash of every job's instance; one that several jobs share is hashed once."""
+    found: dict[int, str] = {}
+    return [
+        found[id(job.instance)]
+        if id(job.instance) in found
+        else found.setdefault(id(job.instance), job.instance.content_hash)
+        for job in jobs
+    ]
 
 
 def load_spec(path: Path) -> BenchSpec:
@@ -221,7 +241,20 @@ def jobs_of(spec: BenchSpec) -> list[Job]:
             known = "; ".join(f"{problem}: {', '.join(registry.methods(problem))}" for problem in problems)
             kinds = f" of kind {' or '.join(spec.kinds)}" if spec.kinds else ""
             raise InputError(f"methods: {pattern!r}: expected a method{kinds} ({known}), found no match")
+    _check_method_options(spec, problems)
     return list(dict(zip(keys_of(found), found, strict=True)).values())
+
+
+def _check_method_options(spec: BenchSpec, problems: Mapping[str, Sequence[str]]) -> None:
+    """Refuse options of methods that the sweep does not have, and options that a method does not have."""
+    chosen = {name for names in problems.values() for name in names}
+    for name, options in spec.method_options.items():
+        if name not in chosen:
+            expected = f"expected a method of this sweep ({', '.join(sorted(chosen))})"
+            raise InputError(f"method_options: {expected}, found {name!r}{suggest(name, chosen)}")
+        for problem, names in problems.items():
+            if name in names:
+                check_options(registry.methods(problem)[name], options)
 
 
 def _match(spec: BenchSpec, problem: str) -> list[str]:
@@ -243,20 +276,34 @@ def sweep(
 ) -> Runs:
     """Do every job that ``path`` does not hold yet and append its record; returns the records of all ``jobs``.
 
-    It tells :class:`SweepBegan`, after every run :class:`RunEnded`, and :class:`SweepEnded` if there was a run to do.
-    An interrupt stops the running processes and re-raises; finished runs stay in the file. With ``dask``, the address
-    (or the scheduler file) of a ``dask.distributed`` cluster, its workers do the runs, ``parallel`` is theirs to
-    decide, and this process writes.
+    It tells :class:`Changed` for whatever is different from the runs of the file, :class:`SweepBegan`, after every run
+    :class:`RunEnded`, and :class:`SweepEnded` if there was a run to do.
+    An interrupt stops the running processes and re-raises; finished runs stay in the file, which no other sweep can
+    write to meanwhile. A run that was killed from outside is done once more at the next start, as its second attempt.
+    With ``dask``, the address (or the scheduler file) of a ``dask.distributed`` cluster, its workers do the runs,
+    ``parallel`` is theirs to decide, and this process writes.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if path.is_dir():
-        raise InputError(f"{path}: expected a run file, found a folder")
-    if not resume and path.exists():
-        path.unlink()
+    make_folder(path.parent)
+    with locked(path, fresh=not resume):
+        return _sweep(jobs, path, parallel, plugins, tell, dask)
+
+
+def _sweep(
+    jobs: Sequence[Job], path: Path, parallel: int, plugins: tuple[Path, ...], tell: Tell, dask: str | None
+) -> Runs:
+    """:func:`sweep` while the run file is held."""
     repair(path)
-    done = {r.key: r for r in (read_runs(path) if path.exists() else ()) if r.stop != Stop.INTERRUPTED}
-    keys = keys_of(jobs)
+    before = read_runs(path)
+    done = {record.key: record for record in before if not record.to_repeat}
+    killed = {record.key for record in before if record.killed}
+    digests = digests_of(jobs)
+    keys = [job.key_on(digest) for job, digest in zip(jobs, digests, strict=True)]
     todo = {key: job for key, job in zip(keys, jobs, strict=True) if key not in done}
+    names: dict[str, set[str]] = {}
+    for job, digest in zip(jobs, digests, strict=True):
+        names.setdefault(job.instance.name, set()).add(digest)
+    for words in changes_since(before, names):
+        tell(Changed(words))
     total, left, begun, measured_s = len(jobs), len(todo), time.perf_counter(), 0.0
     workers = max((job.workers for job in jobs), default=1)
     tell(SweepBegan(total, total - left, parallel, workers, cores() if dask is None else None))
@@ -264,9 +311,11 @@ def sweep(
         futures = {submit(job, plugins): key for key, job in todo.items()}
         try:
             for future in completed(futures):
-                record = future.result()
+                record, key = future.result(), futures[future]
+                if key in killed:
+                    record = replace(record, attempt=2)
                 append(path, record)
-                done[futures[future]] = record
+                done[key] = record
                 left -= 1
                 measured_s += record.wall_s or 0.0
                 tell(RunEnded(total - left, total, record))
@@ -295,7 +344,7 @@ def _executor(parallel: int, dask: str | None, tell: Tell) -> Iterator[tuple[Cal
         return
     distributed = _distributed(dask)
     try:
-        file = {"scheduler_file": dask} if Path(dask).is_file() else {"address": dask}
+        file = {"scheduler_file": dask} if is_file(dask) else {"address": dask}
         client = distributed.Client(**file, timeout=10)
     except (OSError, ValueError) as error:
         raise InputError(f"--dask {dask}: expected the address of a scheduler, found {error}") from error

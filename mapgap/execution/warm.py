@@ -3,8 +3,10 @@
 A fresh interpreter needs about a second for NumPy, Numba and a solver; a fork needs milliseconds. There is one warm
 process per settings of the threads and per preparation, so that what a run finds imported, and the memory it begins
 with, depend on its method alone and never on the runs before. The warm process itself has a single thread,
-runs no method, and adopts what its child leaves behind, so that nothing outlives a run. Linux only (``pidfd``, child
-subreaper); elsewhere, or if a warm process dies, runs start from a fresh interpreter.
+runs no method, and adopts what its child leaves behind, so that nothing outlives a run. A run may stop it (then it is
+continued) or kill it: its own parent is a keeper, which adopts what a warm process leaves behind, and ends it all when
+this program lets go of a pipe or dies. Linux only (``pidfd``, child subreaper); elsewhere, or if a warm process cannot
+be had, runs start from a fresh interpreter.
 
 The standard library's forkserver (``multiprocessing``) was measured in its place: it takes longer per run, because it
 pickles and imports in the child. It adopts no orphans, so that a daemon of a run must be looked for among all processes
@@ -15,7 +17,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import ctypes
 import functools
 import gc
 import importlib
@@ -31,18 +32,24 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import psutil
+
+from mapgap.execution.keeper import adopt_orphans, descendants, end_all
+from mapgap.execution.messages import BadMessage, Message, decoded
 
 #: Warm processes that wait for the next run of their kind; the one that has waited longest ends first.
 KEPT = 16
 #: Seconds for imports; a first start may compile.
 STARTUP_S = 180.0
+#: Seconds for a fork, and for the end of a run that has been killed: it may hold gigabytes.
+ANSWER_S = 30.0
+#: Seconds after which a warm process that does not answer may have been stopped by its run.
+STOPPED_S = 0.1
 
-_PR_SET_CHILD_SUBREAPER = 36
 _LIMIT = 1 << 20  # bytes of one message
-READY = b"ready"
+READY = b"ready "
 
 
 @dataclass(frozen=True)
@@ -66,7 +73,7 @@ class Key:
     path: tuple[str, ...]
 
 
-Note = Callable[[dict[str, Any]], None]
+Note = Callable[[Message], None]
 """Takes a message."""
 
 
@@ -81,12 +88,18 @@ class Warm:
     Attributes
     ----------
     process : subprocess.Popen
-        Leader of a session of its own: Ctrl-C does not reach it; it ends with its socket.
+        The keeper, in a session of its own: Ctrl-C does not reach it; all ends with its pipe.
+    lifeline : int
+        Our end of that pipe.
+    pid : int
+        Of the warm process, the keeper's child.
     """
 
     key: Key
     process: subprocess.Popen[bytes]
     socket: socket.socket
+    lifeline: int
+    pid: int = 0
 
     @classmethod
     def start(cls, key: Key, note: Note) -> Warm:
@@ -98,23 +111,39 @@ class Warm:
             It did not get that far.
         """
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "mapgap.execution.warm", str(theirs.fileno()), key.module, *key.arguments],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                pass_fds=(theirs.fileno(),),
-                start_new_session=True,
-                env={**os.environ, **dict(key.environment), "PYTHONPATH": os.pathsep.join(key.path)},
-            )
-        ours.settimeout(STARTUP_S)
-        warm = cls(key, process, ours)
-        while (message := warm._receive()) != READY:
-            if not message:
-                warm.close()
-                raise Gone
-            note(json.loads(message))
+        ending, lifeline = os.pipe()
+        try:
+            with theirs:
+                fds = (ending, theirs.fileno())
+                command = [sys.executable, "-P", "-m", "mapgap.execution.keeper", *map(str, fds), key.module]
+                process = subprocess.Popen(
+                    [*command, *key.arguments],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    pass_fds=fds,
+                    start_new_session=True,
+                    env={**os.environ, **dict(key.environment), "PYTHONPATH": os.pathsep.join(key.path)},
+                )
+        except BaseException:
+            ours.close()
+            os.close(lifeline)
+            raise
+        finally:
+            os.close(ending)
+        warm = cls(key, process, ours, lifeline)
+        try:
+            while not (message := warm._answer(STARTUP_S)).startswith(READY):
+                if not message:
+                    raise Gone
+                note(decoded(message))
+            warm.pid = int(message.removeprefix(READY))
+        except BadMessage as error:
+            warm.close()
+            raise Gone from error
+        except BaseException:
+            warm.close()
+            raise
         return warm
 
     def fork(self, fds: tuple[int, int, int], environment: Mapping[str, str]) -> int:
@@ -127,7 +156,7 @@ class Warm:
         request = json.dumps({"cwd": os.getcwd(), "environ": dict(environment)}).encode()
         try:
             socket.send_fds(self.socket, [request], fds)
-            return int(self._receive())
+            return int(self._answer(ANSWER_S))
         except (OSError, ValueError) as error:
             raise Gone from error
 
@@ -140,24 +169,52 @@ class Warm:
         """
         try:
             self.socket.send(b"reap")
-            return int(self._receive())
+            return int(self._answer(ANSWER_S))
         except (OSError, ValueError) as error:
             raise Gone from error
 
-    def _receive(self) -> bytes:
-        try:
-            return self.socket.recv(_LIMIT)
-        except OSError:
-            return b""
+    def _answer(self, within_s: float) -> bytes:
+        """The next message, empty if none comes. A warm process that its run has stopped is continued."""
+        until = time.monotonic() + within_s
+        while (left := until - time.monotonic()) > 0:
+            self.socket.settimeout(min(STOPPED_S, left) if self.pid else left)
+            try:
+                return self.socket.recv(_LIMIT)
+            except TimeoutError:
+                self._continue()
+            except OSError:
+                break
+        return b""
+
+    def _continue(self) -> None:
+        for pid in (self.process.pid, self.pid):
+            if pid:
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGCONT)
+
+    def let_go(self) -> None:
+        """Tell the keeper to end everything; it does so by itself."""
+        self._continue()
+        self.socket.close()
+        if self.lifeline >= 0:
+            os.close(self.lifeline)
+            self.lifeline = -1
 
     def close(self) -> None:
-        """End the warm process; a child that still runs is killed."""
-        self.socket.close()
+        """End the warm process, the child that still runs, and all that came from it."""
+        self.let_go()
         try:
-            self.process.wait(5.0)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
+            self.process.wait(ANSWER_S)
+        except subprocess.TimeoutExpired:  # the keeper itself was stopped, again and again
+            for pid in (*descendants(self.process.pid), self.process.pid):
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
             self.process.wait()
+
+    def tree(self) -> list[psutil.Process]:
+        """What has come from the warm process, without itself."""
+        found = psutil.Process(self.process.pid).children(recursive=True)
+        return [process for process in found if process.pid != self.pid]
 
 
 @dataclass
@@ -186,6 +243,8 @@ class Pool:
     def close(self) -> None:
         """End all that wait."""
         with self.lock:
+            for warm in self.idle:
+                warm.let_go()
             while self.idle:
                 self.idle.pop().close()
 
@@ -216,30 +275,6 @@ def has_ended(pidfd: int) -> bool:
 # The other side
 
 
-def _adopt_orphans() -> None:
-    """Descendants whose parent dies become children of this process."""
-    if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), "prctl")
-
-
-def _end_all(child: int) -> int:
-    """Kill and wait for the child and for every orphan; the exit code of the child."""
-    os.kill(child, signal.SIGKILL)  # without effect on its code, if it has ended by itself
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    with contextlib.suppress(ChildProcessError):  # no child is left
-        while True:
-            if os.waitpid(-1, os.WNOHANG)[0] == 0:
-                _kill_orphans()
-                time.sleep(0.001)
-    return code
-
-
-def _kill_orphans() -> None:
-    for orphan in psutil.Process().children():
-        with contextlib.suppress(psutil.Error):
-            orphan.kill()
-
-
 def _become(request: bytes, fds: list[int], serve: Callable[[int], None]) -> NoReturn:
     """In the child: a session, descriptors, surroundings and random numbers of its own, then the work."""
     code = 1
@@ -261,16 +296,15 @@ def _become(request: bytes, fds: list[int], serve: Callable[[int], None]) -> NoR
         os._exit(code)
 
 
-def main() -> NoReturn:
-    """Prepare; then one child after the other, until the socket ends."""
-    descriptor, module, *arguments = sys.argv[1:]
+def main(descriptor: str, module: str, *arguments: str) -> NoReturn:
+    """Prepare; then one child after the other, until the socket ends. Called by mapgap.execution.keeper."""
     line = socket.socket(fileno=int(descriptor))
-    _adopt_orphans()
+    adopt_orphans()
     worker = importlib.import_module(module)
     with contextlib.suppress(Exception):  # the child meets the error again and reports it
         worker.prepare(lambda message: line.send(json.dumps(message).encode()), *arguments)
     gc.freeze()  # no child copies pages because its collector visits them
-    line.send(READY)
+    line.send(READY + str(os.getpid()).encode())
     while True:
         request, fds, _, _ = socket.recv_fds(line, _LIMIT, 3)
         if not request:
@@ -284,10 +318,6 @@ def main() -> NoReturn:
         with contextlib.suppress(OSError):  # this program's other side is gone: end the child all the same
             line.send(str(child).encode())
             line.recv(_LIMIT)
-        code = _end_all(child)
+        code = end_all(child)
         with contextlib.suppress(OSError):
             line.send(str(code).encode())
-
-
-if __name__ == "__main__":
-    main()

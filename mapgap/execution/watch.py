@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -20,8 +20,10 @@ from mapgap.core import (
     TracePoint,
     Violation,
 )
+from mapgap.execution import messages
+from mapgap.execution.messages import BadMessage, Message
 from mapgap.execution.progress import Compiling, Tell, silence
-from mapgap.records.record import RunRecord, relative
+from mapgap.records.record import RunRecord, plain, relative
 
 #: At most this many incumbents that are still unchecked when a run ends are evaluated (spread evenly, the last kept).
 PENDING_LIMIT = 300
@@ -43,14 +45,21 @@ class Watch:
     """Collects the messages of one run, verifies plans as they come, and judges the run at its end."""
 
     def __init__(
-        self, problem: Problem, instance: InstanceBase, observer: Observer | None, tell: Tell = silence
+        self,
+        problem: Problem,
+        instance: InstanceBase,
+        observer: Observer | None,
+        tell: Tell = silence,
+        *,
+        enumerates: bool = False,
     ) -> None:
         self.problem = problem
         self.instance = instance
         self.observer = observer
         self.tell = tell
+        self.enumerates = enumerates  # as its method declares
         self.sign = 1 if problem.sense == "min" else -1
-        self.end: dict[str, Any] = {}
+        self.end: messages.End | None = None
         self.pending: list[tuple[float, Any]] = []
         self.trace: list[TracePoint] = []
         self.plan: Any = None  # best verified plan, as JSON
@@ -59,20 +68,45 @@ class Watch:
         self.refuted: str | None = None
         self.broken: tuple[Any, Evaluation] | None = None
         self.began: float | None = None
+        self.compiling = False
 
-    def receive(self, message: dict[str, Any]) -> None:
-        if message["event"] == "start":
+    def receive(self, message: Message) -> None:
+        """Take a message of the run.
+
+        Raises
+        ------
+        BadMessage
+            It comes out of turn, or says what its method cannot know.
+        """
+        if isinstance(message, messages.Start):
             self.began = time.perf_counter()
-        elif message["event"] == "compiling":
-            self.tell(Compiling(kept=bool(message.get("kept"))))
-        elif message["event"] == "end" and not self.end:
-            self.end = message
-        elif message["event"] == "report":
-            moment = float(message.get("time_s") or 0.0)
-            if isinstance(message.get("bound"), int):
-                self._take_bound(message["bound"], moment)
-            if message.get("plan") is not None:
-                self.pending.append((moment, message["plan"]))
+        elif isinstance(message, messages.Compiling):
+            if not self.compiling:
+                self.tell(Compiling(kept=message.kept))
+            self.compiling = True
+        elif isinstance(message, messages.End):
+            self._take_end(message)
+        elif self.began is None:
+            raise BadMessage("report: expected after the start, found before")
+        else:
+            moment = min(message.time_s, time.perf_counter() - self.began)
+            if message.bound is not None:
+                self._take_bound(message.bound, moment)
+            if message.plan is not None:
+                self.pending.append((moment, message.plan))
+                if len(self.pending) > 2 * PENDING_LIMIT:  # faster than they can be verified
+                    self.pending = self.pending[1::2]
+
+    def _take_end(self, message: messages.End) -> None:
+        if sum((message.result is not None, message.error is not None, message.interrupted)) != 1:
+            raise BadMessage("end: expected a result or an error, found neither or both")
+        if message.result is not None:
+            if self.began is None or message.wall_s is None:
+                raise BadMessage("end: expected a result after a start, found one without")
+            if message.result.enumerated and not self.enumerates:
+                text = "expected 'enumeration' among the engines that the method declares"
+                raise BadMessage(f"end: result.enumerated: {text}, found true without it")
+        self.end = message
 
     def idle(self) -> None:
         """Verify one waiting incumbent; tell the observer."""
@@ -120,30 +154,30 @@ class Watch:
         for moment, data in [*self.pending[::-1][::skip][::-1]]:
             self._take_plan(moment, data)
         self.pending.clear()
-        result = self.end.get("result") or {}
-        wall_s = self.end.get("wall_s", blank.wall_s)
+        end = self.end or messages.End(event="end")
+        result, wall_s = end.result, blank.wall_s if end.wall_s is None else end.wall_s
         error: str | None = None
-        if stop is None and "error" in self.end:
-            stop, error = (Stop.MEMORY if self.end.get("memory") else Stop.ERROR), str(self.end["error"])
+        if stop is None and end.error is not None:
+            stop, error = (Stop.MEMORY if end.memory else Stop.ERROR), end.error
         elif stop is Stop.ERROR:
             error = reason
         status = Status.UNKNOWN
-        if result:
-            stop, reason = Stop(result["stop"]), result["reason"]
-            status = self._judge(result, stop, wall_s or 0.0)
+        if result is not None:
+            stop, reason = result.stop, result.reason
+            status = self._judge(result, wall_s or 0.0)
             error = (reason or "the method reports an error") if stop is Stop.ERROR else None
         elif self.evaluation is not None:
             status = Status.FEASIBLE
         return self._record(blank, status, stop or Stop.ERROR, reason, error, wall_s, result)
 
-    def _judge(self, result: Mapping[str, Any], stop: Stop, wall_s: float) -> Status:
+    def _judge(self, result: messages.Result, wall_s: float) -> Status:
         """Compare every claim of a result with the plans; returns the status that stands."""
-        claimed, status = result["claimed"], Status(result["status"])
-        if result["bound"] is not None:
-            self._take_bound(result["bound"], wall_s)
-        final = self._take_plan(wall_s, result["plan"]) if result["plan"] is not None else None
+        claimed, status, stop = result.claimed, result.status, result.stop
+        if result.bound is not None:
+            self._take_bound(result.bound, wall_s)
+        final = self._take_plan(wall_s, result.plan) if result.plan is not None else None
         if final is not None and final.feasible and self.evaluation and final.objective == self.evaluation.objective:
-            self.plan, self.evaluation = result["plan"], final  # among equals the method's last word counts
+            self.plan, self.evaluation = result.plan, final  # among equals the method's last word counts
         if claimed is not None and (final is None or claimed != final.objective):
             value = None if final is None else final.objective
             self._refute(f"the method claims objective {claimed}, its plan evaluates to {value}")
@@ -176,7 +210,7 @@ class Watch:
         reason: str,
         error: str | None,
         wall_s: float | None,
-        result: Mapping[str, Any],
+        result: messages.Result | None,
     ) -> RunRecord:
         objective = self.evaluation.objective if self.evaluation else None
         bound = self.bound
@@ -192,8 +226,9 @@ class Watch:
             objective = bound = None
             if self.broken is not None:
                 plan, evaluation = self.broken
-        proven = Certificate.ENUMERATED if result.get("enumerated") else Certificate.CLAIMED
-        build_s = (result.get("notes") or {}).get("build_s")
+        proven = Certificate.ENUMERATED if result is not None and result.enumerated else Certificate.CLAIMED
+        notes = {} if result is None else plain(result.notes)
+        build_s = notes.get("build_s")
         return replace(
             blank,
             status=status,
@@ -203,13 +238,13 @@ class Watch:
             gap=relative(objective, bound, self.sign),
             certificate=proven if status is Status.OPTIMAL else None,
             wall_s=None if wall_s is None else round(wall_s, 6),
-            build_s=build_s if isinstance(build_s, (int, float)) else None,
+            build_s=build_s if type(build_s) in (int, float) else None,
             reason=reason,
             error=error,
             refuted=self.refuted is not None,
             violations=[v.to_json() for v in evaluation.violations] if evaluation else [],
             terms=dict(evaluation.terms) if evaluation else {},
-            notes=result.get("notes") or {},
+            notes=notes,
             trace=sorted(self.trace, key=lambda point: point.time_s),
             plan=plan,
         )

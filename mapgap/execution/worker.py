@@ -23,6 +23,7 @@ from typing import Any
 
 from mapgap.catalogue import registry
 from mapgap.core import Budget, Frozen, MapgapError, Method, PlanBase, SolveResult, Status, Stop, resolve
+from mapgap.execution.messages import TEXT_LIMIT, encoded
 from mapgap.records.record import plain
 
 Send = Callable[[dict[str, Any]], None]
@@ -51,7 +52,7 @@ def result_json(result: Any) -> dict[str, Any]:
         "bound": integer(result.bound),
         "claimed": integer(result.claimed),
         "enumerated": bool(result.enumerated),
-        "reason": str(result.reason),
+        "reason": str(result.reason)[:TEXT_LIMIT],
         "notes": plain(result.notes),
     }
 
@@ -155,7 +156,7 @@ def serve(fd: int) -> None:
     lock = threading.Lock()
 
     def send(message: dict[str, Any]) -> None:
-        data = json.dumps(message).encode() + b"\n"
+        data = encoded(message) + b"\n"
         with lock:  # solver callbacks report from threads of their own
             view = memoryview(data)
             while view:

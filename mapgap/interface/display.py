@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from mapgap.catalogue import registry
 from mapgap.core import InputError, InstanceBase, PlanBase
+from mapgap.core.storage import replace_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -152,8 +153,5 @@ def write_text(path: Path, text: str) -> Path:
     InputError
         It cannot be written.
     """
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path}: expected a file that can be written, found: {error.strerror}") from error
+    replace_file(path, text.encode("utf-8", "replace"), parents=False)
     return path

@@ -10,6 +10,9 @@ from typing import Any
 
 from mapgap.core import Status, Stop, TracePoint
 
+LONGEST_BITS = 4096
+"""Of an integer in a record: Python reads no number of more than 4,300 digits."""
+
 
 @dataclass(frozen=True)
 class RunRecord:
@@ -40,6 +43,10 @@ class RunRecord:
         Improvements with verified objectives.
     error : str or None
         What went wrong: the exception of the method, how its process died, or which claim was refuted.
+    killed : bool
+        The run was ended from outside (the system was out of memory, somebody sent a signal) and handed in no result.
+    attempt : int
+        2 for the repetition of a run that was killed from outside.
     refuted : bool
         A plan, objective, bound or status that the method claimed does not hold; ``violations`` says more.
     plan : dict or None
@@ -69,6 +76,8 @@ class RunRecord:
     peak_mb: float | None = None
     reason: str = ""
     error: str | None = None
+    killed: bool = False
+    attempt: int = 1
     refuted: bool = False
     violations: Sequence[Mapping[str, Any]] = ()
     terms: Mapping[str, Any] = field(default_factory=dict)
@@ -99,6 +108,11 @@ class RunRecord:
     def sign(self) -> int:
         """1 for a minimisation, -1 for a maximisation: times it, smaller is better."""
         return -1 if self.sense == "max" else 1
+
+    @property
+    def to_repeat(self) -> bool:
+        """The run says nothing about its method: it was interrupted, or killed from outside for the first time."""
+        return self.stop == Stop.INTERRUPTED or (self.killed and self.attempt == 1)
 
     @property
     def key(self) -> str:
@@ -147,7 +161,7 @@ def relative(value: int | None, reference: int | None, sign: int) -> float | Non
 def plain(value: Any) -> Any:
     """JSON data for any note: tuples as lists, NumPy numbers as numbers, non-finite floats as ``None``."""
     if value is None or isinstance(value, (bool, int)):
-        return value
+        return value if value is None or value.bit_length() <= LONGEST_BITS else hex(value)
     if isinstance(value, str):
         return str(value)  # an enumeration's member becomes its text
     if isinstance(value, float):

@@ -11,6 +11,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from mapgap.core import printable
 from mapgap.records.record import relative
 from mapgap.records.runs import Runs
 from mapgap.reporting.analysis import profile
@@ -38,6 +39,11 @@ def svg(figure: Figure) -> str:
         figure.savefig(stream, format="svg", metadata={"Date": None}, bbox_inches="tight")
     text = stream.getvalue()
     return text[text.index("<svg") :]
+
+
+def literal(text: Any) -> str:
+    """Data in a picture: Matplotlib reads what stands between two dollar signs as mathematics."""
+    return printable(str(text)).replace("$", r"\$")
 
 
 def axes(width: float = 7.0, height: float = 3.6) -> tuple[Figure, Axes]:
@@ -69,7 +75,7 @@ def performance_profile(records: Runs) -> Figure:
             if math.isfinite(ratio):
                 xs += [ratio, ratio]
                 ys += [ys[-1], count / len(ratios)]
-        ax.plot([*xs, limit], [*ys, ys[-1]], label=method, linewidth=1.6, **style(index))
+        ax.plot([*xs, limit], [*ys, ys[-1]], label=literal(method), linewidth=1.6, **style(index))
     ax.set(xlim=(1.0, limit), ylim=(0, 1.03), xlabel="objective / best plan known", ylabel="share of instances")
     legend(ax)
     return figure
@@ -86,7 +92,7 @@ def gap_over_time(records: Runs, instance: str) -> Figure:
             if points and best:
                 xs = [t for t, _ in points] + [max(record.wall_s or 0.0, points[-1][0])]
                 ys = [100 * (v / best - 1) for _, v in points]
-                label = f"{record.method} ({'plan' if field == 'objective' else 'bound'})"
+                label = f"{literal(record.method)} ({'plan' if field == 'objective' else 'bound'})"
                 colour = COLOURS[index % len(COLOURS)]
                 ax.step(
                     xs,
@@ -98,7 +104,7 @@ def gap_over_time(records: Runs, instance: str) -> Figure:
                     linewidth=1.5,
                     marker=".",
                 )
-    ax.set(xscale="symlog", xlabel="seconds", ylabel="distance to best plan [%]", title=instance)
+    ax.set(xscale="symlog", xlabel="seconds", ylabel="distance to best plan [%]", title=literal(instance))
     ticks = [t for t in SECONDS if t <= ax.get_xlim()[1]]
     ax.set_xticks(ticks, [f"{t:g}" for t in ticks])
     ax.minorticks_off()
@@ -121,7 +127,7 @@ def gap_per_method(records: Runs) -> Figure:
         values = sorted(groups[method])
         ax.plot(values, [y] * len(values), "o", color=COLOURS[0], alpha=0.45, markersize=4)
         ax.plot([values[len(values) // 2]], [y], "|", color=COLOURS[1], markersize=16, markeredgewidth=2)
-    ax.set_yticks(range(len(order)), order)
+    ax.set_yticks(range(len(order)), [literal(method) for method in order])
     ax.set(xscale="symlog", xlabel="gap to the best proven bound [%] (bar: median)")
     ax.set_xlim(left=-0.05)
     return figure
@@ -143,9 +149,9 @@ def losses(rows: Sequence[Mapping[str, Any]]) -> Figure:
         if row["nothing"]:
             text = f"nothing on {row['nothing']} of {row['instances']}"
             ax.annotate(text, (max(high, row["worst"] or 0.0), y), (6, -3), textcoords="offset points", fontsize=7)
-    ax.set_yticks(range(len(shown)), [f"{row['method']}" for row in reversed(shown)], fontsize=8)
+    ax.set_yticks(range(len(shown)), [literal(row["method"]) for row in reversed(shown)], fontsize=8)
     for problem in problems:
-        ax.plot([], [], "o-", color=COLOURS[problems.index(problem) % len(COLOURS)], label=problem)
+        ax.plot([], [], "o-", color=COLOURS[problems.index(problem) % len(COLOURS)], label=literal(problem))
     ax.plot([], [], "kx", label="worst instance")
     ax.set(xscale="symlog", xlabel="mean loss [%], from the best plan known to the best proven bound")
     ax.set_xlim(left=-0.05)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,7 +13,8 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from mapgap.core import GanttBar, GanttLane, InputError, InstanceBase, PlanBase, Problem
-from mapgap.reporting.figures import COLOURS
+from mapgap.core.storage import replace_file
+from mapgap.reporting.figures import COLOURS, literal
 
 SUFFIXES = (".svg", ".png", ".pdf")
 FONT_PT = 7.0
@@ -45,20 +47,20 @@ def chart(lanes: Sequence[GanttLane], title: str = "") -> Figure:
             _draw(ax, row, bar, colours[bar.group], scale, points)
     ax.set_xlim(0, end * scale or 1.0)
     ax.set_ylim(max(len(lanes), 1) - 0.5, -0.5)
-    ax.set_yticks(range(len(lanes)), [lane.name for lane in lanes])
+    ax.set_yticks(range(len(lanes)), [literal(lane.name) for lane in lanes])
     ax.tick_params(axis="y", length=0)
     ax.xaxis.set_major_locator(MaxNLocator(10))
     ax.set_xlabel(f"time ({unit})")
     ax.grid(axis="x", alpha=0.3, linewidth=0.5)
     ax.set_axisbelow(True)
     ax.spines[["top", "right", "left"]].set_visible(False)
-    handles = [Patch(facecolor=colours[group], label=group) for group in groups]
+    handles = [Patch(facecolor=colours[group], label=literal(group)) for group in groups]
     if any(bar.transfer > 0 for lane in lanes for bar in lane.bars):
         handles.append(Patch(facecolor="#dddddd", edgecolor="#777777", hatch="////", label="data transfer"))
     if handles:
         ax.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.005, 1.0), frameon=False, fontsize=8)
     if title:
-        ax.set_title(title, loc="left", fontsize=10)
+        ax.set_title(literal(title), loc="left", fontsize=10)
     return figure
 
 
@@ -83,7 +85,9 @@ def _draw(ax: Axes, row: int, bar: GanttBar, colour: str, scale: float, points: 
     upright = text_pt > width
     if upright and (width < FONT_PT or text_pt > LANE_INCH * 72 * _BAR):
         return
-    text = ax.text(start + (length + moved) / 2, row, label, ha="center", va="center", fontsize=FONT_PT, clip_on=True)
+    text = ax.text(
+        start + (length + moved) / 2, row, literal(label), ha="center", va="center", fontsize=FONT_PT, clip_on=True
+    )
     text.set_rotation(90 if upright else 0)
     text.set_color("white" if _is_dark(colour) else "black")
 
@@ -129,6 +133,9 @@ def save(figure: Figure, path: Path) -> Path:
     """Write a chart as SVG, PNG or PDF by its suffix; equal plans make equal files."""
     check_suffix(path)
     metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix.lower(), {})
+    stream = io.BytesIO()
     with mpl.rc_context({"svg.hashsalt": "mapgap", "svg.fonttype": "none"}):
-        figure.savefig(path, dpi=150, metadata=metadata, bbox_inches="tight")
+        form = path.suffix.lower().removeprefix(".")
+        figure.savefig(stream, format=form, dpi=150, metadata=metadata, bbox_inches="tight")
+    replace_file(path, stream.getvalue(), parents=False)
     return path

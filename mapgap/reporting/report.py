@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from dataclasses import dataclass, field, replace
@@ -13,14 +14,17 @@ from matplotlib.figure import Figure
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance
 from mapgap.core import InputError
+from mapgap.core.storage import make_folder, replace_file
 from mapgap.evidence.contradictions import Contradiction, contradictions
 from mapgap.evidence.ledger import Ledger
+from mapgap.execution.watch import verify
 from mapgap.records.files import read_runs
 from mapgap.records.record import relative
 from mapgap.records.runs import Runs
 from mapgap.reporting import figures
 from mapgap.reporting.analysis import duels, glance, per_method, per_run
 from mapgap.reporting.gantt import plan_chart
+from mapgap.reporting.shown import EDITED, broken_lines, file_name, markdown, presentable
 from mapgap.reporting.tables import Column, Table
 
 
@@ -56,8 +60,13 @@ class Page:
     sections: list[Section]
 
     def write(self, folder: Path) -> Path:
-        """Write ``report.html`` (self-contained), ``report.md``, one CSV per table and one SVG per figure."""
-        folder.mkdir(parents=True, exist_ok=True)
+        """Write ``report.html`` (self-contained), ``report.md``, one CSV per table and one SVG per figure.
+
+        Raises
+        ------
+        InputError
+            The folder cannot be made, or a file cannot be written; files that were there stay whole.
+        """
         environment = Environment(
             loader=PackageLoader("mapgap.reporting"),
             autoescape=select_autoescape(default=True, default_for_string=True),
@@ -65,19 +74,22 @@ class Page:
         html = environment.get_template("report.html.j2").render(
             title=self.title, lead=self.lead, sections=self.sections
         )
-        page = folder / "report.html"
-        page.write_text(html)
-        parts = [f"# {self.title}", "", *self.lead, ""]
+        files = {"report.html": html}
+        parts = [f"# {markdown(self.title)}", "", *map(markdown, self.lead), ""]
         for section in self.sections:
-            parts += [f"## {section.title}", "", *section.text, ""]
+            parts += [f"## {markdown(section.title)}", "", *map(markdown, section.text), ""]
             for table in section.tables:
                 parts += [table.markdown()]
-                (folder / f"{table.name}.csv").write_text(table.csv())
+                files[f"{file_name(table.name)}.csv"] = table.csv()
             for item in section.figures:
-                (folder / f"{item.name}.svg").write_text(item.svg)
-                parts += [f"![{item.caption}]({item.name}.svg)", ""]
-        (folder / "report.md").write_text(re.sub(r"\n{3,}", "\n\n", "\n".join(parts)).rstrip() + "\n")
-        return page
+                name = f"{file_name(item.name)}.svg"
+                files[name] = item.svg
+                parts += [f"![{markdown(item.caption)}]({name})", ""]
+        files["report.md"] = re.sub(r"\n{3,}", "\n\n", "\n".join(parts)).rstrip() + "\n"
+        make_folder(folder)
+        for name, text in files.items():
+            replace_file(folder / name, text.encode("utf-8", "replace"))
+        return folder / "report.html"
 
 
 PERCENT = ".2f"
@@ -281,19 +293,22 @@ def plan_pictures(problem: str, records: Runs) -> list[Picture]:
         return []
     worst = max(losing, key=lambda item: item[:2])[2]
     try:
-        instance = load_instance(worst.instance)
+        instance = load_instance(worst.instance.partition(EDITED)[0])
     except InputError:
         return []
     if instance.content_hash != worst.instance_hash:
         return []
-    best = next(
-        r
-        for r in records
-        if r.instance_hash == worst.instance_hash and r.plan and r.objective == known[r.instance_hash].best
-    )
+    value = known[worst.instance_hash].best
+    of_it = [r for r in records if r.instance_hash == worst.instance_hash and r.plan]
+    best = next((r for r in of_it if r.objective == value), worst)
     found = []
     for label, record in (("worst", worst), ("best", best)):
-        plan = spec.plan_type.model_validate_json(json.dumps(record.plan))
+        try:
+            plan = spec.plan_type.model_validate_json(json.dumps(record.plan))
+        except ValueError:
+            return []
+        if verify(spec, instance, plan).objective != record.objective:  # a file may say anything
+            return []
         title = f"{record.instance}: {record.method}, {record.objective:,} {record.unit}"
         chart = plan_chart(spec, instance, plan, title)
         found.append(picture(f"plan_{problem}_{label}", chart, f"{title} ({label} plan of the instance)."))
@@ -307,16 +322,20 @@ def write_parquet(records: Runs, path: Path) -> bool:
         import pyarrow.parquet
     except ModuleNotFoundError:
         return False
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(per_run(records)), path)
+    stream = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(per_run(records)), stream)
+    replace_file(path, stream.getvalue())
     return True
 
 
 @dataclass(frozen=True)
 class Report:
-    """A report that was written: its HTML page, and runs (or entries of the ledger) that cannot all be right."""
+    """A report that was written: its HTML page, runs (or entries of the ledger) that cannot all be right, and what is
+    wrong with lines that are no runs."""
 
     page: Path
     contradictions: list[Contradiction]
+    broken: list[str]
 
 
 def write_report(runs: Path, out: Path, ledger: Ledger | None = None) -> Report:
@@ -325,13 +344,18 @@ def write_report(runs: Path, out: Path, ledger: Ledger | None = None) -> Report:
     Raises
     ------
     InputError
-        No finished run.
+        No finished run, or a file that cannot be written.
     """
-    records = read_runs(runs)
+    broken: list[str] = []
+    records = read_runs(runs, broken)
     if not records:
-        raise InputError(f"{runs}: expected at least one finished run, found none")
+        found = f"none, and broken lines: {'; '.join(broken[:3])}" if broken else "none"
+        raise InputError(f"{runs}: expected at least one finished run, found {found}")
     if ledger is not None:
         records += ledger.references(records)
-    page = overview(records).write(out)
+    records = presentable(records)
+    page = overview(records)
+    page.lead += broken_lines(broken)
+    written = page.write(out)
     write_parquet(records, out / "runs.parquet")
-    return Report(page, contradictions(records))
+    return Report(written, contradictions(records), broken)

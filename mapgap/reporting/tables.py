@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mapgap.reporting.shown import inert, markdown
+
 
 @dataclass(frozen=True)
 class Column:
@@ -36,21 +38,24 @@ class Table:
         return format(value, column.form) if column.form else str(value)
 
     def markdown(self) -> str:
-        head = "| " + " | ".join(c.title for c in self.columns) + " |"
+        head = "| " + " | ".join(_in_table(c.title) for c in self.columns) + " |"
         numeric = [any(isinstance(r.get(c.key), (int, float)) for r in self.rows) for c in self.columns]
         rule = "|" + "|".join("---:" if right else "---" for right in numeric) + "|"
-        body = [
-            "| " + " | ".join(self.cell(row, c).replace("|", "\\|") for c in self.columns) + " |" for row in self.rows
-        ]
-        parts = [f"### {self.title}", "", head, rule, *body]
+        body = ["| " + " | ".join(_in_table(self.cell(row, c)) for c in self.columns) + " |" for row in self.rows]
+        parts = [f"### {markdown(self.title)}", "", head, rule, *body]
         if self.note:
-            parts += ["", self.note]
+            parts += ["", markdown(self.note)]
         return "\n".join(parts) + "\n"
 
     def csv(self) -> str:
         """Unrounded values, column keys as header."""
         stream = io.StringIO()
         writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow([c.key for c in self.columns])
-        writer.writerows(["" if row.get(c.key) is None else row.get(c.key) for c in self.columns] for row in self.rows)
+        writer.writerow([inert(c.key) for c in self.columns])
+        for row in self.rows:
+            writer.writerow(["" if row.get(c.key) is None else inert(row.get(c.key)) for c in self.columns])
         return stream.getvalue()
+
+
+def _in_table(text: str) -> str:
+    return markdown(text).replace("|", "\\|")

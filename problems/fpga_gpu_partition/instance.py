@@ -8,13 +8,21 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from mapgap.core import ACTIVITY_LIMIT, Finding, Frozen, InputError, InstanceBase, Location, PlanBase
+from mapgap.core import (
+    ACTIVITY_LIMIT,
+    LARGEST,
+    SUM_LIMIT,
+    Finding,
+    Frozen,
+    InputError,
+    InstanceBase,
+    Location,
+    PlanBase,
+)
 
 Side = Literal["gpu", "fpga"]
 Objective = Literal["energy", "latency", "edp", "weighted"]
 OBJECTIVES: tuple[Objective, ...] = ("energy", "latency", "edp", "weighted")
-SUM_LIMIT = 2**62
-"""Products and sums of these stay below it, so that methods may form them in 64 bits."""
 NETWORK_INPUT = -1
 """``Read.source`` of the network input."""
 
@@ -30,8 +38,8 @@ class Fabric(Frozen):
         Memory blocks of 20 Kb.
     """
 
-    multipliers: int = Field(ge=0)
-    m20k: int = Field(ge=0)
+    multipliers: int = Field(ge=0, le=LARGEST)
+    m20k: int = Field(ge=0, le=LARGEST)
 
 
 class Link(Frozen):
@@ -48,10 +56,10 @@ class Link(Frozen):
         Energy units of 10^6 bytes.
     """
 
-    bytes_per_second: int = Field(ge=1)
-    setup_ticks: int = Field(default=0, ge=0)
-    setup_energy: int = Field(default=0, ge=0)
-    energy_per_mb: int = Field(default=0, ge=0)
+    bytes_per_second: int = Field(ge=1, le=LARGEST)
+    setup_ticks: int = Field(default=0, ge=0, le=LARGEST)
+    setup_energy: int = Field(default=0, ge=0, le=LARGEST)
+    energy_per_mb: int = Field(default=0, ge=0, le=LARGEST)
 
 
 class Option(Frozen):
@@ -88,19 +96,19 @@ class Option(Frozen):
     name: str = Field(min_length=1)
     kind: Literal["gpu", "fpga", "split"]
     home: Side
-    gpu_ticks: int = Field(default=0, ge=0)
-    gpu_energy: int = Field(default=0, ge=0)
-    fpga_ticks: int = Field(default=0, ge=0)
-    fpga_energy: int = Field(default=0, ge=0)
-    multipliers: int = Field(default=0, ge=0)
-    m20k: int = Field(default=0, ge=0)
+    gpu_ticks: int = Field(default=0, ge=0, le=LARGEST)
+    gpu_energy: int = Field(default=0, ge=0, le=LARGEST)
+    fpga_ticks: int = Field(default=0, ge=0, le=LARGEST)
+    fpga_energy: int = Field(default=0, ge=0, le=LARGEST)
+    multipliers: int = Field(default=0, ge=0, le=LARGEST)
+    m20k: int = Field(default=0, ge=0, le=LARGEST)
     gpu_reads: tuple[int, ...] = ()
     fpga_reads: tuple[int, ...] = ()
-    gpu_makes: int = Field(default=0, ge=0)
-    fpga_makes: int = Field(default=0, ge=0)
-    fold: int | None = Field(default=None, ge=1)
+    gpu_makes: int = Field(default=0, ge=0, le=LARGEST)
+    fpga_makes: int = Field(default=0, ge=0, le=LARGEST)
+    fold: int | None = Field(default=None, ge=1, le=LARGEST)
     split: Literal["input", "output", "channel"] | None = None
-    channels: int | None = Field(default=None, ge=1)
+    channels: int | None = Field(default=None, ge=1, le=LARGEST)
 
 
 class Read(Frozen):
@@ -110,8 +118,8 @@ class Read(Frozen):
     """
 
     source: int = Field(ge=NETWORK_INPUT)
-    part: int = Field(default=0, ge=0)
-    bytes: int | None = Field(default=None, ge=0)
+    part: int = Field(default=0, ge=0, le=LARGEST)
+    bytes: int | None = Field(default=None, ge=0, le=LARGEST)
 
 
 class Layer(Frozen):
@@ -180,14 +188,14 @@ class Instance(InstanceBase):
 
     problem: Literal["fpga_gpu_partition"] = "fpga_gpu_partition"
     objective: Objective = "energy"
-    energy_weight: int = Field(default=1, ge=0)
-    latency_weight: int = Field(default=1, ge=0)
-    latency_limit: int | None = Field(default=None, ge=0)
-    energy_limit: int | None = Field(default=None, ge=0)
-    tick_ns: int = Field(ge=1)
-    energy_unit_nj: int = Field(ge=1)
-    standby_mw: int = Field(default=0, ge=0)
-    input_bytes: int = Field(ge=0)
+    energy_weight: int = Field(default=1, ge=0, le=LARGEST)
+    latency_weight: int = Field(default=1, ge=0, le=LARGEST)
+    latency_limit: int | None = Field(default=None, ge=0, le=LARGEST)
+    energy_limit: int | None = Field(default=None, ge=0, le=LARGEST)
+    tick_ns: int = Field(ge=1, le=LARGEST)
+    energy_unit_nj: int = Field(ge=1, le=LARGEST)
+    standby_mw: int = Field(default=0, ge=0, le=LARGEST)
+    input_bytes: int = Field(ge=0, le=LARGEST)
     fabric: Fabric
     link: Link
     modules: tuple[Module, ...] = Field(min_length=1)
@@ -346,6 +354,10 @@ class Instance(InstanceBase):
             if value >= ACTIVITY_LIMIT:
                 text = f"expected a unit so coarse that all options sum to < 2^30, found {value}"
                 found.append(Finding(text, (name,)))
+        standby = self.standby_mw * self.tick_ns * max(ticks, 1)
+        if standby >= SUM_LIMIT or 1000 * self.energy_unit_nj >= SUM_LIMIT:
+            text = f"expected standby_mw times tick_ns times the longest latency below 2^62, found {standby}"
+            found.append(Finding(text, ("standby_mw",)))
         weighted = self.energy_weight * energy + self.latency_weight * ticks
         if not found and weighted >= ACTIVITY_LIMIT:
             text = f"expected a weighted sum (with latency_weight) below 2^30, found {weighted}"

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from math import gcd
 from typing import Literal
 
 from pydantic import Field, model_validator
 
-from mapgap.core import ACTIVITY_LIMIT, Finding, Frozen, InputError, InstanceBase, Location, PlanBase
+from mapgap.core import (
+    ACTIVITY_LIMIT,
+    LARGEST,
+    SUM_LIMIT,
+    Finding,
+    Frozen,
+    InputError,
+    InstanceBase,
+    Location,
+    PlanBase,
+)
 
 TOO_FINE: Location = ("tick_ns",)
 """Where a tick is found to be too fine for the sums of all durations."""
@@ -35,11 +46,11 @@ class Layer(Frozen):
     """
 
     name: str
-    output_bytes: int = Field(ge=0)
-    weight_bytes: int = Field(ge=0)
-    state_memory: int = Field(ge=0)
-    activation_memory: int = Field(ge=0)
-    flops: int = Field(default=0, ge=0)
+    output_bytes: int = Field(ge=0, le=LARGEST)
+    weight_bytes: int = Field(ge=0, le=LARGEST)
+    state_memory: int = Field(ge=0, le=LARGEST)
+    activation_memory: int = Field(ge=0, le=LARGEST)
+    flops: int = Field(default=0, ge=0, le=LARGEST)
 
 
 class DeviceType(Frozen):
@@ -56,7 +67,7 @@ class DeviceType(Frozen):
     """
 
     name: str
-    memory: int = Field(ge=0)
+    memory: int = Field(ge=0, le=LARGEST)
     forward: tuple[tuple[int, ...], ...]
     backward: tuple[tuple[int, ...], ...]
 
@@ -65,7 +76,7 @@ class Device(Frozen):
     """One device: its name and the index of its type."""
 
     name: str
-    type: int = Field(ge=0)
+    type: int = Field(ge=0, le=LARGEST)
 
 
 class OldStage(Frozen):
@@ -79,8 +90,8 @@ class OldStage(Frozen):
         Surviving members; empty when the stage lost its only device.
     """
 
-    start: int = Field(ge=0)
-    stop: int = Field(ge=1)
+    start: int = Field(ge=0, le=LARGEST)
+    stop: int = Field(ge=1, le=LARGEST)
     devices: tuple[int, ...]
 
 
@@ -102,10 +113,10 @@ class Replanning(Frozen):
     """
 
     failed: str
-    rounds: int = Field(ge=1)
+    rounds: int = Field(ge=1, le=LARGEST)
     stages: tuple[OldStage, ...] = Field(min_length=1)
     held: tuple[tuple[tuple[int, int], ...], ...]
-    old_latency: int = Field(ge=0)
+    old_latency: int = Field(ge=0, le=LARGEST)
 
 
 class Instance(InstanceBase):
@@ -133,10 +144,10 @@ class Instance(InstanceBase):
     """
 
     problem: Literal["hybrid_pipeline"] = "hybrid_pipeline"
-    mini_batch: int = Field(ge=1)
+    mini_batch: int = Field(ge=1, le=LARGEST)
     micro_batch_sizes: tuple[int, ...] = Field(min_length=1)
-    tick_ns: int = Field(ge=1)
-    memory_unit_bytes: int = Field(ge=1)
+    tick_ns: int = Field(ge=1, le=LARGEST)
+    memory_unit_bytes: int = Field(ge=1, le=LARGEST)
     types: tuple[DeviceType, ...] = Field(min_length=1)
     devices: tuple[Device, ...] = Field(min_length=1)
     bandwidth: tuple[tuple[int, ...], ...]
@@ -200,7 +211,13 @@ class Instance(InstanceBase):
         if len(rates) != n or any(len(row) != n for row in rates):
             shape = [len(row) for row in rates]
             return [Finding(f"expected {n} rows of {n} entries, one per device, found rows of {shape}", ("bandwidth",))]
-        return [
+        large = [
+            Finding(f"expected at most {LARGEST}, found {rate}", ("bandwidth", i, j))
+            for i, row in enumerate(rates)
+            for j, rate in enumerate(row)
+            if abs(rate) > LARGEST
+        ]
+        return large or [
             Finding(
                 f"expected a positive number equal to bandwidth[{j}][{i}], found {rates[i][j]} and {rates[j][i]}",
                 ("bandwidth", i, j),
@@ -258,7 +275,7 @@ class Instance(InstanceBase):
         cuts = sorted((layer.output_bytes for layer in self.layers[:-1]), reverse=True)[: n - 1]
         moved = [2 * self.transfer_ticks(batch * size, slowest) for size in cuts]
         weights = sum(layer.weight_bytes for layer in self.layers)
-        latency = rounds * max([execution, *moved]) + execution + sum(moved)
+        latency = rounds * max([1, execution, *moved]) + execution + sum(moved)
         latency += self.allreduce_ticks(n, weights, slowest) if n > 1 else 0
         if self.replanning is not None:
             latency = self.replanning.rounds * latency + (self.transfer_ticks(weights, slowest) if n > 1 else 0)
@@ -271,7 +288,25 @@ class Instance(InstanceBase):
         if memory >= ACTIVITY_LIMIT:
             text = f"{self.memory_unit_bytes}: expected the worst demand below 2^30 units, found {memory}"
             found.append(Finding(text, ("memory_unit_bytes",)))
-        return found
+        return found or self._fraction_findings(weights)
+
+    def _fraction_findings(self, weights: int) -> list[Finding]:
+        """Methods divide products of bytes and Eq. (5)'s factor in lowest terms, in 64 bits (as rule 11's)."""
+        n = len(self.devices)
+        rates = {self.bandwidth[i][j]: ("bandwidth", i, j) for i in range(n) for j in range(i)}
+        for rate, place in sorted(rates.items()):
+            for members in range(1, n + 1):
+                top, bottom = 2 * max(1, members - 1) * 10**9, members * rate * self.tick_ns
+                if members == 1:
+                    top //= 2
+                shared = gcd(top, bottom)
+                if bottom // shared >= SUM_LIMIT:
+                    text = f"expected bytes per second times tick_ns below 2^62 for {members} devices, found {bottom}"
+                    return [Finding(text, place)]
+                if weights * (top // shared) >= SUM_LIMIT:
+                    text = f"expected weight_bytes that sum to < {SUM_LIMIT // (top // shared)} at this bandwidth"
+                    return [Finding(f"{text} and tick, found {weights}", ("layers",), f"{rate} bytes per second")]
+        return []
 
 
 class Stage(Frozen):

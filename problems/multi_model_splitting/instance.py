@@ -8,7 +8,17 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from mapgap.core import ACTIVITY_LIMIT, Finding, Frozen, InputError, InstanceBase, Location, PlanBase
+from mapgap.core import (
+    ACTIVITY_LIMIT,
+    LARGEST,
+    SUM_LIMIT,
+    Finding,
+    Frozen,
+    InputError,
+    InstanceBase,
+    Location,
+    PlanBase,
+)
 
 OBJECTIVES = ("throughput", "latency")
 UNITS = ("sensor", "mcu", "accelerator", "radio")
@@ -30,9 +40,9 @@ class Device(Frozen):
     """
 
     name: str
-    weights: int = Field(ge=0)
-    bias: int = Field(ge=0)
-    layers: int = Field(ge=0)
+    weights: int = Field(ge=0, le=LARGEST)
+    bias: int = Field(ge=0, le=LARGEST)
+    layers: int = Field(ge=0, le=LARGEST)
     sensors: tuple[str, ...] = ()
     interfaces: tuple[str, ...] = ()
 
@@ -65,9 +75,9 @@ class Layer(Frozen):
     """
 
     name: str
-    weights: int = Field(ge=0)
-    bias: int = Field(ge=0)
-    output_bytes: int = Field(ge=0)
+    weights: int = Field(ge=0, le=LARGEST)
+    bias: int = Field(ge=0, le=LARGEST)
+    output_bytes: int = Field(ge=0, le=LARGEST)
     inference: tuple[int, ...]
 
 
@@ -86,7 +96,7 @@ class Boundary(Frozen):
         Ticks on the radio of the sending and of the receiving device.
     """
 
-    bytes: int = Field(ge=0)
+    bytes: int = Field(ge=0, le=LARGEST)
     load: tuple[int, ...] = ()
     unload: tuple[int, ...] = ()
     transmit: tuple[int, ...]
@@ -128,7 +138,7 @@ class Deployed(Frozen):
 
     pipeline: str
     device: str
-    first: int = Field(ge=0)
+    first: int = Field(ge=0, le=LARGEST)
     last: int
 
 
@@ -150,7 +160,7 @@ class Instance(InstanceBase):
 
     problem: Literal["multi_model_splitting"] = "multi_model_splitting"
     objective: Literal["throughput", "latency"] = "throughput"
-    tick_ns: int = Field(ge=1)
+    tick_ns: int = Field(ge=1, le=LARGEST)
     sharing: bool = False
     devices: tuple[Device, ...] = Field(min_length=1)
     pipelines: tuple[Pipeline, ...] = Field(min_length=1)
@@ -223,6 +233,11 @@ class Instance(InstanceBase):
         if total >= ACTIVITY_LIMIT:
             expected = "expected a tick so coarse that the tasks of any plan sum to < 2^30"
             yield Finding(f"{self.tick_ns}: {expected}, found {total}", ("tick_ns",))
+        for p, pipeline in enumerate(self.pipelines):
+            moved = sum(cut.bytes for cut in pipeline.boundaries) + sum(y.output_bytes for y in pipeline.layers)
+            if moved >= SUM_LIMIT:
+                text = f"expected bytes of all boundaries that sum to < 2^62, found {moved}"
+                yield Finding(text, ("pipelines", p, "boundaries"), pipeline.name)
         for resource in ("weights", "bias"):
             memory = sum(getattr(layer, resource) for pipeline in self.pipelines for layer in pipeline.layers)
             if memory >= ACTIVITY_LIMIT:

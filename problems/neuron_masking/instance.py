@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from mapgap.core import ACTIVITY_LIMIT, Finding, Frozen, InputError, InstanceBase, Location, PlanBase
+from mapgap.core import ACTIVITY_LIMIT, LARGEST, Finding, Frozen, InputError, InstanceBase, Location, PlanBase
 
 Objective = Literal["neurons", "contribution", "smallest_share", "rate"]
 
@@ -38,11 +38,11 @@ class Layer(Frozen):
     """
 
     name: str
-    neurons: int = Field(ge=1)
-    least: int = Field(ge=1)
-    work: int = Field(ge=0)
-    weights: int = Field(ge=0)
-    features: int = Field(ge=0)
+    neurons: int = Field(ge=1, le=LARGEST)
+    least: int = Field(ge=1, le=LARGEST)
+    work: int = Field(ge=0, le=LARGEST)
+    weights: int = Field(ge=0, le=LARGEST)
+    features: int = Field(ge=0, le=LARGEST)
 
 
 class Rate(Frozen):
@@ -54,8 +54,8 @@ class Rate(Frozen):
     per : int
     """
 
-    ticks: int = Field(ge=0)
-    per: int = Field(ge=1)
+    ticks: int = Field(ge=0, le=LARGEST)
+    per: int = Field(ge=1, le=LARGEST)
 
 
 class Device(Frozen):
@@ -83,13 +83,13 @@ class Device(Frozen):
     """
 
     name: str
-    tick_ps: int = Field(ge=1)
+    tick_ps: int = Field(ge=1, le=LARGEST)
     transfer: Rate
     spill: Rate
-    overhead: int = Field(ge=0)
+    overhead: int = Field(ge=0, le=LARGEST)
     time_limit: tuple[int, ...]
     work_limit: tuple[int, ...]
-    memory_limit: int = Field(ge=0)
+    memory_limit: int = Field(ge=0, le=LARGEST)
     contributions: tuple[tuple[int, ...], ...]
 
     def ranking(self, layer: int) -> list[int]:
@@ -126,10 +126,10 @@ class Instance(InstanceBase):
     objective: Objective = "neurons"
     memory_mode: Literal["hard", "spill"] = "hard"
     top_percent: int = Field(default=100, ge=0, le=100)
-    memory_unit_bytes: int = Field(ge=1)
-    work_unit_macs: int = Field(ge=1)
+    memory_unit_bytes: int = Field(ge=1, le=LARGEST)
+    work_unit_macs: int = Field(ge=1, le=LARGEST)
     cycle_ms: tuple[int, ...] = Field(min_length=1)
-    inputs: int = Field(ge=1)
+    inputs: int = Field(ge=1, le=LARGEST)
     layers: tuple[Layer, ...] = Field(min_length=1)
     devices: tuple[Device, ...] = Field(min_length=1)
 
@@ -161,6 +161,8 @@ class Instance(InstanceBase):
     def _misshapen(self) -> Iterator[Finding]:
         if any(later <= earlier for earlier, later in pairwise(self.cycle_ms)):
             yield Finding(f"expected rising cycle times, found {list(self.cycle_ms)}", ("cycle_ms",))
+        if max(self.cycle_ms) > LARGEST:
+            yield Finding(f"expected at most {LARGEST} ms, found {max(self.cycle_ms)}", ("cycle_ms",))
         if self.cycle_ms[0] < 1:
             yield Finding(f"expected at least 1 ms, found {self.cycle_ms[0]}", ("cycle_ms",))
         for kind, names in (("layers", [y.name for y in self.layers]), ("devices", [d.name for d in self.devices])):
@@ -180,6 +182,8 @@ class Instance(InstanceBase):
             if len(limits) != cycles:
                 text = f"expected {cycles} numbers, one per cycle time, found {len(limits)}"
                 yield Finding(text, where, device.name)
+            if max(limits, default=0) > LARGEST:
+                yield Finding(f"expected numbers of at most {LARGEST}, found {max(limits)}", where, device.name)
             if any(limit < 0 for limit in limits):
                 yield Finding(f"expected numbers of at least 0, found {min(limits)}", where, device.name)
             if any(later < earlier for earlier, later in pairwise(limits)):

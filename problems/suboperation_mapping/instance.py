@@ -6,7 +6,17 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from mapgap.core import ACTIVITY_LIMIT, Finding, Frozen, InputError, InstanceBase, Location, PlanBase
+from mapgap.core import (
+    ACTIVITY_LIMIT,
+    LARGEST,
+    SUM_LIMIT,
+    Finding,
+    Frozen,
+    InputError,
+    InstanceBase,
+    Location,
+    PlanBase,
+)
 
 Phase = Literal["FP", "BP", "WU"]
 
@@ -24,15 +34,15 @@ class Accelerator(Frozen):
     """
 
     name: str
-    memory: int = Field(ge=0)
-    pes: int = Field(ge=1)
+    memory: int = Field(ge=0, le=LARGEST)
+    pes: int = Field(ge=1, le=LARGEST)
 
 
 class Edge(Frozen):
     """A tensor that a layer reads: ``source`` is the index of the producing layer, ``bytes`` its size per sample."""
 
-    source: int = Field(ge=0)
-    bytes: int = Field(ge=0)
+    source: int = Field(ge=0, le=LARGEST)
+    bytes: int = Field(ge=0, le=LARGEST)
 
 
 class Layer(Frozen):
@@ -59,9 +69,9 @@ class Layer(Frozen):
     name: str
     kind: Literal["split", "fused"]
     inputs: tuple[Edge, ...] = ()
-    network_input_bytes: int = Field(default=0, ge=0)
-    output_bytes: int = Field(ge=0)
-    weight_bytes: int = Field(ge=0)
+    network_input_bytes: int = Field(default=0, ge=0, le=LARGEST)
+    output_bytes: int = Field(ge=0, le=LARGEST)
+    weight_bytes: int = Field(ge=0, le=LARGEST)
     fp: tuple[tuple[int, ...], ...]
     bp: tuple[tuple[int, ...], ...] = ()
     wu: tuple[tuple[int, ...], ...] = ()
@@ -92,10 +102,10 @@ class Instance(InstanceBase):
     """
 
     problem: Literal["suboperation_mapping"] = "suboperation_mapping"
-    batch: int = Field(ge=1)
-    tick_ns: int = Field(ge=1)
-    memory_unit_bytes: int = Field(ge=1)
-    flops: int = Field(ge=0)
+    batch: int = Field(ge=1, le=LARGEST)
+    tick_ns: int = Field(ge=1, le=LARGEST)
+    memory_unit_bytes: int = Field(ge=1, le=LARGEST)
+    flops: int = Field(ge=0, le=LARGEST)
     accelerators: tuple[Accelerator, ...] = Field(min_length=1)
     bandwidth: tuple[tuple[int, ...], ...]
     layers: tuple[Layer, ...] = Field(min_length=1)
@@ -153,6 +163,12 @@ class Instance(InstanceBase):
                 for j, rate in enumerate(row)
                 if i != j and rate <= 0
             ]
+            found += [
+                Finding(f"expected at most {LARGEST} bytes per second, found {rate}", ("bandwidth", i, j))
+                for i, row in enumerate(self.bandwidth)
+                for j, rate in enumerate(row)
+                if abs(rate) > LARGEST
+            ]
         names: set[str] = set()
         for index, layer in enumerate(self.layers):
             here: Location = ("layers", index)
@@ -196,13 +212,14 @@ class Instance(InstanceBase):
         """Sums of worst durations and of memory demands must leave solver rows far from 2^31."""
         n = len(self.accelerators)
         slowest = min((self.bandwidth[i][j] for i in range(n) for j in range(n) if i != j), default=1) * self.tick_ns
-        total = memory = 0
+        total = memory = size = 0
         for index, layer in enumerate(self.layers):
             copies = n if layer.kind == "split" else 1
             for table in (layer.fp, layer.bp, layer.wu):
                 total += copies * max((ticks for row in table for ticks in row), default=0)
             moved = 3 * self.batch * (layer.input_bytes + layer.output_bytes) + 2 * n * layer.weight_bytes
             moved += 2 * self.batch * sum(edge.bytes for _, edge in self.consumers(index))
+            size += moved
             if n > 1:
                 total += -(-moved * 10**9 // slowest) + 6 * n
             memory += self.memory_units(2 * layer.weight_bytes)
@@ -212,6 +229,8 @@ class Instance(InstanceBase):
                     self.batch * (sum(edge.bytes for _, edge in self.consumers(index)) or layer.output_bytes)
                 )
         found = []
+        if size >= SUM_LIMIT:
+            found.append(Finding(f"expected all bytes of a batch to sum to < 2^62, found {size}", ("layers",)))
         if total >= ACTIVITY_LIMIT:
             text = f"expected a tick so coarse that all durations sum to < 2^30, found {total}"
             found.append(Finding(f"{self.tick_ns}: {text}", ("tick_ns",)))

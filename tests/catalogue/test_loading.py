@@ -102,7 +102,7 @@ def test_findings_of_the_whole_are_placed_at_their_field(tmp_path, text):
         ("schema: 1\n\tform: x\n", 2, 1, "expected valid YAML"),
         ("", 1, 1, "empty file"),
         ("- 1\n- 2\n", 1, 1, "expected a mapping"),
-        ("a: &x [*x]\n", 1, 4, "alias"),
+        ("a: &x [*x]\n", 1, 8, "alias"),
         ("form: !!python/object:os.system x\n", 1, 7, "tag"),
         ("<<: {a: 1}\n", 1, 1, "merge key"),
         ("[1]: 2\n", 1, 1, "expected a word as key"),

@@ -163,10 +163,9 @@ def test_no_descendant_survives(run, monkeypatch):
     time.sleep(0.1)
     alive = [p.info for p in psutil.process_iter(["cmdline", "status"]) if p.info["status"] != psutil.STATUS_ZOMBIE]
     assert [info for info in alive if any(marker in word for word in info["cmdline"] or ())] == []
-    # What is left are warm processes, without children.
-    left = [p for p in psutil.Process().children(recursive=True) if "mapgap.execution.worker" in " ".join(p.cmdline())]
-    assert all("mapgap.execution.warm" in p.cmdline() for p in left)
-    assert not [child for p in left for child in p.children()]
+    # What is left are keepers, each with one warm process, without children.
+    for keeper in [p for p in psutil.Process().children() if "mapgap.execution.keeper" in p.cmdline()]:
+        assert len(keeper.children()) == len(keeper.children(recursive=True)) == 1
 
 
 def test_a_leak_is_killed_at_the_memory_limit(run):
