@@ -23,4 +23,6 @@ LIBRARY = Library(
     sampling=f"{_HERE}.sampling:random_plan",
     relating=f"{_HERE}.relating:relations",
     proving="mapgap.formulations.hybrid_pipeline.certificate:prove",
+    importing=f"{_HERE}.importing:build",
+    boards=f"{_HERE}.importing:library",
 )

@@ -12,6 +12,7 @@ from mapgap.core.data import CompactBase, InstanceBase, PlanBase
 from mapgap.core.errors import InputError, suggest
 from mapgap.core.references import Reference, Referred, resolve
 from mapgap.core.results import Budget, Evaluation, SolveResult
+from mapgap.core.workload import LibraryBoard, Settings, Workload
 
 Kind = Literal["exact", "published", "baseline", "bound"]
 Sense = Literal["min", "max"]
@@ -178,6 +179,11 @@ class Library:
     proving : str or callable, optional
         ``f(instance, bound, budget) -> proof or None``: searches for the proof of a certificate, JSON data that show
         :mod:`mapgap.evidence.check` that no plan of the expanded instance (JSON data too) is better than the bound.
+    importing : str or callable, optional
+        ``f(workload, settings) -> instance``: makes an instance of what foreign files say
+        (:mod:`mapgap.core.workload`); raises :class:`InputError` with the names of what they leave open.
+    boards : str or callable, optional
+        ``f() -> list of LibraryBoard``: boards that a cluster file can name.
     """
 
     problem: str
@@ -190,6 +196,8 @@ class Library:
     sampling: Reference | Callable[[Any, random.Random], PlanBase] | None = None
     relating: Reference | Callable[[Any, random.Random], list[Relation]] | None = None
     proving: Reference | Callable[[dict[str, Any], int, Budget], Any] | None = None
+    importing: Reference | Callable[[Workload, Settings], InstanceBase] | None = None
+    boards: Reference | Callable[[], list[LibraryBoard]] | None = None
 
     @property
     def compact_type(self) -> type[CompactBase]:
@@ -255,6 +263,24 @@ class Library:
                 f"{self.problem}: expected a problem whose bounds can be certified, found none for this one"
             )
         return resolve(self.proving)(instance, bound, budget)
+
+    def imported(self, workload: Workload, settings: Settings) -> InstanceBase:
+        """The instance that a workload and settings make.
+
+        Raises
+        ------
+        InputError
+            The problem takes none, or something is missing or wrong; all of it, by name.
+        """
+        if self.importing is None:
+            raise InputError(f"{self.problem}: expected a problem that foreign files can be imported for, found this one")
+        found: InstanceBase = resolve(self.importing)(workload, settings)
+        return found
+
+    def known_boards(self) -> list[LibraryBoard]:
+        """Boards that a cluster file can name."""
+        found: list[LibraryBoard] = resolve(self.boards)() if self.boards is not None else []
+        return found
 
 
 @dataclass(frozen=True)

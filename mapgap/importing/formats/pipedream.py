@@ -1,0 +1,95 @@
+"""PipeDream's ``graph.txt``: one layer a line with times and sizes of a whole mini-batch, then the edges.
+
+    node11 -- Conv2d(64, 128, …) -- forward_compute_time=5.1, backward_compute_time=9.2, activation_size=8e8, parameter_size=2e5
+        node10 -- node11
+
+Times are milliseconds, sizes bytes. The file does not say the size of the mini-batch; without the setting ``batch`` the
+whole mini-batch is one sample.
+
+Source: Narayanan et al., "PipeDream: Generalized Pipeline Parallelism for DNN Training", SOSP 2019; ``graph/graph.py``.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+
+from mapgap.core import Finding, InputError
+from mapgap.core.workload import Settings
+from mapgap.importing.graph import Layer, LayerGraph, Time, origin
+from mapgap.importing.source import LARGEST, Source
+
+NAME, TITLE = "pipedream", "PipeDream graph.txt"
+KIND = "profiled"
+FIELDS = ("forward_compute_time", "backward_compute_time", "activation_size", "parameter_size")
+_FIELD = re.compile(r"(\w+)=([^\s,\]]+|\[[^\]]*\])")
+
+
+def looks_like(source: Source) -> bool:
+    """A line ``node… -- … -- …compute_time=…``."""
+    return source.text is not None and re.search(r"^\s*\S+ -- .* -- .*compute_time=", source.text, re.MULTILINE) is not None
+
+
+def read(sources: Sequence[Source], settings: Settings) -> LayerGraph:
+    """The graph of a file.
+
+    Raises
+    ------
+    InputError
+        Every line that is neither a layer nor an edge, with its number.
+    """
+    source = sources[0]
+    batch = settings.whole("batch", "samples of the mini-batch that was profiled", 1, least=1)
+    found: list[Finding] = []
+    graph = LayerGraph(source.path.name.removesuffix(".txt").removesuffix(".graph"))
+    edges: list[tuple[int, str, str]] = []
+    times = graph.times.setdefault(KIND, {})
+    for number, line in enumerate((source.text or "").splitlines(), 1):
+        place = f"{source.path}:{number}"
+        parts = [part.strip() for part in line.strip().split(" -- ")]
+        if not line.strip():
+            continue
+        if len(parts) == 2 and "=" not in parts[1]:
+            edges.append((number, parts[0], parts[1]))
+            continue
+        values = dict(_FIELD.findall(parts[-1])) if len(parts) >= 3 else {}
+        numbers = {field: _number(values.get(field)) for field in FIELDS}
+        wrong = [f"{field}={values.get(field, 'nothing')}" for field, value in numbers.items() if value is None]
+        if wrong:
+            text = f"expected 'node -- operator -- {'=…, '.join(FIELDS)}=…' or 'node -- node', found {', '.join(wrong)}"
+            found.append(Finding(text, place=place))
+            continue
+        if parts[0] in graph.graph:
+            found.append(Finding(f"expected each layer once, found {parts[0]} again", place=place))
+            continue
+        forward, backward, activation, weights = (numbers[field] or 0.0 for field in FIELDS)
+        operation = " -- ".join(parts[1:-1])
+        size = math.ceil(activation / batch)
+        name = f"{parts[0]} {operation.partition('(')[0]}"
+        graph.graph.add_node(parts[0], layer=Layer(operation, size, math.ceil(weights)), label=name)
+        times[parts[0]] = {batch: Time(forward * 1e6, backward * 1e6)}
+    for number, first, second in edges:
+        place = f"{source.path}:{number}"
+        missing = [name for name in (first, second) if name not in graph.graph]
+        if missing:
+            found.append(Finding(f"expected layers of this file, found {', '.join(missing)}", place=place))
+        else:
+            graph.graph.add_edge(first, second)
+    if found:
+        raise InputError(found)
+    assumed = [] if "batch" in settings.given else ["the profiled mini-batch is one sample (--set batch=… tells its size)"]
+    what = f"times and sizes of {len(graph.graph)} layers at batch {batch}"
+    graph.origins.append(origin(source, NAME, what, assumed))
+    return graph
+
+
+def _number(text: str | None) -> float | None:
+    """A number from 0 on, or the sum of a list of them; ``None`` if it is none."""
+    if text is None:
+        return None
+    try:
+        value = math.fsum(float(part) for part in text.strip("[]").split(";") for part in part.split(",") if part.strip())
+    except (ValueError, OverflowError):
+        return None
+    return value if math.isfinite(value) and 0 <= value <= LARGEST else None
