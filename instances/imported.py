@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeVar
 
 from pydantic import ValidationError
 
 from mapgap.core import InputError, InstanceBase
-from mapgap.core.workload import Curve, at
+from mapgap.core.workload import Curve, Settings, WorkLayer, Workload, at
 
 TICKS_NS = tuple(10**k for k in range(2, 13))
 """Ticks that are tried, the finest first: 100 ns to 1000 s."""
@@ -66,3 +67,35 @@ def table(curve: Curve, width: int, tick_ns: int) -> tuple[int, ...]:
 def units(size: float, unit: int) -> int:
     """Whole units that hold so many bytes, rounded up."""
     return -(-math.ceil(size) // unit)
+
+
+def with_backward(workload: Workload, settings: Settings) -> tuple[Workload, list[str]]:
+    """The workload with backward times on every board, and what was assumed for it.
+
+    The setting ``backward`` is their ratio to the forward times where they were not measured; without it 2 for layers
+    with weights (gradients of input and weights), 1 for others.
+    """
+    if all(board.backward for board in workload.boards):
+        return workload, []
+    ratio = settings.number("backward", "backward over forward time where it was not measured", 0.0)
+    given = "backward" in settings.given
+
+    def scaled(curve: Curve, layer: WorkLayer) -> Curve:
+        times = ratio if given else 2.0 if layer.weight_bytes else 1.0
+        return tuple((samples, times * time) for samples, time in curve)
+
+    boards = tuple(
+        board
+        if board.backward
+        else replace(board, backward=tuple(map(scaled, board.forward, workload.layers)))
+        for board in workload.boards
+    )
+    how = f"{ratio:g}" if given else "2 (layers with weights) or 1 (others)"
+    return replace(workload, boards=boards), [f"Backward times that were not measured: {how} times the forward times."]
+
+
+def ask_for_memory(workload: Workload, settings: Settings) -> None:
+    """Note every board whose memory nobody told."""
+    for board in workload.boards:
+        if board.memory_bytes is None:
+            settings.ask(f"memory of {board.name}: expected memory_gb of the board, or --memory GB")

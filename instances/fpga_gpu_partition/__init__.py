@@ -22,4 +22,5 @@ LIBRARY = Library(
     sampling=f"{_HERE}.sampling:random_plan",
     relating=f"{_HERE}.relations:relations",
     proving="mapgap.formulations.fpga_gpu_partition.certificate:prove",
+    importing=f"{_HERE}.importing:build",
 )

@@ -17,12 +17,10 @@ Every further field of the instance that has a default can be set by its name (`
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from mapgap.core.workload import Curve, LibraryBoard, Settings, WorkBoard, WorkLayer, Workload
+from mapgap.core.workload import LibraryBoard, Settings, WorkBoard, WorkLayer, Workload
 from mapgap.instances.facts import load_devices
 from mapgap.instances.hybrid_pipeline.profiles import DEVICES, boards, memory_bytes, over_roofline
-from mapgap.instances.imported import finest, table, units
+from mapgap.instances.imported import ask_for_memory, finest, table, units, with_backward
 from mapgap.problems.hybrid_pipeline import Device, DeviceType, Instance, Layer
 
 CUTS = ("articulation", "all")
@@ -45,17 +43,11 @@ def build(workload: Workload, settings: Settings) -> Instance:
     mini = settings.whole("mini_batch", "samples of a mini-batch, a multiple of micro_batch", 8 * micro, least=1)
     cuts = settings.text("cuts", f"one of {', '.join(CUTS)}", CUTS[0], CUTS)
     copies = settings.number("state_copies", "memory of the weights over their size", 3.0)
-    ratio = settings.number("backward", "backward over forward time where it was not measured", 0.0)
     further = settings.given_to({name: None for name in Instance.model_fields if name not in MADE})
-    for board in workload.boards:
-        if board.memory_bytes is None:
-            settings.ask(f"memory of {board.name}: expected memory_gb of the board, or --memory GB")
+    ask_for_memory(workload, settings)
+    workload, notes = with_backward(workload, settings)
     settings.check(complete=True)
-    notes = [f"Micro-batch {micro}, mini-batch {mini}."]
-    if any(not board.backward for board in workload.boards):
-        how = f"{ratio:g}" if "backward" in settings.given else "2 (with weights) or 1 (without)"
-        notes.append(f"Backward times that were not measured are {how} times the forward times.")
-        workload = _with_backward(workload, ratio if "backward" in settings.given else None)
+    notes.append(f"Micro-batch {micro}, mini-batch {mini}.")
     chain = workload.chain() if cuts == "articulation" else workload
     crossing = [layer.output_bytes for layer in chain.layers] if cuts == "articulation" else workload.crossing()
     kinds = list({board.kind: board for board in chain.boards}.values())
@@ -79,22 +71,6 @@ def build(workload: Workload, settings: Settings) -> Instance:
         )
 
     return finest(make)
-
-
-def _with_backward(workload: Workload, ratio: float | None) -> Workload:
-    def scaled(curve: Curve, layer: WorkLayer) -> Curve:
-        times = ratio if ratio is not None else 2.0 if layer.weight_bytes else 1.0
-        return tuple((samples, times * time) for samples, time in curve)
-
-    boards = tuple(
-        board
-        if board.backward
-        else replace(
-            board, backward=tuple(scaled(curve, layer) for curve, layer in zip(board.forward, workload.layers, strict=True))
-        )
-        for board in workload.boards
-    )
-    return replace(workload, boards=boards)
 
 
 def _type(kind: WorkBoard, micro: int, tick_ns: int, unit: int) -> DeviceType:

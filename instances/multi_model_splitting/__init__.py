@@ -32,4 +32,6 @@ LIBRARY = Library(
     sampling=f"{_HERE}.sampling:random_plan",
     relating=f"{_HERE}.relations:relations",
     proving="mapgap.formulations.multi_model_splitting.certificate:prove",
+    importing=f"{_HERE}.importing:build",
+    boards=f"{_HERE}.importing:library",
 )

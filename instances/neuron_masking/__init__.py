@@ -23,4 +23,5 @@ LIBRARY = Library(
     sampling=f"{_HERE}.sampling:random_plan",
     relating=f"{_HERE}.relations:relations",
     proving="mapgap.formulations.neuron_masking.certificate:prove",
+    importing=f"{_HERE}.importing:build",
 )

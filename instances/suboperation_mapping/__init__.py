@@ -22,4 +22,5 @@ LIBRARY = Library(
     sampling=f"{_HERE}.sampling:random_plan",
     relating=f"{_HERE}.relations:relations",
     proving="mapgap.formulations.suboperation_mapping.certificate:prove",
+    importing=f"{_HERE}.importing:build",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,7 @@ class Order:
     devices: int | None = None
     link: float | None = None
     memory: float | None = None
+    also: Sequence[Path] = ()
     settings: Sequence[str] = ()
     name: str | None = None
     objective: str | None = None
@@ -57,7 +58,8 @@ def import_(order: Order) -> Path:
     settings = Settings(given)
     graph = read(order.files, settings)
     assembled = assemble(graph, cluster, settings, order.name)
-    instance = registry.library(problem.name).imported(assembled.workload, settings)
+    others = tuple(assemble(read([path], settings), cluster, settings).workload for path in order.also)
+    instance = registry.library(problem.name).imported(replace(assembled.workload, others=others), settings)
     if order.objective is not None:
         instance = retarget(instance, order.objective)
     path = order.output or Path(f"{_stem(instance.name)}_{problem.name}.yaml")

@@ -104,6 +104,8 @@ class Workload:
         Bytes per second from row to column; 0 on the diagonal.
     batches : tuple of int
         Batch sizes at which times were measured.
+    others : tuple of Workload
+        Further models on the same boards.
     """
 
     name: str
@@ -113,6 +115,7 @@ class Workload:
     boards: tuple[WorkBoard, ...]
     bandwidth: tuple[tuple[int, ...], ...]
     batches: tuple[int, ...]
+    others: tuple[Workload, ...] = ()
 
     def crossing(self) -> list[int]:
         """Bytes per sample of all tensors that cross the cut behind each layer; 0 behind the last."""
@@ -180,10 +183,6 @@ class Workload:
             for board in self.boards
         )
         return replace(self, layers=tuple(layers), boards=boards)
-
-    def with_note(self, text: str) -> Workload:
-        """The same with one more sentence about what was assumed."""
-        return replace(self, source=f"{self.source} {text}".strip())
 
 
 def _sum(curves: Sequence[Curve]) -> Curve:
