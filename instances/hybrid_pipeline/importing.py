@@ -17,7 +17,7 @@ Every further field of the instance that has a default can be set by its name (`
 
 from __future__ import annotations
 
-from mapgap.core.workload import LibraryBoard, Settings, WorkBoard, WorkLayer, Workload
+from mapgap.core.workload import MOST_SAMPLES, LibraryBoard, Settings, WorkBoard, WorkLayer, Workload
 from mapgap.instances.facts import load_devices
 from mapgap.instances.hybrid_pipeline.profiles import DEVICES, boards, memory_bytes, over_roofline
 from mapgap.instances.imported import ask_for_memory, finest, table, units, with_backward
@@ -39,7 +39,7 @@ def build(workload: Workload, settings: Settings) -> Instance:
     InputError
     """
     largest = max(workload.batches, default=8)
-    micro = settings.whole("micro_batch", "samples of a micro-batch", largest, least=1)
+    micro = settings.whole("micro_batch", "samples of a micro-batch", largest, least=1, most=MOST_SAMPLES)
     mini = settings.whole("mini_batch", "samples of a mini-batch, a multiple of micro_batch", 8 * micro, least=1)
     cuts = settings.text("cuts", f"one of {', '.join(CUTS)}", CUTS[0], CUTS)
     copies = settings.number("state_copies", "memory of the weights over their size", 3.0)

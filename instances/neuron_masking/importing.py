@@ -58,7 +58,7 @@ def build(workload: Workload, settings: Settings) -> Instance:
         cycles = sorted({max(1, round(1000 * float(s))) for s in given})
     else:
         cycles = [max(1, round(1000 * settings.number("cycle_s", "seconds that a cycle may take")))]
-    percent = settings.whole("least_percent", "percent of the neurons of a layer that stay at least", 10)
+    percent = settings.whole("least_percent", "percent of the neurons of a layer that stay at least", 10, most=100)
     ask_for_memory(workload, settings)
     workload, notes = with_backward(workload, settings)
     settings.check(complete=True)

@@ -17,7 +17,7 @@ one initial partition only) is, where nobody tells, proportional to its speed.
 
 from __future__ import annotations
 
-from mapgap.core.workload import EXTERNAL, Curve, Settings, WorkBoard, Workload, at
+from mapgap.core.workload import EXTERNAL, MOST_SAMPLES, Curve, Settings, WorkBoard, Workload, at
 from mapgap.instances.imported import ask_for_memory, finest, table, ticks, with_backward
 from mapgap.problems.suboperation_mapping import Accelerator, Edge, Instance, Layer
 
@@ -32,7 +32,8 @@ def build(workload: Workload, settings: Settings) -> Instance:
     ------
     InputError
     """
-    batch = settings.whole("batch", "samples of an iteration", max(workload.batches, default=8), least=1)
+    largest = max(workload.batches, default=8)
+    batch = settings.whole("batch", "samples of an iteration", largest, least=1, most=MOST_SAMPLES)
     cuts = settings.text("cuts", f"one of {', '.join(CUTS)}", CUTS[0], CUTS)
     share = settings.number("update_share", "part of the backward time that updates weights, from 0 to 1", 0.5)
     if share > 1:

@@ -9,7 +9,19 @@ time limit is never OPTIMAL, and a missing plan or bound is ``None``, never ``in
 """
 
 from mapgap.core.data import ACTIVITY_LIMIT, CompactBase, Frozen, InstanceBase, PlanBase
-from mapgap.core.declarations import Case, GanttBar, GanttLane, Kind, Library, Method, Problem, Relation, Sense
+from mapgap.core.declarations import (
+    Case,
+    GanttBar,
+    GanttLane,
+    Kind,
+    Library,
+    Method,
+    PlanTable,
+    Problem,
+    Relation,
+    Sense,
+    quantity,
+)
 from mapgap.core.errors import Finding, InputError, Location, MapgapError, PlanError, dotted, suggest
 from mapgap.core.references import CallablePackage, Reference, Referred, lazily, resolve
 from mapgap.core.results import (
@@ -46,6 +58,7 @@ __all__ = [
     "Method",
     "PlanBase",
     "PlanError",
+    "PlanTable",
     "Problem",
     "Reference",
     "Referred",
@@ -58,6 +71,7 @@ __all__ = [
     "Violation",
     "dotted",
     "lazily",
+    "quantity",
     "resolve",
     "suggest",
 ]

@@ -6,13 +6,15 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from mapgap.core.data import CompactBase, InstanceBase, PlanBase
 from mapgap.core.errors import InputError, suggest
 from mapgap.core.references import Reference, Referred, resolve
 from mapgap.core.results import Budget, Evaluation, SolveResult
-from mapgap.core.workload import LibraryBoard, Settings, Workload
+
+if TYPE_CHECKING:  # only imports need it
+    from mapgap.core.workload import LibraryBoard, Settings, Workload
 
 Kind = Literal["exact", "published", "baseline", "bound"]
 Sense = Literal["min", "max"]
@@ -83,7 +85,8 @@ class Problem:
     """The specification of one mapping problem.
 
     ``evaluate(instance, plan)`` is written in plain loops, returns all violations and shares no helper with any
-    model. ``gantt`` and ``diagnose`` draw a plan and say why an instance has none.
+    model. ``gantt`` and ``diagnose`` draw a plan and say why an instance has none; ``describe`` tells a plan in names,
+    seconds and bytes.
 
     ``library`` names the :class:`Library` of its instances; empty: ``mapgap.instances.<name>:LIBRARY``.
 
@@ -106,6 +109,7 @@ class Problem:
     evaluate: Referred[Callable[[Any, Any], Evaluation]] = Referred()
     gantt: Referred[Callable[[Any, Any], list[GanttLane]] | None] = Referred(None)
     diagnose: Referred[Callable[[Any], list[str]] | None] = Referred(None)
+    describe: Referred[Callable[[Any, Any], PlanTable] | None] = Referred(None)
     objectives: Referred[tuple[str, ...]] = Referred(())
     library: Reference | Library = ""
     always_feasible: bool = False
@@ -300,3 +304,29 @@ class GanttLane:
 
     name: str
     bars: tuple[GanttBar, ...]
+
+
+@dataclass(frozen=True)
+class PlanTable:
+    """A plan as people read it.
+
+    Attributes
+    ----------
+    columns : tuple of str
+    rows : tuple of tuple
+        Texts and numbers; ``None`` where there is nothing.
+    right : tuple of str
+        Columns of numbers.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    right: tuple[str, ...] = ()
+
+
+def quantity(value: float, unit: str) -> str:
+    """A value of a unit with the prefix that keeps it readable: ``26.37 ms``, ``1.5 GB``."""
+    for prefix, scale in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3), ("", 1.0), ("m", 1e-3), ("u", 1e-6), ("n", 1e-9)):
+        if abs(value) >= scale and not (unit == "s" and scale > 1) and not (unit == "B" and scale < 1):
+            return f"{value / scale:,.4g} {prefix}{unit}" if value / scale < 9999.5 else f"{value / scale:,.0f} {prefix}{unit}"
+    return f"0 {unit}"

@@ -14,6 +14,8 @@ from mapgap.core.errors import Finding, InputError, suggest
 
 Curve = tuple[tuple[int, float], ...]
 """Measured points ``(samples, nanoseconds)``, by rising number of samples; at least one."""
+MOST_SAMPLES = 4096
+"""Of a batch for which an instance has a table with an entry per sample."""
 EXTERNAL = -1
 """What a layer lists among its inputs when it reads the input of the network."""
 
@@ -200,13 +202,16 @@ class Settings:
         self.missing: list[str] = []
         self.wrong: list[str] = []
 
-    def whole(self, name: str, meaning: str, default: int | None = None, least: int = 0) -> int:
+    def whole(
+        self, name: str, meaning: str, default: int | None = None, *, least: int = 0, most: int = 2**53
+    ) -> int:
         """An integer; without a default it is asked for."""
         value = self._value(name, meaning, default)
         if value is None:
             return max(least, 1)
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 2**53:
-            self.wrong.append(f"--set {name}={value}: expected an integer from {least} on: {meaning}")
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            span = f"from {least} on" if most == 2**53 else f"from {least} to {most}"
+            self.wrong.append(f"--set {name}={value}: expected an integer {span}: {meaning}")
             return max(least, 1)
         return value
 

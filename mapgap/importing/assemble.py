@@ -15,6 +15,7 @@ from mapgap.importing.recognise import read
 
 STRAY = 0.05
 """A profile may spend this part of its time in layers that the model does not have."""
+MOST_BOARDS = 256
 
 
 @dataclass
@@ -53,6 +54,9 @@ def assemble(graph: LayerGraph, cluster: Cluster | None, settings: Settings, nam
         What is missing, by name.
     """
     cluster = cluster or listed_devices(graph)
+    count = sum(board.count for board in cluster.boards.values())
+    if count > MOST_BOARDS:
+        raise InputError(f"boards: expected at most {MOST_BOARDS}, found {count}")
     order = graph.order()
     layers = work_layers(graph, order)
     notes = [str(each) for each in graph.origins]
