@@ -85,9 +85,7 @@ def with_backward(workload: Workload, settings: Settings) -> tuple[Workload, lis
         return tuple((samples, times * time) for samples, time in curve)
 
     boards = tuple(
-        board
-        if board.backward
-        else replace(board, backward=tuple(map(scaled, board.forward, workload.layers)))
+        board if board.backward else replace(board, backward=tuple(map(scaled, board.forward, workload.layers)))
         for board in workload.boards
     )
     how = f"{ratio:g}" if given else "2 (layers with weights) or 1 (others)"

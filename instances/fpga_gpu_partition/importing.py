@@ -26,11 +26,11 @@ of output values; layers without weights are wired and occupy nothing.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from mapgap.core.workload import Settings, WorkBoard, WorkLayer, Workload, at
 from mapgap.instances.imported import finest, ticks
 from mapgap.problems.fpga_gpu_partition import NETWORK_INPUT, Fabric, Instance, Layer, Link, Module, Option, Read
+from mapgap.problems.fpga_gpu_partition.instance import Side
 
 M20K_BITS = 20 * 1024
 ENERGY_UNIT_NJ = 1000
@@ -59,10 +59,10 @@ def build(workload: Workload, settings: Settings) -> Instance:
     def make(tick_ns: int, unit: int) -> Instance:
         layers = []
         for i, layer in enumerate(workload.layers):
-            options = [_option("gpu", gpu, i, watts[0], tick_ns)]
+            options = [_option("gpu", gpu, i, watts[0], tick_ns, (0, 0))]
             demand = _fabric(layer, fold)
             if demand is not None:
-                options.append(_option("fpga", fpga, i, watts[1], tick_ns, multipliers=demand[0], m20k=demand[1]))
+                options.append(_option("fpga", fpga, i, watts[1], tick_ns, demand))
             inputs = layer.inputs or (NETWORK_INPUT,)
             layers.append(
                 Layer(
@@ -98,10 +98,21 @@ def _fact(board: WorkBoard, name: str, meaning: str, settings: Settings) -> floa
     return float(value)
 
 
-def _option(side: Any, board: WorkBoard, layer: int, watts: float, tick_ns: int, **fabric: int) -> Option:
+def _option(side: Side, board: WorkBoard, layer: int, watts: float, tick_ns: int, fabric: tuple[int, int]) -> Option:
     nanoseconds = at(board.forward[layer], 1)
-    spent = {f"{side}_ticks": ticks(nanoseconds, tick_ns), f"{side}_energy": round(nanoseconds * watts / ENERGY_UNIT_NJ)}
-    return Option(name=side, kind=side, home=side, **spent, **fabric)
+    time, energy = ticks(nanoseconds, tick_ns), round(nanoseconds * watts / ENERGY_UNIT_NJ)
+    on_gpu = side == "gpu"
+    return Option(
+        name=side,
+        kind=side,
+        home=side,
+        gpu_ticks=time if on_gpu else 0,
+        gpu_energy=energy if on_gpu else 0,
+        fpga_ticks=0 if on_gpu else time,
+        fpga_energy=0 if on_gpu else energy,
+        multipliers=fabric[0],
+        m20k=fabric[1],
+    )
 
 
 def _fabric(layer: WorkLayer, fold: int) -> tuple[int, int] | None:

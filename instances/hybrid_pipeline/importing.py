@@ -17,6 +17,8 @@ Every further field of the instance that has a default can be set by its name (`
 
 from __future__ import annotations
 
+from typing import Any
+
 from mapgap.core.workload import MOST_SAMPLES, LibraryBoard, Settings, WorkBoard, WorkLayer, Workload
 from mapgap.instances.facts import load_devices
 from mapgap.instances.hybrid_pipeline.profiles import DEVICES, boards, memory_bytes, over_roofline
@@ -52,6 +54,8 @@ def build(workload: Workload, settings: Settings) -> Instance:
     crossing = [layer.output_bytes for layer in chain.layers] if cuts == "articulation" else workload.crossing()
     kinds = list({board.kind: board for board in chain.boards}.values())
 
+    options: dict[str, Any] = {"all_devices": False, **{name: _frozen(value) for name, value in further.items()}}
+
     def make(tick_ns: int, unit: int) -> Instance:
         return Instance(
             name=workload.name,
@@ -67,7 +71,7 @@ def build(workload: Workload, settings: Settings) -> Instance:
             ),
             bandwidth=tuple(tuple(rate or 1 for rate in row) for row in _symmetric(chain.bandwidth)),
             layers=tuple(_layer(layer, size, copies, unit) for layer, size in zip(chain.layers, crossing, strict=True)),
-            **{"all_devices": False, **{name: _frozen(value) for name, value in further.items()}},
+            **options,
         )
 
     return finest(make)
@@ -105,9 +109,7 @@ def _frozen(value: object) -> object:
 
 def library() -> list[LibraryBoard]:
     """The Jetson boards of Asteroid's Table 5 with the speed model of ``profiles.py``."""
-    networks = [
-        item.removeprefix("epoch_") for item in load_devices(DEVICES).of("Nano") if item.startswith("epoch_")
-    ]
+    networks = [item.removeprefix("epoch_") for item in load_devices(DEVICES).of("Nano") if item.startswith("epoch_")]
     found = []
     for name in boards():
         facts = load_devices(DEVICES).of(name)

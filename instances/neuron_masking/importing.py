@@ -63,8 +63,8 @@ def build(workload: Workload, settings: Settings) -> Instance:
     workload, notes = with_backward(workload, settings)
     settings.check(complete=True)
     inputs, parts = _parts(workload)
-    work, unit_macs = _units([part.macs * samples for part in parts], inputs, parts)
-    sizes, unit_bytes = _units([2 * part.weight_bytes + part.stored_bytes for part in parts], inputs, parts)
+    unit_macs = _unit([part.macs * samples for part in parts], inputs, parts)
+    unit_bytes = _unit([2 * part.weight_bytes + part.stored_bytes for part in parts], inputs, parts)
     layers = []
     before = inputs
     for k, part in enumerate(parts):
@@ -91,7 +91,9 @@ def build(workload: Workload, settings: Settings) -> Instance:
         cycle_ms=tuple(cycles),
         inputs=inputs,
         layers=tuple(layers),
-        devices=tuple(_device(board, workload, layers, total, samples, cycles, unit_bytes) for board in workload.boards),
+        devices=tuple(
+            _device(board, workload, layers, total, samples, cycles, unit_bytes) for board in workload.boards
+        ),
     )
 
 
@@ -101,7 +103,9 @@ def _parts(workload: Workload) -> tuple[int, list[_Part]]:
     inputs = 0
     for i, layer in enumerate(workload.layers):
         if layer.inputs not in ((i - 1,), ()) and i > 0:
-            raise InputError(f"{layer.name}: expected a plain chain, found a layer that reads {_reads(workload, layer)}")
+            raise InputError(
+                f"{layer.name}: expected a plain chain, found a layer that reads {_reads(workload, layer)}"
+            )
         if layer.weight_bytes == 0 or (found and not layer.macs and "channels_out" not in layer.attributes):
             if found:
                 found[-1].weight_bytes += layer.weight_bytes
@@ -123,8 +127,8 @@ def _reads(workload: Workload, layer: WorkLayer) -> str:
     return ", ".join("the input" if i < 0 else workload.layers[i].name for i in layer.inputs)
 
 
-def _units(amounts: list[int], inputs: int, parts: list[_Part]) -> tuple[int, int]:
-    """The sum of the amounts, and a unit in which it stays below :data:`HEAD_ROOM` with all rounding."""
+def _unit(amounts: list[int], inputs: int, parts: list[_Part]) -> int:
+    """A unit in which the sum of the amounts stays below :data:`HEAD_ROOM`, with all rounding."""
     before, pairs = inputs, 0
     for part in parts:
         pairs += before * part.neurons + part.neurons
@@ -134,7 +138,7 @@ def _units(amounts: list[int], inputs: int, parts: list[_Part]) -> tuple[int, in
         unit *= 2
         if unit > 2**60:
             raise InputError(f"expected fewer than {HEAD_ROOM:,} pairs of neurons, found {pairs:,}")
-    return sum(amounts), unit
+    return unit
 
 
 def _total(inputs: int, layers: list[Layer]) -> int:

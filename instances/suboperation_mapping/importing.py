@@ -11,8 +11,8 @@ backward
 update_share
     Part of the backward time that is the weight update, in layers with weights (0.5); in others all of it is BP.
 
-Batch normalisation is ``fused``: it does not divide along the batch. A board's fact ``pes`` (processing elements, read by
-one initial partition only) is, where nobody tells, proportional to its speed.
+Batch normalisation is ``fused``: it does not divide along the batch. A board's fact ``pes`` (processing elements, which
+one initial partition reads) is, where nobody tells, proportional to its speed.
 """
 
 from __future__ import annotations

@@ -116,7 +116,9 @@ def _cluster(order: Order) -> Cluster | None:
 def _profile(text: str) -> tuple[str, str]:
     name, equals, file = text.partition("=")
     if not equals or not name or not file:
-        raise InputError(f"--profile {text}: expected BOARD=FILE, or BOARD=FILE#KIND for one of several kinds of device")
+        raise InputError(
+            f"--profile {text}: expected BOARD=FILE, or BOARD=FILE#KIND for one of several kinds of device"
+        )
     return name, file
 
 
@@ -127,7 +129,9 @@ def _summary(instance: InstanceBase, graph: LayerGraph, assembled: Assembled) ->
         "problem": instance.problem,
         "layers": len(graph.graph),
         "cuts": len(assembled.workload.cuts()),
-        "boards": {name: {"seconds": time, "low": low, "high": high} for name, (time, low, high) in _times(assembled).items()},
+        "boards": {
+            name: {"seconds": time, "low": low, "high": high} for name, (time, low, high) in _times(assembled).items()
+        },
         "origins": [vars(each) | {"assumed": list(each.assumed)} for each in graph.origins],
         "notes": assembled.notes,
     }
@@ -158,7 +162,9 @@ def _tell(instance: InstanceBase, graph: LayerGraph, assembled: Assembled, path:
             "problem": f"{problem.name} ({problem.title})",
             "model": f"{len(graph.graph)} layers, {len(workload.cuts())} parts between single tensors",
             "boards": ", ".join(board.name for board in workload.boards),
-            f"forward pass, {min(workload.batches, default=1)} sample(s)": "; ".join(f"{k} {v}" for k, v in times.items()),
+            f"forward pass, {min(workload.batches, default=1)} sample(s)": "; ".join(
+                f"{k} {v}" for k, v in times.items()
+            ),
             "objective in": problem.unit(instance),
             "read": "\n".join(assembled.notes),
             "written to": str(path),
@@ -211,7 +217,15 @@ def show_foreign(path: Path, *, as_json: bool) -> None:
     say()
     order = graph.order()
     single = _single(graph, order)
-    columns = ["layer", "operation", "reads", "output bytes", "weight bytes", "MACs", *[_heading(graph, k) for k in kinds]]
+    columns = [
+        "layer",
+        "operation",
+        "reads",
+        "output bytes",
+        "weight bytes",
+        "MACs",
+        *[_heading(graph, k) for k in kinds],
+    ]
     rows = []
     for k, name in enumerate(order):
         layer = graph.layer(name)
@@ -284,7 +298,9 @@ def profile(
         )
     output.write_text(json.dumps(layer_graph.write(graph, machine, note), indent=1) + "\n", encoding="utf-8")
     if as_json:
-        print_json({"file": str(output), "machine": machine, "kinds": {kind: graph.batches(kind) for kind in graph.times}})
+        print_json(
+            {"file": str(output), "machine": machine, "kinds": {kind: graph.batches(kind) for kind in graph.times}}
+        )
         return
     rows = []
     for kind, times in graph.times.items():
@@ -295,7 +311,8 @@ def profile(
             high = 1e-9 * sum(time.high if time.high is not None else time.forward for time in points)
             rows.append([kind, batch, seconds(total), f"{seconds(low)} to {seconds(high)}"])
     table(note, ["kind", "batch", "all operators", "quartiles"], rows, right=["batch", "all operators", "quartiles"])
-    say(f"written to {output}\nnext: mapgap import {output} --cluster boards.yaml, with 'kind: {next(iter(graph.times))}'")
+    first = next(iter(graph.times))
+    say(f"written to {output}\nnext: mapgap import {output} --cluster boards.yaml, boards with 'kind: {first}'")
 
 
 def _numbers(flag: str, text: str) -> list[int]:

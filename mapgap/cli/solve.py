@@ -248,7 +248,7 @@ def _tell_plan(
         say()
         facts(rows)
     if best is not None and best.plan is not None and not best.refuted:
-        head = "plan" if len(records) == 1 else f"plan of {best.method}"
+        head = "plan" if len(records) == 1 else "best plan"
         plan = problem.plan_type.model_validate_json(json.dumps(best.plan))
         if problem.describe is not None:
             told = problem.describe(instance, plan)
@@ -262,7 +262,7 @@ def _tell_plan(
 
 
 def _short(terms: Mapping[str, Any]) -> dict[str, Any]:
-    """The terms of an evaluation that people read: numbers, words, and a few of them by name. ``--json`` has them all."""
+    """The terms of an evaluation that people read: numbers, words, or a few of them by name. ``--json`` has all."""
     flat = {name: value for name, value in terms.items() if not _nested(value)}
     return {name.replace("_", " "): value for name, value in flat.items() if len(cell(value)) < 300}
 

@@ -277,7 +277,9 @@ class Library:
             The problem takes none, or something is missing or wrong; all of it, by name.
         """
         if self.importing is None:
-            raise InputError(f"{self.problem}: expected a problem that foreign files can be imported for, found this one")
+            raise InputError(
+                f"{self.problem}: expected a problem that foreign files can be imported for, found this one"
+            )
         found: InstanceBase = resolve(self.importing)(workload, settings)
         return found
 
@@ -326,7 +328,20 @@ class PlanTable:
 
 def quantity(value: float, unit: str) -> str:
     """A value of a unit with the prefix that keeps it readable: ``26.37 ms``, ``1.5 GB``."""
-    for prefix, scale in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3), ("", 1.0), ("m", 1e-3), ("u", 1e-6), ("n", 1e-9)):
+    for prefix, scale in (
+        ("T", 1e12),
+        ("G", 1e9),
+        ("M", 1e6),
+        ("k", 1e3),
+        ("", 1.0),
+        ("m", 1e-3),
+        ("u", 1e-6),
+        ("n", 1e-9),
+    ):
         if abs(value) >= scale and not (unit == "s" and scale > 1) and not (unit == "B" and scale < 1):
-            return f"{value / scale:,.4g} {prefix}{unit}" if value / scale < 9999.5 else f"{value / scale:,.0f} {prefix}{unit}"
+            return (
+                f"{value / scale:,.4g} {prefix}{unit}"
+                if value / scale < 9999.5
+                else f"{value / scale:,.0f} {prefix}{unit}"
+            )
     return f"0 {unit}"

@@ -202,9 +202,7 @@ class Settings:
         self.missing: list[str] = []
         self.wrong: list[str] = []
 
-    def whole(
-        self, name: str, meaning: str, default: int | None = None, *, least: int = 0, most: int = 2**53
-    ) -> int:
+    def whole(self, name: str, meaning: str, default: int | None = None, *, least: int = 0, most: int = 2**53) -> int:
         """An integer; without a default it is asked for."""
         value = self._value(name, meaning, default)
         if value is None:
@@ -245,7 +243,7 @@ class Settings:
     def given_to(self, names: Mapping[str, Any]) -> dict[str, Any]:
         """Those of the settings that carry one of these names."""
         self.used |= set(names) & set(self.given)
-        self.known |= {name: "" for name in names}
+        self.known |= dict.fromkeys(names, "")
         return {name: self.given[name] for name in names if name in self.given}
 
     def _value(self, name: str, meaning: str, default: Any) -> Any:

@@ -145,7 +145,9 @@ def _profiled(
     if wanted not in source.times:
         known = ", ".join(source.times)
         found = "none given" if wanted is None else repr(wanted)
-        raise InputError(f"boards.{entry}.kind: expected one of {known} (or --profile {entry}=FILE#KIND); found {found}")
+        raise InputError(
+            f"boards.{entry}.kind: expected one of {known} (or --profile {entry}=FILE#KIND); found {found}"
+        )
     times = source.times[wanted]
     if source is not graph:
         times = matched(times, source, graph, order, entry, notes)
@@ -194,13 +196,14 @@ def matched(
     if stray > STRAY * total or not found:
         share = 100 * stray / total if total else 100
         text = f"expected the layers of {graph.name} (such as {order[0]!r}), found {first!r}"
-        raise InputError(f"boards.{entry}: {profile.name}: {text}; {share:.0f}% of the time is in layers of other names")
+        raise InputError(
+            f"boards.{entry}: {profile.name}: {text}; {share:.0f}% of the time is in layers of other names"
+        )
     zero = {batch: Time(0.0) for batch in batches}
     fused = [name for name in order if name not in found]
     if fused:
         notes.append(f"{len(fused)} layers of {graph.name} have no time of their own on {entry} (fused into others).")
     return {name: found.get(name, zero) for name in order}
-
 
 
 def _estimate(

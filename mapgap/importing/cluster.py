@@ -1,13 +1,13 @@
 """The cluster file: boards by name, with memory, links, and a profile or a speed.
 
-    schema: 1
-    form: cluster
-    boards:
-      nx: {board: NX, profile: ort_nx.json}
-      mine: {memory_gb: 4, gflops: 200, memory_gbps: 25.6, launch_us: 40, count: 2}
-    link_mbps: 100
-    links: [{between: [nx, mine], mbps: 1000}]
-    settings: {mini_batch: 32, micro_batch: 8}
+schema: 1
+form: cluster
+boards:
+  nx: {board: NX, profile: ort_nx.json}
+  mine: {memory_gb: 4, gflops: 200, memory_gbps: 25.6, launch_us: 40, count: 2}
+link_mbps: 100
+links: [{between: [nx, mine], mbps: 1000}]
+settings: {mini_batch: 32, micro_batch: 8}
 """
 
 from __future__ import annotations
@@ -143,6 +143,8 @@ def with_profiles(cluster: Cluster, profiles: Mapping[str, str]) -> Cluster:
     for name, file in profiles.items():
         if name not in boards:
             known = ", ".join(boards)
-            raise InputError(f"--profile {name}={file}: expected a board ({known}), found {name!r}{suggest(name, boards)}")
+            raise InputError(
+                f"--profile {name}={file}: expected a board ({known}), found {name!r}{suggest(name, boards)}"
+            )
         boards[name] = boards[name].model_copy(update={"profile": file})
     return cluster.model_copy(update={"boards": boards})

@@ -63,7 +63,9 @@ def measure(
             model = onnx_model.named(onnx_model.load(source))
             fixed = onnx_model.fix_dimensions(model, settings, batch)
             if fixed != batch:
-                raise InputError(f"--batch {batch}: {path.name} is fixed to a batch of {fixed}; expected --batch {fixed}")
+                raise InputError(
+                    f"--batch {batch}: {path.name} is fixed to a batch of {fixed}; expected --batch {fixed}"
+                )
             spent = _run(model, count, repetitions, warm_up, provider, level, path.name)
             for name in graph.graph:
                 graph.times.setdefault(kind, {}).setdefault(name, {})[batch] = _time(spent.get(name))
@@ -75,7 +77,7 @@ def measure(
         "provider": provider,
     }
     note = (
-        f"{path.name} (sha256 {source.sha256[:16]}) measured by ONNX Runtime {ort.__version__} on {machine['processor']}: "
+        f"{path.name} (sha256 {source.sha256[:16]}) by ONNX Runtime {ort.__version__} on {machine['processor']}: "
         f"{repetitions} runs after {warm_up} to warm up, medians of every operator, optimisation {level}"
     )
     return graph, machine, note
@@ -111,7 +113,7 @@ def _run(
 
 def _values(tensor: Any) -> Any:
     """Zeros of an input's shape and type."""
-    kinds = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16}
+    kinds: dict[str, Any] = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16}
     kinds |= {"tensor(int64)": np.int64, "tensor(int32)": np.int32, "tensor(bool)": np.bool_, "tensor(uint8)": np.uint8}
     if tensor.type not in kinds:
         raise InputError(f"input {tensor.name}: expected one of {', '.join(kinds)}; found {tensor.type}")

@@ -1,8 +1,8 @@
 """Three small real models, built with ``onnx.helper``: deterministic weights, nothing is downloaded.
 
-``lenet5`` (LeCun et al. 1998, with ReLU and max pooling), ``mobile_tiny`` (three inverted residual blocks of MobileNetV2
-on 64 x 64 pixels) and ``attention_tiny`` (one transformer encoder layer of width 64). Weights are drawn from a normal
-distribution with a seed of the name: their values do not matter for times, but they are real tensors.
+``lenet5`` (LeCun et al. 1998, with ReLU and max pooling), ``mobile_tiny`` (three inverted residual blocks as
+MobileNetV2 has them, on 64 x 64 pixels) and ``attention_tiny`` (one transformer encoder layer of width 64). Weights are
+drawn from a normal distribution with a seed of the name: their values do not matter for times, but they are real.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ class _Builder:
         return self.add("Conv", name, source, *weights, group=groups, **shape)
 
     def dense(self, name: str, source: str, into: int, out: int) -> str:
-        return self.add("Gemm", name, source, self.weight(f"{name}.w", out, into), self.weight(f"{name}.b", out), transB=1)
+        return self.add(
+            "Gemm", name, source, self.weight(f"{name}.w", out, into), self.weight(f"{name}.b", out), transB=1
+        )
 
     def model(self, output: str, shape: tuple[int, ...]) -> onnx.ModelProto:
         first = helper.make_tensor_value_info("input", TensorProto.FLOAT, ["batch", *self.shape])
@@ -109,7 +111,10 @@ def attention_tiny() -> onnx.ModelProto:
     x = b.add("Reshape", "joined", b.add("Transpose", "mixed_turned", x, perm=[0, 2, 1, 3]), join)
     x = b.add("Add", "residual1", b.add("MatMul", "projection", x, b.weight("projection.w", width, width)), "input")
     y = b.add("Relu", "feed_relu", b.add("MatMul", "feed1", x, b.weight("feed1.w", width, 4 * width)))
-    return b.model(b.add("Add", "residual2", b.add("MatMul", "feed2", y, b.weight("feed2.w", 4 * width, width)), x), (tokens, width))
+    return b.model(
+        b.add("Add", "residual2", b.add("MatMul", "feed2", y, b.weight("feed2.w", 4 * width, width)), x),
+        (tokens, width),
+    )
 
 
 MODELS: dict[str, Callable[[], onnx.ModelProto]] = {

@@ -38,7 +38,9 @@ def read(paths: Sequence[Path], settings: Settings | None = None) -> LayerGraph:
         if known is None:
             broken = source.broken()
             titles = "; ".join(each.title for each in FORMATS)
-            raise InputError(broken or Finding(f"expected one of: {titles}; found none of them", place=str(source.path)))
+            raise InputError(
+                broken or Finding(f"expected one of: {titles}; found none of them", place=str(source.path))
+            )
         found.append(known)
     if len(set(found)) > 1:
         listed = ", ".join(f"{source.path.name} ({each.title})" for source, each in zip(sources, found, strict=True))

@@ -5,6 +5,8 @@ import random
 import re
 from pathlib import Path
 
+import pytest
+
 from mapgap.catalogue import registry
 
 FOLDER = registry.folder("instances") / "foreign"
@@ -45,7 +47,12 @@ TRT_PROFILE = [
 
 
 def _tensor(name, *dimensions):
-    return {"Name": name, "Location": "Device", "Dimensions": list(dimensions), "Format/Datatype": "Row major linear FP16"}
+    return {
+        "Name": name,
+        "Location": "Device",
+        "Dimensions": list(dimensions),
+        "Format/Datatype": "Row major linear FP16",
+    }
 
 
 TRT_LAYERS = {
@@ -74,11 +81,28 @@ TRT_LAYERS = {
 
 SMALL = (
     "node1 -- Input0 -- forward_compute_time=0.0, backward_compute_time=0.0, activation_size=0.0, parameter_size=0.0\n"
-    "node2 -- Linear(8, 8) -- forward_compute_time=3.0, backward_compute_time=6.0, activation_size=32.0, parameter_size=256.0\n"
-    "node3 -- ReLU() -- forward_compute_time=1.0, backward_compute_time=1.0, activation_size=32.0, parameter_size=0.0\n"
+    "node2 -- Linear -- forward_compute_time=3.0, backward_compute_time=6.0, activation_size=32, parameter_size=256\n"
+    "node3 -- ReLU -- forward_compute_time=1.0, backward_compute_time=1.0, activation_size=32.0, parameter_size=0.0\n"
     "\tnode1 -- node2\n\tnode2 -- node3\n"
 )
 """A PipeDream graph of three layers."""
+
+
+def small_onnx() -> bytes:
+    """Two dense layers with few weights: most of its bytes say something."""
+    onnx = pytest.importorskip("onnx")
+    make, kind = onnx.helper, onnx.TensorProto.FLOAT
+    weights = [
+        make.make_tensor(name, kind, dims, [0.5] * (dims[0] * dims[1])) for name, dims in (("a", (4, 3)), ("b", (2, 4)))
+    ]
+    nodes = [
+        make.make_node("Gemm", ["x", "a"], ["h"], name="first", transB=1),
+        make.make_node("Relu", ["h"], ["r"], name="relu"),
+        make.make_node("Gemm", ["r", "b"], ["y"], name="second", transB=1),
+    ]
+    ends = [make.make_tensor_value_info(name, kind, ["batch", width]) for name, width in (("x", 3), ("y", 2))]
+    graph = make.make_graph(nodes, "dense", ends[:1], ends[1:], weights)
+    return make.make_model(graph, opset_imports=[make.make_opsetid("", 17)]).SerializeToString(deterministic=True)
 
 
 def write_json(path, data):
@@ -104,7 +128,9 @@ def mutated(data: bytes, rng: random.Random) -> bytes:
             numbers = list(re.finditer(rb"-?\d+(\.\d+)?([eE][+-]?\d+)?", data))
             if numbers:
                 match = rng.choice(numbers)
-                absurd = rng.choice((b"-1", b"0", b"1e400", b"NaN", b"null", b'"x"', b"[]", b"{}", b"1e15", b"0.5", b"9" * 30))
+                absurd = rng.choice(
+                    (b"-1", b"0", b"1e400", b"NaN", b"null", b'"x"', b"[]", b"{}", b"1e15", b"0.5", b"9" * 30)
+                )
                 data = data[: match.start()] + absurd + data[match.end() :]
     return data
 

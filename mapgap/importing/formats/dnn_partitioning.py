@@ -103,7 +103,7 @@ def _add_edges(graph: LayerGraph, edges: list[Value], nodes: dict[int, Value], n
 
     The backward pass runs along the same edges the other way round, which is no edge of the model.
     """
-    rates, sizes = [], {name: 0.0 for name in graph.graph}
+    rates, sizes = [], dict.fromkeys(graph.graph, 0.0)
     for edge in edges:
         ends = []
         for field in ("sourceId", "destId"):

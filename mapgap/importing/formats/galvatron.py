@@ -27,7 +27,11 @@ _PAIR = re.compile(r"pp_size_(\d{1,6})")
 def looks_like(source: Source) -> bool:
     """Keys ``layertype_…`` or ``layernum[…`` of a computation profile, ``pp_size_…`` of a profile of links."""
     data = source.json
-    keys = [key for key in data if key.startswith(("layertype_", "layernum[", "pp_size_"))] if isinstance(data, dict) else []
+    keys = (
+        [key for key in data if key.startswith(("layertype_", "layernum[", "pp_size_"))]
+        if isinstance(data, dict)
+        else []
+    )
     return bool(keys) and len(keys) * 2 > len(data)
 
 
@@ -47,7 +51,9 @@ def read(sources: Sequence[Source], settings: Settings) -> LayerGraph:
     source = profiles[0]
     measured = _times(source)
     count = settings.whole("layers", "layers of the model", least=1)
-    output = settings.whole("output_bytes", "bytes per sample that a layer hands on (sequence x width x bytes of a value)")
+    output = settings.whole(
+        "output_bytes", "bytes per sample that a layer hands on (sequence x width x bytes of a value)"
+    )
     weights = settings.whole("weight_bytes", "bytes of the weights of a layer")
     rest = settings.whole("other_weight_bytes", "bytes of the weights beside the layers", 0)
     settings.check()
@@ -62,7 +68,9 @@ def read(sources: Sequence[Source], settings: Settings) -> LayerGraph:
     if "other" in measured:
         graph.add("other", Layer("other", 0, rest), [f"layer{count}"])
         times["other"] = dict(measured["other"])
-    graph.origins.append(origin(source, NAME, f"times at batches {', '.join(map(str, sorted(measured['0'])))}", assumed))
+    graph.origins.append(
+        origin(source, NAME, f"times at batches {', '.join(map(str, sorted(measured['0'])))}", assumed)
+    )
     for link in links[:1]:
         rates = {int(_PAIR.fullmatch(key)[1]): value for key, value in link.root.fields() if _PAIR.fullmatch(key)}  # type: ignore[index]
         size = min(rates)

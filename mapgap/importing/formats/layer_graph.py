@@ -70,7 +70,7 @@ def read(sources: Sequence[Source], settings: Settings) -> LayerGraph:
 
 
 def _batch(points: Value, text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:9]) or len(text) > 6:
+    if not text.isascii() or not text.isdigit() or not int(text[:9]) >= 1 or len(text) > 6:
         points.wrong("batch sizes from 1 on")
     return int(text)
 

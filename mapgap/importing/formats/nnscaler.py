@@ -89,7 +89,9 @@ def read(sources: Sequence[Source], settings: Settings) -> LayerGraph:
     for source in opened:
         if _is_transfers(source.json):
             graph.kinds[KIND] = Kind(None, (), _rate(source.root))
-            graph.origins.append(origin(source, NAME, "the rate of an all-reduce of the largest size between two devices"))
+            graph.origins.append(
+                origin(source, NAME, "the rate of an all-reduce of the largest size between two devices")
+            )
     return graph
 
 

@@ -11,7 +11,7 @@ none. The model holds no times: these come from profiles or, with the board's sp
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import onnx
@@ -54,7 +54,23 @@ def load(source: Source) -> onnx.ModelProto:
         raise InputError(Finding(text, place=str(source.path))) from error
     if not model.graph.node:
         raise InputError(Finding("expected a model with operators, found none", place=str(source.path)))
+    try:
+        sound = all(isinstance(word, str) for word in _words(model.graph))
+    except UnicodeDecodeError:  # protobuf finds out when a name is read
+        sound = False
+    if not sound:
+        raise InputError(Finding("expected names in UTF-8, found other bytes", place=str(source.path)))
     return model
+
+
+def _words(graph: onnx.GraphProto) -> Iterator[object]:
+    """Every name that is read of a model."""
+    for node in graph.node:
+        yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
+        yield from (attribute.name for attribute in node.attribute)
+    for value in [*graph.input, *graph.output]:
+        yield from (value.name, *(each.dim_param for each in value.type.tensor_type.shape.dim))
+    yield from (each.name for each in graph.initializer)
 
 
 def named(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -227,5 +243,3 @@ def _attributes(node: onnx.NodeProto, shapes: Shapes, constants: set[str]) -> di
         into, out = (weights[1], weights[0]) if turned else weights
         return {"channels_in": into, "channels_out": out, "kernel": 1, "groups": 1, "pixels": 1}
     return {}
-
-

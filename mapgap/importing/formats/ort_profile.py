@@ -1,6 +1,6 @@
 """ONNX Runtime's profile (``SessionOptions.enable_profiling``): a list of events in Chrome's tracing format.
 
-Events of category ``Node`` named ``<node>_kernel_time`` hold microseconds, shapes and bytes. With several runs the first
+Events of category ``Node`` named ``<node>_kernel_time`` hold microseconds, shapes and bytes. Of several runs the first
 one warms up and is left out; of the others the median counts. The file does not say who reads whose output: read alone
 it is a chain in the order of execution; as the profile of a model its times are matched by the nodes' names.
 """
@@ -24,7 +24,9 @@ SUFFIX = "_kernel_time"
 def looks_like(source: Source) -> bool:
     """A list of events with ``cat``, ``ph`` and ``dur``."""
     data = source.json
-    return isinstance(data, list) and any(isinstance(each, dict) and {"cat", "ph", "dur"} <= set(each) for each in data[:50])
+    return isinstance(data, list) and any(
+        isinstance(each, dict) and {"cat", "ph", "dur"} <= set(each) for each in data[:50]
+    )
 
 
 def read(sources: Sequence[Source], settings: Settings) -> LayerGraph:
@@ -58,7 +60,9 @@ def read(sources: Sequence[Source], settings: Settings) -> LayerGraph:
         times[name] = {batch: Time(median(spent), None, min(spent), max(spent))}
         before = [name]
     arguments = first["args"]
-    graph.input_bytes = math.ceil((arguments["activation_size"].whole() if arguments.has("activation_size") else 0) / batch)
+    graph.input_bytes = math.ceil(
+        (arguments["activation_size"].whole() if arguments.has("activation_size") else 0) / batch
+    )
     what = f"{len(events)} operators, median of {max(1, runs - 1)} run(s) at batch {batch}"
     assumed = ["each operator reads the one that ran before it", "the first dimension of the first input is the batch"]
     graph.origins.append(origin(source, NAME, what, assumed))

@@ -1,6 +1,6 @@
 """PipeDream's ``graph.txt``: one layer a line with times and sizes of a whole mini-batch, then the edges.
 
-    node11 -- Conv2d(64, 128, …) -- forward_compute_time=5.1, backward_compute_time=9.2, activation_size=8e8, parameter_size=2e5
+    node11 -- Conv2d(64, 128, …) -- forward_compute_time=5.1, backward_compute_time=9.2, activation_size=8e8, …
         node10 -- node11
 
 Times are milliseconds, sizes bytes. The file does not say the size of the mini-batch; without the setting ``batch`` the
@@ -28,7 +28,10 @@ _FIELD = re.compile(r"(\w+)=([^\s,\]]+|\[[^\]]*\])")
 
 def looks_like(source: Source) -> bool:
     """A line ``node… -- … -- …compute_time=…``."""
-    return source.text is not None and re.search(r"^\s*\S+ -- .* -- .*compute_time=", source.text, re.MULTILINE) is not None
+    return (
+        source.text is not None
+        and re.search(r"^\s*\S+ -- .* -- .*compute_time=", source.text, re.MULTILINE) is not None
+    )
 
 
 def read(sources: Sequence[Source], settings: Settings) -> LayerGraph:
@@ -78,7 +81,9 @@ def read(sources: Sequence[Source], settings: Settings) -> LayerGraph:
             graph.graph.add_edge(first, second)
     if found:
         raise InputError(found)
-    assumed = [] if "batch" in settings.given else ["the profiled mini-batch is one sample (--set batch=… tells its size)"]
+    assumed = (
+        [] if "batch" in settings.given else ["the profiled mini-batch is one sample (--set batch=… tells its size)"]
+    )
     what = f"times and sizes of {len(graph.graph)} layers at batch {batch}"
     graph.origins.append(origin(source, NAME, what, assumed))
     return graph
@@ -89,7 +94,9 @@ def _number(text: str | None) -> float | None:
     if text is None:
         return None
     try:
-        value = math.fsum(float(part) for part in text.strip("[]").split(";") for part in part.split(",") if part.strip())
+        value = math.fsum(
+            float(part) for part in text.strip("[]").split(";") for part in part.split(",") if part.strip()
+        )
     except (ValueError, OverflowError):
         return None
     return value if math.isfinite(value) and 0 <= value <= LARGEST else None
