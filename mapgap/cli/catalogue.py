@@ -146,12 +146,12 @@ def show(name: str, *, as_json: bool) -> None:
             for method in methods:
                 facts(method_json(method))
         return
-    if Path(name).exists():
+    if Path(name).exists() or "/" in name:
         from mapgap.cli import imports  # start-up: graphs need NetworkX
 
-    if Path(name).exists() and imports.is_foreign(Path(name)):
-        imports.show_foreign(Path(name), as_json=as_json)
-        return
+        if imports.is_foreign(Path(name)):
+            imports.show_foreign(Path(name), as_json=as_json)
+            return
     known = [*registry.problems(), *(m for p in registry.problems() for m in registry.methods(p)), *library_files()]
     try:
         instance = load_instance(name)

@@ -22,7 +22,7 @@ from mapgap.importing.cluster import Cluster, equal_boards, load, with_profiles
 from mapgap.importing.formats import layer_graph
 from mapgap.importing.graph import LayerGraph
 from mapgap.importing.recognise import read, recognise
-from mapgap.importing.source import Source
+from mapgap.importing.source import Source, located
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ def seconds(value: float) -> str:
 
 def is_foreign(path: Path) -> bool:
     """Is it a file of a foreign format, and no instance?"""
-    if not path.exists():
+    if not located(path).exists():
         return False
     source = Source.open(path)
     data = source.json if source.json is not None else source.yaml

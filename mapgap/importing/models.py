@@ -3,12 +3,16 @@
 ``lenet5`` (LeCun et al. 1998, with ReLU and max pooling), ``mobile_tiny`` (three inverted residual blocks as
 MobileNetV2 has them, on 64 x 64 pixels) and ``attention_tiny`` (one transformer encoder layer of width 64). Weights are
 drawn from a normal distribution with a seed of the name: their values do not matter for times, but they are real.
+
+``python -m mapgap.importing.models FOLDER`` writes them as files.
 """
 
 from __future__ import annotations
 
+import sys
 import zlib
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -129,3 +133,15 @@ def build(name: str) -> bytes:
     """A model as the bytes of a file."""
     data: bytes = MODELS[name]().SerializeToString(deterministic=True)
     return data
+
+
+def write(folder: Path) -> list[Path]:
+    """Every model as a file ``<name>.onnx``; the files."""
+    paths = [folder / f"{name}.onnx" for name in MODELS]
+    for path in paths:
+        path.write_bytes(build(path.stem))
+    return paths
+
+
+if __name__ == "__main__":
+    print(*write(Path(*sys.argv[1:2])), sep="\n")

@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
 
+from mapgap.catalogue import registry
 from mapgap.catalogue.document import read as read_document
 from mapgap.catalogue.document import shown
 from mapgap.core import Finding, InputError, Location
@@ -18,6 +19,12 @@ from mapgap.core import Finding, InputError, Location
 LARGEST = 1e15
 """No time, size or count of a profile is beyond it."""
 LARGEST_FILE = 2**30
+
+
+def located(path: Path) -> Path:
+    """The path, or the file of the library's foreign files that carries this name (``pipedream/vgg16.graph.txt``)."""
+    shipped = registry.folder("instances") / "foreign" / path
+    return shipped if not path.exists() and not path.is_absolute() and shipped.exists() else path
 
 
 @dataclass(frozen=True)
@@ -43,6 +50,7 @@ class Source:
         InputError
             It is missing, empty, unreadable or larger than 1 GiB.
         """
+        path = located(path)
         if path.is_dir():
             return cls(path, b"")
         try:

@@ -37,6 +37,9 @@ def looks_like(source: Source) -> bool:
 def read(sources: Sequence[Source], settings: Settings) -> LayerGraph:
     """The graph of a file.
 
+    As in PipeDream's own optimizer, nodes ``Input…`` that read nothing are the input of the network and no layers, and
+    nodes ``__getitem__`` that nobody reads are left out.
+
     Raises
     ------
     InputError
@@ -46,34 +49,16 @@ def read(sources: Sequence[Source], settings: Settings) -> LayerGraph:
     batch = settings.whole("batch", "samples of the mini-batch that was profiled", 1, least=1)
     found: list[Finding] = []
     graph = LayerGraph(source.path.name.removesuffix(".txt").removesuffix(".graph"))
-    edges: list[tuple[int, str, str]] = []
-    times = graph.times.setdefault(KIND, {})
+    edges: list[tuple[str, str, str]] = []
     for number, line in enumerate((source.text or "").splitlines(), 1):
         place = f"{source.path}:{number}"
         parts = [part.strip() for part in line.strip().split(" -- ")]
-        if not line.strip():
-            continue
         if len(parts) == 2 and "=" not in parts[1]:
-            edges.append((number, parts[0], parts[1]))
-            continue
-        values = dict(_FIELD.findall(parts[-1])) if len(parts) >= 3 else {}
-        numbers = {field: _number(values.get(field)) for field in FIELDS}
-        wrong = [f"{field}={values.get(field, 'nothing')}" for field, value in numbers.items() if value is None]
-        if wrong:
-            text = f"expected 'node -- operator -- {'=…, '.join(FIELDS)}=…' or 'node -- node', found {', '.join(wrong)}"
-            found.append(Finding(text, place=place))
-            continue
-        if parts[0] in graph.graph:
-            found.append(Finding(f"expected each layer once, found {parts[0]} again", place=place))
-            continue
-        forward, backward, activation, weights = (numbers[field] or 0.0 for field in FIELDS)
-        operation = " -- ".join(parts[1:-1])
-        size = math.ceil(activation / batch)
-        name = f"{parts[0]} {operation.partition('(')[0]}"
-        graph.graph.add_node(parts[0], layer=Layer(operation, size, math.ceil(weights)), label=name)
-        times[parts[0]] = {batch: Time(forward * 1e6, backward * 1e6)}
-    for number, first, second in edges:
-        place = f"{source.path}:{number}"
+            edges.append((place, parts[0], parts[1]))
+        elif line.strip():
+            wrong = _add_layer(graph, parts, batch)
+            found += [Finding(wrong, place=place)] if wrong else []
+    for place, first, second in edges:
         missing = [name for name in (first, second) if name not in graph.graph]
         if missing:
             found.append(Finding(f"expected layers of this file, found {', '.join(missing)}", place=place))
@@ -81,12 +66,48 @@ def read(sources: Sequence[Source], settings: Settings) -> LayerGraph:
             graph.graph.add_edge(first, second)
     if found:
         raise InputError(found)
-    assumed = (
-        [] if "batch" in settings.given else ["the profiled mini-batch is one sample (--set batch=… tells its size)"]
-    )
+    dropped = _drop_ends(graph)
+    assumed = [f"{', '.join(dropped)}: no layers, as in PipeDream's optimizer"] if dropped else []
+    if "batch" not in settings.given:
+        assumed.append("the profiled mini-batch is one sample (--set batch=… tells its size)")
     what = f"times and sizes of {len(graph.graph)} layers at batch {batch}"
     graph.origins.append(origin(source, NAME, what, assumed))
     return graph
+
+
+def _add_layer(graph: LayerGraph, parts: list[str], batch: int) -> str:
+    """Add the layer of a line; what is wrong with it, if anything."""
+    values = dict(_FIELD.findall(parts[-1])) if len(parts) >= 3 else {}
+    numbers = {field: _number(values.get(field)) for field in FIELDS}
+    wrong = [f"{field}={values.get(field, 'nothing')}" for field, value in numbers.items() if value is None]
+    if wrong:
+        return f"expected 'node -- operator -- {'=…, '.join(FIELDS)}=…' or 'node -- node', found {', '.join(wrong)}"
+    if parts[0] in graph.graph:
+        return f"expected each layer once, found {parts[0]} again"
+    forward, backward, activation, weights = (numbers[field] or 0.0 for field in FIELDS)
+    operation = " -- ".join(parts[1:-1])
+    layer = Layer(operation, math.ceil(activation / batch), math.ceil(weights))
+    graph.graph.add_node(parts[0], layer=layer, label=f"{parts[0]} {operation.partition('(')[0]}")
+    graph.times.setdefault(KIND, {})[parts[0]] = {batch: Time(forward * 1e6, backward * 1e6)}
+    return ""
+
+
+def _drop_ends(graph: LayerGraph) -> list[str]:
+    """Take inputs and unused selections out of the graph; their names."""
+    whole = graph.graph
+    first = [name for name in whole if whole.in_degree(name) == 0]
+    inputs = [name for name in first if graph.layer(name).operation.startswith("Input")]
+    unused = [n for n in whole if whole.out_degree(n) == 0 and graph.layer(n).operation.startswith("__getitem__")]
+    graph.input_bytes = sum(graph.layer(name).output_bytes for name in inputs)
+    graph.readers = {reader for name in inputs for reader in whole.successors(name)} - set(inputs)
+    dropped = [*inputs, *(name for name in unused if name not in inputs)]
+    if len(dropped) < len(whole):
+        whole.remove_nodes_from(dropped)
+        for name in dropped:
+            del graph.times[KIND][name]
+        graph.readers &= set(whole)
+        return dropped
+    return []
 
 
 def _number(text: str | None) -> float | None:
