@@ -15,7 +15,7 @@ from mapgap.catalogue import registry
 from mapgap.catalogue.files import retarget, save_expanded
 from mapgap.cli.output import facts, print_json, say, table, to_file
 from mapgap.cli.progress import Spinner
-from mapgap.core import InputError, InstanceBase
+from mapgap.core import InputError, InstanceBase, quantity
 from mapgap.core.workload import Settings, Workload, at
 from mapgap.importing.assemble import Assembled, assemble, work_layers
 from mapgap.importing.cluster import Cluster, equal_boards, load, with_profiles
@@ -175,10 +175,7 @@ def _tell(instance: InstanceBase, graph: LayerGraph, assembled: Assembled, path:
 
 def seconds(value: float) -> str:
     """A time as people read it."""
-    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if value >= scale:
-            return f"{value / scale:.4g} {unit}"
-    return f"{value * 1e9:.4g} ns"
+    return quantity(value, "s")
 
 
 def is_foreign(path: Path) -> bool:

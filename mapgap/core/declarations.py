@@ -326,22 +326,14 @@ class PlanTable:
     right: tuple[str, ...] = ()
 
 
+PREFIXES = (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3), ("", 1.0), ("m", 1e-3), ("u", 1e-6), ("n", 1e-9))
+
+
 def quantity(value: float, unit: str) -> str:
-    """A value of a unit with the prefix that keeps it readable: ``26.37 ms``, ``1.5 GB``."""
-    for prefix, scale in (
-        ("T", 1e12),
-        ("G", 1e9),
-        ("M", 1e6),
-        ("k", 1e3),
-        ("", 1.0),
-        ("m", 1e-3),
-        ("u", 1e-6),
-        ("n", 1e-9),
-    ):
-        if abs(value) >= scale and not (unit == "s" and scale > 1) and not (unit == "B" and scale < 1):
-            return (
-                f"{value / scale:,.4g} {prefix}{unit}"
-                if value / scale < 9999.5
-                else f"{value / scale:,.0f} {prefix}{unit}"
-            )
+    """A value with four digits and the prefix that keeps it readable: ``26.37 ms``, ``1.5 GB``; seconds have no kilo."""
+    rounded = value if unit == "s" and abs(value) >= 1000 else float(f"{value:.4g}")
+    for prefix, scale in PREFIXES:
+        if abs(rounded) >= scale and not (unit == "s" and scale > 1) and not (unit == "B" and scale < 1):
+            digits = ",.0f" if abs(rounded / scale) >= 1000 else ".4g"
+            return f"{rounded / scale:{digits}} {prefix}{unit}"
     return f"0 {unit}"

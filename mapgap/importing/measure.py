@@ -124,7 +124,7 @@ def _time(spent: list[float] | None) -> Time:
     """Median and quartiles."""
     if not spent:
         return Time(0.0)
-    low, _, high = quantiles(spent, n=4) if len(spent) > 1 else (spent[0],) * 3
+    low, _, high = quantiles(spent, n=4, method="inclusive") if len(spent) > 1 else (spent[0],) * 3
     return Time(float(median(spent)), None, low, high)
 
 

@@ -50,19 +50,21 @@ def read(sources: Sequence[Source], settings: Settings) -> LayerGraph:
     found: list[Finding] = []
     graph = LayerGraph(source.path.name.removesuffix(".txt").removesuffix(".graph"))
     edges: list[tuple[str, str, str]] = []
+    names: set[str] = set()
     for number, line in enumerate((source.text or "").splitlines(), 1):
         place = f"{source.path}:{number}"
         parts = [part.strip() for part in line.strip().split(" -- ")]
         if len(parts) == 2 and "=" not in parts[1]:
             edges.append((place, parts[0], parts[1]))
         elif line.strip():
+            names.add(parts[0])
             wrong = _add_layer(graph, parts, batch)
             found += [Finding(wrong, place=place)] if wrong else []
     for place, first, second in edges:
-        missing = [name for name in (first, second) if name not in graph.graph]
+        missing = [name for name in (first, second) if name not in names]
         if missing:
             found.append(Finding(f"expected layers of this file, found {', '.join(missing)}", place=place))
-        else:
+        elif not found:
             graph.graph.add_edge(first, second)
     if found:
         raise InputError(found)
