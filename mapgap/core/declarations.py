@@ -330,7 +330,7 @@ PREFIXES = (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3), ("", 1.0), ("m", 1e
 
 
 def quantity(value: float, unit: str) -> str:
-    """A value with four digits and the prefix that keeps it readable: ``26.37 ms``, ``1.5 GB``; seconds have no kilo."""
+    """A value with four digits and the prefix that keeps it readable: ``26.37 ms``, ``1.5 GB``; never kiloseconds."""
     rounded = value if unit == "s" and abs(value) >= 1000 else float(f"{value:.4g}")
     for prefix, scale in PREFIXES:
         if abs(rounded) >= scale and not (unit == "s" and scale > 1) and not (unit == "B" and scale < 1):

@@ -101,18 +101,20 @@ def factor(
     for network in networks:
         values = [board.over_roofline[network] for board in boards.values() if network in board.over_roofline]
         spread = max(spread, max(values) / min(values))
-    measured = []
-    for speed, curves in profiled.values():
+    measured, short = [], ""
+    for name, (speed, curves) in profiled.items():
         samples = max(point for point, _ in curves[0])
         ideal = sum(roofline(layers, input_bytes, speed, samples))
         took = sum(at(curve, samples) for curve in curves) - speed.launch * len(layers)
         if took > 0 and ideal > 0:
             measured.append(took / ideal)
+        else:
+            short = f"; {name} took less than the launches of its own speed model"
     if measured:
         value = _mean(measured)
         low, high = min(value / spread, *measured), max(value * spread, *measured)
         return Factor(value, low, high, f"the profile of {', '.join(profiled)}")
-    return Factor(_mean(ratios), min(ratios), max(ratios), f"{len(ratios)} calibrations of the library's boards")
+    return Factor(_mean(ratios), min(ratios), max(ratios), f"{len(ratios)} calibrations of the library's boards{short}")
 
 
 def _mean(values: Sequence[float]) -> float:

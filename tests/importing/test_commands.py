@@ -145,10 +145,15 @@ def test_a_measured_model_is_an_import_of_its_own(folder, monkeypatch, tmp_path)
     done = inside("import", measured, "--cluster", boards, "-o", tmp_path / "mine.yaml", "--solve")
     assert done.returncode == 0, done.stderr
     # The same file as the profile of a board beside one without: that one is estimated.
-    flags = ("--cluster", "boards.yaml", "--profile", f"nx={measured}#threads2")
+    boards.write_text(
+        "schema: 1\nform: cluster\nlink_mbps: 1000\nboards:\n"
+        "  here: {memory_gb: 1, gflops: 50, memory_gbps: 10}\n  there: {memory_gb: 1, gflops: 25, memory_gbps: 5}\n"
+    )
+    flags = ("--cluster", boards, "--profile", f"here={measured}#threads2")
     done = inside("import", "lenet5.onnx", *flags, "-o", tmp_path / "other.yaml")
     assert done.returncode == 0, done.stderr
-    assert "the profile of nx" in " ".join(done.stdout.split())
+    assert "Times of there are estimated" in " ".join(done.stdout.split())
+    assert "the profile of here" in " ".join(done.stdout.split())
 
 
 @pytest.mark.parametrize(
