@@ -24,4 +24,5 @@ LIBRARY = Library(
     proving="mapgap.formulations.fpga_gpu_partition.certificate:prove",
     carrying=f"{_HERE}.implications:carried",
     implying=f"{_HERE}.implications:implied",
+    importing=f"{_HERE}.importing:build",
 )

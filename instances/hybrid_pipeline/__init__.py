@@ -25,4 +25,6 @@ LIBRARY = Library(
     proving="mapgap.formulations.hybrid_pipeline.certificate:prove",
     carrying=f"{_HERE}.implications:carried",
     implying=f"{_HERE}.implications:implied",
+    importing=f"{_HERE}.importing:build",
+    boards=f"{_HERE}.importing:library",
 )

@@ -34,4 +34,6 @@ LIBRARY = Library(
     proving="mapgap.formulations.multi_model_splitting.certificate:prove",
     carrying=f"{_HERE}.implications:carried",
     implying=f"{_HERE}.implications:implied",
+    importing=f"{_HERE}.importing:build",
+    boards=f"{_HERE}.importing:library",
 )

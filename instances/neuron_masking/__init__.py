@@ -25,4 +25,5 @@ LIBRARY = Library(
     proving="mapgap.formulations.neuron_masking.certificate:prove",
     carrying=f"{_HERE}.implications:carried",
     implying=f"{_HERE}.implications:implied",
+    importing=f"{_HERE}.importing:build",
 )

@@ -24,4 +24,5 @@ LIBRARY = Library(
     proving="mapgap.formulations.suboperation_mapping.certificate:prove",
     carrying=f"{_HERE}.implications:carried",
     implying=f"{_HERE}.implications:implied",
+    importing=f"{_HERE}.importing:build",
 )

@@ -253,6 +253,81 @@ def schema(
     catalogue.schema(problem, form)
 
 
+@app.command("import")
+def import_(
+    files: Annotated[list[Path], typer.Argument(help="Model, profile or planner files of one format")],
+    problem: Annotated[str, typer.Option(help="Problem.", autocompletion=_problems)] = "hybrid_pipeline",
+    cluster: Annotated[Path | None, typer.Option(help="Cluster file: boards by name.")] = None,
+    profile: Annotated[list[str] | None, typer.Option(help="BOARD=FILE: times of a board.")] = None,
+    devices: Annotated[int | None, typer.Option(min=1, help="In place of a cluster: equal boards.")] = None,
+    link: Annotated[float | None, typer.Option(min=0.000001, help="Of these: 10^6 bits per second.")] = None,
+    memory: Annotated[float | None, typer.Option(min=0.000001, help="Of these: 10^9 bytes.")] = None,
+    also: Annotated[list[Path] | None, typer.Option(help="Further models, for problems with several.")] = None,
+    settings: Annotated[list[str] | None, typer.Option("--set", help="What a file leaves open: name=value.")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the instance.")] = None,
+    objective: Objective = None,
+    solve: Annotated[bool, typer.Option("--solve", help="Then solve it.")] = False,
+    certify: Annotated[bool, typer.Option("--certify", help="Then solve it and prove the bound.")] = False,
+    time_limit: Annotated[float, typer.Option(min=0.001, help="Seconds, with --solve.")] = 60.0,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Instance file to write.")] = None,
+    json: Json = False,
+) -> None:
+    """Make an instance of your own model and profile: ONNX, ONNX Runtime, TensorRT, and files of published planners."""
+    from mapgap.cli import imports
+
+    order = imports.Order(
+        files=files,
+        problem=problem,
+        cluster=cluster,
+        profiles=profile or (),
+        devices=devices,
+        link=link,
+        memory=memory,
+        also=also or (),
+        settings=settings or (),
+        name=name,
+        objective=objective,
+        output=output,
+        json=json,
+    )
+    written = imports.import_(order)
+    if solve or certify:
+        from mapgap.cli.solve import Request
+        from mapgap.cli.solve import solve as run
+
+        raise typer.Exit(run(Request(instance=str(written), time_limit=time_limit, certify=certify, json=json)))
+
+
+@app.command("profile")
+def profile_(
+    model: Annotated[Path, typer.Argument(help="ONNX model")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Where to write the layer graph (JSON).")],
+    batch: Annotated[str, typer.Option(help="Batch sizes, separated by commas.")] = "1,2,4,8",
+    threads: Annotated[str, typer.Option(help="Threads; every number is a kind of device.")] = "1",
+    repetitions: Annotated[int, typer.Option(min=1, help="Runs that count.")] = 20,
+    warm_up: Annotated[int, typer.Option(min=0, help="Runs before them.")] = 5,
+    provider: Annotated[str, typer.Option(help="Execution provider of ONNX Runtime.")] = "CPUExecutionProvider",
+    optimise: Annotated[str, typer.Option(help="Graph optimisation: none or basic.")] = "basic",
+    settings: Annotated[list[str] | None, typer.Option("--set", help="Open dimensions: name=value.")] = None,
+    json: Json = False,
+) -> None:
+    """Measure the layers of an ONNX model on this machine with ONNX Runtime."""
+    from mapgap.cli import imports
+
+    imports.profile(
+        model,
+        batch,
+        threads,
+        output,
+        repetitions=repetitions,
+        warm_up=warm_up,
+        provider=provider,
+        level=optimise,
+        settings=settings or (),
+        as_json=json,
+    )
+
+
 @app.command()
 def bench(
     spec: Annotated[Path, typer.Argument(help="Sweep file")],

@@ -10,6 +10,7 @@ from typing import Any
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import (
     Form,
+    Header,
     check_file,
     diagnosed,
     dump,
@@ -21,13 +22,18 @@ from mapgap.catalogue.files import (
     retarget,
     save_expanded,
 )
+from mapgap.catalogue.sizes import known_sizes, size_of
 from mapgap.cli.export import SolutionFile, write_plan
 from mapgap.cli.output import complain, facts, print_json, say, table, to_file, to_folder
+from mapgap.cli.words import known_of, plainly, worded
 from mapgap.core import InputError, InstanceBase, Method, suggest
+from mapgap.evidence.ledger import Known, glance
 from mapgap.execution.watch import verify
 from mapgap.records.record import plain
 
 KINDS = ("problems", "methods", "instances")
+SHORT = 10
+"""Characters of a unit that a list has room for; ``show`` gives it whole."""
 FORMS: dict[str, Form] = {"compact": "compact", "expanded": "expanded", "plan": "plan"}
 
 
@@ -84,10 +90,16 @@ def list_things(what: str, problem: str | None, tags: list[str], *, as_json: boo
     columns = {
         "problems": ["name", "title", "paper", "methods", "families"],
         "methods": ["problem", "name", "kind", "summary", "reference"],
-        "instances": ["name", "problem", "tags"],
+        "instances": ["name", "size", "best known", "status", "tags"],
     }
     for kind, entries in found.items():
-        table(kind, columns[kind], [[entry[column] for column in columns[kind]] for entry in entries])
+        parts = {kind: entries}
+        if kind == "instances":  # a table for each problem, so that lines stay short
+            parts = {f"instances of {name}": [e for e in entries if e["problem"] == name] for name in names}
+        for title, part in parts.items():
+            rows = [[entry[column.replace(" ", "_")] for column in columns[kind]] for entry in part]
+            if rows or kind != "instances":
+                table(title, columns[kind], rows, right=["best known"])
 
 
 def _instances(problems: list[str], tags: list[str], *, strict: bool) -> list[dict[str, Any]]:
@@ -98,10 +110,18 @@ def _instances(problems: list[str], tags: list[str], *, strict: bool) -> list[di
         carried = {tag for header in known for tag in header.tags}
         hints = "".join(suggest(tag, carried) for tag in tags if tag not in carried)
         raise InputError(f"--tag: expected tags that some instance carries, found {', '.join(tags)}{hints}")
-    return [
-        {"name": each.name, "problem": each.problem, "form": each.form, "tags": list(each.tags), "path": str(each.path)}
-        for each in chosen
-    ]
+    sizes, ledger = known_sizes(), glance()
+    return [_row(each, sizes.get(each.name), ledger.get(each.name)) for each in chosen]
+
+
+def _row(header: Header, size: str | None, known: Known | None) -> dict[str, Any]:
+    """One instance; what is best known of it is that of its own objective."""
+    row = {"name": header.name, "problem": header.problem, "form": header.form, "tags": list(header.tags)}
+    best = None if known is None or known.plan is None else plainly(known.plan, known.unit)
+    if known is not None and known.plan is not None and best is None:
+        best = f"{known.plan:,}" + (f" {known.unit}" if len(known.unit) <= SHORT else "")
+    status = None if known is None else known.status.partition(" (")[0]
+    return {**row, "path": str(header.path), "size": size, "best_known": best, "status": status}
 
 
 def show(name: str, *, as_json: bool) -> None:
@@ -126,6 +146,12 @@ def show(name: str, *, as_json: bool) -> None:
             for method in methods:
                 facts(method_json(method))
         return
+    if Path(name).exists() or "/" in name:
+        from mapgap.cli import imports  # start-up: graphs need NetworkX
+
+        if imports.is_foreign(Path(name)):
+            imports.show_foreign(Path(name), as_json=as_json)
+            return
     known = [*registry.problems(), *(m for p in registry.problems() for m in registry.methods(p)), *library_files()]
     try:
         instance = load_instance(name)
@@ -155,8 +181,13 @@ def _show_instance(instance: InstanceBase, as_json: bool) -> None:
         return
     rows: dict[str, Any] = {
         "instance": f"{instance.name} ({instance.content_hash})",
+        "size": size_of(instance),
         "objective in": problem.unit(instance),
     }
+    known = known_of(instance)
+    if known is not None:
+        rows |= {"best known": worded(known.plan, known.unit), "best bound": worded(known.bound, known.unit)}
+        rows["status"] = known.status
     for field, value in instance:
         if field in ("schema_version", "form", "name"):
             continue

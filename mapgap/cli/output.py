@@ -23,7 +23,7 @@ from mapgap.core.storage import kind_of, reason_of
 
 WIDE = 160
 """Columns of a line where no terminal sets them: a file or a pipe has no width."""
-NARROW = 12
+NARROW = 14
 """Text folds to no fewer columns than this; then lines run over the edge."""
 WHOLE = ("method", "status", "stop", "kind", "name")
 """Columns whose cells are names: they stay on one line."""

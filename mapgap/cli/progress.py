@@ -19,7 +19,8 @@ from rich.progress import (
 from rich.status import Status
 from rich.text import Text
 
-from mapgap.cli.output import cell, percent
+from mapgap.cli.output import percent
+from mapgap.cli.words import brief
 from mapgap.core import printable, short
 from mapgap.execution.changes import Changed
 from mapgap.execution.progress import Compiling, Event
@@ -81,15 +82,15 @@ class Spinner(Display):
 class RunSpinner(Spinner):
     """Elapsed time, incumbent, bound and gap of one run."""
 
-    def __init__(self, label: str, sign: int) -> None:
+    def __init__(self, label: str, sign: int, unit: str = "") -> None:
         super().__init__()
-        self.label, self.sign = label, sign
+        self.label, self.sign, self.unit = label, sign, unit
 
     def observe(self, elapsed: float, objective: int | None, bound: int | None) -> None:
         """An observer of :func:`mapgap.execution.run.run_method`."""
         gap = percent(relative(objective, bound, self.sign)) or "-"
-        known = f"incumbent {cell(objective)}  bound {cell(bound)}  gap {gap}"
-        self.spin(f"{self.label}  {elapsed:.0f} s  {known}")
+        known = f"incumbent {brief(objective, self.unit)}  bound {brief(bound, self.unit)}  gap {gap}"
+        self.spin(f"{elapsed:.0f} s  {known}  {self.label}")  # a short line loses its end, which is no number
 
 
 class SweepBar(Display):

@@ -16,6 +16,7 @@ from mapgap.catalogue.files import dump, load_instance, retarget, save_plan
 from mapgap.cli import certificates
 from mapgap.cli.output import cell, complain, facts, percent, print_json, put, say, styled, table, to_file
 from mapgap.cli.progress import RunSpinner, Spinner
+from mapgap.cli.words import known_of, standing, worded
 from mapgap.core import Budget, InputError, InstanceBase, Method, Problem, Stop, suggest
 from mapgap.evidence.contradictions import contradictions
 from mapgap.evidence.ledger import CERTIFICATE
@@ -70,7 +71,7 @@ def solve(request: Request) -> int:
     budget = Budget(request.time_limit, request.memory_limit, request.workers, request.seed)
     records: list[RunRecord] = []
     for method in methods:
-        with RunSpinner(f"{method.name} on {instance.name}", sign) as display:
+        with RunSpinner(f"{method.name} on {instance.name}", sign, problem.unit(instance)) as display:
             record = run_method(
                 instance,
                 method,
@@ -164,9 +165,10 @@ def _finish(request: Request, problem: Problem, instance: InstanceBase, records:
         _write(request, problem, instance, best)
     if not request.json:
         if len(records) == 1:
-            show_record(records[0], written=request.output)
+            show_record(records[0])
         else:
             show_records(records, best, sign)
+        _tell_plan(request, problem, instance, records, best)
     for record in records:
         if record.error:
             complain([f"{record.method}: {record.error}"])
@@ -211,8 +213,8 @@ def _write(request: Request, problem: Problem, instance: InstanceBase, best: Run
         save(plan_chart(problem, instance, plan, title), request.gantt)
 
 
-def show_record(record: RunRecord, written: Path | None = None) -> None:
-    """One run for a reader; its plan last, or the file it was written to."""
+def show_record(record: RunRecord) -> None:
+    """One run for a reader."""
     facts(
         {
             "instance": f"{record.instance} ({record.instance_hash})",
@@ -220,8 +222,8 @@ def show_record(record: RunRecord, written: Path | None = None) -> None:
             "method": f"{record.method} ({record.kind})",
             "status": f"{record.status} ({record.certificate})" if record.certificate else record.status,
             "stopped by": record.stop,
-            "objective": None if record.objective is None else f"{cell(record.objective)} {record.unit}",
-            "bound": None if record.bound is None else f"{cell(record.bound)} {record.unit}",
+            "objective": worded(record.objective, record.unit),
+            "bound": worded(record.bound, record.unit),
             "gap": percent(record.gap),
             "time": None if record.wall_s is None else f"{record.wall_s:.3f} s",
             "process memory": None if record.peak_mb is None else f"{record.peak_mb:.0f} MB",
@@ -229,17 +231,45 @@ def show_record(record: RunRecord, written: Path | None = None) -> None:
             **({} if record.refuted else _short(record.terms)),
         }
     )
-    if record.plan is not None and not record.refuted:
-        if written is not None:
-            say(f"\nplan written to {written}")
-        else:
-            put(f"\n{styled('plan', sys.stdout, bold=True)}")
-            say(dump(dict(record.plan)), end="")
+
+
+def _tell_plan(
+    request: Request, problem: Problem, instance: InstanceBase, records: Sequence[RunRecord], best: RunRecord | None
+) -> None:
+    """Where the best plan stands, the plan itself, and which files were written."""
+    sign = 1 if problem.sense == "min" else -1
+    if len(records) > 1:
+        facts({f"{r.method} found nothing": r.reason for r in records if r.objective is None and r.reason})
+    known = known_of(instance)
+    if known is not None:
+        bounds = [r.bound for r in records if r.bound is not None and not r.error]
+        bound = max(bounds, key=lambda value: sign * value, default=None)
+        rows = standing(best.objective if best else None, bound, known, sign)
+        say()
+        facts(rows)
+    if best is not None and best.plan is not None and not best.refuted:
+        head = "plan" if len(records) == 1 else "best plan"
+        plan = problem.plan_type.model_validate_json(json.dumps(best.plan))
+        if problem.describe is not None:
+            told = problem.describe(instance, plan)
+            say()
+            table(f"{head}: {worded(best.objective, best.unit)}", told.columns, told.rows, right=told.right)
+        elif request.output is None:
+            put(f"\n{styled(head, sys.stdout, bold=True)}")
+            say(dump(dict(best.plan)), end="")
+        for what, path in (("plan", request.output), ("chart", request.gantt)):
+            if path is not None:
+                say(f"{what} written to {path}")
 
 
 def _short(terms: Mapping[str, Any]) -> dict[str, Any]:
-    """The terms of an evaluation that fit on a line or two."""
-    return {name.replace("_", " "): value for name, value in terms.items() if len(cell(value)) < 300}
+    """The terms of an evaluation that people read: numbers, words, or a few of them by name. ``--json`` has all."""
+    flat = {name: value for name, value in terms.items() if not _nested(value)}
+    return {name.replace("_", " "): value for name, value in flat.items() if len(cell(value)) < 300}
+
+
+def _nested(value: Any) -> bool:
+    return isinstance(value, Mapping) and any(isinstance(item, (Mapping, list, tuple)) for item in value.values())
 
 
 def show_records(records: Sequence[RunRecord], best: RunRecord | None, sign: int) -> None:

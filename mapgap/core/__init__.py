@@ -19,7 +19,19 @@ from mapgap.core.data import (
     InstanceBase,
     PlanBase,
 )
-from mapgap.core.declarations import Case, GanttBar, GanttLane, Kind, Library, Method, Problem, Relation, Sense
+from mapgap.core.declarations import (
+    Case,
+    GanttBar,
+    GanttLane,
+    Kind,
+    Library,
+    Method,
+    PlanTable,
+    Problem,
+    Relation,
+    Sense,
+    quantity,
+)
 from mapgap.core.errors import Finding, InputError, Location, MapgapError, PlanError, dotted, printable, short, suggest
 from mapgap.core.references import CallablePackage, Reference, Referred, lazily, resolve
 from mapgap.core.results import (
@@ -60,6 +72,7 @@ __all__ = [
     "Method",
     "PlanBase",
     "PlanError",
+    "PlanTable",
     "Problem",
     "Reference",
     "Referred",
@@ -73,6 +86,7 @@ __all__ = [
     "dotted",
     "lazily",
     "printable",
+    "quantity",
     "resolve",
     "short",
     "suggest",

@@ -6,12 +6,15 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from mapgap.core.data import CompactBase, InstanceBase, PlanBase
 from mapgap.core.errors import InputError, suggest
 from mapgap.core.references import Reference, Referred, resolve
 from mapgap.core.results import Budget, Evaluation, SolveResult
+
+if TYPE_CHECKING:  # only imports need it
+    from mapgap.core.workload import LibraryBoard, Settings, Workload
 
 Kind = Literal["exact", "published", "baseline", "bound"]
 Sense = Literal["min", "max"]
@@ -82,7 +85,8 @@ class Problem:
     """The specification of one mapping problem.
 
     ``evaluate(instance, plan)`` is written in plain loops, returns all violations and shares no helper with any
-    model. ``gantt`` and ``diagnose`` draw a plan and say why an instance has none.
+    model. ``gantt`` and ``diagnose`` draw a plan and say why an instance has none; ``describe`` tells a plan in names,
+    seconds and bytes.
 
     ``library`` names the :class:`Library` of its instances; empty: ``mapgap.instances.<name>:LIBRARY``.
 
@@ -105,6 +109,7 @@ class Problem:
     evaluate: Referred[Callable[[Any, Any], Evaluation]] = Referred()
     gantt: Referred[Callable[[Any, Any], list[GanttLane]] | None] = Referred(None)
     diagnose: Referred[Callable[[Any], list[str]] | None] = Referred(None)
+    describe: Referred[Callable[[Any, Any], PlanTable] | None] = Referred(None)
     objectives: Referred[tuple[str, ...]] = Referred(())
     library: Reference | Library = ""
     always_feasible: bool = False
@@ -184,6 +189,11 @@ class Library:
     implying : str or callable, optional
         ``f(bound, source, target) -> bound or None``: a bound of the target that follows from one of the source, by a
         proof that stands in its docstring. ``mapgap ledger close`` believes it.
+    importing : str or callable, optional
+        ``f(workload, settings) -> instance``: makes an instance of what foreign files say
+        (:mod:`mapgap.core.workload`); raises :class:`InputError` with the names of what they leave open.
+    boards : str or callable, optional
+        ``f() -> list of LibraryBoard``: boards that a cluster file can name.
     """
 
     problem: str
@@ -198,6 +208,8 @@ class Library:
     proving: Reference | Callable[[dict[str, Any], int, Budget], Any] | None = None
     carrying: Reference | Callable[[Any, Any, Any], Iterator[PlanBase]] | None = None
     implying: Reference | Callable[[int, Any, Any], int | None] | None = None
+    importing: Reference | Callable[[Workload, Settings], InstanceBase] | None = None
+    boards: Reference | Callable[[], list[LibraryBoard]] | None = None
 
     @property
     def compact_type(self) -> type[CompactBase]:
@@ -276,6 +288,26 @@ class Library:
             )
         return resolve(self.proving)(instance, bound, budget)
 
+    def imported(self, workload: Workload, settings: Settings) -> InstanceBase:
+        """The instance that a workload and settings make.
+
+        Raises
+        ------
+        InputError
+            The problem takes none, or something is missing or wrong; all of it, by name.
+        """
+        if self.importing is None:
+            raise InputError(
+                f"{self.problem}: expected a problem that foreign files can be imported for, found this one"
+            )
+        found: InstanceBase = resolve(self.importing)(workload, settings)
+        return found
+
+    def known_boards(self) -> list[LibraryBoard]:
+        """Boards that a cluster file can name."""
+        found: list[LibraryBoard] = resolve(self.boards)() if self.boards is not None else []
+        return found
+
 
 @dataclass(frozen=True)
 class GanttBar:
@@ -294,3 +326,34 @@ class GanttLane:
 
     name: str
     bars: tuple[GanttBar, ...]
+
+
+@dataclass(frozen=True)
+class PlanTable:
+    """A plan as people read it.
+
+    Attributes
+    ----------
+    columns : tuple of str
+    rows : tuple of tuple
+        Texts and numbers; ``None`` where there is nothing.
+    right : tuple of str
+        Columns of numbers.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    right: tuple[str, ...] = ()
+
+
+PREFIXES = (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3), ("", 1.0), ("m", 1e-3), ("u", 1e-6), ("n", 1e-9))
+
+
+def quantity(value: float, unit: str) -> str:
+    """A value with four digits and the prefix that keeps it readable: ``26.37 ms``, ``1.5 GB``; never kiloseconds."""
+    rounded = value if unit == "s" and abs(value) >= 1000 else float(f"{value:.4g}")
+    for prefix, scale in PREFIXES:
+        if abs(rounded) >= scale and not (unit == "s" and scale > 1) and not (unit == "B" and scale < 1):
+            digits = ",.0f" if abs(rounded / scale) >= 1000 else ".4g"
+            return f"{rounded / scale:{digits}} {prefix}{unit}"
+    return f"0 {unit}"

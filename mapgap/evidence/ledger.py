@@ -29,7 +29,7 @@ from mapgap.evidence.contradictions import contradictions
 from mapgap.evidence.entry import A_RUN, Entry, Finding, Origin, Strict
 from mapgap.execution.watch import verify
 from mapgap.records.files import replace_file
-from mapgap.records.record import RunRecord
+from mapgap.records.record import RunRecord, relative
 
 CERTIFICATE = ".cert.json.gz"  #: how the names of certificate files end
 TOLERANCE = 0.005  #: share by which a bound may fall behind the ledger's before it is a regression
@@ -43,6 +43,68 @@ def default_path() -> Path:
 class _File(Strict):
     schema_version: int = Field(alias="schema", ge=1, le=1)
     entries: tuple[Entry, ...] = ()
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a ledger says of an instance, in short.
+
+    Attributes
+    ----------
+    name, instance_hash, unit, sense : str
+    plan, bound : int, optional
+    certificate : str
+        Grade of the optimum; empty where it is not proven.
+    """
+
+    name: str
+    instance_hash: str = ""
+    unit: str = ""
+    sense: str = "min"
+    plan: int | None = None
+    bound: int | None = None
+    certificate: str = ""
+
+    @property
+    def status(self) -> str:
+        """In words: ``optimal (checked)``, ``gap 1.23%``, ``no bound``."""
+        if self.plan is None:
+            return "no plan"
+        if self.plan == self.bound:
+            return f"optimal ({self.certificate})" if self.certificate else "optimal"
+        gap = relative(self.plan, self.bound, -1 if self.sense == "max" else 1)
+        return "no bound" if gap is None else f"gap {100 * gap:.2f}%"
+
+
+def glance(path: Path | None = None) -> dict[str, Known]:
+    """Instance name to what the ledger says of it, read line by line: a list of instances waits for nothing else.
+
+    Lines as :meth:`Ledger.save` writes them are read as they are; :meth:`Ledger.load` validates.
+    """
+    where = path or default_path()
+    found: dict[str, Known] = {}
+    values: dict[str, Any] = {}
+    part = ""
+
+    def close() -> None:
+        if "name" in values:
+            found[values["name"]] = Known(**values)
+
+    for line in where.read_text(encoding="utf-8").splitlines() if where.exists() else ():
+        key, _, text = line.strip().removeprefix("- ").partition(":")
+        text = text.strip()
+        if line.startswith("- instance:"):
+            close()
+            values, part = {"name": text}, ""
+        elif line.startswith("    "):
+            if key == "value" and part:
+                values[part] = int(text)
+        elif key in ("plan", "bound"):
+            part = key
+        elif key in ("instance_hash", "unit", "sense", "certificate"):
+            values[key] = text.strip("'\"")
+    close()
+    return found
 
 
 @dataclass

@@ -101,6 +101,7 @@ PROBLEM = Problem(
     evaluate=f"{_HERE}.evaluate:evaluate",
     gantt=f"{_HERE}.evaluate:gantt",
     diagnose=f"{_HERE}.evaluate:diagnose",
+    describe=f"{_HERE}.describe:describe",
     objectives=f"{_HERE}.instance:OBJECTIVES",
 )
 

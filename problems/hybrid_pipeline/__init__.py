@@ -80,6 +80,7 @@ PROBLEM = Problem(
     evaluate=f"{_HERE}.evaluate:evaluate",
     gantt=f"{_HERE}.gantt:gantt",
     diagnose=f"{_HERE}.evaluate:diagnose",
+    describe=f"{_HERE}.describe:describe",
 )
 
 __all__ = ["PROBLEM", "Device", "DeviceType", "Instance", "Layer", "OldStage", "Plan", "Replanning", "Stage"]

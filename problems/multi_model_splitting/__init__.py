@@ -98,6 +98,7 @@ PROBLEM = Problem(
     evaluate=f"{_HERE}.evaluate:evaluate",
     gantt=f"{_HERE}.gantt:gantt",
     diagnose=f"{_HERE}.diagnose:diagnose",
+    describe=f"{_HERE}.describe:describe",
     objectives=f"{_HERE}.instance:OBJECTIVES",
 )
 

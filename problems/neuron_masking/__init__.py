@@ -106,6 +106,7 @@ PROBLEM = Problem(
     evaluate=f"{_HERE}.evaluate:evaluate",
     gantt=f"{_HERE}.evaluate:gantt",
     diagnose=f"{_HERE}.evaluate:diagnose",
+    describe=f"{_HERE}.describe:describe",
     objectives=("neurons", "contribution", "smallest_share", "rate"),
 )
 

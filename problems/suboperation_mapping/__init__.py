@@ -72,6 +72,7 @@ PROBLEM = Problem(
     evaluate=f"{_HERE}.evaluate:evaluate",
     gantt=f"{_HERE}.evaluate:gantt",
     diagnose=f"{_HERE}.evaluate:diagnose",
+    describe=f"{_HERE}.describe:describe",
 )
 
 __all__ = ["PROBLEM", "Accelerator", "Edge", "Instance", "Layer", "Plan", "operation_name", "parse_operation"]

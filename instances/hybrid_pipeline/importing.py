@@ -1,0 +1,126 @@
+"""Hybrid pipeline instances of foreign files: a chain of layers, time tables of every kind of board, links.
+
+Settings
+--------
+micro_batch, mini_batch
+    B and M B in samples; without them B is the largest batch that was measured and M is 8.
+cuts
+    ``articulation`` (default): stages are cut where a single tensor crosses; ``all``: between any two layers in
+    topological order, and everything that crosses is moved.
+backward
+    Backward over forward time where it was not measured; without it 2 for layers with weights, 1 for others.
+state_copies
+    Memory of the weights as a multiple of their size: weights, gradients, momentum (3).
+
+Every further field of the instance that has a default can be set by its name (``all_devices``, …).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mapgap.core.workload import MOST_SAMPLES, LibraryBoard, Settings, WorkBoard, WorkLayer, Workload
+from mapgap.instances.facts import load_devices
+from mapgap.instances.hybrid_pipeline.profiles import DEVICES, boards, memory_bytes, over_roofline
+from mapgap.instances.imported import ask_for_memory, finest, table, units, with_backward
+from mapgap.problems.hybrid_pipeline import Device, DeviceType, Instance, Layer
+
+CUTS = ("articulation", "all")
+MADE = {
+    "schema_version", "form", "problem", "name", "source", "tags", "mini_batch", "micro_batch_sizes", "tick_ns",
+    "memory_unit_bytes", "types", "devices", "bandwidth", "layers", "replanning",
+}  # fmt: skip
+"""Fields of the instance that the import makes; all others are settings."""
+
+
+def build(workload: Workload, settings: Settings) -> Instance:
+    """The instance of a workload.
+
+    Raises
+    ------
+    InputError
+    """
+    largest = max(workload.batches, default=8)
+    micro = settings.whole("micro_batch", "samples of a micro-batch", largest, least=1, most=MOST_SAMPLES)
+    mini = settings.whole("mini_batch", "samples of a mini-batch, a multiple of micro_batch", 8 * micro, least=1)
+    cuts = settings.text("cuts", f"one of {', '.join(CUTS)}", CUTS[0], CUTS)
+    copies = settings.number("state_copies", "memory of the weights over their size", 3.0)
+    further = settings.given_to({name: None for name in Instance.model_fields if name not in MADE})
+    ask_for_memory(workload, settings)
+    workload, notes = with_backward(workload, settings)
+    settings.check(complete=True)
+    notes.append(f"Micro-batch {micro}, mini-batch {mini}.")
+    chain = workload.chain() if cuts == "articulation" else workload
+    crossing = [layer.output_bytes for layer in chain.layers] if cuts == "articulation" else workload.crossing()
+    kinds = list({board.kind: board for board in chain.boards}.values())
+
+    options: dict[str, Any] = {"all_devices": False, **{name: _frozen(value) for name, value in further.items()}}
+
+    def make(tick_ns: int, unit: int) -> Instance:
+        return Instance(
+            name=workload.name,
+            source=" ".join([workload.source, *notes]),
+            tags=("imported",),
+            mini_batch=mini,
+            micro_batch_sizes=(micro,),
+            tick_ns=tick_ns,
+            memory_unit_bytes=unit,
+            types=tuple(_type(kind, micro, tick_ns, unit) for kind in kinds),
+            devices=tuple(
+                Device(name=board.name, type=[kind.kind for kind in kinds].index(board.kind)) for board in chain.boards
+            ),
+            bandwidth=tuple(tuple(rate or 1 for rate in row) for row in _symmetric(chain.bandwidth)),
+            layers=tuple(_layer(layer, size, copies, unit) for layer, size in zip(chain.layers, crossing, strict=True)),
+            **options,
+        )
+
+    return finest(make)
+
+
+def _type(kind: WorkBoard, micro: int, tick_ns: int, unit: int) -> DeviceType:
+    return DeviceType(
+        name=kind.kind,
+        memory=(kind.memory_bytes or 0) // unit,
+        forward=tuple(table(curve, micro, tick_ns) for curve in kind.forward),
+        backward=tuple(table(curve, micro, tick_ns) for curve in kind.backward),
+    )
+
+
+def _layer(layer: WorkLayer, crossing: int, copies: float, unit: int) -> Layer:
+    return Layer(
+        name=layer.name,
+        output_bytes=crossing,
+        weight_bytes=layer.weight_bytes,
+        state_memory=units(copies * layer.weight_bytes, unit),
+        activation_memory=units(layer.stored_bytes, unit),
+        flops=2 * (layer.macs or 0),
+    )
+
+
+def _symmetric(rates: tuple[tuple[int, ...], ...]) -> list[list[int]]:
+    """The slower of both directions."""
+    n = len(rates)
+    return [[min(rates[i][j], rates[j][i]) for j in range(n)] for i in range(n)]
+
+
+def _frozen(value: object) -> object:
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+
+
+def library() -> list[LibraryBoard]:
+    """The Jetson boards of Asteroid's Table 5 with the speed model of ``profiles.py``."""
+    networks = [item.removeprefix("epoch_") for item in load_devices(DEVICES).of("Nano") if item.startswith("epoch_")]
+    found = []
+    for name in boards():
+        facts = load_devices(DEVICES).of(name)
+        found.append(
+            LibraryBoard(
+                name=name,
+                memory_bytes=memory_bytes(name),
+                gflops=float(facts["fp32_peak"].value),
+                memory_gbps=float(facts["mem_bw"].value),
+                launch_us=float(facts["launch"].value),
+                over_roofline={network: over_roofline(network, name) for network in networks},
+            )
+        )
+    return found

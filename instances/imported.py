@@ -1,0 +1,99 @@
+"""What the importers of all problems share: the finest tick, whole tables of ticks, and what cannot be guessed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from mapgap.core import InputError, InstanceBase
+from mapgap.core.workload import Curve, Settings, WorkLayer, Workload, at
+
+TICKS_NS = tuple(10**k for k in range(2, 13))
+"""Ticks that are tried, the finest first: 100 ns to 1000 s."""
+UNITS = tuple(1024**k for k in range(1, 5))
+"""Memory units that are tried: 1 KiB to 1 TiB."""
+Made = TypeVar("Made", bound=InstanceBase)
+
+
+def finest(make: Callable[[int, int], Made]) -> Made:
+    """The instance with the finest tick and memory unit that its sums allow.
+
+    Parameters
+    ----------
+    make : callable
+        ``make(tick_ns, memory_unit_bytes)``; raises a finding at ``tick_ns`` or ``memory_unit_bytes`` where they are
+        too fine.
+
+    Raises
+    ------
+    InputError
+        Anything else that is wrong.
+    """
+    tick, unit = 0, 0
+    while True:
+        try:
+            return make(TICKS_NS[tick], UNITS[unit])
+        except ValidationError as error:
+            raised = [each.get("ctx", {}).get("error") for each in error.errors()]
+            findings = [finding for each in raised if isinstance(each, InputError) for finding in each.findings]
+            fields = {str(finding.location[0]) if finding.location else "" for finding in findings}
+            coarser = fields & {"tick_ns", "memory_unit_bytes"}
+            if not findings or fields - coarser:
+                raise InputError(findings or str(error)) from error
+            tick += "tick_ns" in coarser
+            unit += "memory_unit_bytes" in coarser
+            if tick == len(TICKS_NS) or unit == len(UNITS):
+                raise InputError(findings) from error
+
+
+def ticks(nanoseconds: float, tick_ns: int) -> int:
+    """Whole ticks, to the nearest."""
+    return round(nanoseconds / tick_ns)
+
+
+def table(curve: Curve, width: int, tick_ns: int) -> tuple[int, ...]:
+    """Ticks of 1 … width samples; more samples never take less."""
+    found, last = [], 0
+    for samples in range(1, width + 1):
+        last = max(last, ticks(at(curve, samples), tick_ns))
+        found.append(last)
+    return tuple(found)
+
+
+def units(size: float, unit: int) -> int:
+    """Whole units that hold so many bytes, rounded up."""
+    return -(-math.ceil(size) // unit)
+
+
+def with_backward(workload: Workload, settings: Settings) -> tuple[Workload, list[str]]:
+    """The workload with backward times on every board, and what was assumed for it.
+
+    The setting ``backward`` is their ratio to the forward times where they were not measured; without it 2 for layers
+    with weights (gradients of input and weights), 1 for others.
+    """
+    if all(board.backward for board in workload.boards):
+        return workload, []
+    ratio = settings.number("backward", "backward over forward time where it was not measured", 0.0)
+    given = "backward" in settings.given
+
+    def scaled(curve: Curve, layer: WorkLayer) -> Curve:
+        times = ratio if given else 2.0 if layer.weight_bytes else 1.0
+        return tuple((samples, times * time) for samples, time in curve)
+
+    boards = tuple(
+        board if board.backward else replace(board, backward=tuple(map(scaled, board.forward, workload.layers)))
+        for board in workload.boards
+    )
+    how = f"{ratio:g}" if given else "2 (layers with weights) or 1 (others)"
+    return replace(workload, boards=boards), [f"Backward times that were not measured: {how} times the forward times."]
+
+
+def ask_for_memory(workload: Workload, settings: Settings) -> None:
+    """Note every board whose memory nobody told."""
+    for board in workload.boards:
+        if board.memory_bytes is None:
+            settings.ask(f"memory of {board.name}: expected memory_gb of the board, or --memory GB")

@@ -1,0 +1,302 @@
+"""Graph, profiles and cluster to a workload: what a problem makes an instance of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mapgap.core import InputError, suggest
+from mapgap.core.workload import EXTERNAL, Curve, LibraryBoard, Settings, WorkBoard, WorkLayer, Workload
+from mapgap.importing.cluster import Board, Cluster
+from mapgap.importing.estimate import Factor, Speed, estimate, factor, library_boards
+from mapgap.importing.graph import LayerGraph, Time, Times
+from mapgap.importing.recognise import read
+
+STRAY = 0.05
+"""A profile may spend this part of its time in layers that the model does not have."""
+MOST_BOARDS = 256
+
+
+@dataclass
+class Assembled:
+    """A workload, and what a reader should know of its times.
+
+    Attributes
+    ----------
+    workload : Workload
+    bars : dict
+        Board to the error bar of its estimated times, as factors.
+    notes : list of str
+    """
+
+    workload: Workload
+    bars: dict[str, tuple[float, float]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass
+class _Table:
+    """Times of one entry of the cluster."""
+
+    kind: str
+    forward: tuple[Curve, ...]
+    backward: tuple[Curve, ...] = ()
+    batches: tuple[int, ...] = ()
+
+
+def assemble(graph: LayerGraph, cluster: Cluster | None, settings: Settings, name: str | None = None) -> Assembled:
+    """The model on the cluster; without a cluster on the devices that the files list.
+
+    Raises
+    ------
+    InputError
+        What is missing, by name.
+    """
+    cluster = cluster or listed_devices(graph)
+    count = sum(board.count for board in cluster.boards.values())
+    if count > MOST_BOARDS:
+        raise InputError(f"boards: expected at most {MOST_BOARDS}, found {count}")
+    order = graph.order()
+    layers = work_layers(graph, order)
+    notes = [str(each) for each in graph.origins]
+    known = library_boards()
+    tables: dict[str, _Table] = {}
+    for entry, board in cluster.boards.items():
+        _check_library(entry, board, known)
+        if board.profile is not None or graph.times:
+            tables[entry] = _profiled(entry, board, graph, order, settings, notes)
+    bars: dict[str, tuple[float, float]] = {}
+    estimated = [entry for entry in cluster.boards if entry not in tables]
+    if estimated:
+        _estimate(estimated, cluster, tables, layers, graph.input_bytes, known, bars, notes)
+    batches = sorted({batch for table in tables.values() for batch in table.batches})
+    if batches:
+        lines = "on lines between the measured batch sizes, beyond them on the last line"
+        how = "in proportion to the samples" if len(batches) == 1 else lines
+        notes.append(f"Times at other batch sizes than {', '.join(map(str, batches))} lie {how}.")
+    boards, links = _boards(cluster, tables, graph, known, settings)
+    settings.check()
+    label = name or graph.name
+    workload = Workload(label, " ".join(notes), graph.input_bytes, layers, boards, links, tuple(batches))
+    return Assembled(workload, bars, notes)
+
+
+def listed_devices(graph: LayerGraph) -> Cluster:
+    """The cluster that the files themselves describe.
+
+    Raises
+    ------
+    InputError
+        They list no devices.
+    """
+    boards = {name: Board(kind=kind) for kind, facts in graph.kinds.items() for name in facts.names}
+    if not boards:
+        raise InputError(
+            "missing: cluster: expected boards, by --cluster boards.yaml or --devices N --link MBPS --memory GB"
+        )
+    return Cluster(schema=1, form="cluster", boards=boards)
+
+
+def work_layers(graph: LayerGraph, order: list[str]) -> tuple[WorkLayer, ...]:
+    """The layers of a graph in an order, with places for names."""
+    place = {name: i for i, name in enumerate(order)}
+    layers = []
+    for name in order:
+        layer = graph.layer(name)
+        inputs = [place[source] for source in graph.inputs(name)]
+        if graph.reads_input(name):
+            inputs.append(EXTERNAL)
+        layers.append(
+            WorkLayer(
+                graph.graph.nodes[name].get("label", name),
+                layer.operation,
+                tuple(sorted(set(inputs))),
+                layer.output_bytes,
+                layer.weight_bytes,
+                layer.macs,
+                layer.output_bytes if layer.stored_bytes is None else layer.stored_bytes,
+                layer.attributes,
+            )
+        )
+    return tuple(layers)
+
+
+def _check_library(entry: str, board: Board, known: Mapping[str, LibraryBoard]) -> None:
+    if board.board is not None and board.board not in known:
+        text = f"expected one of {', '.join(sorted(known))}; found {board.board!r}{suggest(board.board, known)}"
+        raise InputError(f"boards.{entry}.board: {text}")
+
+
+def _profiled(
+    entry: str, board: Board, graph: LayerGraph, order: list[str], settings: Settings, notes: list[str]
+) -> _Table:
+    """Times of a board with a profile, of its own or the imported file's."""
+    source, wanted = graph, board.kind
+    if board.profile is not None:
+        file, _, kind = board.profile.partition("#")
+        source = read([Path(file)], settings)
+        wanted = kind or wanted
+        notes += [f"Board {entry}: {each}" for each in source.origins]
+    if not source.times:
+        raise InputError(f"boards.{entry}: expected a profile with times, found {source.name} without any")
+    if wanted is None:
+        wanted = entry if entry in source.times else next(iter(source.times)) if len(source.times) == 1 else None
+    if wanted not in source.times:
+        known = ", ".join(source.times)
+        found = "none given" if wanted is None else repr(wanted)
+        raise InputError(
+            f"boards.{entry}.kind: expected one of {known} (or --profile {entry}=FILE#KIND); found {found}"
+        )
+    times = source.times[wanted]
+    if source is not graph:
+        times = matched(times, source, graph, order, entry, notes)
+    batches = sorted(set.intersection(*(set(times[name]) for name in order)))
+    if not batches:
+        raise InputError(f"boards.{entry}: expected all layers measured at some batch size, found none")
+    points = {name: [(batch, times[name][batch]) for batch in batches] for name in order}
+    forward = tuple(tuple((b, board.slower * time.forward) for b, time in points[name]) for name in order)
+    complete = all(time.backward is not None for name in order for _, time in points[name])
+    backward = (
+        tuple(tuple((b, board.slower * (time.backward or 0.0)) for b, time in points[name]) for name in order)
+        if complete
+        else ()
+    )
+    kind = wanted if source is graph else entry
+    kind = kind if board.slower == 1 else f"{kind} x{board.slower:g}"
+    return _Table(kind, forward, backward, tuple(batches))
+
+
+def matched(
+    times: Times, profile: LayerGraph, graph: LayerGraph, order: list[str], entry: str, notes: list[str]
+) -> Times:
+    """Times of a profile for the layers of a model, by name.
+
+    A layer ``a + b + c`` of the profile stands for the layers a, b and c of the model: its time goes to the first of
+    them. Layers of the model that the profile does not name were fused into others and take no time.
+
+    Raises
+    ------
+    InputError
+        More than :data:`STRAY` of the profile's time is spent in layers that the model does not have.
+    """
+    found: Times = {}
+    stray, total, first = 0.0, 0.0, ""
+    batches: set[int] = set()
+    for name, points in times.items():
+        parts = [part.strip() for part in name.split(" + ")]
+        owner = next((part for part in (name, *parts) if part in graph.graph and part not in found), None)
+        spent = max((time.forward for time in points.values()), default=0.0)
+        total += spent
+        batches |= set(points)
+        if owner is None:
+            stray, first = stray + spent, first or name
+        else:
+            found[owner] = points
+    if stray > STRAY * total or not found:
+        share = 100 * stray / total if total else 100
+        text = f"expected the layers of {graph.name} (such as {order[0]!r}), found {first!r}"
+        raise InputError(
+            f"boards.{entry}: {profile.name}: {text}; {share:.0f}% of the time is in layers of other names"
+        )
+    zero = {batch: Time(0.0) for batch in batches}
+    fused = [name for name in order if name not in found]
+    if fused:
+        notes.append(f"{len(fused)} layers of {graph.name} have no time of their own on {entry} (fused into others).")
+    return {name: found.get(name, zero) for name in order}
+
+
+def _estimate(
+    entries: list[str],
+    cluster: Cluster,
+    tables: dict[str, _Table],
+    layers: tuple[WorkLayer, ...],
+    input_bytes: int,
+    known: Mapping[str, LibraryBoard],
+    bars: dict[str, tuple[float, float]],
+    notes: list[str],
+) -> None:
+    """Times of the boards without a profile."""
+    speeds = {entry: _speed(board, known) for entry, board in cluster.boards.items()}
+    missing = [entry for entry in entries if speeds[entry] is None]
+    if missing:
+        raise InputError(
+            f"missing: boards.{entry}: expected a profile (--profile {entry}=FILE), a board of the library "
+            f"({', '.join(name for name, each in known.items() if each.gflops)}) or gflops and memory_gbps"
+            for entry in missing
+        )
+    measured = {
+        entry: (speed, tables[entry].forward)
+        for entry, speed in speeds.items()
+        if entry in tables and speed is not None and all(layer.macs is not None for layer in layers)
+    }
+    found = factor(layers, input_bytes, measured, known)
+    for entry in entries:
+        speed = speeds[entry]
+        assert speed is not None
+        tables[entry] = _Table(cluster.boards[entry].board or entry, estimate(layers, input_bytes, speed, found.value))
+        bars[entry] = (found.low / found.value, found.high / found.value)
+    notes.append(_told(entries, found))
+
+
+def _told(entries: list[str], found: Factor) -> str:
+    return (
+        f"Times of {', '.join(entries)} are estimated: {found.value:.2f} times a roofline ({found.source}), "
+        f"error bar {found.low / found.value:.2f} to {found.high / found.value:.2f} times that."
+    )
+
+
+def _speed(board: Board, known: Mapping[str, LibraryBoard]) -> Speed | None:
+    library = known.get(board.board or "")
+    flops = board.gflops or (library.gflops if library else None)
+    bandwidth = board.memory_gbps or (library.memory_gbps if library else None)
+    launch = board.launch_us if board.launch_us is not None else (library.launch_us if library else None)
+    return None if flops is None or bandwidth is None else Speed(flops, bandwidth, 1000 * (launch or 0.0))
+
+
+def _boards(
+    cluster: Cluster,
+    tables: Mapping[str, _Table],
+    graph: LayerGraph,
+    known: Mapping[str, LibraryBoard],
+    settings: Settings,
+) -> tuple[tuple[WorkBoard, ...], tuple[tuple[int, ...], ...]]:
+    """Every single board, and the rates between them in bytes per second."""
+    boards, entries = [], []
+    for entry, board in cluster.boards.items():
+        library, table = known.get(board.board or ""), tables[entry]
+        memory = None if board.memory_gb is None else int(board.memory_gb * 1e9)
+        if memory is None and library is not None:
+            memory = library.memory_bytes
+        if memory is None and (listed := graph.kinds.get(board.kind or "")) is not None:
+            memory = listed.memory_bytes
+        facts = {**(library.facts if library else {}), **board.facts}
+        facts |= {"gflops": board.gflops} if board.gflops else {}
+        for k in range(board.count):
+            label = entry if board.count == 1 else f"{entry}{k + 1}"
+            boards.append(WorkBoard(label, table.kind, memory, table.forward, table.backward, facts))
+            entries.append(entry)
+    rates = []
+    for a, first in enumerate(entries):
+        row = []
+        for b, second in enumerate(entries):
+            rate = None if a == b else _rate(cluster, graph, first, second)
+            if a != b and rate is None:
+                settings.ask(f"link between {first} and {second}: expected link_mbps of the cluster, or --link MBPS")
+            row.append(0 if a == b else max(1, round(rate or 1)))
+        rates.append(tuple(row))
+    return tuple(boards), tuple(rates)
+
+
+def _rate(cluster: Cluster, graph: LayerGraph, first: str, second: str) -> float | None:
+    """Bytes per second between two entries."""
+    mbps = cluster.mbps(first, second)
+    if mbps is not None:
+        return mbps * 1e6 / 8
+    rates = []
+    for entry in (first, second):
+        kind = cluster.boards[entry].kind or next(iter(graph.times), "")
+        facts = graph.kinds.get(kind)
+        rates.append(facts.link_bytes_per_second if facts else None)
+    told = [rate for rate in rates if rate]
+    return min(told) if len(told) == 2 else None

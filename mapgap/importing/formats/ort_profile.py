@@ -1,0 +1,80 @@
+"""ONNX Runtime's profile (``SessionOptions.enable_profiling``): a list of events in Chrome's tracing format.
+
+Events of category ``Node`` named ``<node>_kernel_time`` hold microseconds, shapes and bytes. Of several runs the first
+one warms up and is left out; of the others the median counts. The file does not say who reads whose output: read alone
+it is a chain in the order of execution; as the profile of a model its times are matched by the nodes' names.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import median
+
+from mapgap.core import Finding, InputError
+from mapgap.core.workload import Settings
+from mapgap.importing.graph import Layer, LayerGraph, Time, origin
+from mapgap.importing.source import Source, Value
+
+NAME, TITLE = "ort_profile", "ONNX Runtime profile"
+KIND = "profiled"
+SUFFIX = "_kernel_time"
+
+
+def looks_like(source: Source) -> bool:
+    """A list of events with ``cat``, ``ph`` and ``dur``."""
+    data = source.json
+    return isinstance(data, list) and any(
+        isinstance(each, dict) and {"cat", "ph", "dur"} <= set(each) for each in data[:50]
+    )
+
+
+def read(sources: Sequence[Source], settings: Settings) -> LayerGraph:
+    """A chain of the nodes in the order in which they ran.
+
+    Raises
+    ------
+    InputError
+    """
+    source = sources[0]
+    events: dict[str, list[Value]] = {}
+    for event in source.root.items():
+        if event.has("cat") and event.data["cat"] == "Node" and event["name"].text().endswith(SUFFIX):
+            events.setdefault(event["name"].text().removesuffix(SUFFIX), []).append(event)
+    if not events:
+        text = f"expected events of category 'Node' named …{SUFFIX}, found none"
+        raise InputError(Finding(text, place=str(source.path)))
+    first = next(iter(events.values()))[0].called(next(iter(events)))
+    batch = settings.whole("batch", "samples of a run", _first_dimension(first), least=1)
+    graph = LayerGraph(source.path.stem)
+    times = graph.times.setdefault(KIND, {})
+    before: list[str] = []
+    runs = min(map(len, events.values()))
+    for name, found in events.items():
+        spent = [event["dur"].number() * 1e3 for event in found]
+        spent = spent[1:] if len(spent) > 1 else spent
+        arguments = found[0].called(name)["args"]
+        sizes = [arguments[field].whole() if arguments.has(field) else 0 for field in ("output_size", "parameter_size")]
+        operation = arguments["op_name"].text() if arguments.has("op_name") else "operator"
+        graph.add(name, Layer(operation, math.ceil(sizes[0] / batch), sizes[1]), before)
+        times[name] = {batch: Time(median(spent), None, min(spent), max(spent))}
+        before = [name]
+    arguments = first["args"]
+    graph.input_bytes = math.ceil(
+        (arguments["activation_size"].whole() if arguments.has("activation_size") else 0) / batch
+    )
+    what = f"{len(events)} operators, median of {max(1, runs - 1)} run(s) at batch {batch}"
+    assumed = ["each operator reads the one that ran before it", "the first dimension of the first input is the batch"]
+    graph.origins.append(origin(source, NAME, what, assumed))
+    return graph
+
+
+def _first_dimension(event: Value) -> int:
+    """The first number of the first input's shape; 1 without one."""
+    arguments = event["args"]
+    shapes = arguments["input_type_shape"].items() if arguments.has("input_type_shape") else []
+    for shape in shapes:
+        for _, dimensions in shape.fields():
+            for number in dimensions.items()[:1]:
+                return number.whole(least=1, most=1_000_000)
+    return 1

@@ -1,0 +1,186 @@
+"""From a foreign file to a certified plan in one command, for every format and every problem; and what is asked for."""
+
+import json
+
+import foreign
+import pytest
+from cli_support import inside
+
+from mapgap.catalogue.files import load_instance
+
+ROOT = foreign.FOLDER
+TWO = ("--devices", 2, "--link", 1000, "--memory", 16)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Files of other tools, a model, and clusters."""
+    folder = tmp_path_factory.mktemp("foreign")
+    foreign.write_json(folder / "ort.json", foreign.EVENTS)
+    foreign.write_json(folder / "layers.json", foreign.TRT_LAYERS)
+    foreign.write_json(folder / "times.json", foreign.TRT_PROFILE)
+    models = pytest.importorskip("mapgap.importing.models")
+    models.write(folder)
+    (folder / "boards.yaml").write_text(
+        "schema: 1\nform: cluster\nlink_mbps: 100\nboards:\n"
+        "  nx: {board: NX}\n  mine: {memory_gb: 4, gflops: 200, memory_gbps: 25.6, launch_us: 40}\n"
+    )
+    (folder / "sides.yaml").write_text(
+        "schema: 1\nform: cluster\nlink_mbps: 20000\nboards:\n"
+        "  gpu: {board: NX, facts: {watts: 10}}\n"
+        "  fpga: {memory_gb: 1, gflops: 500, memory_gbps: 20, facts: {watts: 4, multipliers: 5184, m20k: 587}}\n"
+    )
+    return folder
+
+
+FORMATS = {
+    "pipedream": (["pipedream/vgg16.graph.txt"], TWO),
+    "dnn_partitioning": (["dnn_partitioning/bert24_inference.json"], ()),
+    "pipeedge": (
+        [f"pipeedge/{name}.yml" for name in ("models", "device_types", "devices")],
+        ("--set", "model=google/vit-base-patch16-224", "--set", "state_copies=1"),
+    ),
+    "galvatron": (
+        ["galvatron/computation_profiling_bf16_llama2-7b_all.json"],
+        (*TWO, "--set", "layers=4", "--set", "output_bytes=16777216", "--set", "weight_bytes=404750336"),
+    ),
+    "nnscaler": (["nnscaler/comp", "nnscaler/attention.txt"], TWO),
+    "onnx_runtime": (["ort.json"], TWO),
+    "tensorrt": (["layers.json", "times.json"], TWO),
+    "onnx": (["mobile_tiny.onnx"], ("--cluster", "boards.yaml")),
+}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_one_command_leads_to_a_certified_plan(name, folder, monkeypatch, tmp_path):
+    monkeypatch.chdir(folder)
+    files, flags = FORMATS[name]
+    out = tmp_path / "mine.yaml"
+    done = inside("import", *files, *flags, "--certify", "-o", out)
+    assert done.returncode == 0, done.stderr
+    assert "status            OPTIMAL" in done.stdout
+    assert "the plan is optimal" in done.stdout
+    assert f"written to {out}" in " ".join(done.stdout.split())
+    instance = load_instance(out)
+    assert "sha256" in instance.source
+
+
+PROBLEMS = {
+    "hybrid_pipeline": ("mobile_tiny.onnx", "boards.yaml"),
+    "multi_model_splitting": ("mobile_tiny.onnx", "boards.yaml", "--also", "lenet5.onnx", "--objective", "latency"),
+    "suboperation_mapping": ("lenet5.onnx", "boards.yaml", "--set", "batch=2", "--set", "cuts=articulation"),
+    "neuron_masking": ("lenet5.onnx", "boards.yaml", "--set", "samples=1000", "--set", "cycle_s=1"),
+    "fpga_gpu_partition": ("mobile_tiny.onnx", "sides.yaml", "--set", "fold=4"),
+}
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_every_problem_is_made_of_a_model(problem, folder, monkeypatch, tmp_path):
+    monkeypatch.chdir(folder)
+    file, boards, *flags = PROBLEMS[problem]
+    out = tmp_path / "mine.yaml"
+    made = inside("import", file, "--cluster", boards, "--problem", problem, *flags, "-o", out, "--json")
+    assert made.returncode == 0, made.stderr
+    said = json.loads(made.stdout)
+    assert (said["problem"], said["file"]) == (problem, str(out))
+    assert load_instance(out).content_hash == said["instance_hash"]
+    assert inside("validate", out).returncode == 0
+    solved = inside("solve", out, "--time-limit", 20)
+    assert solved.returncode == 0, solved.stderr
+    assert "plan: " in solved.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["mobile_tiny.onnx"], "missing: cluster: expected boards"),
+        (["pipedream/vgg16.graph.txt", "--devices", 2, "--memory", 1], "missing: link between board and board"),
+        (["pipedream/vgg16.graph.txt", "--devices", 2, "--link", 10], "missing: memory of board1: expected memory_gb"),
+        (["pipedream/vgg16.graph.txt", *TWO, "--set", "micro_bach=3"], "did you mean 'micro_batch'"),
+        (["pipedream/vgg16.graph.txt", *TWO, "--set", "cuts=al"], "--set cuts=al: expected one of articulation, all"),
+        (["pipedream/vgg16.graph.txt", *TWO, "--problem", "hybrid"], "problem: expected one of"),
+        (["pipedream/vgg16.graph.txt", "--link", 10], "--link, --memory: expected them beside --devices"),
+        (
+            ["mobile_tiny.onnx", "--cluster", "boards.yaml", "--devices", 2],
+            "expected either a cluster file or --devices",
+        ),
+        (["mobile_tiny.onnx", "--cluster", "boards.yaml", "--profile", "nxx=times.json"], "did you mean 'nx'"),
+        (["mobile_tiny.onnx", "--cluster", "boards.yaml", "--problem", "neuron_masking"], "missing: samples: expected"),
+        (["mobile_tiny.onnx", "--cluster", "boards.yaml", "--problem", "fpga_gpu_partition"], "boards: expected two"),
+        (["nothing.txt", *TWO], "nothing.txt: expected a readable file"),
+    ],
+)
+def test_what_is_missing_or_wrong_is_named(folder, monkeypatch, tmp_path, arguments, said):
+    monkeypatch.chdir(folder)
+    done = inside("import", *arguments, "-o", tmp_path / "mine.yaml")
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert not (tmp_path / "mine.yaml").exists()
+
+
+def test_a_network_with_groups_is_no_case_for_neurons(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    given = ("--set", "samples=10", "--set", "cycle_s=1", "--problem", "neuron_masking")
+    done = inside("import", "mobile_tiny.onnx", "--cluster", "boards.yaml", *given)
+    assert done.returncode == 2
+    assert "found groups" in done.stderr or "expected a plain chain" in done.stderr
+
+
+def test_a_measured_model_is_an_import_of_its_own(folder, monkeypatch, tmp_path):
+    monkeypatch.chdir(folder)
+    pytest.importorskip("onnxruntime")
+    measured = tmp_path / "prof.json"
+    done = inside("profile", "lenet5.onnx", "--batch", "1,2", "--threads", "1,2", "--repetitions", 3, "-o", measured)
+    assert done.returncode == 0, done.stderr
+    data = json.loads(measured.read_text())
+    assert set(data["times"]) == {"threads1", "threads2"}
+    points = data["times"]["threads1"]["fc1"]
+    assert set(points) == {"1", "2"}
+    assert all(0 < point["low"] <= point["forward"] <= point["high"] for point in points.values())
+    boards = tmp_path / "two.yaml"
+    boards.write_text(
+        "schema: 1\nform: cluster\nlink_mbps: 1000\nboards:\n"
+        "  one: {kind: threads1, memory_gb: 1}\n  two: {kind: threads2, memory_gb: 1}\n"
+    )
+    done = inside("import", measured, "--cluster", boards, "-o", tmp_path / "mine.yaml", "--solve")
+    assert done.returncode == 0, done.stderr
+    # The same file as the profile of a board beside one without: that one is estimated.
+    boards.write_text(
+        "schema: 1\nform: cluster\nlink_mbps: 1000\nboards:\n"
+        "  here: {memory_gb: 1, gflops: 50, memory_gbps: 10}\n  there: {memory_gb: 1, gflops: 25, memory_gbps: 5}\n"
+    )
+    flags = ("--cluster", boards, "--profile", f"here={measured}#threads2")
+    done = inside("import", "lenet5.onnx", *flags, "-o", tmp_path / "other.yaml")
+    assert done.returncode == 0, done.stderr
+    assert "Times of there are estimated" in " ".join(done.stdout.split())
+    assert "the profile of here" in " ".join(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["lenet5.onnx", "--batch", "0"], "--batch 0: expected whole numbers from 1 to 4096"),
+        (["lenet5.onnx", "--threads", "x"], "--threads x: expected whole numbers"),
+        (["lenet5.onnx", "--provider", "Abacus"], "CPUExecutionProvider; found 'Abacus'"),
+        (["lenet5.onnx", "--optimise", "all"], "--optimise: expected none or basic"),
+        (["times.json"], "expected an ONNX model"),
+    ],
+)
+def test_profile_refuses_what_it_cannot_measure(folder, monkeypatch, tmp_path, arguments, said):
+    monkeypatch.chdir(folder)
+    pytest.importorskip("onnxruntime")
+    done = inside("profile", *arguments, "-o", tmp_path / "prof.json")
+    assert done.returncode == 2
+    assert said in " ".join(done.stderr.split())
+
+
+def test_show_prints_the_graph_of_a_foreign_file(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    shown = inside("show", "mobile_tiny.onnx").stdout
+    assert "block2_add |" in shown  # a single tensor crosses behind the residual connection,
+    assert "block2_project |" not in shown  # and two do inside
+    (row,) = [line for line in shown.splitlines() if line.startswith("  stem |")]
+    assert row.split()[-3:] == ["65,536", "1,792", "442,368"]  # 16 x 32 x 32 values; 27 x 16 + 16; 27 products for each
+    data = json.loads(inside("show", "pipedream/vgg16.graph.txt", "--json").stdout)
+    assert data["format"] == "mapgap-layer-graph"
+    assert len(data["layers"]) == 40
