@@ -11,6 +11,7 @@ time limit is never OPTIMAL, and a missing plan or bound is ``None``, never ``in
 from mapgap.core.data import ACTIVITY_LIMIT, CompactBase, Frozen, InstanceBase, PlanBase
 from mapgap.core.declarations import Case, GanttBar, GanttLane, Kind, Library, Method, Problem, Relation, Sense
 from mapgap.core.errors import Finding, InputError, Location, MapgapError, PlanError, dotted, suggest
+from mapgap.core.parts import Known, Parts, Task
 from mapgap.core.references import CallablePackage, Reference, Referred, lazily, resolve
 from mapgap.core.results import (
     DISTRUSTED,
@@ -40,10 +41,12 @@ __all__ = [
     "InputError",
     "InstanceBase",
     "Kind",
+    "Known",
     "Library",
     "Location",
     "MapgapError",
     "Method",
+    "Parts",
     "PlanBase",
     "PlanError",
     "Problem",
@@ -54,6 +57,7 @@ __all__ = [
     "SolveResult",
     "Status",
     "Stop",
+    "Task",
     "TracePoint",
     "Violation",
     "dotted",
