@@ -33,6 +33,7 @@ from mapgap.core.declarations import (
     quantity,
 )
 from mapgap.core.errors import Finding, InputError, Location, MapgapError, PlanError, dotted, printable, short, suggest
+from mapgap.core.parts import Known, Parts, Task
 from mapgap.core.references import CallablePackage, Reference, Referred, lazily, resolve
 from mapgap.core.results import (
     DISTRUSTED,
@@ -66,10 +67,12 @@ __all__ = [
     "InputError",
     "InstanceBase",
     "Kind",
+    "Known",
     "Library",
     "Location",
     "MapgapError",
     "Method",
+    "Parts",
     "PlanBase",
     "PlanError",
     "PlanTable",
@@ -81,6 +84,7 @@ __all__ = [
     "SolveResult",
     "Status",
     "Stop",
+    "Task",
     "TracePoint",
     "Violation",
     "dotted",

@@ -16,7 +16,6 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from types import ModuleType
 from typing import Annotated, Any, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -24,7 +23,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import find_instances, load_instance, load_model
 from mapgap.core import Budget, InputError, InstanceBase, Kind, suggest
-from mapgap.core.storage import is_file, make_folder
+from mapgap.core.storage import make_folder
+from mapgap.execution import cluster
 from mapgap.execution.changes import Changed, changes_since
 from mapgap.execution.progress import Event, Tell, silence
 from mapgap.execution.run import check_options, interrupt_all, run_method
@@ -342,25 +342,9 @@ def _executor(parallel: int, dask: str | None, tell: Tell) -> Iterator[tuple[Cal
         with ThreadPoolExecutor(max_workers=parallel) as pool:
             yield functools.partial(pool.submit, functools.partial(perform, tell=tell)), as_completed
         return
-    distributed = _distributed(dask)
-    try:
-        file = {"scheduler_file": dask} if is_file(dask) else {"address": dask}
-        client = distributed.Client(**file, timeout=10)
-    except (OSError, ValueError) as error:
-        raise InputError(f"--dask {dask}: expected the address of a scheduler, found {error}") from error
-    with client:
+    with cluster.connect(dask) as client:
         # A worker that dies gives its run to another one; pure=False: every job is a run of its own.
-        yield functools.partial(client.submit, perform, pure=False, retries=3), distributed.as_completed
-
-
-def _distributed(dask: str) -> ModuleType:
-    """The library behind the extra ``dask``."""
-    try:
-        import distributed
-    except ModuleNotFoundError as error:
-        raise InputError(f"--dask {dask}: expected the extra mapgap[dask], found no {error.name}") from error
-    found: ModuleType = distributed
-    return found
+        yield functools.partial(client.submit, perform, pure=False, retries=3), cluster.library(dask).as_completed
 
 
 def bench(

@@ -23,6 +23,7 @@ from typing import Any
 
 from mapgap.catalogue import registry
 from mapgap.core import Budget, Frozen, MapgapError, Method, PlanBase, SolveResult, Status, Stop, resolve
+from mapgap.execution import cluster
 from mapgap.execution.messages import TEXT_LIMIT, encoded
 from mapgap.records.record import plain
 
@@ -57,7 +58,11 @@ def result_json(result: Any) -> dict[str, Any]:
     }
 
 
-def execute(method: Method, instance: Any, budget: Budget, options: Mapping[str, Any], send: Send) -> None:
+Solve = Callable[..., SolveResult]
+"""``solve(instance, budget, **options)``."""
+
+
+def execute(solve: Solve, instance: Any, budget: Budget, options: Mapping[str, Any], send: Send) -> None:
     """Run a method on a started clock and send its reports, then ``end`` with its result or its error."""
     send({"event": "start"})
 
@@ -70,7 +75,7 @@ def execute(method: Method, instance: Any, budget: Budget, options: Mapping[str,
     before = time.perf_counter()
     end: dict[str, Any]
     try:
-        result = method.solve(instance, budget, **options)
+        result = solve(instance, budget, **options)
         wall_s = time.perf_counter() - before
         end = {"result": result_json(result)}
     except KeyboardInterrupt:
@@ -83,6 +88,22 @@ def execute(method: Method, instance: Any, budget: Budget, options: Mapping[str,
         where = "".join(frames[-3:])  # without this module's own frame
         end = {"error": f"{where}{text}"[-4000:], "memory": isinstance(error, MemoryError)}
     send({"event": "end", "wall_s": wall_s, "peak_mb": peak_mb(), **end})
+
+
+def solver(method: Method, address: str | None) -> Solve:
+    """What runs the method: itself, or the workers of a cluster, to which this process is connected from now on."""
+    if address is None:
+        return method.solve
+    client = cluster.connect(address)
+    cluster.prepare(client, method)
+
+    def solve(instance: Any, budget: Budget, **options: Any) -> SolveResult:
+        try:
+            return cluster.solve(method, instance, budget, options, client)
+        finally:
+            client.close()
+
+    return solve
 
 
 def peak_mb() -> float | None:
@@ -171,13 +192,14 @@ def serve(fd: int) -> None:
                 registry.load_plugin(Path(path))
             method = registry.methods(job["problem"])[job["method"]]
             resolve(method.run)
+            solve = solver(method, job.get("cluster"))
         build_models()
         instance = registry.problems()[job["problem"]].instance_type.model_validate_json(json.dumps(job["instance"]))
     except BaseException as error:
         text = "".join(traceback.format_exception_only(error)).strip()
         send({"event": "end", "error": f"before the start: {text}"[-4000:]})
         os._exit(1)
-    execute(method, instance, Budget(**job["budget"]), job["options"], send)
+    execute(solve, instance, Budget(**job["budget"]), job["options"], send)
     with contextlib.suppress(Exception):
         sys.stdout.flush()
     os._exit(0)  # no waiting for threads or exit hooks of the method

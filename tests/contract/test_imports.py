@@ -54,7 +54,7 @@ LOCAL = {
     "mapgap.cli.app_ledger": "start-up: Typer declares all commands to run one",
     "mapgap.cli.catalogue": "start-up: --gantt needs Matplotlib, graphs need NetworkX",
     "mapgap.cli.solve": "start-up: --gantt needs Matplotlib",
-    "mapgap.execution.sweep": "the extra dask",
+    "mapgap.execution.cluster": "the extra dask",
     "mapgap.reporting.report": "the extra parquet",
     "mapgap.interface.comparison": "pandas, where it is installed",
     "mapgap.interface.display": "start-up: charts need Matplotlib",
