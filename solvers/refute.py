@@ -9,14 +9,14 @@ secant over the present range instead, the weighted sum of E and L that the box 
 variables where those of E or L alone would not. A secant is the closer to the hyperbola the narrower the range, so
 bounds of both factors are proven first.
 
-Where the caller names groups of variables to branch on, as a schedule needs (places before orders), the relaxations of
-both halves decide between several of them, since numbers of boxes make large files. Only rows with a variable whose
-bounds moved are looked at again.
+Where the caller names variables to branch on, as a schedule needs (places before orders), relaxations of both halves
+decide between the first of them, since numbers of boxes make large files. Only rows with a variable whose bounds moved
+are looked at again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -29,7 +29,6 @@ from mapgap.solvers.guard import check_version
 Terms = dict[int, int]
 Duals = list[tuple[int, float]]
 Steps = list[list[Any]]
-Groups = Sequence[Sequence[int]]
 SCALES = (10**4, 10**6, 10**8, 10**11, 10**14, 10**17)
 """Multipliers are duals times one of these, the smallest that proves something: short numbers, short files."""
 FRACTION = 1e-6
@@ -38,7 +37,7 @@ ROUNDS = 12
 NARROWER = 0.9
 """A range has to shrink to this part of itself for another round."""
 CANDIDATES = 8
-"""Variables of a group whose halves are tried before a box is split."""
+"""Variables whose halves are tried before a box is split."""
 DECIDED = (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kInfeasible)
 NARROWINGS = 3
 """Rounds in which the relaxation bounds the factors of products, before the first split."""
@@ -54,6 +53,10 @@ class Box(Protocol):
     def halves(self, j: int, v: int) -> tuple[Any, Any]: ...
     def tighten(self, row: Terms, bound: int) -> bool: ...
     def secant(self, product: tuple[int, int, int]) -> tuple[Terms, int]: ...
+
+
+Promising = Callable[[Any, Sequence[float]], Sequence[int]]
+"""``(box, point)`` to variables that are open in the box, the more promising ones first; the point may be empty."""
 
 
 class Program(Protocol):
@@ -154,8 +157,8 @@ class _Search:
     ``waiting`` are the rows of a box that may tighten something: those with a variable that moved.
     """
 
-    def __init__(self, program: Program, groups: Groups) -> None:
-        self.program, self.groups = program, groups
+    def __init__(self, program: Program, promising: Promising | None) -> None:
+        self.program, self.promising = program, promising
         self.relaxation = _Relaxation(program)
         self.proof: Steps = []
         self.users: dict[int, list[int]] = {}
@@ -299,47 +302,49 @@ class _Search:
         return True
 
     def branching(self, box: Box, point: Sequence[float]) -> int | None:
-        """The most fractional variable, factors of products last of all; of groups see :meth:`look_ahead`."""
-        if self.groups:
-            return self.look_ahead(box, point)
+        """The most fractional variable, factors of products last of all; of promising ones the best one."""
+        if self.promising is not None:
+            return self.look_ahead(box, point, self.promising(box, point)[:CANDIDATES])
         away = {j: abs(x - round(x)) for j, x in enumerate(point) if box.lower[j] < box.upper[j]}
         candidates = [j for j, distance in away.items() if distance > FRACTION]
         return max(candidates, key=lambda j: (j not in self.factors, away[j]), default=None)
 
-    def look_ahead(self, box: Box, point: Sequence[float]) -> int | None:
-        """Of the most fractional variables of the first group that has any, the one whose halves are worst."""
-        opened = [[j for j in group if box.lower[j] < box.upper[j]] for group in self.groups]
-        if not point:
-            return next((j for group in opened for j in group), None)
-        away = {j: abs(point[j] - round(point[j])) for group in opened for j in group}
-        split = [[j for j in group if away[j] > FRACTION] for group in opened]
-        best = sorted(next((group for group in split if group), []), key=lambda j: -away[j])[:CANDIDATES]
+    def look_ahead(self, box: Box, point: Sequence[float], found: Sequence[int]) -> int | None:
+        """Of some variables the one whose halves are worst."""
+        if not point or not found:
+            return next(iter(found), None)
         row, limit = (self.program.rows + box.secants)[self.objective(box)]
         now, largest = sum(a * point[j] for j, a in row.items()), 2.0 * limit
         least = 1e-6 * max(1.0, now)
 
         def gain(j: int) -> float:
-            found = 1.0
-            for half in box.halves(j, int(np.floor(point[j]))):
+            product = 1.0
+            for half in box.halves(j, middle(box, point, j)):
                 there, _ = self.relaxation.minimise(half, row)
                 value = largest if there is None else min(largest, sum(a * there[k] for k, a in row.items()))
-                found *= max(least, value - now)
-            return found
+                product *= max(least, value - now)
+            return product
 
-        return max(best, key=gain, default=None)
+        return max(found, key=gain)
 
     def split(self, box: Box, point: Sequence[float], j: int | None) -> tuple[Box, Box] | None:
-        """Halves of a box at a variable, without groups at any that is open; ``None`` if none is."""
-        if j is None and not self.groups:
+        """Halves of a box at a variable, or at any that is open if the caller names none; ``None`` if none is."""
+        if j is not None:
+            v = middle(box, point, j)
+        elif self.promising is None:
             j = next((k for k in (*self.factors, *range(len(box.lower))) if box.lower[k] < box.upper[k]), None)
             v = 0 if j is None else (box.lower[j] + box.upper[j]) // 2
-        elif j is not None:
-            v = min(max(int(np.floor(point[j] + FRACTION)) if point else 0, box.lower[j]), box.upper[j] - 1)
         if j is None:
             return None
         self.proof.append(["s", int(j), int(v)])
         below, above = box.halves(j, v)
         return below, above
+
+
+def middle(box: Box, point: Sequence[float], j: int) -> int:
+    """Where to split at a variable; in the box if there is no point."""
+    v = int(np.floor(point[j] + FRACTION)) if point else box.lower[j]
+    return min(max(v, box.lower[j]), box.upper[j] - 1)
 
 
 def _moved(box: Box, j: int, lower: int, upper: int) -> bool:
@@ -348,7 +353,9 @@ def _moved(box: Box, j: int, lower: int, upper: int) -> bool:
     return now < then and now <= NARROWER * then
 
 
-def refute(program: Program, box: Box, budget: Budget, groups: Groups = (), boxes: int = 1 << 30) -> Refutation:
+def refute(
+    program: Program, box: Box, budget: Budget, promising: Promising | None = None, boxes: int = 1 << 30
+) -> Refutation:
     """Search for a refutation, depth first.
 
     Parameters
@@ -357,12 +364,12 @@ def refute(program: Program, box: Box, budget: Budget, groups: Groups = (), boxe
         With ``cutoff``.
     box : Box
         All bounds of the program, or narrower ones.
-    groups : sequence of sequences of int
-        The only variables to branch on, the more important ones first; without any, all are.
+    promising : callable, optional
+        The only variables to branch on; without it, all are.
     boxes : int
         After which the search gives up.
     """
-    search = _Search(program, groups)
+    search = _Search(program, promising)
     every = range(len(program.rows))
     waiting, looked = set(every), 0
     if not search.narrow(box, waiting):

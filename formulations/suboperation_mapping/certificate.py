@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
@@ -13,6 +14,7 @@ from mapgap.solvers.refute import refute
 
 MOST_RATIOS = 1000
 """Ratios above which only the program of all ratios is tried."""
+FRACTION, OVERLAP = 1e-6, 1e-3
 BOXES = 300
 """Boxes after which a ratio is tried with orders."""
 
@@ -38,7 +40,29 @@ def prove(instance: dict[str, Any], bound: int, budget: Budget) -> dict[str, lis
 
 
 def _refuted(written: Writer, budget: Budget, boxes: int) -> list[list[Any]] | None:
-    """A tree that branches on places, then on orders."""
-    program, places = written.program, [j for x in written.x.values() for j in x]
-    box = Box(program.lower[:], program.upper[:], [])
-    return refute(program, box, budget, (places, written.orders), boxes).proof
+    """A tree that branches on places, then on orders of operations that overlap."""
+    program = written.program
+    places = [j for x in written.x.values() for j in x]
+    opened = [*places, *(j for pair in written.orders.values() for j in pair)]
+
+    def promising(box: Box, point: Sequence[float]) -> list[int]:
+        if not point:
+            return [j for j in opened if box.lower[j] < box.upper[j]]
+        away = {j: abs(point[j] - round(point[j])) for j in places if box.lower[j] < box.upper[j]}
+        split = [j for j in away if away[j] > FRACTION]
+        return sorted(split, key=lambda j: -away[j]) if split else _overlapping(written, box, point)
+
+    return refute(program, Box(program.lower[:], program.upper[:], []), budget, promising, boxes).proof
+
+
+def _overlapping(written: Writer, box: Box, point: Sequence[float]) -> list[int]:
+    """Open orders of operations that run on one accelerator at one time, the longest time first."""
+    place = {o: max(written.places, key=lambda a: point[x[a]]) for o, x in written.x.items()}
+    begin = {o: point[j] for o, j in written.start.items()}
+    end = {o: begin[o] + sum(point[j] for j in written.load[o]) for o in begin}
+    found = []
+    for (o, p), pair in written.orders.items():
+        time = min(end[o], end[p]) - max(begin[o], begin[p])
+        if place[o] == place[p] and time > OVERLAP:
+            found += [(-time, j) for j in pair[:1] if box.lower[j] < box.upper[j]]
+    return [j for _, j in sorted(found)]

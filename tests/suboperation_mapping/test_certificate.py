@@ -1,6 +1,5 @@
 """Certificates of sub-operation mapping against brute force, and the writer's programs against plans."""
 
-import copy
 import json
 import os
 import random
@@ -9,6 +8,7 @@ from itertools import permutations
 import highspy
 import numpy as np
 import pytest
+from certificates import accepted, damaged
 
 from mapgap.catalogue.files import load_instance
 from mapgap.core import Budget, Status
@@ -149,20 +149,12 @@ def test_library_optimum(name):
     bounds = {"mtrain_example_fig5": 36, "mtrain_example_fig6": 24, "mtrain_c2_alexnet_7p5gbs": 3597380}
     certificate = proven(load_instance(name), bounds[name])
     assert certificate is not None
-    rng = random.Random(0)
+    rng, facts = random.Random(0), certificate["instance"]
     for key in sorted(certificate["proof"])[:5]:
         fewer = {k: tree for k, tree in certificate["proof"].items() if k != key}
-        with pytest.raises(Refused):
-            check({**certificate, "proof": fewer})
+        assert not accepted(facts, bounds[name], fewer)
     for _ in range(30 if len(certificate["proof"]) < 10 else 3):  # an altered proof proves nothing else
-        altered = copy.deepcopy(certificate)
-        altered["bound"] += rng.randint(1, 9)
-        tree = altered["proof"][rng.choice(sorted(altered["proof"]))]
-        if tree:
-            step = rng.choice(tree)
-            step[rng.randrange(1, len(step))] += rng.choice([-1, 1])
-        with pytest.raises(Refused):
-            check(altered)
+        assert not accepted(facts, bounds[name] + rng.randint(1, 9), damaged(rng, certificate["proof"]))
 
 
 def test_bound_for_all_ratios_at_once():

@@ -6,7 +6,8 @@
 - So does a phase of a layer that lies between them, whose length is the largest sum over an accelerator: it follows
   from the configuration, the place of the first fused operation, and which shares of a BP fetch their weights (at the
   cheapest cost). Other transfers are left out of that length.
-- Order: of two operations on one accelerator one ends before the other starts.
+- Order: of two operations on one accelerator one ends before the other starts. The row that says so is switched off by
+  what the first can end after the other starts in any plan: least waits before and after them are known.
 """
 
 from __future__ import annotations
@@ -27,10 +28,27 @@ class Writer(Loads):
         self.times()
         for node in self.spread if len(self.shares) > 1 else ():
             self.stage(*node)
-        self.orders: list[int] = []
-        for o, p in combinations(self.operations, 2) if ordered else ():
-            if o not in self.above[p]:
-                self.order(o, p)
+        self.orders: dict[tuple[Operation, Operation], tuple[int, int]] = {}
+        if ordered:
+            below = {o: {p for p in self.operations if o in self.above[p]} for o in self.operations}
+            self.head = self.waits(self.operations, self.above)
+            self.tail = self.waits(self.operations[::-1], below)
+            for o, p in combinations(self.operations, 2):
+                if o not in self.above[p]:
+                    self.order(o, p)
+
+    def waits(self, listed: list[Operation], before: dict[Operation, set[Operation]]) -> dict[Operation, int]:
+        """Least ticks until each may start, if those of ``before`` come first: some one, and then all between."""
+        least = {o: min(self.compute(o, a) for a in self.places) for o in listed}
+        found: dict[Operation, int] = {}
+        for o in listed:
+            sums = [sum(least[q] for q in before[o])]
+            own = [0]
+            for p in before[o]:
+                own.append(found[p] + least[p])
+                sums.append(sum(least[q] for q in before[o] if p in before[q]))
+            found[o] = max(w - (-s // len(self.places)) for w, s in zip(own, sums, strict=True))
+        return found
 
     def end(self, o: Operation, sign: int = 1) -> list[tuple[int, int]]:
         return [(self.start[o], sign), *((j, sign) for j in self.load[o])]
@@ -87,8 +105,9 @@ class Writer(Loads):
     def order(self, o: Operation, p: Operation) -> None:
         """Of two operations on one accelerator one ends before the other starts."""
         first, second = (self.program.variable(0, 1) for _ in range(2))
-        self.orders += [first, second]
+        self.orders[o, p] = first, second
         for a in self.places:
             self.program.at_most([(self.x[o][a], 1), (self.x[p][a], 1), (first, -1), (second, -1)], 1)
         for b, q, r in ((first, o, p), (second, p, o)):
-            self.program.at_most([*self.end(q), (self.start[r], -1), (b, self.most)], self.most)
+            free = self.most - self.tail[q] - self.head[r]  # what q can end after r starts
+            self.program.at_most([*self.end(q), (self.start[r], -1), (b, free)], free)
