@@ -1,4 +1,4 @@
-"""Runs that attack the harness: forged messages, processes that stop, kill and hide. None costs more than its budget."""
+"""Runs that attack the harness with forged messages, and with processes that stop, kill and hide."""
 
 import time
 from pathlib import Path
