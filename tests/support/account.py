@@ -42,15 +42,10 @@ def keep(part, began, **figures):
 
 def page(folder):
     """The page of all parts that are there."""
-    parts = {
-        name: json.loads((folder / f"{name}.json").read_text()) for name in ORDER if (folder / f"{name}.json").exists()
-    }
-    lines = [
-        "# Attack",
-        "",
-        "Made by `pytest -m fuzz tests/robustness`; every part is a test that fails on its first finding.",
-        "",
-    ]
+    files = {name: folder / f"{name}.json" for name in ORDER}
+    parts = {name: json.loads(file.read_text(encoding="utf-8")) for name, file in files.items() if file.exists()}
+    lines = ["# Attack", "", "Made by `pytest -m fuzz tests/robustness`. Every part is a test that fails on its first"]
+    lines += ["finding.", ""]
     for name, told in parts.items():
         lines += [f"## {TITLES[name]}", "", f"Revision {told['revision']}, {told['day']}.", ""]
         lines += ["| | |", "|---|---:|", *(f"| {what} | {value} |" for what, value in told["figures"].items()), ""]
