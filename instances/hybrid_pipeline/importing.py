@@ -12,9 +12,9 @@ backward
 state_copies
     Memory of the weights as a multiple of their size: weights, gradients, momentum (3).
 
-Every further field of the instance that has a default can be set by its name (``all_devices``, …), and so can the fields
-of one that is a model of its own. Of inference (a field ``training`` that is false) backward times are 0 and the
-weights are stored once, unless told otherwise.
+Every further field of the instance that has a default can be set by its name (``all_devices``, …), and so can the
+fields of one that is a model of its own. Of inference (a field ``training`` that is false) backward times are 0 and
+the weights are stored once, unless told otherwise.
 """
 
 from __future__ import annotations
