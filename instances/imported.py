@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from mapgap.core import InputError, InstanceBase
 from mapgap.core.workload import Curve, Settings, WorkLayer, Workload, at
@@ -69,16 +69,16 @@ def units(size: float, unit: int) -> int:
     return -(-math.ceil(size) // unit)
 
 
-def with_backward(workload: Workload, settings: Settings) -> tuple[Workload, list[str]]:
+def with_backward(workload: Workload, settings: Settings, factor: float | None = None) -> tuple[Workload, list[str]]:
     """The workload with backward times on every board, and what was assumed for it.
 
     The setting ``backward`` is their ratio to the forward times where they were not measured; without it 2 for layers
-    with weights (gradients of input and weights), 1 for others.
+    with weights (gradients of input and weights), 1 for others, or ``factor`` for all.
     """
     if all(board.backward for board in workload.boards):
         return workload, []
-    ratio = settings.number("backward", "backward over forward time where it was not measured", 0.0)
-    given = "backward" in settings.given
+    ratio = settings.number("backward", "backward over forward time where it was not measured", factor or 0.0)
+    given = "backward" in settings.given or factor is not None
 
     def scaled(curve: Curve, layer: WorkLayer) -> Curve:
         times = ratio if given else 2.0 if layer.weight_bytes else 1.0
@@ -97,3 +97,41 @@ def ask_for_memory(workload: Workload, settings: Settings) -> None:
     for board in workload.boards:
         if board.memory_bytes is None:
             settings.ask(f"memory of {board.name}: expected memory_gb of the board, or --memory GB")
+
+
+def further_fields(kind: type[BaseModel], made: Collection[str], settings: Settings) -> dict[str, Any]:
+    """Values that the user gave for fields of an instance which the import does not make.
+
+    A field that is a model of its own is given by the names of its fields: ``--set training=false`` for a field
+    ``execution`` that has ``training``.
+
+    Raises
+    ------
+    InputError
+        A value that its field does not take.
+    """
+    found: dict[str, Any] = {}
+    for name, info in kind.model_fields.items():
+        if name in made:
+            continue
+        inner = info.annotation
+        if isinstance(inner, type) and issubclass(inner, BaseModel):
+            given = settings.given_to(dict.fromkeys(inner.model_fields))
+            if given:
+                found[name] = _model(inner, given)
+        else:
+            found |= {key: _frozen(value) for key, value in settings.given_to({name: None}).items()}
+    return found
+
+
+def _model(kind: type[BaseModel], given: dict[str, Any]) -> BaseModel:
+    try:
+        return kind(**{name: _frozen(value) for name, value in given.items()})
+    except ValidationError as error:
+        raise InputError(
+            f"--set {each['loc'][0]}={each['input']}: expected another value: {each['msg']}" for each in error.errors()
+        ) from error
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value

@@ -12,17 +12,17 @@ backward
 state_copies
     Memory of the weights as a multiple of their size: weights, gradients, momentum (3).
 
-Every further field of the instance that has a default can be set by its name (``all_devices``, …).
+Every further field of the instance that has a default can be set by its name (``all_devices``, …), and so can the
+fields of one that is a model of its own. Of inference (a field ``training`` that is false) backward times are 0 and
+the weights are stored once, unless told otherwise.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 from mapgap.core.workload import MOST_SAMPLES, LibraryBoard, Settings, WorkBoard, WorkLayer, Workload
 from mapgap.instances.facts import load_devices
 from mapgap.instances.hybrid_pipeline.profiles import DEVICES, boards, memory_bytes, over_roofline
-from mapgap.instances.imported import ask_for_memory, finest, table, units, with_backward
+from mapgap.instances.imported import ask_for_memory, finest, further_fields, table, units, with_backward
 from mapgap.problems.hybrid_pipeline import Device, DeviceType, Instance, Layer
 
 CUTS = ("articulation", "all")
@@ -44,17 +44,16 @@ def build(workload: Workload, settings: Settings) -> Instance:
     micro = settings.whole("micro_batch", "samples of a micro-batch", largest, least=1, most=MOST_SAMPLES)
     mini = settings.whole("mini_batch", "samples of a mini-batch, a multiple of micro_batch", 8 * micro, least=1)
     cuts = settings.text("cuts", f"one of {', '.join(CUTS)}", CUTS[0], CUTS)
-    copies = settings.number("state_copies", "memory of the weights over their size", 3.0)
-    further = settings.given_to({name: None for name in Instance.model_fields if name not in MADE})
+    options = {"all_devices": False, **further_fields(Instance, MADE, settings)}
+    training = settings.given.get("training") is not False
+    copies = settings.number("state_copies", "memory of the weights over their size", 3.0 if training else 1.0)
     ask_for_memory(workload, settings)
-    workload, notes = with_backward(workload, settings)
+    workload, notes = with_backward(workload, settings, factor=None if training else 0.0)
     settings.check(complete=True)
     notes.append(f"Micro-batch {micro}, mini-batch {mini}.")
     chain = workload.chain() if cuts == "articulation" else workload
     crossing = [layer.output_bytes for layer in chain.layers] if cuts == "articulation" else workload.crossing()
     kinds = list({board.kind: board for board in chain.boards}.values())
-
-    options: dict[str, Any] = {"all_devices": False, **{name: _frozen(value) for name, value in further.items()}}
 
     def make(tick_ns: int, unit: int) -> Instance:
         return Instance(
@@ -101,10 +100,6 @@ def _symmetric(rates: tuple[tuple[int, ...], ...]) -> list[list[int]]:
     """The slower of both directions."""
     n = len(rates)
     return [[min(rates[i][j], rates[j][i]) for j in range(n)] for i in range(n)]
-
-
-def _frozen(value: object) -> object:
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
 def library() -> list[LibraryBoard]:

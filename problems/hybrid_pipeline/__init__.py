@@ -78,9 +78,9 @@ PROBLEM = Problem(
     instance_type=f"{_HERE}.instance:Instance",
     plan_type=f"{_HERE}.instance:Plan",
     evaluate=f"{_HERE}.evaluate:evaluate",
+    describe=f"{_HERE}.describe:describe",
     gantt=f"{_HERE}.gantt:gantt",
     diagnose=f"{_HERE}.evaluate:diagnose",
-    describe=f"{_HERE}.describe:describe",
 )
 
 __all__ = ["PROBLEM", "Device", "DeviceType", "Instance", "Layer", "OldStage", "Plan", "Replanning", "Stage"]

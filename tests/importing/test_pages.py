@@ -11,6 +11,7 @@ import pytest
 from cli_support import inside
 
 from mapgap.importing import FORMATS
+from mapgap.importing.cluster import load
 
 FOLDER = Path(__file__).parents[2] / "docs" / "formats"
 BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -40,6 +41,7 @@ def test_a_page_does_what_it_says(page, tmp_path, monkeypatch):
     for _, name, content in blocks:
         if name:
             Path(name).write_text(content)
+            assert "form: cluster" not in content or load(Path(name)).boards
     printed, commands = "", 0
     for kind, name, content in blocks:
         if kind == "console":

@@ -1,9 +1,12 @@
 """Interpolation, places to cut, and what merging keeps."""
 
+from typing import Literal
+
 import pytest
 
-from mapgap.core import InputError
+from mapgap.core import Frozen, InputError
 from mapgap.core.workload import EXTERNAL, Settings, WorkBoard, WorkLayer, Workload, at
+from mapgap.instances.imported import further_fields
 
 
 def workload(*layers):
@@ -71,3 +74,27 @@ def test_settings_that_nobody_knows_are_refused_with_a_hint():
     settings.whole("micro_batch", "samples", 1)
     with pytest.raises(InputError, match="found 'micro_bach'; did you mean 'micro_batch'"):
         settings.check(complete=True)
+
+
+class Running(Frozen):
+    """How something runs."""
+
+    training: bool = True
+    link: Literal["one", "many"] = "one"
+
+
+class Made(Frozen):
+    """An instance of which an import makes the name."""
+
+    name: str
+    running: Running = Running()
+    sizes: tuple[int, ...] = ()
+
+
+def test_fields_with_a_default_are_settings_and_so_are_those_inside_them():
+    settings = Settings({"training": False, "sizes": [1, 2]})
+    assert further_fields(Made, {"name"}, settings) == {"running": Running(training=False), "sizes": (1, 2)}
+    settings.check(complete=True)
+    assert further_fields(Made, {"name"}, Settings()) == {}
+    with pytest.raises(InputError, match="--set link=two: expected another value: Input should be 'one' or 'many'"):
+        further_fields(Made, {"name"}, Settings({"link": "two"}))
