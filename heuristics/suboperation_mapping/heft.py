@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 
 from mapgap.core import Budget, SolveResult, Stop
 from mapgap.heuristics.suboperation_mapping.common import chosen_ratio, partition_ratios, result
-from mapgap.heuristics.suboperation_mapping.mapping_kernels import UNMAPPED, fits
+from mapgap.heuristics.suboperation_mapping.mapping_kernels import fits
+from mapgap.heuristics.suboperation_mapping.ready_set_kernels import UNMAPPED
 from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.shared.lowered import Array, Lowered, lower
 from mapgap.problems.suboperation_mapping.shared.mapped import Mapped, timed
