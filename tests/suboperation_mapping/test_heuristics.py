@@ -127,7 +127,7 @@ def test_greedy_by_hand():
     assert makespan == 13
     assert result.plan.order == (("FP/l/0", "WU/l/0"), ("FP/l/1", "WU/l/1"))
     assert solve("mtrain_mapping_step3_makespan", one_layer())[1] == 13
-    # By the sum everything lies on A, where each operation takes 4: 16. Re-mapping cannot leave it one by one: with FP/1
+    # By the sum everything lies on A, where each operation takes 4: 16. Re-mapping cannot leave it by one move: with FP/1
     # on B, WU/1 on A starts at 9 and takes 4 + 2 + 1; WU/1 on B starts at 8 and takes 6 + 2 + 1.
     result, makespan = solve("mtrain_mapping_step3", one_layer())
     assert makespan == 16
