@@ -18,14 +18,14 @@ import random
 from mapgap.core import Budget, SolveResult, Stop
 from mapgap.heuristics.suboperation_mapping.common import result
 from mapgap.heuristics.suboperation_mapping.mtrain import DELTAS, mtrain_converting, mtrain_mapping
-from mapgap.heuristics.suboperation_mapping.search import Search, ratio_moves
+from mapgap.heuristics.suboperation_mapping.search import Search, quiet, ratio_moves
 from mapgap.heuristics.suboperation_mapping.single import best_single
 from mapgap.heuristics.suboperation_mapping.step_aligned import step_aligned_ratios
 from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.shared.lowered import lower
 
 LEAST = 2_000_000  #: annealing steps times operations, …
-SHORT = 40_000  #: … but of small instances at most so many steps
+SHORT = 30_000  #: … but of small instances at most so many steps
 PER_RATIO = 2  #: annealing steps per operation and ratio that was mapped
 FINALISTS = 3  #: solutions that are annealed first
 ROUND = 4_000  #: steps of a round, if there are enough for more rounds than finalists, …
@@ -58,7 +58,7 @@ def run(instance: Instance, budget: Budget) -> SolveResult:
     search.offer(best_single(instance))
     ratios, complete = 0, True
     for delta in DELTAS:
-        mapped, notes = mtrain_converting(instance, budget, delta=delta)
+        mapped, notes = mtrain_converting(instance, quiet(budget), delta=delta)
         search.offer(mapped)
         ratios, complete = ratios + notes["ratios_mapped"], complete and notes["complete"]
     for ratio in step_aligned_ratios(instance):

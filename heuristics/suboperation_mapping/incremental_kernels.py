@@ -136,16 +136,18 @@ def relate(timing: Timing, sequence: Integers) -> Relatives:
 def look_ahead(timing: Timing, relatives: Relatives, state: State) -> None:
     """Fill ``rest``."""
     n, count = timing.compute.shape
+    sequence, location, duration, rest = state.sequence, state.location, state.duration, state.rest
+    succ_ptr, succ = relatives.succ_ptr, relatives.succ
     following = np.zeros(count, np.int64)  # ticks from the start of the next operation of an accelerator
     for q in range(n - 1, -1, -1):
-        o = state.sequence[q]
-        a = state.location[o]
+        o = sequence[q]
+        a = location[o]
         longest = following[a]
-        for s in range(relatives.succ_ptr[o], relatives.succ_ptr[o + 1]):
-            p = relatives.succ[s]
-            longest = max(longest, state.duration[p] + state.rest[p])
-        state.rest[o] = longest
-        following[a] = state.duration[o] + longest
+        for s in range(succ_ptr[o], succ_ptr[o + 1]):
+            p = succ[s]
+            longest = max(longest, duration[p] + rest[p])
+        rest[o] = longest
+        following[a] = duration[o] + longest
 
 
 @kernel("void(Timing,Relatives,State,i8)", Timing, Relatives, State)
@@ -153,13 +155,14 @@ def settle(timing: Timing, relatives: Relatives, state: State, first: int) -> No
     """Time everything from position ``first`` on and write what later moves start from."""
     location, sequence, position, duration, end, free, latest, _ = state
     n, count = timing.compute.shape
+    pred_ptr, pred = timing.pred_ptr, timing.pred
     for q in range(first, n):
         o = sequence[q]
         position[o] = q
         a = location[o]
         ready = free[q, a]
-        for e in range(timing.pred_ptr[o], timing.pred_ptr[o + 1]):
-            ready = max(ready, end[timing.pred[e]])
+        for e in range(pred_ptr[o], pred_ptr[o + 1]):
+            ready = max(ready, end[pred[e]])
         end[o] = ready + duration[o]
         for b in range(count):
             free[q + 1, b] = free[q, b]
@@ -214,7 +217,8 @@ def trial_makespan(
     that take less time now, so what comes behind an operation is at least ``rest`` less these ticks.
     """
     location, sequence, duration, rest = state.location, state.sequence, state.duration, state.rest
-    free, trial = change.free, change.trial
+    free, trial, ticks_less = change.free, change.trial, change.less
+    pred_ptr, pred, tail = timing.pred_ptr, timing.pred, relatives.tail
     n, count = timing.compute.shape
     trial[:] = state.end
     for b in range(count):
@@ -226,11 +230,11 @@ def trial_makespan(
         o = sequence[q]
         a = location[o]
         ready = free[a]
-        for e in range(timing.pred_ptr[o], timing.pred_ptr[o + 1]):
-            ready = max(ready, trial[timing.pred[e]])
+        for e in range(pred_ptr[o], pred_ptr[o + 1]):
+            ready = max(ready, trial[pred[e]])
         ready += duration[o]
-        less -= change.less[o]
-        if ready + (rest[o] - less if q > last else relatives.tail[o]) > limit:
+        less -= ticks_less[o]
+        if ready + (rest[o] - less if q > last else tail[o]) > limit:
             return -1
         trial[o] = ready
         free[a] = ready
@@ -238,80 +242,105 @@ def trial_makespan(
     return makespan if makespan <= limit else -1
 
 
-@kernel("void(State,Change,i8,i8,i8)", State, Change)
-def lengthen(state: State, change: Change, o: int, ticks: int, step: int) -> None:
+@kernel("void(i8[::1],i8[::1],i8[::1],i8[::1],i8[::1],i8,i8,i8)")
+def lengthen(
+    duration: Integers,
+    timed: Integers,
+    timed_from: Integers,
+    stamp: Integers,
+    counts: Integers,
+    o: int,
+    ticks: int,
+    step: int,
+) -> None:
     """Let ``o`` take so many ticks more, and remember what it took before the step."""
     if ticks != 0:
-        if change.stamp[o] != step:
-            change.stamp[o] = step
-            change.timed[change.counts[1]] = o
-            change.timed_from[change.counts[1]] = state.duration[o]
-            change.counts[1] += 1
-        state.duration[o] += ticks
+        if stamp[o] != step:
+            stamp[o] = step
+            timed[counts[1]] = o
+            timed_from[counts[1]] = duration[o]
+            counts[1] += 1
+        duration[o] += ticks
 
 
 @kernel("void(Timing,Relatives,State,Change,i8,i8,i8)", Timing, Relatives, State, Change)
 def relocate(
     timing: Timing, relatives: Relatives, state: State, change: Change, o: int, target: int, step: int
 ) -> None:
-    """Put ``o`` on ``target``, with all that this does to durations; the step tells changes from each other."""
-    location, source = state.location, state.location[o]
+    """Put ``o`` on ``target``, with all that this does to durations; the step tells changes from each other.
+
+    Tables are taken apart first: each look into one costs more than the sum it is for.
+    """
+    location, duration, source = state.location, state.duration, state.location[o]
     if source == target:
         return
-    change.moved[change.counts[0]] = o
-    change.moved_from[change.counts[0]] = source
-    change.counts[0] += 1
-    before = operation_ticks(timing, o, source, location)
+    timed, timed_from, stamp, counts = change.timed, change.timed_from, change.stamp, change.counts
+    change.moved[counts[0]] = o
+    change.moved_from[counts[0]] = source
+    counts[0] += 1
+    more = -operation_ticks(timing, o, source, location)
     location[o] = target
-    lengthen(state, change, o, operation_ticks(timing, o, target, location) - before, step)
+    more += operation_ticks(timing, o, target, location)
+    lengthen(duration, timed, timed_from, stamp, counts, o, more, step)
+    succ, tensor, pred_ticks = relatives.succ, relatives.tensor, timing.pred_ticks
     for s in range(relatives.succ_ptr[o], relatives.succ_ptr[o + 1]):
-        q, e = relatives.succ[s], relatives.tensor[s]
-        more = timing.pred_ticks[e, target, location[q]] - timing.pred_ticks[e, source, location[q]]
-        lengthen(state, change, q, more, step)
-    first, last = relatives.fed_ptr[o], relatives.fed_ptr[o + 1]
+        q, e = succ[s], tensor[s]
+        a = location[q]
+        more = pred_ticks[e, target, a] - pred_ticks[e, source, a]
+        lengthen(duration, timed, timed_from, stamp, counts, q, more, step)
+    fed, first, last = relatives.fed, relatives.fed_ptr[o], relatives.fed_ptr[o + 1]
     if last > first:  # dW goes once to each accelerator with an FP of the layer; the WU have the same holders
-        leaves, joins, some = True, True, relatives.fed[first]
+        leaves, joins, some = True, True, fed[first]
+        holder, gradient_ticks = timing.holder, timing.gradient_ticks
         for h in range(timing.holder_ptr[some], timing.holder_ptr[some + 1]):
-            if timing.holder[h] != o:
-                leaves = leaves and location[timing.holder[h]] != source
-                joins = joins and location[timing.holder[h]] != target
+            if holder[h] != o:
+                leaves = leaves and location[holder[h]] != source
+                joins = joins and location[holder[h]] != target
         for f in range(first, last):
-            q = relatives.fed[f]
-            more = timing.gradient_ticks[q, location[q], target] if joins else 0
+            q = fed[f]
+            more = 0
+            if joins:
+                more += gradient_ticks[q, location[q], target]
             if leaves:
-                more -= timing.gradient_ticks[q, location[q], source]
-            lengthen(state, change, q, more, step)
+                more -= gradient_ticks[q, location[q], source]
+            lengthen(duration, timed, timed_from, stamp, counts, q, more, step)
 
 
 @kernel("i8(State,Change)", State, Change)
 def extent(state: State, change: Change) -> int:
     """Complete a change; the first position from which the timetable may differ."""
     first, last = len(state.location), -1
-    for i in range(change.counts[0]):
-        first, last = min(first, state.position[change.moved[i]]), max(last, state.position[change.moved[i]])
-    for i in range(change.counts[1]):
-        o = change.timed[i]
-        first = min(first, state.position[o])
-        change.less[o] = max(0, change.timed_from[i] - state.duration[o])
-    change.counts[2] = last
+    position, duration, counts = state.position, state.duration, change.counts
+    moved, timed, timed_from, less = change.moved, change.timed, change.timed_from, change.less
+    for i in range(counts[0]):
+        q = position[moved[i]]
+        first, last = min(first, q), max(last, q)
+    for i in range(counts[1]):
+        o = timed[i]
+        first = min(first, position[o])
+        less[o] = max(0, timed_from[i] - duration[o])
+    counts[2] = last
     return first
 
 
 @kernel("void(Change)", Change)
 def forget(change: Change) -> None:
     """Empty the change: it was made or taken back."""
-    for i in range(change.counts[1]):
-        change.less[change.timed[i]] = 0
-    change.counts[:] = 0
+    timed, less, counts = change.timed, change.less, change.counts
+    for i in range(counts[1]):
+        less[timed[i]] = 0
+    counts[:] = 0
 
 
 @kernel("void(State,Change)", State, Change)
 def undo(state: State, change: Change) -> None:
     """Take back all relocations of a move."""
-    for i in range(change.counts[0]):
-        state.location[change.moved[i]] = change.moved_from[i]
-    for i in range(change.counts[1]):
-        state.duration[change.timed[i]] = change.timed_from[i]
+    location, duration, counts = state.location, state.duration, change.counts
+    moved, moved_from, timed, timed_from = change.moved, change.moved_from, change.timed, change.timed_from
+    for i in range(counts[0] - 1, -1, -1):  # an operation may have moved twice
+        location[moved[i]] = moved_from[i]
+    for i in range(counts[1]):
+        duration[timed[i]] = timed_from[i]
     forget(change)
 
 
@@ -355,12 +384,13 @@ def may_shorten(timing: Timing, relatives: Relatives, state: State, on_path: Fla
     if on_path[o]:
         return True
     location, source = state.location, state.location[o]
+    succ, tensor, pred_ticks, fed = relatives.succ, relatives.tensor, timing.pred_ticks, relatives.fed
     for s in range(relatives.succ_ptr[o], relatives.succ_ptr[o + 1]):
-        q, e = relatives.succ[s], relatives.tensor[s]
-        if on_path[q] and timing.pred_ticks[e, target, location[q]] < timing.pred_ticks[e, source, location[q]]:
+        q, e = succ[s], tensor[s]
+        if on_path[q] and pred_ticks[e, target, location[q]] < pred_ticks[e, source, location[q]]:
             return True
     for f in range(relatives.fed_ptr[o], relatives.fed_ptr[o + 1]):
-        q = relatives.fed[f]
+        q = fed[f]
         if on_path[q] and location[q] != source:  # perhaps dW need not go to the source any more
             return True
     return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
 
 import numpy as np
@@ -21,7 +21,9 @@ from mapgap.problems.suboperation_mapping.shared.ratios import Ratio
 
 POOL = 12  #: solutions that are kept
 HOT = (0.003, 0.01, 0.001, 0.0003)  #: first temperatures of the rounds, as shares of the makespan
+FEW = 100  #: with fewer operations one move matters more, and the first temperature rises in proportion
 COLD = 1e-5  #: the last temperature
+STRICT, LENIENT = 10.0, 1.0  #: makespans that DRAM above capacity costs, for one capacity
 SLICE = 2_000_000  #: steps times operations between two looks at the clock: some hundredths of a second
 GRAPHS = 200  #: graphs that are kept
 
@@ -89,6 +91,11 @@ def ratio_moves(instance: Instance) -> Callable[[Ratio, random.Random], Ratio]:
     return neighbour
 
 
+def quiet(budget: Budget) -> Budget:
+    """The same clock, nothing announced: for parts whose plans are offered when they end."""
+    return replace(budget, listener=None)
+
+
 @dataclass
 class Search:
     """The pool: the best solution of each of some ratios.
@@ -134,7 +141,7 @@ class Search:
         """The ratios of the pool, the best first."""
         return sorted(self.pool, key=lambda ratio: (self.pool[ratio].makespan, ratio))
 
-    def anneal(self, ratio: Ratio, parent: Mapped, hot: float, steps: int, seed: int) -> bool:
+    def anneal(self, ratio: Ratio, parent: Mapped, hot: float, steps: int, seed: int, price: float = STRICT) -> bool:
         """Anneal the mapping of a solution under a ratio and offer the result; whether it is the best so far."""
         graph = self.graph(ratio)
         lowered = graph.lowered
@@ -144,10 +151,10 @@ class Search:
         cooling = kernels.Cooling(
             steps=steps,
             seed=seed,
-            hot=max(hot * scale, 1e-2),
+            hot=max(hot * scale * max(1.0, FEW / lowered.n), 1e-2),
             cold=max(COLD * scale, 1e-3),
             checked=not roomy(lowered.storage),
-            penalty=10.0 * scale / max(1, int(lowered.storage.capacity.max(initial=1))),
+            penalty=price * scale / max(1, int(lowered.storage.capacity.max(initial=1))),
         )
         tables = (lowered.timing, lowered.storage, graph.relatives, graph.labels, cooling)
         best, length = -1, max(1, SLICE // lowered.n)

@@ -127,7 +127,7 @@ def test_greedy_by_hand():
     assert makespan == 13
     assert result.plan.order == (("FP/l/0", "WU/l/0"), ("FP/l/1", "WU/l/1"))
     assert solve("mtrain_mapping_step3_makespan", one_layer())[1] == 13
-    # By the sum everything lies on A, where each operation takes 4: 16. Re-mapping cannot leave it by one move: with FP/1
+    # By the sum all is on A, where each operation takes 4: 16. Re-mapping cannot leave it by one move: with FP/1
     # on B, WU/1 on A starts at 9 and takes 4 + 2 + 1; WU/1 on B starts at 8 and takes 6 + 2 + 1.
     result, makespan = solve("mtrain_mapping_step3", one_layer())
     assert makespan == 16
@@ -545,6 +545,14 @@ def test_heft_by_hand():
     result, makespan = solve("heft", one_layer())
     assert makespan == 13
     assert result.plan.order == (("FP/l/0", "WU/l/0"), ("FP/l/1", "WU/l/1"))
+
+
+def test_heft_counts_no_gradients_for_holders_without_a_place():
+    # WU/0 on A beside FP/0, with FP/1 not placed yet: 4 ticks and no dW; with FP/1 on B 1 more.
+    lowered = lower(one_layer(), (1, 1))
+    assert [name for name, _, _ in lowered.operations] == ["FP", "FP", "WU", "WU"]
+    assert heft.duration_on(lowered, np.array([0, -1, -1, -1]), 2, 0) == 4
+    assert heft.duration_on(lowered, np.array([0, 1, -1, -1]), 2, 0) == 5
 
 
 def test_heft_inserts_into_the_first_gap():
