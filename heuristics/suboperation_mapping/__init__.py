@@ -129,7 +129,7 @@ METHODS = [
         reference="Kirkpatrick et al., Science 220, 1983; starts and moves are of mapgap",
         run=f"{_HERE}.anneal:run",
         summary="Best plan in the time given: annealing over ratio, mapping and order; no bound",
-        options={"rounds": 0},
+        options={"rounds": 0, "start": ""},
     ),
     Method(
         "alpa_sharding",

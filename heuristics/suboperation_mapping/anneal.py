@@ -1,7 +1,8 @@
 """The best plan in a given time, without proof: annealing over ratio, mapping and order.
 
-1.  *Starts*. The best single accelerator; MTrain-Mapping in both readings of the delta latency and the
-    well-balanced scheme, at the PE-based ratio and the step-aligned ones (:mod:`step_aligned`); MTrain-Converting.
+1.  *Starts*. The plan in the file ``start``, if one is given; plans of other bandwidths are good ones. The best single
+    accelerator; MTrain-Mapping in both readings of the delta latency and the well-balanced scheme, at the PE-based
+    ratio and the step-aligned ones (:mod:`step_aligned`); MTrain-Converting.
 2.  *Rounds*. A parent is drawn from a pool of the best solutions, one of each ratio; better ones are drawn more
     often. In half of the rounds some samples go from one share to another: one, a few, half, all, or as many as the
     next step of the compute tables is away. The mapping stays, and is annealed (:mod:`annealing_kernels`) from a
@@ -22,16 +23,17 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import numpy as np
 
-from mapgap.core import Budget, SolveResult, Stop
+from mapgap.core import Budget, InputError, SolveResult, Stop
 from mapgap.heuristics.suboperation_mapping.common import pe_ratio, result
 from mapgap.heuristics.suboperation_mapping.mtrain import DELTAS, mtrain_converting, mtrain_mapping, well_balanced
 from mapgap.heuristics.suboperation_mapping.search import HOT, LENIENT, POOL, STRICT, Search, quiet, ratio_moves
 from mapgap.heuristics.suboperation_mapping.single import best_single
 from mapgap.heuristics.suboperation_mapping.step_aligned import step_aligned_ratios
-from mapgap.problems.suboperation_mapping import Instance
+from mapgap.problems.suboperation_mapping import Instance, Plan
 from mapgap.problems.suboperation_mapping.shared.lowered import lower
 from mapgap.problems.suboperation_mapping.shared.mapped import Mapped, timed
 
@@ -108,8 +110,29 @@ def search(instance: Instance, budget: Budget, rounds: int = 0, known: Sequence[
     return state
 
 
-def run(instance: Instance, budget: Budget, rounds: int = 0) -> SolveResult:
-    """Annealing until the time is up, or for ``rounds`` rounds."""
-    found = search(instance, budget, rounds)
+def read_start(instance: Instance, path: str) -> Mapped:
+    """The mapping of a plan file, of this instance or of one with the same layers, batch and number of accelerators.
+
+    Raises
+    ------
+    InputError
+        No such file, no plan of this instance, or one that breaks a rule here.
+    """
+    try:
+        plan = Plan.model_validate_json(Path(path).read_text(encoding="utf-8"))
+        if len(plan.ratio) != len(instance.accelerators) or sum(plan.ratio) != instance.batch:
+            raise ValueError(f"ratio {list(plan.ratio)}")
+        lowered = lower(instance, plan.ratio)
+        mapped = timed(lowered, *lowered.mapping(plan))
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(f"start: expected a plan file for {instance.name}, found {path!r}: {error}") from error
+    if mapped is None:
+        raise InputError(f"start: expected a plan that fits the DRAM of {instance.name}, found {path!r}")
+    return mapped
+
+
+def run(instance: Instance, budget: Budget, rounds: int = 0, start: str = "") -> SolveResult:
+    """Annealing until the time is up, or for ``rounds`` rounds; also from the plan in the file ``start``."""
+    found = search(instance, budget, rounds, [read_start(instance, start)] if start else [])
     stop = Stop.TIME if budget.exhausted else Stop.DONE
     return result(found.best, budget, stop, rounds=found.rounds)

@@ -9,7 +9,7 @@ import pytest
 
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance
-from mapgap.core import Budget, Status, Stop
+from mapgap.core import Budget, InputError, Status, Stop
 from mapgap.heuristics.suboperation_mapping import incremental_kernels as incremental
 from mapgap.heuristics.suboperation_mapping.search import Graph, Search, ratio_moves, transferred
 from mapgap.heuristics.suboperation_mapping.step_aligned import step_aligned_ratios, work_tables
@@ -226,3 +226,32 @@ def test_annealing_respects_a_dram_that_binds():
     evaluation = PROBLEM.evaluate(tight, search.best.plan)
     assert evaluation.feasible
     assert evaluation.objective <= start.makespan
+
+
+def test_anneal_starts_from_a_plan_file(tmp_path):
+    # A plan stays feasible, and is no slower, where the bandwidth is larger.
+    slow, fast = load_instance("mtrain_c1_alexnet_1gbs"), load_instance("mtrain_c1_alexnet_3gbs")
+    path = tmp_path / "plan.json"
+    plan = METHODS["anneal"].solve(slow, Budget(60), rounds=3).plan
+    path.write_text(plan.model_dump_json())
+    passed = PROBLEM.evaluate(fast, plan).objective
+    assert passed <= PROBLEM.evaluate(slow, plan).objective
+    assert value("anneal", fast, Budget(60), rounds=1, start=str(path)) <= passed
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (None, "No such file"),
+        ("{", "Invalid JSON"),
+        ('{"ratio": [64], "order": [[]]}', "ratio"),
+        ('{"ratio": [64, 0], "order": [["FP/none/0"], []]}', "FP/none/0"),
+        ('{"ratio": [64, 0], "order": [[], []]}', "order"),
+    ],
+)
+def test_a_start_that_is_no_plan_is_refused(tmp_path, text, found):
+    path = tmp_path / "plan.json"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(InputError, match=f"(?s)start: expected a plan file .*{found}"):
+        METHODS["anneal"].solve(load_instance("mtrain_c1_alexnet_3gbs"), Budget(1), start=str(path))
