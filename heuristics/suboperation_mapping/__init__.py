@@ -4,6 +4,9 @@ from mapgap.core import Method
 
 _PROBLEM = "suboperation_mapping"
 _HERE = "mapgap.heuristics.suboperation_mapping"
+_READING = {"delta": "sum"}  # of the delta latency in Alg. 2, step 5
+_SEARCH = {"tie": "other", "search_limit": 20000}
+_MAKESPAN = {"delta": "makespan"}
 
 METHODS = [
     Method(
@@ -29,8 +32,8 @@ METHODS = [
         kind="published",
         reference="Tang et al., MTrain, Alg. 2 steps 1-9 (Fig. 8, step 1)",
         run=f"{_HERE}.mtrain:run_mapping",
-        summary="DRAM budget aware greedy mapping at the PE-based ratio",
-        options={"enumeration_cap": 1000000, "tie": "work"},
+        summary="DRAM budget aware greedy mapping at the PE-based or a chosen ratio",
+        options={"ratio": "", **_READING, **_SEARCH},
         given={"balance": False, "locality": False},
     ),
     Method(
@@ -40,7 +43,7 @@ METHODS = [
         reference="Tang et al., MTrain, Alg. 2 steps 1-20 (Fig. 8, step 2)",
         run=f"{_HERE}.mtrain:run_mapping",
         summary="Step 1, then balance aware re-mapping",
-        options={"enumeration_cap": 1000000, "tie": "work"},
+        options={"ratio": "", **_READING, **_SEARCH},
         given={"balance": True, "locality": False},
     ),
     Method(
@@ -50,17 +53,18 @@ METHODS = [
         reference="Tang et al., MTrain, Alg. 2 (Fig. 8, step 3)",
         run=f"{_HERE}.mtrain:run_mapping",
         summary="Step 2, then data locality aware re-mapping",
-        options={"enumeration_cap": 1000000, "tie": "work"},
+        options={"ratio": "", **_READING, **_SEARCH},
         given={"balance": True, "locality": True},
     ),
     Method(
-        "mtrain_mapping",
+        "mtrain_mapping_step3_makespan",
         _PROBLEM,
         kind="published",
-        reference="Tang et al., MTrain, Alg. 2",
+        reference="Tang et al., MTrain, Alg. 2 (Fig. 8, step 3); delta latency as growth of the makespan",
         run=f"{_HERE}.mtrain:run_mapping",
-        summary="MTrain-Mapping of a chosen ratio, each re-mapping switchable",
-        options={"ratio": "", "balance": True, "locality": True, "enumeration_cap": 1000000, "tie": "work"},
+        summary="MTrain-Mapping in the other reading of the delta latency",
+        options={"ratio": "", **_SEARCH},
+        given={"balance": True, "locality": True, **_MAKESPAN},
     ),
     Method(
         "mtrain_converting",
@@ -69,7 +73,17 @@ METHODS = [
         reference="Tang et al., MTrain, Alg. 1 (Fig. 8, step 4)",
         run=f"{_HERE}.mtrain:run_converting",
         summary="Duty-cycle based re-partition around MTrain-Mapping",
-        options={"step_size": 1, "enumeration_cap": 1000000, "tie": "work"},
+        options={"step_size": 1, **_READING, **_SEARCH},
+    ),
+    Method(
+        "mtrain_converting_makespan",
+        _PROBLEM,
+        kind="published",
+        reference="Tang et al., MTrain, Alg. 1 (Fig. 8, step 4); delta latency as growth of the makespan",
+        run=f"{_HERE}.mtrain:run_converting",
+        summary="MTrain-Converting in the other reading of the delta latency",
+        options={"step_size": 1, **_SEARCH},
+        given=_MAKESPAN,
     ),
     Method(
         "mtrain_converting_fallback",
@@ -78,7 +92,7 @@ METHODS = [
         reference="Tang et al., MTrain, Alg. 1; the fallback is an addition of mapgap",
         run=f"{_HERE}.mtrain:run_fallback",
         summary="MTrain-Converting or the best single accelerator, whichever is faster",
-        options={"step_size": 1, "enumeration_cap": 1000000, "tie": "work"},
+        options={"step_size": 1, **_READING, **_SEARCH},
     ),
     Method(
         "mtrain_dfs",
@@ -87,7 +101,35 @@ METHODS = [
         reference="Tang et al., MTrain, Table III (DFS)",
         run=f"{_HERE}.mtrain:run_dfs",
         summary="Every ratio mapped by MTrain-Mapping",
-        options={"ordered": False, "enumeration_cap": 1000000, "tie": "work"},
+        options={"ordered": False, **_READING, **_SEARCH},
+    ),
+    Method(
+        "mtrain_dfs_makespan",
+        _PROBLEM,
+        kind="published",
+        reference="Tang et al., MTrain, Table III (DFS); delta latency as growth of the makespan",
+        run=f"{_HERE}.mtrain:run_dfs",
+        summary="Every ratio mapped by MTrain-Mapping in the other reading of the delta latency",
+        options={"ordered": False, **_SEARCH},
+        given=_MAKESPAN,
+    ),
+    Method(
+        "annealed_converting",
+        _PROBLEM,
+        kind="baseline",
+        reference="MTrain-Converting in both readings, step-aligned ratios, short annealing; of mapgap",
+        run=f"{_HERE}.annealed_converting:run",
+        summary="Quick planner: the better reading of MTrain-Converting, improved by a short annealing",
+        fast=True,
+    ),
+    Method(
+        "anneal",
+        _PROBLEM,
+        kind="baseline",
+        reference="Kirkpatrick et al., Science 220, 1983; starts and moves are of mapgap",
+        run=f"{_HERE}.anneal:run",
+        summary="Best plan in the time given: annealing over ratio, mapping and order; no bound",
+        options={"rounds": 0, "start": ""},
     ),
     Method(
         "alpa_sharding",

@@ -6,7 +6,8 @@ Interpretation
     of the precedence + rank(s)). Transfers are averaged over ordered pairs of distinct accelerators.
 2.  Operations by falling rank, ties in topological order; each goes to the accelerator with the earliest finish, ties
     by index, into the first idle gap that is long enough (insertion policy). Transfers count into the duration on the
-    receiver, as in the problem.
+    receiver, as in the problem. A WU can come before an FP of another share where no fused layer lies between; the
+    dW for a holder without a place is not counted then, and the finished schedule is timed anew.
 3.  DRAM: accelerators where the partial schedule would exceed a budget are skipped, with what a WU releases
     stored for ever until that WU is scheduled. If none is left the answer is UNKNOWN.
 
@@ -23,7 +24,8 @@ from numpy.typing import NDArray
 
 from mapgap.core import Budget, SolveResult, Stop
 from mapgap.heuristics.suboperation_mapping.common import chosen_ratio, partition_ratios, result
-from mapgap.heuristics.suboperation_mapping.mapping_kernels import UNMAPPED, fits
+from mapgap.heuristics.suboperation_mapping.mapping_kernels import fits
+from mapgap.heuristics.suboperation_mapping.ready_set_kernels import UNMAPPED
 from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.shared.lowered import Array, Lowered, lower
 from mapgap.problems.suboperation_mapping.shared.mapped import Mapped, timed
@@ -45,13 +47,13 @@ def upward_rank(lowered: Lowered) -> NDArray[np.float64]:
 
 
 def duration_on(lowered: Lowered, location: Array, o: int, a: int) -> int:
-    """Compute and transfers of ``o`` on ``a``; predecessors and holders are located."""
+    """Compute and transfers of ``o`` on ``a``; predecessors are located, dW goes to the holders that are."""
     timing = lowered.timing
     total = int(timing.compute[o, a])
     for e in range(timing.pred_ptr[o], timing.pred_ptr[o + 1]):
         total += int(timing.pred_ticks[e, location[timing.pred[e]], a])
     holders = set(location[timing.holder[timing.holder_ptr[o] : timing.holder_ptr[o + 1]]].tolist())
-    return total + sum(int(timing.gradient_ticks[o, a, target]) for target in holders)
+    return total + sum(int(timing.gradient_ticks[o, a, target]) for target in holders - {UNMAPPED})
 
 
 def first_gap(busy: list[tuple[int, int]], ready: int, duration: int) -> int:

@@ -6,10 +6,32 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mapgap.kernels import Integers, kernel
-from mapgap.problems.suboperation_mapping.shared.timing import Storage, Timing, operation_ticks, run_timetable
-
-UNMAPPED = -1
+from mapgap.heuristics.suboperation_mapping.incremental_kernels import (
+    Change,
+    Relatives,
+    State,
+    critical,
+    extent,
+    forget,
+    may_shorten,
+    no_change,
+    relocate,
+    settle,
+    stand,
+    trial_makespan,
+    undo,
+)
+from mapgap.heuristics.suboperation_mapping.ready_set_kernels import (
+    SLOTS,
+    UNMAPPED,
+    Memory,
+    Rule,
+    choose,
+    could_fit,
+    earliest,
+)
+from mapgap.kernels import Flags, Integers, kernel
+from mapgap.problems.suboperation_mapping.shared.timing import Storage, Timing, operation_ticks
 
 
 class Schedule(NamedTuple):
@@ -37,36 +59,7 @@ def fits(storage: Storage, location: Integers, start: Integers, end: Integers) -
     Operations with location -1 are not mapped yet: they hold nothing, and a tensor whose WU is not mapped stays
     stored for ever. A complete schedule that fits is therefore feasible.
     """
-    owners, releases, units = storage.item_owner, storage.item_release, storage.item_units
-    count, items = len(storage.capacity), len(owners)
-    present = np.zeros((count, len(storage.weight_units)), np.int64)
-    base = np.zeros(count, np.int64)
-    for o in range(len(storage.layer)):
-        a = location[o]
-        if a >= 0 and present[a, storage.layer[o]] == 0:
-            present[a, storage.layer[o]] = 1
-            base[a] += storage.weight_units[storage.layer[o]]
-    upper = base.copy()
-    for i in range(items):
-        if location[owners[i]] >= 0:
-            upper[location[owners[i]]] += units[i]
-    for a in range(count):
-        if base[a] > storage.capacity[a]:
-            return False
-        if upper[a] <= storage.capacity[a]:  # fits even if nothing is ever released
-            continue
-        for i in range(items):
-            if location[owners[i]] != a:
-                continue
-            moment, stored = start[owners[i]], base[a]
-            for j in range(items):
-                owner, release = owners[j], releases[j]
-                held = location[release] < 0 or moment < end[release]
-                if location[owner] == a and start[owner] <= moment and held:
-                    stored += units[j]
-            if stored > storage.capacity[a]:
-                return False
-    return True
+    return could_fit(storage, location, start, end, np.zeros(len(location), np.bool_))
 
 
 @kernel("b1(Storage)", Storage)
@@ -91,166 +84,136 @@ def ready_set(timing: Timing, location: Integers, ready: Integers) -> int:
     return count
 
 
-@kernel("i8(Timing,i8,i8,i8[::1])", Timing)
-def earliest(timing: Timing, o: int, moment: int, end: Integers) -> int:
-    """The first moment from ``moment`` on at which all predecessors of ``o`` have ended."""
-    for e in range(timing.pred_ptr[o], timing.pred_ptr[o + 1]):
-        moment = max(moment, end[timing.pred[e]])
-    return moment
+@kernel("i8(Timing,Storage,i8,i8,i8,Schedule)", Timing, Storage, Schedule)
+def greedy(timing: Timing, storage: Storage, first: int, second: int, limit: int, schedule: Schedule) -> int:
+    """Procedure (1), steps 1-9: fill the schedule; return the number of ready sets whose search met its limit.
 
-
-@kernel("b1(Timing,Storage,b1,i8,i8[::1],i8,i8[::1],i8[::1],Schedule)", Timing, Storage, Schedule)
-def choose(
-    timing: Timing,
-    storage: Storage,
-    free_of_checks: bool,
-    tie: int,
-    block: Integers,
-    makespan: int,
-    available: Integers,
-    best: Integers,
-    schedule: Schedule,
-) -> bool:
-    """Steps 3-6: write the best assignment of a block to ``best``; False if none fits the DRAM.
-
-    A depth-first walk enumerates the assignments in lexicographic order. A prefix whose key already reaches the best
-    key is cut, which cannot change the result because both parts of the key only grow.
-    """
-    location, start, end = schedule.location, schedule.start, schedule.end
-    count, k = timing.compute.shape[1], len(block)
-    choice = np.full(k, -1, np.int64)
-    span, second = np.zeros(k + 1, np.int64), np.zeros(k + 1, np.int64)  # key of each prefix
-    free = np.zeros((k + 1, count), np.int64)
-    span[0], free[0] = makespan, available
-    found, depth = False, 0
-    best_span, best_second = np.int64(0), np.int64(0)
-    while depth >= 0:
-        choice[depth] += 1
-        a, o = choice[depth], block[depth]
-        if a == count:
-            location[o], choice[depth] = UNMAPPED, -1
-            depth -= 1
-            continue
-        moment = earliest(timing, o, free[depth, a], end)
-        ticks = operation_ticks(timing, o, a, location)
-        location[o], start[o], end[o] = a, moment, moment + ticks
-        span[depth + 1] = max(span[depth], end[o])  # step 5
-        second[depth + 1] = second[depth] + (ticks if tie == 0 else end[o] if tie == 1 else 0)
-        if found and (
-            span[depth + 1] > best_span or (span[depth + 1] == best_span and second[depth + 1] >= best_second)
-        ):
-            continue
-        if depth + 1 < k:
-            free[depth + 1] = free[depth]
-            free[depth + 1, a] = end[o]
-            depth += 1
-        elif free_of_checks or fits(storage, location, start, end):  # step 4
-            found, best_span, best_second = True, span[k], second[k]  # step 6
-            best[:k] = choice
-    return found
-
-
-@kernel("i8(Timing,Storage,i8,i8,Schedule)", Timing, Storage, Schedule)
-def greedy(timing: Timing, storage: Storage, cap: int, tie: int, schedule: Schedule) -> int:
-    """Procedure (1), steps 1-9: fill the schedule; return the number of operations mapped.
-
-    Fewer than n operations are mapped when no candidate of a block fits the DRAM.
+    The number is -1 when no candidate of a set fits the DRAM, and -2 when none was found within the limit.
     """
     location, sequence, start, end = schedule
     n, count = timing.compute.shape
-    free_of_checks = roomy(storage)
+    rule = Rule(first, second, limit, not roomy(storage))
+    memory = Memory(
+        np.zeros(SLOTS, np.int64),
+        np.empty(SLOTS, np.int64),
+        np.empty(SLOTS, np.int64),
+        np.empty((SLOTS, count + 1), np.int64),
+        np.zeros(1, np.int64),
+    )
     location[:] = UNMAPPED
-    size = 1  # operations whose assignments are enumerated together
-    while size < n and float(count) ** (size + 1) <= cap:
-        size += 1
     ready, best, free = np.empty(n, np.int64), np.empty(n, np.int64), np.zeros(count, np.int64)
-    mapped = 0
+    mapped, makespan, limited = 0, 0, 0
     while mapped < n:
         waiting = ready_set(timing, location, ready)
-        for first in range(0, waiting, size):
-            block = ready[first : min(first + size, waiting)]
-            makespan = end[sequence[:mapped]].max() if mapped else 0
-            if not choose(timing, storage, free_of_checks, tie, block, makespan, free, best, schedule):
-                return mapped
-            for i in range(len(block)):  # steps 8-9
-                o, a = block[i], best[i]
-                location[o], start[o] = a, earliest(timing, o, free[a], end)
-                end[o] = start[o] + operation_ticks(timing, o, a, location)
-                free[a] = end[o]
-                sequence[mapped] = o
-                mapped += 1
-    return mapped
+        found = choose(timing, storage, rule, memory, ready[:waiting], makespan, free, location, start, end, best)
+        if found <= 0:
+            return found - 1
+        limited += found - 1
+        for i in range(waiting):  # steps 8-9
+            o, a = ready[i], best[i]
+            location[o], start[o] = a, earliest(timing, o, free[a], end)
+            end[o] = start[o] + operation_ticks(timing, o, a, location)
+            free[a] = end[o]
+            makespan = max(makespan, end[o])
+            sequence[mapped] = o
+            mapped += 1
+    return limited
 
 
-@kernel("b1(Timing,Storage,b1,i8,i8,Schedule,i8[::1],i8[::1])", Timing, Storage, Schedule)
+@kernel("b1(Timing,Storage,Relatives,State,Change,b1[::1],i8,i8,i8)", Timing, Storage, Relatives, State, Change)
 def attempt(
     timing: Timing,
     storage: Storage,
-    free_of_checks: bool,
+    relatives: Relatives,
+    state: State,
+    change: Change,
+    on_path: Flags,
     o: int,
     target: int,
-    schedule: Schedule,
-    trial_start: Integers,
-    trial_end: Integers,
+    step: int,
 ) -> bool:
-    """Steps 15-18, 24-26: move ``o`` to ``target`` if that is strictly faster and fits the DRAM."""
-    location, sequence, start, end = schedule
-    source, makespan = location[o], end.max()
-    location[o] = target
-    run_timetable(timing, location, sequence, trial_start, trial_end)
-    if trial_end.max() < makespan and (free_of_checks or fits(storage, location, trial_start, trial_end)):
-        start[:] = trial_start
-        end[:] = trial_end
-        return True
-    location[o] = source
+    """Steps 15-18, 24-26: move ``o`` to ``target`` if that is strictly faster and fits the DRAM.
+
+    ``on_path`` marks a longest chain, and is kept up to date. The step number differs from call to call.
+    """
+    n = len(state.location)
+    if may_shorten(timing, relatives, state, on_path, o, target):
+        relocate(timing, relatives, state, change, o, target, step)
+        first = extent(state, change)
+        limit = state.latest[n] - 1.0
+        faster = trial_makespan(timing, relatives, state, change, first, change.counts[2], limit) >= 0
+        if faster and (roomy(storage) or fits(storage, state.location, change.trial - state.duration, change.trial)):
+            settle(timing, relatives, state, first)
+            forget(change)
+            critical(timing, state, change.free, on_path)
+            return True
+        undo(state, change)
     return False
 
 
-@kernel("i8(Timing,Storage,i8[::1],Schedule)", Timing, Storage, Schedule)
-def balance(timing: Timing, storage: Storage, balanced: Integers, schedule: Schedule) -> int:
+@kernel("void(State,Schedule)", State, Schedule)
+def leave(state: State, schedule: Schedule) -> None:
+    """Write a state back to the schedule."""
+    schedule.location[:] = state.location
+    schedule.end[:] = state.end
+    schedule.start[:] = state.end - state.duration
+
+
+@kernel("i8(Timing,Storage,Relatives,i8[::1],Schedule)", Timing, Storage, Relatives, Schedule)
+def balance(timing: Timing, storage: Storage, relatives: Relatives, balanced: Integers, schedule: Schedule) -> int:
     """Procedure (2), steps 12-20: move operations to their accelerator in ``balanced``; return the accepted moves."""
-    location, sequence, start, end = schedule
-    free_of_checks = roomy(storage)
-    trial_start, trial_end = np.empty_like(start), np.empty_like(end)
-    accepted = 0
+    n, count = timing.compute.shape
+    state, change = stand(timing, relatives, schedule.location, schedule.sequence), no_change(n, count)
+    on_path = np.zeros(n, np.bool_)
+    critical(timing, state, change.free, on_path)
+    accepted = step = 0
     while True:
         before = accepted
-        for position in range(len(sequence)):  # step 13
-            o = sequence[position]
-            if location[o] != balanced[o] and attempt(
-                timing, storage, free_of_checks, o, balanced[o], schedule, trial_start, trial_end
-            ):
-                accepted += 1
+        for position in range(n):  # step 13
+            o = state.sequence[position]
+            if state.location[o] != balanced[o]:
+                step += 1
+                if attempt(timing, storage, relatives, state, change, on_path, o, balanced[o], step):
+                    accepted += 1
         if accepted == before:  # step 20
-            return accepted
+            break
+    leave(state, schedule)
+    return accepted
 
 
-@kernel("i8(Timing,Storage,Schedule)", Timing, Storage, Schedule)
-def locality(timing: Timing, storage: Storage, schedule: Schedule) -> int:
+@kernel("void(Timing,Relatives,i8[::1],i8,b1[::1])", Timing, Relatives)
+def neighbours(timing: Timing, relatives: Relatives, location: Integers, o: int, beside: Flags) -> None:
+    """Mark the accelerators of all operations that ``o`` exchanges data with (Sec. V-B, in both directions)."""
+    beside[:] = False
+    for e in range(timing.pred_ptr[o], timing.pred_ptr[o + 1]):
+        beside[location[timing.pred[e]]] = True
+    for e in range(relatives.succ_ptr[o], relatives.succ_ptr[o + 1]):
+        beside[location[relatives.succ[e]]] = True
+    for e in range(timing.holder_ptr[o], timing.holder_ptr[o + 1]):
+        beside[location[timing.holder[e]]] = True
+    for e in range(relatives.fed_ptr[o], relatives.fed_ptr[o + 1]):
+        beside[location[relatives.fed[e]]] = True
+
+
+@kernel("i8(Timing,Storage,Relatives,Schedule)", Timing, Storage, Relatives, Schedule)
+def locality(timing: Timing, storage: Storage, relatives: Relatives, schedule: Schedule) -> int:
     """Procedure (3), steps 21-28: move operations to accelerators of neighbours; return the accepted moves."""
-    location, sequence, start, end = schedule
     n, count = timing.compute.shape
-    free_of_checks = roomy(storage)
-    trial_start, trial_end = np.empty_like(start), np.empty_like(end)
-    near = np.zeros((n, n), np.bool_)  # every data transfer of Sec. V-B, in both directions
-    for o in range(n):
-        for e in range(timing.pred_ptr[o], timing.pred_ptr[o + 1]):
-            near[o, timing.pred[e]] = near[timing.pred[e], o] = True
-        for h in range(timing.holder_ptr[o], timing.holder_ptr[o + 1]):
-            near[o, timing.holder[h]] = near[timing.holder[h], o] = True
-    beside = np.zeros(count, np.bool_)
-    accepted = 0
+    state, change = stand(timing, relatives, schedule.location, schedule.sequence), no_change(n, count)
+    on_path, beside = np.zeros(n, np.bool_), np.zeros(count, np.bool_)
+    critical(timing, state, change.free, on_path)
+    accepted = step = 0
     while True:
         before = accepted
         for position in range(n):  # step 22
-            o = sequence[position]
-            beside[:] = False
-            for p in range(n):
-                if near[o, p]:
-                    beside[location[p]] = True
+            o = state.sequence[position]
+            neighbours(timing, relatives, state.location, o, beside)
             for target in range(count):  # step 23
-                wanted = beside[target] and target != location[o]
-                if wanted and attempt(timing, storage, free_of_checks, o, target, schedule, trial_start, trial_end):
-                    accepted += 1
+                if beside[target] and target != state.location[o]:
+                    step += 1
+                    if attempt(timing, storage, relatives, state, change, on_path, o, target, step):
+                        accepted += 1
         if accepted == before:  # step 28
-            return accepted
+            break
+    leave(state, schedule)
+    return accepted

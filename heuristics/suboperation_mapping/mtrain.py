@@ -7,14 +7,27 @@ What the paper leaves open is pinned here.
 1.  *Ready sets* (Alg. 2, steps 2-9). All operations whose predecessors are mapped form one ready set; its assignments
     are enumerated together; the next ready set is found when all of it is mapped. Within a set operations are taken
     by number (FP, BP, WU; then layer; then share).
-2.  *Large ready sets.* With ``N^k > enumeration_cap`` assignments (10^6: 19, 12, 6 operations for N = 2, 3, 8) the set
-    is cut into consecutive blocks of the largest size within the cap, enumerated one after the other. The paper
-    enumerates whole sets.
-3.  *Delta latency* (step 5) is the growth of the makespan of the partial schedule. The paper's words ("the sum of
-    computation cost and data communication costs") would send every operation to its fastest accelerator and
-    contradict its example, where sharing one layer out wins; the sum is therefore only the tie rule.
-4.  *Ties in delta latency* (option ``tie``): ``work`` (default) smaller sum of durations of the set; ``finish`` smaller
-    sum of end times; ``first`` none. What is still tied: the lexicographically first assignment, accelerators by index.
+2.  *Large ready sets.* Step 3 enumerates N^k assignments of k operations: 10^7 for a layer on 8 accelerators, 10^14 for
+    its BP and WU. Here a branch and bound (:mod:`ready_set_kernels`) finds what enumeration would choose. A search that
+    looks at more than ``search_limit`` prefixes takes the best assignment so far, and the notes count such ready
+    sets as ``ready_sets_limited``: where that is 0, nothing was cut.
+3.  *Delta latency* (step 5) has two readings; option ``delta``.
+
+    ``sum`` (default)
+        The sum of the durations of the set, transfers included. These are the words: "delta Lat is the sum of the
+        computation cost calculated by the performance model of {Acc_i} and the data communication costs between two
+        dependent sub-operations that are located on different accelerators" (Sec. V-B). Fig. 7 (b) is what it makes:
+        all four sub-operations lie on the powerful Acc_1 and Acc_2 is idle, which is what step 2 is there for.
+    ``makespan``
+        The growth of the makespan of the partial schedule. Sec. V-B calls delta Lat "the latency increase", and Lat is
+        the makespan everywhere else. In the example of Fig. 3 "the mapping scheme {1.1 to Acc_1, 1.2 to Acc_2} leads
+        to the minimum delta Lat": the shares of one layer lie on two accelerators. By the sum both lie on the one
+        that is faster, unless its DRAM forbids it (the example says that of Acc_2).
+
+    Either figure can be had from either reading with suitable numbers, so neither decides. The words are followed.
+4.  *Ties in delta latency* (option ``tie``): ``other`` (default) the other reading decides; ``work`` smaller sum of
+    durations of the set; ``makespan`` smaller makespan; ``finish`` smaller sum of end times; ``first`` none. What is
+    still tied: the lexicographically first assignment, accelerators by index.
 5.  *DRAM* (step 4). A candidate must keep the schedule made so far within the budget of every accelerator, where
     what a WU will release is stored for ever until that WU is mapped. Nothing is set aside for operations
     that are not ready yet (the paper: "possible to accommodate the data for the rest", without a rule), so that a
@@ -42,6 +55,7 @@ Tang et al., MTrain, Sections IV and V, Algorithms 1 and 2, Table III.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import permutations
 from typing import Any
 
@@ -50,13 +64,43 @@ import numpy as np
 from mapgap.core import Budget, InputError, SolveResult, Stop
 from mapgap.heuristics.suboperation_mapping import mapping_kernels as kernels
 from mapgap.heuristics.suboperation_mapping.common import chosen_ratio, partition_ratios, pe_ratio, result
+from mapgap.heuristics.suboperation_mapping.incremental_kernels import relate
+from mapgap.heuristics.suboperation_mapping.ready_set_kernels import FINISH, NONE, SPAN, WORK
 from mapgap.heuristics.suboperation_mapping.single import best_single
 from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.shared.lowered import Array, Lowered, lower
 from mapgap.problems.suboperation_mapping.shared.mapped import Mapped
 from mapgap.problems.suboperation_mapping.shared.ratios import Ratio
 
-TIES = {"work": 0, "finish": 1, "first": 2}
+OUT_OF_REACH = -2  #: what ``greedy`` returns when a search met its limit before anything that fits
+DELTAS = {"sum": WORK, "makespan": SPAN}
+TIES = {"work": WORK, "makespan": SPAN, "finish": FINISH, "first": NONE}
+SEARCH_LIMIT = 20_000  #: prefixes of a ready set
+
+
+@dataclass
+class Effort:
+    """What the searches of some mappings took: ready sets that met the limit."""
+
+    limited: int = 0
+
+
+def parts(delta: str, tie: str) -> tuple[int, int]:
+    """The two parts of the key that assignments of a ready set are compared by.
+
+    Raises
+    ------
+    InputError
+        An unknown reading or tie rule.
+    """
+    if delta not in DELTAS:
+        raise InputError(f"delta: expected one of {', '.join(DELTAS)}, found {delta!r}")
+    first = DELTAS[delta]
+    if tie == "other":
+        return first, SPAN if first == WORK else WORK
+    if tie not in TIES:
+        raise InputError(f"tie: expected one of other, {', '.join(TIES)}, found {tie!r}")
+    return first, NONE if TIES[tie] == first else TIES[tie]
 
 
 def well_balanced(lowered: Lowered) -> Array:
@@ -66,16 +110,22 @@ def well_balanced(lowered: Lowered) -> Array:
 
 
 def mtrain_mapping(
-    lowered: Lowered, balance: bool = True, locality: bool = True, enumeration_cap: int = 10**6, tie: str = "work"
+    lowered: Lowered,
+    balance: bool = True,
+    locality: bool = True,
+    delta: str = "sum",
+    tie: str = "other",
+    search_limit: int = SEARCH_LIMIT,
+    effort: Effort | None = None,
 ) -> Mapped | None:
     """Algorithm 2 for one ratio; the two re-mappings can be switched off.
 
     ======  ================================================================  =======================================
-    steps   what they do                                                      kernel of ``mapping_kernels``
+    steps   what they do                                                      kernel
     ======  ================================================================  =======================================
     1-9     DRAM budget aware mapping, one ready set after the other          ``greedy``
     2       the ready set                                                     ``ready_set``
-    3-6     all assignments of it, those that fit, the least delta latency    ``choose`` (DRAM: ``fits``)
+    3-6     all assignments of it, those that fit, the least delta latency    ``choose`` (DRAM: ``could_fit``)
     10-11   the well-balanced scheme                                          :func:`well_balanced`
     12-20   balance aware re-mapping                                          ``balance``, one move: ``attempt``
     21-28   data locality aware re-mapping                                    ``locality``, one move: ``attempt``
@@ -84,19 +134,22 @@ def mtrain_mapping(
     Raises
     ------
     InputError
-        An unknown tie rule.
+        An unknown reading or tie rule, or a limit of less than one prefix.
     """
-    if tie not in TIES:
-        raise InputError(f"tie: expected one of {', '.join(TIES)}, found {tie!r}")
+    if search_limit < 1:
+        raise InputError(f"search_limit: expected at least 1, found {search_limit}")
     schedule = kernels.Schedule(*(np.zeros(lowered.n, np.int64) for _ in range(4)))
     timing, storage = lowered.timing, lowered.storage
-    mapped = kernels.greedy(timing, storage, enumeration_cap, TIES[tie], schedule)  # steps 1-9
-    if mapped < lowered.n:
+    limited = kernels.greedy(timing, storage, *parts(delta, tie), search_limit, schedule)  # steps 1-9
+    if effort is not None:
+        effort.limited += max(limited, int(limited == OUT_OF_REACH))
+    if limited < 0:
         return None
+    related = relate(timing, schedule.sequence)
     if balance:
-        kernels.balance(timing, storage, well_balanced(lowered), schedule)  # steps 10-20
+        kernels.balance(timing, storage, related, well_balanced(lowered), schedule)  # steps 10-20
     if locality:
-        kernels.locality(timing, storage, schedule)  # steps 21-28
+        kernels.locality(timing, storage, related, schedule)  # steps 21-28
     return Mapped(lowered, *schedule)
 
 
@@ -113,10 +166,11 @@ def mtrain_converting(
     if step_size < 1:
         raise InputError(f"step_size: expected at least 1, found {step_size}")
     known: dict[Ratio, Mapped | None] = {}
+    effort = Effort()
 
     def mapped(ratio: Ratio) -> Mapped | None:
         if ratio not in known:
-            known[ratio] = mtrain_mapping(lower(instance, ratio), **mapping)
+            known[ratio] = mtrain_mapping(lower(instance, ratio), effort=effort, **mapping)
         return known[ratio]
 
     ratio = pe_ratio(instance) if initial is None else initial  # steps 1-4
@@ -146,7 +200,12 @@ def mtrain_converting(
                 budget.report(plan=best.plan)
             else:
                 w += 1  # step 20
-    notes = {"ratios_mapped": len(known), "path": [list(r) for r in path], "complete": w > count}
+    notes = {
+        "ratios_mapped": len(known),
+        "path": [list(r) for r in path],
+        "complete": w > count,
+        "ready_sets_limited": effort.limited,
+    }
     return best, notes
 
 
@@ -160,7 +219,9 @@ def ratios(instance: Instance, ordered: bool) -> list[Ratio]:
 
 def run_mapping(instance: Instance, budget: Budget, ratio: str = "", **mapping: Any) -> SolveResult:
     """MTrain-Mapping at the PE-based ratio or at ``ratio`` ("40,24")."""
-    return result(mtrain_mapping(lower(instance, chosen_ratio(instance, ratio)), **mapping), budget)
+    effort = Effort()
+    mapped = mtrain_mapping(lower(instance, chosen_ratio(instance, ratio)), effort=effort, **mapping)
+    return result(mapped, budget, ready_sets_limited=effort.limited)
 
 
 def run_converting(instance: Instance, budget: Budget, step_size: int = 1, **mapping: Any) -> SolveResult:
@@ -182,14 +243,15 @@ def run_dfs(instance: Instance, budget: Budget, ordered: bool = False, **mapping
     """MTrain-Mapping of every ratio; notes hold the makespan per ratio (``None``: nothing fits the DRAM)."""
     best: Mapped | None = None
     makespans: dict[str, int | None] = {}
-    wanted = ratios(instance, ordered)
+    wanted, effort = ratios(instance, ordered), Effort()
     for ratio in wanted:
         if budget.exhausted:
             break
-        mapped = mtrain_mapping(lower(instance, ratio), **mapping)
+        mapped = mtrain_mapping(lower(instance, ratio), effort=effort, **mapping)
         makespans[",".join(map(str, ratio))] = None if mapped is None else mapped.makespan
         if mapped is not None and (best is None or mapped.makespan < best.makespan):
             best = mapped
             budget.report(plan=best.plan)
     stop = Stop.DONE if len(makespans) == len(wanted) else Stop.TIME
-    return result(best, budget, stop, ratios=len(wanted), ratios_mapped=len(makespans), makespans=makespans)
+    notes = {"ratios": len(wanted), "ratios_mapped": len(makespans), "ready_sets_limited": effort.limited}
+    return result(best, budget, stop, **notes, makespans=makespans)

@@ -14,6 +14,8 @@ import numpy as np
 
 from mapgap.kernels import Integers, Integers2, Integers3, kernel
 
+BITS = 62  #: so many accelerators fit one integer as a set
+
 
 class Timing(NamedTuple):
     """What durations and precedences of ``n`` operations on ``N`` accelerators depend on; ``E`` precedences.
@@ -95,14 +97,26 @@ def run_timetable(timing: Timing, location: Integers, sequence: Integers, start:
 def operation_ticks(timing: Timing, o: int, a: int, location: Integers) -> int:
     """Lat_Comp + Lat_Comm of ``o`` on ``a``; its predecessors and the holders of its dW are mapped."""
     total: int = timing.compute[o, a]
+    pred, pred_ticks = timing.pred, timing.pred_ticks
     for e in range(timing.pred_ptr[o], timing.pred_ptr[o + 1]):
-        total += timing.pred_ticks[e, location[timing.pred[e]], a]
-    if timing.holder_ptr[o + 1] > timing.holder_ptr[o]:
-        for target in range(timing.compute.shape[1]):  # dW once to every accelerator with an FP of the layer
-            for h in range(timing.holder_ptr[o], timing.holder_ptr[o + 1]):
-                if location[timing.holder[h]] == target:
-                    total += timing.gradient_ticks[o, a, target]
-                    break
+        total += pred_ticks[e, location[pred[e]], a]
+    first, last = timing.holder_ptr[o], timing.holder_ptr[o + 1]
+    if last > first:  # dW once to every accelerator with an FP of the layer
+        count, holder, gradient_ticks = timing.compute.shape[1], timing.holder, timing.gradient_ticks
+        if count <= BITS:
+            holders = 0
+            for h in range(first, last):
+                if location[holder[h]] >= 0:
+                    holders |= 1 << location[holder[h]]
+            for target in range(count):
+                if holders >> target & 1:
+                    total += gradient_ticks[o, a, target]
+        else:
+            for target in range(count):
+                for h in range(first, last):
+                    if location[holder[h]] == target:
+                        total += gradient_ticks[o, a, target]
+                        break
     return total
 
 

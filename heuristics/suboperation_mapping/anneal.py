@@ -1,0 +1,138 @@
+"""The best plan in a given time, without proof: annealing over ratio, mapping and order.
+
+1.  *Starts*. The plan in the file ``start``, if one is given; plans of other bandwidths are good ones. The best single
+    accelerator; MTrain-Mapping in both readings of the delta latency and the well-balanced scheme, at the PE-based
+    ratio and the step-aligned ones (:mod:`step_aligned`); MTrain-Converting.
+2.  *Rounds*. A parent is drawn from a pool of the best solutions, one of each ratio; better ones are drawn more
+    often. In half of the rounds some samples go from one share to another: one, a few, half, all, or as many as the
+    next step of the compute tables is away. The mapping stays, and is annealed (:mod:`annealing_kernels`) from a
+    temperature that the rounds take in turn.
+3.  *Pool*. The result replaces the solution of its ratio if it is better; the worst one leaves.
+4.  *Lengths*. Rounds grow longer while the best solution stays. The search gives up after ``PATIENCE`` rounds per
+    operation without a better plan, which small instances reach within a second and large ones hardly ever.
+
+The same seed makes the same rounds, so a run that ends by ``rounds`` is repeatable. One that ends by time is cut
+somewhere. Every better plan is announced at once, the first one before any search.
+
+References
+----------
+Kirkpatrick, Gelatt, Vecchi, "Optimization by simulated annealing", Science 220, 1983. Starts and moves are our own.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from mapgap.core import Budget, InputError, SolveResult, Stop
+from mapgap.heuristics.suboperation_mapping.common import pe_ratio, result
+from mapgap.heuristics.suboperation_mapping.mtrain import DELTAS, mtrain_converting, mtrain_mapping, well_balanced
+from mapgap.heuristics.suboperation_mapping.search import HOT, LENIENT, POOL, STRICT, Search, quiet, ratio_moves
+from mapgap.heuristics.suboperation_mapping.single import best_single
+from mapgap.heuristics.suboperation_mapping.step_aligned import step_aligned_ratios
+from mapgap.problems.suboperation_mapping import Instance, Plan
+from mapgap.problems.suboperation_mapping.shared.lowered import lower
+from mapgap.problems.suboperation_mapping.shared.mapped import Mapped, timed
+
+WORK = 24_000_000  #: steps of a first round times operations: some tenths of a second, …
+SHORT = 500  #: … but at most so many steps per operation
+LONGEST = 16.0  #: rounds grow up to so many times the first
+PATIENCE = 4  #: rounds per operation, …
+LITTLE = 10  #: … and of the smallest instances as for so many
+QUICK = 1000  #: prefixes of a ready set in the mappings to start from
+
+
+def starts(instance: Instance, budget: Budget) -> Iterator[Mapped | None]:
+    """Solutions to start from, quick ones first."""
+    yield best_single(instance)
+    for ratio in dict.fromkeys((pe_ratio(instance), *step_aligned_ratios(instance))):
+        lowered = lower(instance, ratio)
+        for delta in DELTAS:
+            yield mtrain_mapping(lowered, delta=delta, search_limit=QUICK)
+        yield timed(lowered, well_balanced(lowered), lowered.topological)
+    for delta in DELTAS:
+        yield mtrain_converting(instance, quiet(budget), delta=delta, search_limit=QUICK)[0]
+
+
+def unfit(instance: Instance) -> list[Mapped]:
+    """Mappings to start from where nothing is known that fits the DRAM; these do not either."""
+    found = []
+    for ratio in step_aligned_ratios(instance):
+        lowered = lower(instance, ratio)
+        for location in (well_balanced(lowered), *(np.full(lowered.n, a) for a in range(lowered.accelerators))):
+            found.append(
+                Mapped(lowered, location, lowered.topological, *lowered.timetable(location, lowered.topological))
+            )
+    return found
+
+
+def search(instance: Instance, budget: Budget, rounds: int = 0, known: Sequence[Mapped] = ()) -> Search:
+    """Search until the time is up or, if ``rounds`` is positive, so many rounds are done.
+
+    Parameters
+    ----------
+    known : sequence of Mapped
+        Solutions to start from besides those of the heuristics.
+    """
+    state, rng = Search(instance, budget), random.Random(budget.seed)
+    for mapped in known:
+        state.offer(mapped)
+    for start in starts(instance, budget):
+        state.offer(start)
+        if budget.exhausted:
+            break
+    neighbour = ratio_moves(instance)
+    factor, stale, last = 1.0, 0, 0  # rounds since the last change of length, round of the best plan
+    parents = [] if state.pool else unfit(instance)
+    while not budget.exhausted and (not rounds or state.rounds < rounds):
+        ranked = state.ranked()
+        if ranked:
+            parent = state.pool[ranked[min(len(ranked) - 1, int(rng.expovariate(0.5)))]]
+        else:
+            parent = rng.choice(parents)
+        if state.rounds - last > PATIENCE * max(LITTLE, parent.lowered.n):
+            break
+        ratio = parent.lowered.ratio
+        if len(ratio) > 1 and rng.random() < 0.5:
+            ratio = neighbour(ratio, rng)
+        n, hot = parent.lowered.n, HOT[state.rounds % len(HOT)]
+        steps = int(factor * min(WORK // n, SHORT * n))
+        price = STRICT if state.rounds // len(HOT) % 2 == 0 else LENIENT
+        if state.anneal(ratio, parent, hot, steps, rng.randrange(2**31), price):
+            last, stale = state.rounds, 0
+        else:
+            stale += 1
+        if stale >= POOL:
+            factor, stale = min(LONGEST, 1.5 * factor), 0
+    return state
+
+
+def read_start(instance: Instance, path: str) -> Mapped:
+    """The mapping of a plan file, of this instance or of one with the same layers, batch and number of accelerators.
+
+    Raises
+    ------
+    InputError
+        No such file, no plan of this instance, or one that breaks a rule here.
+    """
+    try:
+        plan = Plan.model_validate_json(Path(path).read_text(encoding="utf-8"))
+        if len(plan.ratio) != len(instance.accelerators) or sum(plan.ratio) != instance.batch:
+            raise ValueError(f"ratio {list(plan.ratio)}")
+        lowered = lower(instance, plan.ratio)
+        mapped = timed(lowered, *lowered.mapping(plan))
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(f"start: expected a plan file for {instance.name}, found {path!r}: {error}") from error
+    if mapped is None:
+        raise InputError(f"start: expected a plan that fits the DRAM of {instance.name}, found {path!r}")
+    return mapped
+
+
+def run(instance: Instance, budget: Budget, rounds: int = 0, start: str = "") -> SolveResult:
+    """Annealing until the time is up, or for ``rounds`` rounds; also from the plan in the file ``start``."""
+    found = search(instance, budget, rounds, [read_start(instance, start)] if start else [])
+    stop = Stop.TIME if budget.exhausted else Stop.DONE
+    return result(found.best, budget, stop, rounds=found.rounds)

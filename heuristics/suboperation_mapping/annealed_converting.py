@@ -1,0 +1,71 @@
+"""A quick planner: MTrain-Converting in both readings, step-aligned ratios, and a short annealing of the best.
+
+1.  The best single accelerator and MTrain-Converting in both readings of the delta latency, so that the plan is never
+    worse than any of them.
+2.  MTrain-Mapping in both readings at the step-aligned ratios (:mod:`step_aligned`).
+3.  The best solutions, one of each ratio, are annealed in turn, then some of them under a neighbouring ratio
+    (:mod:`search`).
+
+The number of annealing steps follows from the size of the instance and from the number of ratios that MTrain-Converting
+mapped, and is a fraction of its work, or some hundredths of a second if that is more. No clock, no seed: the plan
+is always the same, unless the time limit cuts the search.
+"""
+
+from __future__ import annotations
+
+import random
+
+from mapgap.core import Budget, SolveResult, Stop
+from mapgap.heuristics.suboperation_mapping.common import result
+from mapgap.heuristics.suboperation_mapping.mtrain import DELTAS, mtrain_converting, mtrain_mapping
+from mapgap.heuristics.suboperation_mapping.search import Search, quiet, ratio_moves
+from mapgap.heuristics.suboperation_mapping.single import best_single
+from mapgap.heuristics.suboperation_mapping.step_aligned import step_aligned_ratios
+from mapgap.problems.suboperation_mapping import Instance
+from mapgap.problems.suboperation_mapping.shared.lowered import lower
+
+LEAST = 2_000_000  #: annealing steps times operations, …
+SHORT = 30_000  #: … but of small instances at most so many steps
+PER_RATIO = 2  #: annealing steps per operation and ratio that was mapped
+FINALISTS = 3  #: solutions that are annealed first
+ROUND = 4_000  #: steps of a round, if there are enough for more rounds than finalists, …
+ROUNDS = 10  #: … and for no more rounds than these
+WARM = (0.002, 0.005)  #: first temperatures of the rounds, as shares of the makespan
+QUICK = 1000  #: prefixes of a ready set at step-aligned ratios
+
+
+def refine(search: Search, ratios: int) -> None:
+    """Step 3, after MTrain-Converting has mapped so many ratios."""
+    assert search.best is not None
+    n, rng, neighbour = search.best.lowered.n, random.Random(0), ratio_moves(search.instance)
+    steps = max(min(LEAST // n, SHORT), PER_RATIO * n * ratios)
+    rounds = max(FINALISTS, min(ROUNDS, steps // ROUND))
+    finalists = search.ranked()[:FINALISTS]
+    for turn in range(rounds):
+        if search.budget.exhausted:
+            break
+        ranked = search.ranked()
+        parent = search.pool[finalists[turn] if turn < len(finalists) else ranked[rng.randrange(len(ranked)) // 2]]
+        ratio = parent.lowered.ratio
+        if turn >= len(finalists) and len(ratio) > 1:
+            ratio = neighbour(ratio, rng)
+        search.anneal(ratio, parent, WARM[turn % len(WARM)], steps // rounds, turn)
+
+
+def run(instance: Instance, budget: Budget) -> SolveResult:
+    """The better of both readings of MTrain-Converting, improved."""
+    search = Search(instance, budget)
+    search.offer(best_single(instance))
+    ratios, complete = 0, True
+    for delta in DELTAS:
+        mapped, notes = mtrain_converting(instance, quiet(budget), delta=delta)
+        search.offer(mapped)
+        ratios, complete = ratios + notes["ratios_mapped"], complete and notes["complete"]
+    for ratio in step_aligned_ratios(instance):
+        for delta in DELTAS:
+            if not budget.exhausted:
+                search.offer(mtrain_mapping(lower(instance, ratio), delta=delta, search_limit=QUICK))
+    if search.best is not None:
+        refine(search, ratios)
+    stop = Stop.TIME if budget.exhausted or not complete else Stop.DONE
+    return result(search.best, budget, stop, annealings=search.rounds)

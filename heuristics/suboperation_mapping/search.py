@@ -1,0 +1,166 @@
+"""Annealing over ratio, mapping and order: the pool of solutions and its rounds; ``anneal`` and ``refined`` use it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from heapq import heapify, heappop, heappush
+
+import numpy as np
+
+from mapgap.core import Budget
+from mapgap.heuristics.suboperation_mapping import annealing_kernels as kernels
+from mapgap.heuristics.suboperation_mapping.incremental_kernels import Relatives, relate
+from mapgap.heuristics.suboperation_mapping.mapping_kernels import roomy
+from mapgap.heuristics.suboperation_mapping.step_aligned import work_tables
+from mapgap.problems.suboperation_mapping import Instance
+from mapgap.problems.suboperation_mapping.shared.lowered import PHASES, Array, Lowered, lower
+from mapgap.problems.suboperation_mapping.shared.mapped import Mapped, timed
+from mapgap.problems.suboperation_mapping.shared.ratios import Ratio
+
+POOL = 12  #: solutions that are kept
+HOT = (0.003, 0.01, 0.001, 0.0003)  #: first temperatures of the rounds, as shares of the makespan
+FEW = 100  #: with fewer operations one move matters more, and the first temperature rises in proportion
+COLD = 1e-5  #: the last temperature
+STRICT, LENIENT = 10.0, 1.0  #: makespans that DRAM above capacity costs, for one capacity
+SLICE = 2_000_000  #: steps times operations between two looks at the clock: some hundredths of a second
+GRAPHS = 200  #: graphs that are kept
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A ratio as the kernels read it."""
+
+    lowered: Lowered
+    relatives: Relatives
+    labels: kernels.Labels
+
+    @classmethod
+    def of(cls, instance: Instance, ratio: Ratio) -> Graph:
+        lowered = lower(instance, ratio)
+        columns = zip(*((layer, PHASES.index(phase), share) for phase, layer, share in lowered.operations), strict=True)
+        labels = kernels.Labels(*(np.array(column, np.int64) for column in columns))
+        return cls(lowered, relate(lowered.timing, lowered.topological), labels)
+
+
+def transferred(parent: Mapped, graph: Graph) -> tuple[Array, Array]:
+    """``(location, sequence)`` under another ratio: operations of one name stay where they are.
+
+    A new share lies where another operation of its layer and phase lies, and is executed beside it.
+    """
+    lowered, before = graph.lowered, parent.lowered.operations
+    if before == lowered.operations:
+        return parent.location.copy(), parent.sequence.copy()
+    known = {operation: o for o, operation in enumerate(before)}
+    beside = {operation[:2]: o for o, operation in enumerate(before)}
+    models = [known.get(operation, beside[operation[:2]]) for operation in lowered.operations]
+    missing = np.diff(lowered.timing.pred_ptr).tolist()
+    succ_ptr, succ = graph.relatives.succ_ptr, graph.relatives.succ
+    ready = [(int(parent.start[models[o]]), o) for o in range(lowered.n) if missing[o] == 0]
+    heapify(ready)
+    sequence = []
+    while ready:
+        _, o = heappop(ready)
+        sequence.append(o)
+        for q in succ[succ_ptr[o] : succ_ptr[o + 1]].tolist():
+            missing[q] -= 1
+            if missing[q] == 0:
+                heappush(ready, (int(parent.start[models[q]]), q))
+    return parent.location[models], np.array(sequence, np.int64)
+
+
+def ratio_moves(instance: Instance) -> Callable[[Ratio, random.Random], Ratio]:
+    """A function that draws a neighbour of a ratio: samples go from one share to another.
+
+    One sample, a few, half or all of a share, or as many as end at the next step of a compute table.
+    """
+    steps = sorted({k for ticks in work_tables(instance) for k in range(1, instance.batch) if ticks[k] < ticks[k + 1]})
+
+    def neighbour(ratio: Ratio, rng: random.Random) -> Ratio:
+        giver = rng.choice([b for b, samples in enumerate(ratio) if samples > 0])
+        taker = rng.choice([b for b in range(len(ratio)) if b != giver])
+        give, take = ratio[giver], ratio[taker]
+        up = next((k - take for k in steps if k > take), give)
+        down = next((give - k for k in reversed(steps) if k < give), give)
+        size = max(1, min(give, rng.choice((1, 1, 2, 4, give // 2, give, up, down))))
+        changed = list(ratio)
+        changed[giver], changed[taker] = give - size, take + size
+        return tuple(changed)
+
+    return neighbour
+
+
+def quiet(budget: Budget) -> Budget:
+    """The same clock, nothing announced: for parts whose plans are offered when they end."""
+    return replace(budget, listener=None)
+
+
+@dataclass
+class Search:
+    """The pool: the best solution of each of some ratios.
+
+    Attributes
+    ----------
+    best : Mapped, optional
+        The best of all; announced when it is found.
+    """
+
+    instance: Instance
+    budget: Budget
+    pool: dict[Ratio, Mapped] = field(default_factory=dict)
+    best: Mapped | None = None
+    rounds: int = 0
+    _graphs: dict[Ratio, Graph] = field(default_factory=dict)
+
+    def graph(self, ratio: Ratio) -> Graph:
+        """The graph of a ratio; the last ones are kept."""
+        if ratio not in self._graphs:
+            if len(self._graphs) >= GRAPHS:
+                self._graphs.pop(next(iter(self._graphs)))
+            self._graphs[ratio] = Graph.of(self.instance, ratio)
+        return self._graphs[ratio]
+
+    def offer(self, mapped: Mapped | None) -> bool:
+        """Take a solution into the pool if it is worth it; whether it is the best so far."""
+        if mapped is None:
+            return False
+        ratio, value = mapped.lowered.ratio, mapped.makespan
+        held = self.pool.get(ratio)
+        if held is None or value < held.makespan:
+            self.pool[ratio] = mapped
+            if len(self.pool) > POOL:
+                del self.pool[self.ranked()[-1]]
+        if self.best is None or value < self.best.makespan:
+            self.best = mapped
+            self.budget.report(plan=mapped.plan)
+            return True
+        return False
+
+    def ranked(self) -> list[Ratio]:
+        """The ratios of the pool, the best first."""
+        return sorted(self.pool, key=lambda ratio: (self.pool[ratio].makespan, ratio))
+
+    def anneal(self, ratio: Ratio, parent: Mapped, hot: float, steps: int, seed: int, price: float = STRICT) -> bool:
+        """Anneal the mapping of a solution under a ratio and offer the result; whether it is the best so far."""
+        graph = self.graph(ratio)
+        lowered = graph.lowered
+        location, sequence = transferred(parent, graph)
+        walk = kernels.Walk(location, sequence, location.copy(), sequence.copy())
+        scale = float(max(1, lowered.makespan(location, sequence)))
+        cooling = kernels.Cooling(
+            steps=steps,
+            seed=seed,
+            hot=max(hot * scale * max(1.0, FEW / lowered.n), 1e-2),
+            cold=max(COLD * scale, 1e-3),
+            checked=not roomy(lowered.storage),
+            penalty=price * scale / max(1, int(lowered.storage.capacity.max(initial=1))),
+        )
+        tables = (lowered.timing, lowered.storage, graph.relatives, graph.labels, cooling)
+        best, length = -1, max(1, SLICE // lowered.n)
+        for begin in range(0, steps, length):
+            best = kernels.anneal(*tables, begin, min(steps, begin + length), best, walk)
+            if self.budget.exhausted:
+                break
+        self.rounds += 1
+        return best >= 0 and self.offer(timed(lowered, walk.best_location, walk.best_sequence))
