@@ -36,6 +36,10 @@ SPREAD, MISSING = 0.02, 3.0
 HOT, COLD = 0.05, 0.002
 STEPS = 1000
 """Of one walk below one goal."""
+FIRST = 200_000
+"""Segments looked at for the first plans, some hundredths of a second."""
+QUIET = 16
+"""Walks without a better plan after which more are not worth the wait, if there is something else to do."""
 
 
 def joined(instance: Instance, tables: list[Tables]) -> Pipelines:
@@ -100,7 +104,7 @@ class Neighbourhood:
         self.reached: int | None = None
         self.plan: Plan | None = None
         self.value: int | None = None
-        self.share, self.failed = 0.5, 0
+        self.share, self.failed, self.quiet = 0.5, 0, 0
         self.scale = self._alone()
 
     @property
@@ -112,6 +116,11 @@ class Neighbourhood:
     def steps(self) -> int:
         """Times that pipelines were taken out and put back."""
         return int(self.scratch.counters[2])
+
+    @property
+    def settled(self) -> bool:
+        """Many walks have found nothing better."""
+        return self.quiet >= QUIET
 
     def offer(self, plan: Plan) -> bool:
         """Keep a plan if it is better than what is known, and search from there."""
@@ -132,6 +141,7 @@ class Neighbourhood:
     def walk(self, bound: int = 0, work: int = ANY, steps: int = STEPS) -> bool:
         """One walk below one goal; whether it found a better plan. ``bound`` is proven, or 0."""
         if self.value is not None and self.value <= bound:
+            self.quiet = QUIET
             return False
         goal = self._goal(bound)
         aim = self._aim(goal)
@@ -143,9 +153,10 @@ class Neighbourhood:
             improve(self.pipelines, aim, self.state, self.spare, self.best, self.scratch, before, steps, work)
         )
         self._learn(found <= goal, bound)
+        self.quiet += 1
         if found >= before:
             return False
-        self.reached = found
+        self.reached, self.quiet = found, 0
         return self.offer(self._plan(self.best))
 
     def _goal(self, bound: int) -> int:
@@ -221,9 +232,9 @@ class Neighbourhood:
         return Plan(pipelines=tuple(found))
 
 
-def search(instance: Instance, seed: int, over: Callable[[Neighbourhood], bool]) -> Neighbourhood:
-    """Walk until ``over``."""
+def started(instance: Instance, seed: int = 0, over: Callable[[], bool] = lambda: False) -> Neighbourhood:
+    """A search that has made its first plans: the same work on any machine, unless it is ``over`` before."""
     found = Neighbourhood(instance, seed)
-    while not over(found):
-        found.walk()
+    while found.work < FIRST and not found.settled and not over():
+        found.walk(work=FIRST - found.work)
     return found
