@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import isqrt
 
 import highspy
 import numpy as np
@@ -133,7 +134,8 @@ class Relaxation:
         """
         opened = upper
         while lower < opened and not self.over() and (opened - lower) * 4000 > lower:
-            limit = lower + (opened - lower - 1) // 2
+            middle = isqrt(max(1, lower) * opened) if opened > 4 * lower else (lower + opened) // 2
+            limit = min(max(middle, lower), opened - 1)
             if self.refutes(limit):
                 lower = limit + 1
                 told(lower)

@@ -63,6 +63,10 @@ class Search:
     def __post_init__(self) -> None:
         self.tables = profiles(self.instance)
         self.top = ceiling(self.instance, self.tables)
+        self.begin()
+
+    def begin(self) -> None:
+        """Step 1."""
         self.raise_bound(floor(self.instance, self.tables, self.top))
 
     @property

@@ -47,9 +47,8 @@ class Joint(Search):
     seeker: Neighbourhood = field(kw_only=True)
     own: int = 0
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.own = self.bound
+    def begin(self) -> None:
+        """Steps 1 and 2."""
         self.seek(SEARCH * self.budget.time_s)
         self.relax(BOUND * self.budget.time_s)
 

@@ -18,6 +18,7 @@ import numpy as np
 from mapgap.problems.multi_model_splitting import Instance, PipelinePlan, Plan, Segment
 from mapgap.problems.multi_model_splitting.evaluate import evaluate
 from mapgap.problems.multi_model_splitting.shared.neighbourhood_kernels import (
+    NOTHING,
     Aim,
     Pipelines,
     Scratch,
@@ -36,8 +37,12 @@ SPREAD, MISSING = 0.02, 3.0
 HOT, COLD = 0.05, 0.002
 STEPS = 1000
 """Of one walk below one goal."""
+LADDER = 5
+"""Goals that are tried in turn while there is no plan: 4, 16, ... times the load of a pipeline alone."""
 FIRST = 200_000
 """Segments looked at for the first plans, some hundredths of a second."""
+LONGEST = 20 * FIRST
+"""The same while there is no plan."""
 QUIET = 16
 """Walks without a better plan after which more are not worth the wait, if there is something else to do."""
 
@@ -99,6 +104,7 @@ class Neighbourhood:
             by=np.zeros((layers + 1, n), np.int64),
             origin=np.zeros((layers + 1, n), np.int64),
             order=np.zeros(count, np.int64),
+            weight=np.ones(count),
             counters=np.array([seed * 2 + 1, 0, 0], np.int64),
         )
         self.reached: int | None = None
@@ -148,7 +154,9 @@ class Neighbourhood:
         allow(self.pipelines, aim, self.scratch)
         if self.reached is None:
             complete(self.pipelines, aim, self.state, self.scratch)
-        before = ANY * ANY // 2**20 if self.reached is None else self.reached
+        if self.reached is not None:
+            self.scratch.weight[:] = 1
+        before = NOTHING if self.reached is None else self.reached
         found = int(
             improve(self.pipelines, aim, self.state, self.spare, self.best, self.scratch, before, steps, work)
         )
@@ -157,10 +165,13 @@ class Neighbourhood:
         if found >= before:
             return False
         self.reached, self.quiet = found, 0
+        copy(self.best, self.state)
         return self.offer(self._plan(self.best))
 
     def _goal(self, bound: int) -> int:
-        if self.total or self.reached is None:
+        if self.reached is None:
+            return self.scale << 2 * (1 + self.failed % LADDER)
+        if self.total:
             return self.scale
         return max(1, self.reached - max(1, int(self.share * (self.reached - bound))))
 
@@ -169,17 +180,19 @@ class Neighbourhood:
         if success:
             self.share, self.failed = min(0.8, self.share * 1.5), 0
             return
-        self.share /= 2
         self.failed += 1
-        near = self.reached is not None and self.share * (self.reached - bound) < max(1, self.reached // 2000)
+        if self.reached is None:
+            return
+        self.share /= 2
+        near = self.share * (self.reached - bound) < max(1, self.reached // 2000)
         if near or self.failed % 8 == 0:
             self.share = 0.5
-        if self.reached is not None and self.failed % 3 == 0:
+        if self.failed % 3 == 0:
             copy(self.best, self.state)
 
     def _aim(self, goal: int) -> Aim:
-        missing = MISSING if self.reached is not None else 1000.0
-        longest = ANY if self.total or self.reached is None else goal
+        missing = 1000.0 if self.total else MISSING
+        longest = ANY if self.total else goal
         return Aim(float(goal), SPREAD, missing, HOT, COLD, longest, self.total)
 
     def _alone(self) -> int:
@@ -235,6 +248,6 @@ class Neighbourhood:
 def started(instance: Instance, seed: int = 0, over: Callable[[], bool] = lambda: False) -> Neighbourhood:
     """A search that has made its first plans: the same work on any machine, unless it is ``over`` before."""
     found = Neighbourhood(instance, seed)
-    while found.work < FIRST and not found.settled and not over():
-        found.walk(work=FIRST - found.work)
+    while not over() and not found.settled and found.work < (LONGEST if found.plan is None else FIRST):
+        found.walk(work=FIRST)
     return found

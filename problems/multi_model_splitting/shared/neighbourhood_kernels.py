@@ -1,6 +1,6 @@
 """Compiled steps of the neighbourhood search: take some pipelines out, put each back where it costs least.
 
-What a state costs is ``sum phi(busy[u, d]) + missing * (pipelines not placed)`` with
+What a state costs is ``sum phi(busy[u, d])``, plus ``missing`` times a weight per pipeline that is not placed, with
 
     phi(x) = max(0, x / goal - 1) + spread (x / goal)^2,
 
@@ -21,10 +21,13 @@ from numpy.typing import NDArray
 from mapgap.kernels import Flag, Flags2, Integers, Integers2, kernel
 
 Number = Annotated[float, "f8"]
+Numbers = Annotated[NDArray[np.float64], "f8[::1]"]
 Numbers2 = Annotated[NDArray[np.float64], "f8[:,::1]"]
 
 SENSOR, MCU, ACCELERATOR, RADIO = range(4)
 NEVER = 1e30
+NOTHING = 2**60
+"""Objective where there is no plan."""
 
 
 class Pipelines(NamedTuple):
@@ -114,6 +117,8 @@ class Scratch(NamedTuple):
         Cost of the best path that ends at a cut on a device; ``before``, ``by``, ``origin`` the cut and device that it
         comes from, and its source.
     order : (P,)
+    weight : (P,)
+        What it costs that a pipeline is not placed, as a multiple of ``missing``; grows with every step of it.
     counters : (3,)
         State of the random numbers, segments looked at, steps made.
     """
@@ -125,6 +130,7 @@ class Scratch(NamedTuple):
     by: Integers2
     origin: Integers2
     order: Integers
+    weight: Numbers
     counters: Integers
 
 
@@ -150,8 +156,8 @@ def price(aim: Aim, load: int, more: int) -> float:
     return max(0.0, after - 1) - max(0.0, before - 1) + aim.spread * (after * after - before * before)
 
 
-@kernel("f8(Aim,State)", Aim, State)
-def cost(aim: Aim, state: State) -> float:
+@kernel("f8(Aim,State,Scratch)", Aim, State, Scratch)
+def cost(aim: Aim, state: State, scratch: Scratch) -> float:
     """What a state costs."""
     found = 0.0
     for unit in range(state.busy.shape[0]):
@@ -159,7 +165,7 @@ def cost(aim: Aim, state: State) -> float:
             found += price(aim, 0, state.busy[unit, d])
     for p in range(len(state.count)):
         if state.count[p] == 0:
-            found += aim.missing
+            found += aim.missing * scratch.weight[p]
     return found
 
 

@@ -5,6 +5,8 @@ References
 Schrimpf, Schneider, Stamm-Wilbrandt, Dueck, "Record breaking optimization results using the ruin and recreate
 principle", Journal of Computational Physics 159 (2000), 139-171. Skipping places at random ("blinks"): Christiaens, Vanden
 Berghe, "Slack induction by string removals for vehicle routing problems", Transportation Science 54 (2020), 417-433.
+Weights that grow while something is not placed: Nagata, Bräysy, "A powerful route minimization heuristic for the vehicle
+routing problem with time windows", Operations Research Letters 37 (2009), 333-338.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from mapgap.problems.multi_model_splitting.shared.neighbourhood_kernels import (
     ACCELERATOR,
     MCU,
     NEVER,
+    NOTHING,
     RADIO,
     SENSOR,
     Aim,
@@ -34,6 +37,8 @@ from mapgap.problems.multi_model_splitting.shared.neighbourhood_kernels import (
     price,
     visited,
 )
+
+HEAVIER = 1.01
 
 
 @kernel("UniTuple(i8,3)(Pipelines,Aim,State,i8,Scratch,f8)", Pipelines, Aim, State, Scratch)
@@ -250,6 +255,8 @@ def improve(
 ) -> int:
     """Steps from a state until a whole plan reaches the goal, or ``steps`` are made, or ``work`` segments looked at.
 
+    Any plan reaches it where none is known (``value`` is ``NOTHING``); no total does.
+
     Parameters
     ----------
     state : State
@@ -264,7 +271,8 @@ def improve(
     value : int
         Objective of ``best``, or the one given.
     """
-    now, lost = cost(aim, state), absent(state)
+    now, lost = cost(aim, state, scratch), absent(state)
+    goal = value if value >= NOTHING else 0 if aim.total else int(aim.goal)
     limit = scratch.counters[1] + work
     cooling = (aim.cold / aim.hot) ** (1.0 / max(1, steps))
     heat = aim.hot
@@ -272,13 +280,18 @@ def improve(
         if scratch.counters[1] >= limit:
             break
         scratch.counters[2] += 1
+        if lost:
+            for p in range(len(state.count)):
+                if state.count[p] == 0:
+                    scratch.weight[p] *= HEAVIER
+            now = cost(aim, state, scratch)
         copy(state, spare)
         found = ruin(pipelines, state, scratch, lost)
         arrange(pipelines, scratch, found)
         blink = 0.0 if draw(scratch) < 0.5 else 0.05
         for place in range(found):
             insert(pipelines, aim, state, scratch.order[place], scratch, blink)
-        after = cost(aim, state)
+        after = cost(aim, state, scratch)
         heat *= cooling
         if after <= now or draw(scratch) < exp((now - after) / heat):
             now, lost = after, absent(state)
@@ -287,7 +300,7 @@ def improve(
                 if reached < value:
                     value = reached
                     copy(state, best)
-                    if reached <= aim.goal and not aim.total:
+                    if reached <= goal:
                         break
         else:
             copy(spare, state)
