@@ -151,12 +151,12 @@ class Search:
         if self.value is not None and self.closed:
             return SolveResult(Status.OPTIMAL, Stop.PROVED, self.plan, self.value, self.value, notes=self.notes)
         if self.value is not None:
-            return SolveResult(Status.FEASIBLE, stop, self.plan, self.bound, self.value, notes=self.notes)
+            return SolveResult(Status.FEASIBLE, stop, self.plan, self.bound or None, self.value, notes=self.notes)
         if self.closed:
             reason = "out of resource: no joint plan keeps all weight, bias and layer limits"
             return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason=reason, notes=self.notes)
         reason = "no plan within the time"
-        return SolveResult(Status.UNKNOWN, stop, bound=self.bound, reason=reason, notes=self.notes)
+        return SolveResult(Status.UNKNOWN, stop, bound=self.bound or None, reason=reason, notes=self.notes)
 
 
 def run(instance: Instance, budget: Budget) -> SolveResult:

@@ -50,7 +50,7 @@ class Joint(Search):
     def begin(self) -> None:
         """Steps 1 and 2."""
         self.seek(SEARCH * self.budget.time_s)
-        self.relax(BOUND * self.budget.time_s)
+        self.relax(max(BOUND * self.budget.time_s, min(1.0, 0.7 * self.budget.time_s)))
 
     def until(self, seconds: float) -> bool:
         """Whether so much of the budget is used, or so little of it is left that nothing new should begin."""
@@ -124,8 +124,8 @@ def _without_engine(search: Joint, reason: str) -> SolveResult:
     """What is left where no engine is to be believed."""
     notes = {**search.notes, DISTRUSTED: [f"CP-SAT: {reason}"]}
     if search.plan is None:
-        return SolveResult(Status.UNKNOWN, Stop.DONE, bound=search.own, reason=reason, notes=notes)
-    return SolveResult(Status.FEASIBLE, Stop.DONE, search.plan, search.own, search.value, notes=notes)
+        return SolveResult(Status.UNKNOWN, Stop.DONE, bound=search.own or None, reason=reason, notes=notes)
+    return SolveResult(Status.FEASIBLE, Stop.DONE, search.plan, search.own or None, search.value, notes=notes)
 
 
 def _latency(search: Joint) -> SolveResult:

@@ -39,7 +39,7 @@ STEPS = 1000
 """Of one walk below one goal."""
 LADDER = 5
 """Goals that are tried in turn while there is no plan: 4, 16, ... times the load of a pipeline alone."""
-FIRST = 200_000
+FIRST = 120_000
 """Segments looked at for the first plans, some hundredths of a second."""
 LONGEST = 20 * FIRST
 """The same while there is no plan."""
@@ -115,7 +115,7 @@ class Neighbourhood:
 
     @property
     def work(self) -> int:
-        """Segments looked at so far: what the search has cost, on any machine."""
+        """Segments looked at so far, and steps as so many: what the search has cost, on any machine."""
         return int(self.scratch.counters[1])
 
     @property

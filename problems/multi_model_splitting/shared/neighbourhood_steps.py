@@ -39,6 +39,8 @@ from mapgap.problems.multi_model_splitting.shared.neighbourhood_kernels import (
 )
 
 HEAVIER = 1.01
+STEP = 60
+"""Segments that could be looked at in the time of what else a step does."""
 
 
 @kernel("UniTuple(i8,3)(Pipelines,Aim,State,i8,Scratch,f8)", Pipelines, Aim, State, Scratch)
@@ -279,6 +281,7 @@ def improve(
     for _ in range(steps):
         if scratch.counters[1] >= limit:
             break
+        scratch.counters[1] += STEP
         scratch.counters[2] += 1
         if lost:
             for p in range(len(state.count)):
@@ -288,7 +291,7 @@ def improve(
         copy(state, spare)
         found = ruin(pipelines, state, scratch, lost)
         arrange(pipelines, scratch, found)
-        blink = 0.0 if draw(scratch) < 0.5 else 0.05
+        blink = 0.0 if draw(scratch) < 0.5 else 0.3 * draw(scratch)
         for place in range(found):
             insert(pipelines, aim, state, scratch.order[place], scratch, blink)
         after = cost(aim, state, scratch)
