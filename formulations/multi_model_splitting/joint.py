@@ -35,8 +35,8 @@ SEARCH, BOUND, SLICE = 0.15, 0.35, 0.08
 """Parts of the budget: when the first search ends at the latest, when the bound does, and what a question gets."""
 BUILD_S = 4e-4
 """Seconds per block and device that a program may take to be built, on a busy machine; none is begun near the end."""
-MARGIN_S = 0.3
-"""Kept at the end of the budget."""
+MARGIN, MARGIN_S = 0.1, 0.3
+"""Kept at the end of the budget: a part of it, at most so many seconds."""
 GROWTH = 1.5
 
 
@@ -49,12 +49,17 @@ class Joint(Search):
 
     def begin(self) -> None:
         """Steps 1 and 2."""
-        self.seek(SEARCH * self.budget.time_s)
-        self.relax(max(BOUND * self.budget.time_s, min(1.0, 0.7 * self.budget.time_s)))
+        time_s = self.budget.time_s
+        self.seek(max(SEARCH * time_s, min(0.4, 0.4 * time_s)))
+        self.relax(max(BOUND * time_s, min(1.0, 0.75 * time_s)))
+
+    @property
+    def margin_s(self) -> float:
+        return min(MARGIN_S, MARGIN * self.budget.time_s)
 
     def until(self, seconds: float) -> bool:
         """Whether so much of the budget is used, or so little of it is left that nothing new should begin."""
-        return self.budget.elapsed_s >= seconds or self.budget.remaining_s < MARGIN_S
+        return self.budget.elapsed_s >= seconds or self.budget.remaining_s < self.margin_s
 
     def seek(self, seconds: float) -> None:
         """Neighbourhood search until then, or until it is settled."""
@@ -86,12 +91,14 @@ class Joint(Search):
                 self.seek(self.budget.time_s)
                 continue
             before = self.value
-            self.solve(limit, minimise=before is not None, time_s=min(share, self.budget.remaining_s - MARGIN_S))
+            self.solve(limit, minimise=before is not None, time_s=min(share, self.budget.remaining_s - self.margin_s))
             if self.value is not None and not self.over:
                 opened = self.value if opened is None or self.value != before else min(opened, self.value)
                 middle = self.bound + (opened - self.bound) // 2
                 if self.bound <= middle < self.value - 1 and self.affordable(middle):
-                    status = self.solve(middle, minimise=False, time_s=min(share, self.budget.remaining_s - MARGIN_S))
+                    status = self.solve(
+                        middle, minimise=False, time_s=min(share, self.budget.remaining_s - self.margin_s)
+                    )
                     opened = middle if status is Status.UNKNOWN else self.value
                     if opened - self.bound <= max(1, self.bound // 50):
                         opened = self.value
@@ -102,7 +109,7 @@ class Joint(Search):
     def affordable(self, limit: int) -> bool:
         """There is time to build and ask a program."""
         size = sum(profile.layers for profile in self.tables) * len(self.instance.devices)
-        return self.budget.remaining_s > MARGIN_S + 2 * BUILD_S * size
+        return self.budget.remaining_s > self.margin_s + 2 * BUILD_S * size
 
 
 def run(instance: Instance, budget: Budget) -> SolveResult:

@@ -4,12 +4,24 @@ from __future__ import annotations
 
 from mapgap.core import Budget
 from mapgap.problems.multi_model_splitting import Instance
-from mapgap.problems.multi_model_splitting.shared.neighbourhood import Neighbourhood, started
+from mapgap.problems.multi_model_splitting.shared.neighbourhood import FIRST, Neighbourhood, started
+
+WORK = 4 * FIRST
 
 
 def first_plan(instance: Instance, budget: Budget) -> Neighbourhood:
-    """Neighbourhood search for some hundredths of a second; its plan is announced, if it has one."""
-    found = started(instance, budget.seed, lambda: budget.exhausted)
+    """A short neighbourhood search, in which every better plan is announced.
+
+    It is longer than that of the quick planner, so that no exact method ends with less.
+    """
+
+    def over() -> bool:
+        return budget.exhausted
+
+    found = started(instance, budget.seed, over)
     if found.plan is not None:
         budget.report(plan=found.plan)
+    while not (found.plan is None or found.settled or found.work >= WORK or over()):
+        if found.walk(work=FIRST):
+            budget.report(plan=found.plan)
     return found

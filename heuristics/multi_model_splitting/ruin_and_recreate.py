@@ -1,8 +1,9 @@
 """Ruin and recreate: the quick planner of the house, Synergy's plan and a short neighbourhood search from it.
 
-1. Algorithm 1 (:mod:`.synergy`) plans pipeline by pipeline. What its order of the pipelines costs is never repaired.
-2. The neighbourhood search (:mod:`mapgap.problems.multi_model_splitting.shared.neighbourhood`) makes first plans of its
-   own, then takes some pipelines out of the better plan and puts each back where it costs least, again and again.
+1. The neighbourhood search (:mod:`mapgap.problems.multi_model_splitting.shared.neighbourhood`) makes first plans.
+2. Algorithm 1 (:mod:`.synergy`) plans pipeline by pipeline. What its order of the pipelines costs is never repaired.
+3. From the better plan the search goes on: it takes some pipelines out and puts each back where it costs least, again
+   and again.
 
 The result is never worse than Synergy's. The work is a number of segments looked at, not a time: the same seed gives
 the same plan, unless the budget ends before. No solver takes part.
@@ -21,11 +22,13 @@ WORK = 150_000
 
 def run(instance: Instance, budget: Budget) -> SolveResult:
     """The best plan of Synergy and the search."""
-    published = algorithm_1(instance, budget, "data_intensity")
-    search = started(instance, budget.seed, lambda: budget.exhausted)
+    search = started(instance, budget.seed, lambda: budget.exhausted)  # 1
+    if search.plan is not None:
+        budget.report(plan=search.plan)
+    published = algorithm_1(instance, budget, "data_intensity")  # 2
     if isinstance(published.plan, Plan):
         search.offer(published.plan)
-    limit, search.quiet = search.work + WORK, 0
+    limit, search.quiet = search.work + WORK, 0  # 3
     while not (search.plan is None or search.settled or budget.exhausted or search.work >= limit):
         search.walk(work=limit - search.work)
     if search.plan is None:

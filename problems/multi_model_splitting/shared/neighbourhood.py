@@ -157,9 +157,7 @@ class Neighbourhood:
         if self.reached is not None:
             self.scratch.weight[:] = 1
         before = NOTHING if self.reached is None else self.reached
-        found = int(
-            improve(self.pipelines, aim, self.state, self.spare, self.best, self.scratch, before, steps, work)
-        )
+        found = int(improve(self.pipelines, aim, self.state, self.spare, self.best, self.scratch, before, steps, work))
         self._learn(found <= goal, bound)
         self.quiet += 1
         if found >= before:
@@ -246,8 +244,12 @@ class Neighbourhood:
 
 
 def started(instance: Instance, seed: int = 0, over: Callable[[], bool] = lambda: False) -> Neighbourhood:
-    """A search that has made its first plans: the same work on any machine, unless it is ``over`` before."""
+    """A search that has made its first plans: the same work on any machine, unless it is ``over`` before.
+
+    One walk is made in any case.
+    """
     found = Neighbourhood(instance, seed)
+    found.walk(work=FIRST)
     while not over() and not found.settled and found.work < (LONGEST if found.plan is None else FIRST):
         found.walk(work=FIRST)
     return found
