@@ -232,7 +232,7 @@ class _Program:
             if bound is None or bound > self.limit:
                 return True
             fits = value <= 1 + SLACK
-            if not fits and any([self._fresh(column) for column in found]):
+            if not fits and sum(self._fresh(column) for column in found):
                 continue
             if separated >= SEPARATIONS or not self._separate(values):
                 return False
@@ -351,7 +351,7 @@ class _Program:
             return None
         steps = {demand for demand, _ in items} | {capacity - demand + 1 for demand, _ in items}
         kinds = [(ROUNDED, k) for k in range(1, ROUNDINGS + 1)]
-        kinds += [(kind, q) for q in sorted(steps) if 1 <= q and 2 * q <= capacity for kind in (ENDS, COUNTED)]
+        kinds += [(kind, q) for q in sorted(steps) if q >= 1 and 2 * q <= capacity for kind in (ENDS, COUNTED)]
         best, found = 1 + VIOLATED, None
         for kind, q in kinds:
             total = sum(x * share(kind, q, capacity, demand) for demand, x in items) / whole(kind, q, capacity)

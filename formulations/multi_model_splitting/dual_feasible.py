@@ -1,7 +1,7 @@
 """Dual feasible functions on memories, in integers: rows that every packing keeps and a split model breaks.
 
-A function f on 0..capacity is *dual feasible* if numbers that add up to at most the capacity have values that add up to at
-most f(capacity). The segments on a device are such numbers, in weights, in bias and in layers. Then
+A function f on 0..capacity is *dual feasible* if numbers that add up to at most the capacity have values that add up
+to at most f(capacity). The segments on a device are such numbers, in weights, in bias and in layers. Then
 
     sum of f(demand) over the segments on a device <= f(capacity)
 

@@ -67,7 +67,7 @@ class Prices(NamedTuple):
 
 
 class Room(NamedTuple):
-    """Room for the search: ``length`` (K + 1, N) of the best path to a cut on a device, ``cut`` and ``by`` before it."""
+    """Room: ``length`` (K + 1, N) of the best path to a cut on a device, the ``cut`` and the device (``by``) before."""
 
     length: Integers2
     cut: Integers2

@@ -80,13 +80,14 @@ def _owed(
         yield record.error
         return
     yield from _worse(record, values, s)
-    if record.wall_s > time_s + slack_s:
-        yield f"{record.wall_s:.2f} s, of {time_s:g}"
+    wall_s = record.wall_s or 0.0
+    if wall_s > time_s + slack_s:
+        yield f"{wall_s:.2f} s, of {time_s:g}"
     early = EARLY * time_s
-    first = min((point.time_s for point in record.trace if point.objective is not None), default=record.wall_s)
-    ready = [name for name in values if quick[name].wall_s <= early]
+    first = min((point.time_s for point in record.trace if point.objective is not None), default=wall_s)
+    ready = [name for name in values if (quick[name].wall_s or 0.0) <= early]
     if ready and first > early + slack_s:
-        yield f"first plan after {first:.2f} s; {ready[0]} ends after {quick[ready[0]].wall_s:.2f} s"
+        yield f"first plan after {first:.2f} s, when {ready[0]} has ended long ago"
     announced = [s * point.bound for point in record.trace if point.bound is not None]
     if announced and (record.bound is None or s * record.bound < max(announced)):
         yield f"ends with bound {record.bound}, has announced {s * max(announced)}"
@@ -123,7 +124,7 @@ def row(instance: InstanceBase, time_s: float, record: RunRecord) -> dict[str, A
         "status": str(record.status),
         "objective": record.objective,
         "bound": record.bound,
-        "wall_s": round(record.wall_s, 3),
+        "wall_s": round(record.wall_s or 0.0, 3),
         "first_s": None if first is None else round(first, 3),
     }
 

@@ -1,7 +1,8 @@
 """At equal time no exact method is worse than a heuristic, and the fast planner is not worse than the published one.
 
-The suite holds the strongest exact method to it for a second on one instance. ``pytest -m fuzz`` takes every exact method,
-fresh seeds of every family (``MAPGAP_RACE_SEEDS`` of each, 1) and ten instances of the library, for 1, 10 and 60 s.
+The suite holds the strongest exact method to it for a second on one instance. ``pytest -m fuzz`` takes every exact
+method, fresh seeds of every family (``MAPGAP_RACE_SEEDS`` of each, 1) and ten instances of the library, for 1, 10 and
+60 s.
 ``MAPGAP_CONTRACT_SLACK`` says by how many seconds a run may be late.
 """
 

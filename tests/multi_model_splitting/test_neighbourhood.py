@@ -136,7 +136,7 @@ def test_the_quick_planner_is_never_worse_than_synergy(family):
 
 
 def test_the_quick_planner_repairs_an_order():
-    # Fig. 11a with two devices: data intensity sends the pipeline with large tensors first (problems/README: 3.3 times).
+    # Fig. 11a with two devices: data intensity plans the pipeline with the largest tensors first.
     instance = load_instance("synergy_fig11a_2devices")
     optimum = worth(instance, solve("cpsat", instance).plan)
     assert worth(instance, solve("synergy", instance).plan) > 2 * optimum

@@ -202,7 +202,7 @@ class Neighbourhood:
             if insert(self.pipelines, aim, self.state, p, self.scratch, 0.0):
                 largest, totals = max(largest, int(self.state.busy.max())), totals + int(self.state.busy.sum())
                 occupy(self.pipelines, self.state, p, -1)
-        if (self.state.count > 0).all():
+        if (self.state.parts > 0).all():
             self.offer(self._plan(self.state))
         copy(self._empty(self.state.device.shape[1]), self.state)
         if self.reached is not None:
@@ -214,7 +214,7 @@ class Neighbourhood:
         return State(
             busy=np.zeros((4, n), np.int64),
             free=self.pipelines.capacity.copy(),
-            count=np.zeros(count, np.int64),
+            parts=np.zeros(count, np.int64),
             source=np.zeros(count, np.int64),
             target=np.zeros(count, np.int64),
             device=np.zeros((count, most), np.int64),
@@ -226,7 +226,7 @@ class Neighbourhood:
         state = self._empty(self.state.device.shape[1])
         for p, decisions in enumerate(plan.pipelines):
             state.source[p], state.target[p] = decisions.source, decisions.target
-            state.count[p] = len(decisions.segments)
+            state.parts[p] = len(decisions.segments)
             for k, segment in enumerate(decisions.segments):
                 state.device[p, k], state.begin[p, k] = segment.device, segment.first
             occupy(self.pipelines, state, p, 1)
@@ -235,7 +235,7 @@ class Neighbourhood:
     def _plan(self, state: State) -> Plan:
         found = []
         for p, pipeline in enumerate(self.instance.pipelines):
-            begins = [*(int(i) for i in state.begin[p, : state.count[p]]), len(pipeline.layers)]
+            begins = [*(int(i) for i in state.begin[p, : state.parts[p]]), len(pipeline.layers)]
             segments = tuple(
                 Segment(device=int(state.device[p, k]), first=i, last=j) for k, (i, j) in enumerate(pairwise(begins))
             )

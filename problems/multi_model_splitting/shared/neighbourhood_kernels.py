@@ -67,8 +67,8 @@ class State(NamedTuple):
     ----------
     busy : (4, N)
     free : (3, N)
-    count : (P,)
-        Segments; 0 if the pipeline is not placed.
+    parts : (P,)
+        Number of segments; 0 if the pipeline is not placed.
     source, target : (P,)
     device, begin : (P, M)
         Per segment its device and first layer.
@@ -76,7 +76,7 @@ class State(NamedTuple):
 
     busy: Integers2
     free: Integers2
-    count: Integers
+    parts: Integers
     source: Integers
     target: Integers
     device: Integers2
@@ -138,7 +138,8 @@ class Scratch(NamedTuple):
 def draw(scratch: Scratch) -> float:
     """A random number from 0 to 1 (linear congruences modulo 2^64, Knuth's MMIX)."""
     scratch.counters[0] = scratch.counters[0] * 6364136223846793005 + 1442695040888963407
-    return ((scratch.counters[0] >> 32) & 0x7FFFFFFF) / 2147483648.0
+    high = (scratch.counters[0] >> 32) & 0x7FFFFFFF
+    return float(high) / 2147483648.0
 
 
 @kernel("i8(Scratch,i8)", Scratch)
@@ -163,8 +164,8 @@ def cost(aim: Aim, state: State, scratch: Scratch) -> float:
     for unit in range(state.busy.shape[0]):
         for d in range(state.busy.shape[1]):
             found += price(aim, 0, state.busy[unit, d])
-    for p in range(len(state.count)):
-        if state.count[p] == 0:
+    for p in range(len(state.parts)):
+        if state.parts[p] == 0:
             found += aim.missing * scratch.weight[p]
     return found
 
@@ -179,8 +180,8 @@ def objective(aim: Aim, state: State) -> int:
 def absent(state: State) -> int:
     """Pipelines that are not placed."""
     found = 0
-    for p in range(len(state.count)):
-        if state.count[p] == 0:
+    for p in range(len(state.parts)):
+        if state.parts[p] == 0:
             found += 1
     return found
 
@@ -190,7 +191,7 @@ def copy(state: State, into: State) -> None:
     """Make one state the same as the other."""
     into.busy[:] = state.busy
     into.free[:] = state.free
-    into.count[:] = state.count
+    into.parts[:] = state.parts
     into.source[:] = state.source
     into.target[:] = state.target
     into.device[:] = state.device
@@ -203,9 +204,9 @@ def occupy(pipelines: Pipelines, state: State, p: int, sign: int) -> None:
     row, last = pipelines.first[p], pipelines.first[p + 1] - 1
     busy, here = state.busy, state.source[p]
     busy[SENSOR, here] += sign * pipelines.sensing[p, here]
-    for k in range(state.count[p]):
+    for k in range(state.parts[p]):
         d, i = state.device[p, k], row + state.begin[p, k]
-        j = row + state.begin[p, k + 1] if k + 1 < state.count[p] else last
+        j = row + state.begin[p, k + 1] if k + 1 < state.parts[p] else last
         if d != here:
             busy[RADIO, here] += sign * pipelines.transmit[i, here]
             busy[RADIO, d] += sign * pipelines.receive[i, d]

@@ -3,10 +3,10 @@
 References
 ----------
 Schrimpf, Schneider, Stamm-Wilbrandt, Dueck, "Record breaking optimization results using the ruin and recreate
-principle", Journal of Computational Physics 159 (2000), 139-171. Skipping places at random ("blinks"): Christiaens, Vanden
-Berghe, "Slack induction by string removals for vehicle routing problems", Transportation Science 54 (2020), 417-433.
-Weights that grow while something is not placed: Nagata, Bräysy, "A powerful route minimization heuristic for the vehicle
-routing problem with time windows", Operations Research Letters 37 (2009), 333-338.
+principle", Journal of Computational Physics 159 (2000), 139-171. Places skipped at random ("blinks"): Christiaens,
+Vanden Berghe, "Slack induction by string removals for vehicle routing problems", Transportation Science 54 (2020),
+417-433. Weights that grow while something is not placed: Nagata, Bräysy, "A powerful route minimization heuristic for
+the vehicle routing problem with time windows", Operations Research Letters 37 (2009), 333-338.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def insert(pipelines: Pipelines, aim: Aim, state: State, p: int, scratch: Scratc
     while device >= 0:
         count += 1
         cut, device = scratch.before[cut, device], scratch.by[cut, device]
-    state.count[p], state.target[p] = count, target
+    state.parts[p], state.target[p] = count, target
     cut, device = scratch.known[p] - 1, d
     state.source[p] = scratch.origin[cut, device]
     for place in range(count - 1, -1, -1):
@@ -146,23 +146,20 @@ def insert(pipelines: Pipelines, aim: Aim, state: State, p: int, scratch: Scratc
 @kernel("b1(State,i8,i8)", State)
 def uses(state: State, p: int, d: int) -> bool:
     """A placed pipeline does something on a device."""
-    if state.count[p] == 0:
+    if state.parts[p] == 0:
         return False
     if state.source[p] == d or state.target[p] == d:
         return True
-    for k in range(state.count[p]):
-        if state.device[p, k] == d:
-            return True
-    return False
+    return bool((state.device[p, : state.parts[p]] == d).any())
 
 
 @kernel("i8(Pipelines,State,Scratch,i8)", Pipelines, State, Scratch)
 def ruin(pipelines: Pipelines, state: State, scratch: Scratch, lost: int) -> int:
     """Take pipelines out; they and the ``lost`` ones, which are out already, are the first of ``order``: how many."""
-    count, n = len(state.count), state.busy.shape[1]
+    count, n = len(state.parts), state.busy.shape[1]
     found = 0
     for p in range(count):
-        if state.count[p] == 0:
+        if state.parts[p] == 0:
             scratch.order[found] = p
             found += 1
     most = min(count, lost + 2 + pick(scratch, 5))
@@ -184,16 +181,16 @@ def ruin(pipelines: Pipelines, state: State, scratch: Scratch, lost: int) -> int
             p = (begin + step) % count
             if found < most and uses(state, p, d):
                 occupy(pipelines, state, p, -1)
-                state.count[p] = 0
+                state.parts[p] = 0
                 scratch.order[found] = p
                 found += 1
         d = pick(scratch, n)
     wanted = max(found, min(most, lost + 1 + pick(scratch, 3)))
     while found < wanted or found == 0:
         p = pick(scratch, count)
-        if state.count[p] > 0:
+        if state.parts[p] > 0:
             occupy(pipelines, state, p, -1)
-            state.count[p] = 0
+            state.parts[p] = 0
             scratch.order[found] = p
             found += 1
     return found
@@ -224,8 +221,8 @@ def arrange(pipelines: Pipelines, scratch: Scratch, found: int) -> None:
 def complete(pipelines: Pipelines, aim: Aim, state: State, scratch: Scratch) -> int:
     """Place every pipeline that is not placed, those with most weights first; how many fit nowhere."""
     found = 0
-    for p in range(len(state.count)):
-        if state.count[p] == 0:
+    for p in range(len(state.parts)):
+        if state.parts[p] == 0:
             b = found
             size = pipelines.need[pipelines.first[p + 1] - 1, 0]
             while b > 0:
@@ -284,8 +281,8 @@ def improve(
         scratch.counters[1] += STEP
         scratch.counters[2] += 1
         if lost:
-            for p in range(len(state.count)):
-                if state.count[p] == 0:
+            for p in range(len(state.parts)):
+                if state.parts[p] == 0:
                     scratch.weight[p] *= HEAVIER
             now = cost(aim, state, scratch)
         copy(state, spare)
