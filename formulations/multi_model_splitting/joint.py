@@ -6,9 +6,10 @@
 3. *Close*, in turns until time is up or bound and plan meet:
 
    - throughput: CP-SAT is asked for any plan better than the best one, from which it starts, and refutes that there is
-     one, or makes the plan better; then for one at a limit in the middle, which raises the bound if there is none; then
-     the search goes on for a while. Cycle times are decided by a few large transfers and by packing, which clauses
-     refute at once, while the relaxation of a minimum over maxima is weak.
+     one, or makes the plan better; then for one at a limit in the middle, of all pipelines or of those alone that are
+     hardest to place, which raises the bound if there is none; then the search goes on for a while. Cycle times are
+     decided by a few large transfers and by packing, which clauses refute at once, while the relaxation of a minimum
+     over maxima is weak.
    - latency: segment flow, below the best plan and above the bound. Total latency is a sum, for which the relaxation of
      whole segments is nearly tight.
 
@@ -22,13 +23,16 @@ from dataclasses import dataclass, field
 
 from mapgap.core import DISTRUSTED, Budget, SolveResult, Status, Stop
 from mapgap.formulations.multi_model_splitting import mip
+from mapgap.formulations.multi_model_splitting.assignment_model import AssignmentModel
+from mapgap.formulations.multi_model_splitting.chains import chains
 from mapgap.formulations.multi_model_splitting.column_bound import Relaxation
 from mapgap.formulations.multi_model_splitting.cpsat import Search
 from mapgap.formulations.multi_model_splitting.starting import first_plan
-from mapgap.problems.multi_model_splitting import Instance, Plan
+from mapgap.problems.multi_model_splitting import RESOURCES, Instance, Plan
 from mapgap.problems.multi_model_splitting.diagnose import diagnose
 from mapgap.problems.multi_model_splitting.shared.neighbourhood import Neighbourhood
 from mapgap.solvers.guard import GuardError
+from mapgap.solvers.model import prove
 from mapgap.solvers.turns import EngineError
 
 SEARCH, BOUND, SLICE = 0.15, 0.35, 0.08
@@ -82,31 +86,68 @@ class Joint(Search):
 
     def close(self) -> None:
         """Throughput: questions to CP-SAT and neighbourhood search in turns."""
-        share = max(1.0, SLICE * self.budget.time_s)
-        opened = None if self.value is None else self.value
+        share, turn = max(1.0, SLICE * self.budget.time_s), 0
+        opened = self.top if self.value is None else self.value
         while not (self.over or self.until(self.budget.time_s)):
             limit = self.top if self.value is None else self.value - 1
-            if not self.affordable(limit):
+            if not self.affordable():
                 self.seeker.quiet = 0
                 self.seek(self.budget.time_s)
                 continue
             before = self.value
-            self.solve(limit, minimise=before is not None, time_s=min(share, self.budget.remaining_s - self.margin_s))
+            self.solve(limit, minimise=before is not None, time_s=self.at_most(share))
             if self.value is not None and not self.over:
-                opened = self.value if opened is None or self.value != before else min(opened, self.value)
-                middle = self.bound + (opened - self.bound) // 2
-                if self.bound <= middle < self.value - 1 and self.affordable(middle):
-                    status = self.solve(
-                        middle, minimise=False, time_s=min(share, self.budget.remaining_s - self.margin_s)
-                    )
-                    opened = middle if status is Status.UNKNOWN else self.value
-                    if opened - self.bound <= max(1, self.bound // 50):
-                        opened = self.value
+                opened = self.value if self.value != before else opened
+                opened = self.ask_between(opened, share, whole=turn % 2 == 1)
             if not self.over:
                 self.seek(self.budget.elapsed_s + share)
-            share *= GROWTH
+            share, turn = share * GROWTH, turn + 1
 
-    def affordable(self, limit: int) -> bool:
+    def ask_between(self, opened: int, share: float, whole: bool) -> int:
+        """A question at a limit between the bound and ``opened``, where the last one had no answer; the new ``opened``.
+
+        It begins at the best plan again when it comes near to the bound.
+        """
+        middle = self.bound + (opened - self.bound) // 2
+        if self.value is None or middle >= self.value - 1 or not self.affordable():
+            return opened
+        status = (self.solve_whole if whole else self.solve_part)(middle, self.at_most(share))
+        if status is Status.UNKNOWN and middle - self.bound > max(1, self.bound // 50):
+            return middle
+        return self.value
+
+    def at_most(self, share: float) -> float:
+        return min(share, self.budget.remaining_s - self.margin_s)
+
+    def solve_whole(self, limit: int, time_s: float) -> Status:
+        """Any plan of at most ``limit``."""
+        return self.solve(limit, minimise=False, time_s=time_s)
+
+    def solve_part(self, limit: int, time_s: float) -> Status:
+        """The same for the half of the pipelines that is hardest to place; that one exists proves nothing.
+
+        Without the others no plan has more load or needs more memory, so a limit that the half cannot keep is refuted.
+        """
+        capacity = [max(1, sum(getattr(device, r) for device in self.instance.devices)) for r in RESOURCES]
+        size = [max(table.need[:, -1] / capacity) for table in self.tables]
+        hardest = sorted(range(len(size)), key=lambda p: -size[p])[: (len(size) + 1) // 2]
+        kept = sorted(hardest)
+        reduced = chains(self.instance, self.tables, limit)
+        if reduced is None:
+            self.raise_bound(limit + 1)
+            return Status.INFEASIBLE
+        part = self.instance.changed(pipelines=tuple(self.instance.pipelines[p] for p in kept), deployed=())
+        self.notes["probes"] += 1
+        model = AssignmentModel(part, [reduced[p] for p in kept], limit, 0, False)
+        found = prove(model, self.budget, time_s=time_s, announce=False, turns=False)
+        self.interrupted = found.stop is Stop.INTERRUPTED
+        if found.status is not Status.INFEASIBLE:
+            return Status.UNKNOWN
+        self.notes["refuted"] += 1
+        self.raise_bound(limit + 1)
+        return Status.INFEASIBLE
+
+    def affordable(self) -> bool:
         """There is time to build and ask a program."""
         size = sum(profile.layers for profile in self.tables) * len(self.instance.devices)
         return self.budget.remaining_s > self.margin_s + 2 * BUILD_S * size
