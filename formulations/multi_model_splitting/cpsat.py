@@ -4,7 +4,8 @@ Throughput. A limit ``C`` on the cycle time forbids every transfer that alone ta
 (``chains.py``). "Is there a plan of at most ``C``?" is therefore a small model for a small ``C`` and mostly refuted at
 once; the search
 
-1. begins at the largest cycle time that some pipeline needs even alone,
+1. begins at the largest cycle time that some pipeline needs even alone, with the plan that a short neighbourhood search
+   makes,
 2. climbs the ladder of distinct transfer times in growing steps until a rung has a plan, then bisects between the
    last refuted rung and the best plan (a rung that stays open within its share of the time is left for later), and
 3. minimises between bound and plan.
@@ -29,6 +30,7 @@ from mapgap.formulations.multi_model_splitting.chains import (
     rungs,
     single_part,
 )
+from mapgap.formulations.multi_model_splitting.starting import first_plan
 from mapgap.problems.multi_model_splitting import Instance, Plan
 from mapgap.problems.multi_model_splitting.diagnose import diagnose
 from mapgap.problems.multi_model_splitting.evaluate import evaluate
@@ -54,12 +56,17 @@ class Search:
     bound: int = 0
     plan: Plan | None = None
     value: int | None = None
+    """``plan`` and ``value`` may be given: where to start."""
     interrupted: bool = False
     notes: dict[str, int] = field(default_factory=lambda: {"probes": 0, "refuted": 0, "open": 0})
 
     def __post_init__(self) -> None:
         self.tables = profiles(self.instance)
         self.top = ceiling(self.instance, self.tables)
+        self.begin()
+
+    def begin(self) -> None:
+        """Step 1."""
         self.raise_bound(floor(self.instance, self.tables, self.top))
 
     @property
@@ -138,6 +145,19 @@ class Search:
             limit = self.top if self.value is None else self.value - 1
             self.solve(limit, minimise=True, time_s=max(5.0, self.budget.remaining_s / 3))
 
+    def result(self) -> SolveResult:
+        """What has been found, once the search is over."""
+        stop = Stop.INTERRUPTED if self.interrupted else Stop.TIME
+        if self.value is not None and self.closed:
+            return SolveResult(Status.OPTIMAL, Stop.PROVED, self.plan, self.value, self.value, notes=self.notes)
+        if self.value is not None:
+            return SolveResult(Status.FEASIBLE, stop, self.plan, self.bound or None, self.value, notes=self.notes)
+        if self.closed:
+            reason = "out of resource: no joint plan keeps all weight, bias and layer limits"
+            return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason=reason, notes=self.notes)
+        reason = "no plan within the time"
+        return SolveResult(Status.UNKNOWN, stop, bound=self.bound or None, reason=reason, notes=self.notes)
+
 
 def run(instance: Instance, budget: Budget) -> SolveResult:
     """Best joint plan."""
@@ -147,19 +167,9 @@ def run(instance: Instance, budget: Budget) -> SolveResult:
 
 
 def _search(instance: Instance, budget: Budget) -> SolveResult:
-    search = Search(instance, budget)
+    start = first_plan(instance, budget)
+    search = Search(instance, budget, plan=start.plan, value=start.value)
     if instance.objective == "throughput":
         search.climb()
     search.minimise()
-    if search.value is None:
-        if search.closed:
-            reason = "out of resource: no joint plan keeps all weight, bias and layer limits"
-            return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason=reason, notes=search.notes)
-        stop = Stop.INTERRUPTED if search.interrupted else Stop.TIME
-        reason = "no plan within the time"
-        return SolveResult(Status.UNKNOWN, stop, bound=search.bound, reason=reason, notes=search.notes)
-    if search.closed:
-        value = search.value
-        return SolveResult(Status.OPTIMAL, Stop.PROVED, search.plan, value, claimed=value, notes=search.notes)
-    stop = Stop.INTERRUPTED if search.interrupted else Stop.TIME
-    return SolveResult(Status.FEASIBLE, stop, search.plan, search.bound, claimed=search.value, notes=search.notes)
+    return search.result()

@@ -1,19 +1,181 @@
-"""The strongest exact method per objective.
+"""The strongest exact method: neighbourhood search, bounds by column generation, and integer programs between both.
 
-Cycle times are decided by a few large transfers and by packing: clauses and the ladder refute a limit at once, while
-the relaxation of a minimum over maxima is weak. Total latency is a sum, for which the relaxation of whole segments is
-nearly tight. So ``joint`` runs ``cpsat`` for throughput and ``mip`` for latency.
+1. *Search* (:mod:`~mapgap.problems.multi_model_splitting.shared.neighbourhood`): the first plan is there at once, and
+   is made better as long as that goes fast.
+2. *Bound* (:mod:`.column_bound`): the largest limit that the relaxation over whole paths refutes.
+3. *Close*, in turns until time is up or bound and plan meet:
+
+   - throughput: CP-SAT is asked for any plan better than the best one, from which it starts, and refutes that there is
+     one, or makes the plan better; then for one at a limit in the middle, of all pipelines or of those alone that are
+     hardest to place, which raises the bound if there is none; then the search goes on for a while. Cycle times are
+     decided by a few large transfers and by packing, which clauses refute at once, while the relaxation of a minimum
+     over maxima is weak.
+   - latency: segment flow, below the best plan and above the bound. Total latency is a sum, for which the relaxation of
+     whole segments is nearly tight.
+
+The plan and the bound of the first two steps rest on arithmetic of our own. Where an engine contradicts itself, they
+are what is left, and the note ``distrusted`` says so.
 """
 
 from __future__ import annotations
 
-from mapgap.core import Budget, SolveResult
-from mapgap.formulations.multi_model_splitting import cpsat, mip
-from mapgap.problems.multi_model_splitting import Instance
+from dataclasses import dataclass, field
+
+from mapgap.core import DISTRUSTED, Budget, SolveResult, Status, Stop
+from mapgap.formulations.multi_model_splitting import mip
+from mapgap.formulations.multi_model_splitting.assignment_model import AssignmentModel
+from mapgap.formulations.multi_model_splitting.chains import chains
+from mapgap.formulations.multi_model_splitting.column_bound import Relaxation
+from mapgap.formulations.multi_model_splitting.cpsat import Search
+from mapgap.formulations.multi_model_splitting.starting import first_plan
+from mapgap.problems.multi_model_splitting import RESOURCES, Instance, Plan
+from mapgap.problems.multi_model_splitting.diagnose import diagnose
+from mapgap.problems.multi_model_splitting.shared.neighbourhood import Neighbourhood
+from mapgap.solvers.guard import GuardError
+from mapgap.solvers.model import prove
+from mapgap.solvers.turns import EngineError
+
+SEARCH, BOUND, SLICE = 0.15, 0.35, 0.08
+"""Parts of the budget: when the first search ends at the latest, when the bound does, and what a question gets."""
+BUILD_S = 4e-4
+"""Seconds per block and device that a program may take to be built, on a busy machine; none is begun near the end."""
+MARGIN, MARGIN_S = 0.1, 0.3
+"""Kept at the end of the budget: a part of it, at most so many seconds."""
+GROWTH = 1.5
+
+
+@dataclass
+class Joint(Search):
+    """What is known so far; ``own`` is the part of the bound that rests on no engine."""
+
+    seeker: Neighbourhood = field(kw_only=True)
+    own: int = 0
+
+    def begin(self) -> None:
+        """Steps 1 and 2."""
+        time_s = self.budget.time_s
+        self.seek(max(SEARCH * time_s, min(0.4, 0.4 * time_s)))
+        self.relax(max(BOUND * time_s, min(1.0, 0.75 * time_s)))
+
+    @property
+    def margin_s(self) -> float:
+        return min(MARGIN_S, MARGIN * self.budget.time_s)
+
+    def until(self, seconds: float) -> bool:
+        """Whether so much of the budget is used, or so little of it is left that nothing new should begin."""
+        return self.budget.elapsed_s >= seconds or self.budget.remaining_s < self.margin_s
+
+    def seek(self, seconds: float) -> None:
+        """Neighbourhood search until then, or until it is settled."""
+        if self.plan is not None:
+            self.seeker.offer(self.plan)
+        self.seeker.quiet = 0
+        while not (self.closed or self.seeker.settled or self.until(seconds)):
+            if self.seeker.walk(self.bound) and isinstance(self.seeker.plan, Plan):
+                self.accept(self.seeker.plan)
+                self.budget.report(plan=self.plan)
+
+    def relax(self, seconds: float) -> None:
+        """The bound by column generation."""
+        relaxation = Relaxation(self.instance, self.tables, lambda: self.until(seconds))
+        if self.plan is not None:
+            relaxation.offer(self.plan)
+        upper = self.top + 1 if self.value is None else self.value
+        self.own = relaxation.bisect(self.own, upper, self.raise_bound)
+        self.notes |= relaxation.notes
+
+    def close(self) -> None:
+        """Throughput: questions to CP-SAT and neighbourhood search in turns."""
+        share, turn = max(1.0, SLICE * self.budget.time_s), 0
+        opened = self.top if self.value is None else self.value
+        while not (self.over or self.until(self.budget.time_s)):
+            limit = self.top if self.value is None else self.value - 1
+            if not self.affordable():
+                self.seeker.quiet = 0
+                self.seek(self.budget.time_s)
+                continue
+            before = self.value
+            self.solve(limit, minimise=before is not None, time_s=self.at_most(share))
+            if self.value is not None and not self.over:
+                opened = self.value if self.value != before else opened
+                opened = self.ask_between(opened, share, whole=turn % 2 == 1)
+            if not self.over:
+                self.seek(self.budget.elapsed_s + share)
+            share, turn = share * GROWTH, turn + 1
+
+    def ask_between(self, opened: int, share: float, whole: bool) -> int:
+        """A question at a limit between the bound and ``opened``, where the last one had no answer; the new ``opened``.
+
+        It begins at the best plan again when it comes near to the bound.
+        """
+        middle = self.bound + (opened - self.bound) // 2
+        if self.value is None or middle >= self.value - 1 or not self.affordable():
+            return opened
+        status = (self.solve_whole if whole else self.solve_part)(middle, self.at_most(share))
+        if status is Status.UNKNOWN and middle - self.bound > max(1, self.bound // 50):
+            return middle
+        return self.value
+
+    def at_most(self, share: float) -> float:
+        return min(share, self.budget.remaining_s - self.margin_s)
+
+    def solve_whole(self, limit: int, time_s: float) -> Status:
+        """Any plan of at most ``limit``."""
+        return self.solve(limit, minimise=False, time_s=time_s)
+
+    def solve_part(self, limit: int, time_s: float) -> Status:
+        """The same for the half of the pipelines that is hardest to place; that one exists proves nothing.
+
+        Without the others no plan has more load or needs more memory, so a limit that the half cannot keep is refuted.
+        """
+        capacity = [max(1, sum(getattr(device, r) for device in self.instance.devices)) for r in RESOURCES]
+        size = [max(table.need[:, -1] / capacity) for table in self.tables]
+        hardest = sorted(range(len(size)), key=lambda p: -size[p])[: (len(size) + 1) // 2]
+        kept = sorted(hardest)
+        reduced = chains(self.instance, self.tables, limit)
+        if reduced is None:
+            self.raise_bound(limit + 1)
+            return Status.INFEASIBLE
+        part = self.instance.changed(pipelines=tuple(self.instance.pipelines[p] for p in kept), deployed=())
+        self.notes["probes"] += 1
+        model = AssignmentModel(part, [reduced[p] for p in kept], limit, 0, False)
+        found = prove(model, self.budget, time_s=time_s, announce=False, turns=False)
+        self.interrupted = found.stop is Stop.INTERRUPTED
+        if found.status is not Status.INFEASIBLE:
+            return Status.UNKNOWN
+        self.notes["refuted"] += 1
+        self.raise_bound(limit + 1)
+        return Status.INFEASIBLE
+
+    def affordable(self) -> bool:
+        """There is time to build and ask a program."""
+        size = sum(profile.layers for profile in self.tables) * len(self.instance.devices)
+        return self.budget.remaining_s > self.margin_s + 2 * BUILD_S * size
 
 
 def run(instance: Instance, budget: Budget) -> SolveResult:
     """Best joint plan."""
-    if instance.objective == "throughput":
-        return cpsat.run(instance, budget)
-    return mip.run(instance, budget)
+    if found := diagnose(instance):
+        return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(found))
+    seeker = first_plan(instance, budget)
+    search = Joint(instance, budget, plan=seeker.plan, value=seeker.value, seeker=seeker)
+    if instance.objective == "latency" and not search.over:
+        return _latency(search)
+    try:
+        search.close()
+    except (EngineError, GuardError) as error:
+        return _without_engine(search, str(error))
+    return search.result()
+
+
+def _without_engine(search: Joint, reason: str) -> SolveResult:
+    """What is left where no engine is to be believed."""
+    notes = {**search.notes, DISTRUSTED: [f"CP-SAT: {reason}"]}
+    if search.plan is None:
+        return SolveResult(Status.UNKNOWN, Stop.DONE, bound=search.own or None, reason=reason, notes=notes)
+    return SolveResult(Status.FEASIBLE, Stop.DONE, search.plan, search.own or None, search.value, notes=notes)
+
+
+def _latency(search: Joint) -> SolveResult:
+    """Segment flow between bound and plan."""
+    return mip.between(search.instance, search.budget, "highs", search.own, search.plan)

@@ -1,20 +1,23 @@
 """Segment flow below growing limits, solved with HiGHS or CBC.
 
-Only segments on a path within the limit exist (``chains.py``), which keeps the program (``flow_model.py``) small.
-Because the best plan below a limit is optimal, the first limit with a plan ends the search. The engine's bound is
-rounded up with a relative tolerance; what that leaves open is closed by asking once more for a plan between the bound
-and the plan found. From 5 * 10^6 ticks on the engine's tolerances exceed a tick, and it was seen to deny a plan one
-tick below another: there this question goes to the search for certificates, which computes in whole numbers.
+A short neighbourhood search makes a plan to start from, and limits lie below it. Only segments on a path within the
+limit exist (``chains.py``), which keeps the program (``flow_model.py``) small. Because the best plan below a limit is
+optimal, the first limit with a plan ends the search. The engine's bound is rounded up with a relative tolerance; what
+that leaves open is closed by asking once more for a plan between the bound and the plan found. From 5 * 10^6 ticks on
+the engine's tolerances exceed a tick, and it was seen to deny a plan one tick below another: there this question goes
+to the search for certificates, which computes in whole numbers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from mapgap.core import Budget, SolveResult, Status, Stop
 from mapgap.formulations.multi_model_splitting.certificate import prove as refuted
 from mapgap.formulations.multi_model_splitting.chains import Chain, ceiling, chains, floor, profiles, single_part
 from mapgap.formulations.multi_model_splitting.flow_model import FlowModel
+from mapgap.formulations.multi_model_splitting.starting import first_plan
 from mapgap.problems.multi_model_splitting import Instance, Plan
 from mapgap.problems.multi_model_splitting.diagnose import diagnose
 from mapgap.problems.multi_model_splitting.evaluate import evaluate
@@ -44,11 +47,24 @@ def run(instance: Instance, budget: Budget, *, engine: Engine = "highs") -> Solv
     """Best joint plan; the other engine begins anew where one contradicts itself between two limits."""
     if reasons := diagnose(instance):
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(reasons))
+    return between(instance, budget, engine, 0, first_plan(instance, budget).plan)
+
+
+def between(instance: Instance, budget: Budget, engine: Engine, bound: int, plan: Plan | None) -> SolveResult:
+    """The best joint plan, if a bound is proven and perhaps a plan known."""
     engines: tuple[Engine, ...] = ("highs", "cbc") if engine == "highs" else ("cbc", "highs")
-    return in_turn(lambda name: _climb(instance, budget, "cbc" if name == "cbc" else "highs"), engines)
+
+    def ask(name: str) -> SolveResult:
+        return _climb(instance, budget, "cbc" if name == "cbc" else "highs", bound, plan)
+
+    found = in_turn(ask, engines)
+    if found.plan is None and plan is not None:  # no engine is to be believed
+        value = evaluate(instance, plan).objective
+        return replace(found, status=Status.FEASIBLE, plan=plan, bound=bound or None, claimed=value)
+    return found
 
 
-def _climb(instance: Instance, budget: Budget, engine: Engine) -> SolveResult:
+def _climb(instance: Instance, budget: Budget, engine: Engine, bound: int, plan: Plan | None) -> SolveResult:
     """All limits with one engine. Bounds of the engine are told at the end only, when nothing has refuted them.
 
     Raises
@@ -57,18 +73,23 @@ def _climb(instance: Instance, budget: Budget, engine: Engine) -> SolveResult:
     """
     tables = profiles(instance)
     top = ceiling(instance, tables)
-    bound = floor(instance, tables, top)
+    bound = max(bound, floor(instance, tables, top))
     budget.report(bound=bound if bound <= top else None)
-    step, plan, value, stop = max(1, bound // 10), None, None, Stop.PROVED
+    value = None if plan is None else evaluate(instance, plan).objective
+    step, stop, opened = max(1, bound // 10), Stop.PROVED, False
     while bound <= top if value is None else bound < value:
-        limit = min(top, bound + step) if value is None else value - 1
+        if budget.exhausted:
+            stop = Stop.TIME
+            break
+        highest = top if value is None else value - 1
+        limit = highest if opened else min(highest, bound + step)
         step *= 3
         reduced = chains(instance, tables, limit)
         if reduced is None:
             bound = limit + 1
             continue
         margin = slack(limit)
-        if value is not None and margin:
+        if value is not None and margin and (opened or bound >= value - margin):
             if refuted(instance.to_json(), value, budget) is not None:
                 bound = value
             stop = Stop.TIME if budget.exhausted else Stop.DONE
@@ -84,6 +105,7 @@ def _climb(instance: Instance, budget: Budget, engine: Engine) -> SolveResult:
             claimed = found.claimed if minimise and found.claimed is not None else limit
             value = _checked(instance, plan, claimed + margin)
             budget.report(plan=plan)
+            opened = True
         if minimise and found.bound is not None:
             bound = max(bound, found.bound - margin)
         if found.plan is None or found.stop in (Stop.TIME, Stop.INTERRUPTED):

@@ -1,4 +1,4 @@
-"""Heuristics of multi-model splitting: Synergy, its ablations and the seven baselines of its paper."""
+"""Heuristics of multi-model splitting: Synergy, its ablations, the seven baselines of its paper, a quick planner."""
 
 from mapgap.core import Method
 
@@ -96,5 +96,14 @@ METHODS = [
         run=f"{_HERE}.synergy:run_without_ends",
         summary="Synergy that assigns source and target at the end",
         options={"order": "data_intensity"},
+    ),
+    Method(
+        "ruin_and_recreate",
+        _PROBLEM,
+        kind="baseline",
+        reference="Schrimpf et al., J. Comput. Phys. 159 (2000), 139-171, from Synergy's plan",
+        run=f"{_HERE}.ruin_and_recreate:run",
+        summary="Synergy's plan, improved by taking pipelines out and putting them back",
+        fast=True,
     ),
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from functools import partial
 
 from mapgap.instances.magnitudes import largest_valid, stretched
@@ -14,7 +15,9 @@ TICK_NS = 1000
 SENSORS, INTERFACES = ("camera", "microphone"), ("display", "haptic")
 SMALL_MODELS = tuple(TITLES)[:6]
 """Models that fit into one MAX78000."""
-SIZES = [(4, 4), (6, 4), (10, 8), (14, 8), (20, 16)]
+LARGE_MODELS = tuple(TITLES)[6:]
+"""Models that do not."""
+SIZES = [(4, 4), (6, 4), (10, 8), (14, 8), (20, 16), (30, 20)]
 """(pipelines, devices) of the scaling families."""
 
 
@@ -81,6 +84,25 @@ def wearables(pipelines: int, devices: int, models: tuple[str, ...], large: int,
         Devices with a MAX78002; the others have a MAX78000.
     """
     rng = random.Random(f"{family}-{seed}")
+    chosen = partial(rng.choice, models)
+    return _wearables(rng, pipelines, devices, chosen, large, family, seed)
+
+
+def large_models(pipelines: int, devices: int, large: int, family: str, seed: int) -> Instance:
+    """Like ``wearables``, with every model of Table 1, at least four large ones, and the rest at random.
+
+    Large models are more than the devices with a MAX78002 can hold, or nearly so; the others have to be cut.
+    """
+    rng = random.Random(f"{family}-{seed}")
+    fixed = [*TITLES, *(rng.choice(LARGE_MODELS) for _ in range(4 - len(LARGE_MODELS)))]
+    drawn = [*fixed, *(rng.choice(tuple(TITLES)) for _ in range(pipelines - len(fixed)))]
+    rng.shuffle(drawn)
+    return _wearables(rng, pipelines, devices, iter(drawn).__next__, large, family, seed)
+
+
+def _wearables(
+    rng: random.Random, pipelines: int, devices: int, model: Callable[[], str], large: int, family: str, seed: int
+) -> Instance:
     types = ["MAX78002"] * large + ["MAX78000"] * (devices - large)
     rng.shuffle(types)
     names = [f"d{d + 1}" for d in range(devices)]
@@ -91,7 +113,7 @@ def wearables(pipelines: int, devices: int, models: tuple[str, ...], large: int,
         devices=tuple(CompactDevice(name=name, type=kind) for name, kind in zip(names, types, strict=True)),
         pipelines=tuple(
             CompactPipeline(
-                model=rng.choice(models),
+                model=model(),
                 source=Requirement(device=rng.choice(names)),
                 target=Requirement(device=rng.choice(names)),
             )
@@ -208,3 +230,7 @@ wearables_14x8 = partial(wearables, 14, 8, SMALL_MODELS, 0, "wearables_14x8")
 mixed_14x8 = partial(wearables, 14, 8, tuple(TITLES), 2, "mixed_14x8")
 wearables_20x16 = partial(wearables, 20, 16, SMALL_MODELS, 0, "wearables_20x16")
 mixed_20x16 = partial(wearables, 20, 16, tuple(TITLES), 4, "mixed_20x16")
+wearables_30x20 = partial(wearables, 30, 20, SMALL_MODELS, 0, "wearables_30x20")
+mixed_30x20 = partial(wearables, 30, 20, tuple(TITLES), 5, "mixed_30x20")
+large_models_20x16 = partial(large_models, 20, 16, 4, "large_models_20x16")
+large_models_30x20 = partial(large_models, 30, 20, 5, "large_models_30x20")

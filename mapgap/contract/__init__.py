@@ -20,6 +20,7 @@ module                          holds every problem to
 :mod:`~.test_models`            numbered rows, one point per plan, no row too many or too few, written files
 :mod:`~.test_mutations`         altered certificates prove nothing that is not so
 :mod:`~.test_relations`         optima that follow from each other
+:mod:`~.test_equal_time`        in equal time no exact method loses to a heuristic
 ==============================  ================================================================================
 
 ``MAPGAP_CONTRACT_SEEDS`` and ``MAPGAP_CROSSCHECK`` widen the samples.

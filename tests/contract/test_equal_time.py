@@ -1,0 +1,1 @@
+../../mapgap/contract/test_equal_time.py
