@@ -331,8 +331,11 @@ class Instance(InstanceBase):
         slowest = min((self.bandwidth[i][j] for i in range(n) for j in range(i)), default=0)
         cuts = sorted((layer.output_bytes for layer in self.layers[:-1]), reverse=True)[: n - 1]
         moved = [2 * self.transfer_ticks(batch * size, slowest) for size in cuts]
+        if self.execution.communication == "free":
+            moved = []
         weights = sum(layer.weight_bytes for layer in self.layers)
-        reduced = max((self.allreduce_ticks(m, weights, slowest) for m in range(2, n + 1)), default=0)
+        members = range(2, n + 1) if self.execution.replication else range(0)
+        reduced = max((self.allreduce_ticks(m, weights, slowest) for m in members), default=0)
         if self.execution.allreduce != "round":  # with every micro-batch, of every stage, rounded up
             execution += reduced + n
         if self.execution.communication == "load":
