@@ -49,6 +49,15 @@ METHODS = [
         options={"ties": "fastest_first"},
     ),
     Method(
+        "order_search",
+        _PROBLEM,
+        kind="baseline",
+        reference="label search along orders of devices",
+        run=f"{_HERE}.order_search:run",
+        summary="Best pipelines along orders of the devices, then over all groups as far as little work goes",
+        fast=True,
+    ),
+    Method(
         "on_device",
         _PROBLEM,
         kind="baseline",

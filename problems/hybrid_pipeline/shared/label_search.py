@@ -73,6 +73,8 @@ class CompiledSearch:
         form = self._form(1)
         places = np.array(cuts, np.int64)
         window, nearest = kernel.windows(self.stages, self.links, form, self.steps.asked, places, upper)
+        if self.work is not None:
+            self.work -= 10 * int(self.steps.asked.sum()) * len(cuts)
         opened = self._open(places, upper)
         reach = kernel.reaches(self.steps, window, opened)
         space = kernel.Space(places, window, nearest, opened, reach)
@@ -98,7 +100,7 @@ class CompiledSearch:
         )
         self.stop = None
         while True:
-            limit = CHUNK if self.work is None else min(CHUNK, self.work)
+            limit = CHUNK if self.work is None else max(0, min(CHUNK, self.work))
             ended = kernel.search(self.stages, self.links, form, self.steps, space, store, at, limit)
             if ended == kernel.DONE:
                 break

@@ -102,11 +102,12 @@ class OrderSearch:
         return self.value < before
 
     def run(self) -> None:
-        """All of :func:`orders`."""
+        """All of :func:`orders` that have not been tried."""
         for order in orders(self.instance):
             if self.over:
                 return
-            self.along(order)
+            if order not in self.tried:
+                self.along(order)
 
     def improve(self) -> None:
         """Exchange two devices of the best order, or move one, as long as that helps, time and work permitting."""
