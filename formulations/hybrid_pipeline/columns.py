@@ -23,7 +23,7 @@ import numpy as np
 from mapgap.core import Budget, Finding, InputError, PlanError, SolveResult, Status, Stop
 from mapgap.formulations.hybrid_pipeline.label_python import Interpreted
 from mapgap.formulations.hybrid_pipeline.pricing import NEVER, stage_times
-from mapgap.formulations.hybrid_pipeline.windows import Filter, Windows
+from mapgap.formulations.hybrid_pipeline.windows import Filter, OutOfTime, Windows
 from mapgap.problems.hybrid_pipeline import Instance, Plan
 from mapgap.problems.hybrid_pipeline.evaluate import evaluate
 from mapgap.problems.hybrid_pipeline.shared.first_plan import OPEN, Path, approach
@@ -204,7 +204,10 @@ def build(
         raise InputError(Finding(f"expected one of {', '.join(get_args(Filter))}; found {keep!r}", ("keep",)))
     keep = "none" if complete else keep
     upper, path = known or ((OPEN, []) if keep == "none" else known_plan(low, budget))
-    stages = list(Windows(low, upper).stages(keep))
+    try:
+        stages = list(Windows(low, upper, budget).stages(keep))
+    except OutOfTime:
+        return None
     if sum(len(start) for _, start, _ in stages) > COLUMN_LIMIT:
         return None
     columns = {

@@ -29,7 +29,7 @@ from mapgap.core import Budget, Finding, InputError, SolveResult, Status, Stop
 from mapgap.formulations.hybrid_pipeline.label_python import Interpreted
 from mapgap.problems.hybrid_pipeline import Instance, Plan
 from mapgap.problems.hybrid_pipeline.shared.batching import every_micro_batch
-from mapgap.problems.hybrid_pipeline.shared.first_plan import OPEN, Engine, Path, approach
+from mapgap.problems.hybrid_pipeline.shared.first_plan import OPEN, Path, approach
 from mapgap.problems.hybrid_pipeline.shared.label_search import CompiledSearch
 from mapgap.problems.hybrid_pipeline.shared.lowered import (
     Lowered,
@@ -72,13 +72,15 @@ def too_large(instance: Instance) -> str:
     return ""
 
 
+UNFINISHED = "the search over all groups is not finished"
+
+
 class Run:
     """One run for one micro-batch size: what is known so far."""
 
     def __init__(self, instance: Instance, budget: Budget) -> None:
         self.instance, self.budget = instance, budget
         self.value, self.plan = OPEN, None
-        self.begin = time.process_time()
         self.notes: dict[str, Any] = {}
 
     value: int
@@ -98,26 +100,32 @@ class Run:
         self.value = search.value
         self.notes["orders"] = search.searches
 
-    def everywhere(self, low: Lowered, engine: Engine) -> bool:
-        """All groups: coarse cuts, neighbourhoods, all cuts; whether that was finished."""
+    def search(self, low: Lowered, engine: str, everyone: bool) -> tuple[Stop | None, int]:
+        """Coarse cuts, neighbourhoods, all cuts; why that was not finished, and a bound then."""
+        begin = time.process_time()
+        chosen = ("python" if low.overflows else "compiled") if engine == "auto" else engine
+        kind = CompiledSearch if chosen == "compiled" else Interpreted
+        search = kind(low, everyone, self.budget)
+        built = time.process_time()
 
         def better(path: Path) -> None:
             self.announce(low.plan(path))
 
-        upper, _, searches = approach(low, engine, (self.value, []), better)
-        self.notes |= {"upper": upper if self.plan else None, "searches": searches + (engine.stop is None)}
-        self.value = upper
-        if engine.stop is None:
-            self.value, path, counts = engine(list(range(low.layers + 1)), upper)
+        self.value, _, searches = approach(low, search, (self.value, []), better)
+        self.notes |= {"upper": self.value if self.plan else None, "searches": searches + (search.stop is None)}
+        bound = 0
+        if search.stop is None:
+            self.value, path, counts = search(list(range(low.layers + 1)), self.value)
+            bound = search.bound
             self.notes |= counts
             if path:
                 better(path)
-        return engine.stop is None
+        self.notes |= {"engine": chosen, "build_s": built - begin, "search_s": time.process_time() - built}
+        return search.stop, bound
 
     def stopped(self, stop: Stop, bound: int, reason: str) -> SolveResult:
         """The best plan and a bound, without a proof."""
         self.budget.report(bound=bound)
-        self.notes["search_s"] = time.process_time() - self.begin
         if self.plan is None:
             return SolveResult(Status.UNKNOWN, stop, None, bound, reason=reason, notes=self.notes)
         proved = bound >= self.value
@@ -143,33 +151,31 @@ def run(instance: Instance, budget: Budget, engine: str = "auto", order: str = "
         raise InputError(Finding(f"expected auto, compiled or python; found {engine!r}", ("engine",)))
     if order not in ("free", *TIES):
         raise InputError(Finding(f"expected free, {' or '.join(TIES)}; found {order!r}", ("order",)))
-    this, fixed = Run(instance, budget), order != "free"
-    large = "" if fixed else too_large(instance)
-    work = move_count(instance) * len(instance.layers)
-    if large or (not fixed and work > MANY and engine != "python"):
+    this = Run(instance, budget)
+    if order != "free":
+        return restricted(this, lower(instance, memory_order(instance, order)), engine)
+    large = too_large(instance)
+    if large or (move_count(instance) * len(instance.layers) > MANY and engine != "python"):
         this.along_orders(improve=bool(large))
-    if large:
+    if large or (this.plan is not None and budget.exhausted):
         bound = fluid_bound(lower(instance, tuple(range(len(instance.devices)))))
-        return this.stopped(Stop.TIME if budget.exhausted else Stop.MEMORY, bound, large)
-    begin = time.process_time()
-    everyone = instance.all_devices or fixed
-    low = lower(instance, memory_order(instance, order) if fixed else ())
-    chosen = ("python" if low.overflows else "compiled") if engine == "auto" else engine
-    search = CompiledSearch(low, everyone, budget) if chosen == "compiled" else Interpreted(low, everyone, budget)
-    built = time.process_time()
-    finished = this.everywhere(low, search)
-    this.notes |= {"engine": chosen, "build_s": built - begin, "search_s": time.process_time() - built}
-    if not finished:
-        bound = max(fluid_bound(low), min(search.bound, this.value))
-        return this.stopped(
-            search.stop or Stop.TIME, 0 if fixed else bound, "the search over all groups is not finished"
-        )
-    if fixed:  # the optimum of a restriction bounds nothing
-        reason = "" if this.plan else "no plan has all devices in this order; this proves nothing about others"
-        status = Status.FEASIBLE if this.plan else Status.UNKNOWN
-        return SolveResult(
-            status, Stop.DONE, this.plan, None, this.value if this.plan else None, reason=reason, notes=this.notes
-        )
+        return this.stopped(Stop.TIME if budget.exhausted else Stop.MEMORY, bound, large or UNFINISHED)
+    low = lower(instance)
+    stop, bound = this.search(low, engine, instance.all_devices)
+    if stop is not None:
+        return this.stopped(stop, max(fluid_bound(low), min(bound, this.value)), UNFINISHED)
     if this.plan is None:
         return infeasible(instance, "memory: no cut and choice of groups holds a micro-batch", notes=this.notes)
     return SolveResult(Status.OPTIMAL, Stop.PROVED, this.plan, this.value, this.value, notes=this.notes)
+
+
+def restricted(this: Run, low: Lowered, engine: str) -> SolveResult:
+    """The best plan along an order that uses every device; the optimum of a restriction bounds nothing."""
+    stop, _ = this.search(low, engine, everyone=True)
+    if stop is not None:
+        reason = UNFINISHED.replace("all groups", "the order")
+    else:
+        reason = "" if this.plan else "no plan has all devices in this order; this proves nothing about others"
+    status = Status.FEASIBLE if this.plan else Status.UNKNOWN
+    value = this.value if this.plan else None
+    return SolveResult(status, stop or Stop.DONE, this.plan, None, value, reason=reason, notes=this.notes)

@@ -33,11 +33,16 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mapgap.core import Budget
 from mapgap.formulations.hybrid_pipeline.pricing import NEVER, least_time
 from mapgap.problems.hybrid_pipeline.shared.lowered import Lowered
 from mapgap.problems.hybrid_pipeline.shared.tables import Array
 
 Filter = Literal["none", "window", "reach", "front"]
+
+
+class OutOfTime(Exception):
+    """The budget ended before the tests did."""
 
 
 class Span(NamedTuple):
@@ -59,10 +64,12 @@ class Windows:
     ----------
     upper : int
         U; ``NEVER`` or more lets every stage pass that fits into the memory.
+    budget : Budget
+        The tests end with :class:`OutOfTime` when it is exhausted.
     """
 
-    def __init__(self, low: Lowered, upper: int) -> None:
-        self.low, self.upper = low, upper
+    def __init__(self, low: Lowered, upper: int, budget: Budget | None = None) -> None:
+        self.low, self.upper, self.budget = low, upper, budget
         self.full, self.last = len(low.groups) - 1, low.layers
         #: c of the fastest link, by cut; none at the ends
         self.link: list[int] = [0, *low.comm.min(axis=0)[1:-1].tolist(), 0]
@@ -75,6 +82,11 @@ class Windows:
         for behind, group, both in zip(used, moves.group.tolist(), moves.target.tolist(), strict=True):
             self.fits[group].append(behind)
             self.parts[both].append(group)
+
+    def look(self) -> None:
+        """Raise where the time is over."""
+        if self.budget is not None and self.budget.exhausted:
+            raise OutOfTime
 
     def least(self, start: Array, stop: Array, group: int) -> Array:
         """Least value of a plan with such a stage, from the stage alone, (S,)."""
@@ -101,6 +113,7 @@ class Windows:
         found = np.tile(first, (self.full + 1, 1))
         for group in self.fits:
             least, most = first, np.full(self.last, self.last)
+            self.look()
             while (least < most).any():
                 middle = (least + most + 1) // 2
                 passes = self.least(first, middle, group) < self.upper
@@ -119,6 +132,7 @@ class Windows:
         found = np.zeros((self.full + 1, self.last + 1), np.bool_)
         found[:, 0] = True
         for used in range(1, self.full + 1):
+            self.look()
             for group in self.parts[used]:
                 for start in np.flatnonzero(found[used - group, : self.last]).tolist():
                     found[used, start + 1 : self.ends[group, start] + 1] = True
@@ -131,6 +145,7 @@ class Windows:
         found = np.zeros((self.full + 1, self.last + 1), np.bool_)
         found[:, self.last] = True
         for used in range(1, self.full + 1):
+            self.look()
             for group in self.parts[used]:
                 for start in range(self.last):
                     found[used, start] |= found[used - group, start + 1 : self.ends[group, start] + 1].any()
@@ -141,6 +156,7 @@ class Windows:
         """(group, start, stop) of all stages that pass the first test, with ``reach`` the second one too."""
         first, last = np.meshgrid(np.arange(self.last), np.arange(1, self.last + 1), indexing="ij")
         for group in sorted(self.fits):
+            self.look()
             passes = (first < last) & (last <= self.ends[group][:, None])
             if reach:
                 rest = self.full - group
@@ -196,6 +212,7 @@ class Windows:
             row[self.last] = True
         kept = []
         for span in reversed(spans):
+            self.look()
             passes = False
             for behind in self.fits[span.group]:
                 both, forward = sums[self.full - span.group - behind][span.start]
@@ -209,6 +226,7 @@ class Windows:
         """Least sums of E and of E_f in front of every cut with at most the devices of a group, (G, L + 1)."""
         sums = [[(0, 0)] + [(NEVER, NEVER)] * self.last for _ in range(self.full + 1)]
         for span in spans:  # whatever ends at its first layer has come before
+            self.look()
             c = self.link[span.stop]
             for used in self.fits[span.group]:
                 both, forward = sums[used][span.start]

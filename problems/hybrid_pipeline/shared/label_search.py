@@ -12,7 +12,7 @@ from mapgap.problems.hybrid_pipeline.shared.first_plan import Path
 from mapgap.problems.hybrid_pipeline.shared.lowered import Lowered
 from mapgap.problems.hybrid_pipeline.shared.tables import Array
 
-CHUNK = 4_000_000
+CHUNK = 1_000_000
 """Work between two looks at the clock: far below a second."""
 
 LABELS = 1 << 12
@@ -70,6 +70,9 @@ class CompiledSearch:
     def __call__(self, cuts: list[int], upper: int) -> tuple[int, Path, dict[str, int]]:
         """Best objective below ``upper`` (or ``upper``), its stages, counts for the notes."""
         low, at = self.low, np.zeros(15, np.int64)
+        if self.budget is not None and self.budget.exhausted:
+            self.stop, self.bound = Stop.TIME, 0
+            return upper, [], {}
         form = self._form(1)
         places = np.array(cuts, np.int64)
         window, nearest = kernel.windows(self.stages, self.links, form, self.steps.asked, places, upper)
