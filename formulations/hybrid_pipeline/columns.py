@@ -21,13 +21,15 @@ from typing import Any, TypeVar, get_args
 import numpy as np
 
 from mapgap.core import Budget, Finding, InputError, PlanError, SolveResult, Status, Stop
-from mapgap.formulations.hybrid_pipeline.first_plan import OPEN, Path, approach
-from mapgap.formulations.hybrid_pipeline.label_python import interpreted
-from mapgap.formulations.hybrid_pipeline.lowered import Lowered, infeasible, lower
+from mapgap.formulations.hybrid_pipeline.label_python import Interpreted
 from mapgap.formulations.hybrid_pipeline.pricing import NEVER, stage_times
-from mapgap.formulations.hybrid_pipeline.windows import Filter, Windows
+from mapgap.formulations.hybrid_pipeline.windows import Filter, OutOfTime, Windows
 from mapgap.problems.hybrid_pipeline import Instance, Plan
 from mapgap.problems.hybrid_pipeline.evaluate import evaluate
+from mapgap.problems.hybrid_pipeline.shared.first_plan import OPEN, Path, approach
+from mapgap.problems.hybrid_pipeline.shared.label_search import CompiledSearch
+from mapgap.problems.hybrid_pipeline.shared.lowered import Lowered, group_count, infeasible, lower
+from mapgap.problems.hybrid_pipeline.shared.order_search import OrderSearch, fluid_bound
 from mapgap.problems.hybrid_pipeline.shared.tables import Array
 from mapgap.solvers.model import Model, Part, prove
 
@@ -39,6 +41,9 @@ Sides = defaultdict[Node, list[V]]
 
 COLUMN_LIMIT = 400_000
 """Most columns a model is built of."""
+
+GROUP_LAYERS = 150_000
+"""Most pairs of a group and a layer that columns are looked for in."""
 
 
 @dataclass(frozen=True, order=True)
@@ -144,7 +149,7 @@ class Columns:
         for cut, behind in sorted(before.keys() & after.keys()):
             for g in sorted(before[cut, behind]):
                 for h in sorted(after[cut, behind]):
-                    if self.low.uniform or self.low.compatible[g, h]:
+                    if self.low.uniform or self.low.compatible(g, h):
                         found.append(Link(cut, behind, g, h, self.low.link(cut, g, h)))
         return found
 
@@ -198,8 +203,11 @@ def build(
     if keep not in get_args(Filter):
         raise InputError(Finding(f"expected one of {', '.join(get_args(Filter))}; found {keep!r}", ("keep",)))
     keep = "none" if complete else keep
-    upper, path = known or ((OPEN, []) if keep == "none" else known_plan(low))
-    stages = list(Windows(low, upper).stages(keep))
+    upper, path = known or ((OPEN, []) if keep == "none" else known_plan(low, budget))
+    try:
+        stages = list(Windows(low, upper, budget).stages(keep))
+    except OutOfTime:
+        return None
     if sum(len(start) for _, start, _ in stages) > COLUMN_LIMIT:
         return None
     columns = {
@@ -213,7 +221,7 @@ def build(
             columns.update(
                 column
                 for column in _priced(low, group, behind, start[here], stop[here])
-                if low.rounds * (low.micro_batches * column.both + column.allreduce) + column.migration < upper
+                if low.rounds * (low.form.factor * column.both + column.allreduce) + column.migration < upper
             )
         if budget.exhausted or len(columns) > COLUMN_LIMIT:
             return None
@@ -224,24 +232,36 @@ def _priced(low: Lowered, group: int, behind: int, start: Array, stop: Array) ->
     """The columns of those stages ``[start, stop)`` whose members hold what they store."""
     times = stage_times(low, start, stop, group, low.kept(behind))
     fits = times[:, 0] < NEVER
-    for i, j, (forward, backward) in zip(start[fits].tolist(), stop[fits].tolist(), times[fits].tolist(), strict=True):
+    for i, j, (ef, eb) in zip(start[fits].tolist(), stop[fits].tolist(), times[fits].tolist(), strict=True):
+        forward, backward = low.charged(i, j, group, ef, eb)
         allreduce, moved = low.allreduce(i, j, group), low.migration(i, j, group)
         yield Column(i, j, group, behind, forward, backward, allreduce, moved)
 
 
-def known_plan(low: Lowered) -> Known:
-    """The evaluator's value of a plan, and the plan: of coarse cuts, or of one stage where that search has none.
+def known_plan(low: Lowered, budget: Budget) -> Known:
+    """The evaluator's value of a plan, and the plan: along orders of the devices, of coarse cuts, or of one stage.
 
-    ``OPEN`` and no stages if no group holds the whole network either.
+    ``OPEN`` and no stages if none of them is found.
     """
-    _, path, _ = approach(low, interpreted(low, low.instance.all_devices))
+    known: Known = OPEN, []
+    everyone = low.instance.all_devices
+    if not low.overflows:
+        search = OrderSearch(low.instance, budget, announce=lambda plan: budget.report(plan=plan))
+        search.run()
+        if search.plan is not None:
+            count = len(search.plan.stages)
+            rows = [low.stage_of(stage, count - 1 - p) for p, stage in enumerate(search.plan.stages)]
+            known = search.value, [row for row in rows if row is not None]
+    engine = Interpreted(low, everyone, budget) if low.overflows else CompiledSearch(low, everyone, budget)
+    _, path, _ = approach(low, engine, known)
     if path:
         return _value(low, path), path
-    full = len(low.groups) - 1
+    moves = low.moves
+    groups = moves.group[: moves.first[1]].tolist()
     single: list[Path] = [
         [(0, low.layers, group)]
-        for group in ((full,) if low.instance.all_devices else range(1, full + 1))
-        if low.limits(0, low.layers, group, 0) is not None
+        for group in (groups[-1:] if everyone else groups)
+        if (not everyone or low.members[group] == low.members[-1]) and low.limits(0, low.layers, group, 0) is not None
     ]
     return min(((_value(low, path), path) for path in single), default=(OPEN, []))
 
@@ -276,10 +296,14 @@ def prove_columns(
 
     ``hint``: the engine begins with the plan known before. Where it has no better one, that plan is the result.
     """
+    if group_count(instance) * len(instance.layers) > GROUP_LAYERS:
+        return _too_many(instance, budget)
     low = lower(instance)
-    columns = build(low, budget, keep)
+    found = (OPEN, []) if keep == "none" else known_plan(low, budget)
+    columns = build(low, budget, keep, known=found)
     if columns is None:
-        return SolveResult(Status.UNKNOWN, Stop.TIME, reason="too many stages to build a model of in the time given")
+        plan = low.plan(found[1]) if found[1] else None
+        return _without_model(instance, budget, Stop.TIME, plan, found[0], fluid_bound(low))
     notes, otherwise = columns.notes(budget), "memory: no chain of stages holds a micro-batch"
     if not columns.columns:
         return infeasible(instance, otherwise, notes=notes)
@@ -295,6 +319,27 @@ def prove_columns(
     if result.plan is None and known is not None:
         return replace(result, status=Status.FEASIBLE, plan=known)
     return infeasible(instance, otherwise, notes=notes) if result.status is Status.INFEASIBLE else result
+
+
+def _too_many(instance: Instance, budget: Budget) -> SolveResult:
+    """More groups than columns are made of: plans along orders of the devices."""
+    along = lower(instance, tuple(range(len(instance.devices))))
+    search = OrderSearch(instance, budget, announce=lambda plan: budget.report(plan=plan))
+    if not along.overflows:
+        search.run()
+    return _without_model(instance, budget, Stop.MEMORY, search.plan, search.value, fluid_bound(along))
+
+
+def _without_model(
+    instance: Instance, budget: Budget, stop: Stop, plan: Plan | None, value: int, bound: int
+) -> SolveResult:
+    """The plan known, if any, and a bound that needs no model."""
+    reason = f"{group_count(instance)} groups of devices on {len(instance.layers)} layers: too many stages to build a"
+    reason += " model of" + (" in the time given" if stop is Stop.TIME else "")
+    budget.report(bound=bound)
+    if plan is None:
+        return SolveResult(Status.UNKNOWN, stop, bound=bound, reason=reason)
+    return SolveResult(Status.FEASIBLE, stop, plan, bound, value, reason=reason)
 
 
 def parts(instance: Instance, make: Callable[[Columns, Collection[int]], Model]) -> list[Part]:

@@ -35,7 +35,9 @@ class ColumnCpSat(CpSatModel):
         C classes of interchangeable devices; q = 0, 1, ... from the end of the pipeline.
     Data
         E_k = Ef_k + Eb_k, Eb_k, Ta_k (Eqs. 5, 7, 8), V_k migration, c_z one way over a link; all in ticks.
-        n_gc devices of class c in group g, N_c in all; M micro-batches, R rounds (1 without a failure).
+        n_gc devices of class c in group g, N_c in all; R rounds (1 without a failure).
+        u, v, w, x, y: busy, aligned, ways, excess, drain of ``lowered.Form``: M, 1, 2, 1, 0 for the latency of training
+        with M micro-batches, M - 1, 0, 1, 0, 1 of inference; 1, 0, 2 (1 in inference), 0, 0 for the bottleneck.
     Variables
         x_k = 1 if the stage is used, z_z = 1 if the link is.
         e_q, b_q, t_q, v_q, s_q: E, Eb, Ta and V of the stage with q stages behind it, c of the link behind it; ticks.
@@ -53,9 +55,9 @@ class ColumnCpSat(CpSatModel):
         (8)  t_q = sum_{k in K_q} Ta_k x_k                       for all q
         (9)  v_q = sum_{k in K_q} V_k x_k                        for all q
         (10) s_q = sum_{z: q} c_z z_z                            for all q
-        (11) D >= M e_q + sum_{p > q} (e_p + 2 s_p)              for all q      execution steps, aligned
-        (12) D >= 2 M s_q + e_q + sum_{p > q} (e_p + 2 s_p)      for all q      communication steps, aligned
-        (13) A >= t_q - sum_{p > q} (b_p + s_p)                  for all q
+        (11) D >= u e_q + v sum_{p > q} (e_p + w s_p)            for all q      execution steps, aligned
+        (12) D >= u w s_q + v e_q + v sum_{p > q} (e_p + w s_p)  for all q      communication steps, aligned
+        (13) A >= t_q - x sum_{p > q} (b_p + s_p) + y e_q + y sum_{p > q} (e_p + w s_p)                for all q
         (14) G >= v_q                                            for all q
 
     The times of (6)-(10) are variables of their own so that (11)-(13) stay short and their activity small.
@@ -81,8 +83,10 @@ class ColumnCpSat(CpSatModel):
         longest = max((*(c.both for c in columns.columns), *(2 * k.ticks for k in columns.links)), default=0)
         known = columns.upper // rounds  # the latency of a plan, if one is known: neither D nor A is worth more
         slowest = max((c.allreduce for c in columns.columns), default=0)
+        if self.low.form.drain:
+            slowest = 2 * columns.depth * longest
         self.d = self.program.new_int_var(0, min(known, (m + 2 * columns.depth) * longest), "D")
-        self.a = self.program.new_int_var(0, min(known, slowest), "A")
+        self.a = self.program.new_int_var(0, min(known, slowest) if columns.start else slowest, "A")
         self.g = self.program.new_int_var(0, max((c.migration for c in columns.columns), default=0), "G")
         self.program.minimize(rounds * self.d + rounds * self.a + self.g)
         self.add_rows(without)
@@ -165,22 +169,25 @@ class ColumnCpSat(CpSatModel):
     def execution(self) -> None:
         """D is at least every aligned execution step."""
         for q in self.depth:
-            step = self.low.micro_batches * self.e[q] + self._ahead(q)
+            step = self.low.form.busy * self.e[q] + self.low.form.aligned * self._ahead(q)
             self.program.add(self.d >= step).with_name(f"execution[{q}]")
 
     @row(12)
     def communication(self) -> None:
         """D is at least every aligned communication step."""
+        form = self.low.form
         for q in self.depth:
-            step = 2 * self.low.micro_batches * self.s[q] + self.e[q] + self._ahead(q)
+            step = form.busy * form.ways * self.s[q] + form.aligned * (self.e[q] + self._ahead(q))
             self.program.add(self.d >= step).with_name(f"communication[{q}]")
 
     @row(13)
     def allreduce(self) -> None:
         """A is at least every AllReduce excess."""
+        form = self.low.form
         for q in self.depth:
-            returned = sum(self.b[p] + self.s[p] for p in self.depth[q + 1 :])
-            self.program.add(self.a >= self.t[q] - returned).with_name(f"allreduce[{q}]")
+            late = self.t[q] - form.excess * sum(self.b[p] + self.s[p] for p in self.depth[q + 1 :])
+            late += form.drain * (self.e[q] + self._ahead(q))
+            self.program.add(self.a >= late).with_name(f"allreduce[{q}]")
 
     @row(14)
     def migration(self) -> None:
@@ -190,7 +197,7 @@ class ColumnCpSat(CpSatModel):
 
     def _ahead(self, q: int) -> LinearExpr | int:
         """Steps in front of the stage with q stages behind it."""
-        return sum(self.e[p] + 2 * self.s[p] for p in self.depth[q + 1 :])
+        return sum(self.e[p] + self.low.form.ways * self.s[p] for p in self.depth[q + 1 :])
 
     def _define(self, times: list[IntVar], of: Callable[[Column], int]) -> None:
         for q in self.depth:

@@ -11,7 +11,14 @@ from itertools import combinations
 
 from mapgap.core import Budget, PlanError, SolveResult, Status, Stop
 from mapgap.problems.hybrid_pipeline import Instance, Plan, Stage
-from mapgap.problems.hybrid_pipeline.evaluate import best_shares, evaluate, migration_ticks, round_latency, warm_up
+from mapgap.problems.hybrid_pipeline.evaluate import (
+    best_shares,
+    evaluate,
+    migration_ticks,
+    round_latency,
+    round_value,
+    warm_up,
+)
 from mapgap.problems.hybrid_pipeline.shared.batching import every_micro_batch
 
 LIMIT = 300_000
@@ -61,10 +68,12 @@ def plans(instance: Instance) -> Iterator[Plan | None]:
     known: dict[tuple[int, int, tuple[int, ...], int], Stage | None] = {}
     for stages in range(1, min(last, len(devices)) + 1):
         for groups in ordered_groups(devices, stages, instance.all_devices):
+            if not instance.execution.replication and any(len(group) > 1 for group in groups):
+                continue
             for cut in cuts(last, stages):
                 chosen: list[Stage] = []
                 for p, group in enumerate(groups):
-                    kept = warm_up(stages - 1 - p, instance.mini_batch // micro_batch)
+                    kept = warm_up(stages - 1 - p, instance.mini_batch // micro_batch, instance.execution.training)
                     key = (cut[p], cut[p + 1], group, kept)
                     if key not in known:
                         known[key] = _stage(instance, *key, micro_batch)
@@ -99,8 +108,8 @@ def run(instance: Instance, budget: Budget) -> SolveResult:
             return SolveResult(Status.UNKNOWN if held is None else Status.FEASIBLE, Stop.TIME, plan=held)
         if plan is None:
             continue
-        latency = round_latency(instance, plan, [stage.shares for stage in plan.stages])["latency"]
-        value = rounds * latency + migration_ticks(instance, plan)
+        steps = round_latency(instance, plan, [stage.shares for stage in plan.stages])
+        value = rounds * round_value(instance, steps) + migration_ticks(instance, plan)
         if best is None or value < best[0]:
             best = (value, plan)
             budget.report(plan=plan)

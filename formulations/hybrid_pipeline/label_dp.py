@@ -26,45 +26,112 @@ import time
 from typing import Any
 
 from mapgap.core import Budget, Finding, InputError, SolveResult, Status, Stop
-from mapgap.formulations.hybrid_pipeline.first_plan import Engine, Path, approach
-from mapgap.formulations.hybrid_pipeline.label_kernel import compiled
-from mapgap.formulations.hybrid_pipeline.label_python import interpreted
-from mapgap.formulations.hybrid_pipeline.lowered import Lowered, infeasible, lower
-from mapgap.problems.hybrid_pipeline import Instance
+from mapgap.formulations.hybrid_pipeline.label_python import Interpreted
+from mapgap.problems.hybrid_pipeline import Instance, Plan
 from mapgap.problems.hybrid_pipeline.shared.batching import every_micro_batch
+from mapgap.problems.hybrid_pipeline.shared.first_plan import OPEN, Path, approach
+from mapgap.problems.hybrid_pipeline.shared.label_search import CompiledSearch
+from mapgap.problems.hybrid_pipeline.shared.lowered import (
+    Lowered,
+    group_count,
+    infeasible,
+    interchangeable,
+    lower,
+    move_count,
+)
 from mapgap.problems.hybrid_pipeline.shared.observe import observed
 from mapgap.problems.hybrid_pipeline.shared.order import TIES, memory_order
+from mapgap.problems.hybrid_pipeline.shared.order_search import OrderSearch, fluid_bound
 from mapgap.problems.hybrid_pipeline.shared.replay import replayed
 
-LONG = 400
-"""Layers from which the plan before the last search is worth announcing."""
+MANY = 3_000_000
+"""Moves times layers from which plans along orders of the devices come first."""
 
-NODE_LIMIT = 2 * 10**8
-"""Most nodes (position, devices, stages, head group) a search may hold."""
+MOVES = 2**24
+"""Most moves (a group in front of the devices used behind it) that a search holds."""
 
+CELLS = 2**23
+"""Most pairs of a group and a layer that a search holds."""
 
-def optimum(low: Lowered, engine: Engine, budget: Budget | None = None) -> tuple[int | None, Path, dict[str, Any]]:
-    """The upper bound of :func:`approach`, then all cuts below it.
-
-    Returns
-    -------
-    (int or None, list of (start, stop, group), dict)
-        The optimum (``None`` if no plan exists), its stages, and counts: ``labels`` and ``stage_costs`` of the last
-        search, ``upper`` before it, ``searches``.
-    """
-    upper, path, searches = approach(low, engine)
-    if low.layers > LONG and path and budget is not None:
-        budget.report(plan=low.plan(path))
-    value, better, counts = engine(list(range(low.layers + 1)), upper)
-    notes = {**counts, "upper": upper if path else None, "searches": searches + 1}
-    if better:
-        upper, path = value, better
-    return (upper if path else None), path, notes
+PAIRS = 2**26
+"""Most pairs of groups that a search holds, where links differ."""
 
 
-def overflows(low: Lowered) -> bool:
-    """AllReduce products beyond 64 bits, which only the interpreted search computes."""
-    return int(low.weights[-1]) * int(low.reduce_num.max(initial=0)) >= 2**62
+def too_large(instance: Instance) -> str:
+    """Why the search over all groups would not fit into memory; empty where it does."""
+    groups, moves = group_count(instance), move_count(instance)
+    devices, classes = len(instance.devices), len(interchangeable(instance))
+    what = f"{devices} devices in {classes} classes of equal ones"
+    if moves > MOVES:
+        return f"{what}: {moves} moves, at most {MOVES} are held"
+    if groups * (len(instance.layers) + 1) > CELLS:
+        return f"{what}: {groups} groups on {len(instance.layers)} layers, at most {CELLS} such pairs are held"
+    rates = {rate for d, row in enumerate(instance.bandwidth) for e, rate in enumerate(row) if d != e}
+    if groups**2 > PAIRS and (len(rates) > 1 or instance.execution.transfers == "parallel"):
+        return f"{what} and links that differ: {groups} groups, at most {int(PAIRS**0.5)} with such links"
+    return ""
+
+
+UNFINISHED = "the search over all groups is not finished"
+
+
+class Run:
+    """One run for one micro-batch size: what is known so far."""
+
+    def __init__(self, instance: Instance, budget: Budget) -> None:
+        self.instance, self.budget = instance, budget
+        self.value, self.plan = OPEN, None
+        self.notes: dict[str, Any] = {}
+
+    value: int
+    plan: Plan | None
+
+    def announce(self, plan: Plan) -> None:
+        """A better plan."""
+        self.plan = plan
+        self.budget.report(plan=plan)
+
+    def along_orders(self, *, improve: bool) -> None:
+        """Plans along some orders of the devices; with ``improve`` also along neighbours of the best order."""
+        search = OrderSearch(self.instance, self.budget, announce=self.announce)
+        search.run()
+        if improve:
+            search.improve()
+        self.value = search.value
+        self.notes["orders"] = search.searches
+
+    def search(self, low: Lowered, engine: str, everyone: bool) -> tuple[Stop | None, int]:
+        """Coarse cuts, neighbourhoods, all cuts; why that was not finished, and a bound then."""
+        begin = time.process_time()
+        chosen = ("python" if low.overflows else "compiled") if engine == "auto" else engine
+        kind = CompiledSearch if chosen == "compiled" else Interpreted
+        search = kind(low, everyone, self.budget)
+        built = time.process_time()
+
+        def better(path: Path) -> None:
+            self.announce(low.plan(path))
+
+        self.value, _, searches = approach(low, search, (self.value, []), better)
+        self.notes |= {"upper": self.value if self.plan else None, "searches": searches + (search.stop is None)}
+        bound = 0
+        if search.stop is None:
+            self.value, path, counts = search(list(range(low.layers + 1)), self.value)
+            bound = search.bound
+            self.notes |= counts
+            if path:
+                better(path)
+        self.notes |= {"engine": chosen, "build_s": built - begin, "search_s": time.process_time() - built}
+        return search.stop, bound
+
+    def stopped(self, stop: Stop, bound: int, reason: str) -> SolveResult:
+        """The best plan and a bound, without a proof."""
+        self.budget.report(bound=bound)
+        if self.plan is None:
+            return SolveResult(Status.UNKNOWN, stop, None, bound, reason=reason, notes=self.notes)
+        proved = bound >= self.value
+        status = Status.OPTIMAL if proved else Status.FEASIBLE
+        stop = Stop.PROVED if proved else stop
+        return SolveResult(status, stop, self.plan, bound, self.value, reason=reason, notes=self.notes)
 
 
 @observed
@@ -72,6 +139,8 @@ def overflows(low: Lowered) -> bool:
 @every_micro_batch
 def run(instance: Instance, budget: Budget, engine: str = "auto", order: str = "free") -> SolveResult:
     """The certified optimum; with an order, the best plan whose groups are runs of it and that uses every device.
+
+    Where all groups are too many, or the budget ends before, the best plan found and a bound.
 
     Raises
     ------
@@ -82,25 +151,31 @@ def run(instance: Instance, budget: Budget, engine: str = "auto", order: str = "
         raise InputError(Finding(f"expected auto, compiled or python; found {engine!r}", ("engine",)))
     if order not in ("free", *TIES):
         raise InputError(Finding(f"expected free, {' or '.join(TIES)}; found {order!r}", ("order",)))
-    begin = time.process_time()
-    fixed = order != "free"
-    everyone = instance.all_devices or fixed
-    low = lower(instance, memory_order(instance, order) if fixed else ())
-    heads = 1 if low.uniform else len(low.groups)
-    nodes = (low.layers + 1) * len(low.groups) * min(len(instance.devices), low.layers) * heads
-    if nodes > NODE_LIMIT:
-        return SolveResult(Status.UNKNOWN, Stop.MEMORY, reason=f"{nodes} states, at most {NODE_LIMIT} are held")
-    chosen = engine
-    if engine == "auto":
-        chosen = "python" if overflows(low) else "compiled"
-    search = compiled(low, everyone) if chosen == "compiled" else interpreted(low, everyone)
-    built = time.process_time()
-    value, path, counts = optimum(low, search, budget)
-    notes = {"engine": chosen, **counts, "build_s": built - begin, "search_s": time.process_time() - built}
-    if fixed:  # the optimum of a restriction bounds nothing
-        reason = "" if path else "no plan has all devices in this order; this proves nothing about others"
-        status = Status.FEASIBLE if path else Status.UNKNOWN
-        return SolveResult(status, Stop.DONE, low.plan(path) if path else None, None, value, reason=reason, notes=notes)
-    if value is None:
-        return infeasible(instance, "memory: no cut and choice of groups holds a micro-batch", notes=notes)
-    return SolveResult(Status.OPTIMAL, Stop.PROVED, low.plan(path), value, value, notes=notes)
+    this = Run(instance, budget)
+    if order != "free":
+        return restricted(this, lower(instance, memory_order(instance, order)), engine)
+    large = too_large(instance)
+    if large or (move_count(instance) * len(instance.layers) > MANY and engine != "python"):
+        this.along_orders(improve=bool(large))
+    if large or (this.plan is not None and budget.exhausted):
+        bound = fluid_bound(lower(instance, tuple(range(len(instance.devices)))))
+        return this.stopped(Stop.TIME if budget.exhausted else Stop.MEMORY, bound, large or UNFINISHED)
+    low = lower(instance)
+    stop, bound = this.search(low, engine, instance.all_devices)
+    if stop is not None:
+        return this.stopped(stop, max(fluid_bound(low), min(bound, this.value)), UNFINISHED)
+    if this.plan is None:
+        return infeasible(instance, "memory: no cut and choice of groups holds a micro-batch", notes=this.notes)
+    return SolveResult(Status.OPTIMAL, Stop.PROVED, this.plan, this.value, this.value, notes=this.notes)
+
+
+def restricted(this: Run, low: Lowered, engine: str) -> SolveResult:
+    """The best plan along an order that uses every device; the optimum of a restriction bounds nothing."""
+    stop, _ = this.search(low, engine, everyone=True)
+    if stop is not None:
+        reason = UNFINISHED.replace("all groups", "the order")
+    else:
+        reason = "" if this.plan else "no plan has all devices in this order; this proves nothing about others"
+    status = Status.FEASIBLE if this.plan else Status.UNKNOWN
+    value = this.value if this.plan else None
+    return SolveResult(status, stop or Stop.DONE, this.plan, None, value, reason=reason, notes=this.notes)

@@ -8,8 +8,12 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import NamedTuple
 
-from mapgap.formulations.hybrid_pipeline.first_plan import Engine, Path, front_sums
-from mapgap.formulations.hybrid_pipeline.lowered import Lowered
+import numpy as np
+
+from mapgap.core import Budget, Stop
+from mapgap.problems.hybrid_pipeline.shared.first_plan import Path
+from mapgap.problems.hybrid_pipeline.shared.lowered import Lowered
+from mapgap.problems.hybrid_pipeline.shared.tables import Array
 
 
 class Label(NamedTuple):
@@ -133,15 +137,35 @@ class Costs:
         return best
 
 
-def interpreted(low: Lowered, everyone: bool) -> Engine:
-    """The search in Python."""
-    costs = Costs(low)
-    front, front_f = front_sums(low, low.both).tolist(), front_sums(low, low.forward).tolist()
+def front_sums(low: Lowered, table: Array) -> list[list[int]]:
+    """Least sum of a time table over all stages in front of a layer, by the group of the devices left for them.
 
-    def engine(cuts: list[int], upper: int) -> tuple[int, Path, dict[str, int]]:
-        return Search(low, costs, front, front_f, everyone, cuts, upper).run()
+    Some member of a group of k devices takes at least ``ceil(B / k)`` samples, whichever layers it has.
+    """
+    sums = np.zeros((len(low.groups), low.layers + 1), np.int64)
+    layer = np.diff(table, axis=1)  # (C, L, B + 1)
+    for g in range(1, len(low.groups)):
+        share = -(-low.batch // int(low.members[g]))
+        np.cumsum(layer[low.groups[g] > 0, :, share].min(axis=0), out=sums[g, 1:])
+    found: list[list[int]] = sums.tolist()
+    return found
 
-    return engine
+
+class Interpreted:
+    """The search in Python; ``stop`` and ``bound`` as of ``label_search.CompiledSearch``."""
+
+    def __init__(self, low: Lowered, everyone: bool, budget: Budget | None = None) -> None:
+        self.low, self.everyone, self.budget = low, everyone, budget
+        self.costs = Costs(low)
+        self.front, self.front_f = front_sums(low, low.both), front_sums(low, low.forward)
+        self.stop: Stop | None = None
+        self.bound = 0
+
+    def __call__(self, cuts: list[int], upper: int) -> tuple[int, Path, dict[str, int]]:
+        search = Search(self.low, self.costs, self.front, self.front_f, self.everyone, cuts, upper, self.budget)
+        found = search.run()
+        self.stop, self.bound = search.stop, 0 if search.stop else search.upper
+        return found
 
 
 class Search:
@@ -156,44 +180,49 @@ class Search:
         everyone: bool,
         cuts: list[int],
         upper: int,
+        budget: Budget | None = None,
     ) -> None:
         self.low, self.costs, self.front, self.front_f = low, costs, front, front_f
-        self.everyone, self.cuts, self.upper = everyone, cuts, upper
-        self.last, self.full = len(cuts) - 1, len(low.groups) - 1
-        self.compatible = low.compatible.tolist()
+        self.everyone, self.cuts, self.upper, self.budget = everyone, cuts, upper, budget
+        self.last, moves = len(cuts) - 1, low.moves
+        pairs = list(zip(moves.group.tolist(), moves.target.tolist(), strict=True))
+        #: (group, state with it) by state
+        self.moves = [pairs[a:b] for a, b in zip(moves.first[:-1].tolist(), moves.first[1:].tolist(), strict=True)]
+        self.left: list[int] = moves.left.tolist()
+        self.complete = low.complete(everyone).tolist()
+        self.groups = sorted({group for group, _ in pairs})
         self.best: Label | None = None
         self.labels = 0
-        slowest = 2 * low.micro_batches * low.rounds
+        self.stop: Stop | None = None
+        slowest = low.form.factor * low.form.ways * low.rounds
         self.allowed = [p in (0, self.last) or slowest * int(low.comm[-1, cut]) < upper for p, cut in enumerate(cuts)]
 
     def run(self) -> tuple[int, Path, dict[str, int]]:
         """Best objective below the bound given (or that bound), its stages, counts."""
         window = self._windows()
         reach = self._reaches(window)
-        #: per position: (devices used, stages, head group) -> Pareto list
+        #: per position: (state, stages, head group) -> Pareto list
         nodes: list[dict[tuple[int, int, int], list[Label]]] = [{} for _ in self.cuts]
         for p in range(self.last - 1, -1, -1):
             if not self.allowed[p]:
                 continue
-            band = [u for u in range(1, self.full + 1) if self._target(p, u, reach)]
             for r in range(p + 1, max(window[p]) + 1):
+                if self.budget is not None and self.budget.exhausted:
+                    self.stop = Stop.TIME
+                    break
                 if self.allowed[r]:
-                    self._extend(p, r, band, window[p], nodes)
+                    self._extend(p, r, reach, window[p], nodes)
         path, label = [], self.best
         while label is not None:
             path.append((label.start, label.stop, label.group))
             label = label.behind
         return self.upper, path, {"labels": self.labels, "stage_costs": len(self.costs.pairs)}
 
-    def _target(self, p: int, used: int, reach: list[int]) -> bool:
-        rest = self.full - used
-        return (rest == 0 or not self.everyone) if p == 0 else (rest > 0 and p <= reach[rest])
-
     def _windows(self) -> list[list[int]]:
         """Per position and group the last position up to which a stage may reach."""
-        factor = self.low.micro_batches * self.low.rounds
-        window = [[0] * (self.full + 1) for _ in self.cuts]
-        for group in range(1, self.full + 1):
+        factor = self.low.form.factor * self.low.rounds
+        window = [[0] * len(self.low.groups) for _ in self.cuts]
+        for group in self.groups:
             end = self.last
             for p in range(self.last - 1, -1, -1):
                 while end > p:
@@ -205,39 +234,40 @@ class Search:
         return window
 
     def _reaches(self, window: list[list[int]]) -> list[int]:
-        """Per group the last position up to which its devices can cover the network from the front."""
-        reach = [0] * (self.full + 1)
-        for used in range(1, self.full + 1):
-            for group in range(1, used + 1):
-                if self.compatible[self.full - used][group]:
-                    end = window[reach[used - group]][group]
-                    while not self.allowed[end]:
-                        end -= 1
-                    reach[used] = max(reach[used], end)
+        """Per state the last position up to which the devices left can cover the network from the front."""
+        reach = [0] * len(self.moves)
+        for state in range(len(self.moves) - 1, -1, -1):
+            for group, target in self.moves[state]:
+                end = max(reach[target], window[reach[target]][group])
+                while not self.allowed[end]:
+                    end -= 1
+                reach[state] = max(reach[state], end)
         return reach
 
     def _extend(
-        self, p: int, r: int, band: list[int], window: list[int], nodes: list[dict[tuple[int, int, int], list[Label]]]
+        self, p: int, r: int, reach: list[int], window: list[int], nodes: list[dict[tuple[int, int, int], list[Label]]]
     ) -> None:
         """Put every stage [p, r) before every label at r."""
         low, i, j = self.low, self.cuts[p], self.cuts[r]
-        m, rounds = low.micro_batches, low.rounds
+        form, rounds = low.form, low.rounds
+        passing = max(form.aligned, form.drain)
         behind: list[tuple[tuple[int, int, int], list[Label | None]]]
         behind = [((0, 0, 0), [None])] if r == self.last else [(key, list(found)) for key, found in nodes[r].items()]
-        for (used, q, head), labels in behind:
-            for target in band:
-                group = target - used
-                if group <= 0 or not self.compatible[used][group] or r > window[group]:
+        for (state, q, head), labels in behind:
+            for group, target in self.moves[state]:
+                if r > window[group] or not (self.complete[target] if p == 0 else p <= reach[target]):
                     continue
                 pair = self.pair(i, j, group, low.kept(q))
-                rest = self.full - target
+                rest = self.left[target]
                 if pair is None:
                     continue
                 ta, moved = low.allreduce(i, j, group), low.migration(i, j, group)
                 c = low.link(j, group, head) if q else 0
+                both, forward = form.aligned * self.front[rest][i], passing * self.front_f[rest][i]
                 for label in labels:
-                    d, a, g = self.combine(label, pair, m * self.longest(i, j, group, low.kept(q), pair), c, ta, moved)
-                    value = rounds * max(d + self.front[rest][i], self.total(d, a) + self.front_f[rest][i]) + g
+                    busy = form.busy * self.longest(i, j, group, low.kept(q), pair)
+                    d, a, g = self.combine(label, pair, busy, c, ta, moved)
+                    value = rounds * max(d + both, self.total(d, a) + forward) + g
                     if value >= self.upper:
                         continue
                     new = Label(d, a, g, i, j, group, label)
@@ -253,8 +283,9 @@ class Search:
                         self.labels += 1
 
     def pair(self, i: int, j: int, group: int, kept: int) -> tuple[int, int] | None:
-        """``(E_f, E_b)`` of a stage."""
-        return self.costs.pair(i, j, group, kept)
+        """``(E_f, E_b)`` of a stage, with what the execution makes part of them."""
+        found = self.costs.pair(i, j, group, kept)
+        return None if found is None else self.low.charged(i, j, group, *found)
 
     def longest(self, i: int, j: int, group: int, kept: int, pair: tuple[int, int]) -> int:
         """What a stage takes per micro-batch when it never waits: E."""
@@ -264,11 +295,13 @@ class Search:
         self, label: Label | None, pair: tuple[int, int], busy: int, c: int, ta: int, moved: int
     ) -> tuple[int, int, int]:
         """Labels after a stage (and a communication step of c each way) is put before the suffix of ``label``."""
+        form, e = self.low.form, sum(pair)
         if label is None:
-            return busy, ta, moved
-        e = sum(pair)
-        d = max(busy, e + 2 * self.low.micro_batches * c, e + 2 * c + label.d)
-        return d, max(ta, label.a - pair[1] - c), max(moved, label.g)
+            return busy, ta + form.drain * e, moved
+        step = e + form.ways * c
+        d = max(busy, form.busy * form.ways * c + form.aligned * e, form.aligned * step + label.d)
+        a = max(ta, label.a - form.excess * (pair[1] + c)) + form.drain * step
+        return d, a, max(moved, label.g)
 
     @staticmethod
     def total(d: int, a: int) -> int:

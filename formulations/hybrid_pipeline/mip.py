@@ -41,12 +41,14 @@ class ColumnMip(MipModel):
         C classes of interchangeable devices. S the layers l at which columns begin; l' is the one before l in S.
     Data
         E_k = Ef_k + Eb_k, Eb_k, Ta_k (Eqs. 5, 7, 8), V_k migration, c_z one way over a link; all in ticks.
-        n_gc devices of class c in group g, N_c in all; M micro-batches, R rounds (1 without a failure); U the value of
-        the plan known before (0 without one).
+        n_gc devices of class c in group g, N_c in all; R rounds (1 without a failure); U the value of the plan known
+        before (0 without one).
+        u, v, w, x, y: busy, aligned, ways, excess, drain of ``lowered.Form``: M, 1, 2, 1, 0 for the latency of training
+        with M micro-batches, M - 1, 0, 1, 0, 1 of inference; 1, 0, 2 (1 in inference), 0, 0 for the bottleneck.
     Variables (ticks but for the first two)
         x_k = 1 if the stage is used, z_z = 1 if the link is.
-        H_l aligned step of the stage that has layer l, M E and all E in front of it; Q_l its AllReduce excess; V_l its
-        migration. All of them are 0 in front of the first layer.
+        H_l aligned step of the stage that has layer l, u E and all E in front of it; Q_l its AllReduce excess (with y
+        the time of one micro-batch up to its end); V_l its migration. All of them are 0 in front of the first layer.
         D largest aligned step, A largest AllReduce excess, G largest migration; W the objective less U.
 
     Minimise W such that
@@ -55,18 +57,19 @@ class ColumnMip(MipModel):
         (2)  sum_{k: j = l, q, g} x_k = sum_{z: l, q, g} z_z     for all l < L, q, g      a link leaves what ends
         (3)  sum_{k: i = l, q - 1, h} x_k = sum_{z: l, q, h} z_z for all l > 0, q, h      a link enters what begins
         (4)  sum_k n_gc x_k <= N_c  (= with all_devices)         for all c      no device in two stages
-        (5)  H_l = H_l' + sum_{z: l} 2 c_z z_z + sum_{k: i = l} M E_k x_k - sum_{k: j = l} (M - 1) E_k x_k   for all l
-        (6)  Q_l = Q_l' - sum_{z: l} c_z z_z + sum_{k: i = l} Ta_k x_k - sum_{k: j = l} (Ta_k + Eb_k) x_k    for all l
+        (5)  H_l = H_l' + sum_{z: l} v w c_z z_z + sum_{k: i = l} u E_k x_k - sum_{k: j = l} (u - v) E_k x_k  for all l
+        (6)  Q_l = Q_l' + sum_{z: l} (y w - x) c_z z_z + sum_{k: i = l} (Ta_k + y E_k) x_k
+                   - sum_{k: j = l} (Ta_k + x Eb_k) x_k                                                       for all l
         (7)  V_l = V_l' + sum_{k: i = l} V_k x_k - sum_{k: j = l} V_k x_k                              for all l in S
         (8)  D >= H_l                                                           for all l in S
-        (9)  D >= H_l' - sum_{k: j = l} (M - 1) E_k x_k + sum_{z: l} 2 M c_z z_z        for all l in S with links
+        (9)  D >= H_l' - sum_{k: j = l} (u - v) E_k x_k + sum_{z: l} u w c_z z_z        for all l in S with links
         (10) A >= Q_l                                                           for all l in S
         (11) G >= V_l                                                           for all l in S
         (12) W = R (D + A) + G - U
 
     One column has layer l, and the columns that end at or before l are the stages in front of it: sums of columns give
     all of (5)-(7), exact at integer points, and at every layer, not only per stage, for the relaxation. In (9) a stage
-    that ends at the cut leaves of its M E one E, which is in front of the link. W is small where the plan known before
+    that ends at the cut leaves of its u E v E, which is in front of the link. W is small where the plan known before
     is good, so that an engine's relative tolerance is less than one tick.
     """
 
@@ -133,20 +136,23 @@ class ColumnMip(MipModel):
     @row(5)
     def aligned_steps(self) -> None:
         """H changes by the step that begins and the one that ends."""
-        m = self.low.micro_batches
+        form = self.low.form
         for k, cut in enumerate(self.cuts):
-            step = lpSum(self.h[k - 1 : k] if k else []) + lpSum(2 * ticks * z for z, ticks in cut.links)
-            step += lpSum(m * column.both * x for x, column in cut.begin)
-            step -= lpSum((m - 1) * column.both * x for x, column in cut.end)
+            step = lpSum(self.h[k - 1 : k] if k else [])
+            step += lpSum(form.aligned * form.ways * ticks * z for z, ticks in cut.links)
+            step += lpSum(form.busy * column.both * x for x, column in cut.begin)
+            step -= lpSum((form.busy - form.aligned) * column.both * x for x, column in cut.end)
             self.program += self.h[k] == step, f"define_H_{cut.layer}"
 
     @row(6)
     def allreduce_excess(self) -> None:
         """Q changes by the AllReduce that begins, the one that ends, and the backward passes in between."""
+        form = self.low.form
         for k, cut in enumerate(self.cuts):
-            excess = lpSum(self.q[k - 1 : k] if k else []) - lpSum(ticks * z for z, ticks in cut.links)
-            excess += lpSum(column.allreduce * x for x, column in cut.begin)
-            excess -= lpSum((column.allreduce + column.backward) * x for x, column in cut.end)
+            excess = lpSum(self.q[k - 1 : k] if k else [])
+            excess += lpSum((form.drain * form.ways - form.excess) * ticks * z for z, ticks in cut.links)
+            excess += lpSum((column.allreduce + form.drain * column.both) * x for x, column in cut.begin)
+            excess -= lpSum((column.allreduce + form.excess * column.backward) * x for x, column in cut.end)
             self.program += self.q[k] == excess, f"define_Q_{cut.layer}"
 
     @row(7)
@@ -166,11 +172,12 @@ class ColumnMip(MipModel):
     @row(9)
     def communication(self) -> None:
         """D is at least every aligned communication step."""
-        m = self.low.micro_batches
+        form = self.low.form
         for k, cut in enumerate(self.cuts):
             if cut.links:
-                step = lpSum(self.h[k - 1 : k] if k else []) + lpSum(2 * m * ticks * z for z, ticks in cut.links)
-                step -= lpSum((m - 1) * column.both * x for x, column in cut.end)
+                step = lpSum(self.h[k - 1 : k] if k else [])
+                step += lpSum(form.busy * form.ways * ticks * z for z, ticks in cut.links)
+                step -= lpSum((form.busy - form.aligned) * column.both * x for x, column in cut.end)
                 self.program += self.d >= step, f"communication_{cut.layer}"
 
     @row(10)

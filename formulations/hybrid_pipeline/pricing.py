@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mapgap.formulations.hybrid_pipeline.lowered import Lowered
+from mapgap.problems.hybrid_pipeline.shared.lowered import Lowered
 from mapgap.problems.hybrid_pipeline.shared.tables import Array
 
 NEVER = 2**50

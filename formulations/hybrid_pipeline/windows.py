@@ -3,7 +3,9 @@
 Let U be the value of a plan at hand. The objective ``R (D + A) + G`` of a plan with a stage (E, Ta, migration), with
 the sums ``sum E`` and ``sum Ef`` of all steps (links included) in front of it, is at least
 
-    R max(M E + sum E,  M E + Ta + sum Ef) + migration:
+    R max(M E + sum E,  M E + Ta + sum Ef) + migration
+
+(for other objectives and executions with the factors of ``lowered.Form``):
 
 the aligned step of the stage is in D; its AllReduce excess ``Ta - sum Eb`` is in A, and ``sum E - sum Eb = sum Ef``.
 The step over the link behind the stage (c each way) gives ``R (2 M c + E + sum E)`` in the same way. T of Eq. (7) with
@@ -23,6 +25,7 @@ or more. A model over the survivors and the stages of the plan at hand therefore
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -30,11 +33,16 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mapgap.formulations.hybrid_pipeline.lowered import Lowered
+from mapgap.core import Budget
 from mapgap.formulations.hybrid_pipeline.pricing import NEVER, least_time
+from mapgap.problems.hybrid_pipeline.shared.lowered import Lowered
 from mapgap.problems.hybrid_pipeline.shared.tables import Array
 
 Filter = Literal["none", "window", "reach", "front"]
+
+
+class OutOfTime(Exception):
+    """The budget ended before the tests did."""
 
 
 class Span(NamedTuple):
@@ -56,19 +64,34 @@ class Windows:
     ----------
     upper : int
         U; ``NEVER`` or more lets every stage pass that fits into the memory.
+    budget : Budget
+        The tests end with :class:`OutOfTime` when it is exhausted.
     """
 
-    def __init__(self, low: Lowered, upper: int) -> None:
-        self.low, self.upper = low, upper
+    def __init__(self, low: Lowered, upper: int, budget: Budget | None = None) -> None:
+        self.low, self.upper, self.budget = low, upper, budget
         self.full, self.last = len(low.groups) - 1, low.layers
         #: c of the fastest link, by cut; none at the ends
         self.link: list[int] = [0, *low.comm.min(axis=0)[1:-1].tolist(), 0]
-        self.open = np.array([2 * low.rounds * low.micro_batches * c < upper for c in self.link])
+        self.open = np.array([low.form.factor * low.form.ways * low.rounds * c < upper for c in self.link])
+        moves = low.moves
+        used = np.repeat(np.arange(self.full + 1), np.diff(moves.first)).tolist()
+        #: by group, the groups that may be in front or behind; by group of devices, the groups that are part of it
+        self.fits: dict[int, list[int]] = defaultdict(list)
+        self.parts: dict[int, list[int]] = defaultdict(list)
+        for behind, group, both in zip(used, moves.group.tolist(), moves.target.tolist(), strict=True):
+            self.fits[group].append(behind)
+            self.parts[both].append(group)
+
+    def look(self) -> None:
+        """Raise where the time is over."""
+        if self.budget is not None and self.budget.exhausted:
+            raise OutOfTime
 
     def least(self, start: Array, stop: Array, group: int) -> Array:
         """Least value of a plan with such a stage, from the stage alone, (S,)."""
         low = self.low
-        busy = low.micro_batches * least_time(low, low.both, start, stop, group)
+        busy = low.form.factor * least_time(low, low.both, start, stop, group)
         return low.rounds * (busy + self._allreduce(start, stop, group)) + self._migration(start, stop, group)
 
     def _allreduce(self, start: Array, stop: Array, group: int) -> Array:
@@ -88,8 +111,9 @@ class Windows:
         """(G, L): the last layer up to which a stage passes the first test; its first layer where none does."""
         first = np.arange(self.last)
         found = np.tile(first, (self.full + 1, 1))
-        for group in range(1, self.full + 1):
+        for group in self.fits:
             least, most = first, np.full(self.last, self.last)
+            self.look()
             while (least < most).any():
                 middle = (least + most + 1) // 2
                 passes = self.least(first, middle, group) < self.upper
@@ -97,14 +121,8 @@ class Windows:
             found[group] = least
         return found
 
-    @cached_property
-    def fits(self) -> dict[int, list[int]]:
-        """By group, the groups that fit into the devices beside it (models have no order: in front or behind)."""
-        groups = range(1, self.full + 1)
-        return {g: [u for u in range(self.full + 1 - g) if self.low.compatible[u, g]] for g in groups}
-
-    def parts(self, used: int) -> Iterator[int]:
-        """Groups other than the empty one that are part of ``used``."""
+    def _all_parts(self, used: int) -> Iterator[int]:
+        """Groups other than the empty one that are part of ``used``, whether a stage may have them or not."""
         low = self.low
         return (g for g in range(1, used + 1) if (low.groups[g] <= low.groups[used]).all())
 
@@ -114,7 +132,8 @@ class Windows:
         found = np.zeros((self.full + 1, self.last + 1), np.bool_)
         found[:, 0] = True
         for used in range(1, self.full + 1):
-            for group in self.parts(used):
+            self.look()
+            for group in self.parts[used]:
                 for start in np.flatnonzero(found[used - group, : self.last]).tolist():
                     found[used, start + 1 : self.ends[group, start] + 1] = True
             found[used] &= self.open
@@ -126,7 +145,8 @@ class Windows:
         found = np.zeros((self.full + 1, self.last + 1), np.bool_)
         found[:, self.last] = True
         for used in range(1, self.full + 1):
-            for group in self.parts(used):
+            self.look()
+            for group in self.parts[used]:
                 for start in range(self.last):
                     found[used, start] |= found[used - group, start + 1 : self.ends[group, start] + 1].any()
             found[used] &= self.open
@@ -135,12 +155,13 @@ class Windows:
     def inside(self, reach: bool) -> Iterator[tuple[int, Array, Array]]:
         """(group, start, stop) of all stages that pass the first test, with ``reach`` the second one too."""
         first, last = np.meshgrid(np.arange(self.last), np.arange(1, self.last + 1), indexing="ij")
-        for group in range(1, self.full + 1):
+        for group in sorted(self.fits):
+            self.look()
             passes = (first < last) & (last <= self.ends[group][:, None])
             if reach:
                 rest = self.full - group
                 covered = np.zeros_like(passes)
-                for used in (0, *self.parts(rest)):
+                for used in (0, *self._all_parts(rest)):
                     covered |= self.front[used][:-1, None] & self.back[rest - used][None, 1:]
                 passes &= covered
             start, cut = np.nonzero(passes)
@@ -164,10 +185,12 @@ class Windows:
 
     def bound(self, span: Span, both: int, forward: int) -> int:
         """Least value of a plan with this stage behind steps of these sums of E and E_f."""
-        m = self.low.micro_batches
-        step = m * span.total + max(both, span.allreduce + forward)
+        form = self.low.form
+        own = form.aligned * both + form.drain * (both + span.total)
+        step = form.busy * span.total + max(own, form.excess * (span.allreduce + forward))
         if span.stop < self.last:
-            step = max(step, span.total + 2 * m * self.link[span.stop] + both)
+            way = form.ways * self.link[span.stop]
+            step = max(step, form.busy * way + form.aligned * span.total + own + form.drain * way)
         return self.low.rounds * step + span.migration
 
     def stages(self, keep: Filter) -> Iterator[tuple[int, Array, Array]]:
@@ -189,6 +212,7 @@ class Windows:
             row[self.last] = True
         kept = []
         for span in reversed(spans):
+            self.look()
             passes = False
             for behind in self.fits[span.group]:
                 both, forward = sums[self.full - span.group - behind][span.start]
@@ -202,6 +226,7 @@ class Windows:
         """Least sums of E and of E_f in front of every cut with at most the devices of a group, (G, L + 1)."""
         sums = [[(0, 0)] + [(NEVER, NEVER)] * self.last for _ in range(self.full + 1)]
         for span in spans:  # whatever ends at its first layer has come before
+            self.look()
             c = self.link[span.stop]
             for used in self.fits[span.group]:
                 both, forward = sums[used][span.start]
@@ -209,7 +234,7 @@ class Windows:
                     row = sums[used + span.group]
                     old = row[span.stop]
                     row[span.stop] = (
-                        min(old[0], both + span.total + 2 * c),
+                        min(old[0], both + span.total + self.low.form.ways * c),
                         min(old[1], forward + span.forward + c),
                     )
         return sums

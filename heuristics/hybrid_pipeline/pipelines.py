@@ -1,20 +1,17 @@
-"""Pipelines of other systems, planned as their papers do and executed as an HPP: GPipe, PipeDream, HetPipe.
+"""Pipelines of other systems, planned as their papers do and executed as an HPP: GPipe, HetPipe (and ``pipedream``).
 
 Interpretation
 --------------
 * ``gpipe`` (Huang et al., 2019), the paper's PP: one device per stage in memory order, cuts that balance the execution
   times of the real devices and overlook the sizes of the tensors between them ("overlooks the sizes of intermediate
   tensors", Sec. 5.6). It runs with 1F1B (Sec. 5.2). ``stages`` limits their number; the devices left over stay idle.
-* ``pipedream`` (Narayanan et al., 2019): minimise the slowest stage or transfer. T(i, j, m) is the larger one of the
-  average device's time over m and the stage's AllReduce, which in synchronous training is paid once for M
-  micro-batches; A(j, m) = min max(A(i, m'), 2 c_i, T(i, j, m - m')). Devices in instance order, equal shares.
 * ``hetpipe`` (Park et al., 2020): G virtual workers of N / G devices each run the whole model as a pipeline; their
   devices are alike ("equal distribution"), so that the same cuts suit all of them. Cuts minimise the slowest stage or
   transfer; G minimises the time of a round, which ends with G exchanges of all weights over the parameter server's
   link. *That* execution is not an HPP: its latency and the volume of Eq. (1) are in the notes ``hdp_latency_s`` and
   ``hdp_volume_mb``. The plan is its placement run as an HPP: stage p is replicated on the p-th devices of all workers.
 
-None of them looks at memory; a plan that exceeds it is rejected with the reason (the paper's OOM).
+Neither looks at memory; a plan that exceeds it is rejected with the reason (the paper's OOM).
 """
 
 from __future__ import annotations
@@ -26,7 +23,7 @@ import numpy as np
 
 from mapgap.core import Budget, Finding, InputError, SolveResult
 from mapgap.heuristics.hybrid_pipeline.asteroid import EQUAL, plan_of
-from mapgap.heuristics.hybrid_pipeline.chain import Chain, Rows, chain, report, result
+from mapgap.heuristics.hybrid_pipeline.chain import Chain, chain, report, result
 from mapgap.problems.hybrid_pipeline import Instance
 from mapgap.problems.hybrid_pipeline.shared.batching import every_micro_batch
 from mapgap.problems.hybrid_pipeline.shared.observe import observed
@@ -86,45 +83,6 @@ def run_gpipe(instance: Instance, budget: Budget, stages: int = 0) -> SolveResul
     cuts = balanced_cuts(cost, count, seen.layers, np.zeros(seen.layers + 1, np.int64))
     rows = [(cuts[p], cuts[p + 1], p, p + 1) for p in range(count)]
     return report(budget, result(instance, plan_of(seen, rows, rule=EQUAL), begin))
-
-
-@every_micro_batch
-def run_pipedream(instance: Instance, budget: Budget) -> SolveResult:
-    """PipeDream's dynamic programme on the average device."""
-    begin = time.process_time()
-    seen = chain(instance, range(len(instance.devices)), homogeneous=True, memory=False)
-    plan = plan_of(seen, _pipedream_rows(seen), rule=EQUAL)
-    return report(budget, result(instance, plan, begin))
-
-
-def _pipedream_rows(seen: Chain) -> Rows:
-    """Stages of A(L, N); replicas of a stage stand at adjacent places."""
-    tables, layers, places = seen.tables, seen.layers, len(seen.order)
-    times = tables.both[0, :, tables.batch]
-    slowest = tables.comm[0]
-    best = np.full((layers + 1, places + 1), NEVER, np.int64)
-    origin = np.zeros((layers + 1, places + 1, 2), np.int64)
-    best[0, 0] = 0
-    for j in range(1, layers + 1):
-        for m in range(1, places + 1):
-            for used in range(m):
-                members = m - used
-                reduce = (
-                    (tables.weights[j] - tables.weights[:j]) * tables.reduce_num[used, m] // tables.reduce_den[used, m]
-                )
-                stage = np.maximum((times[j] - times[:j]) // members, reduce // tables.micro_batches)
-                before = best[:j, used] if used == 0 else np.maximum(best[:j, used], 2 * slowest[:j])
-                values = np.maximum(before, stage)
-                i = int(values.argmin())
-                if values[i] < best[j, m]:
-                    best[j, m], origin[j, m] = values[i], (i, used)
-    rows: list[tuple[int, int, int, int]] = []
-    j, m = layers, places
-    while j > 0:
-        i, used = (int(x) for x in origin[j, m])
-        rows.append((i, j, used, m))
-        j, m = i, used
-    return rows[::-1]
 
 
 @every_micro_batch

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from mapgap.instances.magnitudes import largest_valid, stretched
-from mapgap.problems.hybrid_pipeline import Device, DeviceType, Instance, Layer, OldStage, Replanning
+from mapgap.problems.hybrid_pipeline import Device, DeviceType, Execution, Instance, Layer, OldStage, Replanning
 
 TICK_NS = 1000
 BYTE_PER_TICK = 10**6
@@ -49,6 +49,33 @@ def small(seed: int) -> Instance:
     """Three to seven layers, two to four devices, micro-batches of two to eight samples; the same kinds as ``tiny``."""
     rng = random.Random(f"small-{seed}")
     return _random(rng, f"small_{seed}", "small", rng.randint(3, 7), rng.randint(2, 4), rng.randint(2, 8))
+
+
+def executions(seed: int) -> Instance:
+    """Like ``tiny`` (three of four) and ``small``, under executions and objectives of every kind."""
+    rng = random.Random(f"executions-{seed}")
+    base = small(seed) if seed % 4 == 3 else tiny(seed)
+    execution = Execution(
+        training=rng.random() < 0.7,
+        replication=rng.random() < 0.7,
+        allreduce=rng.choice(("round", "micro_batch", "rotating")),
+        allreduce_factor=rng.choice((2, 4)),
+        medium=rng.choice(("links", "shared")),
+        communication=rng.choice(("step", "step", "load", "free")),
+        transfers=rng.choice(("one_link", "parallel")),
+    )
+    n, bandwidth = len(base.devices), base.bandwidth
+    if execution.communication == "load":
+        execution = execution.model_copy(update={"transfers": "one_link"})
+        bandwidth = ((bandwidth[0][-1],) * n,) * n
+    return base.changed(
+        name=f"executions_{seed}",
+        source="generated: family executions",
+        tags=("generated", "executions"),
+        execution=execution,
+        bandwidth=bandwidth,
+        objective=rng.choice(("latency", "bottleneck")),
+    )
 
 
 def steady(seed: int) -> Instance:
@@ -271,3 +298,43 @@ def scaling(seed: int) -> Instance:
     """Case ``seed`` (modulo the length) of :data:`SCALING`: cost against L and N."""
     count, sizes, uneven = SCALING[seed % len(SCALING)]
     return _scaling(seed, count, sizes, uneven)
+
+
+#: Layers, devices, and whether links differ, of the family of devices that are all different, by seed.
+DISTINCT: tuple[tuple[int, int, bool], ...] = (
+    (213, 8, False),
+    (213, 8, True),
+    (213, 10, False),
+    (213, 12, False),
+    (213, 14, False),
+    (213, 20, False),
+    (213, 20, True),
+)
+
+
+def distinct(seed: int) -> Instance:
+    """Case ``seed`` (modulo the length) of :data:`DISTINCT`: no two devices alike, so that groups are most numerous."""
+    count, n, uneven = DISTINCT[seed % len(DISTINCT)]
+    base = _scaling(seed, count, (1,), uneven=False)
+    rng = random.Random(f"distinct-{seed}-{count}-{n}-{uneven}")
+    types = []
+    for d in range(n):
+        speed = rng.uniform(1.0, 6.0)
+        jitter = [speed * rng.uniform(0.85, 1.15) for _ in range(count)]
+        tables = {
+            phase: tuple(tuple(int(ticks * by) for ticks in row) for row, by in zip(rows, jitter, strict=True))
+            for phase, rows in (("forward", base.types[0].forward), ("backward", base.types[0].backward))
+        }
+        types.append(DeviceType(name=f"T{d}", memory=rng.choice((2, 3, 4, 6)) * 2**20, **tables))
+    rate = [[12_500_000] * n for _ in range(n)]
+    for d in range(n):
+        for e in range(d if uneven else 0):
+            rate[d][e] = rate[e][d] = rng.choice((5, 8, 12, 30)) * 10**6 + 1
+    return base.changed(
+        name=f"distinct_{seed}",
+        source="generated: family distinct",
+        tags=("generated", "distinct"),
+        types=tuple(types),
+        devices=tuple(Device(name=f"D{d}", type=d) for d in range(n)),
+        bandwidth=tuple(map(tuple, rate)),
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mapgap.instances.matching import matching, same_first
-from mapgap.problems.hybrid_pipeline import DeviceType, Instance, Plan
+from mapgap.problems.hybrid_pipeline import DeviceType, Execution, Instance, Plan
 
 
 def carried(plan: Plan, source: Instance, target: Instance) -> Iterator[Plan]:
@@ -40,12 +40,12 @@ def carried(plan: Plan, source: Instance, target: Instance) -> Iterator[Plan]:
 def implied(bound: int, source: Instance, target: Instance) -> int | None:
     """The bound itself, where every plan of the target is one of the source and has no larger objective there.
 
-    Required: the same layers, tick, memory unit and mini-batch; every micro-batch size of the target allowed in the
-    source; for every device of the target one of the source of the same memory and, for shares up to the largest
-    micro-batch of the target, the same times; links between them that are *all* k times as fast, for one whole k; and
-    either the same devices in the same order, and ``all_devices`` of the source only if of the target; or neither
-    after a failure, and devices of the source that may stay idle. After a failure what is held and the number of rounds
-    must be the same.
+    Required: the same layers, tick, memory unit, mini-batch, objective and execution; every micro-batch size of the
+    target allowed in the source; for every device of the target one of the source of the same memory and, for shares up
+    to the largest micro-batch of the target, the same times; links between them that are *all* k times as fast, for one
+    whole k, which is 1 unless latency and execution are Asteroid's; and either the same devices in the same order, and
+    ``all_devices`` of the source only if of the target; or neither after a failure, and devices of the source that may
+    stay idle. After a failure what is held and the number of rounds must be the same.
 
     *Proof.* With k = 1 the plan has the same stages, groups and shares, all rules read only what is equal, and the
     devices that are left stay idle. Shares of Eq. (7) read no bandwidth, and of the memories those of the group. With
@@ -82,6 +82,8 @@ def _same_task(source: Instance, target: Instance) -> bool:
         and source.memory_unit_bytes == target.memory_unit_bytes
         and source.mini_batch == target.mini_batch
         and set(target.micro_batch_sizes) <= set(source.micro_batch_sizes)
+        and source.objective == target.objective
+        and source.execution == target.execution
     )
 
 
@@ -107,4 +109,5 @@ def _uniformly_faster(source: Instance, target: Instance, places: tuple[int, ...
     if not pairs:
         return True
     factor, rest = divmod(pairs[0][0], pairs[0][1])
-    return factor >= 1 and rest == 0 and all(fast == factor * slow for fast, slow in pairs)
+    proven = factor == 1 or (factor > 1 and source.objective == "latency" and source.execution == Execution())
+    return proven and rest == 0 and all(fast == factor * slow for fast, slow in pairs)

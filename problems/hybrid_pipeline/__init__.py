@@ -50,6 +50,15 @@ What the paper leaves open is pinned here, and nowhere else.
     new stage fetches each layer it lacks from the holder with the fastest link to it (lowest index on ties); transfers
     between different pairs of devices are concurrent, those of one pair sequential, and ``T_migration`` is the longest
     of them. Only weights move. Detection of the failure and the time to plan are not part of the objective.
+12. ``execution`` says where a plan is executed otherwise, as other planners assume; the defaults are the rules above.
+    An AllReduce ``micro_batch`` or ``rotating`` is part of ``E_b``, and ``Ta`` is 0. ``communication: load`` adds c to
+    ``Ef`` (and ``Eb``) of the stages on both sides of a cut, whose step then takes no time; all links must be equal.
+    ``transfers: parallel`` divides the bytes of a cut among min(members) links of the smallest bandwidth. An AllReduce
+    on a shared medium takes m times as long as one whose links all carry bytes at once.
+13. Inference: a step has ``E = Ef`` only, and begins a micro-batch when the step in front has finished it, so that the
+    latency of M micro-batches is ``sum_i E_i + (M - 1) max_i E_i``. Every member stores one micro-batch.
+14. The objective ``bottleneck`` is the largest ``Ef + Eb`` of a step, communication included, what a full pipeline
+    takes per micro-batch. An AllReduce at the end of the round is no part of a step. Shares are those of rule 6.
 """
 
 from typing import TYPE_CHECKING
@@ -60,6 +69,7 @@ if TYPE_CHECKING:
     from mapgap.problems.hybrid_pipeline.instance import (
         Device,
         DeviceType,
+        Execution,
         Instance,
         Layer,
         OldStage,
@@ -81,7 +91,19 @@ PROBLEM = Problem(
     describe=f"{_HERE}.describe:describe",
     gantt=f"{_HERE}.gantt:gantt",
     diagnose=f"{_HERE}.evaluate:diagnose",
+    objectives=f"{_HERE}.instance:OBJECTIVES",
 )
 
-__all__ = ["PROBLEM", "Device", "DeviceType", "Instance", "Layer", "OldStage", "Plan", "Replanning", "Stage"]
+__all__ = [
+    "PROBLEM",
+    "Device",
+    "DeviceType",
+    "Execution",
+    "Instance",
+    "Layer",
+    "OldStage",
+    "Plan",
+    "Replanning",
+    "Stage",
+]
 __getattr__ = lazily(__name__, "instance")

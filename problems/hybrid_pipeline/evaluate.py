@@ -9,9 +9,9 @@ from mapgap.core import Evaluation, Violation
 from mapgap.problems.hybrid_pipeline.instance import Instance, Plan, Stage
 
 
-def warm_up(stages_behind: int, micro_batches: int) -> int:
-    """K_p = min(2 (P - p) - 1, M) of Sec. 3.2, with P - p - 1 stages behind stage p."""
-    return min(2 * stages_behind + 1, micro_batches)
+def warm_up(stages_behind: int, micro_batches: int, training: bool = True) -> int:
+    """K_p = min(2 (P - p) - 1, M) of Sec. 3.2, with P - p - 1 stages behind stage p; 1 in inference."""
+    return min(2 * stages_behind + 1, micro_batches) if training else 1
 
 
 def memory_demand(instance: Instance, stage: Stage, share: int, kept: int) -> int:
@@ -39,7 +39,8 @@ def execution_times(instance: Instance, stage: Stage, shares: tuple[int, ...]) -
         kind = instance.device_type(device)
         rows = range(stage.start, stage.stop)
         forward = max(forward, sum(kind.forward[i][share - 1] for i in rows))
-        backward = max(backward, sum(kind.backward[i][share - 1] for i in rows))
+        if instance.execution.training:
+            backward = max(backward, sum(kind.backward[i][share - 1] for i in rows))
     return forward, backward
 
 
@@ -59,7 +60,8 @@ def best_shares(instance: Instance, stage: Stage, micro_batch: int, kept: int) -
             if memory_demand(instance, stage, share, kept) > kind.memory:
                 break
             forward.append(sum(kind.forward[i][share - 1] for i in range(stage.start, stage.stop)) if share else 0)
-            backward.append(sum(kind.backward[i][share - 1] for i in range(stage.start, stage.stop)) if share else 0)
+            back = share > 0 and instance.execution.training
+            backward.append(sum(kind.backward[i][share - 1] for i in range(stage.start, stage.stop)) if back else 0)
         if not forward:
             return None  # not even the weights fit
         both = [f + b for f, b in zip(forward, backward, strict=True)]
@@ -99,6 +101,24 @@ def best_shares(instance: Instance, stage: Stage, micro_batch: int, kept: int) -
     return tuple(shares)
 
 
+def crossing_ticks(instance: Instance, plan: Plan, p: int) -> int:
+    """c: ticks one way of a micro-batch from stage p to the next one (rule 2), whoever they are charged to."""
+    before, after = plan.stages[p], plan.stages[p + 1]
+    if instance.execution.communication == "free":
+        return 0
+    links = min(len(before.devices), len(after.devices)) if instance.execution.transfers == "parallel" else 1
+    size = plan.micro_batch * instance.layers[before.stop - 1].output_bytes
+    return instance.transfer_ticks(size, links * slowest_link(instance, before.devices, after.devices))
+
+
+def stage_allreduce(instance: Instance, stage: Stage) -> int:
+    """T_a of Eq. (5), ticks of one AllReduce of the stage."""
+    if len(stage.devices) == 1:
+        return 0
+    weights = sum(layer.weight_bytes for layer in instance.layers[stage.start : stage.stop])
+    return instance.allreduce_ticks(len(stage.devices), weights, slowest_link(instance, stage.devices))
+
+
 def round_latency(instance: Instance, plan: Plan, shares: list[tuple[int, ...]]) -> dict[str, Any]:
     """Eqs. (4)-(6) for the plan's stages with the given shares; all times in ticks.
 
@@ -106,27 +126,33 @@ def round_latency(instance: Instance, plan: Plan, shares: list[tuple[int, ...]])
     -------
     dict
         ``forward`` E_f, ``backward`` E_b, ``waiting`` T_w, ``execution`` T_e, ``allreduce`` T_a (a list each, one
-        entry per step: stage 0, communication, stage 1, ...), ``dominant`` step, ``latency``.
+        entry per step: stage 0, communication, stage 1, ...), ``dominant`` step, ``latency``, ``slowest``: the longest
+        E_f + E_b of a step.
     """
     micro_batches = instance.mini_batch // plan.micro_batch  # M
+    rules = instance.execution
     forward: list[int] = []
     backward: list[int] = []
     allreduce: list[int] = []
     for p, stage in enumerate(plan.stages):
+        ticks_in = crossing_ticks(instance, plan, p - 1) if p > 0 else 0
+        ticks_out = crossing_ticks(instance, plan, p) if p + 1 < len(plan.stages) else 0
         if p > 0:  # communication step; forward and backward one after the other (half duplex)
-            before = plan.stages[p - 1]
-            size = plan.micro_batch * instance.layers[before.stop - 1].output_bytes
-            ticks = instance.transfer_ticks(size, slowest_link(instance, before.devices, stage.devices))
+            ticks = 0 if rules.communication == "load" else ticks_in
             forward.append(ticks)
-            backward.append(ticks)
+            backward.append(ticks if rules.training else 0)
             allreduce.append(0)
         ef, eb = execution_times(instance, stage, shares[p])  # Eq. (8)
+        if rules.communication == "load":  # activations in and out, gradients in and out
+            ef += ticks_in + ticks_out
+            if rules.training:
+                eb += ticks_in + ticks_out
+        ta = stage_allreduce(instance, stage)  # Eq. (5), right
+        if rules.allreduce != "round":  # part of every backward pass
+            eb += ta
+            ta = 0
         forward.append(ef)
         backward.append(eb)
-        ta = 0
-        if len(stage.devices) > 1:  # Eq. (5), right
-            weights = sum(layer.weight_bytes for layer in instance.layers[stage.start : stage.stop])
-            ta = instance.allreduce_ticks(len(stage.devices), weights, slowest_link(instance, stage.devices))
         allreduce.append(ta)
     steps = range(len(forward))
     # The dominant step has the largest M E_i after alignment, that is with the steps before it.
@@ -136,8 +162,11 @@ def round_latency(instance: Instance, plan: Plan, shares: list[tuple[int, ...]])
     dm = aligned.index(max(aligned))
     waiting = [sum(forward[i] for i in range(s)) for s in steps]  # Eq. (5), left
     execution = []
-    for s in steps:  # Eq. (6)
-        te = micro_batches * (forward[dm] + backward[dm])
+    for s in steps:
+        if not rules.training:  # rule 13: a step ends when the longest one up to it has passed the other micro-batches
+            execution.append(forward[s] + (micro_batches - 1) * max(forward[: s + 1]))
+            continue
+        te = micro_batches * (forward[dm] + backward[dm])  # Eq. (6)
         if s < dm:
             te += sum(forward[i] + backward[i] for i in range(s, dm))
         else:
@@ -152,7 +181,14 @@ def round_latency(instance: Instance, plan: Plan, shares: list[tuple[int, ...]])
         "allreduce": allreduce,
         "dominant": dm,
         "latency": latency,
+        "slowest": max(forward[s] + backward[s] for s in steps),
     }
+
+
+def round_value(instance: Instance, steps: dict[str, Any]) -> int:
+    """What the objective counts of :func:`round_latency`, ticks."""
+    value: int = steps["slowest"] if instance.objective == "bottleneck" else steps["latency"]
+    return value
 
 
 def migration_ticks(instance: Instance, plan: Plan) -> int:
@@ -181,12 +217,17 @@ def migration_ticks(instance: Instance, plan: Plan) -> int:
 
 def communication_bytes(instance: Instance, plan: Plan) -> int:
     """V_HPP of Eq. (2): bytes that one HPP-round moves between devices."""
+    rules, micro_batches = instance.execution, instance.mini_batch // plan.micro_batch
     total = 0
     for p, stage in enumerate(plan.stages):
+        members = len(stage.devices)
         weights = sum(layer.weight_bytes for layer in instance.layers[stage.start : stage.stop])
-        total += 2 * (len(stage.devices) - 1) * weights
+        times = {"round": 1, "micro_batch": micro_batches, "rotating": -(-micro_batches // members)}[rules.allreduce]
+        if rules.training:
+            total += times * rules.allreduce_factor * (members - 1) * weights
         if p + 1 < len(plan.stages):
-            total += 2 * instance.mini_batch * instance.layers[stage.stop - 1].output_bytes
+            ways = 2 if rules.training else 1
+            total += ways * instance.mini_batch * instance.layers[stage.stop - 1].output_bytes
     return total
 
 
@@ -225,9 +266,12 @@ def _structure_violations(instance: Instance, plan: Plan) -> list[Violation]:
 def evaluate(instance: Instance, plan: Plan) -> Evaluation:
     """HPP-round latency in ticks (with a failure: T_migration + R * latency), and every rule the plan breaks.
 
+    With the objective bottleneck the longest step takes the place of the latency.
+
     Terms: ``latency_s``, ``samples_per_s``, ``stages``, ``dominant_step``, ``steps`` (E_f, E_b, T_w, T_e, T_a per
     step, ticks), ``literal_ticks`` (with the plan's shares), ``nested_ticks`` (with the shares of Eq. 7, rule 6),
-    ``peak_memory`` (units by device), ``communication_mb`` (Eq. 2), ``idle``, and with a failure ``migration_s``.
+    ``peak_memory`` (units by device), ``communication_mb`` (Eq. 2), ``idle``, with a failure ``migration_s``, with
+    the objective bottleneck ``slowest_step_s``.
     """
     violations = _structure_violations(instance, plan)
     if violations:
@@ -240,7 +284,10 @@ def evaluate(instance: Instance, plan: Plan) -> Evaluation:
     peak: dict[str, int] = {}
     nested: list[tuple[int, ...]] = []
     for p, stage in enumerate(plan.stages):
-        kept = warm_up(len(plan.stages) - 1 - p, micro_batches)
+        if len(stage.devices) > 1 and not instance.execution.replication:
+            text = f"expected one device, found {len(stage.devices)}"
+            violations.append(Violation("replication", f"stage {p}", len(stage.devices) - 1, text))
+        kept = warm_up(len(plan.stages) - 1 - p, micro_batches, instance.execution.training)
         for device, share in zip(stage.devices, stage.shares, strict=True):
             name, capacity = instance.devices[device].name, instance.device_type(device).memory
             peak[name] = memory_demand(instance, stage, share, kept)
@@ -251,6 +298,7 @@ def evaluate(instance: Instance, plan: Plan) -> Evaluation:
     literal = round_latency(instance, plan, [stage.shares for stage in plan.stages])
     reference = round_latency(instance, plan, nested)
     latency = max(literal["latency"], reference["latency"])  # rule 6
+    value = max(round_value(instance, literal), round_value(instance, reference))
     migration = migration_ticks(instance, plan)
     rounds = 1 if instance.replanning is None else instance.replanning.rounds
     seconds = latency * instance.seconds_per_tick
@@ -268,7 +316,9 @@ def evaluate(instance: Instance, plan: Plan) -> Evaluation:
     }
     if instance.replanning is not None:
         terms["migration_s"] = migration * instance.seconds_per_tick
-    return Evaluation(migration + rounds * latency, terms, tuple(violations))
+    if instance.objective == "bottleneck":
+        terms["slowest_step_s"] = value * instance.seconds_per_tick
+    return Evaluation(migration + rounds * value, terms, tuple(violations))
 
 
 def diagnose(instance: Instance) -> list[str]:

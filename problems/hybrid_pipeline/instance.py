@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from itertools import pairwise
 from math import gcd
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from mapgap.core import (
     ACTIVITY_LIMIT,
@@ -22,6 +22,8 @@ from mapgap.core import (
 
 TOO_FINE: Location = ("tick_ns",)
 """Where a tick is found to be too fine for the sums of all durations."""
+OBJECTIVES = ("latency", "bottleneck")
+Objective = Literal["latency", "bottleneck"]
 _HELD: Location = ("replanning", "held")
 _OLD_STAGES: Location = ("replanning", "stages")
 
@@ -119,6 +121,39 @@ class Replanning(Frozen):
     old_latency: int = Field(ge=0, le=LARGEST)
 
 
+class Execution(Frozen):
+    """How plans are executed where that is not as Asteroid has it; the defaults are Asteroid's (rule 12).
+
+    Attributes
+    ----------
+    training : bool
+        False: inference. Backward times count as 0, no gradients return, no AllReduce, one micro-batch is stored.
+    replication : bool
+        False: every stage has one device.
+    allreduce : {"round", "micro_batch", "rotating"}
+        Once after the last backward pass; with every micro-batch, as part of the backward pass; or the same for
+        replicas that take whole micro-batches in turn, so that one exchange serves as many micro-batches as there are
+        members.
+    allreduce_factor : int
+        Bytes that an AllReduce of m members moves over each link, in units of (m - 1) / m of the weights: 2 (Eq. 5), 4
+        in PipeDream's released code.
+    medium : {"links", "shared"}
+        What an AllReduce moves crosses the links of all members at once, or one medium, bytes after bytes.
+    communication : {"step", "load", "free"}
+        A transfer is a step between two stages; or part of the load of both; or takes no time.
+    transfers : {"one_link", "parallel"}
+        Between two groups over one link, or over as many as the smaller one has members, of the smallest bandwidth.
+    """
+
+    training: bool = True
+    replication: bool = True
+    allreduce: Literal["round", "micro_batch", "rotating"] = "round"
+    allreduce_factor: int = Field(default=2, ge=1, le=64)
+    medium: Literal["links", "shared"] = "links"
+    communication: Literal["step", "load", "free"] = "step"
+    transfers: Literal["one_link", "parallel"] = "one_link"
+
+
 class Instance(InstanceBase):
     """One model on one cluster.
 
@@ -141,6 +176,14 @@ class Instance(InstanceBase):
         Every device must belong to a stage (as Algorithm 2 has it); otherwise devices may stay idle.
     replanning : Replanning, optional
         Present when the instance asks for a new plan after a failure.
+    execution : Execution
+        What differs from Asteroid's execution.
+    objective : {"latency", "bottleneck"}
+        The HPP-round latency, or the longest step of a micro-batch, which limits the throughput of a full pipeline.
+
+    Notes
+    -----
+    ``execution`` and ``objective`` are left out of JSON, and so of the content hash, where they are the defaults.
     """
 
     problem: Literal["hybrid_pipeline"] = "hybrid_pipeline"
@@ -154,6 +197,17 @@ class Instance(InstanceBase):
     layers: tuple[Layer, ...] = Field(min_length=1)
     all_devices: bool = True
     replanning: Replanning | None = None
+    execution: Execution = Execution()
+    objective: Objective = "latency"
+
+    @model_serializer(mode="wrap")
+    def _without_defaults(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        data: dict[str, Any] = handler(self)
+        if self.execution == Execution():
+            data.pop("execution", None)
+        if self.objective == "latency":
+            data.pop("objective", None)
+        return data
 
     @property
     def seconds_per_tick(self) -> float:
@@ -168,10 +222,14 @@ class Instance(InstanceBase):
         return -(-size_bytes * 10**9 // (bandwidth * self.tick_ns))
 
     def allreduce_ticks(self, members: int, weight_bytes: int, bandwidth: int) -> int:
-        """T_a of Eq. (5), rounded up; 0 for a single device."""
-        if members == 1:
+        """T_a of Eq. (5), rounded up, with what ``execution`` changes; 0 for a single device and in inference."""
+        if members == 1 or not self.execution.training:
             return 0
-        return -(-2 * (members - 1) * weight_bytes * 10**9 // (members * bandwidth * self.tick_ns))
+        divisor = 1 if self.execution.medium == "shared" else members
+        if self.execution.allreduce == "rotating":
+            divisor *= members
+        moved = self.execution.allreduce_factor * (members - 1) * weight_bytes
+        return -(-moved * 10**9 // (divisor * bandwidth * self.tick_ns))
 
     def with_micro_batch(self, size: int) -> Instance:
         """The same instance with one micro-batch size only."""
@@ -200,7 +258,7 @@ class Instance(InstanceBase):
             for d, device in enumerate(self.devices)
             if device.type >= len(self.types)
         ]
-        found += self._bandwidth_findings()
+        found += self._bandwidth_findings() or self._load_findings()
         for t, kind in enumerate(self.types):
             found += self._table_findings(("types", t, "forward"), kind.name, kind.forward)
             found += self._table_findings(("types", t, "backward"), kind.name, kind.backward)
@@ -226,6 +284,22 @@ class Instance(InstanceBase):
             for j in range(i)
             if rates[i][j] <= 0 or rates[i][j] != rates[j][i]
         ]
+
+    def _load_findings(self) -> list[Finding]:
+        """A transfer that is part of two loads must take the same time whichever groups it joins."""
+        if self.execution.communication != "load":
+            return []
+        n = len(self.devices)
+        rates = sorted({self.bandwidth[i][j] for i in range(n) for j in range(i)})
+        where: Location = ("execution", "communication")
+        if len(rates) > 1:
+            text = (
+                f"load: expected one bandwidth between all devices, found {len(rates)} from {rates[0]} to {rates[-1]}"
+            )
+            return [Finding(text, where)]
+        if self.execution.transfers != "one_link":
+            return [Finding("load: expected transfers over one_link, found parallel", where)]
+        return []
 
     def _table_findings(self, where: Location, kind: str, table: tuple[tuple[int, ...], ...]) -> list[Finding]:
         if len(table) != len(self.layers):
@@ -274,9 +348,16 @@ class Instance(InstanceBase):
         slowest = min((self.bandwidth[i][j] for i in range(n) for j in range(i)), default=0)
         cuts = sorted((layer.output_bytes for layer in self.layers[:-1]), reverse=True)[: n - 1]
         moved = [2 * self.transfer_ticks(batch * size, slowest) for size in cuts]
+        if self.execution.communication == "free":
+            moved = []
         weights = sum(layer.weight_bytes for layer in self.layers)
-        latency = rounds * max([1, execution, *moved]) + execution + sum(moved)
-        latency += self.allreduce_ticks(n, weights, slowest) if n > 1 else 0
+        members = range(2, n + 1) if self.execution.replication else range(0)
+        reduced = max((self.allreduce_ticks(m, weights, slowest) for m in members), default=0)
+        if self.execution.allreduce != "round":  # with every micro-batch, of every stage, rounded up
+            execution += reduced + n
+        if self.execution.communication == "load":
+            execution += 2 * sum(moved)
+        latency = rounds * max([1, execution, *moved]) + execution + sum(moved) + reduced
         if self.replanning is not None:
             latency = self.replanning.rounds * latency + (self.transfer_ticks(weights, slowest) if n > 1 else 0)
         memory = sum(layer.state_memory for layer in self.layers)

@@ -12,8 +12,8 @@ import heapq
 from dataclasses import dataclass
 from typing import Literal
 
-from mapgap.problems.hybrid_pipeline.evaluate import slowest_link
-from mapgap.problems.hybrid_pipeline.instance import Instance, Plan, Stage
+from mapgap.problems.hybrid_pipeline.evaluate import crossing_ticks, stage_allreduce
+from mapgap.problems.hybrid_pipeline.instance import Instance, Plan
 
 Policy = Literal["ours", "a", "b", "c", "gpipe"]
 Duplex = Literal["half", "full"]
@@ -72,16 +72,16 @@ class _Simulation:
         self.stage_of: dict[int, int] = {}
         for p, stage in enumerate(plan.stages):
             kept = warm_up_forwards(policy, last - p, self.micro_batches)
+            order = sequence(kept, self.micro_batches)
+            if not instance.execution.training:
+                order = [("F", m) for m in range(self.micro_batches)]
             for device, share in zip(stage.devices, stage.shares, strict=True):
-                self.times[device] = _device_times(instance, stage, device, share)
-                self.queue[device] = sequence(kept, self.micro_batches)[::-1]
+                self.times[device] = _device_times(instance, plan, p, device, share)
+                self.queue[device] = order[::-1]
                 self.stage_of[device] = p
         self.link_ticks = [
-            instance.transfer_ticks(
-                plan.micro_batch * instance.layers[stage.stop - 1].output_bytes,
-                slowest_link(instance, stage.devices, plan.stages[p + 1].devices),
-            )
-            for p, stage in enumerate(plan.stages[:-1])
+            0 if instance.execution.communication == "load" else crossing_ticks(instance, plan, p)
+            for p in range(len(plan.stages) - 1)
         ]
         self.ready: set[tuple[int, str, int]] = {(0, "F", m) for m in range(self.micro_batches)}  # (stage, kind, m)
         self.missing: dict[tuple[int, str, int], int] = {}  # members that have not finished a pass
@@ -147,26 +147,28 @@ class _Simulation:
     def _allreduce(self) -> None:
         """T_a after the last backward pass of each group."""
         for stage in self.plan.stages:
-            if len(stage.devices) == 1:
+            if len(stage.devices) == 1 or self.instance.execution.allreduce != "round":
                 continue
             members = {("device", device) for device in stage.devices}
             end = max(task.end for task in self.tasks if task.where in members)
-            weights = sum(layer.weight_bytes for layer in self.instance.layers[stage.start : stage.stop])
-            ticks = self.instance.allreduce_ticks(
-                len(stage.devices), weights, slowest_link(self.instance, stage.devices)
-            )
+            ticks = stage_allreduce(self.instance, stage)
             self.tasks += [Task(("device", device), "R", -1, end, end + ticks) for device in stage.devices]
 
 
-def _device_times(instance: Instance, stage: Stage, device: int, share: int) -> dict[str, int]:
-    kind = instance.device_type(device)
-    rows = range(stage.start, stage.stop)
-    if share == 0:
-        return {"F": 0, "B": 0}
-    return {
-        "F": sum(kind.forward[i][share - 1] for i in rows),
-        "B": sum(kind.backward[i][share - 1] for i in rows),
-    }
+def _device_times(instance: Instance, plan: Plan, p: int, device: int, share: int) -> dict[str, int]:
+    """Forward and backward ticks of a member, with the transfers and the AllReduce that the execution makes part of
+    them (those of the whole group)."""
+    stage, kind = plan.stages[p], instance.device_type(device)
+    rows, execution = range(stage.start, stage.stop), instance.execution
+    forward = sum(kind.forward[i][share - 1] for i in rows) if share else 0
+    backward = sum(kind.backward[i][share - 1] for i in rows) if share and execution.training else 0
+    if execution.communication == "load":
+        moved = sum(crossing_ticks(instance, plan, cut) for cut in (p - 1, p) if 0 <= cut < len(plan.stages) - 1)
+        forward += moved
+        backward += moved if execution.training else 0
+    if execution.allreduce != "round":
+        backward += stage_allreduce(instance, stage)
+    return {"F": forward, "B": backward}
 
 
 def simulate(instance: Instance, plan: Plan, policy: Policy = "ours", duplex: Duplex = "half") -> Schedule:
@@ -179,7 +181,7 @@ def peak_memory(instance: Instance, plan: Plan, policy: Policy = "ours") -> dict
     micro_batches = instance.mini_batch // plan.micro_batch
     found = {}
     for p, stage in enumerate(plan.stages):
-        kept = warm_up_forwards(policy, len(plan.stages) - 1 - p, micro_batches)
+        kept = warm_up_forwards(policy, len(plan.stages) - 1 - p, micro_batches) if instance.execution.training else 1
         layers = instance.layers[stage.start : stage.stop]
         state = sum(layer.state_memory for layer in layers)
         stored = sum(layer.activation_memory for layer in layers)

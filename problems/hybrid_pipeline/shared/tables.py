@@ -36,7 +36,14 @@ def transfers(instance: Instance, batch: int, rates: Sequence[int]) -> Array:
 
 def allreduce_fraction(instance: Instance, members: int, slowest: int) -> tuple[int, int]:
     """Eq. (5): ``T_a = ceil(weight bytes * num / den)`` ticks for that many members, in lowest terms."""
-    top, bottom = 2 * (members - 1) * 10**9, members * slowest * instance.tick_ns
+    execution = instance.execution
+    if members < 2 or not execution.training:
+        return 0, 1
+    top, bottom = execution.allreduce_factor * (members - 1) * 10**9, slowest * instance.tick_ns
+    if execution.medium == "links":
+        bottom *= members
+    if execution.allreduce == "rotating":
+        bottom *= members
     shared = math.gcd(top, bottom)
     return top // shared, bottom // shared
 

@@ -6,13 +6,13 @@ models over columns leave out what no better plan can use.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
 
-from mapgap.formulations.hybrid_pipeline.lowered import Lowered
-from mapgap.problems.hybrid_pipeline.shared.tables import Array
+from mapgap.core import Stop
+from mapgap.problems.hybrid_pipeline.shared.lowered import Lowered
 
 OPEN = 2**40
 """An upper bound above every latency."""
@@ -25,22 +25,14 @@ Path = list[tuple[int, int, int]]
 
 
 class Engine(Protocol):
-    """One search over a selection of cuts: best objective below ``upper``, its stages or none, counts."""
+    """One search over a selection of cuts: best objective below ``upper``, its stages or none, counts.
+
+    ``stop`` says why the last one ended before it was done.
+    """
+
+    stop: Stop | None
 
     def __call__(self, cuts: list[int], upper: int) -> tuple[int, Path, dict[str, int]]: ...
-
-
-def front_sums(low: Lowered, table: Array) -> Array:
-    """Least sum of a time table over all stages in front of a layer, ``(G, L + 1)`` by the devices left for them.
-
-    Some member of a group of k devices takes at least ``ceil(B / k)`` samples, whichever layers it has.
-    """
-    sums = np.zeros((len(low.groups), low.layers + 1), np.int64)
-    layer = np.diff(table, axis=1)  # (C, L, B + 1)
-    for g in range(1, len(low.groups)):
-        share = -(-low.batch // int(low.members[g]))
-        np.cumsum(layer[low.groups[g] > 0, :, share].min(axis=0), out=sums[g, 1:])
-    return sums
 
 
 def coarse_cuts(low: Lowered, blocks: int) -> list[int]:
@@ -68,8 +60,20 @@ def around(path: Path, coarse: Sequence[int], layers: int) -> list[int]:
     return sorted({cut for cut in near if 0 < cut < layers} | set(coarse))
 
 
-def approach(low: Lowered, engine: Engine) -> tuple[int, Path, int]:
+def approach(
+    low: Lowered,
+    engine: Engine,
+    known: tuple[int, Path] = (OPEN, []),
+    found: Callable[[Path], None] = lambda path: None,
+) -> tuple[int, Path, int]:
     """An upper bound from coarse cuts, then from neighbourhoods until nothing improves.
+
+    Parameters
+    ----------
+    known : (int, list of (start, stop, group))
+        Value and stages of a plan to begin with.
+    found : callable
+        Is told the stages of every better plan.
 
     Returns
     -------
@@ -77,13 +81,14 @@ def approach(low: Lowered, engine: Engine) -> tuple[int, Path, int]:
         Value (``OPEN`` if no plan was found), its stages, number of searches.
     """
     coarse = coarse_cuts(low, BLOCKS)
-    upper, path, searches = OPEN, [], 0
-    cuts = coarse
-    while len(cuts) <= low.layers:
+    (upper, path), searches = known, 0
+    cuts = around(path, coarse, low.layers) if path else coarse
+    while len(cuts) <= low.layers and engine.stop is None:
         value, better, _ = engine(cuts, upper)
         searches += 1
         if not better:
             break
         upper, path = value, better
+        found(path)
         cuts = around(path, coarse, low.layers)
     return upper, path, searches

@@ -1,0 +1,162 @@
+"""The label search as a function of cuts and an upper bound: compiled loops, time, memory, and what is known when it
+stops."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mapgap.core import Budget, Stop
+from mapgap.problems.hybrid_pipeline.shared import label_kernel as kernel
+from mapgap.problems.hybrid_pipeline.shared.first_plan import Path
+from mapgap.problems.hybrid_pipeline.shared.lowered import Lowered
+from mapgap.problems.hybrid_pipeline.shared.tables import Array
+
+CHUNK = 1_000_000
+"""Work between two looks at the clock: far below a second."""
+
+LABELS = 1 << 12
+"""Labels and nodes that a search begins with."""
+
+MOST_LABELS = 24_000_000
+"""Labels that are held at most, 28 bytes each, where the budget names no memory."""
+
+LABEL_BYTES = 28
+
+
+class CompiledSearch:
+    """Searches of one instance as machine code.
+
+    Parameters
+    ----------
+    everyone : bool
+        Every device must have a stage.
+    budget : Budget, optional
+        The search stops when it is exhausted, or when the labels take the memory it names.
+    work : int, optional
+        Work of all searches together (moves and places looked at, stages priced); the search stops after about so much.
+
+    Attributes
+    ----------
+    stop : Stop or None
+        Why the last search ended before it was done.
+    bound : int
+        No plan is better than this and the value found; after a search over all cuts.
+    """
+
+    def __init__(self, low: Lowered, everyone: bool, budget: Budget | None = None, work: int | None = None) -> None:
+        self.low, self.budget, self.work = low, budget, work
+        self.stop: Stop | None = None
+        self.bound = 0
+        self.stages = kernel.Stages(
+            low.forward, low.backward, low.both, low.state, low.activation, low.room, low.groups, low.batch
+        )
+        self.links = kernel.Links(
+            low.comm, low.level, low.load, low.reduce_num, low.reduce_den, low.weights, low.move, int(low.every_step)
+        )
+        moves = low.moves
+        asked = np.zeros(len(low.groups), np.bool_)
+        asked[moves.group] = True
+        self.steps = kernel.Steps(
+            *moves,
+            low.complete(everyone),
+            asked,
+            kernel.least_sums(low.both, low.groups, low.batch),
+            kernel.least_sums(low.forward, low.groups, low.batch),
+        )
+        memory = None if budget is None else budget.memory_mb
+        self.most = MOST_LABELS if memory is None else max(LABELS, memory * 2**19 // LABEL_BYTES)
+
+    def __call__(self, cuts: list[int], upper: int) -> tuple[int, Path, dict[str, int]]:
+        """Best objective below ``upper`` (or ``upper``), its stages, counts for the notes."""
+        low, at = self.low, np.zeros(15, np.int64)
+        if self.budget is not None and self.budget.exhausted:
+            self.stop, self.bound = Stop.TIME, 0
+            return upper, [], {}
+        form = self._form(1)
+        places = np.array(cuts, np.int64)
+        window, nearest = kernel.windows(self.stages, self.links, form, self.steps.asked, places, upper)
+        if self.work is not None:
+            self.work -= 10 * int(self.steps.asked.sum()) * len(cuts)
+        opened = self._open(places, upper)
+        reach = kernel.reaches(self.steps, window, opened)
+        space = kernel.Space(places, window, nearest, opened, reach)
+        binds = bool(kernel.memory_binds(self.stages, places, window, low.kept(len(low.size) + low.layers)))
+        slots = low.levels + 1 if binds else 1
+        form = self._form(slots)
+        spans = (np.arange(len(cuts))[:, None] - nearest)[:, self.steps.asked].sum(axis=1)
+        store = kernel.Store(
+            pool=np.zeros((LABELS, 7), np.int32),
+            head=np.zeros(LABELS, np.int64),
+            key=np.zeros(LABELS, np.int64),
+            following=np.zeros(LABELS, np.int64),
+            first=np.full(len(cuts), kernel.END, np.int64),
+            table=np.full(2 * LABELS, -1, np.int64),
+            costs=np.zeros((max(1, int(spans.max())) * slots, 3), np.int32),
+            place=np.zeros(len(low.groups), np.int64),
+        )
+        at[kernel.R], at[kernel.NODE], at[kernel.UPPER], at[kernel.BEST] = (
+            len(cuts) - 1,
+            kernel.FRESH,
+            upper,
+            kernel.END,
+        )
+        self.stop = None
+        while True:
+            limit = CHUNK if self.work is None else max(0, min(CHUNK, self.work))
+            ended = kernel.search(self.stages, self.links, form, self.steps, space, store, at, limit)
+            if ended == kernel.DONE:
+                break
+            if ended == kernel.FULL:
+                grown = self._grown(store, int(at[kernel.USED]), int(at[kernel.NODES]))
+                self.stop = Stop.MEMORY if grown is None else None
+                store = grown or store
+            elif self.work is not None:
+                self.work -= limit
+                self.stop = Stop.DONE if self.work <= 0 else None
+            if self.budget is not None and self.budget.exhausted:
+                self.stop = Stop.TIME
+            if self.stop is not None:
+                break
+        value = int(at[kernel.UPPER])
+        self.bound = value
+        if self.stop is not None:
+            self.bound = int(kernel.bound_left(self.links, form, self.steps, space, store, at))
+        path = kernel.stages_of(store.pool, at[kernel.BEST], places)
+        counts = {
+            "labels": int(at[kernel.MADE]),
+            "stage_costs": int(at[kernel.PRICED]),
+            "memory_binds": int(binds),
+            "nodes": int(at[kernel.NODES]),
+        }
+        return value, [(i, j, g) for i, j, g in path.tolist()], counts
+
+    def _form(self, slots: int) -> kernel.Round:
+        return kernel.Round(*self.low.form, self.low.rounds, self.low.micro_batches, slots)
+
+    def _open(self, cuts: Array, upper: int) -> NDArray[np.bool_]:
+        """Positions whose transfers alone, over the fastest link, do not reach the bound."""
+        form = self.low.form
+        found: NDArray[np.bool_] = self.low.rounds * form.factor * form.ways * self.low.comm[-1, cuts] < upper
+        found[0] = found[-1] = True
+        return found
+
+    def _grown(self, store: kernel.Store, labels: int, nodes: int) -> kernel.Store | None:
+        """The same content with twice the room; ``None`` where that is too much."""
+        if len(store.pool) >= self.most:
+            return None
+        tight = 2 * nodes > len(store.key)
+        if 2 * labels > len(store.pool) or not tight:
+            pool = np.zeros((min(2 * len(store.pool), self.most), 7), np.int32)
+            pool[:labels] = store.pool[:labels]
+            store = store._replace(pool=pool)
+        if tight or 2 * labels <= len(store.pool) // 2:
+            pad = np.zeros(len(store.key), np.int64)
+            store = store._replace(
+                head=np.concatenate([store.head, pad]),
+                key=np.concatenate([store.key, pad]),
+                following=np.concatenate([store.following, pad]),
+                table=np.full(2 * len(store.table), -1, np.int64),
+            )
+            kernel.index(store)
+        return store
