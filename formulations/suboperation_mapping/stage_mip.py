@@ -69,9 +69,13 @@ def _executor(instance: Instance, budget: Budget, scale: float, columns: bool) -
 
 
 def _scale(instance: Instance) -> float:
-    """Ticks of a thousandth of a simple plan, so that times in the model are near 1000."""
+    """About a thousandth of a simple plan, so that times in the model are near 1000.
+
+    A power of two: then ticks in this unit are exact in floating point.
+    """
     lowered = lower(instance, (instance.batch,) + (0,) * (len(instance.accelerators) - 1))
-    return max(1, min(lowered.makespan(s, lowered.topological) for s in starts(lowered))) / 1000.0
+    simple = min(lowered.makespan(s, lowered.topological) for s in starts(lowered))
+    return float(1 << max(0, (simple // 1000).bit_length() - 1))
 
 
 def _ask_all(state: State, pool: Executor, question: Callable[..., Reply], iterations: int) -> None:

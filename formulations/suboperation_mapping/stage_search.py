@@ -19,6 +19,7 @@ from mapgap.problems.suboperation_mapping.shared.lowered import Array, Lowered, 
 from mapgap.problems.suboperation_mapping.shared.mapped import Mapped
 from mapgap.problems.suboperation_mapping.shared.ratios import Ratio
 from mapgap.solvers.highs import MatrixOutcome
+from mapgap.solvers.integer_lp import exact_bound
 
 EXACT_TICKS = 100_000  #: up to here one tick is 10^4 times the feasibility tolerance of the scaled model
 COLD = (0.001, 0.0005, 0.0002)  #: first temperatures that keep a good mapping, as shares of the makespan
@@ -83,9 +84,12 @@ class RatioSolver:
         """Bound of the LP."""
         if self.linear is None:
             outcome = self.model.matrix.solve(time_s, relaxed=True, simplex=True)
-            if outcome.bound is not None:
+            if outcome.duals is not None:
                 self.linear = outcome
-                self.floor = safe(outcome.bound, self.scale)
+                # Exact for the doubles of the model, which are those of the program: the scale is a power of two.
+                assert self.scale.is_integer()
+                exact = exact_bound(self.model.matrix, outcome.duals, -(-self.last // int(self.scale)))
+                self.floor = max(0, math.ceil(exact * int(self.scale)))
             elif outcome.status is Status.INFEASIBLE:
                 self.floor = NO_PLAN
         return self.floor
