@@ -19,8 +19,8 @@ class LocatedModel(LocatedFlow):
     """A relaxation of all schedules whose ratio lies in a box; ``lp`` minimises column ``M``, the makespan.
 
     Sets: split nodes ``n`` and fused nodes ``u, v`` of the phase graph, accelerators ``a, i, j``, groups ``g`` of
-    ``m_g`` shares with ``l_g`` to ``u_g`` samples; the *state* ``w`` of a split node is the places ``i`` of the fused node
-    before it and ``j`` of the one after it, as far as there are such nodes.
+    ``m_g`` shares with ``l_g`` to ``u_g`` samples; the *state* ``w`` of a split node is the places ``i`` of the fused
+    node before it and ``j`` of the one after it, as far as there are such nodes.
 
     Variables in the image of a schedule, shares of a group averaged, one for each orbit of tuples of accelerators:
     ``z_va`` v is on a; ``lam_nw`` the state is w; ``x_nwga`` so it is, and the share is on a; ``q_nwga`` its samples
@@ -43,7 +43,7 @@ class LocatedModel(LocatedFlow):
     (13) E_v = S_v + load of v,  S_v >= E_u for u before v,  M >= E_v
     (14) S_v >= E_u + sum_w d_nw for the nodes n between u and v;  M in place of S_v where no v follows
     (15) e_ng >= E_u + sum_a L_nga,  e_ng >= e_pg + sum_a L_nga,  S_v >= e_ng,  M >= e_ng
-    (16) S_v >= E_u + load of all that lies between u and v, for u the nearest fused nodes before v and for the beginning
+    (16) S_v >= E_u + load of all that lies between u and v, for u the nearest fused nodes before v and the beginning
     (17) M >= E_u + load of all that follows u
     (18) M >= load of all nodes
     (19) M >= e_ng + load of all that follows a share of n,  e_ng >= sum_a L_nga + load of all that it follows
