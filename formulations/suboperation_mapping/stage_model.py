@@ -17,7 +17,7 @@ from mapgap.problems.suboperation_mapping.instance import Operation, operations
 from mapgap.problems.suboperation_mapping.shared.ratios import Ratio
 from mapgap.solvers.highs import MatrixModel, Terms, Vector
 
-CONFIGURATIONS = 81  #: configurations of one layer above which columns are replaced by pairwise variables
+CONFIGURATIONS = 256  #: configurations of one layer above which columns are replaced by pairwise variables
 COLUMNS = 3000  #: columns of one stage above which only one fused predecessor, or none, enters the column
 ANCESTORS = 4  #: windows per fusion point
 

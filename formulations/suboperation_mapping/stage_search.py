@@ -183,6 +183,13 @@ def survey(ratio: Ratio, iterations: int, seed: int, time_s: float) -> Reply:
     return Reply(ratio, known(one.relax(time_s), best))
 
 
+def sketch(ratio: Ratio, iterations: int, seed: int, time_s: float) -> Reply:
+    """A first plan, without any bound."""
+    one = lower(_here().phases.instance, ratio)
+    found = (list_anneal(one, start, iterations=iterations, seed=seed, hot=HOT[0]) for start in starts(one)[::-1])
+    return Reply(ratio, known(0, next((plan for plan in found if plan is not None), None)))
+
+
 def explore(ratio: Ratio, iterations: int, seed: int, time_s: float) -> Reply:
     """LP and a first plan."""
     one = solver(ratio)

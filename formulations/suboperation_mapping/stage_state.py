@@ -66,6 +66,8 @@ class State:
         Polishes asked for so far.
     reported : int
         Bound that the budget was told last.
+    least : int
+        Largest bound that was entered for all ratios at once.
     """
 
     instance: Instance
@@ -75,6 +77,7 @@ class State:
     best: Ratio | None = None
     polished: int = 0
     reported: int = 0
+    least: int = 0
 
     @classmethod
     def begin(cls, instance: Instance, budget: Budget, ratios: Iterable[Ratio], bound: int, partial: bool) -> State:
@@ -104,6 +107,13 @@ class State:
         if limit is None or result.claimed < limit:
             self.best = reply.ratio
             self.budget.report(plan=result.plan)
+
+    def raise_all(self, bound: int) -> None:
+        """Enter a bound that holds for all ratios."""
+        if bound > self.least:
+            self.least = bound
+            for known in self.ratios.values():
+                known.bound = max(known.bound, bound)
 
     def announce(self) -> None:
         """Report the bound of the instance if it has risen."""
