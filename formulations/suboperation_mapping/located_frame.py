@@ -38,6 +38,8 @@ class Frame:
         All neighbours of the split node in FP and BP are fused.
     nearest : dict of Node to list of Node
         Fused ancestors of a fused node that are no ancestors of another one of them.
+    first, last : list of Node
+        Fused nodes before which, after which, loads are not a matter of a neighbour's rows.
     limit : int
         Ticks of a simple plan; no bound above it is asked for.
     """
@@ -64,7 +66,20 @@ class Frame:
             earlier = [u for u in self.fused if u in self.phases.ancestors[v]]
             hidden = {w for u in earlier for w in self.phases.ancestors[u]}
             self.nearest[v] = [u for u in earlier if u not in hidden]
+        self.first = [v for v in self.fused if not self._behind_all(v)]
+        self.last = [u for u in self.fused if not any(self._ahead_of_all(u, v) for v in self.fused)]
         self.limit = self._simple_plan()
+
+    def _behind_all(self, v: Node) -> bool:
+        """Whether all that precedes ``v`` precedes or follows one of the nearest fused nodes: their windows say it."""
+        above = self.phases.ancestors
+        return any(all(n == u or n in above[u] or u in above[n] for n in above[v]) for u in self.nearest[v])
+
+    def _ahead_of_all(self, u: Node, v: Node) -> bool:
+        """Whether ``v`` comes next and all that follows ``u`` precedes or follows ``v``: the rows of ``v`` say it."""
+        above = self.phases.ancestors
+        behind = self.phases.descendants[u]
+        return u in self.nearest[v] and all(n == v or n in above[v] or v in above[n] for n in behind)
 
     def _simple_plan(self) -> int:
         """Everything in one share on the accelerator that is fastest alone."""

@@ -64,7 +64,8 @@ class LocatedModel(LocatedFlow):
         for v in frame.fused:
             self.durations(v)
             self.windows(v)
-            self.after(v)
+        for u in frame.last:
+            self.after(u)
         for n in frame.split:
             if n in self.lengths:
                 self.stage_times(n)
@@ -190,7 +191,7 @@ class LocatedModel(LocatedFlow):
         """(16) Before a fused node, and between it and the nearest ones before it, all that lies there runs."""
         above = self.phases.ancestors[v]
         inner = [n for n in self.phases.nodes if n in above]
-        for u in [None, *self.frame.nearest[v]]:
+        for u in [*([None] if v in self.frame.first else []), *self.frame.nearest[v]]:
             between = [n for n in inner if u is None or u in self.phases.ancestors[n]]
             for q in self.kinds:
                 row = [self._spread(self.start[v], q), *((self.load[n, q], -1) for n in between)]

@@ -58,6 +58,8 @@ class StageModel(RatioGraph):
     (14) M >= e_u + sum of L_na over the nodes after u
     (15) M >= e_p + d_o for a WU o outside stages and its predecessors p
     (16) w_la >= x_oa for o of l,  sum_l W_l w_la <= D_a, where weights can exceed the DRAM
+    (17) M >= e_o + sum of the loads on a of all operations that follow o, for a share o outside stages
+    (18) s_o >= sum of the loads on a of all operations that o follows, for a share o outside stages
 
     Parameters
     ----------
@@ -80,6 +82,7 @@ class StageModel(RatioGraph):
         self.start: dict[Operation, int] = {}
         self.stage: dict[Node, Terms] = {}
         self.duration: dict[Operation, Terms] = {}
+        self.own: dict[Operation, list[int]] = {}
         self.spread = columns and self.count ** len(self.shares) <= CONFIGURATIONS
         self.one_accelerator()
         self.configurations()
@@ -95,6 +98,10 @@ class StageModel(RatioGraph):
             self.area(a)
             self.after_fusion(a)
         self.last_updates()
+        for operation in self.end:
+            if operation[2] >= 0:
+                self.followers(operation)
+                self.forerunners(operation)
 
     # ---- assignment ---------------------------------------------------------------------------------------------
 
@@ -178,8 +185,10 @@ class StageModel(RatioGraph):
             for operation in self.members(node):
                 terms = self._operation_terms(node, operation)
                 self.duration[operation] = [term for part in terms for term in part]
-                for a in range(self.count):
-                    per_accelerator[a] += terms[a]
+                self.own[operation] = [self.matrix.column(upper=float("inf")) for _ in range(self.count)]
+                for a, own in enumerate(self.own[operation]):
+                    self.matrix.row([(own, 1.0), *((j, -v) for j, v in terms[a])], 0.0, 0.0)
+                    per_accelerator[a].append((own, 1.0))
         for a in range(self.count):
             self.load[node, a] = self.matrix.column(upper=float("inf"))
             self.matrix.row([(self.load[node, a], 1.0)] + [(j, -v) for j, v in per_accelerator[a]], 0.0, 0.0)
@@ -391,6 +400,34 @@ class StageModel(RatioGraph):
                     for p in self._previous(node, operation):
                         row = [(self.M, 1.0), (self.end[p], -1.0)]
                         self.matrix.row(row + [(j, -v) for j, v in self.duration[operation]], 0.0)
+
+    def followers(self, o: Operation) -> None:
+        """(17) All that follows a share outside stages runs after it."""
+        behind = self.phases.descendants[o[:2]]
+        for a in range(self.count):
+            terms = self._tied(behind, o, a, {n: self.phases.ancestors[n] for n in behind})
+            self.matrix.row([(self.M, 1.0), (self.end[o], -1.0), *terms], 0.0)
+
+    def forerunners(self, o: Operation) -> None:
+        """(18) All that a share outside stages follows runs before it."""
+        above = self.phases.ancestors[o[:2]]
+        ordered = [n for n in self.phases.nodes if n in above]
+        for a in range(self.count):
+            terms = self._tied(ordered, o, a, {n: set(self.phases.descendants[n]) for n in ordered})
+            self.matrix.row([(self.start[o], 1.0), *terms], 0.0)
+
+    def _tied(self, nodes: list[Node], o: Operation, a: int, between: dict[Node, set[Node]]) -> Terms:
+        """Loads of nodes behind (before) ``o``: of its share only, unless a fusion point lies between."""
+        fused = [u for u in nodes if self.phases.fused(u)]
+        found: Terms = []
+        for n in nodes:
+            part = self.part(n, o[2])
+            chained = not self.phases.fused(n) and not any(u in between[n] for u in fused)
+            if chained and part in self.own:
+                found.append((self.own[part][a], -1.0))
+            elif not chained:
+                found.append((self.load[n, a], -1.0))
+        return found
 
     # ---- reading solutions --------------------------------------------------------------------------------------
 
