@@ -49,8 +49,9 @@ LONG_ITERATIONS, LONG_PER_S = 1_000_000, 4_000  #: of a polish: at most, and per
 LARGEST_STEP = 1.0  #: of a target above its bound, as a share of it
 COLUMN_LIMIT = 4  #: accelerators above which the model is built without columns
 RATIO_LIMIT = 3  #: accelerators above which single ratios are bounded by located programs
-BOXES, MANY_BOXES = 0.5, 0.6  #: shares of the time for bounds in boxes, and where there are no columns
-MOST_PLANNED = 400  #: ratios that are annealed before questions are put to the MIP
+BOXES = 0.5  #: share of the time after which boxes wait until some ratios have been annealed
+MOST_PLANNED = 5  #: ratios that are annealed before questions are put to the MIP
+LARGEST_FIRST_STEP = 0.05  #: of a first target above its bound, a tenth of the gap
 
 
 class _Here(Executor):
@@ -197,14 +198,16 @@ def _learn(state: State, task: _Task, reply: Reply) -> None:
         known.seconds *= 1.7
 
 
-def _raise(state: State, pool: Executor, target_gap: float) -> None:
-    """Steps 2 and 3: ask until the gap is closed, nothing is left to ask or the time is over."""
+def _raise(state: State, pool: Executor, target_gap: float, boxes: Boxes | None) -> None:
+    """Steps 1 to 3: ask until the gap is closed, nothing is left to ask or the time is over."""
     busy: set[Ratio] = set()
     running: dict[Future[Reply], _Task] = {}
     turn = 0
     width = 1 if isinstance(pool, _Here) else state.budget.workers
     while not state.budget.exhausted and not state.done(target_gap):
-        while len(running) < width:
+        if boxes is not None:
+            boxes.run(state.budget.remaining_s)
+        while len(running) < width and not state.budget.exhausted:
             question = _next(state, pool, busy, turn)
             turn += 1
             if question is None:
@@ -224,19 +227,18 @@ def _raise(state: State, pool: Executor, target_gap: float) -> None:
             state.announce()
 
 
-def _start(state: State, pool: Executor, frame: Frame, scale: float, columns: bool) -> None:
-    """Step 1: a few plans, bounds of all ratios in boxes, and a plan for every ratio that survives."""
+def _start(state: State, pool: Executor, frame: Frame, scale: float, columns: bool) -> Boxes:
+    """Step 1: a few plans, bounds of ratios in boxes, and plans of the ratios of smallest bound."""
     if not isinstance(pool, _Here):  # boxes are divided in this process, whatever the others do
         search.prepare(state.instance, scale, columns)
     _ask_all(state, pool, search.sketch, FIRST_ITERATIONS, promising(state.instance))
     boxes = Boxes(state, frame, columns=frame.orbits.count <= RATIO_LIMIT, iterations=FIRST_ITERATIONS)
-    share = BOXES if columns else MANY_BOXES
-    more = boxes.run(share * state.budget.time_s)
-    end, state.budget.time_s = state.budget.time_s, state.budget.time_s * (1.0 if columns else 1.0 - share / 2.0)
+    boxes.run(BOXES * state.budget.time_s)
     _ask_all(state, pool, search.explore, FIRST_ITERATIONS, state.open()[:MOST_PLANNED])
-    state.budget.time_s = end
-    if more and not columns:  # one ratio of thousands more or less would not raise the bound
-        boxes.run(state.budget.remaining_s)
+    for known in state.ratios.values():
+        gap = 0.0 if state.makespan is None else state.makespan / max(1, known.bound) - 1.0
+        known.step = max(known.step, min(LARGEST_FIRST_STEP, gap / 10.0))
+    return boxes
 
 
 def _order(state: State, seconds: float) -> None:
@@ -280,11 +282,12 @@ def run(instance: Instance, budget: Budget, ratio: str = "", target_gap: float =
     budget_end = budget.time_s
     try:
         budget.time_s = budget_end - reserve
+        boxes = None
         if ratio:
             _ask_all(state, pool, search.explore, FIRST_ITERATIONS)
         else:
-            _start(state, pool, frame, scale, columns)
-        _raise(state, pool, target_gap)
+            boxes = _start(state, pool, frame, scale, columns)
+        _raise(state, pool, target_gap, boxes)
     finally:
         budget.time_s = budget_end
         _stop(pool)

@@ -63,17 +63,36 @@ class Boxes:
             state.take(Reply(ratio, search.known(0, found)))
         return bound, None
 
-    def run(self, time_s: float) -> bool:
-        """Raise the smallest bound for some seconds; whether there is anything left to do."""
+    def waiting(self) -> bool:
+        """Whether the smallest bound of all belongs to a box that can still be solved or divided."""
+        state, heap = self.state, self.search.heap
+        limit = NO_PLAN if state.makespan is None else state.makespan
+        single = [next(self.search.ratios(each)) for each in self.search.finished]
+        known = [state.ratios[r] for r in single]
+        return bool(heap) and heap[0].bound < min([limit, *(k.bound for k in known if not k.infeasible)])
+
+    def run(self, time_s: float) -> None:
+        """Raise the smallest bound for some seconds, or until it belongs to a single ratio."""
         state, begun = self.state, time.perf_counter()
-        more = True
-        while more and not state.budget.exhausted and time.perf_counter() - begun < time_s:
+        changed = False
+        while self.waiting() and not state.budget.exhausted and time.perf_counter() - begun < time_s:
             left = min(state.budget.remaining_s, max(1.0, time_s - (time.perf_counter() - begun)))
-            more = self.search.step(left, state.makespan)
-            state.raise_all(self.search.bound())
+            self.search.step(left, NO_PLAN if state.makespan is None else state.makespan)
+            self.enter_finished()
+            state.raise_all(min(self.search.bound(), NO_PLAN - 1))
             state.announce()
-        self.settle()
-        return more
+            changed = True
+        if changed:
+            self.settle()
+
+    def enter_finished(self) -> None:
+        """Enter the bounds of single ratios, and take what was proven of them since."""
+        for each in self.search.finished:
+            known = self.state.ratios[next(self.search.ratios(each))]
+            if each.bound >= NO_PLAN:
+                known.infeasible = True
+            else:
+                each.bound = known.bound = max(known.bound, each.bound)
 
     def settle(self) -> None:
         """Enter the bound of every box for its ratios."""
