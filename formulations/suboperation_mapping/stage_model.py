@@ -59,7 +59,6 @@ class StageModel(RatioGraph):
     (15) M >= e_p + d_o for a WU o outside stages and its predecessors p
     (16) w_la >= x_oa for o of l,  sum_l W_l w_la <= D_a, where weights can exceed the DRAM
     (17) M >= e_o + sum of the loads on a of all operations that follow o, for a share o outside stages
-    (18) s_o >= sum of the loads on a of all operations that o follows, for a share o outside stages
 
     Parameters
     ----------
@@ -101,7 +100,6 @@ class StageModel(RatioGraph):
         for operation in self.end:
             if operation[2] >= 0:
                 self.followers(operation)
-                self.forerunners(operation)
 
     # ---- assignment ---------------------------------------------------------------------------------------------
 
@@ -404,30 +402,17 @@ class StageModel(RatioGraph):
     def followers(self, o: Operation) -> None:
         """(17) All that follows a share outside stages runs after it."""
         behind = self.phases.descendants[o[:2]]
+        fused = [u for u in behind if self.phases.fused(u)]
         for a in range(self.count):
-            terms = self._tied(behind, o, a, {n: self.phases.ancestors[n] for n in behind})
-            self.matrix.row([(self.M, 1.0), (self.end[o], -1.0), *terms], 0.0)
-
-    def forerunners(self, o: Operation) -> None:
-        """(18) All that a share outside stages follows runs before it."""
-        above = self.phases.ancestors[o[:2]]
-        ordered = [n for n in self.phases.nodes if n in above]
-        for a in range(self.count):
-            terms = self._tied(ordered, o, a, {n: set(self.phases.descendants[n]) for n in ordered})
-            self.matrix.row([(self.start[o], 1.0), *terms], 0.0)
-
-    def _tied(self, nodes: list[Node], o: Operation, a: int, between: dict[Node, set[Node]]) -> Terms:
-        """Loads of nodes behind (before) ``o``: of its share only, unless a fusion point lies between."""
-        fused = [u for u in nodes if self.phases.fused(u)]
-        found: Terms = []
-        for n in nodes:
-            part = self.part(n, o[2])
-            chained = not self.phases.fused(n) and not any(u in between[n] for u in fused)
-            if chained and part in self.own:
-                found.append((self.own[part][a], -1.0))
-            elif not chained:
-                found.append((self.load[n, a], -1.0))
-        return found
+            row: Terms = [(self.M, 1.0), (self.end[o], -1.0)]
+            for n in behind:
+                part = self.part(n, o[2])
+                beyond = self.phases.fused(n) or any(u in self.phases.ancestors[n] for u in fused)
+                if beyond:  # of all shares
+                    row.append((self.load[n, a], -1.0))
+                elif part in self.own:
+                    row.append((self.own[part][a], -1.0))
+            self.matrix.row(row, 0.0)
 
     # ---- reading solutions --------------------------------------------------------------------------------------
 
