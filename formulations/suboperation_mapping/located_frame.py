@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mapgap.formulations.suboperation_mapping.orbits import Orbits
 from mapgap.formulations.suboperation_mapping.phase_graph import Node, PhaseGraph
@@ -42,6 +42,8 @@ class Frame:
         Fused nodes before which, after which, loads are not a matter of a neighbour's rows.
     limit : int
         Ticks of a simple plan; no bound above it is asked for.
+    lengths : dict
+        Least lengths of stages that were computed already.
     """
 
     def __init__(self, instance: Instance) -> None:
@@ -69,6 +71,7 @@ class Frame:
         self.first = [v for v in self.fused if not self._behind_all(v)]
         self.last = [u for u in self.fused if not any(self._ahead_of_all(u, v) for v in self.fused)]
         self.limit = self._simple_plan()
+        self.lengths: dict[Any, int] = {}
 
     def _behind_all(self, v: Node) -> bool:
         """Whether all that precedes ``v`` precedes or follows one of the nearest fused nodes: their windows say it."""

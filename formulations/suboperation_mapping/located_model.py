@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 
 import numpy as np
 
@@ -11,8 +12,16 @@ from mapgap.formulations.suboperation_mapping.located_flow import LocatedFlow, n
 from mapgap.formulations.suboperation_mapping.located_frame import GRAIN, Box, Frame, Group, least
 from mapgap.formulations.suboperation_mapping.orbits import Places
 from mapgap.formulations.suboperation_mapping.phase_graph import Node
-from mapgap.formulations.suboperation_mapping.stage_optima import Costs, least_lengths, least_with_gather
+from mapgap.formulations.suboperation_mapping.stage_optima import (
+    Costs,
+    least_length_of_box,
+    least_lengths,
+    least_with_gather,
+)
 from mapgap.solvers.integer_lp import IntegerTerms, LinearOutcome
+
+STATES = 700
+"""States of :func:`least_length_of_box` above which it takes too long."""
 
 
 class LocatedModel(LocatedFlow):
@@ -103,13 +112,31 @@ class LocatedModel(LocatedFlow):
             own = {w: d for w, d in self.lengths[n].items() if w[:first] == i}
             costs = self.costs(n, i)
             by_holders = least_lengths(costs)
-            best = min(by_holders)
+            best = max(min(by_holders), self.best_of_box(n, i))
             for w, d in own.items():
                 self.lp.row([(d, 1), (self.chosen[n][w], -GRAIN * best)], 0)
             if held:
                 counts = [(held[i, h], -GRAIN * t) for h, t in enumerate(by_holders, 1)]
                 self.lp.row([*((d, 1) for d in own.values()), *counts], 0)
             self.gathers(n, own, costs, best)
+
+    def best_of_box(self, n: Node, i: Places) -> int:
+        """The least length over all ratios of the box; 0 where it is one ratio, or would take long."""
+        states = prod(group.number + 1 for group in self.box) * (self.instance.batch + 1)
+        if states > STATES or all(group.low == group.high for group in self.box):
+            return 0
+        u = self.frame.before[n]
+        size = self.phases.edge_bytes(n, u) if u is not None else 0
+        key = (self.phases.table(n), size, i, self.box)
+        if key not in self.frame.lengths:
+            samples = range(self.instance.batch + 1)
+            moved = [
+                [self.instance.transfer_ticks(size * s, i[0], a) if i else 0 for s in samples]
+                for a in range(self.orbits.count)
+            ]
+            tables = [list(row) for row in self.phases.table(n)]
+            self.frame.lengths[key] = least_length_of_box(tables, moved, self.box, self.instance.batch)
+        return self.frame.lengths[key]
 
     def gathers(self, n: Node, own: dict[Places, int], costs: Costs, best: int) -> None:
         """(12) Length of a stage and what the fused node behind it gathers, together at their best."""

@@ -12,6 +12,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from mapgap.formulations.suboperation_mapping.located_frame import Box
+
 Costs = NDArray[np.int64]
 NEVER = 1 << 60
 THRESHOLDS = 8
@@ -102,3 +104,50 @@ def _least_moved(load: Costs, moved: Costs, longest: int) -> int:
         price = np.where(load[a] <= longest, moved[a], NEVER)
         best = np.minimum.reduceat(np.minimum(price[part] + best[rest], NEVER), starts)
     return int(best[-1])
+
+
+def least_length_of_box(tables: list[list[int]], moved: list[list[int]], box: Box, batch: int) -> int:
+    """Least length of a stage over all ratios of a box and all assignments of their shares.
+
+    By dynamic programming over accelerators; a state counts the shares of every group that are placed so far, and their
+    samples. Unlike :func:`least_lengths` it knows that the shares add up to the batch.
+
+    Parameters
+    ----------
+    tables : per accelerator
+        Ticks of a share of 1, 2, … samples.
+    moved : per accelerator
+        Ticks of the transfer of 0, 1, … samples in one piece: less than in several.
+    """
+    shape = (*(group.number + 1 for group in box), batch + 1)
+    best = np.full(shape, NEVER, np.int64)
+    best[(0,) * len(shape)] = 0
+    for table, transfer in zip(tables, moved, strict=True):
+        load = _least_loads(table, box, shape) + np.array(transfer, np.int64)
+        after = best.copy()  # nothing on this accelerator
+        for part in zip(*np.nonzero(load < NEVER), strict=True):
+            if any(part):
+                upper = tuple(slice(p, None) for p in part)
+                lower = tuple(slice(0, size - p) for p, size in zip(part, shape, strict=True))
+                np.minimum(after[upper], np.maximum(best[lower], load[part]), out=after[upper])
+        best = after
+    return int(best[(*(group.number for group in box), batch)])
+
+
+def _least_loads(table: list[int], box: Box, shape: tuple[int, ...]) -> Costs:
+    """Least compute of so many shares of every group with so many samples together, on one accelerator."""
+    load = np.full(shape, NEVER, np.int64)
+    load[(0,) * len(shape)] = 0
+    for g, group in enumerate(box):
+        for _ in range(group.number):
+            added = load.copy()
+            into = tuple(slice(1, None) if k == g else slice(None) for k in range(len(box)))
+            out = tuple(slice(0, -1) if k == g else slice(None) for k in range(len(box)))
+            for s in range(group.low, group.high + 1):
+                np.minimum(
+                    added[(*into, slice(s, None))],
+                    load[(*out, slice(0, shape[-1] - s))] + table[s - 1],
+                    out=added[(*into, slice(s, None))],
+                )
+            load = added
+    return np.minimum(load, NEVER)
