@@ -120,7 +120,7 @@ def test_no_bound_exceeds_brute_force_with_equal_accelerators(seed):
     """Orbits: were the averaging wrong, the bound with one variable per class would exceed the optimum."""
     instance = doubled(seed)
     best = optimum(instance)
-    assert Orbits(instance).members[0] == [0, 2]
+    assert {0, 2} <= set(Orbits(instance).members[0])
     if best is not None:
         bounded(instance, best)
 
