@@ -115,7 +115,7 @@ class IntegerLP:
         return list(zip(self.index[span], self.value[span], strict=True))
 
     def solve(self, time_s: float) -> LinearOutcome:
-        """Solve on one thread with HiGHS, presolved, and round the duals.
+        """Solve on one thread with HiGHS and round the duals.
 
         By dual simplex, or by interior points and crossover where there are many rows; without crossover the duals are
         too rough on one program in ten.
@@ -128,7 +128,7 @@ class IntegerLP:
         check_version("highspy")
         begun = time.perf_counter()
         best = LinearOutcome(Status.UNKNOWN, {})
-        # Presolve and interior points were seen to call feasible programs infeasible: then the simplex method is asked.
+        # With presolve, interior points were seen to call a feasible program infeasible; without they are no slower.
         engines = ("simplex",) if self.rows < MANY_ROWS else ("ipm", "simplex")
         for engine in engines:
             found = self._ask(engine, time_s - (time.perf_counter() - begun))
@@ -144,7 +144,7 @@ class IntegerLP:
             "output_flag": False,
             "threads": 1,
             "time_limit": max(0.05, time_s),
-            "presolve": "on",
+            "presolve": "on" if engine == "simplex" else "off",
             "solver": engine,
         }
         for name, setting in options.items():
