@@ -52,12 +52,15 @@ class MatrixOutcome:
         The best point found.
     reduced : (columns,) or None
         Reduced costs of an LP solved to optimality.
+    duals : (rows,) or None
+        Its duals, from which :func:`~mapgap.solvers.integer_lp.exact_bound` recomputes the bound.
     """
 
     status: Status
     bound: float | None = None
     values: Vector | None = None
     reduced: Vector | None = None
+    duals: Vector | None = None
 
 
 @dataclass
@@ -184,7 +187,8 @@ def _outcome(solver: highspy.Highs, relaxed: bool) -> MatrixOutcome:
         return MatrixOutcome(Status.UNKNOWN)
     if relaxed:
         values, reduced = np.array(solution.col_value), np.array(solution.col_dual)
-        return MatrixOutcome(Status.OPTIMAL, info.objective_function_value, values, reduced)
+        duals = np.array(solution.row_dual)
+        return MatrixOutcome(Status.OPTIMAL, info.objective_function_value, values, reduced, duals)
     found = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
     return MatrixOutcome(
         status=Status.OPTIMAL if optimal else Status.FEASIBLE if found else Status.UNKNOWN,

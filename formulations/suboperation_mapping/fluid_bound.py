@@ -1,4 +1,6 @@
-"""A lower bound over all ratios at once, for any number of accelerators: samples flow instead of lying in shares.
+"""A lower bound over all ratios in milliseconds, for any number of accelerators: samples flow, transfers are free.
+
+The first bound of ``fluid_bound``, whose located programs (:mod:`box_bound`) are never below it, and of ``stage_mip``.
 
 ========  =====================================================================  ===========
 Symbol    Meaning                                                                Unit, shape
@@ -27,9 +29,7 @@ from __future__ import annotations
 
 import math
 
-from mapgap.core import Budget, SolveResult, Status, Stop
 from mapgap.formulations.suboperation_mapping.phase_graph import Node, PhaseGraph
-from mapgap.problems.suboperation_mapping import Instance
 from mapgap.solvers.highs import MatrixModel
 
 SAFETY = 1e-6
@@ -109,10 +109,3 @@ def fluid_bound(phases: PhaseGraph, time_s: float = 60.0) -> int:
     model = FluidModel(phases)
     found = model.matrix.solve(time_s, relaxed=True)
     return 0 if found.bound is None else max(0, math.ceil(found.bound * model.scale * (1.0 - SAFETY) - 1e-6))
-
-
-def run(instance: Instance, budget: Budget) -> SolveResult:
-    """The bound; no plan."""
-    bound = fluid_bound(PhaseGraph(instance), budget.remaining_s)
-    budget.report(bound=bound)
-    return SolveResult(Status.UNKNOWN, Stop.DONE, bound=bound)

@@ -1,9 +1,10 @@
 """Certified optimum of sub-operation mapping: stage-configuration MIP per ratio, raised destructively.
 
-1.  One fluid bound for all ratios. For every partition of the batch an annealed plan and the LP of
-    :class:`~mapgap.formulations.suboperation_mapping.stage_model.StageModel`, first without configuration columns,
-    then, for ratios that are still open, with them; the LP's most likely mapping is annealed too. A ratio whose bound
-    reaches the makespan of the best plan is closed.
+1.  One flow bounds all ratios, and a few ratios are annealed. Then boxes of ratios are bounded best-first by located
+    programs (:mod:`box_search`), single ratios by the LP of
+    :class:`~mapgap.formulations.suboperation_mapping.stage_model.StageModel`; those of small bound are annealed from
+    the LP's most likely mapping at once, the others if they survive. A ratio whose bound reaches the makespan of the
+    best plan is closed.
 2.  The ratio of smallest bound is asked for a mapping whose relaxation ends by a *target* a little above its bound,
     with every column removed whose reduced cost forbids it. None: the bound rises to the target. One: it is rounded,
     annealed and, last, ordered by CP-SAT, which lowers the best plan.
@@ -29,9 +30,11 @@ from mapgap.formulations.suboperation_mapping import stage_search as search
 from mapgap.formulations.suboperation_mapping.cpsat import order_fixed_mapping
 from mapgap.formulations.suboperation_mapping.fluid_bound import fluid_bound
 from mapgap.formulations.suboperation_mapping.list_anneal import starts
+from mapgap.formulations.suboperation_mapping.located_frame import Frame
 from mapgap.formulations.suboperation_mapping.phase_graph import PhaseGraph
 from mapgap.formulations.suboperation_mapping.ratio_sweep import no_ratio_fits
 from mapgap.formulations.suboperation_mapping.stage_search import Reply
+from mapgap.formulations.suboperation_mapping.stage_start import Boxes, promising
 from mapgap.formulations.suboperation_mapping.stage_state import State
 from mapgap.problems.suboperation_mapping import Instance, Plan
 from mapgap.problems.suboperation_mapping.evaluate import diagnose
@@ -45,6 +48,10 @@ FIRST_ITERATIONS, ITERATIONS = 50_000, 100_000  #: of annealing, per ratio and p
 LONG_ITERATIONS, LONG_PER_S = 1_000_000, 4_000  #: of a polish: at most, and per second of the budget
 LARGEST_STEP = 1.0  #: of a target above its bound, as a share of it
 COLUMN_LIMIT = 4  #: accelerators above which the model is built without columns
+RATIO_LIMIT = 3  #: accelerators above which single ratios are bounded by located programs
+BOXES = 0.5  #: share of the time after which boxes wait until some ratios have been annealed
+MOST_PLANNED = 5  #: ratios that are annealed before questions are put to the MIP
+LARGEST_FIRST_STEP = 0.05  #: of a first target above its bound, a tenth of the gap
 
 
 class _Here(Executor):
@@ -69,15 +76,21 @@ def _executor(instance: Instance, budget: Budget, scale: float, columns: bool) -
 
 
 def _scale(instance: Instance) -> float:
-    """Ticks of a thousandth of a simple plan, so that times in the model are near 1000."""
+    """About a thousandth of a simple plan, so that times in the model are near 1000.
+
+    A power of two: then ticks in this unit are exact in floating point.
+    """
     lowered = lower(instance, (instance.batch,) + (0,) * (len(instance.accelerators) - 1))
-    return max(1, min(lowered.makespan(s, lowered.topological) for s in starts(lowered))) / 1000.0
+    simple = min(lowered.makespan(s, lowered.topological) for s in starts(lowered))
+    return float(1 << max(0, (simple // 1000).bit_length() - 1))
 
 
-def _ask_all(state: State, pool: Executor, question: Callable[..., Reply], iterations: int) -> None:
-    """Put one question to every ratio that is still open when its turn comes, smallest bound first."""
+def _ask_all(
+    state: State, pool: Executor, question: Callable[..., Reply], iterations: int, ratios: list[Ratio] | None = None
+) -> None:
+    """Put one question to every ratio, or to some, that is still open when its turn comes, smallest bound first."""
     budget = state.budget
-    waiting = state.open()
+    waiting = state.open() if ratios is None else list(ratios)
     running: set[Future[Reply]] = set()
     width = 1 if isinstance(pool, _Here) else budget.workers
     while (waiting or running) and not budget.exhausted:
@@ -185,14 +198,16 @@ def _learn(state: State, task: _Task, reply: Reply) -> None:
         known.seconds *= 1.7
 
 
-def _raise(state: State, pool: Executor, target_gap: float) -> None:
-    """Steps 2 and 3: ask until the gap is closed, nothing is left to ask or the time is over."""
+def _raise(state: State, pool: Executor, target_gap: float, boxes: Boxes | None) -> None:
+    """Steps 1 to 3: ask until the gap is closed, nothing is left to ask or the time is over."""
     busy: set[Ratio] = set()
     running: dict[Future[Reply], _Task] = {}
     turn = 0
     width = 1 if isinstance(pool, _Here) else state.budget.workers
     while not state.budget.exhausted and not state.done(target_gap):
-        while len(running) < width:
+        if boxes is not None:
+            boxes.run(state.budget.remaining_s)
+        while len(running) < width and not state.budget.exhausted:
             question = _next(state, pool, busy, turn)
             turn += 1
             if question is None:
@@ -210,6 +225,20 @@ def _raise(state: State, pool: Executor, target_gap: float) -> None:
             if task.kind != "polish":
                 _learn(state, task, reply)
             state.announce()
+
+
+def _start(state: State, pool: Executor, frame: Frame, scale: float, columns: bool) -> Boxes:
+    """Step 1: a few plans, bounds of ratios in boxes, and plans of the ratios of smallest bound."""
+    if not isinstance(pool, _Here):  # boxes are divided in this process, whatever the others do
+        search.prepare(state.instance, scale, columns)
+    _ask_all(state, pool, search.sketch, FIRST_ITERATIONS, promising(state.instance))
+    boxes = Boxes(state, frame, columns=frame.orbits.count <= RATIO_LIMIT, iterations=FIRST_ITERATIONS)
+    boxes.run(BOXES * state.budget.time_s)
+    _ask_all(state, pool, search.explore, FIRST_ITERATIONS, state.open()[:MOST_PLANNED])
+    for known in state.ratios.values():
+        gap = 0.0 if state.makespan is None else state.makespan / max(1, known.bound) - 1.0
+        known.step = max(known.step, min(LARGEST_FIRST_STEP, gap / 10.0))
+    return boxes
 
 
 def _order(state: State, seconds: float) -> None:
@@ -243,18 +272,22 @@ def run(instance: Instance, budget: Budget, ratio: str = "", target_gap: float =
     reasons = diagnose(instance)
     if reasons:
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(reasons))
-    state = State.begin(instance, budget, _ratios(instance, ratio), fluid_bound(PhaseGraph(instance)), bool(ratio))
+    frame = Frame(instance)
+    state = State.begin(instance, budget, _ratios(instance, ratio), fluid_bound(frame.phases), bool(ratio))
     state.announce()
     columns = len(instance.accelerators) <= COLUMN_LIMIT
-    pool = _executor(instance, budget, _scale(instance), columns)
+    scale = _scale(instance)
+    pool = _executor(instance, budget, scale, columns)
     reserve = 0.07 * budget.time_s
     budget_end = budget.time_s
     try:
         budget.time_s = budget_end - reserve
-        _ask_all(state, pool, search.survey, FIRST_ITERATIONS)
-        if columns:
+        boxes = None
+        if ratio:
             _ask_all(state, pool, search.explore, FIRST_ITERATIONS)
-        _raise(state, pool, target_gap)
+        else:
+            boxes = _start(state, pool, frame, scale, columns)
+        _raise(state, pool, target_gap, boxes)
     finally:
         budget.time_s = budget_end
         _stop(pool)
@@ -310,4 +343,7 @@ def area_bound(instance: Instance, budget: Budget) -> SolveResult:
     finally:
         _stop(pool)
     stop = Stop.TIME if budget.exhausted else Stop.DONE
+    if all(known.infeasible for known in state.ratios.values()):
+        reason = no_ratio_fits(instance, len(state.ratios))
+        return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason=reason, notes={"ratios": len(state.ratios)})
     return SolveResult(Status.UNKNOWN, stop, bound=state.bound, notes={"ratios": len(state.ratios)})

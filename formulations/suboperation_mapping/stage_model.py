@@ -17,7 +17,7 @@ from mapgap.problems.suboperation_mapping.instance import Operation, operations
 from mapgap.problems.suboperation_mapping.shared.ratios import Ratio
 from mapgap.solvers.highs import MatrixModel, Terms, Vector
 
-CONFIGURATIONS = 81  #: configurations of one layer above which columns are replaced by pairwise variables
+CONFIGURATIONS = 256  #: configurations of one layer above which columns are replaced by pairwise variables
 COLUMNS = 3000  #: columns of one stage above which only one fused predecessor, or none, enters the column
 ANCESTORS = 4  #: windows per fusion point
 
@@ -58,6 +58,7 @@ class StageModel(RatioGraph):
     (14) M >= e_u + sum of L_na over the nodes after u
     (15) M >= e_p + d_o for a WU o outside stages and its predecessors p
     (16) w_la >= x_oa for o of l,  sum_l W_l w_la <= D_a, where weights can exceed the DRAM
+    (17) M >= e_o + sum of the loads on a of all operations that follow o, for a share o outside stages
 
     Parameters
     ----------
@@ -80,6 +81,7 @@ class StageModel(RatioGraph):
         self.start: dict[Operation, int] = {}
         self.stage: dict[Node, Terms] = {}
         self.duration: dict[Operation, Terms] = {}
+        self.own: dict[Operation, list[int]] = {}
         self.spread = columns and self.count ** len(self.shares) <= CONFIGURATIONS
         self.one_accelerator()
         self.configurations()
@@ -95,6 +97,9 @@ class StageModel(RatioGraph):
             self.area(a)
             self.after_fusion(a)
         self.last_updates()
+        for operation in self.end:
+            if operation[2] >= 0:
+                self.followers(operation)
 
     # ---- assignment ---------------------------------------------------------------------------------------------
 
@@ -178,8 +183,10 @@ class StageModel(RatioGraph):
             for operation in self.members(node):
                 terms = self._operation_terms(node, operation)
                 self.duration[operation] = [term for part in terms for term in part]
-                for a in range(self.count):
-                    per_accelerator[a] += terms[a]
+                self.own[operation] = [self.matrix.column(upper=float("inf")) for _ in range(self.count)]
+                for a, own in enumerate(self.own[operation]):
+                    self.matrix.row([(own, 1.0), *((j, -v) for j, v in terms[a])], 0.0, 0.0)
+                    per_accelerator[a].append((own, 1.0))
         for a in range(self.count):
             self.load[node, a] = self.matrix.column(upper=float("inf"))
             self.matrix.row([(self.load[node, a], 1.0)] + [(j, -v) for j, v in per_accelerator[a]], 0.0, 0.0)
@@ -391,6 +398,21 @@ class StageModel(RatioGraph):
                     for p in self._previous(node, operation):
                         row = [(self.M, 1.0), (self.end[p], -1.0)]
                         self.matrix.row(row + [(j, -v) for j, v in self.duration[operation]], 0.0)
+
+    def followers(self, o: Operation) -> None:
+        """(17) All that follows a share outside stages runs after it."""
+        behind = self.phases.descendants[o[:2]]
+        fused = [u for u in behind if self.phases.fused(u)]
+        for a in range(self.count):
+            row: Terms = [(self.M, 1.0), (self.end[o], -1.0)]
+            for n in behind:
+                part = self.part(n, o[2])
+                beyond = self.phases.fused(n) or any(u in self.phases.ancestors[n] for u in fused)
+                if beyond:  # of all shares
+                    row.append((self.load[n, a], -1.0))
+                elif part in self.own:
+                    row.append((self.own[part][a], -1.0))
+            self.matrix.row(row, 0.0)
 
     # ---- reading solutions --------------------------------------------------------------------------------------
 

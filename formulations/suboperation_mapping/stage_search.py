@@ -19,6 +19,7 @@ from mapgap.problems.suboperation_mapping.shared.lowered import Array, Lowered, 
 from mapgap.problems.suboperation_mapping.shared.mapped import Mapped
 from mapgap.problems.suboperation_mapping.shared.ratios import Ratio
 from mapgap.solvers.highs import MatrixOutcome
+from mapgap.solvers.integer_lp import exact_bound
 
 EXACT_TICKS = 100_000  #: up to here one tick is 10^4 times the feasibility tolerance of the scaled model
 COLD = (0.001, 0.0005, 0.0002)  #: first temperatures that keep a good mapping, as shares of the makespan
@@ -84,13 +85,13 @@ class RatioSolver:
         """Bound of the LP."""
         if self.linear is None:
             outcome = self.model.matrix.solve(time_s, relaxed=True, simplex=True)
-            if outcome.bound is not None:
+            if outcome.duals is not None:
                 self.linear = outcome
-            if not self.model.matrix.resolved:
-                self.floor = 0
-            elif outcome.bound is not None:
-                self.floor = safe(outcome.bound, self.scale)
-            elif outcome.status is Status.INFEASIBLE:
+                # Exact for the doubles of the model, which are those of the program: the scale is a power of two.
+                assert self.scale.is_integer()
+                exact = exact_bound(self.model.matrix, outcome.duals, -(-self.last // int(self.scale)))
+                self.floor = max(0, math.ceil(exact * int(self.scale)))
+            elif outcome.status is Status.INFEASIBLE and self.model.matrix.resolved:
                 self.floor = NO_PLAN
         return self.floor
 
@@ -183,6 +184,13 @@ def survey(ratio: Ratio, iterations: int, seed: int, time_s: float) -> Reply:
     for start in starts(one.lowered)[::-1] if iterations else []:  # the spread first; the others if it fits no DRAM
         best = best or one.improve(start, iterations, seed, HOT)
     return Reply(ratio, known(one.relax(time_s), best))
+
+
+def sketch(ratio: Ratio, iterations: int, seed: int, time_s: float) -> Reply:
+    """A first plan, without any bound."""
+    one = lower(_here().phases.instance, ratio)
+    found = (list_anneal(one, start, iterations=iterations, seed=seed, hot=HOT[0]) for start in starts(one)[::-1])
+    return Reply(ratio, known(0, next((plan for plan in found if plan is not None), None)))
 
 
 def explore(ratio: Ratio, iterations: int, seed: int, time_s: float) -> Reply:

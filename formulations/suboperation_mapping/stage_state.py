@@ -68,6 +68,8 @@ class State:
         Bound that the budget was told last.
     distrusted : list of str
         Why the relaxation of some ratio is not used.
+    least : int
+        Largest bound that was entered for all ratios at once.
     """
 
     instance: Instance
@@ -78,6 +80,7 @@ class State:
     polished: int = 0
     reported: int = 0
     distrusted: list[str] = field(default_factory=list)
+    least: int = 0
 
     @classmethod
     def begin(cls, instance: Instance, budget: Budget, ratios: Iterable[Ratio], bound: int, partial: bool) -> State:
@@ -108,6 +111,13 @@ class State:
         if limit is None or result.claimed < limit:
             self.best = reply.ratio
             self.budget.report(plan=result.plan)
+
+    def raise_all(self, bound: int) -> None:
+        """Enter a bound that holds for all ratios."""
+        if bound > self.least:
+            self.least = bound
+            for known in self.ratios.values():
+                known.bound = max(known.bound, bound)
 
     def announce(self) -> None:
         """Report the bound of the instance if it has risen."""

@@ -1,0 +1,98 @@
+"""Lower bounds from located programs: all ratios at once, and best-first over boxes of ratios.
+
+``fluid_bound`` solves one program for every number of shares; together their boxes hold all ratios. ``box_bound`` goes
+on from there: the box of smallest bound is divided where the latency tables have their largest steps, until the time is
+over or the smallest bound belongs to one ratio. With few accelerators one ratio is bounded by the stage model with its
+columns, which is stronger. ``docs/stage_mip.md`` proves the rows.
+
+Every bound is recomputed from rounded duals in whole numbers. The option ``duals`` names a file for them: for every box
+its groups ``[low, high, count]`` and its multipliers ``[row, y, ...]`` in units of ``2 ** -shift`` on the rows of
+:class:`LocatedModel` (or, with ``"columns": true``, of :class:`StageModel`), written as JSON and packed by gzip.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+from mapgap.core import Budget, SolveResult, Status, Stop
+from mapgap.formulations.suboperation_mapping.box_search import BoxSearch
+from mapgap.formulations.suboperation_mapping.fluid_bound import fluid_bound as flow_bound
+from mapgap.formulations.suboperation_mapping.located_frame import Frame
+from mapgap.formulations.suboperation_mapping.stage_search import NO_PLAN, RatioSolver
+from mapgap.problems.suboperation_mapping import Instance
+from mapgap.problems.suboperation_mapping.evaluate import diagnose
+from mapgap.problems.suboperation_mapping.shared.ratios import Ratio
+
+COLUMN_LIMIT = 3
+"""Accelerators up to which one ratio is bounded by the stage model with columns."""
+
+
+def model_scale(frame: Frame) -> float:
+    """Ticks in the stage model's unit of time: a power of two near a thousandth of a simple plan."""
+    return float(1 << max(0, (frame.limit // 1000).bit_length() - 1))
+
+
+def column_bound(frame: Frame, ratio: Ratio, time_s: float) -> tuple[int, dict[str, Any] | None]:
+    """The stage model's bound for one ratio, and its duals as doubles."""
+    solver = RatioSolver(frame.phases, ratio, model_scale(frame))
+    bound = solver.relax(time_s)
+    if bound == NO_PLAN or solver.linear is None or solver.linear.duals is None:
+        return bound, None
+    duals = solver.linear.duals
+    return bound, {"columns": True, "rows": [x for i in duals.nonzero()[0].tolist() for x in (i, float(duals[i]))]}
+
+
+def search_of(frame: Frame) -> BoxSearch:
+    """The search over all ratios of an instance."""
+    few = frame.orbits.count <= COLUMN_LIMIT
+    return BoxSearch(frame, (lambda ratio, time_s: column_bound(frame, ratio, time_s)) if few else None)
+
+
+def fluid_bound(instance: Instance, budget: Budget, duals: str = "") -> SolveResult:
+    """The least bound of the boxes of all ratios with one, two, … shares; no plan."""
+    return _run(instance, budget, duals, divide=False)
+
+
+def box_bound(instance: Instance, budget: Budget, duals: str = "") -> SolveResult:
+    """The least bound of boxes that are divided best-first; no plan."""
+    return _run(instance, budget, duals, divide=True)
+
+
+def _run(instance: Instance, budget: Budget, duals: str, divide: bool) -> SolveResult:
+    reasons = diagnose(instance)
+    if reasons:
+        return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(reasons))
+    frame = Frame(instance)
+    search = search_of(frame)
+    bound = flow_bound(frame.phases, budget.remaining_s)
+    budget.report(bound=bound)
+    done = False
+    while not budget.exhausted and not done:
+        waits = search.heap and (divide or not all(each.solved for each in search.heap))
+        done = not waits or not search.step(budget.remaining_s, whole=not divide)
+        if search.bound() > bound:
+            bound = search.bound()
+            budget.report(bound=bound)
+    if duals:
+        _write(Path(duals), instance, bound, search)
+    notes = {
+        "boxes": sum(1 for _ in search.all()),
+        "programs": search.programs,
+        "classes": [len(those) for those in frame.orbits.members],
+    }
+    if bound >= NO_PLAN:
+        return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="DRAM: no ratio fits", notes=notes)
+    return SolveResult(Status.UNKNOWN, Stop.DONE if done else Stop.TIME, bound=bound, notes=notes)
+
+
+def _write(path: Path, instance: Instance, bound: int, search: BoxSearch) -> None:
+    """The proofs of all boxes that the bound rests on."""
+    proofs = [
+        {"holds": [list(group) for group in each.box], "bound": each.bound, "proof": each.proof}
+        for each in sorted(search.all())
+    ]
+    content = {"schema": 1, "instance": instance.content_hash, "bound": bound, "boxes": proofs}
+    path.write_bytes(gzip.compress(json.dumps(content, separators=(",", ":")).encode(), mtime=0))
