@@ -79,7 +79,13 @@ def assemble(graph: LayerGraph, cluster: Cluster | None, settings: Settings, nam
     settings.check()
     label = name or graph.name
     workload = Workload(label, " ".join(notes), graph.input_bytes, layers, boards, links, tuple(batches))
-    return Assembled(workload, bars, notes)
+    single = {label: bar for entry, bar in bars.items() for label in labels(entry, cluster.boards[entry])}
+    return Assembled(workload, single, notes)
+
+
+def labels(entry: str, board: Board) -> list[str]:
+    """Names of the single boards of an entry."""
+    return [entry] if board.count == 1 else [f"{entry}{k}" for k in range(1, board.count + 1)]
 
 
 def listed_devices(graph: LayerGraph) -> Cluster:
@@ -281,8 +287,7 @@ def _boards(
             memory = listed.memory_bytes
         facts = {**(library.facts if library else {}), **board.facts}
         facts |= {"gflops": board.gflops} if board.gflops else {}
-        for k in range(board.count):
-            label = entry if board.count == 1 else f"{entry}{k + 1}"
+        for label in labels(entry, board):
             boards.append(WorkBoard(label, table.kind, memory, table.forward, table.backward, facts))
             entries.append(entry)
     rates = []

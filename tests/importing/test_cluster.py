@@ -57,6 +57,7 @@ def test_the_estimate_scales_the_roofline_of_the_measured_board(tmp_path):
     # x is half as fast: at one sample a takes 1 + 10 * max(2 * 500 / 50, 160 / 5) = 321 ns.
     assert at(nx.forward[0], 1) == 100
     assert at(x.forward[0], 1) == pytest.approx(321)
+    assert set(found.bars) == {"x"}
     low, high = found.bars["x"]
     assert low < 1 < high
     assert any("Times of x are estimated" in note and "profile of nx" in note for note in found.notes)
