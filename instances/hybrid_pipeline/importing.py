@@ -53,7 +53,7 @@ def build(workload: Workload, settings: Settings) -> Instance:
     notes.append(f"Micro-batch {micro}, mini-batch {mini}.")
     chain = workload.chain() if cuts == "articulation" else workload
     crossing = [layer.output_bytes for layer in chain.layers] if cuts == "articulation" else workload.crossing()
-    kinds = list({board.kind: board for board in chain.boards}.values())
+    kinds, place = _kinds(chain.boards)
 
     def make(tick_ns: int, unit: int) -> Instance:
         return Instance(
@@ -64,10 +64,8 @@ def build(workload: Workload, settings: Settings) -> Instance:
             micro_batch_sizes=(micro,),
             tick_ns=tick_ns,
             memory_unit_bytes=unit,
-            types=tuple(_type(kind, micro, tick_ns, unit) for kind in kinds),
-            devices=tuple(
-                Device(name=board.name, type=[kind.kind for kind in kinds].index(board.kind)) for board in chain.boards
-            ),
+            types=tuple(_type(name, board, micro, tick_ns, unit) for name, board in kinds.items()),
+            devices=tuple(Device(name=board.name, type=k) for board, k in zip(chain.boards, place, strict=True)),
             bandwidth=tuple(tuple(rate or 1 for rate in row) for row in _symmetric(chain.bandwidth)),
             layers=tuple(_layer(layer, size, copies, unit) for layer, size in zip(chain.layers, crossing, strict=True)),
             **options,
@@ -76,12 +74,27 @@ def build(workload: Workload, settings: Settings) -> Instance:
     return finest(make)
 
 
-def _type(kind: WorkBoard, micro: int, tick_ns: int, unit: int) -> DeviceType:
+def _kinds(boards: tuple[WorkBoard, ...]) -> tuple[dict[str, WorkBoard], list[int]]:
+    """Boards that differ in times or memory, by a name; which of them every board is."""
+    found: dict[str, WorkBoard] = {}
+    seen: dict[object, int] = {}
+    place = []
+    for board in boards:
+        key = (board.memory_bytes, board.forward, board.backward)
+        if key not in seen:
+            seen[key] = len(found)
+            name = board.kind if board.kind not in found else f"{board.kind} ({board.name})"
+            found[name] = board
+        place.append(seen[key])
+    return found, place
+
+
+def _type(name: str, board: WorkBoard, micro: int, tick_ns: int, unit: int) -> DeviceType:
     return DeviceType(
-        name=kind.kind,
-        memory=(kind.memory_bytes or 0) // unit,
-        forward=tuple(table(curve, micro, tick_ns) for curve in kind.forward),
-        backward=tuple(table(curve, micro, tick_ns) for curve in kind.backward),
+        name=name,
+        memory=(board.memory_bytes or 0) // unit,
+        forward=tuple(table(curve, micro, tick_ns) for curve in board.forward),
+        backward=tuple(table(curve, micro, tick_ns) for curve in board.backward),
     )
 
 

@@ -45,6 +45,10 @@ def build(workload: Workload, settings: Settings) -> Instance:
     settings.check(complete=True)
     chains = [each.chain() for each in (workload, *workload.others)]
     layers = sum(len(chain.layers) for chain in chains)
+    models = [chain.name for chain in chains]
+    labels = [
+        name if models.count(name) == 1 else f"{name} {models[: k + 1].count(name)}" for k, name in enumerate(models)
+    ]
     source, target = (Requirement() if end == "any" else Requirement(device=end) for end in ends)
 
     def make(tick_ns: int, unit: int) -> Instance:
@@ -57,7 +61,7 @@ def build(workload: Workload, settings: Settings) -> Instance:
             devices=tuple(_device(board, layers) for board in workload.boards),
             pipelines=tuple(
                 Pipeline(
-                    name=chain.name,
+                    name=label,
                     model=chain.name,
                     source=source,
                     target=target,
@@ -65,7 +69,7 @@ def build(workload: Workload, settings: Settings) -> Instance:
                     layers=_layers(chain, tick_ns),
                     boundaries=_boundaries(chain, copied, tick_ns),
                 )
-                for chain in chains
+                for label, chain in zip(labels, chains, strict=True)
             ),
         )
 

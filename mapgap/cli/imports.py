@@ -144,7 +144,7 @@ def _times(assembled: Assembled) -> dict[str, tuple[float, float | None, float |
     found: dict[str, tuple[float, float | None, float | None]] = {}
     for board in workload.boards:
         total = 1e-9 * sum(at(curve, samples) for curve in board.forward)
-        bar = next((bar for entry, bar in assembled.bars.items() if board.name.startswith(entry)), None)
+        bar = assembled.bars.get(board.name)
         found[board.name] = (total, total * bar[0], total * bar[1]) if bar else (total, None, None)
     return found
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from mapgap.core import InputError, suggest
 from mapgap.core.workload import EXTERNAL, Curve, LibraryBoard, Settings, WorkBoard, WorkLayer, Workload
 from mapgap.importing.cluster import Board, Cluster
-from mapgap.importing.estimate import Factor, Speed, estimate, factor, library_boards
+from mapgap.importing.estimate import Factor, Speed, estimate, factor, library_boards, roofline
 from mapgap.importing.graph import LayerGraph, Time, Times
 from mapgap.importing.recognise import read
 
@@ -79,7 +79,13 @@ def assemble(graph: LayerGraph, cluster: Cluster | None, settings: Settings, nam
     settings.check()
     label = name or graph.name
     workload = Workload(label, " ".join(notes), graph.input_bytes, layers, boards, links, tuple(batches))
-    return Assembled(workload, bars, notes)
+    single = {label: bar for entry, bar in bars.items() for label in labels(entry, cluster.boards[entry])}
+    return Assembled(workload, single, notes)
+
+
+def labels(entry: str, board: Board) -> list[str]:
+    """Names of the single boards of an entry."""
+    return [entry] if board.count == 1 else [f"{entry}{k}" for k in range(1, board.count + 1)]
 
 
 def listed_devices(graph: LayerGraph) -> Cluster:
@@ -235,14 +241,23 @@ def _estimate(
         speed = speeds[entry]
         assert speed is not None
         tables[entry] = _Table(cluster.boards[entry].board or entry, estimate(layers, input_bytes, speed, found.value))
-        bars[entry] = (found.low / found.value, found.high / found.value)
+        bars[entry] = _bar(layers, input_bytes, speed, found)
     notes.append(_told(entries, found))
+
+
+def _bar(layers: tuple[WorkLayer, ...], input_bytes: int, speed: Speed, found: Factor) -> tuple[float, float]:
+    """The error bar of the time of the whole model for one sample, as factors; launches have none."""
+    work, launches = sum(roofline(layers, input_bytes, speed, 1)), speed.launch * len(layers)
+    likely = launches + found.value * work
+    if likely <= 0:
+        return 1.0, 1.0
+    return (launches + found.low * work) / likely, (launches + found.high * work) / likely
 
 
 def _told(entries: list[str], found: Factor) -> str:
     return (
-        f"Times of {', '.join(entries)} are estimated: {found.value:.2f} times a roofline ({found.source}), "
-        f"error bar {found.low / found.value:.2f} to {found.high / found.value:.2f} times that."
+        f"Times of {', '.join(entries)} are estimated: launches and {found.value:.2f} times a roofline "
+        f"({found.source}); the factor may be from {found.low:.2f} to {found.high:.2f}."
     )
 
 
@@ -272,8 +287,7 @@ def _boards(
             memory = listed.memory_bytes
         facts = {**(library.facts if library else {}), **board.facts}
         facts |= {"gflops": board.gflops} if board.gflops else {}
-        for k in range(board.count):
-            label = entry if board.count == 1 else f"{entry}{k + 1}"
+        for label in labels(entry, board):
             boards.append(WorkBoard(label, table.kind, memory, table.forward, table.backward, facts))
             entries.append(entry)
     rates = []

@@ -5,6 +5,7 @@ import json
 import foreign
 import pytest
 
+from mapgap.catalogue import registry
 from mapgap.core import InputError
 from mapgap.core.workload import Settings, at
 from mapgap.importing.assemble import assemble
@@ -56,13 +57,14 @@ def test_the_estimate_scales_the_roofline_of_the_measured_board(tmp_path):
     # x is half as fast: at one sample a takes 1 + 10 * max(2 * 500 / 50, 160 / 5) = 321 ns.
     assert at(nx.forward[0], 1) == 100
     assert at(x.forward[0], 1) == pytest.approx(321)
+    assert set(found.bars) == {"x"}
     low, high = found.bars["x"]
     assert low < 1 < high
     assert any("Times of x are estimated" in note and "profile of nx" in note for note in found.notes)
 
 
 def test_without_any_profile_the_library_says_how_far_off_it_may_be():
-    found = assemble(graph(), cluster(nx={"board": "NX"}), Settings())
+    found = assemble(graph(), cluster(nx={"board": "NX", "launch_us": 0.0}), Settings())
     ratios = [value for board in library_boards().values() for value in board.over_roofline.values()]
     low, high = found.bars["nx"]
     assert high / low == pytest.approx(max(ratios) / min(ratios))
@@ -133,3 +135,18 @@ def test_profiles_lie_beside_the_cluster_file(tmp_path):
     (tmp_path / "inner" / "p.json").write_text("{}")
     path.write_text("schema: 1\nform: cluster\nboards:\n  nx: {profile: 'p.json#fast'}\n")
     assert load(path).boards["nx"].profile == f"{tmp_path / 'inner' / 'p.json'}#fast"
+
+
+def test_boards_that_differ_in_memory_or_speed_are_kinds_of_their_own():
+    boards = cluster(
+        small={"kind": "profiled", "memory_gb": 1.0},
+        large={"kind": "profiled", "memory_gb": 2.0, "count": 2},
+        slow={"kind": "profiled", "memory_gb": 2.0, "slower": 3.0},
+    )
+    workload = assemble(graph({"profiled": 1e6}), boards, Settings()).workload
+    instance = registry.library("hybrid_pipeline").imported(workload, Settings({"backward": 2}))
+    assert [device.type for device in instance.devices] == [0, 1, 1, 2]
+    assert [kind.memory for kind in instance.types] == [10**9 // 1024, 2 * 10**9 // 1024, 2 * 10**9 // 1024]
+    ticks = [kind.forward[0][0] for kind in instance.types]
+    assert ticks[2] == 3 * ticks[0] == 3 * ticks[1]
+    assert instance.types[0].backward[1][3] == 2 * instance.types[0].forward[1][3]

@@ -3,6 +3,7 @@
 import functools
 import itertools
 import json
+import sys
 
 import foreign
 import pytest
@@ -227,3 +228,12 @@ def test_a_cycle_is_named(tmp_path):
     path = tmp_path / "cycle.txt"
     path.write_text(foreign.SMALL + "\tnode3 -- node2\n")
     assert "expected layers without a cycle, found node2 -> node3" in refused([path])
+
+
+def test_a_model_without_the_package_that_reads_it_is_one_sentence(tmp_path, monkeypatch):
+    path = tmp_path / "dense.onnx"
+    path.write_bytes(foreign.small_onnx())
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    monkeypatch.delitem(sys.modules, "mapgap.importing.formats.onnx_model", raising=False)
+    assert refused([path]) == "ONNX model: expected the package onnx; install it by: pip install 'mapgap[onnx]'"
+    assert len(read([ROOT / "pipedream" / "vgg16.graph.txt"]).graph) == 40  # text needs no such package

@@ -18,6 +18,8 @@ from mapgap.importing.graph import Kind, Layer, LayerGraph, Time, origin
 from mapgap.importing.source import Source, Value
 
 NAME, TITLE = "dnn_partitioning", "dnn-partitioning JSON"
+HOST_MEMORY = 2**50
+"""Of a processor, whose memory the files do not limit."""
 LATENCIES = {"fpga": "fpgaLatency", "cpu": "cpuLatency"}
 
 
@@ -43,7 +45,7 @@ def read(sources: Sequence[Source], settings: Settings) -> LayerGraph:
     rates = _add_edges(graph, root["edges"].items(), nodes, names)
     memory = root["maxSizePerFPGA"].whole(most=1e18) if root.has("maxSizePerFPGA") else None
     rate = max(rates, default=None)
-    for kind, field, limit in (("fpga", "maxFPGAs", memory), ("cpu", "maxCPUs", 2**50)):
+    for kind, field, limit in (("fpga", "maxFPGAs", memory), ("cpu", "maxCPUs", HOST_MEMORY)):
         count = root[field].whole(most=10_000) if root.has(field) else 0
         graph.kinds[kind] = Kind(limit, tuple(f"{kind}{k + 1}" for k in range(count)), rate)
     assumed = ["memory of a node counts as its output, kept until the backward pass; weights are part of it"]
