@@ -182,7 +182,9 @@ def to_folder(path: Path, flag: str = "-o") -> None:
     ------
     InputError
     """
-    nearest = next((part for part in (path, *path.parents) if kind_of(part) != "nothing there"), Path())
+    nearest = next(
+        (part for part in (path, *path.parents) if kind_of(part) not in ("nothing there", "not a directory")), Path()
+    )
     kind, name = kind_of(nearest), f"{flag} {short(str(path))}"
     if kind != "a folder":
         raise InputError(f"{name}: expected the name of a folder, found {kind} ({short(str(nearest))})")
