@@ -77,6 +77,11 @@ class Document:
         line, column = (self.keys if key and known in self.keys else self.marks).get(known, (1, 1))
         self.findings.append((line, column, Finding(text, location, name)))
 
+    def refuse(self, location: Location, text: str) -> None:
+        """Note that a value cannot be read, and nothing more about it."""
+        self.add(location, text)
+        self.unread.add(location)
+
     def place(self, found: Finding, base: Location = ()) -> None:
         """Note a finding of a model's validator or of an expansion, which knows its field but not the file."""
         self.add((*base, *found.location), found.text, name=found.name)
@@ -156,11 +161,11 @@ def _build(document: Document, events: Expansion) -> Any:
         if isinstance(event, yaml.ScalarEvent):
             value = _scalar(document, events.loader, event, location)
         elif isinstance(event, yaml.AliasEvent):
-            document.add(location, "expected plain data, found an alias to one of its own parents")
+            document.refuse(location, "expected plain data, found an alias to one of its own parents")
         else:
             value = [] if isinstance(event, yaml.SequenceStartEvent) else {}
             if event.tag not in (None, "!", f"{_PREFIX}seq", f"{_PREFIX}map"):
-                document.add(location, f"expected plain data, found tag {short(event.tag)}")
+                document.refuse(location, f"expected plain data, found tag {short(event.tag)}")
             if len(parents) > DEPTH_LIMIT:
                 where = f"{document.name}:{mark[0]}:{mark[1]}"
                 raise InputError(
@@ -205,19 +210,17 @@ def _scalar(document: Document, loader: Any, event: Any, location: Location) -> 
     kind = tag.removeprefix(_PREFIX)
     if kind not in _CONSTRUCTORS:
         if tag.startswith("!") or kind not in ("str", "timestamp", "value"):
-            document.add(location, f"expected plain data, found tag {short(tag)}")
+            document.refuse(location, f"expected plain data, found tag {short(tag)}")
         return text
     if kind in ("int", "float") and ":" in text:  # YAML 1.1 reads 1:30 as 90
         return text
     try:
         value = _CONSTRUCTORS[kind](yaml.ScalarNode(tag, text))
     except (ValueError, LookupError, ArithmeticError):
-        document.add(location, f"expected a value of type {kind}, found {shown(text)}")
-        document.unread.add(location)
+        document.refuse(location, f"expected a value of type {kind}, found {shown(text)}")
         return None
     if isinstance(value, int) and value.bit_length() > INTEGER_BITS:
-        document.add(location, f"expected a whole number of at most {INTEGER_BITS} bits, found {shown(text)}")
-        document.unread.add(location)
+        document.refuse(location, f"expected a whole number of at most {INTEGER_BITS} bits, found {shown(text)}")
         return None
     return value
 

@@ -139,7 +139,7 @@ def find_instances(pattern: str) -> list[str]:
     pattern, at, objective = pattern.partition("@")
     if is_file(pattern):
         found = [pattern]
-    elif "\0" in pattern:
+    elif "\0" in pattern or pattern.count("**") > 3:  # the time of a search grows exponentially with them
         found = []
     elif "/" in pattern or pattern.endswith(SUFFIXES):
         found = sorted(glob.glob(pattern, recursive=True))
@@ -248,7 +248,9 @@ def _load(document: Document) -> InstanceBase | CompactBase:
         if name not in data:
             document.add((name,), "expected this field, found nothing")
     form = data.get("form")
-    if form is not None and (not isinstance(form, str) or form not in ("compact", "expanded")):
+    if isinstance(data.get("schema"), bool):  # which is 1 to a comparison
+        document.add(("schema",), f"expected 1, found {shown(data['schema'])}")
+    if "form" in data and form not in ("compact", "expanded"):
         document.add(("form",), f"expected 'compact' or 'expanded', found {shown(form)}")
         form = None
     if problem is None:

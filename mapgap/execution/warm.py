@@ -36,7 +36,7 @@ from typing import NoReturn
 
 import psutil
 
-from mapgap.execution.keeper import adopt_orphans, descendants, end_all
+from mapgap.execution.keeper import adopt_orphans, continue_parent, descendants, end_all
 from mapgap.execution.messages import BadMessage, Message, decoded
 
 #: Warm processes that wait for the next run of their kind; the one that has waited longest ends first.
@@ -308,6 +308,7 @@ def main(descriptor: str, module: str, *arguments: str) -> NoReturn:
     while True:
         request, fds, _, _ = socket.recv_fds(line, _LIMIT, 3)
         if not request:
+            continue_parent()
             os._exit(0)  # nothing to clean up, and tearing libraries down takes long
         child = os.fork()
         if child == 0:

@@ -24,6 +24,7 @@ from typing import Any
 from mapgap.catalogue import registry
 from mapgap.core import Budget, Frozen, MapgapError, Method, PlanBase, SolveResult, Status, Stop, resolve
 from mapgap.execution import cluster
+from mapgap.execution.keeper import continue_parent
 from mapgap.execution.messages import TEXT_LIMIT, encoded
 from mapgap.records.record import plain
 
@@ -118,6 +119,7 @@ def peak_mb() -> float | None:
 def _die_with_parent() -> None:
     """Standard input ends when the harness dies; then this process group must not outlive it."""
     os.read(0, 1)
+    continue_parent()
     os.killpg(0, signal.SIGKILL)
 
 

@@ -121,7 +121,7 @@ def read_runs(path: Path, broken: list[str] | None = None) -> Runs:
     InputError
         Nothing there, or a line (other than a torn last one) that is no run record.
     """
-    files = sorted(path.rglob("*.jsonl")) if path.is_dir() else [path]
+    files = sorted(path.rglob("*.jsonl")) if kind_of(path) == "a folder" else [path]
     if not files or not all(is_file(file) for file in files):
         raise InputError(f"{short(str(path))}: expected a run file (.jsonl) or a folder with run files, found none")
     return Runs(record for file in files for record in _last_attempts(list(_records(file, broken))))

@@ -41,7 +41,11 @@ def inert(value: Any) -> Any:
 def file_name(name: str) -> str:
     """A name as part of a file name: nothing leads out of the folder, and different names stay different."""
     plain = re.sub(r"[^\w.@+-]+", "_", name, flags=re.ASCII).lstrip(".")[:100]
-    return plain if plain == name else f"{plain}_{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:8]}"
+    return (
+        plain
+        if plain == name and name
+        else f"{plain}_{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:8]}"
+    )
 
 
 def presentable(records: Runs) -> Runs:

@@ -5,16 +5,20 @@ import json
 import os
 import random
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
+import yaml
 from cli_support import PLUGIN, tiny
 from records import record
 
 from mapgap.catalogue import registry
 from mapgap.core import InputError, MapgapError
 from mapgap.execution import sweep as bench
+from mapgap.execution.changes import Changed
 from mapgap.execution.sweep import MethodJob, RunEnded, sweep
 from mapgap.records import files
 from mapgap.records.files import append, read_runs
@@ -159,3 +163,82 @@ def test_no_scheduler_there_is_one_clear_error(tmp_path):
     pytest.importorskip("distributed")
     with pytest.raises(InputError, match=r"--dask tcp://127\.0\.0\.1:9: expected the address of a scheduler"):
         sweep(jobs(1), tmp_path / "runs.jsonl", dask="tcp://127.0.0.1:9")
+
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from mapgap.records.files import locked
+with locked(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_two_sweeps_cannot_share_a_run_file_and_the_lock_dies_with_its_process(tmp_path, monkeypatch):
+    monkeypatch.setattr(bench, "perform", fast)
+    path = tmp_path / "runs.jsonl"
+    holder = subprocess.Popen([sys.executable, "-c", HOLDER, str(path)], stdout=subprocess.PIPE)
+    try:
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(InputError, match="expected a run file that no other sweep writes to, found one in use"):
+            sweep(jobs(1), path)
+        assert path.read_bytes() == b""
+    finally:
+        holder.kill()
+        holder.wait()
+        holder.stdout.close()
+    assert len(sweep(jobs(1), path)) == 1
+
+
+def test_a_fresh_start_is_refused_before_the_file_is_emptied(tmp_path, monkeypatch):
+    monkeypatch.setattr(bench, "perform", fast)
+    path = tmp_path / "runs.jsonl"
+    sweep(jobs(2), path)
+    whole = path.read_bytes()
+    with files.locked(path), pytest.raises(InputError, match="found one in use"):
+        sweep(jobs(1), path, resume=False)
+    assert path.read_bytes() == whole
+    sweep(jobs(1), path, resume=False)
+    assert len(read_runs(path)) == 1
+
+
+def test_what_has_changed_since_the_runs_of_a_file_is_said(tmp_path, monkeypatch):
+    monkeypatch.setattr(bench, "perform", fast)
+    path, told = tmp_path / "runs.jsonl", []
+    old, new = tiny(), tiny(memory=99)
+    assert old.name == new.name
+    earlier = record(
+        old.name, "t_good", instance_hash=old.content_hash, time_limit_s=5.0, seed=0, cpu="abacus", revision="r0"
+    )
+    append(path, earlier)
+    sweep([MethodJob(new, "t_good", 5.0)], path, tell=told.append)
+    words = [event.words for event in told if isinstance(event, Changed)]
+    assert f"{old.name} has changed: 1 run of {old.content_hash} stay in the file, beside those of" in words[0]
+    assert any(text.startswith("CPU is ") and text.endswith("runs in the file have abacus") for text in words)
+    assert any(text.startswith("revision is ") and text.endswith("runs in the file have r0") for text in words)
+    assert [run.instance_hash for run in read_runs(path)] == [old.content_hash, new.content_hash]
+    told.clear()
+    (tmp_path / "new.jsonl").write_bytes(b"")
+    sweep([MethodJob(new, "t_good", 5.0)], tmp_path / "new.jsonl", tell=told.append)
+    assert not any(isinstance(event, Changed) for event in told)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"name": ""}, "name: expected"),
+        ({"name": "a/../../b"}, "expected a word that can name a file"),
+        ({"method_options": {"t_absent": {}}}, "method_options: expected a method of this sweep .* found 't_absent'"),
+        ({"method_options": {"t_good": {"colour": 1}}}, "option of t_good: expected one of: .* found 'colour'"),
+        ({"seeds": [2**31]}, "seeds.*: expected at most 2147483647"),
+        ({"budget": {"time_s": float("inf")}}, "time_s: expected"),
+    ],
+)
+def test_sweeps_that_cannot_be_done_are_refused_before_the_first_run(rogues, tmp_path, changes, words):
+    spec = tmp_path / "spec.yaml"
+    data = {"schema": 1, "name": "x", "instances": ["mtrain_c1_alexnet_3gbs"], "methods": ["t_good"], **changes}
+    spec.write_text(yaml.safe_dump(data))
+    with pytest.raises(InputError, match=words):
+        bench.bench(spec, plugins=(PLUGIN,))
+    assert [each.name for each in tmp_path.iterdir()] == ["spec.yaml"]
