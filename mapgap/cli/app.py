@@ -391,6 +391,7 @@ def prove(
     ],
     objective: Objective = None,
     bound: Annotated[int | None, typer.Option(help="What to prove (default: what the ledger says).")] = None,
+    share: Annotated[float, typer.Option(min=0.01, max=1.0, help="Of the bound of an entry that is open.")] = 1.0,
     time_limit: Annotated[float, typer.Option(min=0.001, help="Seconds per instance.")] = 60.0,
     update_ledger: Annotated[bool, typer.Option("--update-ledger", help="Enter what was proven.")] = False,
     ledger: Annotated[Path | None, typer.Option(help="Ledger file (default: the library's).")] = None,
@@ -404,7 +405,7 @@ def prove(
     from mapgap.core import Budget
 
     names = instances if objective is None else [f"{name}@{objective}" for name in instances]
-    request = {"bound": bound, "output": output, "ledger": ledger, "update": update_ledger}
+    request = {"bound": bound, "share": share, "output": output, "ledger": ledger, "update": update_ledger}
     raise typer.Exit(certificates.prove(names, Budget(time_limit), as_json=json, **request))
 
 

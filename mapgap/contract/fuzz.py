@@ -188,7 +188,9 @@ def summary(parts: Iterable[Mapping[str, Any]]) -> str:
     parts = [part for part in listed if part["what"] == "cases"]
     counts: dict[str, Counter[str]] = {}
     spans: dict[str, list[list[int]]] = {}
+    revisions: dict[str, Counter[str]] = {}
     for part in parts:
+        revisions.setdefault(part["problem"], Counter())[str(part["revision"])] += part["last"] - part["first"]
         counts.setdefault(part["problem"], Counter()).update(part["counts"])
         span = spans.setdefault(part["problem"], [])
         if span and span[-1][1] == part["first"]:
@@ -214,17 +216,18 @@ def summary(parts: Iterable[Mapping[str, Any]]) -> str:
         "",
         f"{sum(found['cases'] for found in counts.values())} cases, {sum(row[2] for row in rows)} runs "
         f"of at most {TIME_S:g} s (brute force {TRUTH_S:g} s), {sum(part['seconds'] for part in parts):.0f} s in all. "
-        f"Revision {', '.join(sorted({str(part['revision']) for part in parts}))}. {', '.join(used)}.",
+        f"{', '.join(used)}.",
         "",
         f"**{len(wrong)} findings.**",
         "",
         *[f"- {text}" for text in wrong],
         *([""] if wrong else []),
-        "| problem | cases | with a plan | without brute force | seeds |",
-        "|---|---:|---:|---:|---|",
+        "| problem | cases | with a plan | without brute force | seeds | revisions |",
+        "|---|---:|---:|---:|---|---|",
         *[
             f"| {name} | {found['cases']} | {found['feasible']} | {found['unknown']} | "
-            f"{', '.join(f'{a}-{b - 1}' for a, b in spans[name])} |"
+            f"{', '.join(f'{a}-{b - 1}' for a, b in spans[name])} | "
+            f"{', '.join(f'{revision} ({n})' for revision, n in revisions[name].items())} |"
             for name, found in counts.items()
         ],
         "",

@@ -124,7 +124,7 @@ def order(rng: random.Random, certificate: Certificate) -> bool:
 
 
 def bound(rng: random.Random, certificate: Certificate) -> bool:
-    _claim_more(rng, certificate)
+    _claim_more(rng, certificate, certificate["instance"]["problem"])
     return True
 
 
@@ -172,8 +172,8 @@ PROOFS = ("multiplier", "row", "branch", "order", "missing", "types")
 """Changes that may come with a better bound."""
 
 
-def _claim_more(rng: random.Random, certificate: Certificate) -> None:
-    sense = registry.problems()[certificate["instance"]["problem"]].sense
+def _claim_more(rng: random.Random, certificate: Certificate, problem: str) -> None:
+    sense = registry.problems()[problem].sense
     more = rng.choice([1, 1, rng.randint(2, 100), rng.randint(2, 10**6), 10**9])
     if type(certificate.get("bound")) is int:
         certificate["bound"] += more if sense == "min" else -more
@@ -223,7 +223,7 @@ def mutated(problem: str, seed: int) -> tuple[Counter[str], list[str]]:
         if not KINDS[kind](rng, changed):
             continue
         if kind in PROOFS and rng.random() < 0.5:
-            _claim_more(rng, changed)
+            _claim_more(rng, changed, problem)
         if changed == certificate:
             continue
         tried += 1

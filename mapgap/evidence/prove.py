@@ -10,6 +10,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import math
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -133,6 +134,7 @@ def prove_all(
     budget: Budget,
     *,
     bound: int | None = None,
+    share: float = 1.0,
     output: Path | None = None,
     ledger: Path | None = None,
     update: bool = False,
@@ -148,6 +150,9 @@ def prove_all(
     bound : int, optional
         What to prove of the only instance; without it, what the ledger says: the optimum of an entry that is proven,
         the bound of an open one.
+    share : float
+        Of an open entry's bound, how much of it is to be proven: what an engine takes hours for may have a short proof
+        of almost as much.
     output : Path, optional
         A file for one instance, a folder for several; without it, beside the ledger's plans, or in the working folder
         for an instance that the ledger does not know.
@@ -177,7 +182,7 @@ def prove_all(
             entry = entries.get(instance.content_hash)
             if update and entry is None:
                 raise InputError(f"--update-ledger: expected an instance of the ledger, found {name}")
-            wanted = _bound(instance, entry, bound)
+            wanted = _bound(instance, entry, bound, share)
             if wanted is None:
                 missing = "the ledger knows no bound; expected --bound"
                 if len(names) == 1:
@@ -214,10 +219,14 @@ def _blank(instance: InstanceBase, bound: int | None) -> Outcome:
     return Outcome(instance.name, instance.content_hash, problem.name, problem.sense, unit, bound)
 
 
-def _bound(instance: InstanceBase, entry: Entry | None, bound: int | None) -> int | None:
+def _bound(instance: InstanceBase, entry: Entry | None, bound: int | None, share: float) -> int | None:
     """What to prove."""
-    if entry is None or bound is None:
-        return entry.bound.value if bound is None and entry is not None and entry.bound is not None else bound
+    if entry is None:
+        return bound
+    if bound is None:
+        if entry.bound is None or (entry.plan is not None and entry.bound.value == entry.plan.value):
+            return None if entry.bound is None else entry.bound.value
+        return math.floor(entry.bound.value * share) if entry.sign > 0 else math.ceil(entry.bound.value / share)
     if entry.plan is not None and entry.sign * bound > entry.sign * entry.plan.value:
         side = "below" if entry.sign > 0 else "above"
         raise InputError(

@@ -126,6 +126,20 @@ def test_an_open_instance_has_a_checked_bound_until_a_plan_attains_it(tmp_path):
     assert (book.entries[name].certificate, book.entries[name].checked_bound) == (Certificate.CHECKED, None)
 
 
+def test_of_an_open_entry_a_share_of_the_bound_is_proven(tmp_path):
+    name = SMALL[0]
+    path = ledger_of(tmp_path / "ledger.json", name)
+    book = Ledger.load(path)
+    best = book.entries[name].bound.value
+    book.entries[name].bound = book.entries[name].bound.model_copy(update={"value": best - 1})  # open again
+    book.save()
+    (found,) = prove_all([name], Budget(20.0), share=0.99, ledger=path, update=True)
+    assert (found.reason, found.bound) == ("", int(0.99 * (best - 1)))
+    assert Ledger.load(path).entries[name].checked_bound == found.bound
+    (whole,) = prove_all([SMALL[1]], Budget(20.0), share=0.5, output=tmp_path)  # an optimum is proven as it is
+    assert whole.bound == BOOK.entries[SMALL[1]].plan.value
+
+
 def test_a_weaker_bound_does_not_replace_a_stronger_certificate(tmp_path):
     name, file = "synergy_fig11b_1pipelines", tmp_path / "a.cert.json.gz"
     best = BOOK.entries[name].bound.value
