@@ -23,6 +23,7 @@ class RatioParts:
     ) -> None:
         self.reasons = diagnose(instance)
         self.solve_ratio, self.given, self.searched = solve_ratio, dict(given), 0
+        self.stop = Stop.PROVED
         self.sweep = Sweep(instance, budget, [])
         if not self.reasons:
             self.sweep = Sweep.begin(instance, budget, parse_ratio(instance, ratio) if ratio else ())
@@ -43,12 +44,13 @@ class RatioParts:
 
     def learn(self, task: Task, found: SolveResult) -> None:
         self.searched += 1
+        self.stop = self.stop if found.stop is Stop.PROVED else found.stop
         self.sweep.enter(self.graphs[task.name], found)
 
     def result(self, stop: Stop) -> SolveResult:
         if self.reasons:
             return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(self.reasons))
-        return self.sweep.conclude(stop, self.searched)
+        return self.sweep.conclude(self.stop if stop is Stop.PROVED else stop, self.searched)
 
 
 def part(
