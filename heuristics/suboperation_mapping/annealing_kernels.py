@@ -76,21 +76,16 @@ def draw_relocation(
 ) -> None:
     """Choose operations and a new accelerator for them: one, two exchanged, a layer, or a share along layers."""
     n, count = timing.compute.shape
+    location, layer, phase, share = state.location, labels.layer, labels.phase, labels.share
     o = np.random.randint(n)
     kind = np.random.random()
     if kind < 0.4:
-        relocate(
-            timing, relatives, state, change, o, (state.location[o] + 1 + np.random.randint(count - 1)) % count, step
-        )
+        relocate(timing, relatives, state, change, o, (location[o] + 1 + np.random.randint(count - 1)) % count, step)
     elif kind < 0.6:  # exchange two operations of a layer and phase
         q = np.random.randint(n)
         for _ in range(n):
-            if (
-                labels.layer[q] == labels.layer[o]
-                and labels.phase[q] == labels.phase[o]
-                and state.location[q] != state.location[o]
-            ):
-                a, b = state.location[o], state.location[q]
+            if layer[q] == layer[o] and phase[q] == phase[o] and location[q] != location[o]:
+                a, b = location[o], location[q]
                 relocate(timing, relatives, state, change, o, b, step)
                 relocate(timing, relatives, state, change, q, a, step)
                 break
@@ -98,19 +93,14 @@ def draw_relocation(
     elif kind < 0.75:  # a whole layer, in one phase or in all
         target, every = np.random.randint(count), np.random.random() < 0.5
         for q in range(n):
-            if labels.layer[q] == labels.layer[o] and (every or labels.phase[q] == labels.phase[o]):
+            if layer[q] == layer[o] and (every or phase[q] == phase[o]):
                 relocate(timing, relatives, state, change, q, target, step)
     else:  # a share through some layers
         target, width = np.random.randint(count), np.random.randint(1, 6)
         scope = np.random.randint(5)  # FP, BP, WU, BP and WU, all
         for q in range(n):
-            near = labels.layer[o] <= labels.layer[q] < labels.layer[o] + width
-            phase = labels.phase[q]
-            if (
-                near
-                and labels.share[q] == labels.share[o]
-                and (scope == 4 or phase == scope or (scope == 3 and phase > 0))
-            ):
+            near = layer[o] <= layer[q] < layer[o] + width
+            if near and share[q] == share[o] and (scope == 4 or phase[q] == scope or (scope == 3 and phase[q] > 0)):
                 relocate(timing, relatives, state, change, q, target, step)
 
 
