@@ -144,9 +144,16 @@ class LocatedModel(LocatedFlow):
         if v is None:
             return
         size = self.phases.edge_bytes(v, n)
+        alone = self._starts(n) == [self.start[v]]
         for w, d in own.items():
+            # In whole ticks: rounding the row's gather down makes the start of v later, not its end. Where the stage
+            # ends before another fused node as well, that would be asked of both, so G* is rounded like the row.
+            rates = [self.frame.rate(size, a, w[-1]) for a in range(self.orbits.count)]
             moved = [
-                [self.instance.transfer_ticks(size * group.low, a, w[-1]) for group in self._shares()]
+                [
+                    self.instance.transfer_ticks(size * group.low, a, w[-1]) if alone else rates[a] * group.low // GRAIN
+                    for group in self._shares()
+                ]
                 for a in range(self.orbits.count)
             ]
             together = least_with_gather(costs, np.array(moved, np.int64), best)
@@ -187,16 +194,18 @@ class LocatedModel(LocatedFlow):
     def stage_times(self, n: Node) -> None:
         """(14) A stage separates the fused nodes around it by its length."""
         length = [(d, -1) for d in self.lengths[n].values()]
-        after = [self.start[v] for v in self.phases.after[n] if v in self.start and v[0] != "WU" and v != ("BP", n[1])]
         u = self.frame.before[n]
-        for j in after or [self.M]:
+        for j in self._starts(n) or [self.M]:
             self.lp.row([(j, 1), *([] if u is None else [(self.end[u], -1)]), *length], 0)
+
+    def _starts(self, n: Node) -> list[int]:
+        """Starts of the fused nodes after a split one."""
+        return [self.start[v] for v in self.phases.after[n] if v in self.start]
 
     def share_times(self, n: Node, g: int) -> None:
         """(15) A share follows what it reads, takes its load, and comes before what reads it."""
         duration = [(self.share_load[n, g, q], -1) for q in self.kinds]
-        after = [self.start[v] for v in self.phases.after[n] if v in self.start and v[0] != "WU"]
-        ends = after or [self.M]
+        ends = self._starts(n) or [self.M]
         if (n, g) in self.share_end:
             own = self.share_end[n, g]
             for j in ends:
