@@ -12,6 +12,7 @@ from typing import Any
 from ortools.sat.python import cp_model
 
 from mapgap.core import ACTIVITY_LIMIT, Budget, SolveResult
+from mapgap.formulations.neuron_masking import lagrangian
 from mapgap.formulations.neuron_masking.fleet import solve, trusted
 from mapgap.formulations.neuron_masking.program import MaskProgram, parts
 from mapgap.problems.neuron_masking import SHARE, Instance
@@ -200,7 +201,7 @@ def models(instance: Instance) -> list[Part]:
 
 def solve_single(single: Instance, budget: Budget) -> SolveResult:
     """Best mask of one device under one cycle time, and a bound."""
-    return trusted(single, CpSatMasks(single), budget, announce=True)
+    return trusted(single, CpSatMasks(single), budget, announce=True, start=lagrangian.start(single, budget))
 
 
 def run(instance: Instance, budget: Budget) -> SolveResult:

@@ -8,6 +8,7 @@ serves every objective but ``rate``, and the contribution of a cycle bounds that
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from mapgap.core import Budget, PlanBase, PlanError, SolveResult, Status, Stop
@@ -147,8 +148,16 @@ def _checked(chain: Chain, found: SolveResult) -> tuple[Mask | None, int, int]:
     return mask, worth, bound
 
 
-def trusted(single: Instance, model: Model, budget: Budget, *, announce: bool = False) -> SolveResult:
-    """What an engine proves of a single instance that has a mask, checked in integers."""
+def trusted(
+    single: Instance, model: Model, budget: Budget, *, announce: bool = False, start: PlanBase | None = None
+) -> SolveResult:
+    """What an engine proves of a single instance that has a mask, checked in integers.
+
+    Parameters
+    ----------
+    start : plan, optional
+        Announced, handed to the engine, and kept where the engine ends with less.
+    """
     chain = Chain.of(single)
 
     def worth(plan: PlanBase) -> int | None:
@@ -156,4 +165,14 @@ def trusted(single: Instance, model: Model, budget: Budget, *, announce: bool = 
         kept = plan.masks[0].kept
         return chain.worth(kept) if chain.fits(kept) else None
 
-    return prove(model, budget, announce=announce, value=worth, known=chain.worth(chain.lower))
+    known = None if start is None else worth(start)
+    if start is None or known is None:
+        return prove(model, budget, announce=announce, value=worth, known=chain.worth(chain.lower))
+    budget.report(plan=start)
+    found = prove(model, budget, announce=announce, value=worth, start=start, known=known)
+    reached = None if found.plan is None else worth(found.plan)
+    if reached is not None and reached >= known:
+        return found
+    if found.bound == known:
+        return replace(found, status=Status.OPTIMAL, stop=Stop.PROVED, plan=start, claimed=known, reason="")
+    return replace(found, status=Status.FEASIBLE, plan=start, claimed=known, reason="")

@@ -20,6 +20,7 @@ from typing import Any
 import pulp
 
 from mapgap.core import Budget, SolveResult
+from mapgap.formulations.neuron_masking import lagrangian
 from mapgap.formulations.neuron_masking.chain import Chain
 from mapgap.formulations.neuron_masking.fleet import solve, trusted
 from mapgap.formulations.neuron_masking.program import MaskProgram, parts
@@ -270,7 +271,7 @@ def models(instance: Instance) -> list[Part]:
 
 def solve_single(single: Instance, budget: Budget) -> SolveResult:
     """Best mask of one device under one cycle time, and a bound."""
-    found = trusted(single, MipMasks(single), budget)
+    found = trusted(single, MipMasks(single), budget, start=lagrangian.start(single, budget))
     budget.report(found.plan, found.bound)
     return found
 

@@ -4,12 +4,14 @@ import random
 from dataclasses import replace
 from itertools import product
 from math import prod
+from types import SimpleNamespace
 
 import pytest
 
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance
 from mapgap.core import DISTRUSTED, Budget, Status, Stop, resolve
+from mapgap.formulations.multi_model_splitting import joint, mip, starting
 from mapgap.formulations.multi_model_splitting.chains import NEVER, ceiling, chains, floor, profiles, whole
 from mapgap.formulations.multi_model_splitting.enumerate import count, plans
 from mapgap.formulations.multi_model_splitting.replan import LeastChurnModel
@@ -18,6 +20,7 @@ from mapgap.problems.multi_model_splitting.diagnose import diagnose
 from mapgap.problems.multi_model_splitting.evaluate import evaluate
 from mapgap.solvers import mip as mip_engine
 from mapgap.solvers.outcome import Outcome
+from mapgap.solvers.turns import EngineError
 
 METHODS = registry.methods("multi_model_splitting")
 LIBRARY = registry.library("multi_model_splitting")
@@ -235,7 +238,13 @@ def test_an_engine_that_runs_out_of_time_proves_nothing():
         assert result.bound is None or result.bound <= 1_833_305
 
 
+def without_a_start(monkeypatch):
+    """So that the engine has to find the plans that its bounds contradict."""
+    monkeypatch.setattr(mip, "first_plan", lambda instance, budget: SimpleNamespace(plan=None))
+
+
 def test_a_bound_beyond_its_own_plan_is_never_a_result(monkeypatch):
+    without_a_start(monkeypatch)
     engine = mip_engine.solve
 
     def overclaiming(*given, **named):
@@ -247,9 +256,16 @@ def test_a_bound_beyond_its_own_plan_is_never_a_result(monkeypatch):
     assert (result.status, result.bound) == (Status.UNKNOWN, None)
     assert "highs: claims" in result.reason
     assert "cbc: claims" in result.reason
+    # A plan that is known already stays, and so does a bound that no engine has claimed.
+    instance = load_instance("synergy_w1_distributed")
+    plan = solve("max_dev", instance).plan
+    kept = mip.between(instance, Budget(time_s=60).start(), "highs", 5, plan)
+    assert (kept.status, kept.plan, kept.bound) == (Status.FEASIBLE, plan, 5)
+    assert "highs: claims" in kept.reason
 
 
 def test_where_an_engine_contradicts_itself_the_other_one_begins_anew(monkeypatch):
+    without_a_start(monkeypatch)
     engine = mip_engine.solve
 
     def overclaiming(program, budget, name="highs", **named):
@@ -262,3 +278,36 @@ def test_where_an_engine_contradicts_itself_the_other_one_begins_anew(monkeypatc
     assert (result.status, result.bound) == (Status.OPTIMAL, evaluate(instance, result.plan).objective)
     (reason,) = result.notes["distrusted"]
     assert reason.startswith("highs: claims")
+
+
+def test_joint_keeps_its_own_plan_and_bound_where_the_engine_contradicts_itself(monkeypatch):
+    instance = LIBRARY.generate("small", 3)  # open after search and bound, so that CP-SAT is asked
+    assert solve("joint", instance).notes["probes"] > 0
+
+    def lying(*given, **named):
+        raise EngineError("claims nonsense")
+
+    monkeypatch.setattr(joint.Joint, "solve", lying)
+    result = solve("joint", instance)
+    assert (result.status, result.claimed) == (Status.FEASIBLE, evaluate(instance, result.plan).objective)
+    assert result.bound <= optimum(instance)
+    assert result.notes["distrusted"] == ["CP-SAT: claims nonsense"]
+
+
+def test_a_limit_that_the_hardest_half_cannot_keep_is_refuted():
+    refuted = 0
+    for seed in range(12):
+        instance = LIBRARY.generate("small", seed)
+        if instance.objective != "throughput" or diagnose(instance):
+            continue
+        best = optimum(instance)
+        if best is None:
+            continue
+        seeker = starting.first_plan(instance, Budget(60))
+        search = joint.Joint(instance, Budget(60).start(), plan=seeker.plan, value=seeker.value, seeker=seeker)
+        for limit in {best - 1, best * 3 // 4, best // 2, best}:
+            status = search.solve_part(limit, 20.0)
+            assert status is Status.UNKNOWN or limit < best
+            refuted += status is Status.INFEASIBLE
+        assert search.bound <= best
+    assert refuted
