@@ -82,6 +82,7 @@ class Run:
         self.instance, self.budget = instance, budget
         self.value, self.plan = OPEN, None
         self.notes: dict[str, Any] = {}
+        self.begin = time.process_time()
 
     value: int
     plan: Plan | None
@@ -102,7 +103,6 @@ class Run:
 
     def search(self, low: Lowered, engine: str, everyone: bool) -> tuple[Stop | None, int]:
         """Coarse cuts, neighbourhoods, all cuts; why that was not finished, and a bound then."""
-        begin = time.process_time()
         chosen = ("python" if low.overflows else "compiled") if engine == "auto" else engine
         kind = CompiledSearch if chosen == "compiled" else Interpreted
         search = kind(low, everyone, self.budget)
@@ -120,7 +120,7 @@ class Run:
             self.notes |= counts
             if path:
                 better(path)
-        self.notes |= {"engine": chosen, "build_s": built - begin, "search_s": time.process_time() - built}
+        self.notes |= {"engine": chosen, "build_s": built - self.begin, "search_s": time.process_time() - built}
         return search.stop, bound
 
     def stopped(self, stop: Stop, bound: int, reason: str) -> SolveResult:
