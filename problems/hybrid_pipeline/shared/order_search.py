@@ -15,11 +15,18 @@ import numpy as np
 from mapgap.core import Budget
 from mapgap.problems.hybrid_pipeline.instance import Instance, Plan
 from mapgap.problems.hybrid_pipeline.shared.first_plan import OPEN, Path, approach
+from mapgap.problems.hybrid_pipeline.shared.groups import interchangeable, move_count
 from mapgap.problems.hybrid_pipeline.shared.label_search import CompiledSearch
-from mapgap.problems.hybrid_pipeline.shared.lowered import Lowered, interchangeable, lower
+from mapgap.problems.hybrid_pipeline.shared.lowered import Lowered, lower
 from mapgap.problems.hybrid_pipeline.shared.order import TIES, memory_order, slowness
 
 Order = tuple[int, ...]
+
+WORK = 1_000_000
+"""What a quick search may do on any instance after its first order: some tens of milliseconds."""
+
+SHARE = 20
+"""It may also do N^3 L^2 / 20, which takes less time than Algorithm 2 of Asteroid takes for its N^3 L^2 steps."""
 
 
 def orders(instance: Instance) -> list[Order]:
@@ -108,6 +115,40 @@ class OrderSearch:
                 return
             if order not in self.tried:
                 self.along(order)
+
+    def everywhere(self) -> None:
+        """All groups, below the value found; when that is done, nothing is left to find."""
+        low = lower(self.instance)
+        if low.overflows:
+            return
+        engine = CompiledSearch(low, self.instance.all_devices, self.budget, self.work)
+
+        def better(path: Path) -> None:
+            self.plan = low.plan(path)
+            self.announce(self.plan)
+
+        self.value, _, _ = approach(low, engine, (self.value, []), better)
+        if engine.stop is None:
+            self.value, found, _ = engine(list(range(low.layers + 1)), self.value)
+            if found:
+                better(found)
+        self.work = engine.work if engine.stop else 0
+
+    def quick(self) -> None:
+        """Some steps of little work, counted and not timed, so that a run can be repeated.
+
+        1. the order of Algorithm 2 (by memory, the fastest first), to the end;
+        2. the others of :func:`orders`;
+        3. all groups;
+        4. neighbours of the best order.
+        """
+        self.along(tuple(memory_order(self.instance)))
+        devices, layers = len(self.instance.devices), len(self.instance.layers)
+        self.work = work = max(WORK, devices**3 * layers**2 // SHARE)
+        self.run()
+        if move_count(self.instance) * layers <= work and not self.over:
+            self.everywhere()
+        self.improve()
 
     def improve(self) -> None:
         """Exchange two devices of the best order, or move one, as long as that helps, time and work permitting."""
