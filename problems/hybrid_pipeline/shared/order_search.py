@@ -12,7 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from mapgap.core import Budget
+from mapgap.core import Budget, Stop
 from mapgap.problems.hybrid_pipeline.instance import Instance, Plan
 from mapgap.problems.hybrid_pipeline.shared.first_plan import OPEN, Path, approach
 from mapgap.problems.hybrid_pipeline.shared.groups import interchangeable, move_count
@@ -87,40 +87,27 @@ class OrderSearch:
         return (self.budget is not None and self.budget.exhausted) or (self.work is not None and self.work <= 0)
 
     def along(self, order: Order) -> bool:
-        """Search an order; whether that found a better plan. Numbers beyond 64 bits are not searched."""
-        self.tried.add(order)
-        low = lower(self.instance, order, skip=not self.instance.all_devices)
-        if low.overflows:
-            return False
-        engine = CompiledSearch(low, self.instance.all_devices, self.budget, self.work)
+        """Search an order; whether that found a better plan."""
         before = self.value
-
-        def better(path: Path) -> None:
-            self.plan, self.order = low.plan(path), order
-            self.announce(self.plan)
-
-        self.value, _, _ = approach(low, engine, (before, []), better)
-        if engine.stop is None:
-            self.value, found, _ = engine(list(range(low.layers + 1)), self.value)
-            if found:
-                better(found)
-        self.work = engine.work
+        self.tried.add(order)
         self.searches += 1
+        self._search(lower(self.instance, order, skip=not self.instance.all_devices))
+        if self.value < before:
+            self.order = order
         return self.value < before
 
-    def run(self) -> None:
-        """All of :func:`orders` that have not been tried."""
-        for order in orders(self.instance):
-            if self.over:
-                return
-            if order not in self.tried:
-                self.along(order)
-
     def everywhere(self) -> None:
-        """All groups, below the value found; when that is done, nothing is left to find."""
-        low = lower(self.instance)
+        """Search all groups; when that is done, nothing is left to find."""
+        if self._search(lower(self.instance)) is None:
+            self.work = 0
+
+    def _search(self, low: Lowered) -> Stop | None:
+        """Coarse cuts, neighbourhoods, all cuts below the value found; why that was not finished.
+
+        Numbers beyond 64 bits are not searched.
+        """
         if low.overflows:
-            return
+            return Stop.ERROR
         engine = CompiledSearch(low, self.instance.all_devices, self.budget, self.work)
 
         def better(path: Path) -> None:
@@ -132,7 +119,16 @@ class OrderSearch:
             self.value, found, _ = engine(list(range(low.layers + 1)), self.value)
             if found:
                 better(found)
-        self.work = engine.work if engine.stop else 0
+        self.work = engine.work
+        return engine.stop
+
+    def run(self) -> None:
+        """All of :func:`orders` that have not been tried."""
+        for order in orders(self.instance):
+            if self.over:
+                return
+            if order not in self.tried:
+                self.along(order)
 
     def quick(self) -> None:
         """Some steps of little work, counted and not timed, so that a run can be repeated.
