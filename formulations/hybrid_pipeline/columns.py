@@ -27,8 +27,9 @@ from mapgap.formulations.hybrid_pipeline.windows import Filter, OutOfTime, Windo
 from mapgap.problems.hybrid_pipeline import Instance, Plan
 from mapgap.problems.hybrid_pipeline.evaluate import evaluate
 from mapgap.problems.hybrid_pipeline.shared.first_plan import OPEN, Path, approach
+from mapgap.problems.hybrid_pipeline.shared.groups import group_count
 from mapgap.problems.hybrid_pipeline.shared.label_search import CompiledSearch
-from mapgap.problems.hybrid_pipeline.shared.lowered import Lowered, group_count, infeasible, lower
+from mapgap.problems.hybrid_pipeline.shared.lowered import Lowered, infeasible, lower
 from mapgap.problems.hybrid_pipeline.shared.order_search import OrderSearch, fluid_bound
 from mapgap.problems.hybrid_pipeline.shared.tables import Array
 from mapgap.solvers.model import Model, Part, prove
@@ -247,7 +248,7 @@ def known_plan(low: Lowered, budget: Budget) -> Known:
     everyone = low.instance.all_devices
     if not low.overflows:
         search = OrderSearch(low.instance, budget, announce=lambda plan: budget.report(plan=plan))
-        search.run()
+        search.quick()
         if search.plan is not None:
             count = len(search.plan.stages)
             rows = [low.stage_of(stage, count - 1 - p) for p, stage in enumerate(search.plan.stages)]
@@ -326,7 +327,7 @@ def _too_many(instance: Instance, budget: Budget) -> SolveResult:
     along = lower(instance, tuple(range(len(instance.devices))))
     search = OrderSearch(instance, budget, announce=lambda plan: budget.report(plan=plan))
     if not along.overflows:
-        search.run()
+        search.quick()
     return _without_model(instance, budget, Stop.MEMORY, search.plan, search.value, fluid_bound(along))
 
 

@@ -30,24 +30,18 @@ from mapgap.formulations.hybrid_pipeline.label_python import Interpreted
 from mapgap.problems.hybrid_pipeline import Instance, Plan
 from mapgap.problems.hybrid_pipeline.shared.batching import every_micro_batch
 from mapgap.problems.hybrid_pipeline.shared.first_plan import OPEN, Path, approach
+from mapgap.problems.hybrid_pipeline.shared.groups import group_count, interchangeable, move_count
 from mapgap.problems.hybrid_pipeline.shared.label_search import CompiledSearch
-from mapgap.problems.hybrid_pipeline.shared.lowered import (
-    Lowered,
-    group_count,
-    infeasible,
-    interchangeable,
-    lower,
-    move_count,
-)
+from mapgap.problems.hybrid_pipeline.shared.lowered import Lowered, infeasible, lower
 from mapgap.problems.hybrid_pipeline.shared.observe import observed
 from mapgap.problems.hybrid_pipeline.shared.order import TIES, memory_order
 from mapgap.problems.hybrid_pipeline.shared.order_search import OrderSearch, fluid_bound
 from mapgap.problems.hybrid_pipeline.shared.replay import replayed
 
-MANY = 3_000_000
-"""Moves times layers from which plans along orders of the devices come first."""
+MANY = 200_000
+"""Moves times layers from which a plan of little work comes first."""
 
-MOVES = 2**24
+MOVES = 2**23
 """Most moves (a group in front of the devices used behind it) that a search holds."""
 
 CELLS = 2**23
@@ -82,6 +76,7 @@ class Run:
         self.instance, self.budget = instance, budget
         self.value, self.plan = OPEN, None
         self.notes: dict[str, Any] = {}
+        self.begin = time.process_time()
 
     value: int
     plan: Plan | None
@@ -91,18 +86,18 @@ class Run:
         self.plan = plan
         self.budget.report(plan=plan)
 
-    def along_orders(self, *, improve: bool) -> None:
-        """Plans along some orders of the devices; with ``improve`` also along neighbours of the best order."""
+    def quick(self, *, improve: bool) -> None:
+        """A plan of little work first; with ``improve`` neighbours of its order as long as that helps."""
         search = OrderSearch(self.instance, self.budget, announce=self.announce)
-        search.run()
+        search.quick()
         if improve:
+            search.work = None
             search.improve()
         self.value = search.value
         self.notes["orders"] = search.searches
 
     def search(self, low: Lowered, engine: str, everyone: bool) -> tuple[Stop | None, int]:
         """Coarse cuts, neighbourhoods, all cuts; why that was not finished, and a bound then."""
-        begin = time.process_time()
         chosen = ("python" if low.overflows else "compiled") if engine == "auto" else engine
         kind = CompiledSearch if chosen == "compiled" else Interpreted
         search = kind(low, everyone, self.budget)
@@ -120,7 +115,7 @@ class Run:
             self.notes |= counts
             if path:
                 better(path)
-        self.notes |= {"engine": chosen, "build_s": built - begin, "search_s": time.process_time() - built}
+        self.notes |= {"engine": chosen, "build_s": built - self.begin, "search_s": time.process_time() - built}
         return search.stop, bound
 
     def stopped(self, stop: Stop, bound: int, reason: str) -> SolveResult:
@@ -156,7 +151,7 @@ def run(instance: Instance, budget: Budget, engine: str = "auto", order: str = "
         return restricted(this, lower(instance, memory_order(instance, order)), engine)
     large = too_large(instance)
     if large or (move_count(instance) * len(instance.layers) > MANY and engine != "python"):
-        this.along_orders(improve=bool(large))
+        this.quick(improve=bool(large))
     if large or (this.plan is not None and budget.exhausted):
         bound = fluid_bound(lower(instance, tuple(range(len(instance.devices)))))
         return this.stopped(Stop.TIME if budget.exhausted else Stop.MEMORY, bound, large or UNFINISHED)

@@ -89,6 +89,27 @@ def _median_s(runs: Runs, name: str, method: str) -> float | None:
     return value
 
 
+def planners(runs: Runs) -> Table:
+    """Like for like: tables, search and plan of both planners, without the evaluation that a heuristic's run contains.
+
+    Without rows where the runs do not have the note ``planner_median_s``.
+    """
+    rows: list[dict[str, Any]] = []
+    for name in TIMED:
+        exact, heuristic = (runs.note(name, method, "planner_median_s", **REPEAT) for method in (EXACT, ASTEROID))
+        if exact and heuristic:
+            ratio = heuristic / exact
+            rows.append({"instance": name, "exact": 1000 * exact, "asteroid": 1000 * heuristic, "ratio": ratio})
+    columns = [
+        Column("instance", "instance"),
+        Column("exact", "label_dp [ms]", ".1f"),
+        Column("asteroid", "Algorithm 2 [ms]", ".1f"),
+        Column("ratio", "Algorithm 2 / label_dp", ".2f"),
+    ]
+    note = "Median process CPU time of tables, search and plan; no plan is evaluated in it."
+    return Table("planners", "Planners alone: the optimum and Algorithm 2", columns, rows, note)
+
+
 def cost(runs: Runs) -> tuple[Table, list[Picture]]:
     """Process CPU time of ``label_dp`` and of the compiled Algorithm 2 on the same instances."""
     rows: list[dict[str, Any]] = []

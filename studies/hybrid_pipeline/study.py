@@ -14,7 +14,7 @@ from mapgap.problems.hybrid_pipeline import PROBLEM
 from mapgap.records.runs import Runs
 from mapgap.reporting.report import Page, Section, instance_table, method_table, run_table
 from mapgap.reporting.study import Phase, Study
-from mapgap.studies.hybrid_pipeline.costs import REPEAT, SCALED, SHOWN, TIMED, cost, nano_name, scalability
+from mapgap.studies.hybrid_pipeline.costs import REPEAT, SCALED, SHOWN, TIMED, cost, nano_name, planners, scalability
 from mapgap.studies.hybrid_pipeline.experiments import ASTEROID, EXACT, NETWORKS, instance, library_name
 from mapgap.studies.hybrid_pipeline.failures import (
     FAILED,
@@ -120,11 +120,14 @@ def _systems(runs: Runs) -> list[Section]:
 def _execution(runs: Runs, quick: bool) -> list[Section]:
     tables, pictures = policies(runs)
     costs, cost_pictures = cost(runs)
+    alone = planners(runs)
     scaled, scaled_pictures = scalability(runs)
     return [
         Section("Execution", tables=[*tables, model_error(runs)], figures=pictures),
         Section("Plans", figures=plans(runs)),
-        Section("Planning time", tables=[table_7(runs), costs], figures=cost_pictures),
+        Section(
+            "Planning time", tables=[table_7(runs), costs, *([alone] if alone.rows else [])], figures=cost_pictures
+        ),
         *([] if quick else [Section("Scalability", tables=[scaled], figures=scaled_pictures)]),
     ]
 

@@ -11,7 +11,7 @@ from pipelines import example
 from pydantic import ValidationError
 
 from mapgap.catalogue.registry import methods
-from mapgap.core import Budget, Status
+from mapgap.core import Budget, InputError, Status
 from mapgap.formulations.hybrid_pipeline.certificate import prove
 from mapgap.instances.hybrid_pipeline import LIBRARY
 from mapgap.problems.hybrid_pipeline import PROBLEM, Device, Execution, Instance, Plan, Stage
@@ -166,7 +166,8 @@ def test_other_executions_are_not_certified():
     for change in ({"execution": Execution(training=False)}, {"objective": "bottleneck"}):
         instance = example(**change)
         assert "not covered by the argument" in check(instance.to_json(), 1, {})
-        assert prove(instance.to_json(), 1, Budget()) is None
+        with pytest.raises(InputError, match="not covered by the argument"):
+            prove(instance.to_json(), 1, Budget())
 
 
 def test_planners_that_replicate_are_refused_where_that_is_not_allowed():

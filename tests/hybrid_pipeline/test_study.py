@@ -6,7 +6,7 @@ from mapgap.catalogue.registry import methods
 from mapgap.records.record import RunRecord
 from mapgap.records.runs import Runs
 from mapgap.studies.hybrid_pipeline import study
-from mapgap.studies.hybrid_pipeline.costs import cost, nano_name, scalability
+from mapgap.studies.hybrid_pipeline.costs import cost, nano_name, planners, scalability
 from mapgap.studies.hybrid_pipeline.experiments import instance, library_name
 from mapgap.studies.hybrid_pipeline.failures import failure_figures, failure_name, failures, recovery
 from mapgap.studies.hybrid_pipeline.figures import waterfall
@@ -148,6 +148,16 @@ def test_costs_are_medians_of_the_same_instances():
     ]
     assert [(row["ratio"], row["loss"]) for row in table.rows] == [pytest.approx((5, 1.1))] * 2
     assert [item.name for item in pictures] == ["cost_devices"]
+
+
+def test_planners_are_compared_without_evaluations():
+    rows = [
+        record("scaling_2", method, 100, {"repeat": 20}, {"median_s": 1.0, "planner_median_s": median})
+        for method, median in (("label_dp", 0.01), ("asteroid", 0.05))
+    ]
+    (row,) = planners(Runs(rows)).rows
+    assert (row["exact"], row["asteroid"], row["ratio"]) == pytest.approx((10, 50, 5))
+    assert planners(Runs([])).rows == []
 
 
 def test_scalability_is_judged_by_what_section_5_6_says():

@@ -1,7 +1,7 @@
 """Compiled loops of the label search; ``mapgap.formulations.hybrid_pipeline.label_dp`` has the recursion and its proof.
 
 A *position* is an index into ``cuts``, the layers where stages may begin or end (all of them, or a coarse selection).
-A *node* is a position with the state of the devices (``lowered.Moves``), the number of stages behind it as far as K of
+A *node* is a position with the state of the devices (``groups.Moves``), the number of stages behind it as far as K of
 Eq. (3) depends on it, and, where links differ, the group of the first stage behind it; it holds the Pareto set of
 labels (D, A, G).
 
@@ -73,7 +73,7 @@ class Round(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """``lowered.Moves``, the states that a pipeline may end in, and sums that no stages go below.
+    """``groups.Moves``, the states that a pipeline may end in, and sums that no stages go below.
 
     ``asked`` (G,): groups of some move; ``least`` and ``least_f`` (G, L + 1): least E and E_f of the layers before a
     cut on devices of a group.

@@ -12,14 +12,21 @@ from fractions import Fraction
 
 import numpy as np
 
-from mapgap.core import Budget
+from mapgap.core import Budget, Stop
 from mapgap.problems.hybrid_pipeline.instance import Instance, Plan
 from mapgap.problems.hybrid_pipeline.shared.first_plan import OPEN, Path, approach
+from mapgap.problems.hybrid_pipeline.shared.groups import interchangeable, move_count
 from mapgap.problems.hybrid_pipeline.shared.label_search import CompiledSearch
-from mapgap.problems.hybrid_pipeline.shared.lowered import Lowered, interchangeable, lower
+from mapgap.problems.hybrid_pipeline.shared.lowered import Lowered, lower
 from mapgap.problems.hybrid_pipeline.shared.order import TIES, memory_order, slowness
 
 Order = tuple[int, ...]
+
+WORK = 1_000_000
+"""What a quick search may do on any instance after its first order: some tens of milliseconds."""
+
+SHARE = 20
+"""It may also do N^3 L^2 / 20, which takes less time than Algorithm 2 of Asteroid takes for its N^3 L^2 steps."""
 
 
 def orders(instance: Instance) -> list[Order]:
@@ -80,26 +87,40 @@ class OrderSearch:
         return (self.budget is not None and self.budget.exhausted) or (self.work is not None and self.work <= 0)
 
     def along(self, order: Order) -> bool:
-        """Search an order; whether that found a better plan. Numbers beyond 64 bits are not searched."""
-        self.tried.add(order)
-        low = lower(self.instance, order, skip=not self.instance.all_devices)
-        if low.overflows:
-            return False
-        engine = CompiledSearch(low, self.instance.all_devices, self.budget, self.work)
+        """Search an order; whether that found a better plan."""
         before = self.value
+        self.tried.add(order)
+        self.searches += 1
+        self._search(lower(self.instance, order, skip=not self.instance.all_devices))
+        if self.value < before:
+            self.order = order
+        return self.value < before
+
+    def everywhere(self) -> None:
+        """Search all groups; when that is done, nothing is left to find."""
+        if self._search(lower(self.instance)) is None:
+            self.work = 0
+
+    def _search(self, low: Lowered) -> Stop | None:
+        """Coarse cuts, neighbourhoods, all cuts below the value found; why that was not finished.
+
+        Numbers beyond 64 bits are not searched.
+        """
+        if low.overflows:
+            return Stop.ERROR
+        engine = CompiledSearch(low, self.instance.all_devices, self.budget, self.work)
 
         def better(path: Path) -> None:
-            self.plan, self.order = low.plan(path), order
+            self.plan = low.plan(path)
             self.announce(self.plan)
 
-        self.value, _, _ = approach(low, engine, (before, []), better)
+        self.value, _, _ = approach(low, engine, (self.value, []), better)
         if engine.stop is None:
             self.value, found, _ = engine(list(range(low.layers + 1)), self.value)
             if found:
                 better(found)
         self.work = engine.work
-        self.searches += 1
-        return self.value < before
+        return engine.stop
 
     def run(self) -> None:
         """All of :func:`orders` that have not been tried."""
@@ -108,6 +129,22 @@ class OrderSearch:
                 return
             if order not in self.tried:
                 self.along(order)
+
+    def quick(self) -> None:
+        """Some steps of little work, counted and not timed, so that a run can be repeated.
+
+        1. the order of Algorithm 2 (by memory, the fastest first), to the end;
+        2. the others of :func:`orders`;
+        3. all groups;
+        4. neighbours of the best order.
+        """
+        self.along(tuple(memory_order(self.instance)))
+        devices, layers = len(self.instance.devices), len(self.instance.layers)
+        self.work = work = max(WORK, devices**3 * layers**2 // SHARE)
+        self.run()
+        if move_count(self.instance) * layers <= work and not self.over:
+            self.everywhere()
+        self.improve()
 
     def improve(self) -> None:
         """Exchange two devices of the best order, or move one, as long as that helps, time and work permitting."""
