@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from mapgap.core import Budget, InputError
-from mapgap.problems.hybrid_pipeline.certificate import check, fault
+from mapgap.problems.hybrid_pipeline.certificate import check
+from mapgap.problems.hybrid_pipeline.certificate.facts import fault
 
 
 def prove(instance: dict[str, Any], bound: int, budget: Budget) -> dict[str, Any] | None:

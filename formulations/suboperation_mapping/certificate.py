@@ -61,8 +61,8 @@ def _overlapping(written: Writer, box: Box, point: Sequence[float]) -> list[int]
     begin = {o: point[j] for o, j in written.start.items()}
     end = {o: begin[o] + sum(point[j] for j in written.load[o]) for o in begin}
     found = []
-    for (o, p), pair in written.orders.items():
+    for (o, p), (first, _) in written.orders.items():  # the second one follows from the first
         time = min(end[o], end[p]) - max(begin[o], begin[p])
-        if place[o] == place[p] and time > OVERLAP:
-            found += [(-time, j) for j in pair[:1] if box.lower[j] < box.upper[j]]
+        if place[o] == place[p] and time > OVERLAP and box.lower[first] < box.upper[first]:
+            found.append((-time, first))
     return [j for _, j in sorted(found)]
