@@ -375,7 +375,7 @@ def critical(timing: Timing, state: State, before: Integers, on_path: Flags) -> 
         o = found
 
 
-@kernel("b1(Timing,Relatives,State,b1[::1],i8,i8)", Timing, Relatives, State)
+@kernel("b1(Timing,Relatives,State,b1[::1],i8,i8)", Timing, Relatives, State, inline="always")
 def may_shorten(timing: Timing, relatives: Relatives, state: State, on_path: Flags, o: int, target: int) -> bool:
     """Whether putting ``o`` on ``target`` can shorten a marked longest chain: ``o`` or one that takes less is on it.
 

@@ -134,20 +134,19 @@ def attempt(
 ) -> bool:
     """Steps 15-18, 24-26: move ``o`` to ``target`` if that is strictly faster and fits the DRAM.
 
-    ``on_path`` marks a longest chain, and is kept up to date. The step number differs from call to call.
+    ``on_path`` marks a longest chain, and is kept up to date; a move that cannot shorten it need not be attempted. The
+    step number differs from call to call.
     """
-    n = len(state.location)
-    if may_shorten(timing, relatives, state, on_path, o, target):
-        relocate(timing, relatives, state, change, o, target, step)
-        first = extent(state, change)
-        limit = state.latest[n] - 1.0
-        faster = trial_makespan(timing, relatives, state, change, first, change.counts[2], limit) >= 0
-        if faster and (roomy(storage) or fits(storage, state.location, change.trial - state.duration, change.trial)):
-            settle(timing, relatives, state, first)
-            forget(change)
-            critical(timing, state, change.free, on_path)
-            return True
-        undo(state, change)
+    relocate(timing, relatives, state, change, o, target, step)
+    first = extent(state, change)
+    limit = state.latest[len(state.location)] - 1.0
+    faster = trial_makespan(timing, relatives, state, change, first, change.counts[2], limit) >= 0
+    if faster and (roomy(storage) or fits(storage, state.location, change.trial - state.duration, change.trial)):
+        settle(timing, relatives, state, first)
+        forget(change)
+        critical(timing, state, change.free, on_path)
+        return True
+    undo(state, change)
     return False
 
 
@@ -171,7 +170,7 @@ def balance(timing: Timing, storage: Storage, relatives: Relatives, balanced: In
         before = accepted
         for position in range(n):  # step 13
             o = state.sequence[position]
-            if state.location[o] != balanced[o]:
+            if state.location[o] != balanced[o] and may_shorten(timing, relatives, state, on_path, o, balanced[o]):
                 step += 1
                 if attempt(timing, storage, relatives, state, change, on_path, o, balanced[o], step):
                     accepted += 1
@@ -209,7 +208,9 @@ def locality(timing: Timing, storage: Storage, relatives: Relatives, schedule: S
             o = state.sequence[position]
             neighbours(timing, relatives, state.location, o, beside)
             for target in range(count):  # step 23
-                if beside[target] and target != state.location[o]:
+                if not beside[target] or target == state.location[o]:
+                    continue
+                if may_shorten(timing, relatives, state, on_path, o, target):
                     step += 1
                     if attempt(timing, storage, relatives, state, change, on_path, o, target, step):
                         accepted += 1
