@@ -372,17 +372,16 @@ class Instance(InstanceBase):
         return found or self._fraction_findings(weights)
 
     def _fraction_findings(self, weights: int) -> list[Finding]:
-        """Methods divide products of bytes and Eq. (5)'s factor in lowest terms, in 64 bits (as rule 11's)."""
+        """Methods multiply bytes by fractions in lowest terms, in 64 bits: Eq. (5) of 2 to N devices, and rule 11."""
         n = len(self.devices)
         rates = {self.bandwidth[i][j]: ("bandwidth", i, j) for i in range(n) for j in range(i)}
+        factors = [(1, 1), *((2 * (members - 1), members) for members in range(2, n + 1))]
         for rate, place in sorted(rates.items()):
-            for members in range(1, n + 1):
-                top, bottom = 2 * max(1, members - 1) * 10**9, members * rate * self.tick_ns
-                if members == 1:
-                    top //= 2
+            for times, parts in factors:
+                top, bottom = times * 10**9, parts * rate * self.tick_ns
                 shared = gcd(top, bottom)
                 if bottom // shared >= SUM_LIMIT:
-                    text = f"expected bytes per second times tick_ns below 2^62 for {members} devices, found {bottom}"
+                    text = f"expected {parts} times bytes per second times tick_ns below 2^62, found {bottom}"
                     return [Finding(text, place)]
                 if weights * (top // shared) >= SUM_LIMIT:
                     text = f"expected weight_bytes that sum to < {SUM_LIMIT // (top // shared)} at this bandwidth"
