@@ -2,8 +2,8 @@
 
 ::
 
-    MAPGAP_ACCOUNT=parts pytest -m fuzz tests/robustness
-    python tests/support/account.py parts -o reports/robustness/summary.md
+    MAPGAP_ACCOUNT=reports/robustness pytest -m fuzz tests/robustness
+    python tests/support/account.py reports/robustness -o reports/robustness/summary.md
 """
 
 import argparse
