@@ -19,9 +19,10 @@ PROVEN, WHOLE = "synergy_fig11b_1pipelines", "synergy_fig11b_2pipelines"
 
 @pytest.fixture
 def book(tmp_path):
-    """A ledger of some committed entries with their plans, without what has been closed before."""
+    """A ledger of some committed entries with their plans, without certificates and what has been closed before."""
     names = (SLOW, FAST, PROVEN, WHOLE)
-    entries = {name: BOOK.entries[name].model_copy(deep=True, update={"history": []}) for name in names}
+    bare = {"history": [], "checked_bound": None}
+    entries = {name: BOOK.entries[name].model_copy(deep=True, update=bare) for name in names}
     found = Ledger(tmp_path / "best.yaml", entries)
     found.save()
     (tmp_path / "best").mkdir()

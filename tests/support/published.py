@@ -1,4 +1,4 @@
-"""Instances of hybrid pipelines from files that other planners were published with (tests/data/published_planners)."""
+"""Instances of hybrid pipelines from files that other planners were published with, read independently of imports."""
 
 import json
 import re
@@ -10,7 +10,8 @@ import yaml
 
 from mapgap.problems.hybrid_pipeline import Device, DeviceType, Execution, Instance, Layer
 
-FOLDER = Path(__file__).parents[1] / "data" / "published_planners"
+FOLDER = Path(__file__).parents[2] / "instances" / "foreign"
+PAGE = Path(__file__).parents[1] / "data" / "pipeedge" / "README_Scheduler.md"
 
 
 def chained(graph):
@@ -124,7 +125,7 @@ def dnn_partitioning(name):
 
 def pipeedge_files():
     """The examples of PipeEdge's documentation: the schedule, the models, the device types, the hosts by type."""
-    text = (FOLDER / "pipeedge" / "README_Scheduler.md").read_text()
+    text = PAGE.read_text()
     return [yaml.safe_load(block) for block in re.findall(r"```YAML\n(.*?)```", text, re.DOTALL)]
 
 
