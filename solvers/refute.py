@@ -39,6 +39,8 @@ NARROWER = 0.9
 CANDIDATES = 8
 """Variables whose halves are tried before a box is split."""
 DECIDED = (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kInfeasible)
+ITERATIONS = 20
+"""Simplex iterations of one relaxation, per row and column."""
 NARROWINGS = 3
 """Rounds in which the relaxation bounds the factors of products, before the first split."""
 
@@ -110,6 +112,8 @@ class _Relaxation:
         self.engine = highspy.Highs()
         for name, setting in {"output_flag": False, "threads": 1, "presolve": "off", "solver": "simplex"}.items():
             self.engine.setOptionValue(name, setting)
+        # Without presolve the simplex method was seen to cycle for ever; what it leaves undecided is branched on.
+        self.engine.setOptionValue("simplex_iteration_limit", ITERATIONS * (count + len(program.rows)))
         self.engine.passModel(lp)
 
     def minimise(self, box: Box, row: Terms) -> tuple[list[float] | None, Duals]:
@@ -157,8 +161,8 @@ class _Search:
     ``waiting`` are the rows of a box that may tighten something: those with a variable that moved.
     """
 
-    def __init__(self, program: Program, promising: Promising | None) -> None:
-        self.program, self.promising = program, promising
+    def __init__(self, program: Program, budget: Budget, promising: Promising | None) -> None:
+        self.program, self.budget, self.promising = program, budget, promising
         self.relaxation = _Relaxation(program)
         self.proof: Steps = []
         self.users: dict[int, list[int]] = {}
@@ -170,6 +174,8 @@ class _Search:
     def solve(self, box: Box, waiting: set[int]) -> list[float] | None:
         """Shrink a box; a point to branch at (empty if nothing was learnt), or ``None`` if the box is empty."""
         while self.propagate(box, waiting) and self.chords(box, waiting):
+            if self.budget.exhausted:
+                return []
             before = self.ranges(box)
             number = self.objective(box)
             row, limit = (self.program.rows + box.secants)[number]
@@ -369,7 +375,7 @@ def refute(
     boxes : int
         After which the search gives up.
     """
-    search = _Search(program, promising)
+    search = _Search(program, budget, promising)
     every = range(len(program.rows))
     waiting, looked = set(every), 0
     if not search.narrow(box, waiting):

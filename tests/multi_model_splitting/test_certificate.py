@@ -203,3 +203,10 @@ def test_no_proof_of_another_instance_proves_more_than_is_true():
             looked += 1
             truth = optimum(changed)
             assert truth is None or truth >= best or not accepted(changed.to_json(), best, proof)
+
+
+def test_a_search_whose_relaxation_cycles_ends_in_time():
+    """One tick above the optimum of 10,000,000 the simplex method cycles; nothing must be proven, and soon."""
+    instance = LIBRARY.generate("realistic", 572).to_json()
+    assert producer.prove(instance, 10_000_001, Budget(time_s=1.0).start()) is None
+    assert producer.prove(instance, 10_000_000, Budget(time_s=10.0).start()) is not None
