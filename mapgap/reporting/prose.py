@@ -31,7 +31,8 @@ Row = Mapping[str, Any]
 Tables = Callable[[str], Sequence[Row]]
 """The rows of a table by name; raises :class:`InputError` for a name that there is not."""
 
-_PLACE = re.compile(r"<!-- fig: (?P<spec>.*?) -->(?P<text>.*?)<!-- /fig -->", re.DOTALL)
+_PLACE = re.compile(r"```.*?```|<!-- fig: (?P<spec>.*?) -->(?P<text>.*?)<!-- /fig -->", re.DOTALL)
+"""A placeholder; or a block of code, in which there are none."""
 _SPEC = re.compile(
     r"(?P<table>[\w/]+)(\[(?P<where>[^\]]*)\])?(\.(?P<column>\w+))?(\s+(?P<how>\w+))?(\s*\|\s*(?P<form>\S+))?"
 )
@@ -71,7 +72,9 @@ class Figure:
 def figures(page: str) -> list[Figure]:
     """All placeholders of a page's text, in order."""
     return [
-        Figure(found["spec"], found["text"], page.count("\n", 0, found.start()) + 1) for found in _PLACE.finditer(page)
+        Figure(found["spec"], found["text"], page.count("\n", 0, found.start()) + 1)
+        for found in _PLACE.finditer(page)
+        if found["spec"] is not None
     ]
 
 
@@ -142,6 +145,8 @@ def filled(page: str, tables: Tables) -> str:
     """The text of a page with every placeholder's value in its place."""
 
     def of(found: re.Match[str]) -> str:
+        if found["spec"] is None:
+            return found[0]
         return f"<!-- fig: {found['spec']} -->{value(found['spec'], tables)}<!-- /fig -->"
 
     return _PLACE.sub(of, page)

@@ -78,6 +78,12 @@ def test_a_wrong_figure_is_found_with_its_line(tmp_path):
     assert "says 12.4, the data say 12.5" in fault.words
 
 
+def test_an_example_in_a_block_of_code_is_no_figure():
+    page = "```markdown\nIt is <!-- fig: study/losses.gap max -->?<!-- /fig -->.\n```\n"
+    assert figures(page) == []
+    assert filled(page, tables) == page
+
+
 @pytest.mark.parametrize(
     ("page", "found"),
     [
