@@ -9,6 +9,7 @@ written in the same way, whichever engine solves it. :func:`prove` is the one ro
 
 from __future__ import annotations
 
+import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -187,6 +188,8 @@ class Model(ABC):
     def write(self, path: Path) -> None:
         """Write the program for other solvers; the format is that of the suffix.
 
+        Whoever opens the file finds the old one or the whole new one, also after a crash.
+
         Raises
         ------
         InputError
@@ -194,8 +197,16 @@ class Model(ABC):
         """
         if path.suffix.lower() not in self.suffixes:
             raise InputError(f"{path}: expected a file name in {', '.join(self.suffixes)} for this model")
+        beside = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
         try:
-            self._write(path)
+            if path.exists() and not path.is_file():  # a device stays what it is
+                self._write(path)
+                return
+            try:
+                self._write(beside)
+                beside.replace(path)
+            finally:
+                beside.unlink(missing_ok=True)
         except OSError as error:
             raise InputError(f"{path}: expected a file that can be written, found: {error.strerror}") from error
 
