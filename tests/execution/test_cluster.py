@@ -52,7 +52,7 @@ def test_a_part_has_its_share_of_the_time(dask):
     found = do(dask, seconds=12.0, **{f"p{k}": ("after", 9 - k, 0.0) for k in range(4)})
     limits = [limit for _, _, limit in found.notes["found"].values()]
     # Two threads: at the begin 4 parts are left, so that a thread has 2 of them; the last two have all that is left.
-    assert limits[0] <= 6.0
+    assert min(limits) <= 6.0  # which of them answers first is the workers' affair
     assert 6.0 < max(limits) <= 12.0
 
 
