@@ -38,10 +38,12 @@ def test_the_strongest_exact_method_loses_to_no_heuristic(problem: str) -> None:
     family = next(name for name in FAMILIES if name in library.families)
     records = race(library.generate(family, FIRST_SEED), 1.0, every=False)
     found = lost(problem, records, 1.0, BUSY_S)
-    for name in BEHIND.keys() & records.keys():
-        if found:
-            pytest.xfail(f"{name}: {BEHIND[name]}; {'; '.join(found)}")
-    assert found == []
+    excused = [
+        text for text in found if text.split(":")[0] in BEHIND and ", and " in text
+    ]  # a worse plan, nothing else
+    assert [text for text in found if text not in excused] == []
+    if excused:
+        pytest.xfail("; ".join([*excused, *BEHIND.values()]))
 
 
 @pytest.mark.fuzz
