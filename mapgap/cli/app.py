@@ -213,6 +213,34 @@ def check(
 
 
 @app.command()
+def explain(
+    instance: Instance,
+    plan: Annotated[
+        Path | None, typer.Option(help="Plan file, or the JSON of a run (default: that of --method).")
+    ] = None,
+    method: Annotated[
+        str | None,
+        typer.Option("--method", "-m", help="Default: a published method.", autocompletion=_methods),
+    ] = None,
+    objective: Objective = None,
+    time_limit: Annotated[float, typer.Option(min=0.001, help="Seconds for each instance that is solved.")] = 10.0,
+    workers: Annotated[int, typer.Option(min=1, max=4096, help="Threads a solver may use.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, max=2**31 - 1, help="The only source of randomness.")] = 0,
+    relax: Annotated[bool, typer.Option("--relax/--no-relax", help="Also solve the relaxations.")] = True,
+    plugin: Plugins = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Draw it (.svg, .png, .pdf).")] = None,
+    json: Json = False,
+) -> None:
+    """Say why a plan is not better: what binds, what more hardware would bring, which decisions cost how much."""
+    from mapgap.cli import explain as room
+    from mapgap.core import Budget
+
+    _load_plugins(plugin)
+    budget = Budget(time_limit, workers=workers, seed=seed)
+    room.explain(instance, plan, method, objective, budget, relax=relax, picture=output, as_json=json)
+
+
+@app.command()
 def export(
     instance: Instance,
     output: Annotated[Path, typer.Option("-o", "--output", help="File: .lp, .mps, or .pbtxt for CP-SAT.")],

@@ -33,6 +33,7 @@ from mapgap.core.declarations import (
     quantity,
 )
 from mapgap.core.errors import Finding, InputError, Location, MapgapError, PlanError, dotted, printable, short, suggest
+from mapgap.core.explaining import Binding, Exchange, Explainer, relaxed
 from mapgap.core.parts import Known, Parts, Task
 from mapgap.core.references import CallablePackage, Reference, Referred, lazily, resolve
 from mapgap.core.results import (
@@ -54,12 +55,15 @@ __all__ = [
     "MOST_DEVICES",
     "MOST_SAMPLES",
     "SUM_LIMIT",
+    "Binding",
     "Budget",
     "CallablePackage",
     "Case",
     "Certificate",
     "CompactBase",
     "Evaluation",
+    "Exchange",
+    "Explainer",
     "Finding",
     "Frozen",
     "GanttBar",
@@ -91,6 +95,7 @@ __all__ = [
     "lazily",
     "printable",
     "quantity",
+    "relaxed",
     "resolve",
     "short",
     "suggest",

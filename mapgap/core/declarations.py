@@ -15,6 +15,7 @@ from mapgap.core.references import Reference, Referred, resolve
 from mapgap.core.results import Budget, Evaluation, SolveResult
 
 if TYPE_CHECKING:  # only imports need it
+    from mapgap.core.explaining import Explainer
     from mapgap.core.workload import LibraryBoard, Settings, Workload
 
 Kind = Literal["exact", "published", "baseline", "bound"]
@@ -91,7 +92,7 @@ class Problem:
 
     ``evaluate(instance, plan)`` is written in plain loops, returns all violations and shares no helper with any
     model. ``gantt`` and ``diagnose`` draw a plan and say why an instance has none; ``describe`` tells a plan in names,
-    seconds and bytes.
+    seconds and bytes; ``explain`` (:class:`mapgap.core.explaining.Explainer`) says what holds it back.
 
     ``library`` names the :class:`Library` of its instances; empty: ``mapgap.instances.<name>:LIBRARY``.
 
@@ -115,6 +116,7 @@ class Problem:
     gantt: Referred[Callable[[Any, Any], list[GanttLane]] | None] = Referred(None)
     diagnose: Referred[Callable[[Any], list[str]] | None] = Referred(None)
     describe: Referred[Callable[[Any, Any], PlanTable] | None] = Referred(None)
+    explain: Referred[Explainer | None] = Referred(None)
     objectives: Referred[tuple[str, ...]] = Referred(())
     library: Reference | Library = ""
     always_feasible: bool = False

@@ -102,6 +102,7 @@ PROBLEM = Problem(
     gantt=f"{_HERE}.evaluate:gantt",
     diagnose=f"{_HERE}.evaluate:diagnose",
     describe=f"{_HERE}.describe:describe",
+    explain=f"{_HERE}.explain:EXPLAINER",
     objectives=f"{_HERE}.instance:OBJECTIVES",
 )
 

@@ -89,6 +89,7 @@ PROBLEM = Problem(
     plan_type=f"{_HERE}.instance:Plan",
     evaluate=f"{_HERE}.evaluate:evaluate",
     describe=f"{_HERE}.describe:describe",
+    explain=f"{_HERE}.explain:EXPLAINER",
     gantt=f"{_HERE}.gantt:gantt",
     diagnose=f"{_HERE}.evaluate:diagnose",
     objectives=f"{_HERE}.instance:OBJECTIVES",

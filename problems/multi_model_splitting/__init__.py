@@ -99,6 +99,7 @@ PROBLEM = Problem(
     gantt=f"{_HERE}.gantt:gantt",
     diagnose=f"{_HERE}.diagnose:diagnose",
     describe=f"{_HERE}.describe:describe",
+    explain=f"{_HERE}.explain:EXPLAINER",
     objectives=f"{_HERE}.instance:OBJECTIVES",
 )
 

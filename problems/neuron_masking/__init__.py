@@ -107,6 +107,7 @@ PROBLEM = Problem(
     gantt=f"{_HERE}.evaluate:gantt",
     diagnose=f"{_HERE}.evaluate:diagnose",
     describe=f"{_HERE}.describe:describe",
+    explain=f"{_HERE}.explain:EXPLAINER",
     objectives=("neurons", "contribution", "smallest_share", "rate"),
 )
 

@@ -73,6 +73,7 @@ PROBLEM = Problem(
     gantt=f"{_HERE}.evaluate:gantt",
     diagnose=f"{_HERE}.evaluate:diagnose",
     describe=f"{_HERE}.describe:describe",
+    explain=f"{_HERE}.explain:EXPLAINER",
 )
 
 __all__ = ["PROBLEM", "Accelerator", "Edge", "Instance", "Layer", "Plan", "operation_name", "parse_operation"]

@@ -53,6 +53,7 @@ LOCAL = {
     "mapgap.cli.app": "start-up: Typer declares all commands to run one",
     "mapgap.cli.app_ledger": "start-up: Typer declares all commands to run one",
     "mapgap.cli.catalogue": "start-up: --gantt needs Matplotlib, graphs need NetworkX",
+    "mapgap.cli.explain": "start-up: a picture needs Matplotlib",
     "mapgap.cli.solve": "start-up: --gantt needs Matplotlib",
     "mapgap.execution.cluster": "the extra dask",
     "mapgap.reporting.report": "the extra parquet",
