@@ -19,7 +19,7 @@ are what is left, and the note ``distrusted`` says so.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mapgap.core import DISTRUSTED, Budget, SolveResult, Status, Stop
 from mapgap.formulations.multi_model_splitting import mip
@@ -157,15 +157,26 @@ def run(instance: Instance, budget: Budget) -> SolveResult:
     """Best joint plan."""
     if found := diagnose(instance):
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(found))
+    return search(instance, budget)
+
+
+def search(instance: Instance, budget: Budget, start: Plan | None = None, bound: int = 0, own: int = 0) -> SolveResult:
+    """Steps 1 to 3, from a plan and proven bounds if there are any; ``own`` rests on no engine's word.
+
+    The note ``own_bound`` says what is proven without one in the end.
+    """
     seeker = first_plan(instance, budget)
-    search = Joint(instance, budget, plan=seeker.plan, value=seeker.value, seeker=seeker)
-    if instance.objective == "latency" and not search.over:
-        return _latency(search)
+    if start is not None:
+        seeker.offer(start)
+    joint = Joint(instance, budget, plan=seeker.plan, value=seeker.value, seeker=seeker, bound=bound, own=own)
+    joint.notes["own_bound"] = joint.own
+    if instance.objective == "latency" and not joint.over:
+        return _latency(joint)
     try:
-        search.close()
+        joint.close()
     except (EngineError, GuardError) as error:
-        return _without_engine(search, str(error))
-    return search.result()
+        return _without_engine(joint, str(error))
+    return joint.result()
 
 
 def _without_engine(search: Joint, reason: str) -> SolveResult:
@@ -178,4 +189,5 @@ def _without_engine(search: Joint, reason: str) -> SolveResult:
 
 def _latency(search: Joint) -> SolveResult:
     """Segment flow between bound and plan."""
-    return mip.between(search.instance, search.budget, "highs", search.own, search.plan)
+    found = mip.between(search.instance, search.budget, "highs", search.own, search.plan)
+    return replace(found, notes={**found.notes, "own_bound": search.own})

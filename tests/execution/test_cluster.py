@@ -93,6 +93,17 @@ def test_a_method_proves_on_a_cluster_what_it_proves_alone(dask, method):
     assert spread.notes["parts"] == spread.notes["ratios_searched"]
 
 
+@pytest.mark.parametrize("objective", ["throughput", "latency"])
+def test_seeds_of_a_joint_search_prove_on_a_cluster_what_one_proves_alone(dask, objective):
+    for seed in (3, 4):
+        instance = registry.library("multi_model_splitting").generate("small", seed)
+        instance = registry.problems()["multi_model_splitting"].retarget(instance, objective)
+        alone = run_method(instance, "joint", Budget(30.0), isolate=False)
+        spread = run_method(instance, "joint", Budget(30.0), cluster=dask.scheduler_address)
+        assert spread.error is None
+        assert (spread.status, spread.objective, spread.bound) == (alone.status, alone.objective, alone.bound)
+
+
 def test_an_instance_that_is_too_large_for_any_memory_is_infeasible_without_parts(dask):
     found = run_method(tiny(memory=1), "cpsat", Budget(30.0), cluster=dask.scheduler_address)
     assert (found.status, found.notes["parts"]) == ("INFEASIBLE", 0)
