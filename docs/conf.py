@@ -14,7 +14,7 @@ sys.path.insert(0, str(HERE / "_ext"))
 import mapgap  # noqa: E402
 
 project = "mapgap"
-author = "The mapgap developers"
+author = copyright = "The mapgap developers"
 version = release = mapgap.__version__
 language = "en"
 
@@ -26,6 +26,7 @@ extensions = [
     "site_math",
     "site_prose",
     "site_files",
+    "site_drawings",
     "site_catalogue",
     "site_commands",
     "site_ledger",
