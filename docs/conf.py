@@ -17,6 +17,7 @@ project = "mapgap"
 author = copyright = "The mapgap developers"
 version = release = mapgap.__version__
 language = "en"
+smartquotes = False  # an option is --exact
 
 extensions = [
     "myst_nb",

@@ -10,6 +10,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from mapgap.catalogue import registry
+from mapgap.catalogue.files import library_files
 from mapgap.core import Method
 from mapgap.evidence.ledger import Known, glance
 
@@ -67,13 +68,13 @@ class Methods(SphinxDirective):
 
 
 def counted(entries: Sequence[Known]) -> str:
-    """How much of some entries of the ledger is proven, in a sentence."""
+    """How much of some entries of the ledger is proven."""
     proven = sum(each.plan is not None and each.plan == each.bound for each in entries)
     checked = sum(each.certificate == "checked" for each in entries)
+    rest = len(entries) - proven
     return (
-        f"The ledger has {len(entries)} instances of this problem (an instance under another objective counts again): "
-        f"{proven} are proven optimal, {checked} of them by a certificate that a checker without a solver accepts, "
-        f"{len(entries) - proven} are open."
+        f"{len(entries)} instances, counted again under another objective; {proven} are proven optimal, "
+        f"{checked} of them to a checker that needs no solver; {f'{rest} are open' if rest else 'none is open'}"
     )
 
 
@@ -85,22 +86,20 @@ class Facts(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         name = self.arguments[0]
         problem = registry.find_problem(name)
-        entries = [entry for entry in glance().values() if registry_problem(entry.name) == name]
+        entries = [entry for entry in glance().values() if problem_of(entry.name) == name]
         rows = [
             ("name", name),
             ("paper", problem.paper),
             ("goal", {"min": "minimise", "max": "maximise"}[problem.sense]),
             *([("objectives", ", ".join(problem.objectives))] if problem.objectives else []),
             ("random families", ", ".join(sorted(registry.library(name).families))),
-            ("ledger", counted(entries)),
+            ("in the ledger", counted(entries)),
         ]
         return [table(("fact", "value"), rows, widths=(20, 80))]
 
 
-def registry_problem(instance: str) -> str:
+def problem_of(instance: str) -> str:
     """The problem of a library instance, also under another objective."""
-    from mapgap.catalogue.files import library_files
-
     return library_files()[instance.partition("@")[0]].parent.parent.name
 
 

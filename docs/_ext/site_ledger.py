@@ -22,7 +22,8 @@ from mapgap.evidence.entry import Entry
 from mapgap.evidence.ledger import Ledger
 
 log = logging.getLogger(__name__)
-COLUMNS = ("instance", "problem", "status", "best plan", "bound", "gap", "unit", "found by")
+COLUMNS = ("instance", "status", "gap", "best plan", "bound", "unit", "found by", "problem")
+NUMBERS = (2, 3, 4)  #: columns to the right
 GRADES = {
     "checked": "a certificate proves the bound to a checker that needs no solver",
     "enumerated": "all plans were looked at; no certificate",
@@ -48,29 +49,30 @@ def row(entry: Entry) -> list[tuple[str, str]]:
     plan = entry.plan.value if entry.plan else None
     bound = entry.bound.value if entry.bound else None
     gap = entry.gap
+    method = entry.plan.method if entry.plan else ""
     return [
         (entry.instance, entry.instance),
-        (entry.problem, entry.problem),
         (status(entry), status(entry)),
+        (percent(gap) or "", "" if gap is None else str(gap)),
         (cell(plan), "" if plan is None else str(plan)),
         (cell(bound), "" if bound is None else str(bound)),
-        (percent(gap) or "", "" if gap is None else str(gap)),
         (entry.unit, entry.unit),
-        (entry.plan.method if entry.plan else "", entry.plan.method if entry.plan else ""),
+        (method, method),
+        (entry.problem, entry.problem),
     ]
 
 
 def table(entries: Sequence[Entry]) -> str:
     """All entries; ``table.js`` adds the filters and sorts."""
-    numbers = (3, 4, 5)
-    head = "".join(f'<th scope="col"{" class=num" if i in numbers else ""}>{c}</th>' for i, c in enumerate(COLUMNS))
+    head = "".join(f'<th scope="col"{" class=num" if i in NUMBERS else ""}>{c}</th>' for i, c in enumerate(COLUMNS))
     lines = []
     for entry in entries:
         cells = row(entry)
-        name = f'<th scope="row"><a href="{page_of(entry.instance)}.html">{escape(cells[0][0])}</a></th>'
+        shown = escape(cells[0][0]).replace("_", "_<wbr>").replace("@", "<wbr>@")
+        name = f'<th scope="row"><a href="{page_of(entry.instance)}.html">{shown}</a></th>'
         rest = "".join(
-            f'<td{" class=num" if place in numbers else ""} data-value="{escape(value)}">'
-            + (f'<span class="status {value}">{value}</span>' if place == 2 else escape(text))
+            f'<td{" class=num" if place in NUMBERS else ""} data-value="{escape(value)}">'
+            + (f'<span class="status {value}">{value}</span>' if place == 1 else escape(text))
             + "</td>"
             for place, (text, value) in enumerate(cells[1:], 1)
         )

@@ -12,7 +12,7 @@ from mapgap.core import GanttBar, GanttLane, quantity
 from mapgap.reporting.figures import COLOURS
 
 LANE, NAME, AXIS = 26, 16, 22  #: heights of bars, of the name above them, of the axis, in pixels
-CHARACTER, NARROW = 6.5, 560  #: pixels per character; width of a page for which labels are chosen
+CHARACTER, NARROW = 6.5, 340  #: pixels per character; width of a chart on a phone, for which labels are chosen
 
 
 def drawn(lanes: Sequence[GanttLane], title: str) -> str:
