@@ -20,10 +20,26 @@ def load_published(paper: str) -> dict[str, Any]:
     InputError
         No such paper.
     """
+    return {row["id"]: row["value"] for row in published_rows(paper)}
+
+
+def published_rows(paper: str) -> list[dict[str, Any]]:
+    """Every printed or derived number of a paper, with ``id``, ``where``, ``what``, ``value``, ``unit``, ``status``
+    and ``note``.
+
+    Raises
+    ------
+    InputError
+        No such paper.
+    """
     folder = ROOT / "published"
     path = folder / f"{paper}.yaml"
     if not path.is_file():
-        raise unknown("paper", paper, sorted(p.stem for p in folder.glob("*.yaml")))
+        raise unknown("paper", paper, papers())
     data = read_yaml(path)
-    key, value = data["columns"].index("id"), data["columns"].index("value")
-    return {row[key]: row[value] for row in data["rows"]}
+    return [dict(zip(data["columns"], row, strict=True)) for row in data["rows"]]
+
+
+def papers() -> list[str]:
+    """The papers whose numbers are known, alphabetically."""
+    return sorted(path.stem for path in (ROOT / "published").glob("*.yaml"))

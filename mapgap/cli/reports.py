@@ -9,6 +9,7 @@ from mapgap.cli.progress import Display, SweepBar
 from mapgap.cli.sweeps import refuted, show_path
 from mapgap.evidence.ledger import Ledger
 from mapgap.execution.progress import Event
+from mapgap.reporting.committed import committed_tables
 from mapgap.reporting.report import write_report
 from mapgap.reporting.study import PageWritten, PhaseBegan, run_study
 from mapgap.reporting.tables import Table
@@ -45,7 +46,15 @@ def report(runs: Path, folder: Path, ledger: Ledger | None, *, as_json: bool) ->
 def study(name: str, *, quick: bool, out: Path | None, resume: bool, report_only: bool) -> None:
     """Run or resume a study."""
     with StudyBar() as display:
-        run_study(name, quick=quick, out=out, resume=resume, report_only=report_only, tell=display)
+        run_study(
+            name,
+            quick=quick,
+            out=out,
+            resume=resume,
+            report_only=report_only,
+            tell=display,
+            tables=committed_tables(Path()),
+        )
 
 
 def print_table(table: Table) -> None:

@@ -186,8 +186,8 @@ def duels(records: Runs) -> dict[tuple[str, str], tuple[int, int, int]]:
     return found
 
 
-def verdict(published: float | None, reproduced: float | None, *, same: float = 0.1, close: float = 0.3) -> str:
-    """``reproduced`` within 10 %, ``close`` within 30 %, else ``differs``; with the signed relative difference."""
+def verdict(published: float | None, reproduced: float | None, *, same: float = 0.1, close: float = 0.25) -> str:
+    """``reproduced`` within 10 %, ``close`` within 25 %, else ``differs``; with the signed relative difference."""
     if published is None or reproduced is None or not published:
         return "not comparable"
     difference = reproduced / published - 1

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import library_files, load_instance
-from mapgap.core import InputError, InstanceBase, suggest
+from mapgap.core import InputError, InstanceBase, short, suggest
 from mapgap.evidence.audit import Fault, RunAudit, of_ledger
 from mapgap.evidence.ledger import Ledger
 from mapgap.execution.progress import Event, Tell, silence
-from mapgap.records.files import read_runs, replace_file
+from mapgap.records.files import replace_file
 from mapgap.records.record import RunRecord
-from mapgap.reporting.prose import faults, filled, unsupported
-from mapgap.reporting.report import Page, overview
-from mapgap.reporting.study import page_of, studies
+from mapgap.reporting.prose import Tables, faults, filled, unsupported
+from mapgap.reporting.report import Page, page_of_file
+from mapgap.reporting.study import is_gathering, page_of, studies
 
 CLAIMING = ("README.md", "docs")
 """Files, and folders of files, whose figures are made from data."""
+_UNSEEN = re.compile(r"<(svg|style|script)\b.*?</\1>", re.DOTALL)
+_TAGS = re.compile(r"<[^>]*>")
 
 
 @dataclass(frozen=True)
@@ -98,16 +103,19 @@ class Checkout:
         """The page that the committed runs of a report make."""
         if report not in self._pages:
             folder = self.reports / report
-            file = folder / "runs.jsonl"
-            if not file.is_file():
-                known = [each.parent.name for each in self.run_files()]
+            if report not in (known := self.reported()):
                 raise InputError(f"report {report!r}: expected one of {', '.join(known)}{suggest(report, known)}")
             if report in registry.modules("studies"):
-                self._pages[report] = page_of(report, folder)
+                self._pages[report] = page_of(report, folder, self.book, self.rows)
             else:
-                runs = read_runs(file)
-                self._pages[report] = overview(runs + self.book.references(runs))
+                self._pages[report] = page_of_file(folder / "runs.jsonl", self.book)
         return self._pages[report]
+
+    def reported(self) -> list[str]:
+        """Names of the reports that a page can be made of: by their runs, or a gathering's committed page."""
+        found = {file.parent.name for file in self.reports.glob("*/runs.jsonl")}
+        pages = {file.parent.name for file in self.reports.glob("*/report.md")}
+        return sorted(found | {name for name in pages & {*registry.modules("studies")} if is_gathering(name)})
 
     def audit(self, tell: Tell = silence) -> list[Fault]:
         """Everything that does not hold: ledger, runs, figures in pages."""
@@ -123,8 +131,21 @@ class Checkout:
         runs = RunAudit(self.book, KnownInstances())
         for file in self.run_files():
             yield str(file), runs.faults(file)
+        for report in self.reported():
+            yield str(self.reports / report), self._report(report)
         for page in self.pages():
             yield str(page), self._claims(page)
+
+    def _report(self, report: str) -> Iterator[Fault]:
+        """Pages and tables of a report that are not what its runs make, and published numbers without a verdict."""
+        folder = self.reports / report
+        try:
+            page = self._page(report)
+        except InputError as error:
+            yield Fault("table", str(folder), str(error))
+            return
+        yield from of_pages(folder, page)
+        yield from (Fault("verdict", str(folder), words) for words in page.faults)
 
     def fill(self) -> list[Path]:
         """Put the values of all figures into the pages; the files that changed."""
@@ -141,6 +162,47 @@ class Checkout:
         yield from faults([page], self.rows)
         for line, text in unsupported(page.read_text(encoding="utf-8")):
             yield Fault("unsupported", f"{page}:{line}", f"{text}: expected a placeholder or a source, found neither")
+
+
+def of_pages(folder: Path, page: Page) -> Iterator[Fault]:
+    """Committed tables and texts that are not those of the page; pictures are not compared.
+
+    A folder with neither table nor text shows nothing, so there is nothing to hold against it.
+    """
+    made = {name: text for name, text in page.files().items() if not name.endswith(".svg")}
+    there = {file.name for pattern in ("*.csv", "report.md", "report.html") for file in folder.glob(pattern)}
+    for name in sorted({*made, *there}) if there else ():
+        file = folder / name
+        if name not in made:
+            yield Fault("table", str(file), "expected nothing, since its runs make no such table, found a file")
+        elif name not in there:
+            yield Fault("table", str(file), "expected what its runs make, found no file")
+        else:
+            yield from _first_difference(file, words_of(made[name], name), words_of(file.read_text("utf-8"), name))
+
+
+def words_of(text: str, name: str) -> list[str]:
+    """What a file says: its lines; of HTML the words, without pictures and looks."""
+    if not name.endswith(".html"):
+        return text.splitlines()
+    return _TAGS.sub(" ", _UNSEEN.sub(" ", text)).split()
+
+
+def _first_difference(file: Path, made: Sequence[str], there: Sequence[str]) -> Iterator[Fault]:
+    pairs = enumerate(zip_longest(made, there), 1)
+    for place, (ours, theirs) in pairs:
+        if ours != theirs:
+            kind = "word" if file.suffix == ".html" else "line"
+            found = "its end" if theirs is None else repr(short(theirs))
+            expected = "its end" if ours is None else repr(short(ours))
+            yield Fault("table", f"{file}: {kind} {place}", f"its runs make {expected}, found {found}")
+            return
+
+
+def committed_tables(root: Path) -> Tables:
+    """The tables of a checkout, which is read when the first one is asked for."""
+    read = cache(lambda: Checkout(root))
+    return lambda name: read().rows(name)
 
 
 @dataclass

@@ -84,12 +84,32 @@ def value(spec: str, tables: Tables) -> str:
     Raises
     ------
     InputError
-        It cannot be read, names a table, column or fold that there is not, or no row answers (or, for ``only``,
-        several).
+        As :func:`looked_up`; or the format is none of such a value.
     """
+    found, form = looked_up(spec, tables), _read(spec)["form"]
+    try:
+        return format(found, form or "")
+    except ValueError as error:
+        raise InputError(f"figure {spec!r}: expected a format of {found!r}, found {form!r}") from error
+
+
+def _read(spec: str) -> re.Match[str]:
     read = _SPEC.fullmatch(spec.strip())
     if read is None:
         raise InputError(f"figure {spec!r}: expected TABLE[CONDITIONS].COLUMN FOLD | FORMAT")
+    return read
+
+
+def looked_up(spec: str, tables: Tables) -> Any:
+    """What a specification stands for, before it is formatted.
+
+    Raises
+    ------
+    InputError
+        It cannot be read, names a table, column or fold that there is not, or no row answers (or, for ``only``,
+        several).
+    """
+    read = _read(spec)
     how = read["how"] or "only"
     if how != "only" and how not in _FOLDS:
         raise InputError(
@@ -99,22 +119,14 @@ def value(spec: str, tables: Tables) -> str:
     for condition in filter(None, (each.strip() for each in (read["where"] or "").split(","))):
         rows = [row for row in rows if _holds(spec, row, condition)]
     values = [row for row in rows if read["column"] is None or _cell(spec, row, read["column"]) is not None]
-    found: Any
     if how == "count":
-        found = len(values)
-    elif read["column"] is None:
+        return len(values)
+    if read["column"] is None:
         raise InputError(f"figure {spec!r}: expected a column")
-    else:
-        cells = [_cell(spec, row, read["column"]) for row in values]
-        if not cells or (how == "only" and len(cells) > 1):
-            raise InputError(
-                f"figure {spec!r}: expected {'one value' if how == 'only' else 'values'}, found {len(cells)}"
-            )
-        found = cells[0] if how == "only" else _FOLDS[how](cells)
-    try:
-        return format(found, read["form"] or "")
-    except ValueError as error:
-        raise InputError(f"figure {spec!r}: expected a format of {found!r}, found {read['form']!r}") from error
+    cells = [_cell(spec, row, read["column"]) for row in values]
+    if not cells or (how == "only" and len(cells) > 1):
+        raise InputError(f"figure {spec!r}: expected {'one value' if how == 'only' else 'values'}, found {len(cells)}")
+    return cells[0] if how == "only" else _FOLDS[how](cells)
 
 
 def _cell(spec: str, row: Row, column: str) -> Any:

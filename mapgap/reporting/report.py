@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -58,15 +59,11 @@ class Page:
     title: str
     lead: list[str]
     sections: list[Section]
+    faults: list[str] = field(default_factory=list)
+    """What is wrong with what the page is made from; an audit says it."""
 
-    def write(self, folder: Path) -> Path:
-        """Write ``report.html`` (self-contained), ``report.md``, one CSV per table and one SVG per figure.
-
-        Raises
-        ------
-        InputError
-            The folder cannot be made, or a file cannot be written; files that were there stay whole.
-        """
+    def files(self) -> dict[str, str]:
+        """Texts by name: ``report.html`` (self-contained), ``report.md``, one CSV per table and one SVG per figure."""
         environment = Environment(
             loader=PackageLoader("mapgap.reporting"),
             autoescape=select_autoescape(default=True, default_for_string=True),
@@ -86,8 +83,18 @@ class Page:
                 files[name] = item.svg
                 parts += [f"![{markdown(item.caption)}]({name})", ""]
         files["report.md"] = re.sub(r"\n{3,}", "\n\n", "\n".join(parts)).rstrip() + "\n"
+        return files
+
+    def write(self, folder: Path) -> Path:
+        """Write all files of the page; ``report.html`` is returned.
+
+        Raises
+        ------
+        InputError
+            The folder cannot be made, or a file cannot be written; files that were there stay whole.
+        """
         make_folder(folder)
-        for name, text in files.items():
+        for name, text in self.files().items():
             replace_file(folder / name, text.encode("utf-8", "replace"))
         return folder / "report.html"
 
@@ -328,6 +335,33 @@ def write_parquet(records: Runs, path: Path) -> bool:
     return True
 
 
+def page_of_file(runs: Path, ledger: Ledger | None = None) -> Page:
+    """The standard page of a run file or folder; nothing is written.
+
+    Raises
+    ------
+    InputError
+        No finished run.
+    """
+    broken: list[str] = []
+    return _overview(_shown_runs(runs, ledger, broken), broken)
+
+
+def _shown_runs(runs: Path, ledger: Ledger | None, broken: list[str]) -> Runs:
+    """The runs of a file and what a ledger knows of their instances, with names that can be shown."""
+    records = read_runs(runs, broken)
+    if not records:
+        found = f"none, and broken lines: {'; '.join(broken[:3])}" if broken else "none"
+        raise InputError(f"{runs}: expected at least one finished run, found {found}")
+    return presentable(records if ledger is None else records + ledger.references(records))
+
+
+def _overview(records: Runs, broken: Sequence[str]) -> Page:
+    page = overview(records)
+    page.lead += broken_lines(broken)
+    return page
+
+
 @dataclass(frozen=True)
 class Report:
     """A report that was written: its HTML page, runs (or entries of the ledger) that cannot all be right, and what is
@@ -347,15 +381,7 @@ def write_report(runs: Path, out: Path, ledger: Ledger | None = None) -> Report:
         No finished run, or a file that cannot be written.
     """
     broken: list[str] = []
-    records = read_runs(runs, broken)
-    if not records:
-        found = f"none, and broken lines: {'; '.join(broken[:3])}" if broken else "none"
-        raise InputError(f"{runs}: expected at least one finished run, found {found}")
-    if ledger is not None:
-        records += ledger.references(records)
-    records = presentable(records)
-    page = overview(records)
-    page.lead += broken_lines(broken)
-    written = page.write(out)
+    records = _shown_runs(runs, ledger, broken)
+    written = _overview(records, broken).write(out)
     write_parquet(records, out / "runs.parquet")
     return Report(written, contradictions(records), broken)

@@ -14,12 +14,14 @@ from pathlib import Path
 
 from mapgap.catalogue import registry
 from mapgap.core import InputError, suggest
+from mapgap.evidence.ledger import Ledger
 from mapgap.execution.progress import Event, Tell, silence
 from mapgap.execution.sweep import Job, keys_of, sweep
 from mapgap.records.environment import cores
 from mapgap.records.files import read_runs
 from mapgap.records.record import RunRecord
 from mapgap.records.runs import Runs
+from mapgap.reporting.prose import Row, Tables
 from mapgap.reporting.report import Page
 from mapgap.reporting.tables import Table
 
@@ -37,8 +39,16 @@ class Phase:
 class Study:
     """A named study.
 
-    ``phases(quick)`` lists its runs; ``page(records, quick)`` makes its page; ``headline(page)`` names the tables that
-    the command line prints.
+    Attributes
+    ----------
+    phases : callable
+        ``phases(quick)`` lists its runs.
+    page : callable
+        ``page(records, quick)`` makes its page.
+    headline : sequence of str
+        The tables that the command line prints.
+    knows : bool
+        The records that make its page include, of kind ``reference``, what the ledger knows of their instances.
     """
 
     name: str
@@ -46,6 +56,17 @@ class Study:
     problem: str
     phases: Callable[[bool], list[Phase]]
     page: Callable[[Runs, bool], Page]
+    headline: Sequence[str]
+    knows: bool = False
+
+
+@dataclass(frozen=True)
+class Gathering:
+    """A study without runs of its own: its page is made from the tables of the others."""
+
+    name: str
+    title: str
+    page: Callable[[Tables], Page]
     headline: Sequence[str]
 
 
@@ -65,7 +86,7 @@ class PageWritten(Event):
     headline: Sequence[Table]
 
 
-def find_study(name: str) -> Study:
+def find_study(name: str) -> Study | Gathering:
     """The study of that name; no other one is imported.
 
     Raises
@@ -79,14 +100,25 @@ def find_study(name: str) -> Study:
     if name not in known:
         raise InputError(f"study: {name!r}: expected one of {', '.join(known)} or all{suggest(name, known)}")
     study = getattr(importlib.import_module(f"mapgap.studies.{name}"), "STUDY", None)
-    if not isinstance(study, Study) or study.name != name:
+    if not isinstance(study, Study | Gathering) or study.name != name:
         raise RuntimeError(f"mapgap.studies.{name} exports no STUDY of that name")
     return study
 
 
 def studies() -> dict[str, Study]:
-    """All committed studies by name."""
-    return {name: find_study(name) for name in registry.modules("studies")}
+    """All committed studies that have runs, by name."""
+    found = {name: find_study(name) for name in registry.modules("studies")}
+    return {name: study for name, study in found.items() if isinstance(study, Study)}
+
+
+def is_gathering(name: str) -> bool:
+    """Has a study of that name no runs of its own?"""
+    return isinstance(find_study(name), Gathering)
+
+
+def no_tables(name: str) -> Sequence[Row]:
+    """Of a place where nothing is committed."""
+    raise InputError(f"table {name!r}: expected a checkout with a folder reports, found none")
 
 
 def run_study(
@@ -97,6 +129,7 @@ def run_study(
     resume: bool = True,
     report_only: bool = False,
     tell: Tell = silence,
+    tables: Tables = no_tables,
 ) -> Path:
     """Do the runs of a study that are still missing and write its page.
 
@@ -114,18 +147,23 @@ def run_study(
         Run nothing; make the page from the runs that are there.
     tell : callable, optional
         Receives :class:`PhaseBegan`, the events of the sweeps, and :class:`PageWritten`.
+    tables : callable, optional
+        The committed tables, for a study that gathers them; such a study has no small version, and ``all`` in the small
+        version leaves it out.
 
     Raises
     ------
     InputError
-        No such study.
+        No such study; or its page needs tables that are not there.
     """
     if name == "all":
-        for each in registry.modules("studies"):
+        for each in studies() if quick else registry.modules("studies"):
             where = out / each if out else None
-            run_study(each, quick=quick, out=where, resume=resume, report_only=report_only, tell=tell)
+            run_study(each, quick=quick, out=where, resume=resume, report_only=report_only, tell=tell, tables=tables)
         return out or Path("reports")
     study = find_study(name)
+    if isinstance(study, Gathering):
+        return _written(study, study.page(tables), out or Path("reports") / name, tell)
     folder = out or Path("reports") / (f"{name}_quick" if quick else name)
     records: list[RunRecord] = []
     for phase in study.phases(quick):
@@ -137,15 +175,21 @@ def run_study(
             tell(PhaseBegan(phase.name, len(phase.jobs)))
             records += sweep(phase.jobs, path, parallel=min(phase.parallel, cores()), resume=resume, tell=tell)
             resume = True  # a fresh start clears the file once, before the first phase
-    page = _page(study, records, quick)
+    book = Ledger.load() if study.knows else None
+    return _written(study, _page(study, records, quick, book), folder, tell)
+
+
+def _written(study: Study | Gathering, page: Page, folder: Path, tell: Tell) -> Path:
+    """Write a study's page and tell of it."""
     written = page.write(folder)
-    tables = {table.name: table for section in page.sections for table in section.tables}
-    tell(PageWritten(written, [tables[key] for key in study.headline]))
+    found = {table.name: table for section in page.sections for table in section.tables}
+    tell(PageWritten(written, [found[key] for key in study.headline]))
     return written
 
 
-def page_of(name: str, folder: Path) -> Page:
-    """The page that the finished runs in a folder make; nothing is run or written.
+def page_of(name: str, folder: Path, book: Ledger, tables: Tables = no_tables) -> Page:
+    """The page that the finished runs in a folder make, with a ledger and committed tables where the study asks for
+    them; nothing is run or written.
 
     Raises
     ------
@@ -153,9 +197,12 @@ def page_of(name: str, folder: Path) -> Page:
         No such study, or no runs.
     """
     study = find_study(name)
+    if isinstance(study, Gathering):
+        return study.page(tables)
     keys = {key for phase in study.phases(False) for key in keys_of(phase.jobs)}
-    return _page(study, [r for r in read_runs(folder / "runs.jsonl") if r.key in keys], quick=False)
+    return _page(study, [r for r in read_runs(folder / "runs.jsonl") if r.key in keys], False, book)
 
 
-def _page(study: Study, records: Sequence[RunRecord], quick: bool) -> Page:
-    return study.page(Runs({r.key: r for r in records}.values()), quick)  # a run may be in two phases
+def _page(study: Study, records: Sequence[RunRecord], quick: bool, book: Ledger | None) -> Page:
+    runs = Runs({r.key: r for r in records}.values())  # a run may be in two phases
+    return study.page(runs + book.references(runs) if book is not None and study.knows else runs, quick)

@@ -17,9 +17,9 @@ from mapgap.instances.fpga_gpu_partition.gains import (
 from mapgap.instances.published_numbers import load_published
 from mapgap.records.runs import Runs
 from mapgap.reporting import figures
-from mapgap.reporting.analysis import verdict
 from mapgap.reporting.report import Picture, picture
 from mapgap.reporting.tables import Column, Table
+from mapgap.reporting.verdicts import verdict
 from mapgap.studies.fpga_gpu_partition.plans import gain, terms_of
 from mapgap.studies.fpga_gpu_partition.runs import fits, module_instance, module_names
 
@@ -48,9 +48,7 @@ def table_1() -> Table:
         first = values[fits()[0]]
         residuals = [100 * (value / printed[key] - 1) for value in values.values()]
         row = {"module": TITLES[kind], "quantity": QUANTITIES[key[-1]], "printed": printed[key]} | values
-        rows.append(
-            row | {"worst": max(residuals, key=abs), "verdict": verdict(printed[key], first, same=0.03, close=0.1)}
-        )
+        rows.append(row | {"worst": max(residuals, key=abs), "verdict": verdict(printed[key], first, kind="gain")})
     columns = [Column("module", "module"), Column("quantity", "quantity"), Column("printed", "printed", ".2f")]
     columns += [Column(name, name, ".2f") for name in fits()]
     columns += [Column("worst", "worst residual [%]", "+.1f"), Column("verdict", "verdict on the first fit")]

@@ -6,9 +6,9 @@ from typing import Any
 
 from mapgap.records.runs import Runs
 from mapgap.reporting import figures
-from mapgap.reporting.analysis import verdict
 from mapgap.reporting.report import Picture, picture
 from mapgap.reporting.tables import Column, Table
+from mapgap.reporting.verdicts import verdict
 from mapgap.studies.hybrid_pipeline.experiments import ASTEROID, EXACT, instance, library_name, published, ratio
 from mapgap.studies.hybrid_pipeline.figures import outage_figure
 
@@ -104,7 +104,7 @@ def recovery(runs: Runs) -> Table:
                 "kept_verdict": verdict(printed["recovery_tput"], kept),
                 "faster_printed": printed["recovery"],
                 "faster": here,
-                "faster_verdict": verdict(printed["recovery"], here),
+                "faster_verdict": verdict(printed["recovery"], here, kind="gain"),
                 "planning": slow,
                 "paced": _outage(heavy, slow) / _outage(light) if slow else None,
                 "needed": printed["recovery"] * _outage(light) - _outage(heavy, 0.0),

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from mapgap.records.runs import Runs
-from mapgap.reporting.analysis import verdict
 from mapgap.reporting.tables import Column, Table
+from mapgap.reporting.verdicts import verdict
 from mapgap.studies.hybrid_pipeline.experiments import (
     ASTEROID,
     EXACT,
@@ -40,7 +40,7 @@ def table_4(runs: Runs) -> Table:
                 ours = ratio(runs, name, method, ASTEROID)
                 row |= {f"{key}_printed": value, key: ours}
                 missing = "out of memory" if runs.get(name, method) else "not run"
-                row[f"{key}_verdict"] = verdict(value, ours) if ours else missing
+                row[f"{key}_verdict"] = verdict(value, ours, kind="gain") if ours else missing
             row["optimum"] = ratio(runs, name, ASTEROID, EXACT)
             rows.append(row)
     columns = [Column("network", "network"), Column("environment", "env."), Column("mbps", "Mbit/s")]
@@ -205,8 +205,8 @@ def _range_row(system: str, where: str, printed: list[float], found: list[float]
         "where": where,
         "low_printed": printed[0],
         "low": low,
-        "low_verdict": verdict(printed[0], low),
+        "low_verdict": verdict(printed[0], low, kind="gain"),
         "high_printed": printed[1],
         "high": high,
-        "high_verdict": verdict(printed[1], high),
+        "high_verdict": verdict(printed[1], high, kind="gain"),
     }

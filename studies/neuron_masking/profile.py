@@ -11,9 +11,9 @@ from mapgap.instances.published_numbers import load_published
 from mapgap.problems.neuron_masking import Mask, Plan
 from mapgap.problems.neuron_masking.evaluate import evaluate
 from mapgap.reporting import figures
-from mapgap.reporting.analysis import verdict
 from mapgap.reporting.report import Section, picture
 from mapgap.reporting.tables import Column, Table
+from mapgap.reporting.verdicts import verdict
 
 PERCENT = (100, 90, 80, 70, 60, 50, 40, 30, 20, 10)
 #: Title, network and O_T in minutes of each reading of Table 2.

@@ -91,7 +91,7 @@ def test_relative_and_mean_edge_cases():
     [
         (100, 109, "reproduced"),
         (100, 125, "close"),
-        (100, 131, "differs"),
+        (100, 126, "differs"),
         (100, 60, "differs"),
         (None, 3, "not comparable"),
     ],
