@@ -14,7 +14,7 @@ from mapgap.core import InputError, InstanceBase, suggest
 from mapgap.evidence.audit import Fault, RunAudit, of_ledger
 from mapgap.evidence.ledger import Ledger
 from mapgap.execution.progress import Event, Tell, silence
-from mapgap.records.files import read_runs, replace_file
+from mapgap.records.files import has_runs, read_runs, replace_file, run_files
 from mapgap.records.record import RunRecord
 from mapgap.reporting.prose import faults, filled, unsupported
 from mapgap.reporting.report import Page, overview
@@ -57,7 +57,7 @@ class Checkout:
         return self.root / "reports"
 
     def run_files(self) -> list[Path]:
-        return sorted(self.reports.rglob("*.jsonl"))
+        return run_files(self.reports)
 
     def pages(self) -> list[Path]:
         """The Markdown files whose figures are claims."""
@@ -99,7 +99,7 @@ class Checkout:
         if report not in self._pages:
             folder = self.reports / report
             file = folder / "runs.jsonl"
-            if not file.is_file():
+            if not has_runs(file):
                 known = [each.parent.name for each in self.run_files()]
                 raise InputError(f"report {report!r}: expected one of {', '.join(known)}{suggest(report, known)}")
             if report in registry.modules("studies"):
