@@ -9,7 +9,7 @@ from mapgap.cli.progress import Display, SweepBar
 from mapgap.cli.sweeps import refuted, show_path
 from mapgap.evidence.ledger import Ledger
 from mapgap.execution.progress import Event
-from mapgap.reporting.report import write_report
+from mapgap.reporting.overview import write_report
 from mapgap.reporting.study import PageWritten, PhaseBegan, run_study
 from mapgap.reporting.tables import Table
 

@@ -16,8 +16,9 @@ from mapgap.evidence.ledger import Ledger
 from mapgap.execution.progress import Event, Tell, silence
 from mapgap.records.files import has_runs, read_runs, replace_file, run_files
 from mapgap.records.record import RunRecord
+from mapgap.reporting.overview import overview
 from mapgap.reporting.prose import faults, filled, unsupported
-from mapgap.reporting.report import Page, overview
+from mapgap.reporting.report import Page
 from mapgap.reporting.study import page_of, studies
 
 CLAIMING = ("README.md", "docs")

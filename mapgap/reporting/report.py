@@ -1,44 +1,60 @@
-"""Write run records as one self-contained HTML page, Markdown, CSV and SVG files."""
+"""Pages of tables and figures: one self-contained HTML file, a short Markdown file, and small tables as CSV.
+
+The page reads without a server and without its script, on a phone, in the dark and on paper. What is long is folded;
+what a page shows as figures and tables can be had as files of their own (:meth:`Page.write_parts`).
+"""
 
 from __future__ import annotations
 
-import io
-import json
 import re
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Literal
 
 from jinja2 import Environment, PackageLoader, select_autoescape
 from matplotlib.figure import Figure
 
-from mapgap.catalogue import registry
-from mapgap.catalogue.files import load_instance
-from mapgap.core import InputError
 from mapgap.core.storage import make_folder, replace_file
-from mapgap.evidence.contradictions import Contradiction, contradictions
-from mapgap.evidence.ledger import Ledger
-from mapgap.execution.watch import verify
-from mapgap.records.files import read_runs
-from mapgap.records.record import relative
 from mapgap.records.runs import Runs
 from mapgap.reporting import figures
-from mapgap.reporting.analysis import duels, glance, per_method, per_run
-from mapgap.reporting.gantt import plan_chart
-from mapgap.reporting.shown import EDITED, broken_lines, file_name, markdown, presentable
-from mapgap.reporting.tables import Column, Table
+from mapgap.reporting.analysis import duels, per_method, per_run
+from mapgap.reporting.heat import Panel
+from mapgap.reporting.shown import file_name, markdown
+from mapgap.reporting.tables import TIP, Column, Table
+from mapgap.reporting.theme import rules, standalone
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A named figure with its caption; ``svg`` is its text."""
+    """A named figure with its caption.
+
+    Attributes
+    ----------
+    svg : str
+        Its text, for a page.
+    parts : sequence of str
+        The other pictures of small multiples, their legend last.
+    layout : str
+        ``wide``: as wide as the page.
+    """
 
     name: str
     svg: str
     caption: str
+    parts: Sequence[str] = ()
+    layout: Literal["", "wide"] = ""
 
 
 def picture(name: str, figure: Figure, caption: str) -> Picture:
-    return Picture(name, figures.svg(figure), caption)
+    """A figure by Matplotlib; one that is wider than half a page has its whole width."""
+    layout: Literal["", "wide"] = "wide" if figure.get_figwidth() > figures.WIDE else ""
+    return Picture(name, figures.svg(figure), caption, layout=layout)
+
+
+def multiples(name: str, pictures: Sequence[str], caption: str) -> Picture:
+    """Small multiples (:func:`mapgap.reporting.figures.multiples`) as one figure."""
+    return Picture(name, pictures[0], caption, pictures[1:], "wide")
 
 
 @dataclass
@@ -50,46 +66,111 @@ class Section:
     tables: list[Table] = field(default_factory=list)
     figures: list[Picture] = field(default_factory=list)
 
+    @property
+    def is_folded(self) -> bool:
+        """Nothing of it is open: a page on paper leaves it out."""
+        return not self.text and not self.figures and all(table.is_folded for table in self.tables)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the runs say about one problem: its name and a sentence."""
+
+    title: str
+    words: str
+
 
 @dataclass
 class Page:
-    """A whole report."""
+    """A whole report.
+
+    Attributes
+    ----------
+    title : str
+    lead, about : list of str
+        Paragraphs before everything else, and behind it: on what machine and when.
+    sections : list of Section
+    answers : list of Answer
+        One per problem.
+    heat : list of Panel
+        The heat map of the first screen.
+    """
 
     title: str
     lead: list[str]
     sections: list[Section]
+    answers: list[Answer] = field(default_factory=list)
+    heat: list[Panel] = field(default_factory=list)
+    about: list[str] = field(default_factory=list)
 
     def write(self, folder: Path) -> Path:
-        """Write ``report.html`` (self-contained), ``report.md``, one CSV per table and one SVG per figure.
+        """Write ``report.html`` (self-contained), ``report.md`` and a CSV per table that is not huge.
 
         Raises
         ------
         InputError
             The folder cannot be made, or a file cannot be written; files that were there stay whole.
         """
+        files = {"report.html": self.html(), "report.md": self.markdown()}
+        for table in self.tables():
+            if not table.is_huge:
+                files[f"{file_name(table.name)}.csv"] = table.csv()
+        _write(folder, files)
+        return folder / "report.html"
+
+    def write_parts(self, folder: Path) -> None:
+        """Write every figure (SVG) and every table (CSV) as a file of its own.
+
+        Raises
+        ------
+        InputError
+            As :meth:`write`.
+        """
+        files = {f"{file_name(table.name)}.csv": table.csv() for table in self.tables()}
+        for section in self.sections:
+            for item in section.figures:
+                every = [item.svg, *item.parts]
+                for number, svg in enumerate(every, 1):
+                    name = item.name if len(every) == 1 else f"{item.name}_{number}"
+                    files[f"{file_name(name)}.svg"] = standalone(svg)
+        _write(folder, files)
+
+    def tables(self) -> list[Table]:
+        """The tables of all sections."""
+        return [table for section in self.sections for table in section.tables]
+
+    def html(self) -> str:
+        """The page, self-contained."""
         environment = Environment(
             loader=PackageLoader("mapgap.reporting"),
             autoescape=select_autoescape(default=True, default_for_string=True),
+            trim_blocks=True,
         )
-        html = environment.get_template("report.html.j2").render(
-            title=self.title, lead=self.lead, sections=self.sections
-        )
-        files = {"report.html": html}
+        return environment.get_template("report.html.j2").render(page=self, rules=rules())
+
+    def markdown(self) -> str:
+        """The lead and the tables that are not folded; of the others, where they are."""
         parts = [f"# {markdown(self.title)}", "", *map(markdown, self.lead), ""]
+        parts += [f"- **{markdown(each.title)}** {markdown(each.words)}" for each in self.answers]
         for section in self.sections:
-            parts += [f"## {markdown(section.title)}", "", *map(markdown, section.text), ""]
-            for table in section.tables:
-                parts += [table.markdown()]
-                files[f"{file_name(table.name)}.csv"] = table.csv()
-            for item in section.figures:
-                name = f"{file_name(item.name)}.svg"
-                files[name] = item.svg
-                parts += [f"![{markdown(item.caption)}]({name})", ""]
-        files["report.md"] = re.sub(r"\n{3,}", "\n\n", "\n".join(parts)).rstrip() + "\n"
-        make_folder(folder)
-        for name, text in files.items():
-            replace_file(folder / name, text.encode("utf-8", "replace"))
-        return folder / "report.html"
+            if section.is_folded and not section.tables:
+                continue
+            parts += ["", f"## {markdown(section.title)}", "", *map(markdown, section.text), ""]
+            parts += [table.markdown() for table in section.tables if not table.is_folded]
+            folded = [table for table in section.tables if table.is_folded]
+            parts += [f"- {markdown(table.title)}: {len(table.rows)} rows{_where(table)}" for table in folded]
+        parts += ["", *map(markdown, self.about), "", "Figures and everything else: report.html beside this file."]
+        return re.sub(r"\n{3,}", "\n\n", "\n".join(parts)).rstrip() + "\n"
+
+
+def _where(table: Table) -> str:
+    return " (report.html)" if table.is_huge else f" ([CSV]({file_name(table.name)}.csv))"
+
+
+def _write(folder: Path, files: dict[str, str]) -> None:
+    make_folder(folder)
+    for name, text in files.items():
+        replace_file(folder / name, text.encode("utf-8", "replace"))
 
 
 PERCENT = ".2f"
@@ -97,51 +178,34 @@ PERCENT = ".2f"
 
 def method_table(records: Runs) -> Table:
     """Gap and time per method."""
-    return Table(
-        "methods",
-        "Methods",
-        [
-            Column("problem", "problem"),
-            Column("method", "method"),
-            Column("kind", "kind"),
-            Column("runs", "runs"),
-            Column("plans", "plans"),
-            Column("errors", "errors"),
-            Column("proven_optimal", "own proofs"),
-            Column("gap_percent", "gap [%]", PERCENT),
-            Column("gap_to_best_percent", "to best plan [%]", PERCENT),
-            Column("primal_integral", "primal integral", ".3f"),
-            Column("wall_s", "time [s]", ".2f"),
-            Column("worst_gap_percent", "worst gap [%]", PERCENT),
-            Column("worst_instance", "worst instance"),
-        ],
-        per_method(records),
-        "Own proofs: runs that proved their plan optimal themselves. "
-        "Gap: to the best proven bound by any method on the instance. Means are shifted geometric (shift 1 % and 1 s). "
-        "Primal integral: mean gap to the best plan over the time limit, 1 before the first plan.",
-    )
-
-
-def glance_table(records: Runs) -> Table:
-    """Which heuristic loses how much where; what is proven of it."""
+    rows = per_method(records)
     columns = [
-        Column("problem", "problem"),
         Column("method", "method"),
+        Column("problem", "problem"),
+        Column("objective", "objective"),
         Column("kind", "kind"),
-        Column("instances", "solvable"),
-        Column("nothing", "no plan"),
-        Column("optimal", "optimal"),
-        Column("at_least", "at least [%]", PERCENT),
-        Column("at_most", "at most [%]", PERCENT),
-        Column("worst", "worst [%]", PERCENT),
-        Column("worst_instance", "on"),
+        Column("runs", "runs"),
+        Column("plans", "plans"),
+        Column("errors", "errors"),
+        Column("proven_optimal", "own proofs"),
+        Column("over", "mean over"),
+        Column("gap_percent", "gap [%]", PERCENT),
+        Column("gap_to_best_percent", "to best plan [%]", PERCENT),
+        Column("primal_integral", "primal integral", ".3f"),
+        Column("wall_s", "time [s]", ".2f"),
+        Column("worst_gap_percent", "worst gap [%]", PERCENT),
+        Column("worst_instance", "worst instance"),
     ]
+    several = {key: len({row[key] for row in rows}) > 1 for key in ("problem", "objective")}
+    shown = [column for column in columns if several.get(column.key, True)]
     note = (
-        "Solvable: instances with a plan; no plan: the method found none there; optimal: its plan is proven to be. "
-        "Loss: at least to the best plan known, at most to the best proven bound; shifted geometric means over the "
-        "instances on which the method found a plan; worst and where against the bound."
+        "Runs: those that the method is for. Own proofs: runs that proved their plan optimal themselves. Gap: to the "
+        "best proven bound by any method on the instance. Means are shifted geometric (shift 1 % and 1 s), over the "
+        "instances on which every method with the same instances has a plan (methods without a plan on more than a "
+        "tenth of them are not asked, and have no mean). Primal integral: mean gap to the best plan over the time "
+        "limit, 1 before the first plan."
     )
-    return Table("glance", "What the heuristics lose", columns, glance(records), note)
+    return Table("methods", "Methods", shown, rows, note)
 
 
 def proven_table(records: Runs) -> Table:
@@ -184,6 +248,7 @@ def instance_table(records: Runs) -> Table:
             "bound_by": fact.bound_by,
             "gap": None if fact.gap is None else 100 * fact.gap,
             "proven": "proven optimal" if fact.proven else "",
+            TIP: f"plan {fact.best} by {fact.best_by}, bound {fact.bound} by {fact.bound_by}",
         }
         for fact in sorted(records.facts.values(), key=lambda fact: fact.name)
     ]
@@ -196,7 +261,7 @@ def instance_table(records: Runs) -> Table:
         Column("gap", "gap [%]", ".3f"),
         Column("proven", "proven"),
     ]
-    return Table("instances", "Instances", columns, rows)
+    return Table("instances", "Instances", columns, rows, fold=True)
 
 
 def run_table(records: Runs) -> Table:
@@ -205,6 +270,7 @@ def run_table(records: Runs) -> Table:
     for row in rows:
         for key in ("gap", "gap_to_best"):
             row[key] = None if row[key] is None else 100 * row[key]
+        row[TIP] = tip(row)
     columns = [
         Column(k, k.replace("_", " "))
         for k in ("instance", "method", "status", "stop", "objective", "bound", "best_bound")
@@ -213,8 +279,19 @@ def run_table(records: Runs) -> Table:
         Column("gap", "gap [%]", PERCENT),
         Column("gap_to_best", "to best plan [%]", PERCENT),
         Column("wall_s", "time [s]", ".3f"),
+        Column("seed", "seed"),
+        Column("peak_mb", "peak [MB]", ".0f"),
+        Column("error", "error"),
     ]
-    return Table("runs", "Runs", [*columns, Column("peak_mb", "peak [MB]", ".0f"), Column("error", "error")], rows)
+    used = [column for column in columns if any(row.get(column.key) not in (None, "") for row in rows)]
+    return Table("runs", "Runs", used, rows, fold=True)
+
+
+def tip(row: Mapping[str, Any]) -> str:
+    """Plan, bound and seed of a run in words."""
+    plan, bound = row["objective"], row["best_bound"]
+    words = f"plan {plan:,}" if plan is not None else f"no plan ({row['status']}, {row['stop']})"
+    return f"{words}; best bound {'none' if bound is None else f'{bound:,}'}; seed {row['seed']}"
 
 
 def duel_table(records: Runs) -> Table:
@@ -224,138 +301,5 @@ def duel_table(records: Runs) -> Table:
     rows = [{"method": a} | {b: "" if a == b else "/".join(map(str, counts[a, b])) for b in names} for a in names]
     columns = [Column("method", "row against column"), *(Column(b, b) for b in names)]
     return Table(
-        "duels", "Who beats whom", columns, rows, "better / equal / worse, on instances where both found a plan"
+        "duels", "Who beats whom", columns, rows, "Better / equal / worse, on instances where both have a plan.", True
     )
-
-
-def overview(records: Runs, title: str = "mapgap report") -> Page:
-    """The standard page over any runs (and references): all problems at a glance, then each of them."""
-    known = records.facts.values()
-    runs = records.measured
-    proven = sum(fact.proven for fact in known)
-    problems = sorted({r.problem for r in records})
-    lead = [
-        f"{len(runs)} runs of {len({r.method for r in runs})} methods on {len(known)} instances "
-        f"({', '.join(problems)}); {proven} instances proven optimal, {sum(f.bound is not None for f in known)} with a "
-        "proven bound."
-    ]
-    machines = sorted({f"{r.cpu}" for r in runs})
-    lead.append(f"Measured on: {', '.join(machines)}. Times are of one run each on that machine.")
-    if len(runs) < len(records):
-        lead.append("Best plans and bounds include those of the ledger of best-known results (marked *).")
-    lead += [f"Contradiction: {each}." for each in contradictions(records)]
-    sections = [
-        Section(
-            "At a glance",
-            tables=[glance_table(records), proven_table(records)],
-            figures=[picture("losses", figures.losses(glance(records)), "What each heuristic loses, for certain.")],
-        )
-    ]
-    for problem in problems:
-        sections.append(_problem_section(problem, records.where(problem=problem)))
-    sections.append(Section("Instances", tables=[instance_table(records)]))
-    sections.append(Section("Runs", tables=[run_table(records)]))
-    return Page(title, lead, sections)
-
-
-def _problem_section(problem: str, records: Runs) -> Section:
-    """Methods of one problem: gaps, profile, duels, curves over time, and the plan of its worst case."""
-    pictures = [
-        picture(f"gaps_{problem}", figures.gap_per_method(records), "Gap of every plan to the best proven bound."),
-        picture(
-            f"profile_{problem}",
-            figures.performance_profile(records),
-            "Performance profile: share of instances within a factor of the best plan.",
-        ),
-    ]
-    bounds = {id(r): [p for p in r.trace if p.bound is not None] for r in records}
-    traced = {r.instance for r in records if len(bounds[id(r)]) > 1}
-    pictures += [
-        picture(f"trace_{name}", figures.gap_over_time(records, name), f"Plans and bounds over time on {name}.")
-        for name in sorted(traced)[:2]
-    ]
-    pictures += plan_pictures(problem, records)
-    methods, duels_of = method_table(records), duel_table(records)
-    tables = [replace(methods, name=f"methods_{problem}"), replace(duels_of, name=f"duels_{problem}")]
-    return Section(problem, tables=tables, figures=pictures)
-
-
-def plan_pictures(problem: str, records: Runs) -> list[Picture]:
-    """Gantt charts of the heuristic plan that loses most, and of the best plan for the same instance.
-
-    Only where the instance is one of the library; of others a run file holds no data.
-    """
-    spec = registry.problems().get(problem)
-    known = records.facts
-    heuristic = [r for r in records if r.kind in ("published", "baseline") and r.plan]
-    losing = [(relative(r.objective, known[r.instance_hash].best, r.sign) or 0.0, r.method, r) for r in heuristic]
-    if spec is None or spec.gantt is None or not losing:
-        return []
-    worst = max(losing, key=lambda item: item[:2])[2]
-    try:
-        instance = load_instance(worst.instance.partition(EDITED)[0])
-    except InputError:
-        return []
-    if instance.content_hash != worst.instance_hash:
-        return []
-    value = known[worst.instance_hash].best
-    of_it = [r for r in records if r.instance_hash == worst.instance_hash and r.plan]
-    best = next((r for r in of_it if r.objective == value), worst)
-    found = []
-    for label, record in (("worst", worst), ("best", best)):
-        try:
-            plan = spec.plan_type.model_validate_json(json.dumps(record.plan))
-        except ValueError:
-            return []
-        if verify(spec, instance, plan).objective != record.objective:  # a file may say anything
-            return []
-        title = f"{record.instance}: {record.method}, {record.objective:,} {record.unit}"
-        chart = plan_chart(spec, instance, plan, title)
-        found.append(picture(f"plan_{problem}_{label}", chart, f"{title} ({label} plan of the instance)."))
-    return found
-
-
-def write_parquet(records: Runs, path: Path) -> bool:
-    """The run table as Parquet; ``False`` without the extra ``mapgap[parquet]``."""
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ModuleNotFoundError:
-        return False
-    stream = io.BytesIO()
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(per_run(records)), stream)
-    replace_file(path, stream.getvalue())
-    return True
-
-
-@dataclass(frozen=True)
-class Report:
-    """A report that was written: its HTML page, runs (or entries of the ledger) that cannot all be right, and what is
-    wrong with lines that are no runs."""
-
-    page: Path
-    contradictions: list[Contradiction]
-    broken: list[str]
-
-
-def write_report(runs: Path, out: Path, ledger: Ledger | None = None) -> Report:
-    """Write the standard report of a run file or folder, against what a ledger knows.
-
-    Raises
-    ------
-    InputError
-        No finished run, or a file that cannot be written.
-    """
-    broken: list[str] = []
-    records = read_runs(runs, broken)
-    if not records:
-        found = f"none, and broken lines: {'; '.join(broken[:3])}" if broken else "none"
-        raise InputError(f"{runs}: expected at least one finished run, found {found}")
-    if ledger is not None:
-        records += ledger.references(records)
-    records = presentable(records)
-    page = overview(records)
-    page.lead += broken_lines(broken)
-    written = page.write(out)
-    write_parquet(records, out / "runs.parquet")
-    return Report(written, contradictions(records), broken)
