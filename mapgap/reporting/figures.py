@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import matplotlib as mpl
@@ -21,6 +21,9 @@ mpl.use("Agg")
 
 STYLES = ("-", "--", "-.", ":")
 SECONDS = (0, 1, 3, 10, 30, 100, 300, 1000, 3000, 10000)  #: marks of a time axis
+ONE_SIZE = 4  #: values are of one size if the largest is so many times the least
+ROOM = 1.03  #: common ordinates of small pictures go up to so many times the largest value, for labels
+WORDY = 24  #: characters below a small picture
 MOST_LINES = 7  #: lines that a reader tells apart
 FEW_GROUPS = 4  #: groups of bars whose names stand upright
 FEW_TICKS = 10  #: counts that an axis shows one by one
@@ -75,41 +78,60 @@ def _columns(labels: Sequence[str], inches: float) -> int:
     return max(1, min(len(labels), int(inches / each)))
 
 
-def multiples(panels: Mapping[str, Callable[[Axes], None]], *, height: float = 2.2, log: bool = False) -> list[str]:
-    """Small multiples: one small picture per title on one common ordinate, then their common legend; SVG texts.
+def small_multiples(drawn: Sequence[Figure]) -> list[str]:
+    """Figures of one kind as small pictures with one common legend, which comes last; SVG texts.
 
-    The page sets them side by side as far as its width goes.
-
-    Parameters
-    ----------
-    panels : mapping
-        Title to what draws it on given axes.
-    log : bool
-        The ordinate is logarithmic.
+    Each figure has one pair of axes, and is changed. The page sets them side by side as far as its width goes. They
+    have one ordinate where their values are of one size.
     """
-    drawn: list[tuple[Figure, Axes]] = []
     handles: dict[str, Any] = {}
-    for title, draw in panels.items():
-        figure, ax = axes(PANEL, height)
-        draw(ax)
-        ax.set_title(literal(title), fontsize=9)
-        ax.tick_params(labelsize=8)
-        ax.xaxis.label.set_fontsize(8)
-        ax.yaxis.label.set_fontsize(8)
-        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+    for figure in drawn:
+        for label, handle in _legend_of(figure.axes[0]).items():
             handles.setdefault(label, handle)
-        drawn.append((figure, ax))
-    low, high = min(ax.get_ylim()[0] for _, ax in drawn), max(ax.get_ylim()[1] for _, ax in drawn)
-    for _, ax in drawn:
-        if log:
-            ax.set_yscale("log")
-        ax.set_ylim(low, high)
+        _shrink(figure)
+    limits = [figure.axes[0].get_ylim() for figure in drawn]
+    tops = [high for _, high in limits]
+    alike = len({figure.axes[0].get_ylabel() for figure in drawn}) == 1 and all(low < high for low, high in limits)
+    if alike and max(tops) <= ONE_SIZE * min(tops):
+        for figure in drawn:
+            low = min(low for low, _ in limits)
+            figure.axes[0].set_ylim(low, max(tops) if figure.axes[0].get_yscale() == "log" else ROOM * max(tops))
+    found = [svg(figure) for figure in drawn]
     if handles:
         figure = Figure(figsize=(WIDE, 0.2))
         columns = _columns(list(handles), WIDE)
         figure.legend(handles.values(), handles, loc="center", ncols=columns, frameon=False, fontsize=8)
-        return [*(svg(each) for each, _ in drawn), svg(figure).replace("<svg ", '<svg class="legend" ', 1)]
-    return [svg(each) for each, _ in drawn]
+        found.append(svg(figure).replace("<svg ", '<svg class="legend" ', 1))
+    return found
+
+
+def _legend_of(ax: Axes) -> dict[str, Any]:
+    """What the legend of axes explains; it is taken away."""
+    shown = ax.get_legend()
+    if shown is None:
+        return {}
+    found = {text.get_text(): each for text, each in zip(shown.get_texts(), shown.legend_handles, strict=True)}
+    shown.remove()
+    return found
+
+
+def _shrink(figure: Figure) -> None:
+    """A figure in the size of one of several."""
+    ax = figure.axes[0]
+    width, height = figure.get_size_inches()
+    figure.set_size_inches(PANEL, PANEL * max(0.62, min(0.9, height / width)))
+    ax.title.set_fontsize(9)
+    for label in (ax.xaxis.label, ax.yaxis.label, *ax.get_xticklabels(), *ax.get_yticklabels()):
+        label.set_fontsize(7.5)
+    words = [label.get_text() for label in ax.get_xticklabels()]
+    if sum(map(len, words)) > WORDY and not all(word.replace(".", "").isdigit() for word in words if word):
+        for label in ax.get_xticklabels():
+            label.set(rotation=35, ha="right", fontsize=6.5)
+    for text in ax.texts:
+        text.set_fontsize(6.5)
+    for line in ax.lines:
+        line.set_linewidth(0.7 * line.get_linewidth())
+        line.set_markersize(0.7 * line.get_markersize())
 
 
 def performance_profile(records: Runs) -> Figure:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -95,10 +94,11 @@ def _legend(ax: Axes, bars: Iterable[GanttBar], colours: Mapping[str, str], *, n
     if narrow and len(handles) > MOST_NAMED:  # the labels on the bars say it
         return
     if narrow:
-        place: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.3), "ncols": 4}
+        figure = ax.get_figure(root=True)
+        assert figure is not None
+        figure.legend(handles=handles, loc="outside lower center", ncols=6, frameon=False, fontsize=8)
     else:
-        place = {"loc": "upper left", "bbox_to_anchor": (1.005, 1.0)}
-    ax.legend(handles=handles, frameon=False, fontsize=8, **place)
+        ax.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.005, 1.0), frameon=False, fontsize=8)
 
 
 def _unit(seconds: float) -> tuple[str, float]:

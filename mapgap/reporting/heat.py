@@ -94,7 +94,7 @@ def _short(loss: Loss) -> str:
     if loss.at_most is None:
         return f"≥{low}"
     high = _figure(loss.at_most)
-    return low if low == high else f"{low}–{high}"
+    return low if low == high else f"{low}–\u200b{high}"  # may be broken there
 
 
 def _figure(percent: float) -> str:

@@ -15,7 +15,7 @@ from mapgap.core.storage import make_folder, replace_file
 from mapgap.evidence.contradictions import Contradiction, contradictions
 from mapgap.evidence.ledger import Ledger
 from mapgap.execution.watch import verify
-from mapgap.records.files import read_runs
+from mapgap.records.files import pack, read_runs, run_files
 from mapgap.records.record import RunRecord, relative
 from mapgap.records.runs import Runs
 from mapgap.reporting import figures
@@ -270,7 +270,7 @@ def worst_case(problem: str, records: Runs) -> Picture | None:
         plans.append((f"{run.method}: {run.objective:,} {run.unit}", lanes))
     loss = relative(worst.objective, value, worst.sign) or 0.0
     caption = f"Worst case, {worst.instance}: {worst.method} loses {100 * loss:.1f} % against the best plan known."
-    return replace(picture(f"plan_{problem}", charts(plans, GANTT_INCH), caption), layout="wide")
+    return picture(f"plan_{problem}", charts(plans, GANTT_INCH), caption)
 
 
 def write_parquet(records: Runs, path: Path) -> bool:
@@ -300,6 +300,8 @@ class Report:
 def write_report(runs: Path, out: Path, ledger: Ledger | None = None, parts: Path | None = None) -> Report:
     """Write the standard report of a run file or folder, against what a ledger knows.
 
+    Run files that lie in the report's folder are packed.
+
     Parameters
     ----------
     parts : Path, optional
@@ -320,8 +322,10 @@ def write_report(runs: Path, out: Path, ledger: Ledger | None = None, parts: Pat
     records = presentable(records)
     page = overview(records)
     page.lead += broken_lines(broken)
-    written = page.write(out)
+    written = page.write(out, parts)
     if parts is not None:
-        page.write_parts(parts)
         write_parquet(records, parts / "runs.parquet")
+    for file in run_files(runs) if runs.is_dir() else [runs]:
+        if file.parent.resolve() == out.resolve():
+            pack(file)
     return Report(written, contradictions(records), broken)

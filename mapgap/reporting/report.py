@@ -1,7 +1,7 @@
 """Pages of tables and figures: one self-contained HTML file, a short Markdown file, and small tables as CSV.
 
 The page reads without a server and without its script, on a phone, in the dark and on paper. What is long is folded;
-what a page shows as figures and tables can be had as files of their own (:meth:`Page.write_parts`).
+what a page shows as figures and tables can be had as files of their own (``parts`` of :meth:`Page.write`).
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from html import unescape
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, select_autoescape
 from matplotlib.figure import Figure
@@ -27,34 +29,80 @@ from mapgap.reporting.theme import rules, standalone
 
 @dataclass(frozen=True)
 class Picture:
-    """A named figure with its caption.
-
-    Attributes
-    ----------
-    svg : str
-        Its text, for a page.
-    parts : sequence of str
-        The other pictures of small multiples, their legend last.
-    layout : str
-        ``wide``: as wide as the page.
-    """
+    """A named figure with its caption: drawn by Matplotlib, or the text of an SVG."""
 
     name: str
-    svg: str
+    drawn: Figure | str
     caption: str
-    parts: Sequence[str] = ()
-    layout: Literal["", "wide"] = ""
+
+    @cached_property
+    def svg(self) -> str:
+        """Its text, for a page."""
+        return self.drawn if isinstance(self.drawn, str) else figures.svg(self.drawn)
+
+    @property
+    def family(self) -> str:
+        """Pictures of one family are small multiples: its name up to the first underscore."""
+        return self.name.partition("_")[0]
+
+    @property
+    def is_small(self) -> bool:
+        """Can it be one of several?"""
+        drawn = self.drawn
+        return isinstance(drawn, Figure) and len(drawn.axes) == 1 and drawn.get_figwidth() <= WIDEST_PANEL
+
+    @property
+    def is_wide(self) -> bool:
+        """It needs the whole width of a page."""
+        return isinstance(self.drawn, Figure) and self.drawn.get_figwidth() > NARROW
 
 
 def picture(name: str, figure: Figure, caption: str) -> Picture:
-    """A figure by Matplotlib; one that is wider than half a page has its whole width."""
-    layout: Literal["", "wide"] = "wide" if figure.get_figwidth() > figures.WIDE else ""
-    return Picture(name, figures.svg(figure), caption, layout=layout)
+    return Picture(name, figure, caption)
 
 
-def multiples(name: str, pictures: Sequence[str], caption: str) -> Picture:
-    """Small multiples (:func:`mapgap.reporting.figures.multiples`) as one figure."""
-    return Picture(name, pictures[0], caption, pictures[1:], "wide")
+@dataclass(frozen=True)
+class Block:
+    """What a page shows as one figure: a picture, or several small ones with their legend."""
+
+    svgs: Sequence[str]
+    caption: str
+    is_wide: bool
+
+
+def blocks(pictures: Sequence[Picture]) -> list[Block]:
+    """The pictures of a section; a family of several small ones is one figure, in the place of its first."""
+    families: dict[str, list[Picture]] = {}
+    for each in pictures:
+        families.setdefault(each.family if each.is_small else each.name, []).append(each)
+    found = []
+    for family in families.values():
+        if len(family) < SEVERAL:
+            found += [Block([each.svg], each.caption, each.is_wide) for each in family]
+        else:
+            svgs = figures.small_multiples([each.drawn for each in family if isinstance(each.drawn, Figure)])
+            found.append(Block(svgs, _common([each.caption for each in family]), is_wide=True))
+    return found
+
+
+def _common(captions: Sequence[str]) -> str:
+    """What all captions say: the words that they begin and end with."""
+    words = [caption.split() for caption in captions]
+    if all(each == words[0] for each in words):
+        return captions[0]
+    head = _agreed(words)
+    tail = _agreed([each[len(head) :][::-1] for each in words])[::-1]
+    return " ".join([*head, "…", *tail])
+
+
+def _agreed(words: Sequence[Sequence[str]]) -> list[str]:
+    """The words that all begin with."""
+    found: list[str] = []
+    for each in zip(*words, strict=False):
+        if len(set(each)) > 1:
+            break
+        found.append(each[0])
+    return found
 
 
 @dataclass
@@ -65,6 +113,11 @@ class Section:
     text: list[str] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
     figures: list[Picture] = field(default_factory=list)
+
+    @cached_property
+    def blocks(self) -> list[Block]:
+        """Its pictures as the page shows them. Small multiples are made of their figures, which changes these."""
+        return blocks(self.figures)
 
     @property
     def is_folded(self) -> bool:
@@ -103,50 +156,50 @@ class Page:
     heat: list[Panel] = field(default_factory=list)
     about: list[str] = field(default_factory=list)
 
-    def write(self, folder: Path) -> Path:
+    def write(self, folder: Path, parts: Path | None = None) -> Path:
         """Write ``report.html`` (self-contained), ``report.md`` and a CSV per table that is not huge.
+
+        Parameters
+        ----------
+        parts : Path, optional
+            Folder for every figure (SVG) and every table (CSV) as a file of its own.
 
         Raises
         ------
         InputError
             The folder cannot be made, or a file cannot be written; files that were there stay whole.
         """
-        files = {"report.html": self.html(), "report.md": self.markdown()}
+        if parts is not None:
+            _write(parts, self._parts())
+        files = {TEXT: self.markdown()}
         for table in self.tables():
-            if not table.is_huge:
+            if not table.is_huge and table.name != RUNS:
                 files[f"{file_name(table.name)}.csv"] = table.csv()
+        files[PAGE] = self.html(sorted(files))
+        stale = _written_before(folder, [table.name for table in self.tables()])
         _write(folder, files)
-        return folder / "report.html"
+        for name in stale - files.keys():
+            (folder / name).unlink(missing_ok=True)
+        return folder / PAGE
 
-    def write_parts(self, folder: Path) -> None:
-        """Write every figure (SVG) and every table (CSV) as a file of its own.
-
-        Raises
-        ------
-        InputError
-            As :meth:`write`.
-        """
+    def _parts(self) -> dict[str, str]:
         files = {f"{file_name(table.name)}.csv": table.csv() for table in self.tables()}
         for section in self.sections:
-            for item in section.figures:
-                every = [item.svg, *item.parts]
-                for number, svg in enumerate(every, 1):
-                    name = item.name if len(every) == 1 else f"{item.name}_{number}"
-                    files[f"{file_name(name)}.svg"] = standalone(svg)
-        _write(folder, files)
+            files |= {f"{file_name(each.name)}.svg": standalone(each.svg) for each in section.figures}
+        return files
 
     def tables(self) -> list[Table]:
         """The tables of all sections."""
         return [table for section in self.sections for table in section.tables]
 
-    def html(self) -> str:
-        """The page, self-contained."""
+    def html(self, beside: Sequence[str] = ()) -> str:
+        """The page, self-contained; it names the files that are written beside it."""
         environment = Environment(
             loader=PackageLoader("mapgap.reporting"),
             autoescape=select_autoescape(default=True, default_for_string=True),
             trim_blocks=True,
         )
-        return environment.get_template("report.html.j2").render(page=self, rules=rules())
+        return environment.get_template("report.html.j2").render(page=self, rules=rules(), beside=beside)
 
     def markdown(self) -> str:
         """The lead and the tables that are not folded; of the others, where they are."""
@@ -167,13 +220,43 @@ def _where(table: Table) -> str:
     return " (report.html)" if table.is_huge else f" ([CSV]({file_name(table.name)}.csv))"
 
 
+def _written_before(folder: Path, tables: Sequence[str]) -> set[str]:
+    """The files that an earlier page of the folder has brought along: it names them.
+
+    Older pages do not. They came with a picture per link of their text, with tables of the same names, and with all
+    runs as two tables.
+    """
+    if not (folder / PAGE).is_file():
+        return set()
+    named = _BESIDE.search((folder / PAGE).read_text(encoding="utf-8", errors="replace"))
+    if named is not None:
+        found = unescape(named[1]).split("/")
+    else:
+        text = (folder / TEXT).read_text(encoding="utf-8", errors="replace") if (folder / TEXT).is_file() else ""
+        found = [
+            *_LINKED.findall(text),
+            *(f"{file_name(table)}.csv" for table in tables),
+            f"{RUNS}.csv",
+            f"{RUNS}.parquet",
+        ]
+    return {name for name in found if name == Path(name).name}
+
+
 def _write(folder: Path, files: dict[str, str]) -> None:
     make_folder(folder)
     for name, text in files.items():
         replace_file(folder / name, text.encode("utf-8", "replace"))
 
 
-PERCENT = ".2f"
+PAGE, TEXT = "report.html", "report.md"
+"""Names of a page in its folder, and of its short form."""
+_BESIDE = re.compile(r'<meta name="mapgap-files" content="([^"]*)">')
+_LINKED = re.compile(r"^!\[.*\]\(([\w.@+-]+\.svg)\)$", re.MULTILINE)
+SEVERAL, WIDEST_PANEL, NARROW = 3, 9.0, 6.6
+"""Pictures of a family from which on they are small multiples; inches beyond which none is one of them; inches up to
+which a picture fits beside another one."""
+PERCENT, RUNS = ".2f", "runs"
+"""Form of percentages; name of the table of all runs, which lie beside the page in full."""
 
 
 def method_table(records: Runs) -> Table:
@@ -284,7 +367,7 @@ def run_table(records: Runs) -> Table:
         Column("error", "error"),
     ]
     used = [column for column in columns if any(row.get(column.key) not in (None, "") for row in rows)]
-    return Table("runs", "Runs", used, rows, fold=True)
+    return Table(RUNS, "Runs", used, rows, fold=True)
 
 
 def tip(row: Mapping[str, Any]) -> str:

@@ -2,7 +2,7 @@
 
 A study is a module below ``mapgap.studies`` that exports ``STUDY``; it is found by discovery, reaches methods only
 through the registry, and its page is a pure function of its run records and of published numbers. Runs go to
-``<out>/runs.jsonl`` and are resumed like any sweep.
+``<out>/runs.jsonl`` and are resumed like any sweep; when all are done, the file is packed.
 """
 
 from __future__ import annotations
@@ -17,11 +17,15 @@ from mapgap.core import InputError, suggest
 from mapgap.execution.progress import Event, Tell, silence
 from mapgap.execution.sweep import Job, keys_of, sweep
 from mapgap.records.environment import cores
-from mapgap.records.files import read_runs
+from mapgap.records.files import pack, read_runs
 from mapgap.records.record import RunRecord
 from mapgap.records.runs import Runs
+from mapgap.reporting.heat import heat_map
 from mapgap.reporting.report import Page
 from mapgap.reporting.tables import Table
+
+RUNS = "runs.jsonl"
+"""Name of the run file in a study's folder, packed or not."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +100,7 @@ def run_study(
     out: Path | None = None,
     resume: bool = True,
     report_only: bool = False,
+    parts: Path | None = None,
     tell: Tell = silence,
 ) -> Path:
     """Do the runs of a study that are still missing and write its page.
@@ -112,6 +117,8 @@ def run_study(
         Keep finished runs of an earlier start.
     report_only : bool
         Run nothing; make the page from the runs that are there.
+    parts : Path, optional
+        Folder for every figure and table of the page as a file of its own.
     tell : callable, optional
         Receives :class:`PhaseBegan`, the events of the sweeps, and :class:`PageWritten`.
 
@@ -123,13 +130,14 @@ def run_study(
     if name == "all":
         for each in registry.modules("studies"):
             where = out / each if out else None
-            run_study(each, quick=quick, out=where, resume=resume, report_only=report_only, tell=tell)
+            beside = parts / each if parts else None
+            run_study(each, quick=quick, out=where, resume=resume, report_only=report_only, parts=beside, tell=tell)
         return out or Path("reports")
     study = find_study(name)
     folder = out or Path("reports") / (f"{name}_quick" if quick else name)
+    path = folder / RUNS
     records: list[RunRecord] = []
     for phase in study.phases(quick):
-        path = folder / "runs.jsonl"
         if report_only:
             keys = set(keys_of(phase.jobs))
             records += [r for r in read_runs(path) if r.key in keys]
@@ -138,7 +146,8 @@ def run_study(
             records += sweep(phase.jobs, path, parallel=min(phase.parallel, cores()), resume=resume, tell=tell)
             resume = True  # a fresh start clears the file once, before the first phase
     page = _page(study, records, quick)
-    written = page.write(folder)
+    written = page.write(folder, parts)
+    pack(path)
     tables = {table.name: table for section in page.sections for table in section.tables}
     tell(PageWritten(written, [tables[key] for key in study.headline]))
     return written
@@ -154,8 +163,12 @@ def page_of(name: str, folder: Path) -> Page:
     """
     study = find_study(name)
     keys = {key for phase in study.phases(False) for key in keys_of(phase.jobs)}
-    return _page(study, [r for r in read_runs(folder / "runs.jsonl") if r.key in keys], quick=False)
+    return _page(study, [r for r in read_runs(folder / RUNS) if r.key in keys], quick=False)
 
 
 def _page(study: Study, records: Sequence[RunRecord], quick: bool) -> Page:
-    return study.page(Runs({r.key: r for r in records}.values()), quick)  # a run may be in two phases
+    runs = Runs({r.key: r for r in records}.values())  # a run may be in two phases
+    page = study.page(runs, quick)
+    if not page.heat:
+        page.heat = heat_map(runs)
+    return page
