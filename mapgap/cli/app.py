@@ -483,6 +483,7 @@ def report(
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder.")] = Path("report"),
     ledger: Annotated[Path | None, typer.Option(help="Ledger file (default: the library's).")] = None,
     no_ledger: Annotated[bool, typer.Option("--no-ledger", help="Only what these runs show.")] = False,
+    figures: Annotated[Path | None, typer.Option(help="Folder for every figure and table as a file.")] = None,
     json: Json = False,
 ) -> None:
     """Make tables, figures and one HTML page from runs, against the best-known results."""
@@ -491,7 +492,10 @@ def report(
     from mapgap.evidence.ledger import Ledger
 
     to_folder(output)
-    raise typer.Exit(reports.report(runs, output, None if no_ledger else Ledger.load(ledger), as_json=json))
+    if figures is not None:
+        to_folder(figures, "--figures")
+    book = None if no_ledger else Ledger.load(ledger)
+    raise typer.Exit(reports.report(runs, output, book, figures, as_json=json))
 
 
 @app.command()
@@ -501,14 +505,30 @@ def study(
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Folder (default: reports/NAME).")] = None,
     resume: Annotated[bool, typer.Option("--resume/--fresh", help="Keep finished runs, or start over.")] = True,
     report_only: Annotated[bool, typer.Option("--report-only", help="Run nothing.")] = False,
+    figures: Annotated[Path | None, typer.Option(help="Folder for every figure and table as a file.")] = None,
 ) -> None:
-    """Run or resume a committed study and write its page."""
+    """Run or resume a committed study, write its page and pack its runs."""
     from mapgap.cli import reports
     from mapgap.cli.output import to_folder
 
     if output is not None:
         to_folder(output)
-    reports.study(name, quick=quick, out=output, resume=resume, report_only=report_only)
+    if figures is not None:
+        to_folder(figures, "--figures")
+    reports.study(name, quick=quick, out=output, resume=resume, report_only=report_only, figures=figures)
+
+
+@app.command()
+def pack(
+    folder: Annotated[Path, typer.Argument(help="A report, or a folder of reports.")] = Path("reports"),
+    ledger: Annotated[Path | None, typer.Option(help="Ledger file (default: the library's).")] = None,
+    json: Json = False,
+) -> None:
+    """Make the pages of reports anew from their runs, pack these, and keep nothing else that can be made anew."""
+    from mapgap.cli import reports
+    from mapgap.evidence.ledger import Ledger
+
+    reports.pack(folder, Ledger.load(ledger), as_json=json)
 
 
 @app.command()

@@ -1,16 +1,17 @@
-"""``mapgap report`` and ``study``."""
+"""``mapgap report``, ``study`` and ``pack``."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from mapgap.cli import output
-from mapgap.cli.progress import Display, SweepBar
+from mapgap.cli.progress import Display, Spinner, SweepBar
 from mapgap.cli.sweeps import refuted, show_path
 from mapgap.evidence.ledger import Ledger
 from mapgap.execution.progress import Event
 from mapgap.reporting.committed import committed_tables
-from mapgap.reporting.report import write_report
+from mapgap.reporting.overview import write_report
+from mapgap.reporting.packing import FolderPacked, pack_reports
 from mapgap.reporting.study import PageWritten, PhaseBegan, run_study
 from mapgap.reporting.tables import Table
 
@@ -32,9 +33,9 @@ class StudyBar(SweepBar):
             output.say(f"Full page: {event.page}")
 
 
-def report(runs: Path, folder: Path, ledger: Ledger | None, *, as_json: bool) -> int:
+def report(runs: Path, folder: Path, ledger: Ledger | None, figures: Path | None, *, as_json: bool) -> int:
     """Write the standard report; the exit code."""
-    written = write_report(runs, folder, ledger)
+    written = write_report(runs, folder, ledger, figures)
     output.complain(written.broken[:BROKEN_SHOWN], label="left out")
     if len(written.broken) > BROKEN_SHOWN:
         output.complain([f"{len(written.broken):,} lines in all"], label="left out")
@@ -43,7 +44,7 @@ def report(runs: Path, folder: Path, ledger: Ledger | None, *, as_json: bool) ->
     return refuted(written.contradictions)
 
 
-def study(name: str, *, quick: bool, out: Path | None, resume: bool, report_only: bool) -> None:
+def study(name: str, *, quick: bool, out: Path | None, resume: bool, report_only: bool, figures: Path | None) -> None:
     """Run or resume a study."""
     with StudyBar() as display:
         run_study(
@@ -52,9 +53,25 @@ def study(name: str, *, quick: bool, out: Path | None, resume: bool, report_only
             out=out,
             resume=resume,
             report_only=report_only,
+            parts=figures,
             tell=display,
             tables=committed_tables(Path()),
         )
+
+
+def pack(folder: Path, ledger: Ledger | None, *, as_json: bool) -> None:
+    """Make pages anew and pack their runs."""
+    with Spinner() as display:
+
+        def tell(event: Event) -> None:
+            display(event)
+            if isinstance(event, FolderPacked) and not as_json:
+                output.say(f"{event.before:>12,} → {event.after:>11,} bytes  {event.folder}")
+
+        found = pack_reports(folder, ledger, tell, committed_tables(Path()))
+    if as_json:
+        fields = [{"folder": str(each.folder), "before": each.before, "after": each.after} for each in found]
+        output.print_json({"folders": fields})
 
 
 def print_table(table: Table) -> None:

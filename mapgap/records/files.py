@@ -1,15 +1,23 @@
-"""Files of runs: one JSON line per finished run, appended and flushed, never rewritten."""
+"""Files of runs: one JSON line per finished run, appended and flushed, never rewritten.
+
+A file that is finished can be packed: ``runs.jsonl`` becomes ``runs.jsonl.gz``, and whoever reads ``runs.jsonl`` reads
+that. Whoever holds it for writing has it unpacked first. Where both lie there (a program was stopped in between, or a
+checkout brought one), the file is the lines of the plain one and then those that only the packed one has.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import gzip
+import hashlib
 import json
 import math
 import os
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -23,8 +31,10 @@ try:
 except ModuleNotFoundError:  # pragma: no cover  (not POSIX)
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["append", "locked", "read_runs", "repair", "replace_file"]
+__all__ = ["append", "has_runs", "locked", "pack", "packed", "read_runs", "repair", "replace_file", "run_files"]
 
+RUNS, PACKED = ".jsonl", ".jsonl.gz"
+"""How the names of run files end: as they are written, and packed."""
 #: Bytes of the longest line.
 LINE_LIMIT = 64 * 2**20
 _BLOCK = 1 << 16
@@ -68,6 +78,8 @@ def repair(path: Path) -> int:
 def locked(path: Path, *, fresh: bool = False) -> Iterator[None]:
     """Hold a run file, so that no other sweep writes to it. The lock ends with this process, however that ends.
 
+    One that is packed is unpacked.
+
     Parameters
     ----------
     fresh : bool
@@ -78,20 +90,40 @@ def locked(path: Path, *, fresh: bool = False) -> Iterator[None]:
     InputError
         Another sweep holds the file, or it is no regular file or cannot be written.
     """
-    if kind_of(path) not in ("a file", "nothing there"):
-        raise InputError(f"{short(str(path))}: expected a run file, found {kind_of(path)}")
-    try:
-        stream = path.open("ab")
-    except (OSError, ValueError) as error:
-        text = f"{short(str(path))}: expected a run file that can be written, found: {reason_of(error)}"
-        raise InputError(text) from error
-    with stream:
-        _hold(path, stream.fileno())
+    if path.suffix == ".gz":
+        raise InputError(f"{short(str(path))}: expected the name that a packed run file was made of ({RUNS}), found it")
+    with _held(path) as stream:
         if fresh:
             stream.truncate(0)
+            packed(path).unlink(missing_ok=True)
+        elif is_file(packed(path)):
+            repair(path)
+            for line in _lines_only_in(packed(path), path):
+                stream.write(line)
+            stream.flush()
+            os.fsync(stream.fileno())
+            packed(path).unlink()
         with contextlib.suppress(OSError):
             sync_folder(path.parent)
         yield
+
+
+@contextlib.contextmanager
+def _held(path: Path) -> Iterator[BinaryIO]:
+    """The run file, opened for appending and locked; whoever packed it meanwhile has taken it away, so look again."""
+    if kind_of(path) not in ("a file", "nothing there"):
+        raise InputError(f"{short(str(path))}: expected a run file, found {kind_of(path)}")
+    while True:
+        try:
+            stream = path.open("ab")
+        except (OSError, ValueError) as error:
+            text = f"{short(str(path))}: expected a run file that can be written, found: {reason_of(error)}"
+            raise InputError(text) from error
+        with stream:
+            _hold(path, stream.fileno())
+            if path.exists() and os.path.samestat(os.fstat(stream.fileno()), path.stat()):
+                yield stream
+                return
 
 
 def _hold(path: Path, descriptor: int) -> None:
@@ -121,10 +153,77 @@ def read_runs(path: Path, broken: list[str] | None = None) -> Runs:
     InputError
         Nothing there, or a line (other than a torn last one) that is no run record.
     """
-    files = sorted(path.rglob("*.jsonl")) if kind_of(path) == "a folder" else [path]
-    if not files or not all(is_file(file) for file in files):
-        raise InputError(f"{short(str(path))}: expected a run file (.jsonl) or a folder with run files, found none")
+    files = run_files(path) if kind_of(path) == "a folder" else [path]
+    if not files or not all(has_runs(file) for file in files):
+        raise InputError(f"{short(str(path))}: expected a run file ({RUNS}) or a folder with run files, found none")
     return Runs(record for file in files for record in _last_attempts(list(_records(file, broken))))
+
+
+def packed(path: Path) -> Path:
+    """Where the packed form of a run file lies."""
+    return path if path.suffix == ".gz" else path.with_name(f"{path.name}.gz")
+
+
+def has_runs(path: Path) -> bool:
+    """Is there such a run file, plain or packed?"""
+    return is_file(path) or is_file(packed(path))
+
+
+def run_files(folder: Path) -> list[Path]:
+    """The run files below a folder by the names of their plain forms, whether packed or not."""
+    plain = set(folder.rglob(f"*{RUNS}"))
+    return sorted(plain | {path.with_suffix("") for path in folder.rglob(f"*{PACKED}")})
+
+
+def pack(path: Path) -> Path:
+    """Pack a run file that is finished; equal runs make equal bytes. One that is packed already stays as it is.
+
+    Raises
+    ------
+    InputError
+        There is no such file, a sweep writes to it, or the packed file cannot be written.
+    """
+    if not has_runs(path):
+        raise InputError(f"{short(str(path))}: expected a run file ({RUNS}), found none")
+    target = packed(path)
+    if path == target or not is_file(path):
+        return target
+    with _held(path):
+        repair(path)
+        replace_file(target, gzip.compress(b"".join(_lines(path)), 9, mtime=0))
+        path.unlink()
+    return target
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    """The lines of a run file, plain or packed, with their ends; a line that is too long comes in parts."""
+    other = packed(path)
+    if path == other or not is_file(other):
+        yield from _lines_of(path)
+    elif not is_file(path):
+        yield from _lines_of(other)
+    else:  # a torn last line would run into the next one
+        yield from (line for line in _lines_of(path) if line.endswith(b"\n"))
+        yield from _lines_only_in(other, path)
+
+
+def _lines_of(file: Path) -> Iterator[bytes]:
+    """The lines of one file."""
+    with open_file(file) as stream:
+        if file.suffix != ".gz":
+            yield from iter(lambda: stream.readline(LINE_LIMIT + 1), b"")
+            return
+        try:
+            with gzip.open(stream) as unpacked:
+                yield from iter(lambda: unpacked.readline(LINE_LIMIT + 1), b"")
+        except (OSError, EOFError, zlib.error) as error:
+            raise InputError(f"{short(str(file))}: expected a packed run file, found: {reason_of(error)}") from error
+
+
+def _lines_only_in(file: Path, other: Path) -> Iterator[bytes]:
+    """The lines of a file that another one does not have."""
+    known = {hashlib.sha256(line).digest() for line in _lines_of(other)}
+    return (line for line in _lines_of(file) if hashlib.sha256(line).digest() not in known)
 
 
 def _last_attempts(records: list[RunRecord]) -> list[RunRecord]:
@@ -137,21 +236,20 @@ def _last_attempts(records: list[RunRecord]) -> list[RunRecord]:
 def _records(file: Path, broken: list[str] | None) -> Iterator[RunRecord]:
     """The records of one file; a torn last line is left out."""
     number, whole = 0, True
-    with open_file(file) as stream:
-        while line := stream.readline(LINE_LIMIT + 1):
-            number, began = number + whole, whole  # the rest of a line that is too long belongs to it
-            whole = line.endswith(b"\n")
-            if not began or not line.strip():
-                continue
-            try:
-                yield _record(line)
-            except _Broken as error:
-                if not whole and len(line) <= LINE_LIMIT:
-                    return
-                text = f"{short(str(file))}:{number}: expected a run record, found {error}"
-                if broken is None:
-                    raise InputError(text) from error
-                broken.append(text)
+    for line in _lines(file):
+        number, began = number + whole, whole  # the rest of a line that is too long belongs to it
+        whole = line.endswith(b"\n")
+        if not began or not line.strip():
+            continue
+        try:
+            yield _record(line)
+        except _Broken as error:
+            if not whole and len(line) <= LINE_LIMIT:
+                return
+            text = f"{short(str(file))}:{number}: expected a run record, found {error}"
+            if broken is None:
+                raise InputError(text) from error
+            broken.append(text)
 
 
 class _Broken(Exception):

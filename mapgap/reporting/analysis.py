@@ -9,14 +9,27 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from mapgap.core import Status
 from mapgap.records.record import RunRecord, relative
-from mapgap.records.runs import Runs
+from mapgap.records.runs import InstanceFacts, Runs
+from mapgap.reporting.classes import classify
 
 #: Shift of the geometric means of gaps (in percentage points) and of times (seconds).
 GAP_SHIFT, TIME_SHIFT = 1.0, 1.0
+
+
+COMPARED = 0.9
+"""A method is compared with others if it has a plan on at least this share of the instances that it is for."""
+
+
+def applies(record: RunRecord) -> bool:
+    """Is the instance one that the method is for? If not, its reason begins with ``the instance``."""
+    return record.objective is not None or not (
+        record.status == Status.UNKNOWN and not record.error and record.reason.startswith("the instance ")
+    )
 
 
 def shifted_geometric_mean(values: Sequence[float], shift: float) -> float | None:
@@ -31,9 +44,15 @@ def _mean(values: Iterable[float | None]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-def per_run(records: Runs) -> list[dict[str, Any]]:
-    """One row per run: the record's own figures, its gap to the best bound and to the best plan known."""
-    known = records.facts
+def per_run(records: Runs, facts: Mapping[str, InstanceFacts] | None = None) -> list[dict[str, Any]]:
+    """One row per run: the record's own figures, its gap to the best bound and to the best plan known.
+
+    Parameters
+    ----------
+    facts : mapping, optional
+        What is known of the instances; default: what these records say.
+    """
+    known = records.facts if facts is None else facts
     rows = []
     for record in records.measured:
         fact = known[record.instance_hash]
@@ -62,36 +81,67 @@ def per_run(records: Runs) -> list[dict[str, Any]]:
 
 
 def per_method(records: Runs) -> list[dict[str, Any]]:
-    """One row per (problem, method): runs, plans found, share proven, shifted geometric means, worst instance."""
-    groups: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
-    for row in per_run(records):
-        groups[row["problem"], row["method"]].append(row)
+    """One row per problem, objective and method: runs, plans, proofs, means over common instances, worst instance.
+
+    Only methods that ran on the same instances are compared with each other.
+    """
+    classes = {digest: each.objective for digest, each in classify(records).items()}
+    meant = records.measured.where(applies)
+    groups: dict[tuple[str, str, str], list[tuple[str, dict[str, Any]]]] = defaultdict(list)
+    for record, row in zip(meant, per_run(meant, records.facts), strict=True):
+        digest = record.instance_hash
+        groups[record.problem, classes[digest], record.method].append((digest, row))
+    fields: dict[tuple[str, str, frozenset[str]], list[list[tuple[str, dict[str, Any]]]]] = defaultdict(list)
+    for (problem, objective, _), runs in groups.items():
+        fields[problem, objective, frozenset(digest for digest, _ in runs)].append(runs)
+    common = {key: common_instances(key[2], map(_solved, every)) for key, every in fields.items()}
     table = []
-    for (problem, method), rows in sorted(groups.items()):
-        gaps = [row for row in rows if row["gap"] is not None]
-        worst = max(gaps, key=lambda row: row["gap"], default=None)
-        mean = shifted_geometric_mean([100 * row["gap"] for row in gaps], GAP_SHIFT)
-        away = [100 * row["gap_to_best"] for row in rows if row["gap_to_best"] is not None]
-        table.append(
-            {
-                "problem": problem,
-                "method": method,
-                "kind": rows[0]["kind"],
-                "runs": len(rows),
-                "plans": sum(row["objective"] is not None and not row["error"] for row in rows),
-                "errors": sum(bool(row["error"]) for row in rows),
-                "proven_optimal": sum(row["status"] == "OPTIMAL" for row in rows),
-                "gap_percent": mean,
-                "gap_to_best_percent": shifted_geometric_mean(away, GAP_SHIFT),
-                "primal_integral": _mean([row["primal_integral"] for row in rows]),
-                "wall_s": shifted_geometric_mean(
-                    [row["wall_s"] for row in rows if row["wall_s"] is not None], TIME_SHIFT
-                ),
-                "worst_gap_percent": 100 * worst["gap"] if worst else None,
-                "worst_instance": worst["instance"] if worst else None,
-            }
-        )
+    for (problem, objective, _), runs in sorted(groups.items()):
+        shared = common[problem, objective, frozenset(digest for digest, _ in runs)]
+        table.append(_method_row(problem, objective, runs, shared if shared <= _solved(runs) else set()))
     return table
+
+
+def _solved(runs: Iterable[tuple[str, dict[str, Any]]]) -> set[str]:
+    return {digest for digest, row in runs if row["objective"] is not None and not row["error"]}
+
+
+def common_instances(every: Collection[str], solved: Iterable[set[str]]) -> set[str]:
+    """The instances that all compared methods have solved: those with a plan on most of them (:data:`COMPARED`)."""
+    compared = [each for each in solved if len(each) >= COMPARED * len(every)]
+    return set(every).intersection(*compared) if compared else set()
+
+
+def _method_row(
+    problem: str, objective: str, runs: Sequence[tuple[str, dict[str, Any]]], shared: set[str]
+) -> dict[str, Any]:
+    rows = [row for _, row in runs]
+    sound = [(digest, row) for digest, row in runs if row["gap"] is not None]
+    worst = max((row for _, row in sound), key=lambda row: row["gap"], default=None)
+    mean = {
+        key: shifted_geometric_mean(
+            [100 * row[key] for digest, row in runs if digest in shared and row[key] is not None], GAP_SHIFT
+        )
+        for key in ("gap", "gap_to_best")
+    }
+    times = [row["wall_s"] for row in rows if row["wall_s"] is not None]
+    return {
+        "problem": problem,
+        "objective": objective,
+        "method": rows[0]["method"],
+        "kind": rows[0]["kind"],
+        "runs": len(rows),
+        "plans": sum(row["objective"] is not None and not row["error"] for row in rows),
+        "errors": sum(bool(row["error"]) for row in rows),
+        "proven_optimal": sum(row["status"] == "OPTIMAL" for row in rows),
+        "over": len(shared) or None,
+        "gap_percent": mean["gap"],
+        "gap_to_best_percent": mean["gap_to_best"],
+        "primal_integral": _mean([row["primal_integral"] for row in rows]),
+        "wall_s": shifted_geometric_mean(times, TIME_SHIFT),
+        "worst_gap_percent": 100 * worst["gap"] if worst else None,
+        "worst_instance": worst["instance"] if worst else None,
+    }
 
 
 def primal_integral(record: RunRecord, best: int | None) -> float | None:
@@ -113,37 +163,6 @@ def primal_integral(record: RunRecord, best: int | None) -> float | None:
         since = max(since, moment)
         gap = min(gap, abs(value - best) / max(abs(value), abs(best), 1))
     return (area + gap * (span - since)) / span
-
-
-def glance(records: Runs) -> list[dict[str, Any]]:
-    """One row per published method or baseline: how much it loses, for certain, and how often it finds nothing."""
-    known = records.facts
-    groups: dict[tuple[str, str], list[RunRecord]] = defaultdict(list)
-    for record in records:
-        if record.kind in ("published", "baseline"):
-            groups[record.problem, record.method].append(record)
-    rows = []
-    for (problem, method), runs in sorted(groups.items()):
-        solvable = [r for r in runs if known[r.instance_hash].best is not None]
-        pairs = [(r, known[r.instance_hash]) for r in solvable if r.objective is not None]
-        at_least = [100 * gap for r, f in pairs if (gap := relative(r.objective, f.best, r.sign)) is not None]
-        above = [(relative(r.objective, f.bound, r.sign), r.instance) for r, f in pairs]
-        at_most = [(100 * gap, name) for gap, name in above if gap is not None]
-        rows.append(
-            {
-                "problem": problem,
-                "method": method,
-                "kind": runs[0].kind,
-                "instances": len(solvable),
-                "nothing": len(solvable) - len(pairs),
-                "optimal": sum(f.proven and r.objective == f.best for r, f in pairs),
-                "at_least": shifted_geometric_mean(at_least, GAP_SHIFT),
-                "at_most": shifted_geometric_mean([gap for gap, _ in at_most], GAP_SHIFT),
-                "worst": max(at_most)[0] if at_most else None,
-                "worst_instance": max(at_most)[1] if at_most else None,
-            }
-        )
-    return rows
 
 
 def profile(records: Runs) -> dict[str, list[float]]:

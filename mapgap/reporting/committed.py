@@ -17,11 +17,12 @@ from mapgap.core import InputError, InstanceBase, short, suggest
 from mapgap.evidence.audit import Fault, RunAudit, of_ledger
 from mapgap.evidence.ledger import Ledger
 from mapgap.execution.progress import Event, Tell, silence
-from mapgap.records.files import replace_file
+from mapgap.records.files import replace_file, run_files
 from mapgap.records.record import RunRecord
+from mapgap.reporting.overview import page_of_file
 from mapgap.reporting.prose import Tables, faults, filled, unsupported
-from mapgap.reporting.report import Page, page_of_file
-from mapgap.reporting.study import is_gathering, page_of, studies
+from mapgap.reporting.report import Page
+from mapgap.reporting.study import RUNS, is_gathering, page_of, studies
 
 CLAIMING = ("README.md", "docs")
 """Files, and folders of files, whose figures are made from data."""
@@ -62,7 +63,7 @@ class Checkout:
         return self.root / "reports"
 
     def run_files(self) -> list[Path]:
-        return sorted(self.reports.rglob("*.jsonl"))
+        return run_files(self.reports)
 
     def pages(self) -> list[Path]:
         """The Markdown files whose figures are claims."""
@@ -108,12 +109,12 @@ class Checkout:
             if report in registry.modules("studies"):
                 self._pages[report] = page_of(report, folder, self.book, self.rows)
             else:
-                self._pages[report] = page_of_file(folder / "runs.jsonl", self.book)
+                self._pages[report] = page_of_file(folder / RUNS, self.book)
         return self._pages[report]
 
     def reported(self) -> list[str]:
         """Names of the reports that a page can be made of: by their runs, or a gathering's committed page."""
-        found = {file.parent.name for file in self.reports.glob("*/runs.jsonl")}
+        found = {file.parent.name for file in run_files(self.reports) if file == self.reports / file.parent.name / RUNS}
         pages = {file.parent.name for file in self.reports.glob("*/report.md")}
         return sorted(found | {name for name in pages & {*registry.modules("studies")} if is_gathering(name)})
 
@@ -169,7 +170,7 @@ def of_pages(folder: Path, page: Page) -> Iterator[Fault]:
 
     A folder with neither table nor text shows nothing, so there is nothing to hold against it.
     """
-    made = {name: text for name, text in page.files().items() if not name.endswith(".svg")}
+    made = page.files()
     there = {file.name for pattern in ("*.csv", "report.md", "report.html") for file in folder.glob(pattern)}
     for name in sorted({*made, *there}) if there else ():
         file = folder / name

@@ -1,45 +1,108 @@
-"""Write run records as one self-contained HTML page, Markdown, CSV and SVG files."""
+"""Pages of tables and figures: one self-contained HTML file, a short Markdown file, and small tables as CSV.
+
+The page reads without a server and without its script, on a phone, in the dark and on paper. What is long is folded;
+what a page shows as figures and tables can be had as files of their own (``parts`` of :meth:`Page.write`).
+"""
 
 from __future__ import annotations
 
-import io
-import json
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from html import unescape
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, select_autoescape
 from matplotlib.figure import Figure
 
-from mapgap.catalogue import registry
-from mapgap.catalogue.files import load_instance
-from mapgap.core import InputError
 from mapgap.core.storage import make_folder, replace_file
-from mapgap.evidence.contradictions import Contradiction, contradictions
-from mapgap.evidence.ledger import Ledger
-from mapgap.execution.watch import verify
-from mapgap.records.files import read_runs
-from mapgap.records.record import relative
 from mapgap.records.runs import Runs
 from mapgap.reporting import figures
-from mapgap.reporting.analysis import duels, glance, per_method, per_run
-from mapgap.reporting.gantt import plan_chart
-from mapgap.reporting.shown import EDITED, broken_lines, file_name, markdown, presentable
-from mapgap.reporting.tables import Column, Table
+from mapgap.reporting.analysis import duels, per_method, per_run
+from mapgap.reporting.heat import Panel
+from mapgap.reporting.shown import file_name, markdown
+from mapgap.reporting.tables import TIP, Column, Table
+from mapgap.reporting.theme import rules, standalone
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A named figure with its caption; ``svg`` is its text."""
+    """A named figure with its caption: drawn by Matplotlib, or the text of an SVG."""
 
     name: str
-    svg: str
+    drawn: Figure | str
     caption: str
+
+    @cached_property
+    def svg(self) -> str:
+        """Its text, for a page."""
+        return self.drawn if isinstance(self.drawn, str) else figures.svg(self.drawn)
+
+    @property
+    def family(self) -> str:
+        """Pictures of one family are small multiples: its name up to the first underscore."""
+        return self.name.partition("_")[0]
+
+    @property
+    def is_small(self) -> bool:
+        """Can it be one of several?"""
+        drawn = self.drawn
+        return isinstance(drawn, Figure) and len(drawn.axes) == 1 and drawn.get_figwidth() <= WIDEST_PANEL
+
+    @property
+    def is_wide(self) -> bool:
+        """It needs the whole width of a page."""
+        return isinstance(self.drawn, Figure) and self.drawn.get_figwidth() > NARROW
 
 
 def picture(name: str, figure: Figure, caption: str) -> Picture:
-    return Picture(name, figures.svg(figure), caption)
+    return Picture(name, figure, caption)
+
+
+@dataclass(frozen=True)
+class Block:
+    """What a page shows as one figure: a picture, or several small ones with their legend."""
+
+    svgs: Sequence[str]
+    caption: str
+    is_wide: bool
+
+
+def blocks(pictures: Sequence[Picture]) -> list[Block]:
+    """The pictures of a section; a family of several small ones is one figure, in the place of its first."""
+    families: dict[str, list[Picture]] = {}
+    for each in pictures:
+        families.setdefault(each.family if each.is_small else each.name, []).append(each)
+    found = []
+    for family in families.values():
+        if len(family) < SEVERAL:
+            found += [Block([each.svg], each.caption, each.is_wide) for each in family]
+        else:
+            svgs = figures.small_multiples([each.drawn for each in family if isinstance(each.drawn, Figure)])
+            found.append(Block(svgs, _common([each.caption for each in family]), is_wide=True))
+    return found
+
+
+def _common(captions: Sequence[str]) -> str:
+    """What all captions say: the words that they begin and end with."""
+    words = [caption.split() for caption in captions]
+    if all(each == words[0] for each in words):
+        return captions[0]
+    head = _agreed(words)
+    tail = _agreed([each[len(head) :][::-1] for each in words])[::-1]
+    return " ".join([*head, "…", *tail])
+
+
+def _agreed(words: Sequence[Sequence[str]]) -> list[str]:
+    """The words that all begin with."""
+    found: list[str] = []
+    for each in zip(*words, strict=False):
+        if len(set(each)) > 1:
+            break
+        found.append(each[0])
+    return found
 
 
 @dataclass
@@ -51,104 +114,188 @@ class Section:
     tables: list[Table] = field(default_factory=list)
     figures: list[Picture] = field(default_factory=list)
 
+    @cached_property
+    def blocks(self) -> list[Block]:
+        """Its pictures as the page shows them. Small multiples are made of their figures, which changes these."""
+        return blocks(self.figures)
+
+    @property
+    def is_folded(self) -> bool:
+        """Nothing of it is open: a page on paper leaves it out."""
+        return not self.text and not self.figures and all(table.is_folded for table in self.tables)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the runs say about one problem: its name and a sentence."""
+
+    title: str
+    words: str
+
 
 @dataclass
 class Page:
-    """A whole report."""
+    """A whole report.
+
+    Attributes
+    ----------
+    title : str
+    lead, about : list of str
+        Paragraphs before everything else, and behind it: on what machine and when.
+    sections : list of Section
+    answers : list of Answer
+        One per problem.
+    heat : list of Panel
+        The heat map of the first screen.
+    """
 
     title: str
     lead: list[str]
     sections: list[Section]
+    answers: list[Answer] = field(default_factory=list)
+    heat: list[Panel] = field(default_factory=list)
+    about: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     """What is wrong with what the page is made from; an audit says it."""
 
     def files(self) -> dict[str, str]:
-        """Texts by name: ``report.html`` (self-contained), ``report.md``, one CSV per table and one SVG per figure."""
-        environment = Environment(
-            loader=PackageLoader("mapgap.reporting"),
-            autoescape=select_autoescape(default=True, default_for_string=True),
-        )
-        html = environment.get_template("report.html.j2").render(
-            title=self.title, lead=self.lead, sections=self.sections
-        )
-        files = {"report.html": html}
-        parts = [f"# {markdown(self.title)}", "", *map(markdown, self.lead), ""]
-        for section in self.sections:
-            parts += [f"## {markdown(section.title)}", "", *map(markdown, section.text), ""]
-            for table in section.tables:
-                parts += [table.markdown()]
+        """Texts by name: ``report.md``, a CSV per table that is not huge, and ``report.html``, self-contained."""
+        files = {TEXT: self.markdown()}
+        for table in self.tables():
+            if not table.is_huge and table.name != RUNS:
                 files[f"{file_name(table.name)}.csv"] = table.csv()
-            for item in section.figures:
-                name = f"{file_name(item.name)}.svg"
-                files[name] = item.svg
-                parts += [f"![{markdown(item.caption)}]({name})", ""]
-        files["report.md"] = re.sub(r"\n{3,}", "\n\n", "\n".join(parts)).rstrip() + "\n"
+        files[PAGE] = self.html(sorted(files))
         return files
 
-    def write(self, folder: Path) -> Path:
-        """Write all files of the page; ``report.html`` is returned.
+    def write(self, folder: Path, parts: Path | None = None) -> Path:
+        """Write :meth:`files`, and remove those that an earlier page of the folder has brought along.
+
+        Parameters
+        ----------
+        parts : Path, optional
+            Folder for every figure (SVG) and every table (CSV) as a file of its own.
 
         Raises
         ------
         InputError
             The folder cannot be made, or a file cannot be written; files that were there stay whole.
         """
-        make_folder(folder)
-        for name, text in self.files().items():
-            replace_file(folder / name, text.encode("utf-8", "replace"))
-        return folder / "report.html"
+        if parts is not None:
+            _write(parts, self._parts())
+        files = self.files()
+        stale = _written_before(folder, [table.name for table in self.tables()])
+        _write(folder, files)
+        for name in stale - files.keys():
+            (folder / name).unlink(missing_ok=True)
+        return folder / PAGE
+
+    def _parts(self) -> dict[str, str]:
+        files = {f"{file_name(table.name)}.csv": table.csv() for table in self.tables()}
+        for section in self.sections:
+            files |= {f"{file_name(each.name)}.svg": standalone(each.svg) for each in section.figures}
+        return files
+
+    def tables(self) -> list[Table]:
+        """The tables of all sections."""
+        return [table for section in self.sections for table in section.tables]
+
+    def html(self, beside: Sequence[str] = ()) -> str:
+        """The page, self-contained; it names the files that are written beside it."""
+        environment = Environment(
+            loader=PackageLoader("mapgap.reporting"),
+            autoescape=select_autoescape(default=True, default_for_string=True),
+            trim_blocks=True,
+        )
+        return environment.get_template("report.html.j2").render(page=self, rules=rules(), beside=beside)
+
+    def markdown(self) -> str:
+        """The lead and the tables that are not folded; of the others, where they are."""
+        parts = [f"# {markdown(self.title)}", "", *map(markdown, self.lead), ""]
+        parts += [f"- **{markdown(each.title)}** {markdown(each.words)}" for each in self.answers]
+        for section in self.sections:
+            if section.is_folded and not section.tables:
+                continue
+            parts += ["", f"## {markdown(section.title)}", "", *map(markdown, section.text), ""]
+            parts += [table.markdown() for table in section.tables if not table.is_folded]
+            folded = [table for table in section.tables if table.is_folded]
+            parts += [f"- {markdown(table.title)}: {len(table.rows)} rows{_where(table)}" for table in folded]
+        parts += ["", *map(markdown, self.about), "", "Figures and everything else: report.html beside this file."]
+        return re.sub(r"\n{3,}", "\n\n", "\n".join(parts)).rstrip() + "\n"
 
 
-PERCENT = ".2f"
+def _where(table: Table) -> str:
+    return " (report.html)" if table.is_huge else f" ([CSV]({file_name(table.name)}.csv))"
+
+
+def _written_before(folder: Path, tables: Sequence[str]) -> set[str]:
+    """The files that an earlier page of the folder has brought along: it names them.
+
+    Older pages do not. They came with a picture per link of their text, with tables of the same names, and with all
+    runs as two tables.
+    """
+    if not (folder / PAGE).is_file():
+        return set()
+    named = _BESIDE.search((folder / PAGE).read_text(encoding="utf-8", errors="replace"))
+    if named is not None:
+        found = unescape(named[1]).split("/")
+    else:
+        text = (folder / TEXT).read_text(encoding="utf-8", errors="replace") if (folder / TEXT).is_file() else ""
+        found = [
+            *_LINKED.findall(text),
+            *(f"{file_name(table)}.csv" for table in tables),
+            f"{RUNS}.csv",
+            f"{RUNS}.parquet",
+        ]
+    return {name for name in found if name == Path(name).name}
+
+
+def _write(folder: Path, files: dict[str, str]) -> None:
+    make_folder(folder)
+    for name, text in files.items():
+        replace_file(folder / name, text.encode("utf-8", "replace"))
+
+
+PAGE, TEXT = "report.html", "report.md"
+"""Names of a page in its folder, and of its short form."""
+_BESIDE = re.compile(r'<meta name="mapgap-files" content="([^"]*)">')
+_LINKED = re.compile(r"^!\[.*\]\(([\w.@+-]+\.svg)\)$", re.MULTILINE)
+SEVERAL, WIDEST_PANEL, NARROW = 3, 9.0, 6.6
+"""Pictures of a family from which on they are small multiples; inches beyond which none is one of them; inches up to
+which a picture fits beside another one."""
+PERCENT, RUNS = ".2f", "runs"
+"""Form of percentages; name of the table of all runs, which lie beside the page in full."""
 
 
 def method_table(records: Runs) -> Table:
     """Gap and time per method."""
-    return Table(
-        "methods",
-        "Methods",
-        [
-            Column("problem", "problem"),
-            Column("method", "method"),
-            Column("kind", "kind"),
-            Column("runs", "runs"),
-            Column("plans", "plans"),
-            Column("errors", "errors"),
-            Column("proven_optimal", "own proofs"),
-            Column("gap_percent", "gap [%]", PERCENT),
-            Column("gap_to_best_percent", "to best plan [%]", PERCENT),
-            Column("primal_integral", "primal integral", ".3f"),
-            Column("wall_s", "time [s]", ".2f"),
-            Column("worst_gap_percent", "worst gap [%]", PERCENT),
-            Column("worst_instance", "worst instance"),
-        ],
-        per_method(records),
-        "Own proofs: runs that proved their plan optimal themselves. "
-        "Gap: to the best proven bound by any method on the instance. Means are shifted geometric (shift 1 % and 1 s). "
-        "Primal integral: mean gap to the best plan over the time limit, 1 before the first plan.",
-    )
-
-
-def glance_table(records: Runs) -> Table:
-    """Which heuristic loses how much where; what is proven of it."""
+    rows = per_method(records)
     columns = [
-        Column("problem", "problem"),
         Column("method", "method"),
+        Column("problem", "problem"),
+        Column("objective", "objective"),
         Column("kind", "kind"),
-        Column("instances", "solvable"),
-        Column("nothing", "no plan"),
-        Column("optimal", "optimal"),
-        Column("at_least", "at least [%]", PERCENT),
-        Column("at_most", "at most [%]", PERCENT),
-        Column("worst", "worst [%]", PERCENT),
-        Column("worst_instance", "on"),
+        Column("runs", "runs"),
+        Column("plans", "plans"),
+        Column("errors", "errors"),
+        Column("proven_optimal", "own proofs"),
+        Column("over", "mean over"),
+        Column("gap_percent", "gap [%]", PERCENT),
+        Column("gap_to_best_percent", "to best plan [%]", PERCENT),
+        Column("primal_integral", "primal integral", ".3f"),
+        Column("wall_s", "time [s]", ".2f"),
+        Column("worst_gap_percent", "worst gap [%]", PERCENT),
+        Column("worst_instance", "worst instance"),
     ]
+    several = {key: len({row[key] for row in rows}) > 1 for key in ("problem", "objective")}
+    shown = [column for column in columns if several.get(column.key, True)]
     note = (
-        "Solvable: instances with a plan; no plan: the method found none there; optimal: its plan is proven to be. "
-        "Loss: at least to the best plan known, at most to the best proven bound; shifted geometric means over the "
-        "instances on which the method found a plan; worst and where against the bound."
+        "Runs: those that the method is for. Own proofs: runs that proved their plan optimal themselves. Gap: to the "
+        "best proven bound by any method on the instance. Means are shifted geometric (shift 1 % and 1 s), over the "
+        "instances on which every method with the same instances has a plan (methods without a plan on more than a "
+        "tenth of them are not asked, and have no mean). Primal integral: mean gap to the best plan over the time "
+        "limit, 1 before the first plan."
     )
-    return Table("glance", "What the heuristics lose", columns, glance(records), note)
+    return Table("methods", "Methods", shown, rows, note)
 
 
 def proven_table(records: Runs) -> Table:
@@ -191,6 +338,7 @@ def instance_table(records: Runs) -> Table:
             "bound_by": fact.bound_by,
             "gap": None if fact.gap is None else 100 * fact.gap,
             "proven": "proven optimal" if fact.proven else "",
+            TIP: f"plan {fact.best} by {fact.best_by}, bound {fact.bound} by {fact.bound_by}",
         }
         for fact in sorted(records.facts.values(), key=lambda fact: fact.name)
     ]
@@ -203,7 +351,7 @@ def instance_table(records: Runs) -> Table:
         Column("gap", "gap [%]", ".3f"),
         Column("proven", "proven"),
     ]
-    return Table("instances", "Instances", columns, rows)
+    return Table("instances", "Instances", columns, rows, fold=True)
 
 
 def run_table(records: Runs) -> Table:
@@ -212,6 +360,7 @@ def run_table(records: Runs) -> Table:
     for row in rows:
         for key in ("gap", "gap_to_best"):
             row[key] = None if row[key] is None else 100 * row[key]
+        row[TIP] = tip(row)
     columns = [
         Column(k, k.replace("_", " "))
         for k in ("instance", "method", "status", "stop", "objective", "bound", "best_bound")
@@ -220,8 +369,19 @@ def run_table(records: Runs) -> Table:
         Column("gap", "gap [%]", PERCENT),
         Column("gap_to_best", "to best plan [%]", PERCENT),
         Column("wall_s", "time [s]", ".3f"),
+        Column("seed", "seed"),
+        Column("peak_mb", "peak [MB]", ".0f"),
+        Column("error", "error"),
     ]
-    return Table("runs", "Runs", [*columns, Column("peak_mb", "peak [MB]", ".0f"), Column("error", "error")], rows)
+    used = [column for column in columns if any(row.get(column.key) not in (None, "") for row in rows)]
+    return Table(RUNS, "Runs", used, rows, fold=True)
+
+
+def tip(row: Mapping[str, Any]) -> str:
+    """Plan, bound and seed of a run in words."""
+    plan, bound = row["objective"], row["best_bound"]
+    words = f"plan {plan:,}" if plan is not None else f"no plan ({row['status']}, {row['stop']})"
+    return f"{words}; best bound {'none' if bound is None else f'{bound:,}'}; seed {row['seed']}"
 
 
 def duel_table(records: Runs) -> Table:
@@ -231,157 +391,5 @@ def duel_table(records: Runs) -> Table:
     rows = [{"method": a} | {b: "" if a == b else "/".join(map(str, counts[a, b])) for b in names} for a in names]
     columns = [Column("method", "row against column"), *(Column(b, b) for b in names)]
     return Table(
-        "duels", "Who beats whom", columns, rows, "better / equal / worse, on instances where both found a plan"
+        "duels", "Who beats whom", columns, rows, "Better / equal / worse, on instances where both have a plan.", True
     )
-
-
-def overview(records: Runs, title: str = "mapgap report") -> Page:
-    """The standard page over any runs (and references): all problems at a glance, then each of them."""
-    known = records.facts.values()
-    runs = records.measured
-    proven = sum(fact.proven for fact in known)
-    problems = sorted({r.problem for r in records})
-    lead = [
-        f"{len(runs)} runs of {len({r.method for r in runs})} methods on {len(known)} instances "
-        f"({', '.join(problems)}); {proven} instances proven optimal, {sum(f.bound is not None for f in known)} with a "
-        "proven bound."
-    ]
-    machines = sorted({f"{r.cpu}" for r in runs})
-    lead.append(f"Measured on: {', '.join(machines)}. Times are of one run each on that machine.")
-    if len(runs) < len(records):
-        lead.append("Best plans and bounds include those of the ledger of best-known results (marked *).")
-    lead += [f"Contradiction: {each}." for each in contradictions(records)]
-    sections = [
-        Section(
-            "At a glance",
-            tables=[glance_table(records), proven_table(records)],
-            figures=[picture("losses", figures.losses(glance(records)), "What each heuristic loses, for certain.")],
-        )
-    ]
-    for problem in problems:
-        sections.append(_problem_section(problem, records.where(problem=problem)))
-    sections.append(Section("Instances", tables=[instance_table(records)]))
-    sections.append(Section("Runs", tables=[run_table(records)]))
-    return Page(title, lead, sections)
-
-
-def _problem_section(problem: str, records: Runs) -> Section:
-    """Methods of one problem: gaps, profile, duels, curves over time, and the plan of its worst case."""
-    pictures = [
-        picture(f"gaps_{problem}", figures.gap_per_method(records), "Gap of every plan to the best proven bound."),
-        picture(
-            f"profile_{problem}",
-            figures.performance_profile(records),
-            "Performance profile: share of instances within a factor of the best plan.",
-        ),
-    ]
-    bounds = {id(r): [p for p in r.trace if p.bound is not None] for r in records}
-    traced = {r.instance for r in records if len(bounds[id(r)]) > 1}
-    pictures += [
-        picture(f"trace_{name}", figures.gap_over_time(records, name), f"Plans and bounds over time on {name}.")
-        for name in sorted(traced)[:2]
-    ]
-    pictures += plan_pictures(problem, records)
-    methods, duels_of = method_table(records), duel_table(records)
-    tables = [replace(methods, name=f"methods_{problem}"), replace(duels_of, name=f"duels_{problem}")]
-    return Section(problem, tables=tables, figures=pictures)
-
-
-def plan_pictures(problem: str, records: Runs) -> list[Picture]:
-    """Gantt charts of the heuristic plan that loses most, and of the best plan for the same instance.
-
-    Only where the instance is one of the library; of others a run file holds no data.
-    """
-    spec = registry.problems().get(problem)
-    known = records.facts
-    heuristic = [r for r in records if r.kind in ("published", "baseline") and r.plan]
-    losing = [(relative(r.objective, known[r.instance_hash].best, r.sign) or 0.0, r.method, r) for r in heuristic]
-    if spec is None or spec.gantt is None or not losing:
-        return []
-    worst = max(losing, key=lambda item: item[:2])[2]
-    try:
-        instance = load_instance(worst.instance.partition(EDITED)[0])
-    except InputError:
-        return []
-    if instance.content_hash != worst.instance_hash:
-        return []
-    value = known[worst.instance_hash].best
-    of_it = [r for r in records if r.instance_hash == worst.instance_hash and r.plan]
-    best = next((r for r in of_it if r.objective == value), worst)
-    found = []
-    for label, record in (("worst", worst), ("best", best)):
-        try:
-            plan = spec.plan_type.model_validate_json(json.dumps(record.plan))
-        except ValueError:
-            return []
-        if verify(spec, instance, plan).objective != record.objective:  # a file may say anything
-            return []
-        title = f"{record.instance}: {record.method}, {record.objective:,} {record.unit}"
-        chart = plan_chart(spec, instance, plan, title)
-        found.append(picture(f"plan_{problem}_{label}", chart, f"{title} ({label} plan of the instance)."))
-    return found
-
-
-def write_parquet(records: Runs, path: Path) -> bool:
-    """The run table as Parquet; ``False`` without the extra ``mapgap[parquet]``."""
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ModuleNotFoundError:
-        return False
-    stream = io.BytesIO()
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(per_run(records)), stream)
-    replace_file(path, stream.getvalue())
-    return True
-
-
-def page_of_file(runs: Path, ledger: Ledger | None = None) -> Page:
-    """The standard page of a run file or folder; nothing is written.
-
-    Raises
-    ------
-    InputError
-        No finished run.
-    """
-    broken: list[str] = []
-    return _overview(_shown_runs(runs, ledger, broken), broken)
-
-
-def _shown_runs(runs: Path, ledger: Ledger | None, broken: list[str]) -> Runs:
-    """The runs of a file and what a ledger knows of their instances, with names that can be shown."""
-    records = read_runs(runs, broken)
-    if not records:
-        found = f"none, and broken lines: {'; '.join(broken[:3])}" if broken else "none"
-        raise InputError(f"{runs}: expected at least one finished run, found {found}")
-    return presentable(records if ledger is None else records + ledger.references(records))
-
-
-def _overview(records: Runs, broken: Sequence[str]) -> Page:
-    page = overview(records)
-    page.lead += broken_lines(broken)
-    return page
-
-
-@dataclass(frozen=True)
-class Report:
-    """A report that was written: its HTML page, runs (or entries of the ledger) that cannot all be right, and what is
-    wrong with lines that are no runs."""
-
-    page: Path
-    contradictions: list[Contradiction]
-    broken: list[str]
-
-
-def write_report(runs: Path, out: Path, ledger: Ledger | None = None) -> Report:
-    """Write the standard report of a run file or folder, against what a ledger knows.
-
-    Raises
-    ------
-    InputError
-        No finished run, or a file that cannot be written.
-    """
-    broken: list[str] = []
-    records = _shown_runs(runs, ledger, broken)
-    written = _overview(records, broken).write(out)
-    write_parquet(records, out / "runs.parquet")
-    return Report(written, contradictions(records), broken)

@@ -2,7 +2,7 @@
 
 A study is a module below ``mapgap.studies`` that exports ``STUDY``; it is found by discovery, reaches methods only
 through the registry, and its page is a pure function of its run records and of published numbers. Runs go to
-``<out>/runs.jsonl`` and are resumed like any sweep.
+``<out>/runs.jsonl`` and are resumed like any sweep; when all are done, the file is packed.
 """
 
 from __future__ import annotations
@@ -18,12 +18,16 @@ from mapgap.evidence.ledger import Ledger
 from mapgap.execution.progress import Event, Tell, silence
 from mapgap.execution.sweep import Job, keys_of, sweep
 from mapgap.records.environment import cores
-from mapgap.records.files import read_runs
+from mapgap.records.files import pack, read_runs
 from mapgap.records.record import RunRecord
 from mapgap.records.runs import Runs
+from mapgap.reporting.heat import heat_map
 from mapgap.reporting.prose import Row, Tables
 from mapgap.reporting.report import Page
 from mapgap.reporting.tables import Table
+
+RUNS = "runs.jsonl"
+"""Name of the run file in a study's folder, packed or not."""
 
 
 @dataclass(frozen=True)
@@ -128,6 +132,7 @@ def run_study(
     out: Path | None = None,
     resume: bool = True,
     report_only: bool = False,
+    parts: Path | None = None,
     tell: Tell = silence,
     tables: Tables = no_tables,
 ) -> Path:
@@ -145,6 +150,8 @@ def run_study(
         Keep finished runs of an earlier start.
     report_only : bool
         Run nothing; make the page from the runs that are there.
+    parts : Path, optional
+        Folder for every figure and table of the page as a file of its own.
     tell : callable, optional
         Receives :class:`PhaseBegan`, the events of the sweeps, and :class:`PageWritten`.
     tables : callable, optional
@@ -159,15 +166,24 @@ def run_study(
     if name == "all":
         for each in studies() if quick else registry.modules("studies"):
             where = out / each if out else None
-            run_study(each, quick=quick, out=where, resume=resume, report_only=report_only, tell=tell, tables=tables)
+            run_study(
+                each,
+                quick=quick,
+                out=where,
+                resume=resume,
+                report_only=report_only,
+                parts=parts / each if parts else None,
+                tell=tell,
+                tables=tables,
+            )
         return out or Path("reports")
     study = find_study(name)
     if isinstance(study, Gathering):
-        return _written(study, study.page(tables), out or Path("reports") / name, tell)
+        return _written(study, study.page(tables), out or Path("reports") / name, tell, parts)
     folder = out or Path("reports") / (f"{name}_quick" if quick else name)
+    path = folder / RUNS
     records: list[RunRecord] = []
     for phase in study.phases(quick):
-        path = folder / "runs.jsonl"
         if report_only:
             keys = set(keys_of(phase.jobs))
             records += [r for r in read_runs(path) if r.key in keys]
@@ -176,13 +192,15 @@ def run_study(
             records += sweep(phase.jobs, path, parallel=min(phase.parallel, cores()), resume=resume, tell=tell)
             resume = True  # a fresh start clears the file once, before the first phase
     book = Ledger.load() if study.knows else None
-    return _written(study, _page(study, records, quick, book), folder, tell)
+    written = _written(study, _page(study, records, quick, book), folder, tell, parts)
+    pack(path)
+    return written
 
 
-def _written(study: Study | Gathering, page: Page, folder: Path, tell: Tell) -> Path:
+def _written(study: Study | Gathering, page: Page, folder: Path, tell: Tell, parts: Path | None = None) -> Path:
     """Write a study's page and tell of it."""
-    written = page.write(folder)
-    found = {table.name: table for section in page.sections for table in section.tables}
+    written = page.write(folder, parts)
+    found = {table.name: table for table in page.tables()}
     tell(PageWritten(written, [found[key] for key in study.headline]))
     return written
 
@@ -200,9 +218,12 @@ def page_of(name: str, folder: Path, book: Ledger, tables: Tables = no_tables) -
     if isinstance(study, Gathering):
         return study.page(tables)
     keys = {key for phase in study.phases(False) for key in keys_of(phase.jobs)}
-    return _page(study, [r for r in read_runs(folder / "runs.jsonl") if r.key in keys], False, book)
+    return _page(study, [r for r in read_runs(folder / RUNS) if r.key in keys], False, book)
 
 
 def _page(study: Study, records: Sequence[RunRecord], quick: bool, book: Ledger | None) -> Page:
     runs = Runs({r.key: r for r in records}.values())  # a run may be in two phases
-    return study.page(runs + book.references(runs) if book is not None and study.knows else runs, quick)
+    page = study.page(runs + book.references(runs) if book is not None and study.knows else runs, quick)
+    if not page.heat:
+        page.heat = heat_map(runs)
+    return page

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import csv
 import io
+import json
+import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from mapgap.reporting.shown import inert, markdown
+
+LONG, FOLDED, HUGE = 12, 25, 150
+"""Rows from which on a table has a filter, is folded, and is made by the page's script when it is opened."""
+EXACT = 2**53
+"""Integers below this are what they are in a browser."""
+TIP = "_tip"
+"""Key of what stands beside the pointer when it rests on a row."""
 
 
 @dataclass(frozen=True)
@@ -22,13 +32,41 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A titled table; ``note`` is printed below it."""
+    """A titled table; ``note`` is printed below it. Long tables are folded; ``fold`` folds a short one, too."""
 
     name: str
     title: str
     columns: Sequence[Column]
     rows: Sequence[dict[str, Any]]
     note: str = ""
+    fold: bool = False
+
+    @property
+    def is_long(self) -> bool:
+        return len(self.rows) > LONG
+
+    @property
+    def is_folded(self) -> bool:
+        return self.fold or len(self.rows) > FOLDED
+
+    @property
+    def is_huge(self) -> bool:
+        return len(self.rows) > HUGE
+
+    def json(self) -> str:
+        """The rows for the page's script, numbers as such, and the decimals of each column; safe within an element."""
+        digits = [int(c.form[1:-1]) if re.fullmatch(r"\.\d+f", c.form) else None for c in self.columns]
+        rows = [[self._plain(row, c, k) for c, k in zip(self.columns, digits, strict=True)] for row in self.rows]
+        data = {"digits": digits, "rows": rows}
+        return json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+
+    def _plain(self, row: dict[str, Any], column: Column, digits: int | None) -> str | int | float:
+        value = row.get(column.key)
+        if isinstance(value, int) and not isinstance(value, bool) and not column.form and abs(value) < EXACT:
+            return value
+        if isinstance(value, (int, float)) and digits is not None and math.isfinite(value):
+            return round(value, digits)
+        return self.cell(row, column)
 
     def cell(self, row: dict[str, Any], column: Column) -> str:
         """Formatted text of one cell; blank where there is no value."""

@@ -39,26 +39,17 @@ def ablation(runs: Runs) -> tuple[Table, list[Picture]]:
                 row: dict[str, Any] = {"network": TITLES[network], "cluster": cluster, "bandwidth": bandwidth}
                 row |= {f"step{i}": value for i, value in enumerate(values, 1)}
                 rows.append(row | {"gain": 100 * (values[-1] / values[0] - 1)})
-        series: dict[str, list[tuple[float, float]]] = {
-            f"{TITLES[n]}, {b:g} GB/s": [(i, row[f"step{i}"]) for i in range(1, 5) if row[f"step{i}"] is not None]
-            for n in TITLES
-            for b in (0.125, 3.0, 15.0)
-            for row in rows
-            if (row["cluster"], row["network"], row["bandwidth"]) == (cluster, TITLES[n], b)
-        }
-        if series:
-            looks = {
-                f"{TITLES[n]}, {b:g} GB/s": {"color": colour, "marker": marker, "linestyle": dash}
-                | {"linewidth": 1.5, "markersize": 4}
-                for n, colour, marker in zip(TITLES, figures.COLOURS, figures.MARKERS, strict=False)
-                for b, dash in zip((0.125, 3.0, 15.0), (":", "--", "-"), strict=True)
+            series = {
+                f"{b:g} GB/s": [(i, row[f"step{i}"]) for i in range(1, 5) if row[f"step{i}"] is not None]
+                for b in (0.125, 3.0, 15.0)
+                for row in rows
+                if (row["cluster"], row["network"], row["bandwidth"]) == (cluster, TITLES[network], b)
             }
-            figure = figures.lines(series, xlabel="step", ylabel="GFLOPS", title=f"Cluster {cluster}", looks=looks)
-            pictures.append(
-                picture(
-                    f"fig8_cluster{cluster}", figure, "After DRAM-aware mapping, balancing, locality, re-partition."
-                )
-            )
+            if series:
+                title = f"{TITLES[network]}, cluster {cluster}"
+                figure = figures.lines(series, xlabel="step", ylabel="GFLOPS", title=title)
+                text = "After DRAM-aware mapping, balancing, locality, re-partition."
+                pictures.append(picture(f"fig8_cluster{cluster}_{network}", figure, text))
     columns = [Column("network", "network"), Column("cluster", "cl."), Column("bandwidth", "GB/s", "g")]
     columns += [Column(f"step{i}", f"step {i}", ".1f") for i in range(1, 5)]
     title = "Throughput after each step, delta latency as the literal sum [GFLOPS]"

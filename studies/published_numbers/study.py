@@ -139,7 +139,7 @@ def page(tables: Tables) -> Page:
     ]
     sections = [Section("How many", tables=[count])]
     sections += [Section(TITLES.get(paper, paper), tables=[numbers(paper, rows)]) for paper, rows in by_paper.items()]
-    return Page("Published numbers", lead, sections, faults)
+    return Page("Published numbers", lead, sections, faults=faults)
 
 
 STUDY = Gathering(

@@ -56,7 +56,7 @@ LOCAL = {
     "mapgap.cli.explain": "start-up: a picture needs Matplotlib",
     "mapgap.cli.solve": "start-up: --gantt needs Matplotlib",
     "mapgap.execution.cluster": "the extra dask",
-    "mapgap.reporting.report": "the extra parquet",
+    "mapgap.reporting.overview": "the extra parquet",
     "mapgap.interface.comparison": "pandas, where it is installed",
     "mapgap.interface.display": "start-up: charts need Matplotlib",
     "mapgap.studies.neuron_masking.training.data": "the extra training",

@@ -12,9 +12,9 @@ from mapgap.core import Budget, InputError
 from mapgap.evidence.audit import allowed
 from mapgap.evidence.ledger import Ledger
 from mapgap.execution.run import run_method
-from mapgap.records.files import append
+from mapgap.records.files import append, packed, read_runs
 from mapgap.reporting.committed import Checkout
-from mapgap.reporting.report import write_report
+from mapgap.reporting.overview import write_report
 from mapgap.reporting.study import page_of
 
 EXAMPLE = "mtrain_example_fig5"
@@ -134,7 +134,7 @@ def test_a_broken_run_file_is_found(checkout):
 @pytest.mark.parametrize(
     ("file", "old", "new"),
     [
-        ("runs.csv", ",36,", ",35,"),
+        ("instances.csv", ",36,", ",35,"),
         ("methods_suboperation_mapping.csv", "enumerate", "cpsat"),
         ("report.md", "1 instances proven optimal", "2 instances proven optimal"),
         ("report.html", "1 instances proven optimal", "2 instances proven optimal"),
@@ -157,7 +157,7 @@ def test_looks_of_a_page_are_no_claims(checkout):
 
 def test_tables_that_are_missing_or_that_no_runs_make_are_found(checkout):
     folder = checkout / "reports" / "study"
-    (folder / "runs.csv").rename(folder / "more.csv")
+    (folder / "instances.csv").rename(folder / "a.csv")
     words = [fault.words for fault in faults(checkout) if fault.kind == "table"]
     assert words == [
         "expected nothing, since its runs make no such table, found a file",
@@ -171,8 +171,9 @@ def test_runs_that_are_deleted_leave_a_report_that_says_too_much(checkout, run):
     ledger = Ledger.load(checkout / "instances" / "best_known.yaml")
     write_report(runs_of(checkout), checkout / "reports" / "study", ledger)
     assert faults(checkout) == []
-    kept = runs_of(checkout).read_text().splitlines()[0]
-    runs_of(checkout).write_text(kept + "\n")
+    kept = read_runs(runs_of(checkout))[0]
+    packed(runs_of(checkout)).unlink()
+    append(runs_of(checkout), kept)
     assert {fault.kind for fault in faults(checkout)} == {"table"}
 
 

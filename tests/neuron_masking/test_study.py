@@ -150,5 +150,5 @@ def test_page_of_a_few_real_runs(tmp_path):
     assert row["proven"] == "optimal"
     assert 0 < row["elfish_greedy"] < 10
     assert row["kept_greedy"] < row["kept"] <= 1
-    assert page.write(tmp_path).is_file()
-    assert (tmp_path / "layers_lenet_neurons.svg").is_file()
+    assert page.write(tmp_path / "page", tmp_path / "parts").is_file()
+    assert (tmp_path / "parts" / "layers_lenet_neurons.svg").is_file()

@@ -6,7 +6,7 @@ import pytest
 from records import record
 
 from mapgap.core import InputError, TracePoint
-from mapgap.records.files import append, read_runs, repair
+from mapgap.records.files import append, locked, pack, packed, read_runs, repair, run_files
 
 GOOD = record("i", "m", 12, 10, trace=[TracePoint(0.5, objective=12), TracePoint(0.75, bound=10)])
 
@@ -61,3 +61,69 @@ def test_what_is_no_run_names_its_line(tmp_path, line, words):
 def test_what_is_no_text_or_not_there_is_an_input_error(tmp_path):
     with pytest.raises(InputError, match="found none"):
         read_runs(tmp_path / "missing.jsonl")
+
+
+def three(path):
+    """A run file of three runs, and these."""
+    for seed in range(3):
+        append(path, record("i", "m", 12, seed=seed))
+    return list(read_runs(path))
+
+
+def test_a_packed_file_is_read_under_its_old_name(tmp_path):
+    path = tmp_path / "runs.jsonl"
+    runs = three(path)
+    whole = path.read_bytes()
+    assert pack(path) == packed(path) == tmp_path / "runs.jsonl.gz"
+    assert [each.name for each in tmp_path.iterdir()] == ["runs.jsonl.gz"]
+    assert list(read_runs(path)) == list(read_runs(packed(path))) == list(read_runs(tmp_path)) == runs
+    assert run_files(tmp_path) == [path]
+    first = packed(path).read_bytes()
+    assert pack(path).read_bytes() == first  # again: nothing to do
+    path.write_bytes(whole)
+    assert pack(path).read_bytes() == first  # no time stamp in it
+    with pytest.raises(InputError, match="found none"):
+        pack(tmp_path / "other.jsonl")
+
+
+def test_whoever_holds_a_packed_file_has_it_unpacked(tmp_path):
+    path = tmp_path / "runs.jsonl"
+    three(path)
+    whole = path.read_bytes()
+    pack(path)
+    with locked(path):
+        assert path.read_bytes() == whole
+        with pytest.raises(InputError, match="no other sweep"):
+            pack(path)
+    assert not packed(path).exists()
+    pack(path)
+    with locked(path, fresh=True):
+        assert path.read_bytes() == b""
+    assert not packed(path).exists()
+    with pytest.raises(InputError, match="expected the name that a packed run file was made of"), locked(packed(path)):
+        pass
+
+
+def test_no_run_is_lost_or_read_twice_between_the_two_forms(tmp_path):
+    """A program that was stopped while it unpacked leaves the packed file and a beginning of the plain one."""
+    path = tmp_path / "runs.jsonl"
+    runs = three(path)
+    whole = path.read_bytes()
+    pack(path)
+    for size in (0, 10, len(whole) // 2, len(whole)):
+        path.write_bytes(whole[:size])
+        assert list(read_runs(path)) == list(read_runs(tmp_path)) == runs
+    path.write_bytes(whole[: len(whole) // 2])
+    with locked(path):
+        assert path.read_bytes() == whole
+    data = pack(path).read_bytes()
+    append(path, GOOD)
+    assert list(read_runs(path)) == [GOOD, *runs]  # the packed ones come after those of the plain file
+    pack(path)
+    assert list(read_runs(path)) == [GOOD, *runs]
+    packed(path).write_bytes(data[:-20])
+    with pytest.raises(InputError, match="expected a packed run file"):
+        read_runs(path)
+    packed(path).write_bytes(b"no gzip")
+    with pytest.raises(InputError, match="expected a packed run file"):
+        read_runs(path)

@@ -10,7 +10,6 @@ from mapgap.records.record import relative
 from mapgap.records.runs import Runs, facts
 from mapgap.reporting.analysis import (
     duels,
-    glance,
     per_method,
     per_run,
     primal_integral,
@@ -119,14 +118,25 @@ def test_primal_integral_of_a_run():
     assert primal_integral(changed(run, kind="bound"), 100) is None
 
 
-def test_a_glance_says_what_a_heuristic_loses_for_certain():
-    greedy, lazy = glance(RUNS + [record("i2", "lazy", kind="baseline")])
-    # i1: 20 % above 100 (plan and bound); i2: the best plan, 200 over the bound 190; i3: the only plan, no bound.
-    assert (greedy["instances"], greedy["nothing"], greedy["optimal"]) == (3, 0, 0)
-    assert greedy["at_least"] == pytest.approx((21 * 1 * 1) ** (1 / 3) - 1)
-    assert greedy["at_most"] == pytest.approx((21 * (100 * 10 / 190 + 1)) ** 0.5 - 1)
-    assert (greedy["worst"], greedy["worst_instance"]) == (pytest.approx(20.0), "i1")
-    assert (lazy["instances"], lazy["nothing"], lazy["at_least"]) == (1, 1, None)
+def test_means_are_over_instances_that_all_compared_methods_solved():
+    """Ten instances; one method fails on the first, another on two and is not compared."""
+    runs = [record(f"i{k}", "good", 100 + k, 100, kind="exact") for k in range(10)]
+    runs += [record(f"i{k}", "nine", None if k == 0 else 110) for k in range(10)]
+    runs += [record(f"i{k}", "eight", None if k < 2 else 110) for k in range(10)]
+    rows = {row["method"]: row for row in per_method(Runs(runs))}
+    assert {name: row["over"] for name, row in rows.items()} == {"good": 9, "nine": 9, "eight": None}
+    assert rows["good"]["gap_percent"] == pytest.approx(math.prod(range(2, 11)) ** (1 / 9) - 1)  # 1 to 9 %, shifted
+    assert rows["nine"]["gap_percent"] == pytest.approx(10.0)
+    assert rows["eight"]["gap_percent"] is None
+    assert rows["eight"]["plans"] == 8
+
+
+def test_a_method_that_is_for_other_instances_has_not_failed():
+    runs = [record("i1", "fix", 110), record("i2", "fix", reason="the instance has no failure, so no old plan")]
+    runs += [record("i1", "all", 100, 100), record("i2", "all", 300, 200)]
+    rows = {row["method"]: row for row in per_method(Runs(runs))}
+    assert (rows["fix"]["runs"], rows["fix"]["plans"], rows["fix"]["gap_percent"]) == (1, 1, pytest.approx(10.0))
+    assert rows["all"]["over"] == 2  # nobody else has run on the same instances
 
 
 def test_references_set_best_plan_and_bound_and_are_no_runs():

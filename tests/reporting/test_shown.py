@@ -5,7 +5,8 @@ from records import record
 
 from mapgap.records.runs import Runs
 from mapgap.reporting import figures
-from mapgap.reporting.report import Page, Section, overview, picture
+from mapgap.reporting.overview import overview
+from mapgap.reporting.report import Page, Section, picture
 from mapgap.reporting.shown import broken_lines, file_name, inert, markdown, presentable
 from mapgap.reporting.tables import Column, Table
 

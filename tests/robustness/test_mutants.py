@@ -22,7 +22,7 @@ from mapgap.evidence.contradictions import contradictions
 from mapgap.execution.run import run_method
 from mapgap.execution.watch import verify
 from mapgap.records.files import read_runs
-from mapgap.reporting.report import write_report
+from mapgap.reporting.overview import write_report
 
 SCALE = float(os.environ.get("MAPGAP_ROBUSTNESS", "1"))
 """Share of the large attack that ``pytest -m fuzz`` makes."""

@@ -1,0 +1,350 @@
+"""The standard page of any runs: which heuristic loses how much, where, and whether that is proven."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mapgap.catalogue import registry
+from mapgap.catalogue.files import load_instance
+from mapgap.core import InputError
+from mapgap.core.storage import make_folder, replace_file
+from mapgap.evidence.contradictions import Contradiction, contradictions
+from mapgap.evidence.ledger import Ledger
+from mapgap.execution.watch import verify
+from mapgap.records.files import pack, read_runs, run_files
+from mapgap.records.record import RunRecord, relative
+from mapgap.records.runs import Runs
+from mapgap.reporting import figures
+from mapgap.reporting.analysis import per_run
+from mapgap.reporting.classes import Class, classify
+from mapgap.reporting.gantt import charts
+from mapgap.reporting.heat import heat_map
+from mapgap.reporting.losses import HEURISTIC, Loss, interval, losses, row_of
+from mapgap.reporting.report import (
+    PERCENT,
+    Answer,
+    Page,
+    Picture,
+    Section,
+    duel_table,
+    instance_table,
+    method_table,
+    picture,
+    proven_table,
+    run_table,
+    tip,
+)
+from mapgap.reporting.shown import EDITED, broken_lines, presentable
+from mapgap.reporting.strips import Dot, Strip, strip_chart
+from mapgap.reporting.tables import Column, Table
+
+LEAST_PERCENT, LEAST_SECONDS = 1.0, 0.001
+"""From here on the axes of losses and times are logarithmic."""
+GANTT_INCH = 9.0
+
+
+def overview(records: Runs, title: str = "What the heuristics lose, and what is proven") -> Page:
+    """The standard page over any runs (and references): all problems at a glance, then each of them."""
+    known = records.facts.values()
+    runs = records.measured
+    classes = classify(records)
+    whole = losses(records, {digest: Class(each.objective, "") for digest, each in classes.items()})
+    problems = sorted({r.problem for r in records})
+    lead = [f"Contradiction: {each}." for each in contradictions(records)]
+    sections = [_problem_section(problem, records.where(problem=problem), whole) for problem in problems]
+    sections.append(Section("What is proven", tables=[proven_table(records)]))
+    sections.append(Section("All tables", tables=[glance_table(whole), instance_table(records), run_table(records)]))
+    proven = sum(fact.proven for fact in known)
+    about = [
+        f"{len(runs)} runs of {len({r.method for r in runs})} methods on {len(known)} instances "
+        f"({', '.join(problems)}); {proven} instances proven optimal, {sum(f.bound is not None for f in known)} with a "
+        f"proven bound. Measured on: {', '.join(sorted({r.cpu for r in runs}))}. Times are of one run each there."
+    ]
+    if len(runs) < len(records):
+        about.append("Best plans and bounds include those of the ledger of best-known results (marked *).")
+    answers = [_answer(problem, records.where(problem=problem), whole) for problem in problems]
+    return Page(title, lead, sections, answers, heat_map(records), about)
+
+
+def _answer(problem: str, records: Runs, whole: Sequence[Loss]) -> Answer:
+    """What the problem's heuristics lose on the mean, and what is proven of its instances."""
+    own = [each for each in whole if each.problem == problem and each.state == "loss"]
+    words = []
+    name = headline_method(problem, {each.method for each in own if each.kind == "published"})
+    if name is not None:
+        parts = [each for each in own if each.method == name]
+        over, every = sum(each.over for each in parts), sum(each.instances for each in parts)
+        several = len({each.group for each in own}) > 1
+        words.append(f"{name} loses {_spoken(parts, several)} on the mean ({over} of {every} instances)")
+    best = _best_baselines(own)
+    if best:
+        words.append(
+            f"of the baselines the best is {best}" if ", and " not in best else f"the best baselines are {best}"
+        )
+    known = list(records.facts.values())
+    proven = sum(fact.proven for fact in known)
+    proof = f"{proven} of {len(known)} instances are proven optimal"
+    gaps = sorted(100 * fact.gap for fact in known if fact.gap is not None and not fact.proven)
+    if gaps:
+        proof += f", the best plans of {len(gaps)} others within {gaps[-1]:.1f} % of a bound"
+    return Answer(problem, "; ".join(words) + ". " * bool(words) + proof + ".")
+
+
+def headline_method(problem: str, methods: Collection[str]) -> str | None:
+    """The first of these methods in the order in which the problem declares them."""
+    order = list(registry.methods(problem)) if problem in registry.problems() else []
+    return min(methods, key=lambda name: (order.index(name) if name in order else len(order), name), default=None)
+
+
+def _best_baselines(own: Sequence[Loss]) -> str:
+    """The baseline that loses least, objective by objective."""
+    best: dict[str, list[Loss]] = {}
+    for group in dict.fromkeys(each.group for each in own):
+        those = [each for each in own if each.group == group and each.kind != "published"]
+        if those:
+            least = min(those, key=lambda each: (each.at_least or 0.0, each.method))
+            best.setdefault(least.method, []).append(least)
+    several = len({each.group for each in own}) > 1
+    return ", and ".join(f"{name} with {_spoken(parts, several)}" for name, parts in best.items())
+
+
+def _spoken(parts: Sequence[Loss], several: bool) -> str:
+    """Intervals, by objective."""
+    return ", ".join(
+        f"{each.group.title + ' ' if several else ''}{interval(each.at_least, each.at_most)}" for each in parts
+    )
+
+
+def glance_table(whole: Sequence[Loss], name: str = "glance") -> Table:
+    """Which heuristic loses how much; what is proven of it."""
+    rows = [row_of(each) for each in whole]
+    columns = [
+        Column("method", "method"),
+        Column("problem", "problem"),
+        Column("class", "objective"),
+        Column("kind", "kind"),
+        Column("instances", "solvable"),
+        Column("applies", "applies to"),
+        Column("nothing", "no plan"),
+        Column("optimal", "optimal"),
+        Column("over", "mean over"),
+        Column("at_least", "at least [%]", PERCENT),
+        Column("at_most", "at most [%]", PERCENT),
+        Column("worst", "worst [%]", PERCENT),
+        Column("worst_instance", "on"),
+    ]
+    several = {key: len({row[key] for row in rows}) > 1 for key in ("problem", "class")}
+    note = (
+        "Solvable: instances with a plan by any method; no plan: of those that the method applies to; optimal: its "
+        "plan is proven to be. Loss: at least to the best plan known, at most to the best proven bound; shifted "
+        "geometric means over the instances on which all compared methods have a plan (a method without one on more "
+        "than a tenth is not compared). Worst and where: of all its plans, against the bound."
+    )
+    shown = [column for column in columns if several.get(column.key, True)]
+    return Table(name, "What the heuristics lose", shown, rows, note)
+
+
+def _problem_section(problem: str, records: Runs, whole: Sequence[Loss]) -> Section:
+    """Losses, times, profile and worst case of one problem; what is beyond its methods is said apart."""
+    own = [each for each in whole if each.problem == problem]
+    idle = sorted({each.method for each in own} - {each.method for each in own if each.state != "none"})
+    meant = [each for each in own if each.state != "none"]
+    few = sorted({each.method for each in meant if each.applies < each.instances})
+    text = []
+    if idle:
+        text.append(f"To none of these instances applies: {', '.join(idle)}.")
+    if few:
+        counts = {each.method: f"{each.method} ({each.applies} of {each.instances})" for each in meant}
+        text.append(f"Methods that apply to some instances only: {', '.join(counts[name] for name in few)}.")
+    pictures: list[Picture | None] = [
+        strips(f"losses_{problem}", records, _loss_dot, "loss against the best proven bound [%]", LEAST_PERCENT),
+        strips(f"times_{problem}", records, _time_dot, "time [s]", LEAST_SECONDS),
+        picture(
+            f"profile_{problem}",
+            figures.performance_profile(records),
+            "Performance profile: share of instances within a factor of the best plan.",
+        ),
+    ]
+    bounds = {id(r): [p for p in r.trace if p.bound is not None] for r in records}
+    traced = sorted({r.instance for r in records if len(bounds[id(r)]) > 1})
+    pictures += [
+        picture(f"trace_{name}", figures.gap_over_time(records, name), f"Plans and bounds over time on {name}.")
+        for name in traced[:1]
+    ]
+    pictures.append(worst_case(problem, records))
+    tables = [
+        glance_table(meant, f"losses_{problem}"),
+        replace(method_table(records), name=f"methods_{problem}", fold=True),
+        replace(duel_table(records), name=f"duels_{problem}"),
+    ]
+    shown = [each for each in pictures if each is not None]
+    return Section(problem, text, [table for table in tables if table.rows], shown)
+
+
+Dotted = Callable[[RunRecord, Runs], Dot | None]
+
+
+def strips(name: str, records: Runs, dot: Dotted, label: str, linear: float) -> Picture | None:
+    """A strip per method with a dot per run, the least median first; ``None`` without a dot."""
+    groups: dict[str, list[Dot]] = {}
+    for record in records.measured:
+        found = dot(record, records)
+        if found is not None:
+            groups.setdefault(record.method, []).append(found)
+    if not groups:
+        return None
+    order = sorted(
+        groups, key=lambda method: (sorted(d.value for d in groups[method])[len(groups[method]) // 2], method)
+    )
+    svg = strip_chart([Strip(method, groups[method]) for method in order], label, linear=linear)
+    limits = (
+        " Rings: no bound is known, so against the best plan."
+        if any(d.limit for m in groups.values() for d in m)
+        else ""
+    )
+    return Picture(name, svg, f"{label[0].upper()}{label[1:]}: a dot per run, a bar at the median.{limits}")
+
+
+def _loss_dot(record: RunRecord, records: Runs) -> Dot | None:
+    fact = records.facts[record.instance_hash]
+    if record.error or record.objective is None:
+        return None
+    gap = relative(record.objective, fact.best if fact.bound is None else fact.bound, record.sign)
+    return None if gap is None else Dot(100 * gap, f"{100 * gap:.2f} %, {_words(record, records)}", fact.bound is None)
+
+
+def _time_dot(record: RunRecord, records: Runs) -> Dot | None:
+    if record.wall_s is None or record.error:
+        return None
+    return Dot(record.wall_s, f"{record.wall_s:.3f} s, {record.instance}")
+
+
+def _words(record: RunRecord, records: Runs) -> str:
+    """Instance, plan, bound and seed."""
+    fact = records.facts[record.instance_hash]
+    row = {"objective": record.objective, "best_bound": fact.bound, "seed": record.seed}
+    return f"{record.instance}: {tip(row | {'status': record.status, 'stop': record.stop})}"
+
+
+def worst_case(problem: str, records: Runs) -> Picture | None:
+    """The heuristic plan that loses most and the best plan of the same instance, on one time axis.
+
+    Only where the instance is one of the library; of others a run file holds no data.
+    """
+    spec = registry.problems().get(problem)
+    known = records.facts
+    plans_of = [r for r in records if r.kind in HEURISTIC and r.plan and not r.error]
+    published = headline_method(problem, {r.method for r in plans_of if r.kind == "published"})
+    losing = [
+        (relative(r.objective, known[r.instance_hash].best, r.sign) or 0.0, r.method, r)
+        for r in plans_of
+        if published in (r.method, None)
+    ]
+    if spec is None or spec.gantt is None or not losing:
+        return None
+    worst = max(losing, key=lambda item: item[:2])[2]
+    try:
+        instance = load_instance(worst.instance.partition(EDITED)[0])
+    except InputError:
+        return None
+    if instance.content_hash != worst.instance_hash:
+        return None
+    value = known[worst.instance_hash].best
+    of_it = [r for r in records if r.instance_hash == worst.instance_hash and r.plan]
+    best = next((r for r in of_it if r.objective == value), worst)
+    plans = []
+    for run in (worst, best) if best is not worst else (worst,):
+        try:
+            plan = spec.plan_type.model_validate_json(json.dumps(run.plan))
+        except ValueError:
+            return None
+        if verify(spec, instance, plan).objective != run.objective:  # a file may say anything
+            return None
+        lanes = spec.gantt(instance, plan)
+        if not lanes:
+            return None
+        plans.append((f"{run.method}: {run.objective:,} {run.unit}", lanes))
+    loss = relative(worst.objective, value, worst.sign) or 0.0
+    caption = f"Worst case, {worst.instance}: {worst.method} loses {100 * loss:.1f} % against the best plan known."
+    return picture(f"plan_{problem}", charts(plans, GANTT_INCH), caption)
+
+
+def write_parquet(records: Runs, path: Path) -> bool:
+    """The run table as Parquet; ``False`` without the extra ``mapgap[parquet]``."""
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ModuleNotFoundError:
+        return False
+    stream = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(per_run(records)), stream)
+    make_folder(path.parent)
+    replace_file(path, stream.getvalue())
+    return True
+
+
+def page_of_file(runs: Path, ledger: Ledger | None = None) -> Page:
+    """The standard page of a run file or folder; nothing is written.
+
+    Raises
+    ------
+    InputError
+        No finished run.
+    """
+    broken: list[str] = []
+    return _page(_shown_runs(runs, ledger, broken), broken)
+
+
+def _shown_runs(runs: Path, ledger: Ledger | None, broken: list[str]) -> Runs:
+    """The runs of a file and what a ledger knows of their instances, with names that can be shown."""
+    records = read_runs(runs, broken)
+    if not records:
+        found = f"none, and broken lines: {'; '.join(broken[:3])}" if broken else "none"
+        raise InputError(f"{runs}: expected at least one finished run, found {found}")
+    return presentable(records if ledger is None else records + ledger.references(records))
+
+
+def _page(records: Runs, broken: Sequence[str]) -> Page:
+    page = overview(records)
+    page.lead += broken_lines(broken)
+    return page
+
+
+@dataclass(frozen=True)
+class Report:
+    """A report that was written: its HTML page, runs (or entries of the ledger) that cannot all be right, and what is
+    wrong with lines that are no runs."""
+
+    page: Path
+    contradictions: list[Contradiction]
+    broken: list[str]
+
+
+def write_report(runs: Path, out: Path, ledger: Ledger | None = None, parts: Path | None = None) -> Report:
+    """Write the standard report of a run file or folder, against what a ledger knows.
+
+    Run files that lie in the report's folder are packed.
+
+    Parameters
+    ----------
+    parts : Path, optional
+        Folder for every figure and table as a file of its own.
+
+    Raises
+    ------
+    InputError
+        No finished run, or a file that cannot be written.
+    """
+    broken: list[str] = []
+    records = _shown_runs(runs, ledger, broken)
+    written = _page(records, broken).write(out, parts)
+    if parts is not None:
+        write_parquet(records, parts / "runs.parquet")
+    for file in run_files(runs) if runs.is_dir() else [runs]:
+        if file.parent.resolve() == out.resolve():
+            pack(file)
+    return Report(written, contradictions(records), broken)
