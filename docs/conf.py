@@ -48,10 +48,7 @@ linkcheck_ignore = [r"^(?!https?://)"]
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "attrs_block"]
 myst_heading_anchors = 4
-suppress_warnings = [
-    "misc.highlighting_failure",  # a block of YAML in a page may be a fragment
-    "ref.python",  # a parameter named like an attribute of two classes
-]
+suppress_warnings = ["misc.highlighting_failure"]  # a block of YAML in a page may be a fragment
 
 nb_execution_mode = "force"  # a lesson is run whenever its page is made
 nb_execution_timeout = 60  # seconds per cell; site_lessons.py holds lessons as a whole to it
@@ -66,6 +63,7 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 napoleon_google_docstring = False
 napoleon_use_rtype = False
+napoleon_use_param = False  # types are words, not references
 
 html_theme = "furo"
 html_title = "mapgap"

@@ -4,6 +4,7 @@ import re
 import sys
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
+from inspect import signature
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import mapgap
 from mapgap.catalogue import registry
 from mapgap.core import GanttBar, GanttLane
 from mapgap.evidence.ledger import default_path, glance
+from mapgap.interface import functions
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -176,8 +178,13 @@ def test_every_option_has_help():
 
 def test_the_reference_has_every_public_name():
     page = (DOCS / "reference" / "python.md").read_text(encoding="utf-8")
-    named = set(re.findall(r"^\.\. auto\w+:: (\w+)$", page, re.MULTILINE))
-    assert named == set(mapgap.__all__) - {"__version__"}
+    named = dict(re.findall(r"^\.\. auto\w+:: (\w+)(\(.*\))?$", page, re.MULTILINE))
+    assert set(named) == set(mapgap.__all__) - {"__version__"}
+    # Packages that can be called have their signatures written down.
+    for name, written in named.items():
+        if written:
+            parameters = signature(getattr(functions, name)).parameters.values()
+            assert written == f"({', '.join(f'{each.name}={each.default!r}' for each in parameters)})"
 
 
 @pytest.mark.parametrize("name", registry.house())
