@@ -51,7 +51,7 @@ myst_heading_anchors = 4
 suppress_warnings = ["misc.highlighting_failure"]  # a block of YAML in a page may be a fragment
 
 nb_execution_mode = "force"  # a lesson is run whenever its page is made
-nb_execution_timeout = 60  # seconds per cell; site_lessons.py holds lessons as a whole to it
+nb_execution_timeout = 600  # seconds of a cell, on the clock of a busy machine; site_lessons.py has the limit
 nb_execution_raise_on_error = True
 nb_execution_show_tb = True
 nb_merge_streams = True
