@@ -32,6 +32,7 @@ extensions = [
     "site_commands",
     "site_ledger",
     "site_lessons",
+    "site_links",
 ]
 exclude_patterns = ["_ext", "_static", "**/__pycache__"]
 nitpicky = True

@@ -27,6 +27,7 @@ import site_commands  # noqa: E402
 import site_files  # noqa: E402
 import site_ledger  # noqa: E402
 import site_lessons  # noqa: E402
+import site_links  # noqa: E402
 import site_math  # noqa: E402
 import site_prose  # noqa: E402
 import timetable  # noqa: E402
@@ -142,6 +143,23 @@ class TestFiles:
         shown = site_files.shown(ROOT, "examples/unrelated_machines")
         assert "pyproject.toml</h2>" in shown
         assert "pycache" not in shown
+
+
+def test_links_and_anchors_that_lead_nowhere_are_found(tmp_path):
+    good = ["b.html", "b.html#there", "#here", "sub/c.html", "https://example.org/x.html", "a%20b.txt", "data:,x"]
+    bad = ["d.html", "b.html#gone", "#gone", "sub"]
+    links = "".join(f'<a href="{each}">x</a>' for each in [*good, *bad])
+    pages = {
+        "a.html": f'<h1 id="here">{links}</h1><img src="no.svg">',
+        "b.html": '<a name="there"></a>',
+        "sub/c.html": '<a href="../a.html#here">x</a>',
+        "a b.txt": "",
+        "reports/r/report.html": '<a href="no.html">a file of its own</a>',
+    }
+    for name, text in pages.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert list(site_links.broken(tmp_path)) == [("a.html", each) for each in [*bad, "no.svg"]]
 
 
 class TestProse:
