@@ -32,6 +32,7 @@ extensions = [
     "site_commands",
     "site_ledger",
     "site_lessons",
+    "site_links",
 ]
 exclude_patterns = ["_ext", "_static", "**/__pycache__"]
 nitpicky = True
@@ -48,13 +49,10 @@ linkcheck_ignore = [r"^(?!https?://)"]
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "attrs_block"]
 myst_heading_anchors = 4
-suppress_warnings = [
-    "misc.highlighting_failure",  # a block of YAML in a page may be a fragment
-    "ref.python",  # a parameter named like an attribute of two classes
-]
+suppress_warnings = ["misc.highlighting_failure"]  # a block of YAML in a page may be a fragment
 
 nb_execution_mode = "force"  # a lesson is run whenever its page is made
-nb_execution_timeout = 60  # seconds per cell; site_lessons.py holds lessons as a whole to it
+nb_execution_timeout = 600  # seconds of a cell, on the clock of a busy machine; site_lessons.py has the limit
 nb_execution_raise_on_error = True
 nb_execution_show_tb = True
 nb_merge_streams = True
@@ -66,6 +64,7 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 napoleon_google_docstring = False
 napoleon_use_rtype = False
+napoleon_use_param = False  # types are words, not references
 
 html_theme = "furo"
 html_title = "mapgap"

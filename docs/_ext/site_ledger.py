@@ -62,16 +62,21 @@ def row(entry: Entry) -> list[tuple[str, str]]:
     ]
 
 
+def number(is_one: bool) -> str:
+    """The attribute of a cell with a number."""
+    return ' class="num"' if is_one else ""
+
+
 def table(entries: Sequence[Entry]) -> str:
     """All entries; ``table.js`` adds the filters and sorts."""
-    head = "".join(f'<th scope="col"{" class=num" if i in NUMBERS else ""}>{c}</th>' for i, c in enumerate(COLUMNS))
+    head = "".join(f'<th scope="col"{number(i in NUMBERS)}>{c}</th>' for i, c in enumerate(COLUMNS))
     lines = []
     for entry in entries:
         cells = row(entry)
         shown = escape(cells[0][0]).replace("_", "_<wbr>").replace("@", "<wbr>@")
         name = f'<th scope="row"><a href="{page_of(entry.instance)}.html">{shown}</a></th>'
         rest = "".join(
-            f'<td{" class=num" if place in NUMBERS else ""} data-value="{escape(value)}">'
+            f'<td{number(place in NUMBERS)} data-value="{escape(value)}">'
             + (f'<span class="status {value}">{value}</span>' if place == 1 else escape(text))
             + "</td>"
             for place, (text, value) in enumerate(cells[1:], 1)
@@ -104,9 +109,7 @@ def grid(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     top = "".join(f'<th scope="col">{escape(each)}</th>' for each in head)
     lines = "".join(
         "<tr>"
-        + "".join(
-            f"<td{' class=num' if isinstance(value, (int, float)) else ''}>{escape(cell(value))}</td>" for value in line
-        )
+        + "".join(f"<td{number(isinstance(value, (int, float)))}>{escape(cell(value))}</td>" for value in line)
         + "</tr>"
         for line in rows
     )

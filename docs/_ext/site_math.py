@@ -12,7 +12,8 @@ from sphinx.util import logging
 log = logging.getLogger(__name__)
 
 
-def _mathml(node: nodes.Node, *, block: bool) -> str:
+def mathml(node: nodes.Node, *, block: bool) -> str:
+    """The MathML of a formula; a formula that cannot be read is a warning."""
     source = node.astext().strip()
     if block and r"\\" in source and r"\begin" not in source:
         source = rf"\begin{{aligned}}{source}\end{{aligned}}"
@@ -25,12 +26,12 @@ def _mathml(node: nodes.Node, *, block: bool) -> str:
 
 
 def _inline(self: Any, node: nodes.math) -> None:
-    self.body.append(_mathml(node, block=False))
+    self.body.append(mathml(node, block=False))
     raise nodes.SkipNode
 
 
 def _display(self: Any, node: nodes.math_block) -> None:
-    self.body.append(f'<div class="formula">{_mathml(node, block=True)}</div>\n')
+    self.body.append(f'<div class="formula">{mathml(node, block=True)}</div>\n')
     raise nodes.SkipNode
 
 
