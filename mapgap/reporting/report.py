@@ -96,7 +96,7 @@ PERCENT = ".2f"
 
 
 def method_table(records: Runs) -> Table:
-    """Gap and time per method."""
+    """Gap and time per method, and per choice of its options."""
     return Table(
         "methods",
         "Methods",
@@ -115,7 +115,7 @@ def method_table(records: Runs) -> Table:
             Column("worst_gap_percent", "worst gap [%]", PERCENT),
             Column("worst_instance", "worst instance"),
         ],
-        per_method(records),
+        per_method(records.labelled),
         "Own proofs: runs that proved their plan optimal themselves. "
         "Gap: to the best proven bound by any method on the instance. Means are shifted geometric (shift 1 % and 1 s). "
         "Primal integral: mean gap to the best plan over the time limit, 1 before the first plan.",
@@ -141,7 +141,7 @@ def glance_table(records: Runs) -> Table:
         "Loss: at least to the best plan known, at most to the best proven bound; shifted geometric means over the "
         "instances on which the method found a plan; worst and where against the bound."
     )
-    return Table("glance", "What the heuristics lose", columns, glance(records), note)
+    return Table("glance", "What the heuristics lose", columns, glance(records.labelled), note)
 
 
 def proven_table(records: Runs) -> Table:
@@ -185,7 +185,7 @@ def instance_table(records: Runs) -> Table:
             "gap": None if fact.gap is None else 100 * fact.gap,
             "proven": "proven optimal" if fact.proven else "",
         }
-        for fact in sorted(records.facts.values(), key=lambda fact: fact.name)
+        for fact in sorted(records.labelled.facts.values(), key=lambda fact: fact.name)
     ]
     columns = [
         Column("instance", "instance"),
@@ -201,7 +201,7 @@ def instance_table(records: Runs) -> Table:
 
 def run_table(records: Runs) -> Table:
     """One row per run."""
-    rows = per_run(records)
+    rows = per_run(records.labelled)
     for row in rows:
         for key in ("gap", "gap_to_best"):
             row[key] = None if row[key] is None else 100 * row[key]
@@ -219,7 +219,7 @@ def run_table(records: Runs) -> Table:
 
 def duel_table(records: Runs) -> Table:
     """Who beats whom."""
-    counts = duels(records)
+    counts = duels(records.labelled)
     names = sorted({a for a, _ in counts})
     rows = [{"method": a} | {b: "" if a == b else "/".join(map(str, counts[a, b])) for b in names} for a in names]
     columns = [Column("method", "row against column"), *(Column(b, b) for b in names)]
@@ -230,12 +230,14 @@ def duel_table(records: Runs) -> Table:
 
 def overview(records: Runs, title: str = "mapgap report") -> Page:
     """The standard page over any runs (and references): all problems at a glance, then each of them."""
+    methods = len({record.method for record in records.measured})
+    records = records.labelled
     known = records.facts.values()
     runs = records.measured
     proven = sum(fact.proven for fact in known)
     problems = sorted({r.problem for r in records})
     lead = [
-        f"{len(runs)} runs of {len({r.method for r in runs})} methods on {len(known)} instances "
+        f"{len(runs)} runs of {methods} methods on {len(known)} instances "
         f"({', '.join(problems)}); {proven} instances proven optimal, {sum(f.bound is not None for f in known)} with a "
         "proven bound."
     ]
