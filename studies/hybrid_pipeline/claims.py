@@ -11,7 +11,7 @@ from mapgap.problems.hybrid_pipeline import Plan
 from mapgap.problems.hybrid_pipeline.evaluate import evaluate
 from mapgap.records.runs import Runs
 from mapgap.reporting.tables import Column, Table
-from mapgap.studies.hybrid_pipeline.costs import REPEAT
+from mapgap.studies.hybrid_pipeline.costs import REPEAT, nano_name
 from mapgap.studies.hybrid_pipeline.experiments import (
     ASTEROID,
     EXACT,
@@ -21,16 +21,19 @@ from mapgap.studies.hybrid_pipeline.experiments import (
     published,
     ratio,
 )
-from mapgap.studies.hybrid_pipeline.published import PARAMETERS_MB, table_2, table_4
+from mapgap.studies.hybrid_pipeline.published import ENVIRONMENTS, PARAMETERS_MB, table_2, table_4
 
 SYSTEMS = ("eddl", "pipedream", "pipedream_paper", "pipedream_released", "dapple", "hetpipe")
-HYBRID = SYSTEMS[1:]
-"""Which of them combine data and pipeline parallelism."""
+PIPEDREAM = SYSTEMS[1:4]
+"""Its planner in three readings."""
+BASELINES = ("eddl", "pipedream", "dapple", "hetpipe")
+NANOS = tuple(nano_name(count, "efficientnet_b1") for count in range(2, 9))
 SECTION_5_3 = tuple(library_name(environment, network) for environment in "bc" for network in NETWORKS)
 CONVERGENCE = tuple(library_name(environment, network) for environment in "bc" for network in tuple(NETWORKS)[:2])
 """Where the paper trains to a target accuracy."""
 ENERGY = library_name("d", "efficientnet_b1")
 OVER_PP = library_name("b", "resnet50")
+POWER = "latencies, at the same power of the boards"
 PLANNING = {"efficientnet_b1": "t7_effnet", "mobilenetv2": "t7_mobilenet", "resnet50": "t7_resnet"}
 PLANNING |= {"bert_small": "t7_bert"}
 PROFILED = {"efficientnet_b1_cifar": 256, "mobilenetv2_cifar": 256, "resnet50": 32, "bert_small": 256}
@@ -59,15 +62,12 @@ def _over(runs: Runs, names: Iterable[str], systems: Sequence[str], variant: str
 def ranges(runs: Runs) -> Table:
     """Sec. 5.3: how much faster than other systems Asteroid is on environments B and C, all networks; and Sec. 5.6."""
     printed, rows = published(), []
-    for system in SYSTEMS:
-        row = _range(printed[system.partition("_")[0]], _over(runs, SECTION_5_3, [system]))
-        shared = _range([None, None], _over(runs, SECTION_5_3, [system], "+medium"))
-        rows.append(
-            {"system": system, "where": "5.3", "low_medium": shared["low"], "high_medium": shared["high"]} | row
-        )
-    nanos = [f"asteroid_nano{count}_efficientnet_b1_100mbps" for count in range(2, 9)]
-    row = _range(printed["scal_effb1"], _over(runs, nanos, ["data_parallel"]))
-    rows.append({"system": "data_parallel (2 to 8 Nano)", "where": "5.6"} | row)
+    compared = [(system, "5.3", system.partition("_")[0], SECTION_5_3, system) for system in SYSTEMS]
+    compared.append(("data_parallel (2 to 8 Nano)", "5.6", "scal_effb1", NANOS, "data_parallel"))
+    for title, where, key, names, system in compared:
+        row = {"system": title, "where": where} | _range("", _over(runs, names, [system]))
+        row |= _range("_medium", _over(runs, names, [system], "+medium"))
+        rows.append(row | {"low_printed": printed[key][0], "high_printed": printed[key][1]})
     columns = [
         Column("system", "over"),
         Column("where", "section"),
@@ -87,56 +87,13 @@ def ranges(runs: Runs) -> Table:
     return Table("ranges", "Secs. 5.3 and 5.6: Asteroid over other systems", columns, rows, note)
 
 
-def _range(printed: Sequence[float | None], found: Sequence[float]) -> dict[str, Any]:
+def _range(ending: str, found: Sequence[float]) -> dict[str, Any]:
     low, high = (min(found), max(found)) if found else (None, None)
-    return {"low_printed": printed[0], "low": low, "high_printed": printed[1], "high": high}
+    return {f"low{ending}": low, f"high{ending}": high}
 
 
 def claims(runs: Runs) -> Table:
     """Sentences with a number, each with its least and largest value here (equal for a single one)."""
-    printed, rows = published(), []
-
-    def claim(key: str, text: str, found: Sequence[float | None], note: str = "") -> None:
-        known = [each for each in found if each is not None]
-        if known:
-            said = printed[key]
-            said = " to ".join(map(str, said)) if isinstance(said, list) else str(said)
-            rows.append(
-                {"id": key, "claim": text, "printed": said, "low": min(known), "high": max(known), "note": note}
-            )
-
-    conventional = table_4(runs).rows
-    if conventional:
-        best = max(row[key] for row in conventional for key in ("dp", "pp") if row[key])
-        shared = max(row[f"{key}_medium"] or 0 for row in conventional for key in ("dp", "pp"))
-        claim("max_conv", "most over DP and PP (Table 4)", [best], "PP without regard to memory")
-        if shared:
-            rows.append(rows[-1] | {"id": "max_conv_medium", "low": shared, "high": shared, "note": "shared medium"})
-    hybrid = _over(runs, SECTION_5_3, HYBRID)
-    claim("max_hyb", "most over hybrid parallelism", [max(hybrid, default=None)], "all readings of PipeDream")
-    waiting = _over(runs, CONVERGENCE, SYSTEMS)
-    note = "throughput: synchronous systems need the same epochs, HetPipe not fewer"
-    claim("tta", "time to accuracy over baselines", [min(waiting, default=None), max(waiting, default=None)], note)
-    claim("energy_ratio", "energy of DP over Asteroid's", [ratio(runs, ENERGY, "data_parallel", ASTEROID)], _POWER)
-    speed = runs.term(ENERGY, ASTEROID, "samples_per_s")
-    claim("energy", "J per sample; here the watts of all boards that it means", [speed and printed["energy"] * speed])
-    claim("comm_exec", "transfer behind the first stage over its execution, PP, ResNet50", [_pp_transfer(runs)])
-    volumes = [row["ratio"] for row in table_2(runs).rows]
-    claim("hdp_hpp", "HDP over HPP volume", volumes)
-    for key, network in (("nano_slow", "nano"), ("tx2_slow", "tx2")):
-        slowdown = 60 * printed[f"t1_mobilenetv2_{network}"] / printed["t1_mobilenetv2_a100"]
-        claim(key, f"{network} over A100, MobileNetV2", [slowdown], "from Table 1")
-    dp, pp = ([printed[f"t4_{n}_{e}_{key}"] for n in NETWORKS for e in _PLACES] for key in ("dp", "pp"))
-    claim("dp_range_check", "over DP", [min(dp), max(dp)], "from Table 4; the text says 2.1 to 6.8")
-    rows.append(rows[-1] | {"id": "pp_range_check", "claim": "over PP", "low": min(pp), "high": max(pp)})
-    rows[-1]["note"] = "from Table 4; the text says 1.3 to 12.8"
-    for network, place in PARAMETERS_MB.items():
-        weights = sum(layer.weight_bytes for layer in instance(library_name("a", network)).layers) / 1e6
-        said = printed["params_mb"][place]
-        text = f"MB of weights, {NETWORKS[network]}"
-        rows.append({"id": f"params_{network}", "claim": text, "printed": str(said), "low": weights, "high": weights})
-    for key, network in (("layers_effb1", "efficientnet_b1"), ("layers_bert", "bert_small")):
-        claim(key, f"layers of {NETWORKS[network]}", [len(instance(library_name("c", network)).layers)])
     columns = [
         Column("id", "id"),
         Column("claim", "claim"),
@@ -145,11 +102,87 @@ def claims(runs: Runs) -> Table:
         Column("high", "most", ".2f"),
         Column("note", "how"),
     ]
+    rows = [*_most(runs), *_single(runs), *_printed_twice(), *_of_instances()]
     return Table("claims", "Claims in sentences", columns, rows, "What the runs, or the paper's own tables, say.")
 
 
-_POWER = "latency: the same power of the boards in both"
-_PLACES = ("a_100", "b_100", "b_1000")
+def _claim(
+    key: str, text: str, found: Iterable[float | None], note: str = "", reading: str = ""
+) -> list[dict[str, Any]]:
+    """The row of a printed number, under a reading that follows its identifier; none where there is no value."""
+    known, said = [each for each in found if each is not None], published()[key]
+    if not known:
+        return []
+    row = {"id": f"{key}_{reading}" if reading else key, "claim": text, "note": note}
+    row["printed"] = " to ".join(map(str, said)) if isinstance(said, list) else str(said)
+    return [row | {"low": min(known), "high": max(known)}]
+
+
+def _most(runs: Runs) -> list[dict[str, Any]]:
+    """The largest speedups over conventional and hybrid parallelism, and over all baselines to a target accuracy."""
+    rows, text, pp = [], "most over DP and PP (Table 4)", "PP without regard to memory"
+    for ending, reading in (("", ""), ("_medium", "medium")):
+        found = [row[key + ending] for row in table_4(runs).rows for key in ("dp", "pp") if row[key + ending]]
+        rows += _claim("max_conv", text, [max(found, default=None)], f"{pp}; shared medium" if reading else pp, reading)
+    for reading in PIPEDREAM:
+        for ending, variant in (("", ""), ("_medium", "+medium")):
+            found = _over(runs, SECTION_5_3, [reading, "dapple", "hetpipe"], variant)
+            note = f"{reading}, dapple, hetpipe" + ("; shared medium" if variant else "")
+            rows += _claim(
+                "max_hyb", "most over hybrid parallelism", [max(found, default=None)], note, f"{reading}{ending}"
+            )
+    note = "throughput: synchronous systems need the same epochs, HetPipe not fewer"
+    for variant, reading in (("", ""), ("+medium", "medium")):
+        found = _over(runs, CONVERGENCE, BASELINES, variant)
+        words = f"{note}; shared medium" if reading else note
+        rows += _claim("tta", "time to accuracy over baselines", found, words, reading)
+    return rows
+
+
+def _single(runs: Runs) -> list[dict[str, Any]]:
+    """Energy, communication."""
+    rows: list[dict[str, Any]] = []
+    for variant, reading in (("", ""), ("+medium", "medium")):
+        gain = [ratio(runs, ENERGY + variant, "data_parallel", ASTEROID)]
+        rows += _claim(
+            "energy_ratio",
+            "energy of DP over Asteroid's",
+            gain,
+            POWER + ("; shared medium" if reading else ""),
+            reading,
+        )
+    speed = runs.term(ENERGY, ASTEROID, "samples_per_s")
+    watts = [speed and published()["energy"] * speed]
+    volumes = [row["ratio"] for row in table_2(runs).rows]
+    rows += _claim("energy", "J per sample; here the watts of all boards that it means", watts, "times samples/s")
+    rows += _claim("comm_exec", "transfer behind the first stage over its execution", [_pp_transfer(runs)], "ResNet50")
+    return rows + _claim("hdp_hpp", "HDP over HPP volume", volumes, "Table 2 here")
+
+
+def _printed_twice() -> list[dict[str, Any]]:
+    """Sentences that repeat numbers of the paper's tables."""
+    printed, rows = published(), []
+    for key, board in (("nano_slow", "nano"), ("tx2_slow", "tx2")):
+        slowdown = 60 * printed[f"t1_mobilenetv2_{board}"] / printed["t1_mobilenetv2_a100"]
+        rows += _claim(key, f"{board} over A100, MobileNetV2", [slowdown], "from Table 1")
+    for key, said in (("dp", "2.1 to 6.8"), ("pp", "1.3 to 12.8")):
+        found = [printed[f"t4_{n}_{e}_{mbps}_{key}"] for n in NETWORKS for e, mbps in ENVIRONMENTS]
+        rows += _claim("dp_range_check", f"over {key.upper()}", found, f"from Table 4; the text says {said}", key)
+    return rows
+
+
+def _of_instances() -> list[dict[str, Any]]:
+    """What the library's instances are."""
+    rows = []
+    for network, place in PARAMETERS_MB.items():
+        layers = instance(library_name("a", network)).layers
+        row = {"id": f"params_{network}", "claim": f"MB of weights, {NETWORKS[network]}"}
+        weights = sum(layer.weight_bytes for layer in layers) / 1e6
+        rows.append(row | {"printed": str(published()["params_mb"][place]), "low": weights, "high": weights})
+    for key, network in (("layers_effb1", "efficientnet_b1"), ("layers_bert", "bert_small")):
+        layers = instance(library_name("c", network)).layers
+        rows += _claim(key, f"layers of {NETWORKS[network]}", [len(layers)])
+    return rows
 
 
 def _pp_transfer(runs: Runs) -> float | None:

@@ -84,7 +84,7 @@ def _scaling_claims(runs: Runs, network: str) -> list[dict[str, Any]]:
     if network == "mobilenetv2":
         rows.append({"claim": "Asteroid scales", "printed": printed["scal_linear"], "value": linear})
         rows[-1] |= {"margin": linear - 0.9, "words": f"{100 * linear:.0f} % of linear on 8 devices"}
-    return [{"network": NETWORKS[network], **row} for row in rows]
+    return [{"network": NETWORKS[network], "margin": None, **row} for row in rows]
 
 
 def planner_s(runs: Runs, name: str, method: str) -> float | None:

@@ -17,6 +17,8 @@ from mapgap.studies.hybrid_pipeline.experiments import ASTEROID, BEST_TIES, EXAC
 
 PAYS = 0.01
 """Share by which the best plan of one stage is slower than the optimum where a pipeline pays."""
+OPTIMAL = 0.005
+"""Percent above the optimum below which a plan counts as optimal."""
 GRID = tuple((e, n, b) for e in "abcd" for b in (100, 1000) for n in NETWORKS)
 """Environments of Table 6, networks, and Mbit/s of Sec. 5.1."""
 READINGS: Mapping[str, str] = {
@@ -119,16 +121,17 @@ def readings(runs: Runs) -> Table:
             losses = [each["best"] for each in found if each["kind"] == kind]
             row |= {f"{key}_count": len(losses), f"{key}_max": max(losses, default=None)}
             if kind == PIPELINE and losses:
-                row["pipeline_median"] = statistics.median(losses)
-                row["pipeline_optimal"] = sum(loss < 0.005 for loss in losses)
+                worse = [loss for loss in losses if loss >= OPTIMAL]
+                row |= {"pipeline_optimal": len(losses) - len(worse)}
+                row |= {"pipeline_median": statistics.median(worse) if worse else None}
         rows.append(row)
     columns = [
         Column("reading", "reading"),
         Column("instances", "instances"),
         Column("pipeline_count", "a pipeline pays"),
         Column("pipeline_optimal", "there optimal"),
-        Column("pipeline_median", "there median [%]", ".2f"),
-        Column("pipeline_max", "there most [%]", ".2f"),
+        Column("pipeline_median", "else median [%]", ".2f"),
+        Column("pipeline_max", "most [%]", ".2f"),
         Column("group_count", "one group"),
         Column("group_max", "most [%]", ".2f"),
         Column("board_count", "one board"),

@@ -73,6 +73,7 @@ def losses(runs: Runs) -> tuple[Table, list[Picture]]:
             values = [100 * value / best for value in chain]
             place = {"environment": environment.upper(), "mbps": mbps, "network": title, "kind": kind}
             row: dict[str, Any] = place | {"total": values[0] - 100}
+            row |= dict.fromkeys(("model_asteroid", "model", "simulated"))  # where nothing is simulated
             row |= {key: values[k] - values[k + 1] for k, key in enumerate(CAUSES)}
             steps = [("Asteroid", values[0]), *zip(CAUSES.values(), values[1:], strict=True), ("optimum", 100.0)]
             totals = {0, len(steps) - 1}

@@ -129,10 +129,11 @@ def _claims(rows: list[dict[str, Any]], runs: Runs) -> Table:
     left = _schedule_memory(runs).rows
     if left:
         ours, *others = (max(row[key] for row in left) for key in ("ours", "without", "dp", "dp_whole"))
-        names = ("without 1F1B", "DP by micro-batches", "DP, mini-batch at once")
-        for name, other in zip(names, others, strict=True):
+        names = {"without": "without 1F1B", "dp_micro": "DP by micro-batches", "dp_mini": "DP, mini-batch at once"}
+        for (key, name), other in zip(names.items(), others, strict=True):
             found.append(
                 {
+                    "id": f"memory_{key}",
                     "claim": f"peak memory of 1F1B, over {name}",
                     "printed": printed["f15b_schedules"],
                     "value": ours / other,
@@ -144,14 +145,15 @@ def _claims(rows: list[dict[str, Any]], runs: Runs) -> Table:
         value = 1 / max(by["(a)"], by["(c)"])
         found.append(
             {
+                "id": f"throughput_{mbps}",
                 "claim": f"throughput over the better of (a) and (c), {mbps} Mbit/s",
                 "printed": printed["f15b_throughput"],
                 "value": value,
                 "margin": value - COMPARABLE,
             }
         )
-    columns = [Column("claim", "claim"), Column("printed", "printed"), Column("value", "here", ".3f")]
-    columns.append(Column("margin", "margin", "+.3f"))
+    columns = [Column("id", "id"), Column("claim", "claim"), Column("printed", "printed")]
+    columns += [Column("value", "here", ".3f"), Column("margin", "margin", "+.3f")]
     note = (
         "Margin: below 0 where the memory is smaller as the paper says; above 0 where the throughput reaches "
         f"{COMPARABLE:g} of the other policies'. That K_p = 2 (P - p) - 1 has the smallest peak memory is no claim to "
