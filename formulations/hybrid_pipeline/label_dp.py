@@ -34,7 +34,7 @@ from mapgap.problems.hybrid_pipeline.shared.groups import group_count, interchan
 from mapgap.problems.hybrid_pipeline.shared.label_search import CompiledSearch
 from mapgap.problems.hybrid_pipeline.shared.lowered import Lowered, infeasible, lower
 from mapgap.problems.hybrid_pipeline.shared.observe import observed
-from mapgap.problems.hybrid_pipeline.shared.order import TIES, memory_order
+from mapgap.problems.hybrid_pipeline.shared.order import BEST, TIES, memory_orders
 from mapgap.problems.hybrid_pipeline.shared.order_search import OrderSearch, fluid_bound
 from mapgap.problems.hybrid_pipeline.shared.replay import replayed
 
@@ -115,7 +115,10 @@ class Run:
             self.notes |= counts
             if path:
                 better(path)
-        self.notes |= {"engine": chosen, "build_s": built - self.begin, "search_s": time.process_time() - built}
+        ended = time.process_time()
+        for key, spent in (("build_s", built - self.begin), ("search_s", ended - built)):
+            self.notes[key] = self.notes.get(key, 0.0) + spent
+        self.notes["engine"], self.begin = chosen, ended
         return search.stop, bound
 
     def stopped(self, stop: Stop, bound: int, reason: str) -> SolveResult:
@@ -135,20 +138,23 @@ class Run:
 def run(instance: Instance, budget: Budget, engine: str = "auto", order: str = "free") -> SolveResult:
     """The certified optimum; with an order, the best plan whose groups are runs of it and that uses every device.
 
+    ``order=best`` is the best plan over all orders that descending memory permits.
+
     Where all groups are too many, or the budget ends before, the best plan found and a bound.
 
     Raises
     ------
     InputError
-        ``engine`` is not auto, compiled or python; ``order`` is not free, fastest_first or slowest_first.
+        ``engine`` is not auto, compiled or python; ``order`` is not free, fastest_first, slowest_first or best, or best
+        of too many.
     """
     if engine not in ("auto", "compiled", "python"):
         raise InputError(Finding(f"expected auto, compiled or python; found {engine!r}", ("engine",)))
-    if order not in ("free", *TIES):
-        raise InputError(Finding(f"expected free, {' or '.join(TIES)}; found {order!r}", ("order",)))
+    if order not in ("free", *TIES, BEST):
+        raise InputError(Finding(f"expected free, {', '.join(TIES)} or {BEST}; found {order!r}", ("order",)))
     this = Run(instance, budget)
     if order != "free":
-        return restricted(this, lower(instance, memory_order(instance, order)), engine)
+        return restricted(this, memory_orders(instance, order), engine)
     large = too_large(instance)
     if large or (move_count(instance) * len(instance.layers) > MANY and engine != "python"):
         this.quick(improve=bool(large))
@@ -164,13 +170,18 @@ def run(instance: Instance, budget: Budget, engine: str = "auto", order: str = "
     return SolveResult(Status.OPTIMAL, Stop.PROVED, this.plan, this.value, this.value, notes=this.notes)
 
 
-def restricted(this: Run, low: Lowered, engine: str) -> SolveResult:
-    """The best plan along an order that uses every device; the optimum of a restriction bounds nothing."""
-    stop, _ = this.search(low, engine, everyone=True)
+def restricted(this: Run, orders: list[list[int]], engine: str) -> SolveResult:
+    """The best plan along one of the orders that uses every device; the optimum of a restriction bounds nothing."""
+    stop = None
+    for order in orders:
+        stop, _ = this.search(lower(this.instance, order), engine, everyone=True)
+        if stop is not None:
+            break
+    this.notes["orders"] = len(orders)
     if stop is not None:
         reason = UNFINISHED.replace("all groups", "the order")
     else:
-        reason = "" if this.plan else "no plan has all devices in this order; this proves nothing about others"
+        reason = "" if this.plan else "no plan has all devices in such an order; this proves nothing about others"
     status = Status.FEASIBLE if this.plan else Status.UNKNOWN
     value = this.value if this.plan else None
     return SolveResult(status, stop or Stop.DONE, this.plan, None, value, reason=reason, notes=this.notes)

@@ -21,11 +21,11 @@ import numpy as np
 from mapgap.core import Budget, SolveResult, Status, Stop
 from mapgap.heuristics.hybrid_pipeline import nested
 from mapgap.heuristics.hybrid_pipeline.asteroid import algorithm_2, plan_of, shares, slowest
-from mapgap.heuristics.hybrid_pipeline.chain import Chain, Row, chain, report, result
+from mapgap.heuristics.hybrid_pipeline.chain import Chain, Row, best_of, chain, report, result
 from mapgap.problems.hybrid_pipeline import Instance, Plan
 from mapgap.problems.hybrid_pipeline.evaluate import evaluate
 from mapgap.problems.hybrid_pipeline.shared.batching import every_micro_batch
-from mapgap.problems.hybrid_pipeline.shared.order import memory_order
+from mapgap.problems.hybrid_pipeline.shared.order import memory_orders
 from mapgap.problems.hybrid_pipeline.shared.tables import Array
 
 Pair = tuple[int, int]
@@ -173,10 +173,16 @@ def run(instance: Instance, budget: Budget, ties: str = "fastest_first") -> Solv
         Unknown ``ties``.
     """
     begin = time.process_time()
-    seen = chain(instance, memory_order(instance, ties))
+    found = [_along(instance, order, budget, begin) for order in memory_orders(instance, ties)]
+    return report(budget, best_of(instance, found))
+
+
+def _along(instance: Instance, order: list[int], budget: Budget, begin: float) -> SolveResult:
+    """The optimum over one order."""
+    seen = chain(instance, order)
     plan = algorithm_2(seen).plan
     if plan is None:
-        return report(budget, result(instance, None, begin))
+        return result(instance, None, begin)
     terms = evaluate(instance, plan).terms
     search = Search(seen, max(terms["literal_ticks"], terms["nested_ticks"]), budget)
     label, rows = search.run(), []
@@ -187,4 +193,4 @@ def run(instance: Instance, budget: Budget, ties: str = "fastest_first") -> Solv
     found = result(instance, better, begin, stage_costs=len(search.costs))
     if budget.exhausted and found.status is Status.FEASIBLE:
         found = SolveResult(found.status, Stop.TIME, found.plan, notes=found.notes)
-    return report(budget, found)
+    return found

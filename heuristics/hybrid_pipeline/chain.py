@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -161,17 +162,20 @@ def _links(instance: Instance, order: Sequence[int], batch: int) -> tuple[Array,
     """``comm``, ``level``, ``reduce_num`` and ``reduce_den`` of :class:`Tables`."""
     n = len(order)
     rate = [[instance.bandwidth[d][e] for e in order] for d in order]
-    values = sorted({rate[x][y] for x in range(n) for y in range(n) if x != y}) or [1]
+    links = n // 2 if instance.execution.transfers == "parallel" else 1  # at most, between two groups (rule 2)
+    slowest = {rate[x][y] for x in range(n) for y in range(n) if x != y} or {1}
+    values = sorted({b * k for b in slowest for k in range(1, max(1, links) + 1)})
     level = np.zeros((n + 1, n + 1, n + 1), np.int64)
     num, den = np.zeros((n + 1, n + 1), np.int64), np.ones((n + 1, n + 1), np.int64)
     for a in range(n):
         for b in range(a + 1, n + 1):
             for c in range(b + 1, n + 1):
-                level[a, b, c] = values.index(min(rate[x][y] for x in range(a, b) for y in range(b, c)))
+                between = min(rate[x][y] for x in range(a, b) for y in range(b, c))
+                level[a, b, c] = values.index(between * max(1, min(b - a, c - b, links)))
             members = b - a
             if members > 1:
-                slowest = min(rate[x][y] for x in range(a, b) for y in range(a, b) if x != y)
-                num[a, b], den[a, b] = allreduce_fraction(instance, members, slowest)
+                inside = min(rate[x][y] for x in range(a, b) for y in range(a, b) if x != y)
+                num[a, b], den[a, b] = allreduce_fraction(instance, members, inside)
     if int(num.max(initial=0)) * sum(layer.weight_bytes for layer in instance.layers) >= 2**62:
         raise InputError(Finding("expected AllReduce products below 2^62; choose rounder bandwidths", ("bandwidth",)))
     return transfers(instance, batch, values), level, num, den
@@ -191,6 +195,16 @@ def result(instance: Instance, plan: Plan | None, begin: float, **notes: Any) ->
         text = "; ".join(f"{v.where}: {v.message}" for v in memory or evaluation.violations)
         return SolveResult(Status.UNKNOWN, Stop.DONE, reason=f"{rules}: {text}", notes=notes)
     return SolveResult(Status.FEASIBLE, Stop.DONE, plan, notes=notes)
+
+
+def best_of(instance: Instance, outcomes: Sequence[SolveResult]) -> SolveResult:
+    """The result whose plan has the smallest objective, the first one on ties or where none has a plan."""
+
+    def objective(outcome: SolveResult) -> float:
+        value = evaluate(instance, outcome.plan).objective if isinstance(outcome.plan, Plan) else None
+        return math.inf if value is None else value
+
+    return outcomes[0] if len(outcomes) == 1 else min(outcomes, key=objective)
 
 
 def report(budget: Budget, outcome: SolveResult) -> SolveResult:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, overload
 
@@ -93,6 +93,21 @@ class Runs(Sequence[RunRecord]):
         return self.where(lambda record: record.kind != "reference")
 
     @cached_property
+    def labelled(self) -> Runs:
+        """The records with a method's options behind its name, where its runs differ in them: ``dp (order=best)``.
+
+        Tables group by method. What a method does with an option may be quite another thing than what it does without.
+        """
+        given: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
+        for record in self._records:
+            given[record.problem, record.method].append(plain(record.options))
+        differing = {
+            key: {name for options in found for name in options if any(o.get(name) != options[name] for o in found)}
+            for key, found in given.items()
+        }
+        return Runs(_labelled(record, differing[record.problem, record.method]) for record in self._records)
+
+    @cached_property
     def facts(self) -> dict[str, InstanceFacts]:
         """What is known of every instance, by content hash."""
         return facts(self._records)
@@ -138,6 +153,15 @@ class Runs(Sequence[RunRecord]):
         """Share by which the plan falls short of the best proven bound."""
         fact = self.fact(instance)
         return None if fact is None else relative(self.objective(instance, method, **options), fact.bound, fact.sign)
+
+
+def _labelled(record: RunRecord, differing: Collection[str]) -> RunRecord:
+    shown = [
+        name if value is True else f"{name}={value}"
+        for name, value in sorted(record.options.items())
+        if name in differing
+    ]
+    return replace(record, method=f"{record.method} ({', '.join(shown)})") if shown else record
 
 
 def _canonical(options: Mapping[str, Any]) -> str:

@@ -49,6 +49,8 @@ GANTT_INCH = 9.0
 
 def overview(records: Runs, title: str = "What the heuristics lose, and what is proven") -> Page:
     """The standard page over any runs (and references): all problems at a glance, then each of them."""
+    methods = len({record.method for record in records.measured})
+    records = records.labelled
     known = records.facts.values()
     runs = records.measured
     classes = classify(records)
@@ -60,7 +62,7 @@ def overview(records: Runs, title: str = "What the heuristics lose, and what is 
     sections.append(Section("All tables", tables=[glance_table(whole), instance_table(records), run_table(records)]))
     proven = sum(fact.proven for fact in known)
     about = [
-        f"{len(runs)} runs of {len({r.method for r in runs})} methods on {len(known)} instances "
+        f"{len(runs)} runs of {methods} methods on {len(known)} instances "
         f"({', '.join(problems)}); {proven} instances proven optimal, {sum(f.bound is not None for f in known)} with a "
         f"proven bound. Measured on: {', '.join(sorted({r.cpu for r in runs}))}. Times are of one run each there."
     ]

@@ -267,8 +267,8 @@ PERCENT, RUNS = ".2f", "runs"
 
 
 def method_table(records: Runs) -> Table:
-    """Gap and time per method."""
-    rows = per_method(records)
+    """Gap and time per method, and per choice of its options."""
+    rows = per_method(records.labelled)
     columns = [
         Column("method", "method"),
         Column("problem", "problem"),
@@ -340,7 +340,7 @@ def instance_table(records: Runs) -> Table:
             "proven": "proven optimal" if fact.proven else "",
             TIP: f"plan {fact.best} by {fact.best_by}, bound {fact.bound} by {fact.bound_by}",
         }
-        for fact in sorted(records.facts.values(), key=lambda fact: fact.name)
+        for fact in sorted(records.labelled.facts.values(), key=lambda fact: fact.name)
     ]
     columns = [
         Column("instance", "instance"),
@@ -356,7 +356,7 @@ def instance_table(records: Runs) -> Table:
 
 def run_table(records: Runs) -> Table:
     """One row per run."""
-    rows = per_run(records)
+    rows = per_run(records.labelled)
     for row in rows:
         for key in ("gap", "gap_to_best"):
             row[key] = None if row[key] is None else 100 * row[key]
@@ -386,7 +386,7 @@ def tip(row: Mapping[str, Any]) -> str:
 
 def duel_table(records: Runs) -> Table:
     """Who beats whom."""
-    counts = duels(records)
+    counts = duels(records.labelled)
     names = sorted({a for a, _ in counts})
     rows = [{"method": a} | {b: "" if a == b else "/".join(map(str, counts[a, b])) for b in names} for a in names]
     columns = [Column("method", "row against column"), *(Column(b, b) for b in names)]

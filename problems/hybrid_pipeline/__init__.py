@@ -25,8 +25,10 @@ What the paper leaves open is pinned here, and nowhere else.
 1.  The dominant step, "with the fewest bubbles", is the one of largest ``M E_i + sum_{j<i} E_j`` (Eq. 11 compares
     exactly these). Ties do not matter: ``Te`` is the same. (Alternative: largest ``E_i`` without alignment.)
 2.  Links are half-duplex: a communication step has ``Ef = Eb = ceil(B a_l / b)``, one after the other, with ``b`` the
-    smallest bandwidth between the two groups. ``a_l`` counts everything that crosses the cut, residuals included.
-    (Alternative: full duplex; the simulator has both.)
+    smallest bandwidth between the two groups. ``a_l`` counts everything that crosses the cut, residuals included. One
+    link carries it, as Eqs. (5) and (6) have no number of links; Sec. 4 ("Stage Replication") sends equal parts from
+    every member in front to every member behind. (Alternatives: ``execution.transfers: parallel``, rule 12, which is
+    Sec. 4 on a switch: min(members) links carry equal parts; full duplex, which the simulator has besides.)
 3.  ``Ta`` of a communication step is 0. AllReduce follows Eq. (5) with the smallest bandwidth inside the group.
 4.  Memory (Eq. 3): every member holds weights, gradients and optimizer state of its stage once, and activations of
     its share for ``K_p = min(2 (P - p) - 1, M)`` micro-batches. Demands are rounded up to memory units, capacities

@@ -2,8 +2,9 @@
 
 Every device works through a fixed sequence of forward and backward passes with its own times ``F_d``, ``B_d`` of its
 share. A micro-batch crosses a cut when all members of the group have finished it; the link between two stages carries
-one micro-batch at a time (half duplex) or one in each direction (full duplex), first come, first served. AllReduce
-follows the last backward pass of the group. Nothing else takes time.
+one micro-batch at a time (half duplex) or one in each direction (full duplex), first come, first served. Members of the
+last stage turn back alone, since both passes of a sample are on one device (Sec. 4). AllReduce follows the last
+backward pass of the group. Nothing else takes time.
 """
 
 from __future__ import annotations
@@ -115,8 +116,14 @@ class _Simulation:
         """Start whatever can start."""
         for device, queue in self.queue.items():
             p = self.stage_of[device]
-            if queue and ("device", device, "both") not in self.busy and (p, *queue[-1]) in self.ready:
-                kind, m = queue.pop()
+            if not queue or ("device", device, "both") in self.busy:
+                continue
+            kind, m = queue[-1]
+            own = (
+                kind == "B" and p == len(self.plan.stages) - 1
+            )  # its forward pass is done: it is in front in the queue
+            if own or (p, kind, m) in self.ready:
+                queue.pop()
                 self._begin(("device", device), "both", kind, m, now, self.times[device][kind])
         for (p, lane), waiting in self.waiting.items():
             if waiting and ("link", p, lane) not in self.busy:
@@ -137,11 +144,9 @@ class _Simulation:
         self.missing[key] = self.missing.get(key, len(self.plan.stages[p].devices)) - 1
         if self.missing[key]:
             return
-        if kind == "F" and p == len(self.plan.stages) - 1:
-            self.ready.add((p, "B", m))
-        elif kind == "F":
+        if kind == "F" and p < len(self.plan.stages) - 1:
             heapq.heappush(self.waiting.setdefault((p, self._lane("F")), []), (now, "F", m))
-        elif p > 0:
+        elif kind == "B" and p > 0:
             heapq.heappush(self.waiting.setdefault((p - 1, self._lane("B")), []), (now, "B", m))
 
     def _allreduce(self) -> None:

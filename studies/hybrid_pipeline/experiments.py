@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
 from mapgap.catalogue.files import load_instance
 from mapgap.catalogue.registry import library
 from mapgap.instances.published_numbers import load_published
-from mapgap.problems.hybrid_pipeline import PROBLEM, Instance, Plan
+from mapgap.problems.hybrid_pipeline import PROBLEM, Execution, Instance, Plan
 from mapgap.records.runs import Runs
 
 NETWORKS = {
@@ -20,6 +20,51 @@ NETWORKS = {
     "bert_small": "BERT-small",
 }
 EXACT, ASTEROID = "label_dp", "asteroid"
+BEST_TIES: Mapping[str, Any] = {"ties": "best"}
+"""Asteroid along the best of the orders that descending memory permits."""
+ROOM = 2**50
+"""Memory units of a board without a limit."""
+
+
+def _fewer_bytes(instance: Instance, divisor: int) -> dict[str, Any]:
+    """Every cut carries so many times fewer bytes (rounded up); memory stays as it is."""
+    return {
+        "layers": tuple(
+            layer.model_copy(update={"output_bytes": -(-layer.output_bytes // divisor)}) for layer in instance.layers
+        )
+    }
+
+
+def _one_layer(instance: Instance) -> dict[str, Any]:
+    """All layers in one, so that every plan is a single stage: one board, or one group."""
+    layers, whole = instance.layers, instance.layers[-1]
+    sums = {
+        field: sum(getattr(layer, field) for layer in layers)
+        for field in ("weight_bytes", "state_memory", "activation_memory", "flops")
+    }
+    kinds = [
+        kind.model_copy(
+            update={
+                direction: (tuple(map(sum, zip(*getattr(kind, direction), strict=True))),)
+                for direction in ("forward", "backward")
+            }
+        )
+        for kind in instance.types
+    ]
+    return {"layers": (whole.model_copy(update={"name": "all", **sums}),), "types": tuple(kinds)}
+
+
+VARIANTS: Mapping[str, Callable[[Instance], dict[str, Any]]] = {
+    "all": lambda instance: {"all_devices": True},
+    "bytes2": lambda instance: _fewer_bytes(instance, 2),
+    "bytes4": lambda instance: _fewer_bytes(instance, 4),
+    "links": lambda instance: {"execution": Execution(transfers="parallel")},
+    "medium": lambda instance: {"execution": Execution(medium="shared")},
+    "whole": _one_layer,
+    "memory": lambda instance: {"types": tuple(kind.model_copy(update={"memory": ROOM}) for kind in instance.types)},
+}
+"""What ``+word`` behind a name changes: no idle devices; fewer bytes over cuts; min(members) links between groups; an
+AllReduce on one shared medium; no cuts; memory without limit."""
 
 
 def library_name(environment: str, network: str, mbps: int = 100) -> str:
@@ -29,13 +74,16 @@ def library_name(environment: str, network: str, mbps: int = 100) -> str:
 
 @cache
 def instance(name: str) -> Instance:
-    """A library instance (``+all`` behind the name forbids idle devices), or ``scaling_K`` of the generator."""
-    if name.startswith("scaling_"):
-        found = library(PROBLEM.name).generate("scaling", int(name.removeprefix("scaling_")))
+    """A library instance, with ``+word`` behind its name for each variant; or ``scaling_K`` of the generator."""
+    base, *words = name.split("+")
+    if base.startswith("scaling_"):
+        found = library(PROBLEM.name).generate("scaling", int(base.removeprefix("scaling_")))
     else:
-        found = load_instance(name.removesuffix("+all"))
+        found = load_instance(base)
     assert isinstance(found, Instance)
-    return found.model_copy(update={"all_devices": True, "name": name}) if name.endswith("+all") else found
+    for word in words:
+        found = found.model_copy(update=VARIANTS[word](found))
+    return found.model_copy(update={"name": name}) if words else found
 
 
 @cache
@@ -44,9 +92,9 @@ def published() -> dict[str, Any]:
     return load_published("asteroid")
 
 
-def ratio(runs: Runs, name: str, method: str, reference: str) -> float | None:
-    """Latency of a method's plan over that of another's; ``None`` where one has no plan."""
-    top, bottom = runs.objective(name, method), runs.objective(name, reference)
+def ratio(runs: Runs, name: str, method: str, reference: str, other: str | None = None) -> float | None:
+    """Latency of a method's plan over that of another's (on ``other``); ``None`` where one has no plan."""
+    top, bottom = runs.objective(name, method), runs.objective(other or name, reference)
     return top / bottom if top and bottom else None
 
 

@@ -8,7 +8,6 @@ from mapgap.records.runs import Runs
 from mapgap.reporting import figures
 from mapgap.reporting.report import Picture, picture
 from mapgap.reporting.tables import Column, Table
-from mapgap.reporting.verdicts import verdict
 from mapgap.studies.hybrid_pipeline.experiments import ASTEROID, EXACT, instance, library_name, published, ratio
 from mapgap.studies.hybrid_pipeline.figures import outage_figure
 
@@ -101,10 +100,8 @@ def recovery(runs: Runs) -> Table:
                 "device": failed_device(name),
                 "kept_printed": printed["recovery_tput"],
                 "kept": kept,
-                "kept_verdict": verdict(printed["recovery_tput"], kept),
                 "faster_printed": printed["recovery"],
                 "faster": here,
-                "faster_verdict": verdict(printed["recovery"], here, kind="gain"),
                 "planning": slow,
                 "paced": _outage(heavy, slow) / _outage(light) if slow else None,
                 "needed": printed["recovery"] * _outage(light) - _outage(heavy, 0.0),
@@ -114,10 +111,8 @@ def recovery(runs: Runs) -> Table:
         Column("device", "failed"),
         Column("kept_printed", "throughput kept, printed [%]", "g"),
         Column("kept", "throughput kept [%]", ".1f"),
-        Column("kept_verdict", "verdict"),
         Column("faster_printed", "recovers faster, printed", "g"),
         Column("faster", "recovers faster", ".1f"),
-        Column("faster_verdict", "verdict"),
         Column("planning", "heavy planning at Table 7's pace [s]", ".1f"),
         Column("paced", "recovers faster at that pace", ".1f"),
         Column("needed", "planning time for the printed factor [s]", ".1f"),

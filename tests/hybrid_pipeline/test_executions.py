@@ -7,16 +7,19 @@ import json
 import os
 
 import pytest
-from pipelines import example
+from pipelines import example, pipelines_along
 from pydantic import ValidationError
 
 from mapgap.catalogue.registry import methods
 from mapgap.core import Budget, InputError, Status
 from mapgap.formulations.hybrid_pipeline.certificate import prove
+from mapgap.heuristics.hybrid_pipeline.asteroid import algorithm_2
+from mapgap.heuristics.hybrid_pipeline.chain import chain
 from mapgap.instances.hybrid_pipeline import LIBRARY
 from mapgap.problems.hybrid_pipeline import PROBLEM, Device, Execution, Instance, Plan, Stage
 from mapgap.problems.hybrid_pipeline.certificate import check
 from mapgap.problems.hybrid_pipeline.evaluate import evaluate
+from mapgap.problems.hybrid_pipeline.shared.order import memory_order
 from mapgap.problems.hybrid_pipeline.simulate import simulate
 
 COUNT = int(os.environ.get("MAPGAP_CROSSCHECK", "60"))
@@ -73,6 +76,26 @@ def test_parallel_links_between_groups():
     two = one.changed(execution=Execution(transfers="parallel"))
     assert evaluate(one, plan).objective == (9 + 2 * 4 + 4 * 6) + 12  # D = 41, A = 12
     assert evaluate(two, plan).objective == (9 + 2 * 2 + 4 * 6) + 12
+
+
+def test_algorithm_2_plans_with_the_links_that_there_are():
+    """What it claims is Eqs. (4)-(6) of its plan, over one link or several; every pipeline is an oracle for both."""
+    changed = 0
+    for seed in range(40):
+        instance = LIBRARY.generate("steady", seed)
+        instance = instance.with_micro_batch(instance.micro_batch_sizes[-1]).model_copy(update={"replanning": None})
+        values = []
+        for transfers in ("one_link", "parallel"):
+            made = instance.changed(execution=Execution(transfers=transfers))
+            seen = chain(made, memory_order(made))
+            found = algorithm_2(seen)
+            if found.plan is None:
+                continue
+            assert found.latency == evaluate(made, found.plan).terms["literal_ticks"]
+            assert found.latency >= min(evaluate(made, plan).terms["literal_ticks"] for plan in pipelines_along(seen))
+            values.append(found.latency)
+        changed += len(set(values)) == 2
+    assert changed > 0
 
 
 def test_without_replication_a_group_breaks_a_rule():

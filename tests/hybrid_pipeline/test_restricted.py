@@ -1,6 +1,6 @@
 """The chain from Asteroid to the optimum: each restricted optimum against brute force, none better than the next."""
 
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, permutations
 
 import pytest
 from pipelines import pipelines_along
@@ -9,11 +9,12 @@ from mapgap.catalogue.files import load_instance
 from mapgap.catalogue.registry import methods
 from mapgap.core import Budget, InputError, Status
 from mapgap.heuristics.hybrid_pipeline import nested
+from mapgap.heuristics.hybrid_pipeline.asteroid import algorithm_2
 from mapgap.heuristics.hybrid_pipeline.chain import chain
 from mapgap.instances.hybrid_pipeline import LIBRARY
 from mapgap.problems.hybrid_pipeline import Stage
 from mapgap.problems.hybrid_pipeline.evaluate import best_shares, evaluate, execution_times, migration_ticks, warm_up
-from mapgap.problems.hybrid_pipeline.shared.order import TIES, memory_order
+from mapgap.problems.hybrid_pipeline.shared.order import TIES, memory_order, memory_orders
 
 FAMILY = [LIBRARY.generate("small", seed) for seed in range(60)]
 
@@ -64,22 +65,60 @@ def test_optimum_over_an_order_with_the_shares_of_equation_7(ties, engine):
 
 
 def test_every_restriction_is_at_least_its_relaxation():
-    strict = [0] * 4
+    strict = [0] * 6
     families = [LIBRARY.generate("steady", seed) for seed in range(120)]
     for family in [*FAMILY, *families]:
         free = one_size(family, replanning=None, all_devices=False)
         forced = free.model_copy(update={"all_devices": True})
-        chained = [
-            solve("asteroid", free),
-            solve("asteroid_pareto", free),
-            solve("label_dp", free, order="fastest_first"),
-            solve("label_dp", forced),
-            solve("label_dp", free),
-        ]
-        for k, (restricted, relaxed) in enumerate(pairwise(chained)):
+        along, best = (
+            [
+                solve("asteroid", free, ties=ties),
+                solve("asteroid_pareto", free, ties=ties),
+                solve("label_dp", free, order=ties),
+            ]
+            for ties in ("fastest_first", "best")
+        )
+        optimum = [solve("label_dp", forced), solve("label_dp", free)]
+        pairs = [*pairwise([*along, *best[2:], *optimum]), (along[0], best[0])]
+        for restricted, relaxed in pairwise([*best, *optimum]):
+            assert restricted is None or relaxed <= restricted
+        for k, (restricted, relaxed) in enumerate(pairs):
             assert restricted is None or relaxed <= restricted
             strict[k] += restricted is not None and relaxed < restricted
     assert min(strict) > 0  # each cause costs something somewhere
+
+
+def test_the_best_order_is_the_best_of_all_that_descending_memory_permits():
+    """All permutations by descending memory, also those that differ by interchangeable devices only."""
+    several = 0
+    for family in FAMILY[:30]:
+        instance = one_size(family, replanning=None)
+        orders = [
+            order
+            for order in permutations(range(len(instance.devices)))
+            if all(instance.device_type(a).memory >= instance.device_type(b).memory for a, b in pairwise(order))
+        ]
+        several += len(orders) > 1
+        along = [chain(instance, order) for order in orders]
+        planned = [found.plan for found in map(algorithm_2, along) if found.plan is not None]
+        assert solve("asteroid", instance, ties="best") == min(
+            (evaluate(instance, plan).objective for plan in planned), default=None
+        )
+        values = [evaluate(instance, plan).terms["nested_ticks"] for seen in along for plan in pipelines_along(seen)]
+        assert solve("label_dp", instance, order="best") == min(values, default=None)
+    assert several > 5
+
+
+def test_how_many_orders_descending_memory_permits():
+    # B: 3 NX and 2 TX2 of 8 GB, 5! / (3! 2!); C: 1 NX and 2 TX2, then 3 Nano of 4 GB, 3! / 2!; links that differ tell
+    # all six boards apart, and 3! 3! orders remain.
+    assert len(memory_orders(load_instance("asteroid_b_resnet50_100mbps"), "best")) == 10
+    assert len(memory_orders(load_instance("asteroid_c_resnet50_100mbps"), "best")) == 3
+    rates = tuple(tuple(1000 + (a + 1) * (b + 1) for b in range(6)) for a in range(6))
+    uneven = load_instance("asteroid_c_resnet50_100mbps").model_copy(update={"bandwidth": rates})
+    assert len({tuple(order) for order in memory_orders(uneven, "best")}) == 36
+    with pytest.raises(InputError, match="best"):
+        memory_orders(uneven, "random")
 
 
 def test_an_order_makes_no_claim_about_other_plans():

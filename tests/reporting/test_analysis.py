@@ -17,6 +17,7 @@ from mapgap.reporting.analysis import (
     shifted_geometric_mean,
     verdict,
 )
+from mapgap.reporting.report import instance_table, method_table
 from mapgap.reporting.tables import Column, Table
 
 RUNS = Runs(
@@ -43,6 +44,26 @@ def test_facts_take_best_plan_and_bound_from_different_methods():
     assert not known["i2"].proven
     assert known["i3"].bound is None
     assert known["i3"].gap is None  # blank where no bound exists, never 0 or infinity
+
+
+def test_a_method_with_options_is_a_row_of_its_own():
+    """Options in which the runs of a method do not differ are not shown; ``True`` is shown as the name."""
+    runs = Runs(
+        [
+            record("i1", "dp", 100, 100, kind="exact", options={"engine": "own"}),
+            record("i1", "dp", 149, kind="exact", options={"engine": "own", "order": "memory"}),
+            record("i1", "dp", 100, kind="exact", options={"engine": "own", "simulate": True}),
+            record("i1", "greedy", 120, options={"seeds": 3}),
+        ]
+    )
+    assert {row["method"]: row["worst_gap_percent"] for row in method_table(runs).rows} == {
+        "dp": 0,
+        "dp (order=memory)": pytest.approx(49),
+        "dp (simulate)": 0,
+        "greedy": pytest.approx(20),
+    }
+    assert [r.method for r in runs.labelled.labelled] == [r.method for r in runs.labelled]
+    assert [row["best_by"] for row in instance_table(runs).rows] == ["dp"]
 
 
 def test_failed_runs_count_neither_as_plan_nor_as_bound():

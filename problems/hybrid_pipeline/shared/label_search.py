@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mapgap.core import Budget, Stop
-from mapgap.problems.hybrid_pipeline.shared import label_kernel as kernel
+from mapgap.problems.hybrid_pipeline.shared import label_kernel, label_nodes, label_stages, label_tables
 from mapgap.problems.hybrid_pipeline.shared.first_plan import Path
 from mapgap.problems.hybrid_pipeline.shared.lowered import Lowered
 from mapgap.problems.hybrid_pipeline.shared.tables import Array
@@ -48,21 +48,21 @@ class CompiledSearch:
         self.low, self.budget, self.work = low, budget, work
         self.stop: Stop | None = None
         self.bound = 0
-        self.stages = kernel.Stages(
+        self.stages = label_tables.Stages(
             low.forward, low.backward, low.both, low.state, low.activation, low.room, low.groups, low.batch
         )
-        self.links = kernel.Links(
+        self.links = label_tables.Links(
             low.comm, low.level, low.load, low.reduce_num, low.reduce_den, low.weights, low.move, int(low.every_step)
         )
         moves = low.moves
         asked = np.zeros(len(low.groups), np.bool_)
         asked[moves.group] = True
-        self.steps = kernel.Steps(
+        self.steps = label_tables.Steps(
             *moves,
             low.complete(everyone),
             asked,
-            kernel.least_sums(low.both, low.groups, low.batch),
-            kernel.least_sums(low.forward, low.groups, low.batch),
+            label_stages.least_sums(low.both, low.groups, low.batch),
+            label_stages.least_sums(low.forward, low.groups, low.batch),
         )
         memory = None if budget is None else budget.memory_mb
         self.most = MOST_LABELS if memory is None else max(LABELS, memory * 2**19 // LABEL_BYTES)
@@ -75,40 +75,40 @@ class CompiledSearch:
             return upper, [], {}
         form = self._form(1)
         places = np.array(cuts, np.int64)
-        window, nearest = kernel.windows(self.stages, self.links, form, self.steps.asked, places, upper)
+        window, nearest = label_stages.windows(self.stages, self.links, form, self.steps.asked, places, upper)
         if self.work is not None:
             self.work -= 10 * int(self.steps.asked.sum()) * len(cuts)
         opened = self._open(places, upper)
-        reach = kernel.reaches(self.steps, window, opened)
-        space = kernel.Space(places, window, nearest, opened, reach)
-        binds = bool(kernel.memory_binds(self.stages, places, window, low.kept(len(low.size) + low.layers)))
+        reach = label_stages.reaches(self.steps, window, opened)
+        space = label_tables.Space(places, window, nearest, opened, reach)
+        binds = bool(label_stages.memory_binds(self.stages, places, window, low.kept(len(low.size) + low.layers)))
         slots = low.levels + 1 if binds else 1
         form = self._form(slots)
         spans = (np.arange(len(cuts))[:, None] - nearest)[:, self.steps.asked].sum(axis=1)
-        store = kernel.Store(
+        store = label_tables.Store(
             pool=np.zeros((LABELS, 7), np.int32),
             head=np.zeros(LABELS, np.int64),
             key=np.zeros(LABELS, np.int64),
             following=np.zeros(LABELS, np.int64),
-            first=np.full(len(cuts), kernel.END, np.int64),
+            first=np.full(len(cuts), label_nodes.END, np.int64),
             table=np.full(2 * LABELS, -1, np.int64),
             costs=np.zeros((max(1, int(spans.max())) * slots, 3), np.int32),
             place=np.zeros(len(low.groups), np.int64),
         )
-        at[kernel.R], at[kernel.NODE], at[kernel.UPPER], at[kernel.BEST] = (
+        at[label_nodes.R], at[label_nodes.NODE], at[label_nodes.UPPER], at[label_nodes.BEST] = (
             len(cuts) - 1,
-            kernel.FRESH,
+            label_nodes.FRESH,
             upper,
-            kernel.END,
+            label_nodes.END,
         )
         self.stop = None
         while True:
             limit = CHUNK if self.work is None else max(0, min(CHUNK, self.work))
-            ended = kernel.search(self.stages, self.links, form, self.steps, space, store, at, limit)
-            if ended == kernel.DONE:
+            ended = label_kernel.search(self.stages, self.links, form, self.steps, space, store, at, limit)
+            if ended == label_nodes.DONE:
                 break
-            if ended == kernel.FULL:
-                grown = self._grown(store, int(at[kernel.USED]), int(at[kernel.NODES]))
+            if ended == label_nodes.FULL:
+                grown = self._grown(store, int(at[label_nodes.USED]), int(at[label_nodes.NODES]))
                 self.stop = Stop.MEMORY if grown is None else None
                 store = grown or store
             elif self.work is not None:
@@ -118,21 +118,21 @@ class CompiledSearch:
                 self.stop = Stop.TIME
             if self.stop is not None:
                 break
-        value = int(at[kernel.UPPER])
+        value = int(at[label_nodes.UPPER])
         self.bound = value
         if self.stop is not None:
-            self.bound = int(kernel.bound_left(self.links, form, self.steps, space, store, at))
-        path = kernel.stages_of(store.pool, at[kernel.BEST], places)
+            self.bound = int(label_kernel.bound_left(self.links, form, self.steps, space, store, at))
+        path = label_kernel.stages_of(store.pool, at[label_nodes.BEST], places)
         counts = {
-            "labels": int(at[kernel.MADE]),
-            "stage_costs": int(at[kernel.PRICED]),
+            "labels": int(at[label_nodes.MADE]),
+            "stage_costs": int(at[label_nodes.PRICED]),
             "memory_binds": int(binds),
-            "nodes": int(at[kernel.NODES]),
+            "nodes": int(at[label_nodes.NODES]),
         }
         return value, [(i, j, g) for i, j, g in path.tolist()], counts
 
-    def _form(self, slots: int) -> kernel.Round:
-        return kernel.Round(*self.low.form, self.low.rounds, self.low.micro_batches, slots)
+    def _form(self, slots: int) -> label_tables.Round:
+        return label_tables.Round(*self.low.form, self.low.rounds, self.low.micro_batches, slots)
 
     def _open(self, cuts: Array, upper: int) -> NDArray[np.bool_]:
         """Positions whose transfers alone, over the fastest link, do not reach the bound."""
@@ -141,7 +141,7 @@ class CompiledSearch:
         found[0] = found[-1] = True
         return found
 
-    def _grown(self, store: kernel.Store, labels: int, nodes: int) -> kernel.Store | None:
+    def _grown(self, store: label_tables.Store, labels: int, nodes: int) -> label_tables.Store | None:
         """The same content with twice the room; ``None`` where that is too much."""
         if len(store.pool) >= self.most:
             return None
@@ -158,5 +158,5 @@ class CompiledSearch:
                 following=np.concatenate([store.following, pad]),
                 table=np.full(2 * len(store.table), -1, np.int64),
             )
-            kernel.index(store)
+            label_nodes.index(store)
         return store

@@ -1,0 +1,162 @@
+"""How far Asteroid is from the optimum: apart where a pipeline pays and where it does not, and under other readings.
+
+A pipeline *pays* where the optimum is faster by :data:`PAYS` at least than the best plan of one stage, which is the
+optimum of the instance whose layers are one (``+whole``). Elsewhere an instance says nothing of pipelines: Asteroid,
+which uses every board, is compared with a plan that leaves most of them idle, or both train without a pipeline.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+from typing import Any
+
+from mapgap.records.runs import Runs
+from mapgap.reporting.tables import Column, Table
+from mapgap.studies.hybrid_pipeline.experiments import ASTEROID, BEST_TIES, EXACT, NETWORKS, library_name
+
+PAYS = 0.01
+"""Share by which the best plan of one stage is slower than the optimum where a pipeline pays."""
+OPTIMAL = 0.005
+"""Percent above the optimum below which a plan counts as optimal."""
+GRID = tuple((e, n, b) for e in "abcd" for b in (100, 1000) for n in NETWORKS)
+"""Environments of Table 6, networks, and Mbit/s of Sec. 5.1."""
+READINGS: Mapping[str, str] = {
+    "": "as derived",
+    "+bytes2": "activations / 2",
+    "+bytes4": "activations / 4",
+    "+links": "parallel links",
+    "+medium": "shared medium",
+}
+"""What else the paper may mean, by the variant of the instances."""
+PIPELINE, GROUP, BOARD = "pipeline", "one group", "one board"
+
+
+def whole_name(name: str) -> str:
+    """The instance whose best plan of one stage counts; only the medium of an AllReduce matters to that."""
+    base, _, words = name.partition("+")
+    return f"{base}+medium+whole" if words == "medium" else f"{base}+whole"
+
+
+def pays(runs: Runs, name: str) -> str | None:
+    """Whether a pipeline pays, or else what trains best; ``None`` without runs."""
+    best, single = runs.objective(name, EXACT), runs.get(whole_name(name), EXACT)
+    if best is None or single is None:
+        return None
+    if single.objective is None or single.plan is None or single.objective >= (1 + PAYS) * best:
+        return PIPELINE
+    (stage,) = single.plan["stages"]
+    return BOARD if len(stage["devices"]) == 1 else GROUP
+
+
+def gap_rows(runs: Runs, reading: str = "") -> list[dict[str, Any]]:
+    """One row per instance of :data:`GRID`, losses in percent of the optimum."""
+    rows = []
+    for environment, network, mbps in GRID:
+        name = library_name(environment, network, mbps) + reading
+        kind, record = pays(runs, name), runs.get(name, EXACT)
+        if kind is None or record is None or record.plan is None:
+            continue
+        best, single = runs.objective(name, EXACT), runs.objective(whole_name(name), EXACT)
+        default, ordered = runs.objective(name, ASTEROID), runs.objective(name, ASTEROID, **BEST_TIES)
+        stages = record.plan["stages"]
+        rows.append(
+            {
+                "environment": environment.upper(),
+                "network": NETWORKS[network],
+                "mbps": mbps,
+                "reading": READINGS[reading],
+                "kind": kind,
+                "stages": len(stages),
+                "boards": sum(len(stage["devices"]) for stage in stages),
+                "gain": single / best if single and best else None,
+                "default": 100 * (default / best - 1) if default and best else None,
+                "best": 100 * (ordered / best - 1) if ordered and best else None,
+            }
+        )
+    return rows
+
+
+_PLACE = (Column("environment", "env."), Column("network", "network"), Column("mbps", "Mbit/s"))
+_LOSS = (
+    Column("best", "Asteroid, best order [%]", ".2f"),
+    Column("default", "fastest first [%]", ".2f"),
+)
+
+
+def gaps(runs: Runs) -> tuple[Table, Table]:
+    """Asteroid's loss where a pipeline pays, and where it does not."""
+    rows = gap_rows(runs)
+    columns = [*_PLACE, Column("stages", "stages"), Column("boards", "boards"), Column("gain", "over one stage", ".2f")]
+    note = (
+        "Latency of Algorithm 2's plan above the certified optimum, along the best of all orders that descending "
+        "memory permits and along the default one. Over one stage: the best plan without a pipeline over the optimum, "
+        "1.01 at least in this table."
+    )
+    paying = Table(
+        "gaps",
+        "Where a pipeline pays: Asteroid above the optimum",
+        [*columns, *_LOSS],
+        [row for row in rows if row["kind"] == PIPELINE],
+        note,
+    )
+    columns = [*_PLACE, Column("kind", "trains best"), Column("gain", "over one stage", ".4f"), *_LOSS]
+    note = (
+        "The best plan of one stage is within 1 % of the optimum. On one board: Algorithm 2 must use every board, and "
+        "that costs what the table says; this is no loss of pipeline planning."
+    )
+    rest = [row for row in rows if row["kind"] != PIPELINE]
+    return paying, Table("apart", "Where no pipeline pays", columns, rest, note)
+
+
+def readings(runs: Runs) -> Table:
+    """What the losses become under other readings of the paper, all instances together."""
+    rows: list[dict[str, Any]] = []
+    for reading, title in READINGS.items():
+        found = [row for row in gap_rows(runs, reading) if row["best"] is not None]
+        if not found:
+            continue
+        row: dict[str, Any] = {"reading": title, "instances": len(found)}
+        for kind, key in ((PIPELINE, "pipeline"), (GROUP, "group"), (BOARD, "board")):
+            losses = [each["best"] for each in found if each["kind"] == kind]
+            row |= {f"{key}_count": len(losses), f"{key}_max": max(losses, default=None)}
+            if kind == PIPELINE and losses:
+                worse = [loss for loss in losses if loss >= OPTIMAL]
+                row |= {"pipeline_optimal": len(losses) - len(worse)}
+                row |= {"pipeline_median": statistics.median(worse) if worse else None}
+        rows.append(row)
+    columns = [
+        Column("reading", "reading"),
+        Column("instances", "instances"),
+        Column("pipeline_count", "a pipeline pays"),
+        Column("pipeline_optimal", "there optimal"),
+        Column("pipeline_median", "else median [%]", ".2f"),
+        Column("pipeline_max", "most [%]", ".2f"),
+        Column("group_count", "one group"),
+        Column("group_max", "most [%]", ".2f"),
+        Column("board_count", "one board"),
+        Column("board_max", "most [%]", ".2f"),
+    ]
+    note = (
+        "Asteroid along its best order; optimal: within 0.005 %. Activations / k: every cut carries so many times "
+        "fewer bytes, as 16- or 8-bit activations would. Parallel links: two groups are joined by as many links as the "
+        "smaller one has members (Sec. 4), else by one. Shared medium: an AllReduce of m boards takes m times Eq. (5)."
+    )
+    return Table("readings", "Asteroid above the optimum under other readings", columns, rows, note)
+
+
+def sensitivity(runs: Runs) -> Table:
+    """The loss along the best order under every reading, by instance."""
+    found: dict[tuple[str, str, int], dict[str, Any]] = {}
+    columns = list(_PLACE)
+    for reading, title in READINGS.items():
+        key = reading.removeprefix("+") or "derived"
+        columns += [Column(f"{key}_kind", title), Column(key, "[%]", ".2f")]
+        for row in gap_rows(runs, reading):
+            place = row["environment"], row["network"], row["mbps"]
+            same = found.setdefault(place, {k: row[k] for k in ("environment", "network", "mbps")})
+            same |= {f"{key}_kind": row["kind"], key: row["best"]}
+    note = "What trains best under a reading, and Asteroid's loss there along its best order."
+    return Table(
+        "sensitivity", "Asteroid above the optimum, by reading and instance", columns, list(found.values()), note
+    )
