@@ -135,8 +135,8 @@ def figure_7() -> Table:
     rows = []
     for key, value in ours.items():
         paper = printed()[key.removesuffix("_inner")]
-        judged = "fitted" if key in FITTED else judged(paper, value)
-        rows.append({"key": key, "what": what[key], "printed": paper, "ours": value, "verdict": judged})
+        word = "fitted" if key in FITTED else judged(paper, value)
+        rows.append({"key": key, "what": what[key], "printed": paper, "ours": value, "verdict": word})
     columns = [
         Column("what", "UNet on MAX78000 [ms]"),
         Column("printed", "printed", "g"),
