@@ -161,7 +161,8 @@ def thresholds(results: Results) -> Table:
     ]
     complete = None not in (*devices.values(), *alone.values(), *crowded.values())
     rows = [
-        {"key": key, "what": what, "printed": value, "ours": ours, "verdict": "equal" if value == ours else "differs"}
+        {"key": key, "what": what, "printed": value, "ours": ours}
+        | {"verdict": "equal" if value == ours else "differs", "agrees": 1 if value == ours else -1}
         for key, what, value, ours in found
         if complete
     ]
