@@ -238,7 +238,7 @@ def _values(runs: Runs, network: str, fold: int) -> Iterator[tuple[str, str, dic
         values = {}
         for name in known:
             variant = variant_of(name, change)
-            best = terms_of(runs, library_name(network, fold, variant), LABELS if name != fits()[0] else EXACT)
+            best = terms_of(runs, library_name(network, fold, variant), LABELS)
             if best is not None:
                 values[name] = gain(instance_of(network, fold, variant), best, "energy")
         if len(values) == len(known):

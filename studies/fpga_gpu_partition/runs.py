@@ -155,7 +155,7 @@ def phases(quick: bool) -> list[Phase]:
         Phase("Rules and baselines", _jobs([*whole, *others], RULES if quick else (*RULES, "fpga_only")), parallel=2),
         Phase("Optima", _jobs([*whole, *others, *modules], (EXACT,)), parallel=2),
         Phase("Fronts", _jobs([*whole, *others], (FRONT,), 300.0), parallel=2),
-        Phase("Sensitivity", _jobs(sweep, (EXACT,)), parallel=2),
+        Phase("Sensitivity", _jobs(sweep, (LABELS,)), parallel=2),
         Phase("Other fits", _jobs(other_fits, (FRONT,), 300.0), parallel=2),
         Phase("Patterns", _jobs(_patterns(folds), (LABELS,)), parallel=2),
     ]

@@ -154,7 +154,7 @@ def sensitivity(runs: Runs) -> tuple[Table, list[Picture]]:
         for network, (title, _) in NETWORKS.items():
             for value in POINTS[axis]:
                 variant = variant_name(axis, value)
-                best = terms_of(runs, library_name(network, 4, variant), EXACT)
+                best = terms_of(runs, library_name(network, 4, variant), LABELS if variant else EXACT)
                 if best is None:
                     continue
                 instance = instance_of(network, 4, variant)
