@@ -14,7 +14,13 @@ from mapgap.reporting.report import Page, Picture, Section, method_table, run_ta
 from mapgap.reporting.study import Study
 from mapgap.reporting.tables import Table
 from mapgap.studies.fpga_gpu_partition.published import figure_4, modules_table, ranges_table, table_1
-from mapgap.studies.fpga_gpu_partition.robustness import interval_picture, intervals, readings_table, robustness
+from mapgap.studies.fpga_gpu_partition.robustness import (
+    constants_table,
+    interval_picture,
+    intervals,
+    readings_table,
+    robustness,
+)
 from mapgap.studies.fpga_gpu_partition.runs import PROBLEM, phases
 from mapgap.studies.fpga_gpu_partition.tables import (
     front_pictures,
@@ -61,7 +67,7 @@ def page(runs: Runs, quick: bool) -> Page:
         Section("Published numbers", tables=[table_1(), readings_table(), ranges_table()], figures=[figure_4()]),
         Section("Whole networks", tables=[networks, front_table(runs)], figures=front_pictures(runs)),
         Section("Patterns or rule", tables=[patterns]),
-        Section("What Table I decides", tables=[spans, claims, gains], figures=_drawn(spans)),
+        Section("What Table I decides", tables=[spans, claims, gains, constants_table()], figures=_drawn(spans)),
         Section("Sensitivity", tables=[swept], figures=swept_figures),
         Section("All runs", tables=[method_table(runs), run_table(runs)]),
     ]
