@@ -15,7 +15,7 @@ from mapgap.studies.multi_model_splitting.runs import EVERY, PAPER, SENSING_MS, 
 
 OPTIMAL = 1.0005
 """A factor below this is an optimum."""
-ORIGINS = {"paper": "printed in the paper", "variant": "variant of ours"}
+ORIGINS = {"paper": "instances of the paper", "variant": "variants of ours"}
 
 
 def gaps(results: Results, objective: str = "throughput") -> Table:

@@ -164,7 +164,7 @@ def lead(table: Table, times: Table) -> list[str]:
     for row in table.rows:
         if row["origin"] in ORIGINS:
             found.append(
-                f"Instances {ORIGINS[row['origin']]}: Synergy is optimal on {row['optimal']} of {row['instances']} "
+                f"Of {row['instances']} {ORIGINS[row['origin']]} Synergy is optimal on {row['optimal']} "
                 f"({row['optimal_cases']} of {row['cases']} cases); its worst cycle time is {row['worst']:.2f} times "
                 "the optimum."
             )
@@ -252,7 +252,7 @@ def page(runs: Runs, quick: bool) -> Page:
     drawn = [picture("sensing", sensing_lines(times), caption)] if times.rows else []
     sections.insert(1, Section("What sensing time does", tables=[timed, times], figures=drawn))
     if not quick:
-        sections.insert(1, Section("Latency as the objective", tables=[gaps(results, "latency")]))
+        sections.insert(2, Section("Latency as the objective", tables=[gaps(results, "latency")]))
     sections.append(Section("All runs", tables=[method_table(runs), instance_table(runs), run_table(runs)]))
     return Page("Synergy against the joint optimum", lead(counted, timed), sections)
 
