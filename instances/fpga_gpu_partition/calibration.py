@@ -33,7 +33,7 @@ import numpy.typing as npt
 from scipy.optimize import differential_evolution
 
 from mapgap.instances.fpga_gpu_partition.cost_model import CostModel
-from mapgap.instances.fpga_gpu_partition.gains import figure_1, gains, peak_power_w, published_gains
+from mapgap.instances.fpga_gpu_partition.gains import Reading, figure_1, gains, peak_power_w, published_gains
 
 Array = npt.NDArray[np.float64]
 
@@ -88,17 +88,21 @@ def decode(logs: Array) -> CostModel:
     return CostModel(**dict(zip(RANGES, np.exp(logs), strict=True)), link_gbs=LINK_GBS)
 
 
-def loss(logs: Array, share: float) -> tuple[Array, Array]:
+def loss(logs: Array, share: float, reading: Reading = "sequential") -> tuple[Array, Array]:
     """Root mean square residual and penalised loss of candidates (11, n); both (n,)."""
     model = decode(logs)
-    residuals = np.log(gains(model, share)) - np.log(published_gains())[:, None]
+    residuals = np.log(gains(model, share, reading)) - np.log(published_gains())[:, None]
     rms = np.sqrt(np.mean(residuals**2, axis=0))
     penalty = np.maximum(0.0, -np.log(figure_1(model))) + np.maximum(0.0, np.log(peak_power_w(model) / POWER_LIMIT_W))
     return rms, rms + penalty
 
 
 def evolve(
-    seed: int, share: float, generations: int = GENERATIONS, people_per_constant: int = PEOPLE_PER_CONSTANT
+    seed: int,
+    share: float,
+    generations: int = GENERATIONS,
+    people_per_constant: int = PEOPLE_PER_CONSTANT,
+    reading: Reading = "sequential",
 ) -> tuple[Array, Array]:
     """One run of differential evolution; returns the candidates (11, m) worth remembering and their losses (m,)."""
     seen: list[tuple[Array, Array]] = []
@@ -106,7 +110,7 @@ def evolve(
 
     def remembered_loss(logs: Array) -> Array:
         nonlocal least
-        _, found = loss(logs, share)
+        _, found = loss(logs, share, reading)
         least = min(least, float(found.min()))
         good = found <= least + TOLERANCE
         seen.append((logs[:, good].copy(), found[good]))

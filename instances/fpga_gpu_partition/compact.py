@@ -16,7 +16,7 @@ from pydantic import Field
 from mapgap.core import MOST_SAMPLES, CompactBase, Finding, Frozen, InputError
 from mapgap.instances.fpga_gpu_partition.cost_model import Fabric, fabric, load_fit
 from mapgap.instances.fpga_gpu_partition.lowering import alone, graph_of
-from mapgap.instances.fpga_gpu_partition.options import Pricing, instance
+from mapgap.instances.fpga_gpu_partition.options import Pricing, Splits, instance
 from mapgap.problems.fpga_gpu_partition import Instance, Objective
 
 
@@ -53,10 +53,10 @@ class Compact(CompactBase):
         One module alone, by name (``fire2``); input and output on the GPU.
     max_fold : int
         Largest fold; folds are 1, 2, 4, … up to it. 1 is direct hardware mapping as published.
-    splits : {"conv", "all"}
-        Layers that may be split: dense convolutions, or pointwise and depthwise layers as well.
+    splits : {"conv", "depthwise", "all"}
+        Layers that may be split: dense convolutions, depthwise layers as well, or pointwise ones, too.
     cost_model : str
-        A fit of ``devices/dhm_fits.yaml``.
+        A fit of ``devices/dhm_fits.yaml`` or an extreme set of ``devices/dhm_extremes.yaml``.
     bandwidth_gbs : float, optional
         Link in 10^9 bytes per second, in place of the paper's 2.5.
     link_us : float, optional
@@ -72,7 +72,7 @@ class Compact(CompactBase):
     network: str
     module: str | None = None
     max_fold: int = Field(default=1, ge=1, le=MOST_SAMPLES)
-    splits: Literal["conv", "all"] = "conv"
+    splits: Splits = "conv"
     cost_model: str = "fit1"
     bandwidth_gbs: float | None = Field(default=None, gt=0)
     link_us: float | None = Field(default=None, ge=0)
@@ -106,7 +106,7 @@ def expand(compact: Compact) -> Instance:
     folds = tuple(2**i for i in range(compact.max_fold.bit_length()))
     made = instance(
         graph,
-        Pricing(model, limits, folds, compact.splits == "all"),
+        Pricing(model, limits, folds, compact.splits),
         name=compact.name,
         source=compact.source,
         tags=compact.tags,

@@ -36,7 +36,7 @@ from mapgap.instances.fpga_gpu_partition.lowering import Kind, Shape
 
 WORD_BITS = 8
 M20K_BITS, M20K_WIDTH = 20 * 1024, 40
-FITS = "dhm_fits"
+FITS, EXTREMES = "dhm_fits", "dhm_extremes"
 
 Number = Any
 """A float or a numpy array of floats; formulas hold for both."""
@@ -154,32 +154,57 @@ def fit_names() -> list[str]:
 
 
 @cache
-def load_fit(name: str) -> CostModel:
-    """A fitted cost model by name.
+def _sets() -> dict[str, dict[str, Any]]:
+    """All sets of constants by name: the fits, and the extremes of studies."""
+    found = {}
+    for file in (FITS, EXTREMES):
+        data = read_yaml(ROOT / "devices" / f"{file}.yaml")
+        for row in data["rows"]:
+            found[str(row[0])] = dict(zip(data["columns"], row, strict=True))
+    return found
 
-    Raises
-    ------
-    InputError
-        No such fit.
-    """
-    data = read_yaml(ROOT / "devices" / f"{FITS}.yaml")
-    names = [row[0] for row in data["rows"]]
-    if name not in names:
-        raise unknown("cost_model", name, names)
-    values = dict(zip(data["columns"], data["rows"][names.index(name)], strict=True))
-    return CostModel(**{field.name: float(values[field.name]) for field in fields(CostModel)})
+
+def _set(name: str) -> dict[str, Any]:
+    if name not in _sets():
+        raise unknown("cost_model", name, list(_sets()))
+    return _sets()[name]
+
+
+def extremes() -> dict[str, str]:
+    """Names of the sets at which some gain is least or most, and what is extreme there."""
+    return {name: values["extreme"] for name, values in _sets().items() if "extreme" in values}
 
 
 @cache
-def load_share(name: str) -> float:
-    """Share g_l / C_I of the grouped 3×3 expansion that belongs to a fit.
+def load_fit(name: str) -> CostModel:
+    """A fitted cost model by name, one of the fits or of the extremes.
 
     Raises
     ------
     InputError
-        No such fit.
+        No such set of constants.
     """
-    load_fit(name)
-    data = read_yaml(ROOT / "devices" / f"{FITS}.yaml")
-    row = next(row for row in data["rows"] if row[0] == name)
-    return float(row[data["columns"].index("share")])
+    values = _set(name)
+    return CostModel(**{field.name: float(values[field.name]) for field in fields(CostModel)})
+
+
+def load_share(name: str) -> float:
+    """Share g_l / C_I of the grouped 3×3 expansion that belongs to a set of constants.
+
+    Raises
+    ------
+    InputError
+        No such set.
+    """
+    return float(_set(name)["share"])
+
+
+def load_reading(name: str) -> str:
+    """How Table I's ShuffleNetV2 units are read where a set of constants explains it: ``sequential`` or ``parallel``.
+
+    Raises
+    ------
+    InputError
+        No such set.
+    """
+    return str(_set(name).get("reading", "sequential"))

@@ -11,7 +11,11 @@ heterogeneous over GPU only. Interpretation:
     FPGA and every depthwise layer on the GPU. ``g_l / C_I`` is not published: 1/2 and 3/4 are both fitted. Mapping the
     whole expansion (share 1) fits markedly worse (root mean square residual 0.066 in place of 0.03): the GPU's launch
     of the expansion is then saved, which Table I's speed-up of 1.01 excludes.
-4.  The fold is the smallest power of two at which the module's mapped parts fit the fabric together. Under the limit
+4.  ShuffleNetV2's units have two readings. ``sequential`` (the default): every unit as in rule 3. ``parallel``: Sec.
+    V-B says that a unit with spatial reduction "follows the same concept as the layer from SqueezeNet, but with a
+    DWConv3x3 instead of a traditional Conv3x3", so its depthwise layers are split by channels, the share of the Fire
+    modules on the FPGA, and its 1×1 layers stay on the GPU; units without reduction stay as in rule 3.
+5.  The fold is the smallest power of two at which the module's mapped parts fit the fabric together. Under the limit
     that Fig. 1 states, literal DHM (fold 1) holds the whole expansion of 0 of 8 Fire modules, and half of it in 2, so
     that Table I cannot have been measured with literal DHM of layers of these sizes.
 
@@ -23,6 +27,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -44,16 +49,31 @@ def modules_of(kind: str) -> tuple[Graph, list[Block]]:
     return graph, [block for block in graph.blocks if block.kind == kind]
 
 
-def pattern(shapes: Sequence[Shape], kind: str, share: float) -> list[int]:
+Reading = Literal["sequential", "parallel"]
+"""How ShuffleNetV2's units with spatial reduction are mapped (rule 4)."""
+
+
+def reduces(shapes: Sequence[Shape]) -> bool:
+    """Is it a unit with spatial reduction: does a depthwise layer make fewer pixels than it reads?"""
+    return any(shape.kind == "depthwise" and shape.row.height < shape.row.height_in for shape in shapes)
+
+
+def pattern(shapes: Sequence[Shape], kind: str, share: float, reading: Reading = "sequential") -> list[int]:
     """Input channels of every layer of a module that Fig. 2 puts on the FPGA; 0 for none."""
     if kind == "fire":
         return [math.floor(shape.channels_in * share) if shape.kind == "conv" else 0 for shape in shapes]
+    if kind == "unit" and reading == "parallel" and reduces(shapes):
+        return [math.floor(shape.channels_in * share) if shape.kind == "depthwise" else 0 for shape in shapes]
     return [shape.channels_in if shape.kind == "pointwise" else 0 for shape in shapes]
 
 
 def fold_of(shapes: Sequence[Shape], channels: Sequence[int]) -> int:
     """Smallest power of two at which the mapped parts fit the multipliers of the fabric."""
-    mapped = [weights(shape, g) for shape, g in zip(shapes, channels, strict=True) if g]
+    mapped = [
+        weights(shape, channels_out=g) if shape.kind == "depthwise" else weights(shape, g)
+        for shape, g in zip(shapes, channels, strict=True)
+        if g
+    ]
     fold = 1
     while sum(multipliers(count, fold) for count in mapped) > fabric().multipliers:
         fold *= 2
@@ -91,9 +111,9 @@ def module_cost(
 ) -> tuple[Number, Number]:
     """Latency (µs) and energy (µJ) of a module alone; ``channels`` input channels of every layer on the FPGA.
 
-    A layer with some channels on either side is Fig. 2b's split: both sides make partial sums of the whole output,
-    which are joined on the GPU, as are concatenations and additions. The rules are the problem's (three queues in
-    order), without rounding; a test compares them with the evaluator.
+    A layer with some channels on either side is Fig. 2b's split: both sides make partial sums of the whole output (of a
+    depthwise layer, their own channels), which are joined on the GPU, as are concatenations and additions. The rules
+    are the problem's (three queues in order), without rounding; a test compares them with the evaluator.
     """
     queues = Queues(model)
     energy: Number = 0.0
@@ -115,7 +135,9 @@ def module_cost(
             energy = energy + model.fpga_uj(shape, fold, shape.row.macs * share)
             ends.append(queues.run("fpga", after, model.fpga_us(shape, fold)))
             if share < 1:
-                ends.append(queues.run("link", ends[-1], model.link_transfer_us(sum(shape.parts))))
+                made = sum(shape.parts)
+                moved = math.ceil(made * share) if shape.kind == "depthwise" else made
+                ends.append(queues.run("link", ends[-1], model.link_transfer_us(moved)))
         queues.ready[index] = np.max(np.broadcast_arrays(*ends), axis=0)
         queues.side[index] = "fpga" if share == 1 else "gpu"
     queues.fetch(Tensor(block.last, 0, sum(graph.shapes[block.last].parts)), "gpu")
@@ -123,7 +145,7 @@ def module_cost(
     return latency, energy + model.base_power_w * latency
 
 
-def gains(model: CostModel, share: float) -> Number:
+def gains(model: CostModel, share: float, reading: Reading = "sequential") -> Number:
     """The six gains of Table I, shape (6,) or (6, candidates), in the order of :data:`TARGETS`."""
     found = []
     for kind in NETWORKS:
@@ -134,7 +156,7 @@ def gains(model: CostModel, share: float) -> Number:
             energy: Number = 0.0
             for block in blocks:
                 shapes = graph.shapes_of(block)
-                mapped = pattern(shapes, kind, share) if heterogeneous else [0] * len(shapes)
+                mapped = pattern(shapes, kind, share, reading) if heterogeneous else [0] * len(shapes)
                 cost = module_cost(model, graph, block, mapped, fold_of(shapes, mapped))
                 latency, energy = latency + cost[0], energy + cost[1]
             sums.append((latency, energy))

@@ -11,7 +11,8 @@ Options of a layer, with folds 1, 2, 4, … up to ``max_fold``:
 =====================  ==========================================================================================
 
 Splits are joined on the GPU. The FPGA's share of the channels is 3/4, 1/2, 1/4, … down to 1/32. Options that alone
-exceed the fabric are left out. Dense convolutions split; with ``splits: all`` pointwise and depthwise layers do, too.
+exceed the fabric are left out. Dense convolutions split; with ``splits: depthwise`` depthwise layers do, too, and with
+``splits: all`` pointwise ones as well.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ ENERGY_UNIT_NJ = 1000
 cannot."""
 NAMES = {"input": "in", "output": "out", "channel": "ch"}
 Axis = Literal["input", "output", "channel"]
+Splits = Literal["conv", "depthwise", "all"]
 SHARES = ((3, 4), (1, 2), (1, 4), (1, 8), (1, 16), (1, 32))
 
 
@@ -50,7 +52,7 @@ class Pricing:
     model: CostModel
     fabric: FabricSize
     folds: tuple[int, ...]
-    split_all: bool
+    splits: Splits = "conv"
 
     def gpu(self, shape: Shape, share: float) -> tuple[int, int]:
         """Ticks and energy of a share of a layer on the GPU, rounded up."""
@@ -103,12 +105,12 @@ def options(shape: Shape, pricing: Pricing) -> tuple[Option, ...]:
 
 def _splits(shape: Shape, pricing: Pricing, fold: int) -> Iterator[Option]:
     dense = max(1, shape.row.groups) == 1
-    if shape.kind == "conv" or pricing.split_all:
-        if shape.kind == "depthwise":
+    if shape.kind == "depthwise":
+        if pricing.splits != "conv":
             yield from _split(shape, pricing, fold, "channel", shape.row.cout)
-        elif dense:
-            yield from _split(shape, pricing, fold, "input", shape.channels_in)
-            yield from _split(shape, pricing, fold, "output", shape.row.cout)
+    elif dense and (shape.kind == "conv" or pricing.splits == "all"):
+        yield from _split(shape, pricing, fold, "input", shape.channels_in)
+        yield from _split(shape, pricing, fold, "output", shape.row.cout)
 
 
 def _split(shape: Shape, pricing: Pricing, fold: int, axis: Axis, total: int) -> Iterator[Option]:

@@ -22,6 +22,8 @@ MODULES = {
     "mobilenetv2_x0_5": ("b1", "b2", "b8"),
     "shufflenetv2_x0_5": ("s2b0", "s2b1", "s3b1"),
 }
+PARALLEL = "shufflenetv2_x0_5"
+"""The network with units whose depthwise layers may be split, as Sec. V-B describes its units with reduction."""
 FOLDS = (1, 4)
 MODULE_FOLD = 32
 """Largest fold of single modules: with it the pattern of Fig. 2 fits for every module of Table I."""
@@ -57,6 +59,19 @@ def network_files() -> dict[str, str]:
     return files
 
 
+def parallel_files() -> dict[str, str]:
+    """ShuffleNetV2 with depthwise layers that may be split by channels."""
+    files = {}
+    for fold in FOLDS:
+        title = f"{PARALLEL} as a whole, depthwise layers may be split by channels (units with spatial reduction, V-B)"
+        source = f"FPGA-GPU DHM paper (SLOHA 2021), Sec. V: {title}, {fold_text(fold)}. {DERIVED}"
+        fields = {"network": PARALLEL, "max_fold": str(fold), "cost_model": "fit1", "splits": "depthwise"}
+        tags = ["dhm", "network", PARALLEL, f"fold{fold}", "depthwise"]
+        name = f"dhm_{PARALLEL}_depthwise_fold{fold}"
+        files[name] = text(name, source, tags, fields)
+    return files
+
+
 def module_files() -> dict[str, str]:
     """Single modules of Table I, with folds as large as the pattern needs."""
     files = {}
@@ -77,7 +92,7 @@ def module_files() -> dict[str, str]:
 
 
 def main() -> None:
-    write_files(FOLDER, {**network_files(), **module_files()})
+    write_files(FOLDER, {**network_files(), **parallel_files(), **module_files()})
 
 
 if __name__ == "__main__":

@@ -1,12 +1,18 @@
 """Fits of the cost model of the FPGA-GPU partition: the committed ones explain Table I, new runs find their like."""
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
 
+from mapgap.catalogue import registry
+from mapgap.core import Budget
 from mapgap.instances.facts import ROOT
 from mapgap.instances.fpga_gpu_partition import calibration, gains
 from mapgap.instances.fpga_gpu_partition.compact import build
-from mapgap.instances.fpga_gpu_partition.cost_model import fit_names, load_fit, load_share
+from mapgap.instances.fpga_gpu_partition.cost_model import CostModel, fit_names, load_fit, load_share
+from mapgap.instances.fpga_gpu_partition.lowering import graph_of
+from mapgap.instances.fpga_gpu_partition.plan_cost import plan_cost
 from mapgap.problems.fpga_gpu_partition import PROBLEM, Plan
 
 
@@ -55,6 +61,45 @@ def test_forward_model_of_the_fit_is_the_evaluator(kind, fit):
             assert found.feasible
             assert float(latency) <= found.terms["latency"] + 0.5 <= float(latency) + 15
             assert float(energy) - 2 <= found.terms["energy"] <= float(energy) + 25
+
+
+@pytest.mark.parametrize("fit", ["fit1", "fit3"])
+def test_parallel_units_of_the_forward_model_are_the_evaluators(fit):
+    """Sec. V-B's unit with reduction: depthwise layers half on the FPGA, all else on the GPU."""
+    graph, blocks = gains.modules_of("unit")
+    halved = [block for block in blocks if gains.reduces(graph.shapes_of(block))]
+    assert len(halved) == 3  # one at the head of every stage
+    for block in halved:
+        shapes = graph.shapes_of(block)
+        channels = gains.pattern(shapes, "unit", 0.5, "parallel")
+        fold = gains.fold_of(shapes, channels)
+        instance = build(graph.name, 32, module=block.name, cost_model=fit, splits="depthwise")
+        names = ["gpu"] * (len(instance.layers) - len(shapes))
+        names += [
+            f"ch {g}/{shape.channels_in} f{fold}" if g else "gpu" for shape, g in zip(shapes, channels, strict=True)
+        ]
+        found = PROBLEM.evaluate(instance, Plan(options=tuple(names)))
+        latency, energy = gains.module_cost(load_fit(fit), graph, block, channels, fold)
+        assert found.feasible
+        assert float(latency) <= found.terms["latency"] + 0.5 <= float(latency) + 15
+        assert float(energy) - 2 <= found.terms["energy"] <= float(energy) + 25
+
+
+@pytest.mark.parametrize("method", ["paper_rule_folded", "greedy", "label_setting"])
+@pytest.mark.parametrize("network", gains.NETWORKS.values())
+def test_cost_of_a_plan_under_many_constants_is_the_evaluators(network, method):
+    """Whole networks: without rounding, under two sets of constants at once, as the evaluator has it under either."""
+    graph, fits = graph_of(network), [load_fit("fit2"), load_fit("fit4")]
+    both = CostModel(**{f.name: np.array([getattr(fit, f.name) for fit in fits]) for f in fields(CostModel)})
+    for fold in (1, 4):
+        instances = [build(network, fold, cost_model=name) for name in ("fit2", "fit4")]
+        plan = registry.methods(PROBLEM.name)[method].solve(instances[0], Budget(time_s=60.0)).plan
+        energy, latency = plan_cost(instances[0], graph, both, plan.options)
+        for index, instance in enumerate(instances):
+            terms = PROBLEM.evaluate(instance, plan).terms
+            jobs = 3 * len(instance.layers)  # times are rounded up by less than one tick each
+            assert latency[index] <= terms["latency"] <= latency[index] + jobs
+            assert energy[index] <= terms["energy"] <= energy[index] + 2 * jobs
 
 
 def test_one_seed_gives_one_run_and_a_longer_one_is_better():

@@ -9,6 +9,7 @@ from mapgap.heuristics.fpga_gpu_partition import greedy, paper_rule
 from mapgap.heuristics.fpga_gpu_partition.construction import on_gpu
 from mapgap.instances.fpga_gpu_partition import LIBRARY
 from mapgap.instances.fpga_gpu_partition.compact import build
+from mapgap.instances.fpga_gpu_partition.patterns import within_patterns
 from mapgap.problems.fpga_gpu_partition import PROBLEM, Plan
 from mapgap.problems.fpga_gpu_partition.evaluate import evaluate
 
@@ -159,3 +160,33 @@ def test_rule_reads_labels_and_no_times():
     for fold in (False, True):
         first, second = (paper_rule.partition(i, fold, False, False)[0] for i in (instance, other))
         assert [o.name for o in first] == [o.name for o in second]
+
+
+@pytest.mark.parametrize("fold", [1, 4])
+@pytest.mark.parametrize("network", PAPERS)
+def test_plans_of_the_rule_are_within_the_patterns_and_nothing_else_is(network, fold):
+    """Two files state Fig. 2: the rule, and the instance in which every layer keeps what its pattern allows."""
+    whole = load_instance(f"dhm_{network}_fold{fold}")
+    inside = within_patterns(whole, "inside")
+    for method in ("paper_rule", "paper_rule_folded"):
+        plan = run(method, whole).plan
+        assert evaluate(inside, plan).objective == evaluate(whole, plan).objective
+    for before, after in zip(whole.modules, inside.modules, strict=True):
+        allowed = paper_rule.pattern(before, singles=False) if len(before.layers) > 1 else [[]]
+        kept = [[option for option in layer.options if option.kind != "gpu"] for layer in after.layers]
+        assert kept == [list(options) for options in allowed]
+
+
+def test_units_with_reduction_split_their_depthwise_layers_in_parallel():
+    """Sec. V-B: three units halve the pixels; the others keep the 1x1 on the FPGA."""
+    whole = load_instance("dhm_shufflenetv2_x0_5_depthwise_fold4")
+    inside = within_patterns(whole, "inside", parallel=True)
+    split, moved = [], []
+    for module in inside.modules:
+        kinds = {option.kind for layer in module.layers for option in layer.options} - {"gpu"}
+        if kinds:
+            (kind,) = kinds
+            (split if kind == "split" else moved).append(module.name)
+    assert len(split) == 3
+    assert len(moved) == 13
+    assert all(name.endswith("b0") for name in split)

@@ -1,0 +1,206 @@
+"""Synergy against the joint optimum: instance by instance, counted by origin, and over the time that sensing takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from mapgap.records.record import relative
+from mapgap.records.runs import Runs
+from mapgap.reporting import figures
+from mapgap.reporting.tables import Column, Table
+from mapgap.studies.multi_model_splitting.runs import EVERY, PAPER, SENSING_MS, SHORT, SYNERGY, Results, instance
+
+OPTIMAL = 1.0005
+"""A factor below this is an optimum."""
+ORIGINS = {"paper": "instances of the paper", "variant": "variants of ours"}
+
+
+def gaps(results: Results, objective: str = "throughput") -> Table:
+    """Synergy against the joint optimum, instance by instance, and what the order of the pipelines does."""
+    rows: list[dict[str, Any]] = []
+    seen: set[str] = set()
+    cases: dict[Any, str] = {}
+    for name in EVERY:
+        key = instance(name, objective).content_hash
+        best, record = results.best_ticks(name, objective), results.record(name, SYNERGY, objective)
+        if record is None or best is None or key in seen:
+            continue
+        seen.add(key)
+        every = results.record(name, SYNERGY, objective, "best")
+        by_ends = results.record(name, SYNERGY, objective, "io_bytes")
+        notes = every.notes if every is not None else {}
+        rows.append(
+            {
+                "instance": SHORT[name],
+                "origin": "paper" if name in PAPER else "variant",
+                "case": cases.setdefault(_case(name, best, record.objective), SHORT[name]),
+                "best": best,
+                "proven": "proven" if results.proven(name, objective) else "",
+                "throughput": results.best_throughput(name) if objective == "throughput" else None,
+                "synergy": _ratio(record.objective, best),
+                "io": _ratio(by_ends.objective if by_ends is not None else None, best),
+                "best_order": _ratio(notes.get("best_order_ticks"), best),
+                "worst_order": _ratio(notes.get("worst_order_ticks"), best),
+                "orders": notes.get("orders"),
+                "failed": notes.get("orders_out_of_resource"),
+            }
+        )
+    columns = [Column("instance", "instance"), Column("origin", "origin"), Column("case", "case")]
+    columns += [Column("best", "best plan [ticks]"), Column("proven", "optimum")]
+    if objective == "throughput":
+        columns.append(Column("throughput", "inferences/s", ".4g"))
+    columns += [
+        Column("synergy", "Synergy", ".2f"),
+        Column("io", "ordered by in + out", ".2f"),
+        Column("best_order", "best order", ".2f"),
+        Column("worst_order", "worst order", ".1f"),
+        Column("orders", "orders"),
+        Column("failed", "of them OOR"),
+    ]
+    what = "cycle time" if objective == "throughput" else "summed latency"
+    note = (
+        "Factors above the best plan; 1 is the joint optimum where it is proven. Instances of equal content once. "
+        "Instances that differ in the number of devices only, with equal optimum and equal plan value of Synergy, are "
+        "one case: further devices change nothing. Paper: printed in Figs. 6 and 9 to 13; variant: the same pipelines "
+        "with sources and targets that the paper does not print."
+    )
+    return Table(f"gaps_{objective}", f"Synergy against the joint optimum: {what}", columns, rows, note)
+
+
+def _case(name: str, best: int, synergy: int | None) -> Any:
+    """What instances of one case have in common: pipelines with their ends, optimum, and value of Synergy's plan."""
+    ends = tuple((pipeline.name, pipeline.source, pipeline.target) for pipeline in instance(name).pipelines)
+    return str(ends), best, synergy
+
+
+def _ratio(value: int | None, best: int | None) -> float | None:
+    gap = relative(value, best, 1)
+    return None if gap is None else 1 + gap
+
+
+def counts(table: Table) -> Table:
+    """How often Synergy is optimal, by origin, in instances and in cases; ``table`` has the gaps."""
+    rows = []
+    for origin, title in {**ORIGINS, "": "all"}.items():
+        chosen = [row for row in table.rows if origin in ("", row["origin"]) and row["synergy"] and row["proven"]]
+        if not chosen:
+            continue
+        cases = {row["case"]: row for row in chosen}
+        rows.append(
+            {
+                "origin": origin or "all",
+                "title": title,
+                "instances": len(chosen),
+                "optimal": _optimal(chosen),
+                "cases": len(cases),
+                "optimal_cases": _optimal(cases.values()),
+                "lost_cases": len(cases) - _optimal(cases.values()),
+                "worst": max(row["synergy"] for row in chosen),
+                "best_order": max((row["best_order"] for row in chosen if row["best_order"]), default=None),
+            }
+        )
+    columns = [
+        Column("title", "instances"),
+        Column("instances", "proven optima"),
+        Column("optimal", "Synergy optimal"),
+        Column("cases", "cases"),
+        Column("optimal_cases", "Synergy optimal in"),
+        Column("lost_cases", "loses in"),
+        Column("worst", "worst factor", ".2f"),
+        Column("best_order", "worst factor of the best order", ".2f"),
+    ]
+    return Table("counts", "How often deciding in sequence is optimal", columns, rows, "Sensing takes no time here.")
+
+
+def _optimal(rows: Iterable[dict[str, Any]]) -> int:
+    return sum(row["synergy"] < OPTIMAL for row in rows)
+
+
+def sensing(runs: Runs) -> Table:
+    """Synergy over the joint optimum when every sensing task takes 0 to 170 ms, instance by instance."""
+    rows, seen = [], set()
+    for name in EVERY:
+        if (key := instance(name).content_hash) in seen:
+            continue
+        seen.add(key)
+        row: dict[str, Any] = {"instance": SHORT[name], "origin": "paper" if name in PAPER else "variant"}
+        for ms in SENSING_MS:
+            results = Results(runs, ms)
+            record = results.record(name, SYNERGY)
+            proven = results.best_ticks(name) if results.proven(name) else None
+            row[f"at_{ms}"] = _ratio(record.objective, proven) if record is not None else None
+        if any(row[f"at_{ms}"] is not None for ms in SENSING_MS):
+            rows.append(row)
+    columns = [Column("instance", "instance"), Column("origin", "origin")]
+    columns += [Column(f"at_{ms}", f"{ms} ms", ".2f") for ms in SENSING_MS]
+    note = "Cycle time of Synergy's plan over the proven optimum of the same instance; all signals take the same time."
+    return Table("sensing", "Synergy against the joint optimum over sensing time", columns, rows, note)
+
+
+def sensing_counts(table: Table) -> Table:
+    """How often Synergy is optimal and how far off it is at worst, per sensing time; ``table`` has the factors."""
+    rows = []
+    for ms in SENSING_MS:
+        for origin in (*ORIGINS, ""):
+            factors = [r[f"at_{ms}"] for r in table.rows if origin in ("", r["origin"]) and r[f"at_{ms}"] is not None]
+            if factors:
+                rows.append(
+                    {
+                        "sensing": ms,
+                        "origin": origin or "all",
+                        "instances": len(factors),
+                        "optimal": sum(factor < OPTIMAL for factor in factors),
+                        "worst": max(factors),
+                    }
+                )
+    columns = [
+        Column("sensing", "sensing [ms]"),
+        Column("origin", "instances of"),
+        Column("instances", "proven optima"),
+        Column("optimal", "Synergy optimal"),
+        Column("worst", "worst factor", ".2f"),
+    ]
+    note = (
+        "The paper measures sensing times and does not print them. Fig. 13 bounds them: workload 1 placed anywhere "
+        "has a cycle of 3 / 16.8 s = 178.6 ms, in which every sensing task of its pipelines must fit."
+    )
+    return Table("sensing_counts", "What the headline owes to sensing that takes no time", columns, rows, note)
+
+
+def sensing_lines(table: Table) -> Figure:
+    """Factor over sensing time for all instances on which Synergy loses at some sensing time; equal lines once."""
+    lines: dict[tuple[Any, ...], list[str]] = {}
+    for row in table.rows:
+        factors = tuple(row[f"at_{ms}"] for ms in SENSING_MS)
+        if any((factor or 1) >= OPTIMAL for factor in factors):
+            lines.setdefault(factors, []).append(row["instance"])
+    series = {_joined(names): _points(factors) for factors, names in lines.items()}
+    return figures.lines(series, xlabel="sensing time [ms]", ylabel="cycle time / optimum")
+
+
+def _joined(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} alike"
+
+
+def _points(factors: Sequence[float | None]) -> list[tuple[float, float]]:
+    return [(float(ms), factor) for ms, factor in zip(SENSING_MS, factors, strict=True) if factor is not None]
+
+
+def gap_bars(table: Table) -> Figure:
+    """Factor of Synergy over the optimum where it is above 1, one bar per case."""
+    cases = {row["case"]: row for row in reversed(table.rows)}
+    rows = sorted((r for r in cases.values() if (r["synergy"] or 1) >= OPTIMAL), key=lambda r: -r["synergy"])
+    series = {"Synergy": [r["synergy"] for r in rows]}
+    for key, title in (("io", "ordered by in + out"), ("best_order", "best order")):
+        if any(r[key] for r in rows):
+            series[title] = [r[key] for r in rows]
+    labels = [r["instance"] + (" *" if r["origin"] == "paper" else "") for r in rows]
+    figure = figures.grouped_bars(labels, series, ylabel="cycle time / optimum")
+    figure.axes[0].axhline(1, color="#888888", linewidth=0.8)
+    figure.axes[0].tick_params(axis="x", rotation=20, labelsize=8)
+    for label in figure.axes[0].get_xticklabels():
+        label.set_horizontalalignment("right")
+    return figure
