@@ -19,6 +19,19 @@ from mapgap.reporting.report import Page, Picture, Section, instance_table, meth
 from mapgap.reporting.study import Phase, Study
 from mapgap.reporting.tables import Column, Table
 from mapgap.studies.neuron_masking import profile, trainings
+from mapgap.studies.neuron_masking.design import (
+    ALL_STRAGGLERS,
+    CYCLES,
+    MIXINGS,
+    PILOT_SEEDS,
+    REPLACING,
+    SETTINGS,
+    TUNED,
+    TUNING_SEEDS,
+    UNTUNED,
+    Setting,
+    test_seeds,
+)
 from mapgap.studies.neuron_masking.training.data import available
 from mapgap.studies.neuron_masking.training.federated import SCHEMES, Options
 from mapgap.studies.neuron_masking.training.job import KIND, TrainingJob
@@ -77,13 +90,40 @@ def _greedy_jobs(networks: Iterable[str], stragglers: Sequence[int], alphas: Seq
     ]
 
 
-def _trainings(fleets: Iterable[str], schemes: Iterable[str], seeds: int, cycles: int, iid: bool = True) -> list[Job]:
-    chosen = tuple(schemes)
+def _training(setting: Setting, seed: int, scheme: str, mixing: float = UNTUNED, cycles: int = CYCLES) -> Job:
+    options = Options(scheme, cycles=cycles, iid=setting.iid, mixing=mixing)
+    return TrainingJob(instance(f"elfish_digits_{setting.fleet}"), options, seed)
+
+
+def _pilot() -> list[Job]:
+    return [_training(setting, seed, scheme) for setting in SETTINGS for seed in PILOT_SEEDS for scheme in SCHEMES]
+
+
+def _tuning() -> list[Job]:
     return [
-        TrainingJob(instance(f"elfish_digits_{fleet}"), Options(scheme, cycles=cycles, iid=iid), seed)
-        for fleet in fleets
-        for seed in range(seeds)
-        for scheme in chosen
+        _training(setting, seed, "async", mixing) for setting in SETTINGS for mixing in MIXINGS for seed in TUNING_SEEDS
+    ]
+
+
+def _tests() -> list[Job]:
+    """All schemes; asynchronous learning as tuned, and where all devices are stragglers with replacing models, too."""
+    found = []
+    for setting in SETTINGS:
+        for seed in test_seeds(setting):
+            for scheme in SCHEMES:
+                mixing = TUNED[setting] if scheme == "async" else UNTUNED
+                found.append(_training(setting, seed, scheme, mixing))
+            if setting == ALL_STRAGGLERS:
+                found.append(_training(setting, seed, "async", REPLACING))
+    return found
+
+
+def _few_trainings() -> list[Job]:
+    setting = Setting("2of4")
+    return [
+        _training(setting, seed, scheme, TUNED[setting] if scheme == "async" else UNTUNED, 15)
+        for seed in test_seeds(setting)[:5]
+        for scheme in SCHEMES[:5]
     ]
 
 
@@ -96,7 +136,7 @@ def phases(quick: bool) -> list[Phase]:
             Phase("Spill", _jobs(("vgg13",), (3,), ("neurons",), (EXACT, "elfish_greedy"), "spill"), 2),
             Phase("Hard", _jobs(("vgg13",), (3,), ("neurons",), (EXACT, "elfish_greedy")), 2),
         ]
-        trained = _trainings(("2of4",), SCHEMES[:5], 5, 15)
+        trainings_of = [Phase("Training", _few_trainings(), 2)]
     else:
         every = (1, 2, 3, 4)
         fleets = [MethodJob(instance(name), method, 120.0) for name in FLEETS for method in (EXACT, *HEURISTICS)]
@@ -107,11 +147,12 @@ def phases(quick: bool) -> list[Phase]:
             Phase("Fleets", fleets, 2),
             Phase("Exact", _jobs(NETWORKS, every, tuple(OBJECTIVES), EXACTS, time_s=30.0, workers=2), 1),
         ]
-        trained = [
-            *_trainings(("1of4", "2of4", "3of4", "4of4", "3of6"), SCHEMES, 5, 30),
-            *_trainings(("1of4",), SCHEMES, 5, 30, iid=False),
+        trainings_of = [
+            Phase("Training, pilot", _pilot(), 2),
+            Phase("Training, tuning", _tuning(), 2),
+            Phase("Training, test", _tests(), 2),
         ]
-    return [*found, Phase("Training", trained, 2)] if available() else found
+    return [*found, *trainings_of] if available() else found
 
 
 def percent_below(runs: Runs, name: str, method: str, **options: str) -> float | None:
