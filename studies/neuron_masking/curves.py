@@ -16,7 +16,7 @@ from mapgap.studies.neuron_masking.design import (
     TUNED,
     TUNING_SEEDS,
     Setting,
-    test_seeds,
+    seeds_for_tests,
 )
 from mapgap.studies.neuron_masking.training.job import PREFIX
 
@@ -103,7 +103,7 @@ class Trainings:
     def __init__(
         self,
         records: Runs,
-        seeds: Callable[[Setting], Sequence[int]] = test_seeds,
+        seeds: Callable[[Setting], Sequence[int]] = seeds_for_tests,
         mixing: Callable[[Setting], float] = TUNED.__getitem__,
     ) -> None:
         self.curves: dict[Setting, dict[str, dict[int, Curve]]] = defaultdict(lambda: defaultdict(dict))

@@ -66,7 +66,7 @@ CYCLES = 30
 PILOT_SEEDS = tuple(range(5))
 TUNING_SEEDS = tuple(range(100, 105))
 TEST_SEEDS = 14
-"""Per fleet; see :func:`test_seeds`."""
+"""Per fleet; see :func:`seeds_for_tests`."""
 FIRST_TEST_SEED = 1000
 
 MIXINGS = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
@@ -84,7 +84,7 @@ TRUE_DIFFERENCE = MARGIN / 4
 """For which the power is computed."""
 
 
-def test_seeds(setting: Setting) -> tuple[int, ...]:
+def seeds_for_tests(setting: Setting) -> tuple[int, ...]:
     """Seeds of a setting's test runs."""
     first = FIRST_TEST_SEED + 100 * SETTINGS.index(setting)
     return tuple(range(first, first + TEST_SEEDS))

@@ -1,9 +1,9 @@
 """Statistics over seeds and fleets: Student's intervals, pooled differences, equivalence, Holm's correction, power.
 
-A pooled difference is the mean of the fleets' mean differences, every fleet with the same weight. Fleets are strata: the
-error is that of the seeds within them (Welch and Satterthwaite, unequal variances), and the statement is about these
-fleets. Two other views stand beside it: :func:`flipped_p` asks for no normal distribution, and :func:`across` takes the
-fleets themselves as the sample, for a statement about fleets like these.
+A pooled difference is the mean of the fleets' mean differences, every fleet with the same weight. Fleets are strata:
+the error is that of the seeds within them (Welch and Satterthwaite, unequal variances), and the statement is about
+these fleets. Two other views stand beside it: :func:`flipped_p` asks for no normal distribution, and :func:`across`
+takes the fleets themselves as the sample, for a statement about fleets like these.
 """
 
 from __future__ import annotations
@@ -106,15 +106,14 @@ def equivalence_power(spread: float, groups: int, size: int, true: float, margin
     return max(0.0, 1.0 - missed)
 
 
-def holm(values: Sequence[float | None]) -> list[float | None]:
+def holm(values: Sequence[float]) -> list[float]:
     """Adjusted p-values (Holm 1979): claiming those up to a level errs at all with no more than that probability.
 
     The smallest of ``m`` is multiplied by ``m``, the next by ``m - 1``, …; none may fall below a smaller one's.
     """
-    tested = sorted((value, place) for place, value in enumerate(values) if value is not None)
-    found: list[float | None] = [None] * len(values)
+    found = [0.0] * len(values)
     least = 0.0
-    for passed, (value, place) in enumerate(tested):
-        least = max(least, min(1.0, (len(tested) - passed) * value))
+    for passed, (value, place) in enumerate(sorted((value, place) for place, value in enumerate(values))):
+        least = max(least, min(1.0, (len(values) - passed) * value))
         found[place] = least
     return found

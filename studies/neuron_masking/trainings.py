@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mapgap.records.runs import Runs
@@ -34,7 +33,6 @@ from mapgap.studies.neuron_masking.curves import (
     unrest,
 )
 from mapgap.studies.neuron_masking.design import (
-    ALL_STRAGGLERS,
     FIRST_TEST_SEED,
     MARGIN,
     PILOT_SEEDS,
@@ -130,17 +128,20 @@ def by_stragglers(trainings: Trainings, schemes: Sequence[str], measure: Measure
     return figure
 
 
-def forest(trainings: Trainings, pooled: Table) -> Figure | None:
+def forest(trainings: Trainings, pooled: Table) -> Figure:
     """Better masks minus ELFISH, fleet by fleet and pooled, with the margin of equivalence; mean accuracy."""
     figure, ax = figures.axes(6.4, 3.4)
     places: list[str] = []
     for index, pair in enumerate(BETTER_MASKS):
-        rows = [(s.label, *interval(points(trainings, s, *pair, overall))) for s in trainings.settings]
+        by_setting = {s.label: points(trainings, s, *pair, overall) for s in trainings.settings}
+        rows = [(title, *interval(values)) for title, values in by_setting.items() if values]
         rows += [
             (f"pooled, {row['data']}", row["difference"], row["half"])
             for row in pooled.rows
             if (row["first"], row["second"], row["measure"]) == (*pair, "mean accuracy")
         ]
+        if not rows:
+            continue
         places = [title for title, _, _ in rows]
         heights = [len(rows) - place - 0.2 * index for place in range(len(rows))]
         look = {**figures.style(index), "linestyle": "none", "marker": figures.MARKERS[index]}
@@ -207,10 +208,10 @@ def _text_of(pairs: Table) -> list[str]:
         "A small convolutional network in NumPy learns scikit-learn's digits on simulated devices. A mask is really "
         "cut out and trained as a smaller model; time is the cost model's, in cycle times b_T of a capable device.",
         "The paper's runs use MNIST and CIFAR-10 and print curves only; the comparison is in form, not in numbers.",
-        f"Fixed in advance: {TEST_SEEDS} test seeds per fleet ({FIRST_TEST_SEED} to {last}, no two fleets share one), from "
-        f"the spread of a pilot with seeds {PILOT_SEEDS[0]} to {PILOT_SEEDS[-1]}; a margin of {MARGIN:g} point for "
-        "equivalence; mean accuracy over the simulated time as the primary measure. The mixing weight of asynchronous "
-        f"learning is chosen per fleet on seeds {TUNING_SEEDS[0]} to {TUNING_SEEDS[-1]}; where all {ALL_STRAGGLERS.fleet[0]} "
+        f"Fixed in advance: {TEST_SEEDS} test seeds per fleet ({FIRST_TEST_SEED} to {last}, no two fleets share one), "
+        f"from the spread of a pilot with seeds {PILOT_SEEDS[0]} to {PILOT_SEEDS[-1]}; a margin of {MARGIN:g} point "
+        "for equivalence; mean accuracy over the simulated time as the primary measure. The mixing weight of "
+        f"asynchronous learning is chosen per fleet on seeds {TUNING_SEEDS[0]} to {TUNING_SEEDS[-1]}; where all "
         "devices are stragglers, uploads that replace the model are run, too.",
         *claims,
     ]
