@@ -94,7 +94,8 @@ def curves(trainings: Trainings, key: Setting, schemes: Sequence[str]) -> Figure
             continue
         found = [interval([100 * at(curve, moment) for curve in runs.values()]) for moment in grid]
         look = figures.style(index)
-        ax.plot(grid, [centre for centre, _ in found], label=TITLES[scheme], linewidth=1.5, **look)
+        width = figures.NARROWEST + 0.4 * (len(schemes) - 1 - index)  # lines that coincide are all seen
+        ax.plot(grid, [centre for centre, _ in found], label=TITLES[scheme], linewidth=width, **look)
         low = [max(0.0, centre - (half or 0.0)) for centre, half in found]
         high = [min(100.0, centre + (half or 0.0)) for centre, half in found]
         ax.fill_between(grid, low, high, color=look["color"], alpha=0.15, linewidth=0)
@@ -138,7 +139,7 @@ def forest(trainings: Trainings, pooled: Table) -> Figure:
         rows += [
             (f"pooled, {row['data']}", row["difference"], row["half"])
             for row in pooled.rows
-            if (row["first"], row["second"], row["measure"]) == (*pair, "mean accuracy")
+            if (row["first"], row["second"], row["measure"]) == (*pair, "mean accuracy") and row["fleets"] > 1
         ]
         if not rows:
             continue
