@@ -2,6 +2,10 @@
 
 The paper picks the neurons of each layer by a one-parameter greedy. Here it stands next to the proven optimum for every
 objective, and the masks train a network on a simulated clock.
+
+Trainings have three roles, told apart by their seeds (:mod:`mapgap.studies.neuron_masking.design`): a pilot (0 to 4),
+the tuning of asynchronous learning (100 to 104), and the tests on which all claims rest (1000 to 1013 in the first
+fleet, 1100 to 1113 in the second, and so on), fixed before they were run.
 """
 
 from __future__ import annotations
@@ -13,12 +17,26 @@ from typing import Any
 from mapgap.catalogue.files import load_instance
 from mapgap.core import InstanceBase
 from mapgap.execution.sweep import Job, MethodJob
+from mapgap.records.record import relative
 from mapgap.records.runs import Runs
 from mapgap.reporting import figures
 from mapgap.reporting.report import Page, Picture, Section, instance_table, method_table, picture, run_table
 from mapgap.reporting.study import Phase, Study
 from mapgap.reporting.tables import Column, Table
 from mapgap.studies.neuron_masking import profile, trainings
+from mapgap.studies.neuron_masking.design import (
+    ALL_STRAGGLERS,
+    CYCLES,
+    MIXINGS,
+    PILOT_SEEDS,
+    REPLACING,
+    SETTINGS,
+    TUNED,
+    TUNING_SEEDS,
+    UNTUNED,
+    Setting,
+    seeds_for_tests,
+)
 from mapgap.studies.neuron_masking.training.data import available
 from mapgap.studies.neuron_masking.training.federated import SCHEMES, Options
 from mapgap.studies.neuron_masking.training.job import KIND, TrainingJob
@@ -28,6 +46,8 @@ NETWORKS = {"lenet": "LeNet", "alexnet_cifar": "AlexNet", "vgg11": "VGG-11", "vg
 OBJECTIVES = {"neurons": "neurons", "contribution": "contribution", "smallest_share": "smallest share"}
 EXACT = "lagrangian"
 EXACTS = (EXACT, "mip", "cpsat")
+EXACT_S = 30.0
+"""Limit of a run that is to prove an optimum."""
 HEURISTICS = ("elfish_greedy", "uniform", "largest_cost_first", "contribution_per_cost")
 TOP = {"selection": "top"}
 ALPHAS = ("neuron_time", "layer_time", "uniform")
@@ -77,13 +97,40 @@ def _greedy_jobs(networks: Iterable[str], stragglers: Sequence[int], alphas: Seq
     ]
 
 
-def _trainings(fleets: Iterable[str], schemes: Iterable[str], seeds: int, cycles: int, iid: bool = True) -> list[Job]:
-    chosen = tuple(schemes)
+def _training(setting: Setting, seed: int, scheme: str, mixing: float = UNTUNED, cycles: int = CYCLES) -> Job:
+    options = Options(scheme, cycles=cycles, iid=setting.iid, mixing=mixing)
+    return TrainingJob(instance(f"elfish_digits_{setting.fleet}"), options, seed)
+
+
+def _pilot() -> list[Job]:
+    return [_training(setting, seed, scheme) for setting in SETTINGS for seed in PILOT_SEEDS for scheme in SCHEMES]
+
+
+def _tuning() -> list[Job]:
     return [
-        TrainingJob(instance(f"elfish_digits_{fleet}"), Options(scheme, cycles=cycles, iid=iid), seed)
-        for fleet in fleets
-        for seed in range(seeds)
-        for scheme in chosen
+        _training(setting, seed, "async", mixing) for setting in SETTINGS for mixing in MIXINGS for seed in TUNING_SEEDS
+    ]
+
+
+def _tests() -> list[Job]:
+    """All schemes; asynchronous learning as tuned, and where all devices are stragglers with replacing models, too."""
+    found = []
+    for setting in SETTINGS:
+        for seed in seeds_for_tests(setting):
+            for scheme in SCHEMES:
+                mixing = TUNED[setting] if scheme == "async" else UNTUNED
+                found.append(_training(setting, seed, scheme, mixing))
+            if setting == ALL_STRAGGLERS:
+                found.append(_training(setting, seed, "async", REPLACING))
+    return found
+
+
+def _few_trainings() -> list[Job]:
+    setting = Setting("2of4")
+    return [
+        _training(setting, seed, scheme, TUNED[setting] if scheme == "async" else UNTUNED, 15)
+        for seed in seeds_for_tests(setting)[:5]
+        for scheme in SCHEMES[:5]
     ]
 
 
@@ -96,7 +143,7 @@ def phases(quick: bool) -> list[Phase]:
             Phase("Spill", _jobs(("vgg13",), (3,), ("neurons",), (EXACT, "elfish_greedy"), "spill"), 2),
             Phase("Hard", _jobs(("vgg13",), (3,), ("neurons",), (EXACT, "elfish_greedy")), 2),
         ]
-        trained = _trainings(("2of4",), SCHEMES[:5], 5, 15)
+        trainings_of = [Phase("Training", _few_trainings(), 2)]
     else:
         every = (1, 2, 3, 4)
         fleets = [MethodJob(instance(name), method, 120.0) for name in FLEETS for method in (EXACT, *HEURISTICS)]
@@ -105,13 +152,14 @@ def phases(quick: bool) -> list[Phase]:
             Phase("Alpha", _greedy_jobs(NETWORKS, every, ALPHAS), 2),
             Phase("Spill", _jobs(NETWORKS, every, ("neurons",), (EXACT, "elfish_greedy"), "spill"), 2),
             Phase("Fleets", fleets, 2),
-            Phase("Exact", _jobs(NETWORKS, every, tuple(OBJECTIVES), EXACTS, time_s=30.0, workers=2), 1),
+            Phase("Exact", _jobs(NETWORKS, every, tuple(OBJECTIVES), EXACTS, time_s=EXACT_S, workers=2), 1),
         ]
-        trained = [
-            *_trainings(("1of4", "2of4", "3of4", "4of4", "3of6"), SCHEMES, 5, 30),
-            *_trainings(("1of4",), SCHEMES, 5, 30, iid=False),
+        trainings_of = [
+            Phase("Training, pilot", _pilot(), 2),
+            Phase("Training, tuning", _tuning(), 2),
+            Phase("Training, test", _tests(), 2),
         ]
-    return [*found, Phase("Training", trained, 2)] if available() else found
+    return [*found, *trainings_of] if available() else found
 
 
 def percent_below(runs: Runs, name: str, method: str, **options: str) -> float | None:
@@ -214,6 +262,31 @@ def fleets(runs: Runs) -> Table:
     return Table("fleets", "One cycle time for a whole fleet", columns, rows)
 
 
+def engines(runs: Runs) -> Table:
+    """What each exact method proves of the stragglers, and what it leaves open."""
+    wanted = {instance(library_name(n, k), o).name: o for n in NETWORKS for k in (1, 2, 3, 4) for o in OBJECTIVES}
+    rows = []
+    for method in EXACTS:
+        for objective, title in OBJECTIVES.items():
+            found = [r for r in runs if r.method == method and wanted.get(r.instance) == objective and not r.error]
+            times = [r.wall_s for r in found if r.status == "OPTIMAL" and r.wall_s is not None]
+            left = [gap for r in found if (gap := relative(r.objective, r.bound, r.sign)) is not None]
+            if found:
+                row = {"method": method, "objective": title, "runs": len(found), "proven": len(times)}
+                row |= {"longest": max(times, default=None), "open": 100 * max(left) if left else None}
+                rows.append(row)
+    columns = [
+        Column("method", "method"),
+        Column("objective", "objective"),
+        Column("runs", "runs"),
+        Column("proven", "proven optimal"),
+        Column("longest", "longest proof [s]", ".2f"),
+        Column("open", "most left open [%]", ".4f"),
+    ]
+    note = f"Limit {EXACT_S:g} s, two workers; the last column is the distance of a method's plan to its own bound."
+    return Table("engines", "What the exact methods prove", columns, rows, note)
+
+
 def layer_pictures(runs: Runs) -> list[Picture]:
     """Share of kept neurons by layer."""
     found = []
@@ -260,7 +333,7 @@ def page(records: Runs, quick: bool) -> Page:
     ]
     if not quick:
         sections.insert(1, Section("Fleets", tables=[fleets(masks)]))
-    tables = [method_table(masks), instance_table(masks), run_table(masks)]
+    tables = [engines(masks), method_table(masks), instance_table(masks), run_table(masks)]
     sections.append(Section("All runs", tables=tables))
     return Page("Neuron masking: how far from optimal are ELFISH's masks?", _lead(masks, table), sections)
 

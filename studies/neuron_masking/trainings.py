@@ -1,112 +1,58 @@
-"""Training part of the study: curves with confidence bands, and claims with intervals over seeds."""
+"""Training part of the page: what the test runs decide, how they were designed, and curves."""
 
 from __future__ import annotations
 
-import math
-from collections import defaultdict
-from collections.abc import Callable, Sequence
-from statistics import mean, stdev
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from matplotlib.figure import Figure
 
 from mapgap.records.runs import Runs
 from mapgap.reporting import figures
-from mapgap.reporting.report import Section, picture
+from mapgap.reporting.report import Picture, Section, picture
 from mapgap.reporting.tables import Column, Table
-from mapgap.studies.neuron_masking.statistics import LEVEL, holm, interval, p_value
-from mapgap.studies.neuron_masking.training.job import PREFIX
-
-Curve = Sequence[Sequence[float]]
-"""Test accuracy after every aggregation, with its time in cycle times."""
-Measure = Callable[[Curve, float], float]
-"""Of a curve, up to a horizon."""
-Setting = tuple[str, bool]
-"""A fleet (``2of4``) and whether its data are independent and identically distributed."""
-
-TITLES = {
-    "sync": "Syn. FL",
-    "async": "Asyn. FL",
-    "soft": "S.T. only",
-    "elfish": "ELFISH",
-    "optimal": "optimal contribution",
-    "optimal_neurons": "most neurons",
-}
-TARGET = 0.9
-"""Accuracy whose time is reported."""
-COMPARED = (
-    ("elfish", "sync"),
-    ("elfish", "async"),
-    ("elfish", "soft"),
-    ("optimal", "elfish"),
-    ("optimal_neurons", "elfish"),
+from mapgap.studies.neuron_masking.comparisons import (
+    BETTER_MASKS,
+    by_fleet,
+    comparisons,
+    equivalence,
+    points,
+    power,
+    robustness,
+    speed,
+    tuning,
 )
+from mapgap.studies.neuron_masking.curves import (
+    TITLES,
+    Measure,
+    Trainings,
+    at,
+    final,
+    overall,
+    time_to,
+    unrest,
+)
+from mapgap.studies.neuron_masking.design import (
+    FIRST_TEST_SEED,
+    MARGIN,
+    PILOT_SEEDS,
+    SETTINGS,
+    TEST_SEEDS,
+    TUNING_SEEDS,
+    Setting,
+)
+from mapgap.studies.neuron_masking.statistics import interval
 
-
-def at(curve: Curve, moment: float) -> float:
-    """Accuracy at a time: that of the last aggregation before it."""
-    return [accuracy for time, accuracy in curve if time <= moment + 1e-9][-1]
-
-
-def time_to(curve: Curve, accuracy: float, horizon: float) -> float:
-    """First time of an accuracy; the horizon where it is not reached."""
-    return next((time for time, value in curve if value >= accuracy), horizon)
-
-
-def overall(curve: Curve, horizon: float) -> float:
-    """Mean accuracy over the simulated time: fast and good counts."""
-    steps = range(1, int(horizon) + 1)
-    return mean(at(curve, step) for step in steps)
-
-
-def final(curve: Curve, horizon: float) -> float:
-    """Mean accuracy over the last quarter of the simulated time."""
-    return mean(at(curve, step) for step in range(math.ceil(0.75 * horizon), int(horizon) + 1))
-
-
-def unrest(curve: Curve, horizon: float) -> float:
-    """Standard deviation of the accuracy over the last half of the simulated time (Sec. 6.3)."""
-    return stdev(at(curve, step) for step in range(math.ceil(0.5 * horizon), int(horizon) + 1))
-
-
-class Trainings:
-    """Curves of training records by fleet and distribution, scheme and seed.
-
-    Attributes
-    ----------
-    curves : dict
-        ``curves[setting][scheme][seed]``.
-    horizon : float
-        Simulated time of the longest, in cycle times.
-    """
-
-    def __init__(self, records: Runs) -> None:
-        self.curves: dict[Setting, dict[str, dict[int, Curve]]] = defaultdict(lambda: defaultdict(dict))
-        self.horizon = 0.0
-        for record in records:
-            if not record.error and record.notes.get("curve"):
-                setting = (record.instance.removeprefix("elfish_digits_"), bool(record.options["iid"]))
-                scheme = record.method.removeprefix(PREFIX)
-                self.curves[setting][scheme][record.seed] = record.notes["curve"]
-                self.horizon = max(self.horizon, record.options["cycles"])
-
-    def values(self, setting: Setting, scheme: str, measure: Measure) -> dict[int, float]:
-        """A measure by seed."""
-        return {seed: measure(curve, self.horizon) for seed, curve in self.curves[setting].get(scheme, {}).items()}
-
-
-def label(key: Setting) -> str:
-    """``2 stragglers of 4 devices``."""
-    stragglers, devices = key[0].split("of")
-    return f"{stragglers} of {devices} devices are stragglers" + ("" if key[1] else ", non-IID")
+TARGET = 0.9
+"""Accuracy whose time is reported of every scheme."""
 
 
 def summary(trainings: Trainings) -> Table:
     """Every scheme in every fleet, with 95 % intervals over the seeds."""
     rows = []
-    for key in sorted(trainings.curves):
+    for key in trainings.settings:
         for scheme in (s for s in TITLES if s in trainings.curves[key]):
-            row: dict[str, Any] = {"fleet": label(key), "scheme": TITLES[scheme]}
+            row: dict[str, Any] = {"fleet": key.label, "scheme": TITLES[scheme]}
             measures: dict[str, Measure] = {"overall": overall, "final": final, "unrest": unrest, "time": _to_target}
             for name, measure in measures.items():
                 values = list(trainings.values(key, scheme, measure).values())
@@ -129,61 +75,12 @@ def summary(trainings: Trainings) -> Table:
     return Table("training", "Training on the digits", columns, rows, note)
 
 
-def comparisons(trainings: Trainings) -> Table:
-    """Paired differences of two schemes on equal seeds; a claim only where it survives Holm's correction."""
-    rows: list[dict[str, Any]] = []
-    for key in sorted(trainings.curves):
-        for first, second in COMPARED:
-            for name, measure in (("mean accuracy", overall), ("final accuracy", final)):
-                a, b = (trainings.values(key, scheme, measure) for scheme in (first, second))
-                both = sorted(a.keys() & b.keys())
-                if not both:
-                    continue
-                differences = [100 * (a[seed] - b[seed]) for seed in both]
-                centre, half = interval(differences)
-                rows.append(
-                    {
-                        "fleet": label(key),
-                        "pair": f"{TITLES[first]} minus {TITLES[second]}",
-                        "measure": name,
-                        "difference": centre,
-                        "half": half,
-                        "seeds": len(both),
-                        "p": p_value(differences),
-                    }
-                )
-    for row, adjusted in zip(rows, holm([row["p"] for row in rows]), strict=True):
-        row |= {"adjusted": adjusted, "claim": _claim(row["difference"], adjusted)}
-    columns = [
-        Column("fleet", "fleet"),
-        Column("pair", "pair"),
-        Column("measure", "measure"),
-        Column("difference", "difference [points]", "+.2f"),
-        Column("half", "± (95 %)", ".2f"),
-        Column("seeds", "seeds"),
-        Column("p", "p", ".2g"),
-        Column("adjusted", "p (Holm)", ".2g"),
-        Column("claim", "claim"),
-    ]
-    note = (
-        "Differences on equal seeds (same data, same initial model). p: paired t-test, two-sided. A claim needs p "
-        f"{LEVEL:g} after Holm's correction over the {len(rows)} rows; the intervals are of each row alone."
-    )
-    return Table("training_pairs", "Which scheme trains better", columns, rows, note)
-
-
-def _claim(centre: float, adjusted: float | None) -> str:
-    if adjusted is None or adjusted > LEVEL:
-        return "undecided"
-    return "better" if centre > 0 else "worse"
-
-
 def _text(found: tuple[float, float | None], scale: float) -> str:
     centre, half = found
     return f"{scale * centre:.1f}" + ("" if half is None else f" ± {scale * half:.1f}")
 
 
-def _to_target(curve: Curve, horizon: float) -> float:
+def _to_target(curve: Sequence[Sequence[float]], horizon: float) -> float:
     return time_to(curve, TARGET, horizon)
 
 
@@ -195,13 +92,14 @@ def curves(trainings: Trainings, key: Setting, schemes: Sequence[str]) -> Figure
         runs = trainings.curves[key].get(scheme)
         if not runs:
             continue
-        points = [interval([100 * at(curve, moment) for curve in runs.values()]) for moment in grid]
+        found = [interval([100 * at(curve, moment) for curve in runs.values()]) for moment in grid]
         look = figures.style(index)
-        ax.plot(grid, [centre for centre, _ in points], label=TITLES[scheme], linewidth=1.5, **look)
-        low = [max(0.0, centre - (half or 0.0)) for centre, half in points]
-        high = [min(100.0, centre + (half or 0.0)) for centre, half in points]
+        width = figures.NARROWEST + 0.4 * (len(schemes) - 1 - index)  # lines that coincide are all seen
+        ax.plot(grid, [centre for centre, _ in found], label=TITLES[scheme], linewidth=width, **look)
+        low = [max(0.0, centre - (half or 0.0)) for centre, half in found]
+        high = [min(100.0, centre + (half or 0.0)) for centre, half in found]
         ax.fill_between(grid, low, high, color=look["color"], alpha=0.15, linewidth=0)
-    ax.set(xlabel="simulated time [b_T]", ylabel="test accuracy [%]", title=label(key), ylim=(0, 100))
+    ax.set(xlabel="simulated time [b_T]", ylabel="test accuracy [%]", title=key.label, ylim=(0, 100))
     figures.legend(ax)
     return figure
 
@@ -211,15 +109,15 @@ def by_stragglers(trainings: Trainings, schemes: Sequence[str], measure: Measure
     figure, ax = figures.axes(6.0, 3.2)
     drawn = False
     for index, scheme in enumerate(schemes):
-        points = []
+        found = []
         for count in (1, 2, 3, 4):
-            runs = trainings.curves.get((f"{count}of4", True), {}).get(scheme)
+            runs = trainings.curves.get(Setting(f"{count}of4"), {}).get(scheme)
             if runs:
                 values = [100 * measure(curve, trainings.horizon) for curve in runs.values()]
-                points.append((count + 0.05 * (index - 1), *interval(values)))
-        if len(points) > 1:
+                found.append((count + 0.05 * (index - 1), *interval(values)))
+        if len(found) > 1:
             drawn = True
-            xs, ys, halves = zip(*points, strict=True)
+            xs, ys, halves = zip(*found, strict=True)
             bars = [half or 0.0 for half in halves]
             look = {"marker": "o", "markersize": 3.5, "capsize": 3, **figures.style(index)}
             ax.errorbar(xs, ys, bars, label=TITLES[scheme], **look)
@@ -231,20 +129,63 @@ def by_stragglers(trainings: Trainings, schemes: Sequence[str], measure: Measure
     return figure
 
 
+def forest(trainings: Trainings, pooled: Table) -> Figure:
+    """Better masks minus ELFISH, fleet by fleet and pooled, with the margin of equivalence; mean accuracy."""
+    figure, ax = figures.axes(6.4, 3.4)
+    places: list[str] = []
+    for index, pair in enumerate(BETTER_MASKS):
+        by_setting = {s.label: points(trainings, s, *pair, overall) for s in trainings.settings}
+        rows = [(title, *interval(values)) for title, values in by_setting.items() if values]
+        rows += [
+            (f"pooled, {row['data']}", row["difference"], row["half"])
+            for row in pooled.rows
+            if (row["first"], row["second"], row["measure"]) == (*pair, "mean accuracy") and row["fleets"] > 1
+        ]
+        if not rows:
+            continue
+        places = [title for title, _, _ in rows]
+        heights = [len(rows) - place - 0.2 * index for place in range(len(rows))]
+        look = {**figures.style(index), "linestyle": "none", "marker": figures.MARKERS[index]}
+        ax.errorbar(
+            [centre for _, centre, _ in rows],
+            heights,
+            xerr=[half or 0.0 for _, _, half in rows],
+            label=f"{TITLES[pair[0]]} minus {TITLES[pair[1]]}",
+            markersize=4,
+            capsize=2,
+            **look,
+        )
+    ax.axvspan(-MARGIN, MARGIN, color="#888888", alpha=0.15, linewidth=0)
+    ax.axvline(0, color="#888888", linewidth=0.8)
+    ax.set_yticks([len(places) - place - 0.1 for place in range(len(places))], places)
+    ax.set(xlabel="mean accuracy, difference [points]")
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False, fontsize=8, ncols=2)
+    return figure
+
+
 def section(records: Runs) -> Section:
     """Everything about training."""
     trainings = Trainings(records)
     if not trainings.curves:
         missing = "No training was run; it needs the extra: pip install 'mapgap[training]'."
         return Section("Does a better mask train better?", text=[missing])
-    pictures = [
-        picture(
-            f"fig3_{key[0]}{'' if key[1] else '_non_iid'}",
+    pairs = comparisons(trainings)
+    decided, designed = [pairs, equivalence(trainings)], [power(records), tuning(records)]
+    shown = [speed(trainings), robustness(trainings), by_fleet(trainings), summary(trainings)]
+    tables = [table for table in (*decided, *shown, *designed) if table.rows]
+    return Section("Does a better mask train better?", _text_of(pairs), tables, list(_pictures(trainings, pairs)))
+
+
+def _pictures(trainings: Trainings, pairs: Table) -> Iterator[Picture]:
+    if any(row["first"] == BETTER_MASKS[0][0] for row in pairs.rows):
+        caption = "Better masks minus ELFISH with 95 % intervals; the band is the margin of equivalence."
+        yield picture("masks_forest", forest(trainings, pairs), caption)
+    for key in trainings.settings:
+        yield picture(
+            f"fig3_{key.fleet}{'' if key.iid else '_non_iid'}",
             curves(trainings, key, tuple(TITLES)),
             "Test accuracy over simulated time, mean and 95 % interval over seeds; Fig. 3 in form.",
         )
-        for key in sorted(trainings.curves)
-    ]
     most, reached, unsteady = ("async", "elfish", "sync"), "final accuracy [%]", "fluctuation [points of accuracy]"
     for name, schemes, measure, ylabel, caption in (
         ("fig4_final", most, final, reached, "Final accuracy by number of stragglers; Fig. 4 in form."),
@@ -253,10 +194,25 @@ def section(records: Runs) -> Section:
     ):
         figure = by_stragglers(trainings, schemes, measure, ylabel)
         if figure is not None:
-            pictures.append(picture(name, figure, caption))
-    text = [
+            yield picture(name, figure, caption)
+
+
+def _text_of(pairs: Table) -> list[str]:
+    claims = [
+        f"{row['pair']}, {row['measure']}, {row['data']} data: {row['difference']:+.2f} ± {row['half']:.2f} points, "
+        f"{row['claim']}."
+        for row in pairs.rows
+        if row["measure"] == "mean accuracy"
+    ]
+    last = FIRST_TEST_SEED + 100 * (len(SETTINGS) - 1) + TEST_SEEDS - 1
+    return [
         "A small convolutional network in NumPy learns scikit-learn's digits on simulated devices. A mask is really "
         "cut out and trained as a smaller model; time is the cost model's, in cycle times b_T of a capable device.",
         "The paper's runs use MNIST and CIFAR-10 and print curves only; the comparison is in form, not in numbers.",
+        f"Fixed in advance: {TEST_SEEDS} test seeds per fleet ({FIRST_TEST_SEED} to {last}, no two fleets share one), "
+        f"from the spread of a pilot with seeds {PILOT_SEEDS[0]} to {PILOT_SEEDS[-1]}; a margin of {MARGIN:g} point "
+        "for equivalence; mean accuracy over the simulated time as the primary measure. The mixing weight of "
+        f"asynchronous learning is chosen per fleet on seeds {TUNING_SEEDS[0]} to {TUNING_SEEDS[-1]}; where all "
+        "devices are stragglers, uploads that replace the model are run, too.",
+        *claims,
     ]
-    return Section("Does a better mask train better?", text, [comparisons(trainings), summary(trainings)], pictures)

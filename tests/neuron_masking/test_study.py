@@ -1,23 +1,36 @@
-"""The study of neuron masking: its phases, its page from made-up records, Table 2, and its statistics."""
+"""The study of neuron masking: its phases, its page from made-up records, Table 2, and what its trainings decide."""
 
 import math
 from pathlib import Path
 
 import pytest
+import yaml
 
 from mapgap.catalogue import registry
 from mapgap.core import Budget
 from mapgap.execution.run import run_method
 from mapgap.execution.sweep import MethodJob
+from mapgap.instances.published_numbers import load_published
 from mapgap.records.files import read_runs
 from mapgap.records.record import RunRecord
 from mapgap.records.runs import Runs
-from mapgap.studies.neuron_masking import profile, study, trainings
-from mapgap.studies.neuron_masking.statistics import holm, interval, p_value
+from mapgap.reporting.committed import Checkout
+from mapgap.reporting.prose import value
+from mapgap.studies.neuron_masking import comparisons, curves, profile, study, trainings
+from mapgap.studies.neuron_masking.curves import Trainings
+from mapgap.studies.neuron_masking.design import (
+    MIXINGS,
+    PILOT_SEEDS,
+    SETTINGS,
+    TEST_SEEDS,
+    TUNED,
+    TUNING_SEEDS,
+    Setting,
+    seeds_for_tests,
+)
 
 REPORT = Path(__file__).parents[2] / "reports" / "neuron_masking"
-#: Upper 2.5 % points of Student's t with 1, 2, ... degrees of freedom, as textbooks print them.
-STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131)
+TWO, FOUR, UNEQUAL = Setting("2of4"), Setting("4of4"), Setting("1of4", iid=False)
 
 
 @pytest.mark.parametrize("quick", [True, False])
@@ -55,88 +68,174 @@ def test_table_2_readings():
     assert profile.minutes("vgg13_cifar", "profiled_nano", 2.3, 100) == pytest.approx(by_hand + 2.3, rel=1e-4)
 
 
-def test_intervals_are_students():
-    # n = 4, mean 2.5, s = 1.29099: 3.182 * 1.29099 / 2 = 2.054.
-    centre, half = interval([1.0, 2.0, 3.0, 4.0])
-    assert (centre, half) == (2.5, pytest.approx(2.054, abs=1e-3))
-    assert interval([1.0]) == (1.0, None)
-    for freedom, quantile in enumerate(STUDENT, 1):
-        # One value 0 among ones: mean n / (n + 1), standard deviation 1 / sqrt(n + 1), its error 1 / (n + 1).
-        centre, half = interval([0.0] + [1.0] * freedom)
-        assert half * (freedom + 1) == pytest.approx(quantile, abs=5e-4)
-
-
-def test_p_values_are_students():
-    for freedom, quantile in enumerate(STUDENT, 1):
-        # As above; a mean that is the quantile times its error away from 0 has p = 0.05.
-        error = 1 / (freedom + 1)
-        shift = quantile * error - freedom / (freedom + 1)
-        values = [value + shift for value in [0.0] + [1.0] * freedom]
-        assert p_value(values) == pytest.approx(0.05, abs=5e-5)
-        assert p_value([-value for value in values]) == pytest.approx(p_value(values))
-    # By hand, one degree of freedom (Cauchy): P(|t| >= 2) = 2 / pi * atan(1 / 2).
-    assert p_value([1.0, 3.0]) == pytest.approx(2 / math.pi * math.atan(0.5))
-    assert p_value([-1.0, 1.0]) == pytest.approx(1.0)
-    assert p_value([1.0]) is None
-    assert (p_value([2.0, 2.0]), p_value([0.0, 0.0])) == (0.0, 1.0)
-
-
-def test_holm_by_hand():
-    # Sorted 0.005, 0.01, 0.03, 0.04 times 4, 3, 2, 1: 0.02, 0.03, 0.06, and 0.04, which may not fall below 0.06.
-    assert holm([0.01, 0.04, None, 0.03, 0.005]) == pytest.approx([0.03, 0.06, None, 0.06, 0.02])
-    assert holm([0.9, 0.8]) == [1.0, 1.0]
-    assert holm([]) == []
-
-
 def test_measures_of_a_curve():
     curve = [[0.0, 0.1], [1.5, 0.5], [3.0, 0.9], [4.5, 0.7]]
-    assert [trainings.at(curve, t) for t in (0, 1, 2, 3, 4, 5)] == [0.1, 0.1, 0.5, 0.9, 0.9, 0.7]
-    assert trainings.time_to(curve, 0.9, 8) == 3.0
-    assert trainings.time_to(curve, 0.95, 8) == 8  # not reached
-    assert trainings.overall(curve, 4) == pytest.approx((0.1 + 0.5 + 0.9 + 0.9) / 4)
-    assert trainings.final(curve, 4) == pytest.approx(0.9)
+    assert [curves.at(curve, t) for t in (0, 1, 2, 3, 4, 5)] == [0.1, 0.1, 0.5, 0.9, 0.9, 0.7]
+    assert curves.time_to(curve, 0.9, 8) == 3.0
+    assert curves.time_to(curve, 0.95, 8) == 8  # not reached
+    assert curves.overall(curve, 4) == pytest.approx((0.1 + 0.5 + 0.9 + 0.9) / 4)
+    assert curves.final(curve, 4) == pytest.approx(0.9)
 
 
-def made_up(scheme: str, seed: int, accuracy: float, fleet: str = "2of4") -> RunRecord:
+def made_up(
+    scheme: str,
+    index: int,
+    accuracy: float,
+    setting: Setting = TWO,
+    *,
+    seed: int | None = None,
+    mixing: float | None = None,
+    curve: list[list[float]] | None = None,
+) -> RunRecord:
+    """A training of the ``index``-th test seed; it has its accuracy from the first cycle on, or a curve."""
     return RunRecord(
-        instance=f"elfish_digits_{fleet}",
-        instance_hash=fleet,
+        instance=f"elfish_digits_{setting.fleet}",
+        instance_hash=setting.fleet,
         problem="neuron_masking",
         sense="max",
         method=f"train_{scheme}",
         kind="training",
-        options={"iid": True, "cycles": 4},
-        seed=seed,
-        notes={"curve": [[float(t), accuracy if t else 0.1] for t in range(5)]},
+        options={"iid": setting.iid, "cycles": 4, "mixing": TUNED[setting] if mixing is None else mixing},
+        seed=seeds_for_tests(setting)[index] if seed is None else seed,
+        notes={"curve": curve or [[float(t), accuracy if t else 0.1] for t in range(5)]},
     )
+
+
+def rows_of(table, *records):
+    return table(Trainings(Runs(records))).rows
+
+
+def test_no_two_roles_or_fleets_share_a_seed():
+    roles = [PILOT_SEEDS, TUNING_SEEDS, *(seeds_for_tests(setting) for setting in SETTINGS)]
+    seeds = [seed for role in roles for seed in role]
+    assert len(set(seeds)) == len(seeds)
+    assert all(len(seeds_for_tests(setting)) == TEST_SEEDS for setting in SETTINGS)
+
+
+def test_only_test_seeds_and_the_tuned_weight_count():
+    records = [
+        made_up("async", 0, 0.5),
+        made_up("async", 0, 0.6, mixing=1.0),
+        made_up("async", 0, 0.7, mixing=0.125),
+        made_up("async", 0, 0.8, seed=PILOT_SEEDS[0]),
+        made_up("async", 0, 0.9, seed=TUNING_SEEDS[0]),
+    ]
+    found = Trainings(Runs(records))
+    accuracies = {scheme: [curve[-1][1] for curve in runs.values()] for scheme, runs in found.curves[TWO].items()}
+    assert accuracies == {"async": [0.5], "replacing": [0.6]}
+    pilot = Trainings.pilot(Runs(records), TUNED[TWO])
+    assert [curve[-1][1] for curve in pilot.curves[TWO]["async"].values()] == [0.8]
 
 
 def test_claims_survive_the_correction_for_many():
     records = [made_up("elfish", s, 0.9 + 0.001 * s) for s in range(3)]
-    records += [made_up("sync", s, 0.8 + 0.001 * s) for s in range(3)]
+    records += [made_up("sync", s, 0.8 + 0.001 * s + 0.0001 * s**2) for s in range(3)]
     records += [made_up("soft", s, 0.9 + 0.05 * (-1) ** s) for s in range(3)]
     records += [made_up("async", 0, 0.2)]
-    rows = trainings.comparisons(trainings.Trainings(Runs(records))).rows
-    claims = {(row["pair"], row["measure"]): row["claim"] for row in rows}
-    assert claims["ELFISH minus Syn. FL", "final accuracy"] == "better"
-    assert claims["ELFISH minus S.T. only", "final accuracy"] == "undecided"
-    assert claims["ELFISH minus Asyn. FL", "final accuracy"] == "undecided"  # one seed has no interval
-    difference = next(row for row in rows if row["pair"] == "ELFISH minus Syn. FL")
-    assert difference["difference"] == pytest.approx(10.0)
+    rows = {(row["pair"], row["measure"]): row for row in rows_of(comparisons.comparisons, *records)}
+    better = rows["ELFISH minus Syn. FL", "final accuracy"]
+    assert better["claim"] == "better"
+    assert better["difference"] == pytest.approx(10.0, abs=0.02)
+    assert (better["positive"], better["runs"], better["fleets"], better["across"]) == (3, 3, 1, None)
+    assert rows["ELFISH minus S.T. only", "final accuracy"]["claim"] == "undecided"
+    assert ("ELFISH minus Asyn. FL", "final accuracy") not in rows  # one seed has no error
     # One interval that excludes 0 is no claim among four tests: t = 5.2 with 2 degrees of freedom, p = 0.035.
     mixed = [made_up("elfish", s, 0.9 + 0.005 * s) for s in range(3)]
     mixed += [made_up("sync", s, 0.885) for s in range(3)] + [made_up("soft", s, 0.9 + 0.01 * s) for s in range(3)]
-    row = trainings.comparisons(trainings.Trainings(Runs(mixed))).rows[0]
+    row = rows_of(comparisons.comparisons, *mixed)[0]
     assert abs(row["difference"]) > row["half"]
     assert row["p"] < 0.05 < row["adjusted"]
     assert row["claim"] == "undecided"
 
 
+def test_fleets_are_pooled_by_their_data():
+    wanted = {TWO: 0.02, FOUR: 0.04, UNEQUAL: 0.2}
+    records = []
+    for setting, lead in wanted.items():
+        for s in range(4):
+            records.append(made_up("elfish", s, 0.6 + lead + 0.001 * s, setting))
+            records.append(made_up("sync", s, 0.6, setting))
+    rows = rows_of(comparisons.comparisons, *records)
+    found = {row["data"]: row for row in rows if row["measure"] == "mean accuracy"}
+    assert found["IID"]["difference"] == pytest.approx(3.15)  # of 2.15 and 4.15 points
+    assert found["non-IID"]["difference"] == pytest.approx(20.15)
+    assert (found["IID"]["least"], found["IID"]["largest"]) == (pytest.approx(2.15), pytest.approx(4.15))
+    # Two means, 2 apart: half-width 12.706 * sqrt(2) / sqrt(2).
+    assert found["IID"]["across"] == pytest.approx(12.706, abs=1e-3)
+    assert len(rows_of(comparisons.by_fleet, *records)) == 3 * 2
+
+
+def test_equivalence_and_difference_are_two_questions():
+    def lead(points):
+        records = [made_up("elfish", s, 0.8) for s in range(6)]
+        records += [made_up("optimal", s, 0.8 + (points + 0.1 * (-1) ** s) / 100) for s in range(6)]
+        trainings_ = Trainings(Runs(records))
+        return comparisons.equivalence(trainings_).rows[0], comparisons.comparisons(trainings_).rows[0]
+
+    small, apart = lead(0.5)
+    assert (small["claim"], apart["claim"]) == ("equivalent", "better")  # a small difference is one, and small
+    large, _ = lead(1.0)
+    assert large["claim"] == "not shown"
+    # Six values 0.5 +- 0.1: error 0.1095 / sqrt(6), Student's 5 % point with 5 degrees of freedom 2.015.
+    assert small["high"] - small["difference"] == pytest.approx(2.015 * 0.10954 / 6**0.5, abs=1e-4)
+
+
+def test_times_to_an_accuracy():
+    fast, slow = [[0.0, 0.1], [1.0, 0.85], [2.0, 0.85]], [[0.0, 0.1], [2.0, 0.5], [4.0, 0.85]]
+    records = [made_up("elfish", s, 0.0, curve=fast) for s in range(2)]
+    records += [made_up("sync", s, 0.0, curve=slow) for s in range(2)]
+    first, second = rows_of(comparisons.speed, *records)
+    assert (first["target"], first["ratio"], first["reached"], first["reached_rival"]) == (80, pytest.approx(4.0), 2, 2)
+    assert first["cycles"] == pytest.approx(2.0)
+    assert (second["target"], second["ratio"], second["reached"]) == (90, pytest.approx(1.0), 0)
+
+
+def test_robustness_is_a_ratio_of_variances():
+    calm, wild = ([[float(t), 0.5 + swing * (-1) ** t] for t in range(5)] for swing in (0.01, 0.03))
+    records = [made_up("elfish", s, 0.0, curve=calm) for s in range(2)]
+    records += [made_up("async", s, 0.0, curve=wild) for s in range(2)]
+    rows = {row["kind"]: row for row in rows_of(comparisons.robustness, *records)}
+    assert rows["variance"]["ratio"] == pytest.approx(9.0)  # three times the swing
+    assert rows["accuracy"]["ratio"] == pytest.approx(1.0)
+
+
+@pytest.mark.skipif(not REPORT.is_dir(), reason="needs a checkout")
+def test_the_design_follows_from_committed_runs():
+    records = Runs([record for record in read_runs(REPORT / "runs.jsonl") if record.kind == "training"])
+    rows = comparisons.tuning(records).rows
+    assert len(rows) == len(SETTINGS) * len(MIXINGS)
+    assert all(row["best"] == "" or row["used"] for row in rows)
+    assert all(row["seeds"] == len(TUNING_SEEDS) for row in rows)
+    primary = [row["seeds"] for row in comparisons.power(records).rows if row["measure"] == "mean accuracy"]
+    assert max(primary) == TEST_SEEDS
+    trainings_ = Trainings(records)
+    assert all(len(runs) == TEST_SEEDS for schemes in trainings_.curves.values() for runs in schemes.values())
+
+
+@pytest.mark.skipif(not REPORT.is_dir(), reason="needs a checkout")
+def test_every_published_number_has_a_figure_or_a_reason():
+    root = REPORT.parents[1]
+    chosen = yaml.safe_load((root / "studies" / "published_numbers" / "elfish.yaml").read_text())["verdicts"]
+    assert list(chosen) == list(load_published("elfish"))
+    tables = Checkout(root).rows
+    for name, entry in chosen.items():
+        if "none" in entry:
+            assert entry["none"] in {"input", "boards", "related", "unreadable", "definition", "fitted"}, name
+            continue
+        assert entry["kind"] in {"count", "value", "gain", "range", "order"}, name
+        for figures_ in (entry["from"], *entry.get("readings", {}).values()):
+            specs = figures_ if isinstance(figures_, list) else [figures_]
+            assert len(specs) == (2 if entry["kind"] == "range" else 1), name
+            assert all(math.isfinite(float(value(spec, tables))) for spec in specs), name
+
+
 def test_pictures_by_number_of_stragglers_need_two_numbers():
     names = {p.name for p in trainings.section(Runs(made_up("elfish", s, 0.9) for s in range(2))).figures}
     assert names == {"fig3_2of4"}
-    more = [made_up(m, s, 0.9, f"{k}of4") for m in ("elfish", "soft") for s in range(2) for k in (1, 4)]
-    assert {"fig4_final", "fig4_fluctuation", "fig5"} <= {p.name for p in trainings.section(Runs(more)).figures}
+    settings = (Setting("1of4"), FOUR)
+    more = [made_up(m, s, 0.9, k) for m in ("elfish", "soft", "optimal") for s in range(2) for k in settings]
+    found = {p.name for p in trainings.section(Runs(more)).figures}
+    assert {"fig4_final", "fig4_fluctuation", "fig5", "masks_forest"} <= found
 
 
 def test_page_of_a_few_real_runs(tmp_path):

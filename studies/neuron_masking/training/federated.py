@@ -21,7 +21,8 @@ Interpretation
 4. Sec. 5.1 gives no formula for alpha_i. Here alpha_i is proportional to the completeness of the partial model, the
    share of neurons it keeps; every parameter is averaged over the devices that trained it, with their alphas scaled to
    one; a parameter that nobody trained stays.
-5. ``async``: x <- x + ``mixing`` (x_i - x) at each upload; the paper gives no weight.
+5. ``async``: x <- x + ``mixing`` (x_i - x) at each upload; the paper gives no weight. With ``mixing`` 1 an upload
+   replaces the model. The study tunes it per fleet.
 """
 
 from __future__ import annotations

@@ -1,0 +1,324 @@
+"""What the test runs decide: pooled differences, equivalence, speed, robustness; and what led to the design."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from statistics import mean, stdev
+from typing import Any
+
+from mapgap.records.runs import Runs
+from mapgap.reporting.tables import Column, Table
+from mapgap.studies.neuron_masking.curves import (
+    TITLES,
+    Measure,
+    Trainings,
+    cycle,
+    final,
+    overall,
+    time_to,
+    tried_mixings,
+    unrest,
+)
+from mapgap.studies.neuron_masking.design import (
+    CYCLES,
+    MARGIN,
+    POWER,
+    SETTINGS,
+    TEST_SEEDS,
+    TRUE_DIFFERENCE,
+    TUNED,
+    UNTUNED,
+    Setting,
+)
+from mapgap.studies.neuron_masking.statistics import (
+    LEVEL,
+    across,
+    equivalence_power,
+    flipped_p,
+    holm,
+    interval,
+    pooled,
+)
+
+MEASURES: dict[str, Measure] = {"mean accuracy": overall, "final accuracy": final}
+"""Primary and secondary."""
+BETTER_MASKS = (("optimal", "elfish"), ("optimal_neurons", "elfish"))
+COMPARED = (("elfish", "sync"), ("elfish", "async"), ("elfish", "soft"), ("sync", "async"), *BETTER_MASKS)
+RIVALS = ("sync", "async", "soft")
+"""Of ELFISH in the paper."""
+TARGETS = (0.8, 0.9)
+"""Accuracies whose time is compared."""
+MOST_SEEDS = 100
+
+
+def pair_title(first: str, second: str) -> str:
+    """``ELFISH minus Syn. FL``."""
+    return f"{TITLES[first]} minus {TITLES[second]}"
+
+
+def points(trainings: Trainings, setting: Setting, first: str, second: str, measure: Measure) -> list[float]:
+    """Paired differences in percentage points."""
+    return [100 * difference for difference in trainings.differences(setting, first, second, measure)]
+
+
+def _pooled_rows(trainings: Trainings, pairs: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
+    """A row per group of fleets, pair and measure, with its differences by fleet under ``groups``."""
+    rows: list[dict[str, Any]] = []
+    for title, settings in trainings.groups.items():
+        for first, second in pairs:
+            for name, measure in MEASURES.items():
+                groups = [points(trainings, setting, first, second, measure) for setting in settings]
+                found = pooled(groups)
+                if found is not None:
+                    row: dict[str, Any] = {"data": title, "first": first, "second": second, "measure": name}
+                    row |= {"pair": pair_title(first, second), "difference": found.mean, "pooled": found}
+                    rows.append(row | {"groups": groups, "runs": sum(map(len, groups))})
+    return rows
+
+
+def _shown(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{key: value for key, value in row.items() if key not in ("groups", "pooled")} for row in rows]
+
+
+def comparisons(trainings: Trainings) -> Table:
+    """Pooled paired differences of two schemes; a claim only where it survives Holm's correction."""
+    rows = _pooled_rows(trainings, COMPARED)
+    for row, adjusted in zip(rows, holm([row["pooled"].p for row in rows]), strict=True):
+        found, groups = row["pooled"], row["groups"]
+        half = found.half()
+        row |= {"half": half, "low": found.mean - half, "high": found.mean + half, "across": across(groups)}
+        row |= {"least": min(map(mean, groups)), "largest": max(map(mean, groups)), "fleets": len(groups)}
+        row |= {"positive": sum(value > 0 for group in groups for value in group)}
+        row |= {"p": found.p, "flipped": flipped_p(groups), "adjusted": adjusted}
+        row["claim"] = _claim(found.mean, adjusted)
+    columns = [
+        Column("data", "data"),
+        Column("pair", "pair"),
+        Column("measure", "measure"),
+        Column("difference", "difference [points]", "+.2f"),
+        Column("half", "± (95 %)", ".2f"),
+        Column("across", "± (95 %), fleets as sample", ".2f"),
+        Column("least", "least fleet", "+.2f"),
+        Column("largest", "largest fleet", "+.2f"),
+        Column("positive", "positive"),
+        Column("runs", "of pairs"),
+        Column("p", "p", ".2g"),
+        Column("flipped", "p (random signs)", ".2g"),
+        Column("adjusted", "p (Holm)", ".2g"),
+        Column("claim", "claim"),
+    ]
+    note = (
+        "Differences on equal seeds (same data, same initial model), pooled over the fleets with equal weight; errors "
+        f"of seeds within fleets. A claim needs p {LEVEL:g} after Holm's correction over the {len(rows)} rows. 'Fleets "
+        "as sample': the interval if the fleets stand for others like them. Random signs: a test without normal "
+        "distributions. Test seeds only; no fleet shares a seed with another."
+    )
+    return Table("training_pooled", "Which scheme trains better", columns, _shown(rows), note)
+
+
+def equivalence(trainings: Trainings) -> Table:
+    """Does a better mask train better? Two one-sided tests against a margin that was fixed in advance."""
+    rows = _pooled_rows(trainings, BETTER_MASKS)
+    for row, adjusted in zip(rows, holm([row["pooled"].equivalence_p(MARGIN) for row in rows]), strict=True):
+        found = row["pooled"]
+        half = found.half(1 - 2 * LEVEL)
+        row |= {"low": found.mean - half, "high": found.mean + half, "p": found.equivalence_p(MARGIN)}
+        row |= {"adjusted": adjusted, "claim": "equivalent" if adjusted <= LEVEL else "not shown"}
+    columns = [
+        Column("data", "data"),
+        Column("pair", "pair"),
+        Column("measure", "measure"),
+        Column("difference", "difference [points]", "+.2f"),
+        Column("low", "90 % from", "+.2f"),
+        Column("high", "to", "+.2f"),
+        Column("runs", "pairs"),
+        Column("p", "p", ".2g"),
+        Column("adjusted", "p (Holm)", ".2g"),
+        Column("claim", f"within {MARGIN:g} point"),
+    ]
+    note = (
+        f"Two one-sided tests (Schuirmann 1987) of the hypothesis that the difference is {MARGIN:g} percentage point "
+        f"or more; equivalent where p is at most {LEVEL:g} after Holm's correction over the {len(rows)} rows. The "
+        "margin was fixed before the test runs: a quarter of the 4 % that the paper claims, and below the error of one "
+        "accuracy."
+    )
+    return Table("training_equivalence", "Better masks against ELFISH's: equivalence", columns, _shown(rows), note)
+
+
+def by_fleet(trainings: Trainings) -> Table:
+    """The same differences fleet by fleet, without tests."""
+    rows: list[dict[str, Any]] = []
+    for setting in trainings.settings:
+        for first, second in COMPARED:
+            for name, measure in MEASURES.items():
+                values = points(trainings, setting, first, second, measure)
+                if not values:
+                    continue
+                centre, half = interval(values)
+                row: dict[str, Any] = {"fleet": setting.label, "stragglers": setting.fleet, "iid": setting.iid}
+                row |= {"first": first, "second": second, "pair": pair_title(first, second), "measure": name}
+                row |= {"difference": centre, "half": half, "seeds": len(values)}
+                rows.append(row | {"low": centre - (half or 0.0), "high": centre + (half or 0.0)})
+    columns = [
+        Column("fleet", "fleet"),
+        Column("pair", "pair"),
+        Column("measure", "measure"),
+        Column("difference", "difference [points]", "+.2f"),
+        Column("half", "± (95 %)", ".2f"),
+        Column("seeds", "seeds"),
+    ]
+    note = "Every interval is of its row alone; claims are in the pooled table."
+    return Table("training_pairs", "The differences fleet by fleet", columns, rows, note)
+
+
+def speed(trainings: Trainings) -> Table:
+    """How many times faster ELFISH is: by the length of its cycles, and by the time to an accuracy."""
+    rows: list[dict[str, Any]] = []
+    horizon = trainings.horizon
+    for setting in trainings.settings:
+        for rival in RIVALS:
+            a, b = (trainings.curves[setting].get(scheme, {}) for scheme in (rival, "elfish"))
+            seeds = sorted(a.keys() & b.keys())
+            for target in TARGETS if seeds else ():
+                pairs = [(time_to(a[seed], target, horizon), time_to(b[seed], target, horizon)) for seed in seeds]
+                row = {**_of_setting(setting, rival), "target": round(100 * target), "seeds": len(seeds)}
+                row |= _ratio([math.log(slow / fast) for slow, fast in pairs])
+                for name, curves in (("reached_rival", a), ("reached", b)):
+                    row[name] = sum(max(value for _, value in curves[seed]) >= target for seed in seeds)
+                if rival == "sync":
+                    row["cycles"] = mean(cycle(a[seed], horizon) / cycle(b[seed], horizon) for seed in seeds)
+                rows.append(row)
+    columns = [
+        Column("fleet", "fleet"),
+        Column("title", "against"),
+        Column("cycles", "ratio of cycles", ".2f"),
+        Column("target", "accuracy [%]"),
+        Column("ratio", "ratio of times", ".2f"),
+        Column("low", "95 % from", ".2f"),
+        Column("high", "to", ".2f"),
+        Column("reached_rival", "rival gets there"),
+        Column("reached", "ELFISH gets there"),
+        Column("seeds", "of"),
+    ]
+    note = (
+        "Time of the rival by time of ELFISH, geometric mean over seeds; above 1 ELFISH is faster. A target not "
+        "reached counts as the end of the simulated time, so that a ratio is too small where only ELFISH gets there."
+    )
+    return Table("training_speed", "How many times faster", columns, rows, note)
+
+
+def _of_setting(setting: Setting, rival: str) -> dict[str, Any]:
+    """What tells a row: fleet, data and rival."""
+    row = {"fleet": setting.label, "stragglers": setting.fleet, "iid": setting.iid}
+    return row | {"rival": rival, "title": TITLES[rival]}
+
+
+def _ratio(logarithms: Sequence[float]) -> dict[str, float]:
+    """Geometric mean, its 95 % interval, and what the lower end of the interval gains."""
+    centre, half = interval(logarithms)
+    low, high = (math.exp(centre + way * (half or 0.0)) for way in (-1, 1))
+    return {"ratio": math.exp(centre), "low": low, "high": high, "gain_low": low - 1}
+
+
+def robustness(trainings: Trainings) -> Table:
+    """Secs. 6.3 and 6.4: accuracy and its variance over time, ELFISH against other schemes."""
+    rows: list[dict[str, Any]] = []
+    kinds: dict[str, tuple[Measure, int]] = {"accuracy": (overall, 1), "variance": (unrest, -2)}
+    for setting in trainings.settings:
+        for rival in ("async", "replacing", "soft"):
+            for kind, (measure, exponent) in kinds.items():
+                a, b = (trainings.values(setting, scheme, measure) for scheme in ("elfish", rival))
+                ratios = [math.log(a[s] / b[s]) for s in sorted(a.keys() & b.keys()) if a[s] > 0 and b[s] > 0]
+                if ratios:
+                    row = {**_of_setting(setting, rival), "kind": kind, "seeds": len(ratios)}
+                    rows.append(row | _ratio([exponent * value for value in ratios]))
+    columns = [
+        Column("fleet", "fleet"),
+        Column("title", "against"),
+        Column("kind", "of"),
+        Column("ratio", "times better", ".2f"),
+        Column("low", "95 % from", ".2f"),
+        Column("high", "to", ".2f"),
+        Column("seeds", "seeds"),
+    ]
+    note = (
+        "Accuracy: mean over the simulated time, ELFISH by rival. Variance: of the accuracy over the last half, rival "
+        "by ELFISH. Geometric means over seeds. 'Replacing': an upload replaces the global model (mixing weight 1)."
+    )
+    return Table("training_robustness", "Robustness", columns, rows, note)
+
+
+def tuning(records: Runs) -> Table:
+    """Asynchronous learning tuned for itself: mean accuracy by mixing weight, on the tuning seeds."""
+    rows = []
+    for setting, curves in tried_mixings(records).items():
+        means = {mixing: 100 * mean(overall(c, CYCLES) for c in found) for mixing, found in curves.items()}
+        best = max(means, key=means.__getitem__)
+        for mixing in sorted(means):
+            row: dict[str, Any] = {"fleet": setting.label, "stragglers": setting.fleet, "iid": setting.iid}
+            row |= {"mixing": mixing, "accuracy": means[mixing], "seeds": len(curves[mixing])}
+            row |= {"best": "best" if mixing == best else "", "used": "used" if mixing == TUNED[setting] else ""}
+            rows.append(row)
+    columns = [
+        Column("fleet", "fleet"),
+        Column("mixing", "mixing weight", "g"),
+        Column("accuracy", "mean accuracy [%]", ".2f"),
+        Column("seeds", "seeds"),
+        Column("best", "best"),
+        Column("used", "in the tests"),
+    ]
+    note = "Mean accuracy over the simulated time, on seeds that no test uses."
+    return Table("training_tuning", "The mixing weight of asynchronous learning", columns, rows, note)
+
+
+def spread_in_pilot(records: Runs, first: str, second: str, measure: Measure) -> float | None:
+    """Standard deviation of a paired difference within a fleet with equal data, in points; pooled over the fleets."""
+    trainings = Trainings.pilot(records, UNTUNED)
+    groups = [points(trainings, setting, first, second, measure) for setting in SETTINGS if setting.iid]
+    if any(len(group) < 2 for group in groups):
+        return None
+    return math.sqrt(mean(stdev(group) ** 2 for group in groups))
+
+
+def seeds_needed(power: Callable[[int], float]) -> int:
+    """The least number of seeds per fleet that has the power; at most ``MOST_SEEDS``."""
+    return next((size for size in range(2, MOST_SEEDS) if power(size) >= POWER), MOST_SEEDS)
+
+
+def power(records: Runs) -> Table:
+    """From the pilot to the number of test seeds."""
+    fleets = sum(setting.iid for setting in SETTINGS)
+    tests = len(BETTER_MASKS) * len(MEASURES) * 2
+    rows = []
+    for first, second in BETTER_MASKS:
+        for name, measure in MEASURES.items():
+            spread = spread_in_pilot(records, first, second, measure)
+            if spread is None:
+                continue
+
+            def chance(size: int, spread: float = spread) -> float:
+                return equivalence_power(spread, fleets, size, TRUE_DIFFERENCE, MARGIN, LEVEL / tests)
+
+            row: dict[str, Any] = {"pair": pair_title(first, second), "measure": name, "spread": spread}
+            rows.append(row | {"seeds": seeds_needed(chance), "power": chance(TEST_SEEDS)})
+    columns = [
+        Column("pair", "pair"),
+        Column("measure", "measure"),
+        Column("spread", "spread in the pilot [points]", ".2f"),
+        Column("seeds", f"seeds for power {POWER:g}"),
+        Column("power", f"power with {TEST_SEEDS}", ".3f"),
+    ]
+    note = (
+        f"Power to show equivalence within {MARGIN:g} point over {fleets} fleets if the true difference is "
+        f"{TRUE_DIFFERENCE:g}, at level {LEVEL:g} / {tests} (the first step of Holm's correction). Spread: standard "
+        "deviation of a paired difference within a fleet. The number of test seeds is the largest of the primary "
+        "measure."
+    )
+    return Table("training_power", "How many seeds", columns, rows, note)
+
+
+def _claim(centre: float, adjusted: float) -> str:
+    if adjusted > LEVEL:
+        return "undecided"
+    return "better" if centre > 0 else "worse"
