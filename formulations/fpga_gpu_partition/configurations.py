@@ -21,7 +21,7 @@ from itertools import product
 import numpy as np
 
 from mapgap.core import Budget, PlanBase
-from mapgap.formulations.fpga_gpu_partition.dominance import Array, nondominated
+from mapgap.formulations.fpga_gpu_partition.dominance import Array, OutOfTime, nondominated
 from mapgap.formulations.fpga_gpu_partition.labels import (
     ENERGY,
     INPUT,
@@ -34,13 +34,10 @@ from mapgap.formulations.fpga_gpu_partition.labels import (
     Source,
 )
 from mapgap.problems.fpga_gpu_partition import NETWORK_INPUT, Instance, Plan, Side
+from mapgap.problems.fpga_gpu_partition.evaluate import evaluate
 
 L, E, D, U = range(4)
 """Columns of ``Table.values``: latency, energy, multipliers, M20K, by their symbols in the models."""
-
-
-class OutOfTime(Exception):
-    """The budget ended during the enumeration."""
 
 
 @dataclass(frozen=True)
@@ -159,6 +156,30 @@ class Tables:
             first += len(layers)
         return taken
 
+    def no_worse(self, plan: PlanBase) -> list[int] | None:
+        """Configurations that take no more of anything than a plan within the limits, module by module.
+
+        Every configuration of such a plan was kept, or one that dominates it; ``None`` if an option is unknown.
+        """
+        assert isinstance(plan, Plan)
+        if any(layer.option(n) is None for layer, n in zip(self.instance.layers, plan.options, strict=True)):
+            return None
+        found = evaluate(self.instance, plan).terms
+        taken, first = [], 0
+        for m, table in enumerate(self.modules):
+            last = first + table.choices.shape[1]
+            options = [self.instance.layers[i].option(plan.options[i]) for i in range(first, last)]
+            four = [found["module_latency"][m], found["module_energy"][m]]
+            four += [sum(getattr(o, name) for o in options if o is not None) for name in ("multipliers", "m20k")]
+            fits = (table.values <= four).all(axis=1)
+            for layer, on_fpga in table.homes():
+                fits &= on_fpga == self._on_fpga(layer, plan)
+            if not fits.any():
+                return None
+            taken.append(int(fits.argmax()))
+            first = last
+        return taken
+
     def _on_fpga(self, source: int, plan: Plan) -> int:
         option = self.instance.layers[source].option(plan.options[source])
         return int(option is not None and option.home == "fpga")
@@ -240,21 +261,21 @@ def _enumerate(
                     fits = (new.values[:, MULTIPLIERS] <= room[0]) & (new.values[:, M20K] <= room[1])
                     new.values, new.choices = new.values[fits], new.choices[fits]
                 merged.setdefault(tuple(sorted(new.homes.items(), key=str)), []).append(new)
-        groups = [_merge(parts, keep_all=room is None) for parts in merged.values()]
-    return *_finish(instance, shape, groups, keep_all=room is None), made
+        groups = [_merge(parts, budget, keep_all=room is None) for parts in merged.values()]
+    return *_finish(instance, shape, groups, budget, keep_all=room is None), made
 
 
-def _merge(parts: list[Labels], keep_all: bool) -> Labels:
+def _merge(parts: list[Labels], budget: Budget, keep_all: bool) -> Labels:
     """Labels with the same homes as one, unless ``keep_all`` without those that are dominated."""
     first = parts[0]
     values = np.vstack([part.values for part in parts])
     choices = np.vstack([part.choices for part in parts])
-    kept = np.arange(len(values)) if keep_all else nondominated(values)
+    kept = np.arange(len(values)) if keep_all else nondominated(values, budget)
     return Labels(first.instance, first.shape, first.homes, values[kept], choices[kept])
 
 
 def _finish(
-    instance: Instance, shape: Shape, groups: list[Labels], keep_all: bool
+    instance: Instance, shape: Shape, groups: list[Labels], budget: Budget, keep_all: bool
 ) -> tuple[Array, Array, Array, Array]:
     """Deliver outputs, add standby energy to the makespan (rule 12); unless ``keep_all`` drop what is dominated."""
     inputs, outputs, values, choices = [], [], [], []
@@ -264,7 +285,7 @@ def _finish(
         power, unit = instance.standby_mw * instance.tick_ns, 1000 * instance.energy_unit_nj
         energy = group.values[:, ENERGY] - (-latency * power // unit)
         four = np.column_stack([latency, energy, group.values[:, MULTIPLIERS], group.values[:, M20K]])
-        kept = np.arange(len(four)) if keep_all else nondominated(four)
+        kept = np.arange(len(four)) if keep_all else nondominated(four, budget)
         values.append(four[kept])
         choices.append(group.choices[kept])
         homes = group.homes

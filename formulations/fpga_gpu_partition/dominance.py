@@ -5,17 +5,27 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from mapgap.core import Budget
 from mapgap.kernels import kernel
 
 Array = NDArray[np.int64]
 
+BLOCK = 10_000_000
+"""Pairs of rows that are compared between two looks at the clock."""
 
-@kernel("i8(i8[:,::1],i8[::1])")
-def sift(rows: Array, kept: Array) -> int:
-    """Fill ``kept`` with the rows that no earlier row is nowhere worse than; ``rows`` are in lexicographic order."""
-    count, width = rows.shape
-    found = 0
-    for i in range(count):
+
+class OutOfTime(Exception):
+    """The budget ended during the enumeration."""
+
+
+@kernel("i8(i8[:,::1],i8[::1],i8,i8,i8)")
+def sift(rows: Array, kept: Array, found: int, first: int, last: int) -> int:
+    """Append to the ``found`` rows in ``kept`` those of ``first..last - 1`` that no earlier row is nowhere worse than.
+
+    ``rows`` are in lexicographic order.
+    """
+    width = rows.shape[1]
+    for i in range(first, last):
         beaten = False
         for k in range(found):
             j = kept[k]
@@ -35,7 +45,7 @@ def sift(rows: Array, kept: Array) -> int:
     return found
 
 
-def nondominated(rows: Array) -> Array:
+def nondominated(rows: Array, budget: Budget | None = None) -> Array:
     """Indices of the rows that are not dominated; of equal rows the first.
 
     In lexicographic order a row is dominated only by rows before it, so one pass over the rows kept is enough.
@@ -47,10 +57,22 @@ def nondominated(rows: Array) -> Array:
     Returns
     -------
     (k,) int64, ascending
+
+    Raises
+    ------
+    OutOfTime
+        The budget, if one is given, ended.
     """
     if len(rows) <= 1:
         return np.arange(len(rows), dtype=np.int64)
     order = np.lexsort(rows.T[::-1])
     kept = np.empty(len(rows), np.int64)
-    found = sift(np.ascontiguousarray(rows[order]), kept)
+    ordered = np.ascontiguousarray(rows[order])
+    found = first = 0
+    while first < len(rows):
+        if budget is not None and budget.exhausted:
+            raise OutOfTime
+        last = min(len(rows), first + max(1, BLOCK // (found + 1)))
+        found = sift(ordered, kept, found, first, last)
+        first = last
     return np.sort(order[kept[:found]]).astype(np.int64)

@@ -22,7 +22,7 @@ import numpy as np
 
 from mapgap.core import Budget
 from mapgap.formulations.fpga_gpu_partition.chain import NEVER, Chain
-from mapgap.formulations.fpga_gpu_partition.dominance import Array, nondominated
+from mapgap.formulations.fpga_gpu_partition.dominance import Array, OutOfTime, nondominated
 from mapgap.kernels import Integers, Integers2, kernel
 
 CHUNK = 4_000_000
@@ -126,7 +126,10 @@ def run_pass(stages: Chain, prices: Array, corners: Array, width: int, budget: B
             parts += _successors(stage, state, step, target, prices, budget)
         if budget.exhausted:
             return Pass([], False, most)
-        stage, cut = _select(parts, prices, suffix[m + 1], width)
+        try:
+            stage, cut = _select(parts, prices, suffix[m + 1], width, budget)
+        except OutOfTime:
+            return Pass([], False, most)
         exhaustive &= not cut
         most = max(most, len(stage.totals))
         history.append(stage)
@@ -144,7 +147,8 @@ def _successors(stage: _Stage, state: int, step: Step, target: Target, prices: A
     """Labels behind the module of ``step`` that continue those of ``stage`` in ``state``."""
     rows = np.flatnonzero(stage.state == state)
     parts = []
-    size = max(1, CHUNK // max(len(step.values), 1))
+    tests = max(1, len(target.corners) // 8)  # a pair is tried against some of the corners
+    size = max(1, CHUNK // (max(len(step.values), 1) * tests))
     for first in range(0, len(rows), size):
         if budget.exhausted or len(target.corners) == 0:
             break
@@ -157,7 +161,7 @@ def _successors(stage: _Stage, state: int, step: Step, target: Target, prices: A
     return parts
 
 
-def _select(parts: list[_Stage], prices: Array, suffix: Array, width: int) -> tuple[_Stage, bool]:
+def _select(parts: list[_Stage], prices: Array, suffix: Array, width: int, budget: Budget) -> tuple[_Stage, bool]:
     """Non-dominated labels per state; if more than ``width``, the best under each price."""
     columns = [
         np.concatenate([getattr(part, name) for part in parts]) if parts else np.zeros(0, np.int64)
@@ -166,7 +170,7 @@ def _select(parts: list[_Stage], prices: Array, suffix: Array, width: int) -> tu
     totals = np.vstack([part.totals for part in parts]) if parts else np.zeros((0, 4), np.int64)
     merged = _Stage(totals, *columns)
     groups = [np.flatnonzero(merged.state == s) for s in np.unique(merged.state)]
-    kept = [group[nondominated(totals[group])] for group in groups]
+    kept = [group[nondominated(totals[group], budget)] for group in groups]
     rows = np.concatenate(kept) if kept else np.zeros(0, np.int64)
     cut = len(rows) > width
     if cut:

@@ -12,16 +12,18 @@ the value at ``l`` is smaller than the best known one.
 
 from __future__ import annotations
 
-from itertools import pairwise
+from fractions import Fraction
+from itertools import combinations, pairwise
 
 import numpy as np
 
 from mapgap.core import Budget, SolveResult, Status, Stop
 from mapgap.formulations.fpga_gpu_partition.chain import Chain, TooManyStates, chain, priced
-from mapgap.formulations.fpga_gpu_partition.configurations import OutOfTime, tabulate
-from mapgap.formulations.fpga_gpu_partition.dominance import Array
+from mapgap.formulations.fpga_gpu_partition.configurations import tabulate
+from mapgap.formulations.fpga_gpu_partition.dominance import Array, OutOfTime
 from mapgap.formulations.fpga_gpu_partition.label_passes import Point, merge, run_pass
 from mapgap.formulations.fpga_gpu_partition.questions import no_plan
+from mapgap.formulations.fpga_gpu_partition.start import LATE, announced, without_tables
 from mapgap.problems.fpga_gpu_partition import Instance
 from mapgap.problems.fpga_gpu_partition.evaluate import diagnose
 
@@ -123,15 +125,32 @@ class Prices:
         rows: Array = np.ascontiguousarray(np.vstack(self.rows))
         return rows
 
-    def least(self, axis: int) -> int:
-        """Proven least latency (0) or energy (1): from the rows that price only that."""
-        bound = int(self.stages.least[axis])
-        for row in self.rows:
-            if row[axis] > 0 and row[1 - axis] == 0:
-                suffix = int(self.stages.suffixes(row[None, :])[0][0, 0])
-                paid = int(row[2:] @ np.minimum(self.stages.room, self.stages.most[2:]))
-                bound = max(bound, -(-(suffix - paid) // int(row[axis])))
-        return bound
+    def bound(self) -> int:
+        """No plan has a smaller value.
+
+        Every price says ``p L + q E >= r``, in integers. The objective grows with both and is linear or a product, so
+        that its least value over these half planes is in a corner of them.
+        """
+        matrix, stages = self.matrix, self.stages
+        least = stages.suffixes(matrix)[0][:, 0] - matrix[:, 2:] @ np.minimum(stages.room, stages.most[2:])
+        planes = [(int(p), int(q), int(r)) for (p, q), r in zip(matrix[:, :2], least, strict=True)]
+        planes += [(1, 0, int(stages.least[0])), (0, 1, int(stages.least[1]))]
+        values = []
+        for (p, q, r), (s, t, u) in combinations(planes, 2):
+            if determinant := p * t - q * s:
+                latency, energy = Fraction(r * t - q * u, determinant), Fraction(p * u - r * s, determinant)
+                if all(a * latency + b * energy >= c for a, b, c in planes):
+                    values.append(self._value(energy, latency))
+        return -(-min(values) // 1)
+
+    def _value(self, energy: Fraction, latency: Fraction) -> Fraction:
+        """The objective in a corner (:meth:`Instance.value`)."""
+        instance = self.stages.tables.instance
+        if instance.objective == "edp":
+            return energy * latency
+        weights = {"energy": (1, 0), "latency": (0, 1)}
+        a, b = weights.get(instance.objective, (instance.energy_weight, instance.latency_weight))
+        return a * energy + b * latency
 
 
 class Run:
@@ -154,7 +173,8 @@ class Run:
         corners_of = front_corners if self.whole_front else value_corners
         for number, width in enumerate(WIDTHS):
             done = run_pass(stages, self.prices.matrix, corners_of(stages, self.front), width, self.budget)
-            self._keep(stages, done.points)
+            self.keep(stages, done.points)
+            self.budget.report(bound=self.bound)
             self.notes |= {"passes": number + 1, "most_labels": done.labels, "prices": len(self.prices.rows)}
             if done.exhaustive or self.budget.exhausted:
                 self.complete = done.exhaustive
@@ -164,12 +184,18 @@ class Run:
                 for at in np.linspace(0, len(slopes) - 1, min(8, len(slopes))):
                     self.prices.add(slopes[round(at)])
 
-    def _keep(self, stages: Chain, points: list[Point]) -> None:
+    def keep(self, stages: Chain, points: list[Point]) -> None:
         """Labels may pass a limit that no price could rule out, so complete ones are judged here."""
         before, (energy, latency) = self.value, caps(stages)
         self.front = merge([*self.front, *(p for p in points if p[0] <= energy and p[1] <= latency)])
         if self.value is not None and (before is None or self.value < before):
             self.budget.report(plan=stages.tables.plan(self.best[2]))
+
+    @property
+    def bound(self) -> int:
+        """What the prices prove, and no more than is known."""
+        found = self.prices.bound()
+        return found if self.value is None else min(found, self.value)
 
     @property
     def best(self) -> Point:
@@ -191,16 +217,19 @@ def solve(instance: Instance, budget: Budget, whole_front: bool) -> SolveResult:
     reasons = diagnose(instance)
     if reasons:
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(reasons))
-    begun, this = budget.elapsed_s, Run(instance, budget, whole_front)
+    begun, this, first = budget.elapsed_s, Run(instance, budget, whole_front), announced(instance, budget)
     try:
         tables = tabulate(instance, budget)
         stages = chain(tables)
     except OutOfTime:
-        return SolveResult(Status.UNKNOWN, Stop.TIME, reason="the time ended while configurations were enumerated")
+        return without_tables(instance, first, Stop.TIME, LATE)
     except TooManyStates as error:
-        return SolveResult(Status.UNKNOWN, Stop.DONE, reason=str(error))
+        return without_tables(instance, first, Stop.DONE, str(error))
     this.notes |= {"build_s": budget.elapsed_s - begun, "configurations": tables.size}
     if not tables.empty and int(stages.suffixes(np.zeros((1, 4), np.int64))[0][0, 0]) == 0:
+        choice = None if first is None else tables.no_worse(first)
+        if choice is not None:
+            this.keep(stages, [(*tables.totals(choice), choice)])
         this.search(stages)
     else:
         this.complete = True
@@ -214,7 +243,7 @@ def solve(instance: Instance, budget: Budget, whole_front: bool) -> SolveResult:
         if this.complete:
             return SolveResult(Status.INFEASIBLE, stop, reason=no_plan(instance), notes=this.notes)
         return SolveResult(Status.UNKNOWN, stop, reason="no plan found", notes=this.notes)
-    bound = this.value if this.complete else instance.value(this.prices.least(1), this.prices.least(0))
+    bound = this.value if this.complete else this.bound
     status = Status.OPTIMAL if bound == this.value else Status.FEASIBLE
     stop = Stop.PROVED if status is Status.OPTIMAL else stop
     return SolveResult(status, stop, tables.plan(this.best[2]), bound, this.value, notes=this.notes)

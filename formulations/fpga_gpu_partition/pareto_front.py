@@ -87,11 +87,9 @@ def run(instance: Instance, budget: Budget, engine: str = "labels") -> SolveResu
         known = sorted(["labels", *ENGINES])
         text = f"expected one of {', '.join(known)}; found {engine!r}{suggest(engine, known)}"
         raise InputError(Finding(text, ("engine",)))
-    begun = begin(instance, budget)
-    if isinstance(begun, SolveResult):
-        return begun
-    tables = begun[0]
-    search = Search(tables, ENGINES[engine], budget, notes=begun[1])
+    search = begin(instance, budget, ENGINES[engine])
+    if isinstance(search, SolveResult):
+        return search
     front = walk(search)
     search.notes |= {
         "front_complete": front.complete,

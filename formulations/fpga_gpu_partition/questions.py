@@ -21,7 +21,9 @@ from functools import cache
 from typing import Any
 
 from mapgap.core import ACTIVITY_LIMIT, DISTRUSTED, Budget, Finding, InputError, PlanBase, SolveResult, Status, Stop
-from mapgap.formulations.fpga_gpu_partition.configurations import E, L, OutOfTime, Tables, tabulate
+from mapgap.formulations.fpga_gpu_partition.configurations import E, L, Tables, tabulate
+from mapgap.formulations.fpga_gpu_partition.dominance import OutOfTime
+from mapgap.formulations.fpga_gpu_partition.start import LATE, announced, without_tables
 from mapgap.problems.fpga_gpu_partition import Instance, Plan
 from mapgap.problems.fpga_gpu_partition.evaluate import diagnose
 from mapgap.solvers.model import Model, Part
@@ -100,6 +102,11 @@ class Search:
     stop: Stop = Stop.PROVED
     notes: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def floor(self) -> int:
+        """No plan has a smaller value: every module in its quickest and in its cheapest configuration."""
+        return self.tables.instance.value(*self.tables.least)
+
     def offer(self, plan: PlanBase | None) -> None:
         """Keep and announce a plan if it is better."""
         if plan is None:
@@ -122,28 +129,30 @@ class Search:
         return answer
 
 
-def begin(instance: Instance, budget: Budget) -> tuple[Tables, dict[str, Any]] | SolveResult:
-    """The configurations and the first notes; the result where there is nothing to search, or no time was left."""
+def begin(instance: Instance, budget: Budget, engine: Engine) -> Search | SolveResult:
+    """A search that holds a first plan; the result where there is nothing to search, or no time was left."""
     reasons = diagnose(instance)
     if reasons:
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(reasons))
-    begun = budget.elapsed_s
+    begun, first = budget.elapsed_s, announced(instance, budget)
     try:
         tables = tabulate(instance, budget)
     except OutOfTime:
-        return SolveResult(Status.UNKNOWN, Stop.TIME, reason="the time ended while configurations were enumerated")
+        return without_tables(instance, first, Stop.TIME, LATE)
     notes = {"build_s": budget.elapsed_s - begun, "configurations": tables.size}
     if tables.empty:
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason=no_plan(instance), notes=notes)
-    return tables, notes
+    search = Search(tables, engine, budget, notes=notes)
+    choice = None if first is None else tables.no_worse(first)
+    search.offer(None if choice is None else tables.plan(choice))
+    return search
 
 
 def minimise(instance: Instance, budget: Budget, engine: Engine) -> SolveResult:
     """Minimise the instance's objective with an engine."""
-    begun = begin(instance, budget)
-    if isinstance(begun, SolveResult):
-        return begun
-    search = Search(begun[0], engine, budget, notes=begun[1])
+    search = begin(instance, budget, engine)
+    if isinstance(search, SolveResult):
+        return search
     if instance.objective == "edp":
         bound, infeasible = least_product(search)
     else:
@@ -170,8 +179,7 @@ def result(search: Search, bound: int | None, infeasible: bool) -> SolveResult:
             return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason=no_plan(search.tables.instance), notes=notes)
         reason = "; ".join(notes.get(DISTRUSTED, ())) or "no plan found in time"
         return SolveResult(Status.UNKNOWN, search.stop, bound=bound, reason=reason, notes=notes)
-    if bound is not None:
-        bound = min(bound, search.value)
+    bound = min(search.floor if bound is None else max(bound, search.floor), search.value)
     proven = bound == search.value
     return SolveResult(
         status=Status.OPTIMAL if proven else Status.FEASIBLE,

@@ -17,11 +17,13 @@ from typing import Any
 import numpy as np
 
 from mapgap.core import Budget
-from mapgap.formulations.neuron_masking.chain import Chain
-from mapgap.formulations.neuron_masking.lagrangian import CUTS, SHRINKS, Bounds, Counts, Search, box_of, solve_single
-from mapgap.formulations.neuron_masking.lagrangian_kernels import Prices, run_enumeration, solve_master
+from mapgap.formulations.neuron_masking.lagrangian import SHRINKS, Bounds, Search, solve_single
+from mapgap.formulations.neuron_masking.lagrangian_kernels import run_enumeration
 from mapgap.problems.neuron_masking import Instance
 from mapgap.problems.neuron_masking import certificate as checker
+from mapgap.problems.neuron_masking.shared.chain import Chain
+from mapgap.problems.neuron_masking.shared.lagrangian import CUTS, Counts, box_of
+from mapgap.problems.neuron_masking.shared.lagrangian_kernels import Prices, solve_master
 
 LISTED = 200_000
 """Most counts that the listing of a box may look at: about a twentieth of a second of the checker."""

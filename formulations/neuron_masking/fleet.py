@@ -12,9 +12,10 @@ from dataclasses import replace
 from typing import Any
 
 from mapgap.core import Budget, PlanBase, PlanError, SolveResult, Status, Stop
-from mapgap.formulations.neuron_masking.chain import Chain
 from mapgap.problems.neuron_masking import MS_PER_HOUR, Instance, Mask, Plan
 from mapgap.problems.neuron_masking.evaluate import diagnose
+from mapgap.problems.neuron_masking.shared.chain import Chain
+from mapgap.problems.neuron_masking.shared.lagrangian import quick_plan
 from mapgap.solvers.model import Model, prove
 
 SolveSingle = Callable[[Instance, Budget], SolveResult]
@@ -41,7 +42,9 @@ def solve(instance: Instance, budget: Budget, solve_single: SolveSingle) -> Solv
     """
     if not _has_masks(instance, len(instance.cycle_ms) - 1):
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(diagnose(instance)))
-    return _Search(instance, budget, solve_single).run()
+    search = _Search(instance, budget, solve_single)
+    search.begin()
+    return search.run()
 
 
 def _has_masks(instance: Instance, cycle: int) -> bool:
@@ -62,6 +65,14 @@ class _Search:
         self.cycles = list(reversed(range(len(instance.cycle_ms))))
         if instance.objective != "rate":
             self.cycles = self.cycles[:1]
+
+    def begin(self) -> None:
+        """Announce a plan at once; what the single problems find later need not be the better one."""
+        plan = quick_plan(self.instance, self.budget)
+        assert plan is not None  # the longest cycle time has masks
+        chains = (Chain.of(self.instance, d, plan.cycle) for d in range(len(self.instance.devices)))
+        values = [chain.worth(mask.kept) for chain, mask in zip(chains, plan.masks, strict=True)]
+        self.value, self.plan = scaled(self.instance, plan.cycle, joined(self.instance, values)), plan
 
     def run(self) -> SolveResult:
         bounds: list[int] = []

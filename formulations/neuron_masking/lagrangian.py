@@ -1,12 +1,6 @@
 """Branch and bound on the Lagrangian of the limits, with bounds in exact integers. One device and cycle time.
 
-With a price A per work unit and B per memory unit the limits leave a chain whose layers couple only with their
-neighbours, and the best mask is a dynamic program over n_i (``run_program``). For every mask within the limits
-
-    worth(n)  <=  worth(n) - A W(n) - B M(n)  +  C(A, B),     C(A, B) = max of A W + B M over all (W, M) allowed,
-
-so the largest Lagrangian plus C bounds the optimum. Time is linear in W and M (the larger of two linear functions in
-spill mode) but for the rounding to whole ticks, so the (W, M) allowed lie in a polygon, and C is attained in a corner.
+The bound is that of :mod:`mapgap.problems.neuron_masking.shared.lagrangian`, for given prices or the best ones.
 
 1.  *Bound.* Cutting planes find the prices of the smallest bound over a box of counts.
 2.  *Removal.* The program forwards and backwards gives the largest Lagrangian of a mask with n_i = n; counts that
@@ -27,39 +21,21 @@ costs grow with every n_i, so share s is possible if and only if this mask is wi
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
-from fractions import Fraction
-from itertools import combinations
 
 import numpy as np
 
 from mapgap.core import Budget, PlanBase, SolveResult, Status, Stop
-from mapgap.formulations.neuron_masking.chain import Chain
 from mapgap.formulations.neuron_masking.fleet import solve
-from mapgap.formulations.neuron_masking.lagrangian_kernels import (
-    Box,
-    Limits,
-    Prices,
-    Tables,
-    Worth,
-    run_enumeration,
-    run_hull,
-    run_program,
-    solve_master,
-)
+from mapgap.formulations.neuron_masking.lagrangian_kernels import Tables, run_enumeration, run_hull
 from mapgap.kernels import Integers
 from mapgap.problems.neuron_masking import SHARE, Instance, Mask, Plan
+from mapgap.problems.neuron_masking.shared.chain import Chain
+from mapgap.problems.neuron_masking.shared.lagrangian import Counts, Lagrangian, box_of
+from mapgap.problems.neuron_masking.shared.lagrangian_kernels import Box, Prices, run_program
 from mapgap.problems.neuron_masking.shared.shares import largest_fitting, uniform_mask
 
-Counts = tuple[int, ...]
 Bounds = tuple[Counts, Counts]
 """Lower and upper counts of a box."""
-
-ROOM = 2**60
-"""Scaled values and priced costs stay below this; their differences then fit 64 bits."""
-
-CUTS = 40
-"""Most cutting planes per box."""
 
 STEPS = 20_000_000
 """Steps of the enumeration per box, about a twentieth of a second."""
@@ -71,93 +47,17 @@ SHRINKS = 0.5
 """A box is bounded again when its volume has shrunk by exp(-SHRINKS) or more."""
 
 
-def corners(chain: Chain) -> list[tuple[Fraction, Fraction]]:
-    """Corners of a polygon that holds every (W, M) of a mask within the limits.
-
-    It is bounded by the axes, the unmasked model and the limits without the rounding of transfers to whole ticks.
-    """
-    most_work, most_memory = chain.whole_totals
-    main = Fraction(chain.transfer.ticks, chain.transfer.per)
-    extra = Fraction(chain.spill.ticks, chain.spill.per)
-    zero, one = Fraction(0), Fraction(1)
-    memory = min(chain.memory_limit, most_memory) if chain.hard else most_memory
-    rows = [  # (p, q, r) of p W + q M <= r
-        (-one, zero, zero),
-        (zero, -one, zero),
-        (one, zero, Fraction(min(chain.work_limit, most_work))),
-        (zero, one, Fraction(memory)),
-        (one, main, Fraction(chain.time_limit)),
-    ]
-    if not chain.hard:
-        rows.append((one, main + extra, chain.time_limit + extra * chain.memory_limit))
-    found = set()
-    for (p, q, r), (s, t, u) in combinations(rows, 2):
-        if determinant := p * t - q * s:
-            w, m = (r * t - q * u) / determinant, (p * u - r * s) / determinant
-            if all(x * w + y * m <= z for x, y, z in rows):
-                found.add((w, m))
-    return sorted(found)
-
-
-def limits_of(chain: Chain) -> Limits:
-    """Costs and limits of a chain for the kernels."""
-    coefficients = np.array([chain.work, chain.weights, chain.features], np.int64)
-    coefficients[:2, 0] *= chain.inputs  # the first layer reads the whole input: costs per neuron
-    most_work, most_memory = chain.whole_totals
-    return Limits(
-        coefficients,
-        work=min(chain.work_limit, most_work),
-        memory=min(chain.memory_limit, most_memory),
-        time=chain.time_limit,
-        hard=chain.hard,
-        transfer_ticks=chain.transfer.ticks,
-        transfer_per=chain.transfer.per,
-        spill_ticks=chain.spill.ticks,
-        spill_per=chain.spill.per,
-    )
-
-
-def box_of(lower: Counts, upper: Counts) -> Box:
-    """A box for the kernels."""
-    return Box(np.array(lower, np.int64), np.array(upper, np.int64))
-
-
 def _reversed(row: Integers) -> Integers:
     return np.ascontiguousarray(row[::-1])
 
 
-class Search:
+class Search(Lagrangian):
     """Branch and bound for the objectives ``neurons`` and ``contribution``; the chain has a mask."""
 
     def __init__(self, chain: Chain, budget: Budget, steps: int = STEPS) -> None:
-        self.chain, self.budget, self.steps = chain, budget, steps
-        shift = max(0, (ROOM // max(1, chain.worth(chain.upper))).bit_length() - 2)
-        start = np.cumsum([0, *(most + 1 for most in chain.upper[:-1])]).astype(np.int64)
-        self.worth = Worth(np.array([number << shift for row in chain.value for number in row], np.int64), start, shift)
-        self.tables = Tables(*(np.zeros_like(self.worth.value) for _ in range(3)))
-        self.limits = limits_of(chain)
-        self.corners = corners(chain)
-        self.float_corners = np.array([[float(w), float(m)] for w, m in self.corners])
-        self.best: Counts = chain.lower
-        self.best_worth = chain.worth(chain.lower)
-        self.boxes = 0
-        self.offer(chain.lower)
-
-    def offer(self, kept: Sequence[int]) -> None:
-        """Pull a mask within the limits, fill it up, and keep it if it is the best so far."""
-        inside = self.chain.fill(self._pulled(kept))
-        if (worth := self.chain.worth(inside)) > self.best_worth:
-            self.best, self.best_worth = inside, worth
-            self.budget.report(plan=Plan(masks=(Mask(kept=inside),)))
-
-    def _pulled(self, kept: Sequence[int]) -> Counts:
-        """The largest mask within the limits between the least one and ``kept``, in 1/1024 of the way."""
-        lower = self.chain.lower
-
-        def between(part: int) -> Counts:
-            return tuple(low + (n - low) * part // 1024 for low, n in zip(lower, kept, strict=True))
-
-        return largest_fitting(between, self.chain.fits, 1024) or lower
+        super().__init__(chain, budget)
+        self.steps, self.boxes = steps, 0
+        self.tables = Tables(self.prefix, np.zeros_like(self.prefix), self.choice)
 
     def shrunk(self, lower: Counts, upper: Counts) -> Counts:
         """Largest counts that fit with all other layers at the bottom of the box."""
@@ -170,27 +70,6 @@ class Search:
             now[i] = lower[i]
             found.append(low)
         return tuple(found)
-
-    def priced(self, a: float, b: float) -> Prices:
-        """Scaled integer prices near ``a`` per work unit and ``b`` per memory unit."""
-        work, memory = self.chain.whole_totals
-        scale = 2.0**self.worth.shift
-        if (cost := (a * work + b * memory) * scale) > ROOM:  # other prices: still a bound
-            scale *= ROOM / cost
-        price, rent = int(a * scale), int(b * scale)
-        costs = self.limits.coefficients
-        pair = price * costs[0] + rent * costs[1]
-        single = rent * costs[2]
-        single[0] += pair[0]
-        pair[0] = 0
-        support = max(-((-price * w - rent * m) // 1) for w, m in self.corners)
-        return Prices(pair, single, int(support))
-
-    def run_forwards(self, box: Box, prices: Prices) -> tuple[int, Counts]:
-        """Bound of a box under given prices, and the mask of largest Lagrangian; fills ``tables.prefix``."""
-        kept = np.zeros(len(box.lower), np.int64)
-        largest = run_program(self.worth, box, prices, self.tables.prefix, self.tables.choice, kept)
-        return (int(largest) + prices.support) >> self.worth.shift, tuple(int(n) for n in kept)
 
     def fill_tables(self, box: Box, prices: Prices) -> None:
         """Both tables; the reversed chain has the pair of layers i - 1 and i one layer earlier."""
@@ -212,6 +91,7 @@ class Search:
     def solve_box(self, lower: Counts, upper: Counts, known: int) -> tuple[int, list[Bounds]]:
         """Solve a box or halve it: its bound, and the halves (none if the box holds nothing better than the best)."""
         self.boxes += 1
+        self.pulls = self.boxes == 1
         bound = known
         while True:
             reached, prices, masks = self.bound(lower, upper)
@@ -234,31 +114,6 @@ class Search:
         if bound <= self.best_worth or self.budget.exhausted:
             return bound, []
         return bound, self.halves(lower, upper, masks)
-
-    def bound(self, lower: Counts, upper: Counts) -> tuple[int, Prices, list[Counts]]:
-        """Cutting planes: the smallest bound found, its prices, and the masks of the cuts."""
-        box = box_of(lower, upper)
-        masks = [lower]
-        cuts = [[float(self.chain.worth(lower)), *map(float, self.chain.totals(lower))]]
-        span = self.chain.worth(upper) - cuts[0][0] + 1.0
-        reach = [4.0 * span / max(1.0, self.float_corners[:, k].max() - cuts[0][k + 1]) for k in (0, 1)]
-        best: tuple[int, Prices] | None = None
-        for _ in range(CUTS):
-            a, b, value = solve_master(np.array(cuts), self.float_corners, *reach)
-            prices = self.priced(a, b)
-            reached, kept = self.run_forwards(box, prices)
-            if best is None or reached < best[0]:
-                best = reached, prices
-            if kept in masks or best[0] <= self.best_worth or self.budget.exhausted:
-                break
-            masks.append(kept)
-            cuts.append([float(self.chain.worth(kept)), *map(float, self.chain.totals(kept))])
-            if self.boxes == 1 or self.chain.fits(kept):
-                self.offer(kept)
-            if reached - value < 0.5:
-                break
-        assert best is not None
-        return *best, masks
 
     def enumerate(self, box: Box, prices: Prices, bound: int) -> int:
         """Enumerate from the bound down to the best worth as far as the steps allow; returns the bound proven."""

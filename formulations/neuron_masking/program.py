@@ -10,9 +10,9 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from mapgap.core import PlanBase
-from mapgap.formulations.neuron_masking.chain import Chain
 from mapgap.formulations.neuron_masking.fleet import scaled
 from mapgap.problems.neuron_masking import Instance, Mask, Plan
+from mapgap.problems.neuron_masking.shared.chain import Chain
 from mapgap.solvers.model import Model, Part, Value
 
 

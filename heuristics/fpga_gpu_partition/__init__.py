@@ -7,6 +7,15 @@ _HERE = "mapgap.heuristics.fpga_gpu_partition"
 
 METHODS = [
     Method(
+        "annealed_options",
+        _PROBLEM,
+        kind="baseline",
+        reference="simulated annealing (Kirkpatrick, Gelatt, Vecchi 1983), at least the patterns of Fig. 2",
+        run=f"{_HERE}.annealed_options:run",
+        summary="The best of both published plans and a short annealing of the options of all layers",
+        fast=True,
+    ),
+    Method(
         "greedy",
         _PROBLEM,
         kind="baseline",

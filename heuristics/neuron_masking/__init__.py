@@ -16,6 +16,15 @@ METHODS = [
         options={"alpha": "neuron_time", "selection": "paper"},
     ),
     Method(
+        "priced_layers",
+        _PROBLEM,
+        kind="baseline",
+        reference="Lagrangian heuristic: prices of the limits (Everett 1963), repair and exchange",
+        run=f"{_HERE}.priced_layers:run",
+        summary="The best mask under prices of work and memory, repaired, filled up and improved by exchanges",
+        fast=True,
+    ),
+    Method(
         "largest_cost_first",
         _PROBLEM,
         kind="baseline",

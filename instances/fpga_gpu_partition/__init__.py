@@ -16,6 +16,7 @@ LIBRARY = Library(
         "realistic": f"{_HERE}.families:realistic",
         "small": f"{_HERE}.families:small",
         "scaling": f"{_HERE}.families:scaling",
+        "networks": f"{_HERE}.families:networks",
     },
     splitting=f"{_HERE}.parts:cases",
     shrinking=f"{_HERE}.parts:shrink",

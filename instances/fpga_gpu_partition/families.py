@@ -1,9 +1,10 @@
-"""Seeded random instances, built directly in ticks, energy units and bytes."""
+"""Seeded random instances, built directly in ticks, energy units and bytes; whole networks of the library besides."""
 
 from __future__ import annotations
 
 import random
 
+from mapgap.instances.fpga_gpu_partition.compact import build
 from mapgap.instances.magnitudes import largest_valid, stretched
 from mapgap.problems.fpga_gpu_partition import (
     NETWORK_INPUT,
@@ -32,6 +33,9 @@ _SHAPES: dict[str, tuple[tuple[int, ...], ...]] = {
 _TINY = ("plain", "chain", "branch", "fire", "residual", "bottleneck")
 TINY_PLANS = 1500
 """Most plans of a tiny instance."""
+NETWORKS = ("efficientnet_b1", "resnet56", "shufflenetv2_x0_5", "resnet50", "mobilenetv2")
+"""Networks of 63 to 155 layers, by seed modulo their number."""
+FITS = ("fit1", "fit2", "fit3", "fit4", "fit5", "fit6")
 
 
 def tiny(seed: int) -> Instance:
@@ -99,6 +103,27 @@ def scaling(seed: int) -> Instance:
     rng = Rng(f"scaling-{seed}")
     shapes = [("fire", "bottleneck", "residual")[i % 3] for i in range(10 * (seed + 1))]
     return _instance(rng, f"scaling_{seed}", "scaling", shapes, rich=False)
+
+
+def networks(seed: int) -> Instance:
+    """A whole network of the library with splits of every kind of layer, on a fabric and a link of varied size.
+
+    ``efficientnet_b1`` has 155 layers, and with folds up to 4 more than 2,800 options.
+    """
+    rng = Rng(f"networks-{seed}")
+    return build(
+        NETWORKS[seed % len(NETWORKS)],
+        max_fold=rng.choice((1, 2, 4)),
+        name=f"networks_{seed}",
+        source="generated: family networks",
+        tags=("generated", "networks"),
+        splits="all",
+        cost_model=rng.choice(FITS),
+        bandwidth_gbs=rng.choice((0.5, 2.5, 8.0)),
+        multipliers=rng.choice((1296, 5184, 20736)),
+        m20k=rng.choice((293, 587, 2348)),
+        objective=OBJECTIVES[seed // len(NETWORKS) % len(OBJECTIVES)],
+    )
 
 
 def _instance(rng: Rng, name: str, family: str, shapes: list[str], *, rich: bool) -> Instance:

@@ -17,6 +17,7 @@ LIBRARY = Library(
         "small": f"{_HERE}.families:small",
         "fleet": f"{_HERE}.families:fleet",
         "scaling": f"{_HERE}.families:scaling",
+        "ladder": f"{_HERE}.families:ladder",
     },
     splitting=f"{_HERE}.parts:cases",
     shrinking=f"{_HERE}.parts:shrink",

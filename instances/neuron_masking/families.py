@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from mapgap.core import ACTIVITY_LIMIT
 from mapgap.instances.magnitudes import LARGEST, largest_valid
@@ -100,27 +100,45 @@ def fleet(seed: int) -> Instance:
 
 
 def scaling(seed: int) -> Instance:
-    """Chains of 5 x 64 to 100 x 2,048 neurons (``LADDER``), a tenth of every layer kept at least."""
-    rng = random.Random(f"neuron-scaling-{seed}")
+    """Chains of 5 x 64 to 100 x 2,048 neurons (``LADDER``), a tenth of every layer kept at least.
+
+    Above 20 x 1,024 all work and weight coefficients are 1; :func:`ladder` has varied ones there.
+    """
+    # Half of the activity limit, shared by all pairs of neurons.
+    return _rung(seed, "scaling", lambda count, width: (ACTIVITY_LIMIT // 2 // (count * width * width), 1.0))
+
+
+def ladder(seed: int) -> Instance:
+    """As ``scaling`` with varied coefficients on every rung: up to 8 on the highest ones, small ones more often.
+
+    2^30 leaves little for pairs of neurons in 100 layers of 2,048, so widths vary, too: from a fifth to the whole.
+    """
+    return _rung(seed, "ladder", lambda count, width: (max(8, ACTIVITY_LIMIT // 2 // (count * width * width)), 0.2))
+
+
+def _rung(seed: int, family: str, shape: Callable[[int, int], tuple[int, float]]) -> Instance:
+    """An instance of the ladder; ``shape`` says how large coefficients are at most, and the narrowest layer's share."""
+    rng = random.Random(f"neuron-{family}-{seed}")
     count, width = LADDER[seed % len(LADDER)]
-    # Half of the activity limit, shared by all pairs of neurons: as much variety as 2^30 leaves.
-    most = max(1, min(64, ACTIVITY_LIMIT // 2 // (count * width * width)))
-    layers = tuple(
-        Layer(
+    largest, narrow = shape(count, width)
+    most = max(1, min(64, largest))
+
+    def layer(i: int) -> Layer:
+        neurons = width if narrow == 1 else int(width * rng.uniform(narrow, 1))
+        return Layer(
             name=f"layer{i + 1}",
-            neurons=width,
-            least=width if i == count - 1 else -(-width // 10),
-            work=rng.randint(1, most),
-            weights=rng.randint(1, most),
+            neurons=neurons,
+            least=neurons if i == count - 1 else -(-neurons // 10),
+            work=_coefficient(rng, most, narrow < 1),
+            weights=_coefficient(rng, most, narrow < 1),
             features=rng.randint(0, 64),
         )
-        for i in range(count)
-    )
+
     return _instance(
         rng,
-        f"scaling_{count}x{width}_{seed}",
-        "scaling",
-        layers,
+        f"{family}_{count}x{width}_{seed}",
+        family,
+        tuple(layer(i) for i in range(count)),
         inputs=3,
         devices=1,
         cycles=1,
@@ -128,6 +146,11 @@ def scaling(seed: int) -> Instance:
         objective=OBJECTIVES[seed // len(LADDER) % 3],
         most_ticks=1,  # three would take the largest rung past the activity limit
     )
+
+
+def _coefficient(rng: random.Random, most: int, skewed: bool) -> int:
+    """From 1 to ``most``; skewed: each size of number as likely as the next."""
+    return int(most ** rng.random()) if skewed else rng.randint(1, most)
 
 
 def _layers(rng: random.Random, sizes: Sequence[int], largest: tuple[int, int, int], whole: bool) -> tuple[Layer, ...]:

@@ -1,5 +1,6 @@
 """Exact methods of the FPGA-GPU partition against brute force, against each other and against the evaluator."""
 
+import random
 from functools import cache
 from itertools import pairwise, product
 
@@ -9,8 +10,8 @@ import pytest
 from mapgap.core import Budget, InputError, Status, Stop
 from mapgap.formulations.fpga_gpu_partition import cpsat, enumerate, label_setting, mip, pareto_front
 from mapgap.formulations.fpga_gpu_partition.chain import chain, priced
-from mapgap.formulations.fpga_gpu_partition.configurations import OutOfTime, tabulate
-from mapgap.formulations.fpga_gpu_partition.dominance import nondominated
+from mapgap.formulations.fpga_gpu_partition.configurations import tabulate
+from mapgap.formulations.fpga_gpu_partition.dominance import OutOfTime, nondominated
 from mapgap.formulations.fpga_gpu_partition.questions import Question, chord
 from mapgap.instances.fpga_gpu_partition.families import realistic, scaling, small, tiny
 from mapgap.problems.fpga_gpu_partition import OBJECTIVES, PROBLEM, Plan
@@ -150,14 +151,42 @@ def test_prices_bound_every_plan(seed):
         assert all(price[1] * e + price[0] * t >= least for e, t in all_points(seed))
 
 
-def test_an_exhausted_budget_proves_nothing():
+def test_without_time_there_are_a_first_plan_and_a_bound():
     instance = small(1)
+    optimum = label_setting.run(instance, budget()).bound
     with pytest.raises(OutOfTime):
         tabulate(instance, Budget(time_s=0.0).start())
     for run in METHODS.values():
         result = run(instance, Budget(time_s=0.0).start())
-        assert (result.status, result.stop) == (Status.UNKNOWN, Stop.TIME)
+        assert (result.status, result.stop) == (Status.FEASIBLE, Stop.TIME)
         assert result.reason
+        assert result.bound <= optimum <= evaluate(instance, result.plan).objective
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("seed", [s for s in range(30) if all_points(s)])
+def test_the_bound_of_the_prices_holds_for_every_plan(seed, objective):
+    instance = PROBLEM.retarget(tiny(seed), objective)
+    stages = chain(tabulate(instance, budget()))
+    bound = label_setting.Prices(stages, [(1.0, 0.0), (0.0, 1.0), (1.0, 3.0)]).bound()
+    assert bound <= min(instance.value(e, t) for e, t in all_points(seed))
+
+
+@pytest.mark.parametrize("make", [tiny, realistic, small])
+@pytest.mark.parametrize("seed", range(8))
+def test_a_plan_of_dropped_configurations_has_one_that_is_no_worse(make, seed):
+    instance = make(seed)
+    tables = tabulate(instance, budget())
+    rng = random.Random(seed)
+    for _ in range(40):
+        plan = Plan(options=tuple(rng.choice(layer.options[:3]).name for layer in instance.layers))
+        before = evaluate(instance, plan)
+        if not before.feasible:
+            continue
+        after = evaluate(instance, tables.plan(tables.no_worse(plan)))
+        assert after.feasible
+        for name in ("energy", "latency", "multipliers", "m20k"):
+            assert after.terms[name] <= before.terms[name]
 
 
 def test_too_few_labels_leave_a_valid_bound(monkeypatch):

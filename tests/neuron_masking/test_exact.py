@@ -10,10 +10,11 @@ import pytest
 from mapgap.core import Budget, PlanError, SolveResult, Status, Stop
 from mapgap.formulations.neuron_masking import cpsat, fleet, lagrangian, mip
 from mapgap.formulations.neuron_masking import enumerate as brute_force
-from mapgap.formulations.neuron_masking.chain import Chain
 from mapgap.formulations.neuron_masking.lagrangian_kernels import run_enumeration
 from mapgap.instances.neuron_masking import LIBRARY
 from mapgap.problems.neuron_masking import PROBLEM, SHARE, Device, Instance, Layer, Mask, Plan, Rate, costs
+from mapgap.problems.neuron_masking.shared.chain import Chain
+from mapgap.problems.neuron_masking.shared.lagrangian import box_of, corners
 from mapgap.problems.neuron_masking.shared.shares import uniform_mask
 from mapgap.solvers.model import prove
 
@@ -159,12 +160,12 @@ def test_polygon_holds_every_mask_within_the_limits(seed):
     # The bound uses C(A, B), the largest A W + B M over the polygon; prices at random.
     rng = random.Random(seed)
     for _, chain in chains(LIBRARY.generate("tiny", seed)):
-        corners = lagrangian.corners(chain)
+        held = corners(chain)
         prices = [(rng.randint(0, 9), rng.randint(0, 9)) for _ in range(5)]
         for kept in masks(chain):
             if chain.fits(kept):
                 work, memory = chain.totals(kept)
-                assert all(a * work + b * memory <= max(a * w + b * m for w, m in corners) for a, b in prices)
+                assert all(a * work + b * memory <= max(a * w + b * m for w, m in held) for a, b in prices)
 
 
 def priced(chain, a, b, kept):
@@ -181,7 +182,7 @@ def test_program_hull_and_enumeration_against_brute_force(seed):
         search.worth = search.worth._replace(value=search.worth.value >> search.worth.shift, shift=0)
         a, b = rng.randint(0, 40), rng.randint(0, 40)
         prices = search.priced(a, b)
-        box = lagrangian.box_of(chain.lower, chain.upper)
+        box = box_of(chain.lower, chain.upper)
         everything = {k: priced(chain, a, b, k) for k in masks(chain)}
         search.fill_tables(box, prices)
         bound, kept = search.run_forwards(box, prices)

@@ -1,0 +1,37 @@
+"""What every exact method begins with: a plan that is announced at once, and a bound that needs no configurations."""
+
+from __future__ import annotations
+
+from mapgap.core import Budget, SolveResult, Status, Stop
+from mapgap.problems.fpga_gpu_partition import Instance, Plan
+from mapgap.problems.fpga_gpu_partition.shared.annealing import first_plan
+
+LATE = "the time ended while configurations were enumerated"
+
+
+def announced(instance: Instance, budget: Budget) -> Plan | None:
+    """The first plan, if the annealing finds one; announced."""
+    plan = first_plan(instance, budget.seed)
+    if plan is not None:
+        budget.report(plan=plan)
+    return plan
+
+
+def relaxed(instance: Instance) -> int:
+    """No plan has a smaller value: every module under the quickest and under the cheapest options of its layers.
+
+    A module is at least as long as its queues are busy with any one layer, and what runs costs its energy.
+    """
+    latency = energy = 0
+    for module in instance.modules:
+        quickest = max(min(max(o.gpu_ticks, o.fpga_ticks) for o in layer.options) for layer in module.layers)
+        latency += quickest
+        energy += instance.standby_energy(quickest)
+        energy += sum(min(o.gpu_energy + o.fpga_energy for o in layer.options) for layer in module.layers)
+    return instance.value(energy, latency)
+
+
+def without_tables(instance: Instance, plan: Plan | None, stop: Stop, reason: str) -> SolveResult:
+    """The result of a run that has not come to its configurations."""
+    status = Status.UNKNOWN if plan is None else Status.FEASIBLE
+    return SolveResult(status, stop, plan, relaxed(instance), reason=reason)

@@ -1,0 +1,124 @@
+"""The quick planner: never worse than ELFISH and far closer to the optimum; the start of the exact methods."""
+
+import pytest
+
+from mapgap.catalogue import registry
+from mapgap.catalogue.files import load_instance
+from mapgap.core import Budget
+from mapgap.instances.neuron_masking import LIBRARY
+from mapgap.problems.neuron_masking import PROBLEM, Instance, Layer, Rate
+from mapgap.problems.neuron_masking.evaluate import evaluate
+from mapgap.problems.neuron_masking.instance import Device
+from mapgap.problems.neuron_masking.shared.chain import Chain
+from mapgap.problems.neuron_masking.shared.lagrangian import Lagrangian, quick_mask
+
+METHODS = registry.methods(PROBLEM.name)
+FAST = METHODS["priced_layers"]
+EXACT = METHODS["lagrangian"]
+
+
+def objective(instance, method):
+    result = method.solve(instance, Budget())
+    if result.plan is None:
+        return None
+    found = evaluate(instance, result.plan)
+    assert found.feasible
+    return found.objective
+
+
+def test_it_is_the_fast_planner_of_the_problem():
+    assert registry.fast_planner(PROBLEM.name).name == FAST.name
+
+
+@pytest.mark.parametrize(("family", "seeds"), [("tiny", 40), ("realistic", 40), ("small", 40), ("fleet", 10)])
+def test_never_worse_than_elfish_and_at_most_half_its_gap(family, seeds):
+    ours = theirs = 0.0
+    compared = 0
+    for seed in range(300, 300 + seeds):
+        instance = LIBRARY.generate(family, seed)
+        quick, published = objective(instance, FAST), objective(instance, METHODS["elfish_greedy"])
+        if published is None:
+            continue
+        bound = EXACT.solve(instance, Budget()).bound
+        assert published <= quick <= bound, seed
+        compared += 1
+        if bound:
+            ours, theirs = ours + 1 - quick / bound, theirs + 1 - published / bound
+    assert compared >= 10
+    assert ours <= theirs / 2
+
+
+@pytest.mark.parametrize("target", ["neurons", "contribution", "smallest_share", "rate"])
+@pytest.mark.parametrize("name", ["elfish_vgg13_straggler3", "elfish_alexnet_cifar_setting2_fleet"])
+def test_networks_of_the_library_within_a_tenth_of_elfish_s_gap(name, target):
+    instance = PROBLEM.retarget(load_instance(name), target)
+    quick, published = objective(instance, FAST), objective(instance, METHODS["elfish_greedy"])
+    bound = EXACT.solve(instance, Budget(time_s=5)).bound
+    assert 0 <= bound - quick <= (bound - published) / 10
+
+
+def test_an_exchange_finds_what_no_single_neuron_does():
+    """Two layers of four neurons, W = 2 n1 + 2 n1 n2 <= 16, worth 9, 9, 1, 1 and 5 each.
+
+    One and four neurons are worth 29 at W = 10; a second one of layer 1 does not fit (W = 20). Given for one of layer 2
+    it does: two and three are worth 33 at W = 16, which no other mask reaches.
+    """
+    rate = Rate(ticks=0, per=1)
+    rows = ((9, 9, 1, 1), (5, 5, 5, 5))
+    device = Device(
+        name="d",
+        tick_ps=1,
+        transfer=rate,
+        spill=rate,
+        overhead=0,
+        time_limit=(100,),
+        work_limit=(16,),
+        memory_limit=100,
+        contributions=rows,
+    )
+    layers = tuple(
+        Layer(name=f"l{i}", neurons=4, least=1, work=work, weights=0, features=0) for i, work in enumerate((1, 2))
+    )
+    instance = Instance(
+        name="exchange",
+        objective="contribution",
+        memory_unit_bytes=1,
+        work_unit_macs=1,
+        cycle_ms=(1,),
+        inputs=2,
+        layers=layers,
+        devices=(device,),
+    )
+    chain = Chain.of(instance)
+    search = Lagrangian(chain, Budget().start())
+    search.best, search.best_worth = (1, 4), 29
+    search.improve()
+    assert (search.best, search.best_worth) == ((2, 3), 33)
+
+
+def test_first_masks_keep_the_limits_and_the_exact_method_loses_to_none():
+    for seed in range(12):
+        instance = LIBRARY.generate("small", seed)
+        chain = Chain.of(instance)
+        mask = quick_mask(chain, Budget().start())
+        assert chain.fits(mask)
+        assert chain.worth(mask) <= EXACT.solve(instance, Budget()).bound
+
+
+@pytest.mark.parametrize("method", ["cpsat", "mip", "lagrangian"])
+@pytest.mark.parametrize(("family", "seed"), [("fleet", 1), ("ladder", 5)])
+def test_exact_methods_announce_the_quick_plan_first(method, family, seed):
+    # Before any engine runs, and for a fleet, too, whose parts say nothing of the whole.
+    instance = LIBRARY.generate(family, seed)
+    seen = []
+    budget = Budget(time_s=1, listener=lambda plan, bound: seen.append(plan))
+    METHODS[method].solve(instance, budget)
+    first = next(plan for plan in seen if plan is not None)
+    assert evaluate(instance, first).feasible
+
+
+def test_the_ladder_varies_on_its_highest_rung():
+    instance = LIBRARY.generate("ladder", 5)
+    assert len(instance.layers) == 100
+    assert len({layer.work for layer in instance.layers}) > 4
+    assert len({layer.weights for layer in instance.layers}) > 4
