@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mapgap.records.runs import Runs
@@ -56,17 +56,17 @@ def _panel(problem: str, found: Sequence[Loss]) -> Panel:
     groups = list(dict.fromkeys(each.group for each in found))  # in the order of the problem's objectives
     cells = {(each.method, each.group): each for each in found}
     kinds = {each.method: each.kind for each in found}
-    order = sorted(kinds, key=lambda method: (kinds[method] != "published", _rank(method, groups, cells), method))
+    order = sorted(kinds, key=lambda method: (kinds[method] != "published", *_rank(method, groups, cells), method))
     lines = [Line(method, kinds[method], [_cell(cells.get((method, group))) for group in groups]) for method in order]
     counts = {group: max(each.instances for each in found if each.group == group) for group in groups}
     return Panel(problem, [(group.title, counts[group]) for group in groups], lines)
 
 
-def _rank(method: str, groups: Sequence[Class], cells: dict[tuple[str, Class], Loss]) -> float:
-    """Mean of what a method loses for certain over the columns; those that are not compared come last."""
+def _rank(method: str, groups: Sequence[Class], cells: Mapping[tuple[str, Class], Loss]) -> tuple[int, float]:
+    """First who is compared in most columns, then who loses least there, column by column."""
     known = [cells[method, group].at_least for group in groups if (method, group) in cells]
     values = [value for value in known if value is not None]
-    return sum(values) / len(values) + 1e9 * (len(values) < len(known) / 2) if values else float("inf")
+    return (-len(values), sum(values))
 
 
 def _cell(loss: Loss | None) -> Cell:

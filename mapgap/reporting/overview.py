@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import median
 
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance
@@ -39,7 +40,7 @@ from mapgap.reporting.report import (
     tip,
 )
 from mapgap.reporting.shown import EDITED, broken_lines, presentable
-from mapgap.reporting.strips import Dot, Strip, strip_chart
+from mapgap.reporting.strips import Dot, Strip, StripChart
 from mapgap.reporting.tables import Column, Table
 
 LEAST_PERCENT, LEAST_SECONDS = 1.0, 0.001
@@ -191,24 +192,21 @@ Dotted = Callable[[RunRecord, Runs], Dot | None]
 
 
 def strips(name: str, records: Runs, dot: Dotted, label: str, linear: float) -> Picture | None:
-    """A strip per method with a dot per run, the least median first; ``None`` without a dot."""
-    groups: dict[str, list[Dot]] = {}
+    """A strip per objective and method with a dot per run, the least median first; ``None`` without a dot."""
+    objectives = {digest: each.objective.replace("_", " ") for digest, each in classify(records).items()}
+    groups: dict[tuple[str, str], list[Dot]] = {}
     for record in records.measured:
         found = dot(record, records)
         if found is not None:
-            groups.setdefault(record.method, []).append(found)
+            groups.setdefault((objectives[record.instance_hash], record.method), []).append(found)
     if not groups:
         return None
-    order = sorted(
-        groups, key=lambda method: (sorted(d.value for d in groups[method])[len(groups[method]) // 2], method)
-    )
-    svg = strip_chart([Strip(method, groups[method]) for method in order], label, linear=linear)
-    limits = (
-        " Rings: no bound is known, so against the best plan."
-        if any(d.limit for m in groups.values() for d in m)
-        else ""
-    )
-    return Picture(name, svg, f"{label[0].upper()}{label[1:]}: a dot per run, a bar at the median.{limits}")
+    order = sorted(groups, key=lambda each: (each[0], median(found.value for found in groups[each]), each))
+    rows = [Strip(f"{method}, {what}" if what else method, groups[what, method]) for what, method in order]
+    caption = f"{label[0].upper()}{label[1:]}: a dot per run, a bar at the median."
+    if any(found.limit for each in groups.values() for found in each):
+        caption += " Rings: no bound is known, so against the best plan."
+    return Picture(name, StripChart(rows, label, linear), caption)
 
 
 def _loss_dot(record: RunRecord, records: Runs) -> Dot | None:

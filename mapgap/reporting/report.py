@@ -23,22 +23,28 @@ from mapgap.reporting import figures
 from mapgap.reporting.analysis import duels, per_method, per_run
 from mapgap.reporting.heat import Panel
 from mapgap.reporting.shown import file_name, markdown
+from mapgap.reporting.strips import StripChart
 from mapgap.reporting.tables import TIP, Column, Table
 from mapgap.reporting.theme import rules, standalone
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A named figure with its caption: drawn by Matplotlib, or the text of an SVG."""
+    """A named figure with its caption."""
 
     name: str
-    drawn: Figure | str
+    drawn: Figure | StripChart
     caption: str
 
     @cached_property
     def svg(self) -> str:
         """Its text, for a page."""
-        return self.drawn if isinstance(self.drawn, str) else figures.svg(self.drawn)
+        return self.drawn.page if isinstance(self.drawn, StripChart) else figures.svg(self.drawn)
+
+    @property
+    def alone(self) -> str:
+        """Its text, for a file of its own."""
+        return standalone(self.drawn.alone if isinstance(self.drawn, StripChart) else self.svg)
 
     @property
     def family(self) -> str:
@@ -192,7 +198,7 @@ class Page:
     def _parts(self) -> dict[str, str]:
         files = {f"{file_name(table.name)}.csv": table.csv() for table in self.tables()}
         for section in self.sections:
-            files |= {f"{file_name(each.name)}.svg": standalone(each.svg) for each in section.figures}
+            files |= {f"{file_name(each.name)}.svg": each.alone for each in section.figures}
         return files
 
     def tables(self) -> list[Table]:

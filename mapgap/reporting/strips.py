@@ -1,24 +1,26 @@
 """Strip charts: a line per method, a dot per run, and what the run showed where the pointer rests on it.
 
-They are written as SVG by hand, with widths in percent: they fill the page, wide or narrow, and their text keeps its
-size.
+They are written by hand, with places in percent: they fill the page, wide or narrow, and their text keeps its size.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 from statistics import median
 
 from mapgap.core import printable
 
-ROW, TOP, BOTTOM, RIGHT = 20, 6, 34, 34
+ROW, TOP, BOTTOM, RIGHT = 20, 6, 34, 24
 """Pixels: height of a line, room above and below all of them, room at the right end of the axis."""
+ALONE = 760
+"""Pixels of the width of a picture that stands on no page."""
 CHARACTER = 6.3
 """Pixels of a character of a name."""
-LONGEST = 30
+_FONT = 'font-family="sans-serif" font-size="11"'
+LONGEST = 34
 """Characters of a name."""
 MARKS = 7
 """Marks of an axis, at most."""
@@ -41,42 +43,79 @@ class Strip:
     dots: Sequence[Dot]
 
 
-def strip_chart(strips: Sequence[Strip], label: str, *, linear: float) -> str:
-    """SVG text of a chart; values from 0 on, and the axis is logarithmic beyond ``linear``."""
-    most = max((dot.value for strip in strips for dot in strip.dots), default=0.0) or linear
+@dataclass(frozen=True)
+class StripChart:
+    """A chart of strips; values from 0 on, and the axis is logarithmic beyond ``linear``."""
 
-    def place(value: float) -> str:
-        return f"{100 * math.log1p(value / linear) / math.log1p(most / linear):.1f}%"
+    strips: Sequence[Strip]
+    label: str
+    linear: float
 
-    left = round(CHARACTER * min(LONGEST, max((len(strip.name) for strip in strips), default=0))) + 8
-    height = TOP + ROW * len(strips) + BOTTOM
-    foot = TOP + ROW * len(strips)
-    parts = [
-        f'<svg class="strip" role="img" width="100%" height="{height}" font-family="sans-serif" font-size="11">',
-        *(
-            f'<text x="{left - 8}" y="{TOP + ROW * k + 14}" text-anchor="end">{_name(strip.name)}</text>'
-            for k, strip in enumerate(strips)
-        ),
-        f'<svg x="{left}" width="70%" style="width:calc(100% - {left + RIGHT}px)" overflow="visible">',
-    ]
-    for mark in _marks(most, linear):
-        x = place(mark)
-        parts.append(f'<line x1="{x}" x2="{x}" y1="{TOP}" y2="{foot}" stroke="currentColor" stroke-opacity=".18"/>')
-        parts.append(f'<text x="{x}" y="{foot + 13}" text-anchor="middle" font-size="10">{mark:g}</text>')
-    for k, strip in enumerate(strips):
-        y = TOP + ROW * k + ROW // 2
-        parts.append('<g fill="var(--c0,#0072B2)" fill-opacity=".5" stroke="var(--c0,#0072B2)" stroke-opacity=".8">')
-        for dot in sorted(strip.dots, key=lambda each: each.value):
-            ring = ' fill="none"' if dot.limit else ""
-            text = escape(printable(dot.words))
-            parts.append(f'<circle cx="{place(dot.value)}" cy="{y}" r="3"{ring}><title>{text}</title></circle>')
-        parts.append("</g>")
-        if strip.dots:
-            x = place(median(dot.value for dot in strip.dots))
+    @property
+    def page(self) -> str:
+        """HTML that is as wide as there is room: names, and beside them the dots."""
+        names, dots = (
+            f'<svg width="{width}" height="{self._height}" {_FONT}>{text}</svg>'
+            for width, text in ((self._left, self._names()), ("100%", self._dots()))
+        )
+        return f'<div class="strip">{names}{dots}</div>'
+
+    @property
+    def alone(self) -> str:
+        """SVG text of a fixed width."""
+        inner = f'<svg x="{self._left}" width="{ALONE - self._left - RIGHT}" overflow="visible">{self._dots()}</svg>'
+        return f'<svg width="{ALONE}" height="{self._height}" {_FONT}>{self._names()}{inner}</svg>'
+
+    @property
+    def _left(self) -> int:
+        return round(CHARACTER * min(LONGEST, max((len(strip.name) for strip in self.strips), default=0))) + 12
+
+    @property
+    def _foot(self) -> int:
+        return TOP + ROW * len(self.strips)
+
+    @property
+    def _height(self) -> int:
+        return self._foot + BOTTOM
+
+    def _names(self) -> str:
+        return "".join(
+            f'<text x="{self._left - 10}" y="{TOP + ROW * k + 14}" text-anchor="end">{_name(strip.name)}</text>'
+            for k, strip in enumerate(self.strips)
+        )
+
+    def _dots(self) -> str:
+        """Axis, dots and medians."""
+        most = max((dot.value for strip in self.strips for dot in strip.dots), default=0.0) or self.linear
+
+        def place(value: float) -> str:
+            return f"{100 * math.log1p(value / self.linear) / math.log1p(most / self.linear):.1f}%"
+
+        parts = []
+        for mark in _marks(most, self.linear):
+            x = place(mark)
             parts.append(
-                f'<line x1="{x}" x2="{x}" y1="{y - 7}" y2="{y + 7}" stroke="var(--c1,#D55E00)" stroke-width="3"/>'
+                f'<line x1="{x}" x2="{x}" y1="{TOP}" y2="{self._foot}" stroke="currentColor" stroke-opacity=".18"/>'
+                f'<text x="{x}" y="{self._foot + 13}" text-anchor="middle" font-size="10">{mark:g}</text>'
             )
-    parts.append(f'<text x="50%" y="{foot + 28}" text-anchor="middle">{escape(label)}</text></svg></svg>')
+        for k, strip in enumerate(self.strips):
+            parts.append(_strip(strip, TOP + ROW * k + ROW // 2, place))
+        end = f'<text x="50%" y="{self._foot + 28}" text-anchor="middle">{escape(self.label)}</text>'
+        return "".join([*parts, end])
+
+
+def _strip(strip: Strip, y: int, place: Callable[[float], str]) -> str:
+    """The dots of a strip and a bar at their median."""
+    parts = ['<g fill="var(--c0,#0072B2)" fill-opacity=".5" stroke="var(--c0,#0072B2)" stroke-opacity=".8">']
+    for dot in sorted(strip.dots, key=lambda each: each.value):
+        ring = ' fill="none"' if dot.limit else ""
+        words = escape(printable(dot.words))
+        parts.append(f'<circle cx="{place(dot.value)}" cy="{y}" r="3"{ring}><title>{words}</title></circle>')
+    parts.append("</g>")
+    if strip.dots:
+        x = place(median(dot.value for dot in strip.dots))
+        look = 'stroke="var(--c1,#D55E00)" stroke-width="3"'
+        parts.append(f'<line x1="{x}" x2="{x}" y1="{y - 7}" y2="{y + 7}" {look}/>')
     return "".join(parts)
 
 

@@ -46,4 +46,4 @@ def standalone(svg: str) -> str:
     """A picture of a page as a file of its own."""
     start = svg.index(">") + 1
     head = svg[:start] if "xmlns=" in svg[:start] else svg[: start - 1] + ' xmlns="http://www.w3.org/2000/svg">'
-    return f"{head}<style>{rules()}</style>{svg[start:]}\n"
+    return f"{head}<style>{rules()}:root {{ background: var(--bg); }}</style>{svg[start:]}\n"
