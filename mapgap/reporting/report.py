@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, select_autoescape
@@ -31,15 +32,20 @@ from mapgap.reporting.tables import Column, Table
 
 @dataclass(frozen=True)
 class Picture:
-    """A named figure with its caption; ``svg`` is its text."""
+    """A named figure with its caption."""
 
     name: str
-    svg: str
+    figure: Figure
     caption: str
+
+    @cached_property
+    def svg(self) -> str:
+        """Its text; drawing takes longer than all else of a page, and not everybody looks."""
+        return figures.svg(self.figure)
 
 
 def picture(name: str, figure: Figure, caption: str) -> Picture:
-    return Picture(name, figures.svg(figure), caption)
+    return Picture(name, figure, caption)
 
 
 @dataclass
@@ -62,14 +68,15 @@ class Page:
     faults: list[str] = field(default_factory=list)
     """What is wrong with what the page is made from; an audit says it."""
 
-    def files(self) -> dict[str, str]:
-        """Texts by name: ``report.html`` (self-contained), ``report.md``, one CSV per table and one SVG per figure."""
+    def files(self, *, drawn: bool = True) -> dict[str, str]:
+        """Texts by name: ``report.html`` (self-contained), ``report.md``, one CSV per table and one SVG per figure;
+        if it is not ``drawn``, no SVG, and none within the HTML."""
         environment = Environment(
             loader=PackageLoader("mapgap.reporting"),
             autoescape=select_autoescape(default=True, default_for_string=True),
         )
         html = environment.get_template("report.html.j2").render(
-            title=self.title, lead=self.lead, sections=self.sections
+            title=self.title, lead=self.lead, sections=self.sections, drawn=drawn
         )
         files = {"report.html": html}
         parts = [f"# {markdown(self.title)}", "", *map(markdown, self.lead), ""]
@@ -80,7 +87,8 @@ class Page:
                 files[f"{file_name(table.name)}.csv"] = table.csv()
             for item in section.figures:
                 name = f"{file_name(item.name)}.svg"
-                files[name] = item.svg
+                if drawn:
+                    files[name] = item.svg
                 parts += [f"![{markdown(item.caption)}]({name})", ""]
         files["report.md"] = re.sub(r"\n{3,}", "\n\n", "\n".join(parts)).rstrip() + "\n"
         return files
