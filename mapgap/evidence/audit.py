@@ -68,6 +68,8 @@ class RunAudit:
     book: Ledger
     instance_of: Callable[[RunRecord], InstanceBase | None]
     _known: dict[str, str] = field(init=False)
+    _evaluated: dict[tuple[str, str], tuple[int | None, int]] = field(default_factory=dict)
+    """Objective and number of broken rules of every plan seen, by instance and plan."""
 
     def __post_init__(self) -> None:
         self._known = {entry.instance_hash: name for name, entry in self.book.entries.items()}
@@ -85,7 +87,6 @@ class RunAudit:
 
     def of_plans(self, place: str, runs: Iterable[RunRecord]) -> Iterator[Fault]:
         """Plans that are not what their runs say, each evaluated once."""
-        seen: dict[tuple[str, str], tuple[int | None, int]] = {}
         for run in runs:
             if run.plan is None or run.refuted:
                 continue
@@ -95,7 +96,7 @@ class RunAudit:
                 yield Fault("instance", here, f"no library and no study has the instance {run.instance_hash}")
                 continue
             key = (run.instance_hash, json.dumps(run.plan, sort_keys=True))
-            if key not in seen:
+            if key not in self._evaluated:
                 problem = registry.problems()[run.problem]
                 try:
                     plan = problem.plan_type.model_validate_json(json.dumps(run.plan))
@@ -103,8 +104,8 @@ class RunAudit:
                     yield Fault("plan", here, f"expected a plan of {run.problem}, found something else: {error}")
                     continue
                 evaluation = verify(problem, instance, plan)
-                seen[key] = (evaluation.objective, len(evaluation.violations))
-            objective, broken = seen[key]
+                self._evaluated[key] = (evaluation.objective, len(evaluation.violations))
+            objective, broken = self._evaluated[key]
             if broken:
                 yield Fault("plan", here, f"the plan breaks {broken} rule(s)")
             elif objective != run.objective:
@@ -127,10 +128,10 @@ class RunAudit:
                 yield Fault("withheld", here, f"proves the bound {run.bound}, the ledger's best is {held}")
 
 
-def of_ledger(book: Ledger) -> Iterator[Fault]:
-    """Entries of a ledger that do not hold when they are verified anew."""
+def of_ledger(book: Ledger, named: Callable[[str], InstanceBase]) -> Iterator[Fault]:
+    """Entries of a ledger that do not hold when they are verified anew on the instances of these names."""
     for name in book.entries:
-        for words in book.problems_of(name):
+        for words in book.problems_of(name, named(name)):
             yield Fault("ledger", str(book.path), words)
 
 

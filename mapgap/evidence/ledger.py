@@ -276,10 +276,11 @@ class Ledger:
         if as_large and sign * (held.value - bound) > TOLERANCE * abs(held.value):
             raise PlanError(f"{run} proves {bound} only; within no larger budget it has proven {held.value} before")
 
-    def problems_of(self, name: str) -> list[str]:
-        """Everything that is wrong with an entry when it is verified anew; empty if it holds."""
+    def problems_of(self, name: str, instance: InstanceBase | None = None) -> list[str]:
+        """Everything that is wrong with an entry when it is verified anew; empty if it holds. The instance of that name
+        may be handed in by those who have it."""
         entry = self.entries[name]
-        instance = load_instance(name)
+        instance = instance or load_instance(name)
         found = []
         if instance.content_hash != entry.instance_hash:
             return [f"{name}: the instance has changed ({entry.instance_hash} is now {instance.content_hash})"]

@@ -128,8 +128,9 @@ class Checkout:
         return found
 
     def _parts(self) -> Iterator[tuple[str, Iterator[Fault]]]:
-        yield str(self.book.path), of_ledger(self.book)
-        runs = RunAudit(self.book, KnownInstances())
+        known = KnownInstances()
+        yield str(self.book.path), of_ledger(self.book, known.named)
+        runs = RunAudit(self.book, known)
         for file in self.run_files():
             yield str(file), runs.faults(file)
         for report in self.reported():
@@ -170,7 +171,7 @@ def of_pages(folder: Path, page: Page) -> Iterator[Fault]:
 
     A folder with neither table nor text shows nothing, so there is nothing to hold against it.
     """
-    made = page.files()
+    made = page.files(drawn=False)
     there = {file.name for pattern in ("*.csv", "report.md", "report.html") for file in folder.glob(pattern)}
     for name in sorted({*made, *there}) if there else ():
         file = folder / name
@@ -210,6 +211,7 @@ def committed_tables(root: Path) -> Tables:
 class KnownInstances:
     """The instances of the library, under every objective, and those of all studies: what committed runs are about."""
 
+    _by_name: dict[str, InstanceBase] = field(default_factory=dict)
     _by_hash: dict[str, InstanceBase] = field(default_factory=dict)
     _studies_read: bool = False
 
@@ -221,11 +223,17 @@ class KnownInstances:
             self._from_studies()
         return self._by_hash.get(run.instance_hash)
 
+    def named(self, name: str) -> InstanceBase:
+        """An instance of the library, expanded once."""
+        if name not in self._by_name:
+            self._by_name[name] = load_instance(name)
+            self._by_hash[self._by_name[name].content_hash] = self._by_name[name]
+        return self._by_name[name]
+
     def _from_library(self, name: str) -> None:
         if name.partition("@")[0] in library_files():
             with suppress(InputError):  # an objective that the problem does not have
-                instance = load_instance(name)
-                self._by_hash[instance.content_hash] = instance
+                self.named(name)
 
     def _from_studies(self) -> None:
         self._studies_read = True

@@ -71,9 +71,16 @@ def picture(name: str, figure: Figure, caption: str) -> Picture:
 class Block:
     """What a page shows as one figure: a picture, or several small ones with their legend."""
 
-    svgs: Sequence[str]
+    pictures: Sequence[Picture]
     caption: str
     is_wide: bool
+
+    @property
+    def svgs(self) -> Sequence[str]:
+        """Their texts; drawing takes longer than all else of a page, and not everybody looks."""
+        if len(self.pictures) == 1:
+            return [self.pictures[0].svg]
+        return figures.small_multiples([each.drawn for each in self.pictures if isinstance(each.drawn, Figure)])
 
 
 def blocks(pictures: Sequence[Picture]) -> list[Block]:
@@ -84,10 +91,9 @@ def blocks(pictures: Sequence[Picture]) -> list[Block]:
     found = []
     for family in families.values():
         if len(family) < SEVERAL:
-            found += [Block([each.svg], each.caption, each.is_wide) for each in family]
+            found += [Block([each], each.caption, each.is_wide) for each in family]
         else:
-            svgs = figures.small_multiples([each.drawn for each in family if isinstance(each.drawn, Figure)])
-            found.append(Block(svgs, _common([each.caption for each in family]), is_wide=True))
+            found.append(Block(family, _common([each.caption for each in family]), is_wide=True))
     return found
 
 
@@ -164,13 +170,14 @@ class Page:
     faults: list[str] = field(default_factory=list)
     """What is wrong with what the page is made from; an audit says it."""
 
-    def files(self) -> dict[str, str]:
-        """Texts by name: ``report.md``, a CSV per table that is not huge, and ``report.html``, self-contained."""
+    def files(self, *, drawn: bool = True) -> dict[str, str]:
+        """Texts by name: ``report.md``, a CSV per table that is not huge, and ``report.html``, self-contained; if it is
+        not ``drawn``, without figures."""
         files = {TEXT: self.markdown()}
         for table in self.tables():
             if not table.is_huge and table.name != RUNS:
                 files[f"{file_name(table.name)}.csv"] = table.csv()
-        files[PAGE] = self.html(sorted(files))
+        files[PAGE] = self.html(sorted(files), drawn=drawn)
         return files
 
     def write(self, folder: Path, parts: Path | None = None) -> Path:
@@ -205,14 +212,14 @@ class Page:
         """The tables of all sections."""
         return [table for section in self.sections for table in section.tables]
 
-    def html(self, beside: Sequence[str] = ()) -> str:
+    def html(self, beside: Sequence[str] = (), *, drawn: bool = True) -> str:
         """The page, self-contained; it names the files that are written beside it."""
         environment = Environment(
             loader=PackageLoader("mapgap.reporting"),
             autoescape=select_autoescape(default=True, default_for_string=True),
             trim_blocks=True,
         )
-        return environment.get_template("report.html.j2").render(page=self, rules=rules(), beside=beside)
+        return environment.get_template("report.html.j2").render(page=self, rules=rules(), beside=beside, drawn=drawn)
 
     def markdown(self) -> str:
         """The lead and the tables that are not folded; of the others, where they are."""

@@ -183,16 +183,16 @@ def run_study(
     folder = out or Path("reports") / (f"{name}_quick" if quick else name)
     path = folder / RUNS
     records: list[RunRecord] = []
-    for phase in study.phases(quick):
+    phases = study.phases(quick)
+    for phase in phases:
         if report_only:
-            keys = set(keys_of(phase.jobs))
-            records += [r for r in read_runs(path) if r.key in keys]
+            records = list(read_runs(path))
         else:
             tell(PhaseBegan(phase.name, len(phase.jobs)))
             records += sweep(phase.jobs, path, parallel=min(phase.parallel, cores()), resume=resume, tell=tell)
             resume = True  # a fresh start clears the file once, before the first phase
     book = Ledger.load() if study.knows else None
-    written = _written(study, _page(study, records, quick, book), folder, tell, parts)
+    written = _written(study, _page(study, phases, records, quick, book), folder, tell, parts)
     pack(path)
     return written
 
@@ -217,12 +217,16 @@ def page_of(name: str, folder: Path, book: Ledger, tables: Tables = no_tables) -
     study = find_study(name)
     if isinstance(study, Gathering):
         return study.page(tables)
-    keys = {key for phase in study.phases(False) for key in keys_of(phase.jobs)}
-    return _page(study, [r for r in read_runs(folder / RUNS) if r.key in keys], False, book)
+    return _page(study, study.phases(False), read_runs(folder / RUNS), False, book)
 
 
-def _page(study: Study, records: Sequence[RunRecord], quick: bool, book: Ledger | None) -> Page:
-    runs = Runs({r.key: r for r in records}.values())  # a run may be in two phases
+def _page(
+    study: Study, phases: Sequence[Phase], records: Sequence[RunRecord], quick: bool, book: Ledger | None
+) -> Page:
+    """The page of the runs of these phases, in their order, whatever the order and the rest of the records."""
+    latest = {record.key: record for record in records}
+    keys = dict.fromkeys(key for phase in phases for key in keys_of(phase.jobs))  # a run may be in two phases
+    runs = Runs(latest[key] for key in keys if key in latest)
     page = study.page(runs + book.references(runs) if book is not None and study.knows else runs, quick)
     if not page.heat:
         page.heat = heat_map(runs)

@@ -13,6 +13,7 @@ from mapgap.reporting import figures
 from mapgap.reporting.report import Page, Section, instance_table, method_table, picture, run_table
 from mapgap.reporting.study import Study
 from mapgap.reporting.tables import Table
+from mapgap.studies.dfs_vs_converting.accelerators import accelerators, checks, limits
 from mapgap.studies.dfs_vs_converting.claims import claims
 from mapgap.studies.dfs_vs_converting.figures import ablation, comparison, scaling
 from mapgap.studies.dfs_vs_converting.readings import (
@@ -111,6 +112,7 @@ def page(runs: Runs, quick: bool) -> Page:
                 for n, record in traced.items()
             ],
         ),
+        Section("Accelerator models", tables=[accelerators(), limits(), checks()]),
         Section("All runs", tables=[method_table(runs), instance_table(runs), run_table(runs)]),
     ]
     return Page("DFS versus converting: how far from optimal is MTrain?", lead, sections)
