@@ -40,6 +40,7 @@ nitpicky = True
 nitpick_ignore_regex = [
     ("py:(class|obj)", r".*"),
     ("py:data", r"Reference"),
+    ("py:exc", r"EngineError|GuardError"),
     (
         "py:(func|mod|attr|meth|data)",
         r"mapgap\.(core|catalogue|records|execution|evidence|reporting|interface|solvers)\..*",

@@ -71,10 +71,11 @@ def counted(entries: Sequence[Known]) -> str:
     """How much of some entries of the ledger is proven."""
     proven = sum(each.plan is not None and each.plan == each.bound for each in entries)
     checked = sum(each.certificate == "checked" for each in entries)
-    rest = len(entries) - proven
+    count, rest = len(entries), len(entries) - proven
+    certified = "all" if checked == proven else str(checked)
     return (
-        f"{len(entries)} instances, counted again under another objective; {proven} are proven optimal, "
-        f"{checked} of them to a checker that needs no solver; {f'{rest} are open' if rest else 'none is open'}"
+        f"{count} instances, counted again under another objective; {proven} are proven optimal, {certified} of them "
+        f"to a checker that needs no solver; {f'{rest} are open' if rest else 'none is open'}"
     )
 
 
