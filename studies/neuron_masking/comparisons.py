@@ -40,7 +40,8 @@ from mapgap.studies.neuron_masking.statistics import (
     pooled,
 )
 
-MEASURES: dict[str, Measure] = {"mean accuracy": overall, "final accuracy": final}
+PRIMARY = "mean accuracy"
+MEASURES: dict[str, Measure] = {PRIMARY: overall, "final accuracy": final}
 """Primary and secondary."""
 BETTER_MASKS = (("optimal", "elfish"), ("optimal_neurons", "elfish"))
 COMPARED = (("elfish", "sync"), ("elfish", "async"), ("elfish", "soft"), ("sync", "async"), *BETTER_MASKS)
