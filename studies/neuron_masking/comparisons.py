@@ -28,7 +28,6 @@ from mapgap.studies.neuron_masking.design import (
     TEST_SEEDS,
     TRUE_DIFFERENCE,
     TUNED,
-    UNTUNED,
     Setting,
 )
 from mapgap.studies.neuron_masking.statistics import (
@@ -41,7 +40,8 @@ from mapgap.studies.neuron_masking.statistics import (
     pooled,
 )
 
-MEASURES: dict[str, Measure] = {"mean accuracy": overall, "final accuracy": final}
+PRIMARY = "mean accuracy"
+MEASURES: dict[str, Measure] = {PRIMARY: overall, "final accuracy": final}
 """Primary and secondary."""
 BETTER_MASKS = (("optimal", "elfish"), ("optimal_neurons", "elfish"))
 COMPARED = (("elfish", "sync"), ("elfish", "async"), ("elfish", "soft"), ("sync", "async"), *BETTER_MASKS)
@@ -274,7 +274,7 @@ def tuning(records: Runs) -> Table:
 
 def spread_in_pilot(records: Runs, first: str, second: str, measure: Measure) -> float | None:
     """Standard deviation of a paired difference within a fleet with equal data, in points; pooled over the fleets."""
-    trainings = Trainings.pilot(records, UNTUNED)
+    trainings = Trainings.pilot(records)
     groups = [points(trainings, setting, first, second, measure) for setting in SETTINGS if setting.iid]
     if any(len(group) < 2 for group in groups):
         return None

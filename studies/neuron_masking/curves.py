@@ -88,9 +88,7 @@ class Trainings:
     records : Runs
     seeds : callable
         Seeds that count, by setting.
-    mixing : callable, optional
-        Mixing weight of ``async``, by setting: as tuned unless given. Uploads that replace the model are a scheme of
-        their own; other weights do not count.
+        Asynchronous learning counts as tuned; with uploads that replace the model it is a scheme of its own.
 
     Attributes
     ----------
@@ -100,12 +98,7 @@ class Trainings:
         Simulated time of the longest, in cycle times.
     """
 
-    def __init__(
-        self,
-        records: Runs,
-        seeds: Callable[[Setting], Sequence[int]] = seeds_for_tests,
-        mixing: Callable[[Setting], float] = TUNED.__getitem__,
-    ) -> None:
+    def __init__(self, records: Runs, seeds: Callable[[Setting], Sequence[int]] = seeds_for_tests) -> None:
         self.curves: dict[Setting, dict[str, dict[int, Curve]]] = defaultdict(lambda: defaultdict(dict))
         self.horizon = 0.0
         for record in records:
@@ -113,7 +106,7 @@ class Trainings:
             if not curve or setting not in SETTINGS or record.seed not in seeds(setting):
                 continue
             scheme = record.method.removeprefix(PREFIX)
-            if scheme == "async" and record.options["mixing"] != mixing(setting):
+            if scheme == "async" and record.options["mixing"] != TUNED[setting]:
                 if record.options["mixing"] != REPLACING:
                     continue
                 scheme = "replacing"
@@ -121,9 +114,9 @@ class Trainings:
             self.horizon = max(self.horizon, record.options["cycles"])
 
     @classmethod
-    def pilot(cls, records: Runs, mixing: float) -> Trainings:
+    def pilot(cls, records: Runs) -> Trainings:
         """Those that were looked at first."""
-        return cls(records, lambda _: PILOT_SEEDS, lambda _: mixing)
+        return cls(records, lambda _: PILOT_SEEDS)
 
     @property
     def settings(self) -> list[Setting]:

@@ -13,6 +13,7 @@ from mapgap.reporting.report import Picture, Section, picture
 from mapgap.reporting.tables import Column, Table
 from mapgap.studies.neuron_masking.comparisons import (
     BETTER_MASKS,
+    PRIMARY,
     by_fleet,
     comparisons,
     equivalence,
@@ -139,7 +140,7 @@ def forest(trainings: Trainings, pooled: Table) -> Figure:
         rows += [
             (f"pooled, {row['data']}", row["difference"], row["half"])
             for row in pooled.rows
-            if (row["first"], row["second"], row["measure"]) == (*pair, "mean accuracy") and row["fleets"] > 1
+            if (row["first"], row["second"], row["measure"]) == (*pair, PRIMARY) and row["fleets"] > 1
         ]
         if not rows:
             continue
@@ -170,10 +171,11 @@ def section(records: Runs) -> Section:
         missing = "No training was run; it needs the extra: pip install 'mapgap[training]'."
         return Section("Does a better mask train better?", text=[missing])
     pairs = comparisons(trainings)
-    decided, designed = [pairs, equivalence(trainings)], [power(records), tuning(records)]
+    masks = equivalence(trainings)
     shown = [speed(trainings), robustness(trainings), by_fleet(trainings), summary(trainings)]
-    tables = [table for table in (*decided, *shown, *designed) if table.rows]
-    return Section("Does a better mask train better?", _text_of(pairs), tables, list(_pictures(trainings, pairs)))
+    tables = [table for table in (pairs, masks, *shown, power(records), tuning(records)) if table.rows]
+    text = _text_of(pairs, masks)
+    return Section("Does a better mask train better?", text, tables, list(_pictures(trainings, pairs)))
 
 
 def _pictures(trainings: Trainings, pairs: Table) -> Iterator[Picture]:
@@ -197,13 +199,7 @@ def _pictures(trainings: Trainings, pairs: Table) -> Iterator[Picture]:
             yield picture(name, figure, caption)
 
 
-def _text_of(pairs: Table) -> list[str]:
-    claims = [
-        f"{row['pair']}, {row['measure']}, {row['data']} data: {row['difference']:+.2f} ± {row['half']:.2f} points, "
-        f"{row['claim']}."
-        for row in pairs.rows
-        if row["measure"] == "mean accuracy"
-    ]
+def _text_of(pairs: Table, masks: Table) -> list[str]:
     last = FIRST_TEST_SEED + 100 * (len(SETTINGS) - 1) + TEST_SEEDS - 1
     return [
         "A small convolutional network in NumPy learns scikit-learn's digits on simulated devices. A mask is really "
@@ -214,5 +210,20 @@ def _text_of(pairs: Table) -> list[str]:
         "for equivalence; mean accuracy over the simulated time as the primary measure. The mixing weight of "
         f"asynchronous learning is chosen per fleet on seeds {TUNING_SEEDS[0]} to {TUNING_SEEDS[-1]}; where all "
         "devices are stragglers, uploads that replace the model are run, too.",
-        *claims,
+        *(_decided(data, pairs, masks) for data in dict.fromkeys(row["data"] for row in pairs.rows)),
     ]
+
+
+def _decided(data: str, pairs: Table, masks: Table) -> str:
+    """The primary measure in one paragraph."""
+    same = {
+        (row["first"], row["second"])
+        for row in masks.rows
+        if (row["data"], row["measure"], row["claim"]) == (data, PRIMARY, "equivalent")
+    }
+    found = []
+    for row in pairs.rows:
+        if (row["data"], row["measure"]) == (data, PRIMARY):
+            words = row["claim"] + (", equivalent" if (row["first"], row["second"]) in same else "")
+            found.append(f"{row['pair']} {row['difference']:+.2f} ± {row['half']:.2f} ({words})")
+    return f"{data} data, {PRIMARY} in percentage points with 95 % intervals: " + "; ".join(found) + "."

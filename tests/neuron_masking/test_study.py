@@ -123,7 +123,7 @@ def test_only_test_seeds_and_the_tuned_weight_count():
     found = Trainings(Runs(records))
     accuracies = {scheme: [curve[-1][1] for curve in runs.values()] for scheme, runs in found.curves[TWO].items()}
     assert accuracies == {"async": [0.5], "replacing": [0.6]}
-    pilot = Trainings.pilot(Runs(records), TUNED[TWO])
+    pilot = Trainings.pilot(Runs(records))
     assert [curve[-1][1] for curve in pilot.curves[TWO]["async"].values()] == [0.8]
 
 

@@ -187,6 +187,16 @@ def test_training_learns_and_repeats(scheme):
     assert outcome == train(instance, Options(scheme, cycles=3, rate=0.1), 1)
 
 
+def test_every_aggregation_is_tested_when_it_happens():
+    # Devices upload at multiples of 1, 1, 9/7 and 9/6 cycle times: 3 + 3 + 2 + 2 times within three of them. A curve
+    # that left some out would show a model that is older than its moment.
+    outcome = train(load_instance(FLEET), Options("async", cycles=3), 0)
+    assert outcome.uploads == 10
+    assert len(outcome.curve) == 1 + 10
+    assert [time for time, _ in outcome.curve] == sorted(time for time, _ in outcome.curve)
+    assert outcome.curve[-1][0] == pytest.approx(3.0, abs=0.05)
+
+
 def test_wrong_options_are_refused():
     with pytest.raises(InputError, match="scheme: expected one of sync"):
         train(load_instance(FLEET), Options("best"), 0)

@@ -89,7 +89,7 @@ class Outcome:
     Attributes
     ----------
     curve : list of (time, accuracy)
-        Test accuracy of the global model after every aggregation (``async``: once per cycle time); time in cycle times.
+        Test accuracy of the global model after every aggregation (``async``: every upload); time in cycle times.
     kept : list of list of float
         Mean share of kept neurons by device and layer.
     uploads : int
@@ -292,13 +292,10 @@ def train(instance: Instance, options: Options, seed: int) -> Outcome:
     curve = [(0.0, model.accuracy(*fleet.split.test))]
     shares: list[Array] = []
     uploads = 0
-    due = 1.0  # when ``async`` is tested next
     for now, latest, kept in loops.get(options.scheme, _masked)(fleet, model):
         if now > options.cycles + 1e-9:
             break
         uploads += len(kept)
         shares.append(np.array([[len(row) / n for row, n in zip(rows, fleet.neurons, strict=True)] for rows in kept]))
-        if options.scheme != "async" or now >= due:
-            curve.append((now, latest.accuracy(*fleet.split.test)))
-            due = np.floor(now) + 1.0
+        curve.append((now, latest.accuracy(*fleet.split.test)))
     return Outcome(curve, np.mean(shares, axis=0).tolist() if shares else [], uploads)
