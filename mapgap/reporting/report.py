@@ -75,7 +75,7 @@ class Block:
     caption: str
     is_wide: bool
 
-    @property
+    @cached_property
     def svgs(self) -> Sequence[str]:
         """Their texts; drawing takes longer than all else of a page, and not everybody looks."""
         if len(self.pictures) == 1:
