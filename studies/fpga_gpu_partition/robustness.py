@@ -364,9 +364,9 @@ def constants_table() -> Table:
         columns += [Column(f"{reading}_low", f"{reading}, least", ".3g"), Column(f"{reading}_high", "most", ".3g")]
     columns += [Column("factor", "most over least", ".3g"), Column("word", "by Table I")]
     note = (
-        "Over the fits and the extreme sets. Within either reading of the units, fixed: up to a factor of 2; bounded: up "
-        "to 10; open: more. The search stopped launches at 5,000 µs and clocks at 200 MHz: those ends are the ranges', "
-        "not the paper's."
+        "Over the fits and the extreme sets. Within either reading of the units, fixed: up to a factor of 2; bounded: "
+        "up to 10; open: more. The search stopped launches at 5,000 µs and clocks at 200 MHz: those ends are the "
+        "ranges', not the paper's."
     )
     return Table("constants", "Which ratios of constants Table I fixes", columns, rows, note)
 
