@@ -352,6 +352,8 @@ def search(quantities: Sequence[Quantity]) -> list[tuple[Point, str]]:
             print(f"{word} {quantity.words}: {one.value(point):.4f}", file=sys.stderr, flush=True)
             if point not in starts[: len(fits())]:
                 found.setdefault(point, []).append(f"{word} {quantity.words}")
+    other = [point for point in [*known, *found] if point.reading == "parallel"]
+    found.setdefault(min(other, key=lambda point: point.residual), []).append("least residual of the parallel reading")
     return [(point, "; ".join(words)) for point, words in found.items()]
 
 

@@ -41,7 +41,7 @@ def _lead(spans: list[dict[str, Any]], patterns: list[dict[str, Any]], claims: l
         lead.append(
             "Applied to whole networks the rule (folded) needs "
             f"{min(row['low'] for row in gaps):.1f} % to {max(row['high'] for row in gaps):.1f} % more energy than the "
-            "optimum, over all sets of constants that explain Table I "
+            "optimum, over all sets of constants found that explain Table I "
             f"({min(row['first'] for row in gaps):.1f} % to {max(row['first'] for row in gaps):.1f} % under the first)."
         )
     losses = [row for row in patterns if row["rule_loss"]]
