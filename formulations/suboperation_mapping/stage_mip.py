@@ -1,16 +1,18 @@
 """Certified optimum of sub-operation mapping: stage-configuration MIP per ratio, raised destructively.
 
-1.  One flow bounds all ratios, and a few ratios are annealed. Then boxes of ratios are bounded best-first by located
-    programs (:mod:`box_search`), single ratios by the LP of
-    :class:`~mapgap.formulations.suboperation_mapping.stage_model.StageModel`; those of small bound are annealed from
-    the LP's most likely mapping at once, the others if they survive. A ratio whose bound reaches the makespan of the
-    best plan is closed.
+0.  *Plans* are annealed from the beginning and between all other steps, as ``anneal`` does it (:mod:`stage_plans`);
+    every mapping that a step suggests is a start.
+1.  One flow bounds all ratios; the ratios of the best plans are bounded by the LP of
+    :class:`~mapgap.formulations.suboperation_mapping.stage_model.StageModel`, whose most likely mapping is improved.
+    Then boxes of ratios are bounded best-first by located programs (:mod:`box_search`), single ratios by that LP;
+    mappings of those of small bound are improved at once. A ratio whose bound reaches the makespan of the best plan is
+    closed.
 2.  The ratio of smallest bound is asked for a mapping whose relaxation ends by a *target* a little above its bound,
-    with every column removed whose reduced cost forbids it. None: the bound rises to the target. One: it is rounded,
-    annealed and, last, ordered by CP-SAT, which lowers the best plan.
+    with every column removed whose reduced cost forbids it. None: the bound rises to the target. One: it is rounded
+    and improved, which may lower the best plan.
 3.  A ratio whose MIP is solved is *exhausted*: its bound is all that the relaxation can prove. If its graph is small
     it goes to the complete CP-SAT model, which looks for a plan below a cutoff: the best plan first; where time ran
-    out, or in a process that has nothing else to do, half of the distance to it.
+    out, or in a process that has nothing else to do, half of the distance to it. Last, CP-SAT orders the best mappings.
 4.  The bound of the instance is the smallest over all ratios.
 
 The relaxation ignores the DRAM except for static weights; plans satisfy it in full. The proofs of the rows are in
@@ -33,10 +35,11 @@ from mapgap.formulations.suboperation_mapping.list_anneal import starts
 from mapgap.formulations.suboperation_mapping.located_frame import Frame
 from mapgap.formulations.suboperation_mapping.phase_graph import PhaseGraph
 from mapgap.formulations.suboperation_mapping.ratio_sweep import no_ratio_fits
+from mapgap.formulations.suboperation_mapping.stage_plans import Plans, best_plans, lp_seconds, parts_of
 from mapgap.formulations.suboperation_mapping.stage_search import Reply
-from mapgap.formulations.suboperation_mapping.stage_start import Boxes, promising
+from mapgap.formulations.suboperation_mapping.stage_start import Boxes
 from mapgap.formulations.suboperation_mapping.stage_state import State
-from mapgap.problems.suboperation_mapping import Instance, Plan
+from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.evaluate import diagnose
 from mapgap.problems.suboperation_mapping.instance import operations
 from mapgap.problems.suboperation_mapping.shared.lowered import lower
@@ -44,13 +47,13 @@ from mapgap.problems.suboperation_mapping.shared.ratios import Ratio, parse_rati
 
 COMPLETE_LIMIT = 100  #: operations up to which the complete model is worth asking
 COMPLETE_S = 60.0  #: seconds of the first question to the complete model
-FIRST_ITERATIONS, ITERATIONS = 50_000, 100_000  #: of annealing, per ratio and per rounded mapping
-LONG_ITERATIONS, LONG_PER_S = 1_000_000, 4_000  #: of a polish: at most, and per second of the budget
 LARGEST_STEP = 1.0  #: of a target above its bound, as a share of it
 COLUMN_LIMIT = 4  #: accelerators above which the model is built without columns
 RATIO_LIMIT = 3  #: accelerators above which single ratios are bounded by located programs
-BOXES = 0.5  #: share of the time after which boxes wait until some ratios have been annealed
-MOST_PLANNED = 5  #: ratios that are annealed before questions are put to the MIP
+BOXES = 0.5  #: share of the time after which boxes wait until some ratios have been explored
+FIRST, FIRST_S = 0.1, 0.3  #: share of the time that is annealed before any LP, at most so many seconds
+LPS = 0.4  #: share of the time that the first LPs may take
+MOST_EXPLORED = 5  #: ratios that are explored before boxes, and again before questions are put to the MIP
 LARGEST_FIRST_STEP = 0.05  #: of a first target above its bound, a tenth of the gap
 
 
@@ -67,11 +70,12 @@ class _Here(Executor):
 
 
 def _executor(instance: Instance, budget: Budget, scale: float, columns: bool) -> Executor:
+    """Processes for questions; this one anneals and divides boxes."""
+    search.prepare(instance, scale, columns)
     daemon = multiprocessing.current_process().daemon
     if budget.workers > 1 and not daemon:
         context = multiprocessing.get_context("spawn")
-        return ProcessPoolExecutor(budget.workers, context, search.prepare, (instance, scale, columns))
-    search.prepare(instance, scale, columns)
+        return ProcessPoolExecutor(budget.workers - 1, context, search.prepare, (instance, scale, columns))
     return _Here()
 
 
@@ -85,20 +89,40 @@ def _scale(instance: Instance) -> float:
     return float(1 << max(0, (simple // 1000).bit_length() - 1))
 
 
+def _width(pool: Executor, budget: Budget) -> int:
+    """Questions that are answered at a time."""
+    return 1 if isinstance(pool, _Here) else budget.workers - 1
+
+
+def _answered(state: State, plans: Plans | None, running: set[Future[Reply]]) -> set[Future[Reply]]:
+    """The questions that are answered; until there is one, plans are annealed."""
+    budget = state.budget
+    while plans is not None and not any(f.done() for f in running) and not budget.exhausted and not plans.over:
+        plans.learn()
+        plans.round()
+    return wait(running, timeout=max(0.05, budget.remaining_s), return_when=FIRST_COMPLETED).done
+
+
 def _ask_all(
-    state: State, pool: Executor, question: Callable[..., Reply], iterations: int, ratios: list[Ratio] | None = None
+    state: State,
+    pool: Executor,
+    question: Callable[..., Reply],
+    ratios: list[Ratio] | None = None,
+    plans: Plans | None = None,
 ) -> None:
     """Put one question to every ratio, or to some, that is still open when its turn comes, smallest bound first."""
     budget = state.budget
     waiting = state.open() if ratios is None else list(ratios)
     running: set[Future[Reply]] = set()
-    width = 1 if isinstance(pool, _Here) else budget.workers
     while (waiting or running) and not budget.exhausted:
-        while waiting and len(running) < width:
+        if plans is not None:
+            plans.run()
+        while waiting and len(running) < _width(pool, budget) and not budget.exhausted:
             ratio = waiting.pop(0)
             if state.makespan is None or state.ratios[ratio].bound < state.makespan:
-                running.add(pool.submit(question, ratio, iterations, budget.seed, budget.remaining_s))
-        done, running = wait(running, timeout=max(0.05, budget.remaining_s), return_when=FIRST_COMPLETED)
+                running.add(pool.submit(question, ratio, budget.seed, budget.remaining_s))
+        done = _answered(state, plans, running)
+        running -= done
         for future in done:
             state.take(future.result())
     for future in running:
@@ -110,7 +134,7 @@ def _ask_all(
 class _Task:
     """A question to a process."""
 
-    kind: Literal["destroy", "complete", "half", "polish"]
+    kind: Literal["destroy", "complete", "half"]
     ratio: Ratio
     before: int
     cutoff: int | None = None
@@ -122,11 +146,8 @@ def _next(state: State, pool: Executor, busy: set[Ratio], turn: int) -> tuple[Fu
     still = state.open()
     useful = [r for r in still if r not in busy and (not ratios[r].exhausted or _small(state, r))]
     spare = [r for r in still if r in busy and ratios[r].exhausted and not ratios[r].halving]
-    if not useful and spare and turn % 4 != 3:
+    if not useful and spare:
         return _complete(state, pool, spare[0], seed, half=True)
-    ranked = state.planned(still)[:3]
-    if ranked and (turn % 4 == 3 or not useful):
-        return _polish(state, pool, ranked)
     if not useful:
         return None
     busy.add(useful[0])
@@ -138,15 +159,6 @@ def _small(state: State, ratio: Ratio) -> bool:
     return len(operations(state.instance, ratio)) <= COMPLETE_LIMIT
 
 
-def _polish(state: State, pool: Executor, ranked: list[tuple[Ratio, Plan, int]]) -> tuple[Future[Reply], _Task]:
-    """Step 2: anneal one of the best plans for long, with another temperature each time."""
-    ratio, plan, _ = ranked[state.polished % len(ranked)]
-    iterations = min(LONG_ITERATIONS, max(ITERATIONS, int(LONG_PER_S * state.budget.time_s)))
-    question = pool.submit(search.polish, ratio, plan, iterations, state.budget.seed + state.polished // len(ranked))
-    state.polished += 1
-    return question, _Task("polish", ratio, state.ratios[ratio].bound)
-
-
 def _destroy(state: State, pool: Executor, ratio: Ratio, seed: int) -> tuple[Future[Reply], _Task]:
     """Step 2: is there a mapping whose relaxation ends by a target?"""
     known = state.ratios[ratio]
@@ -154,7 +166,7 @@ def _destroy(state: State, pool: Executor, ratio: Ratio, seed: int) -> tuple[Fut
     if state.makespan is not None:
         target = min(target, state.makespan - 1)
     seconds = min(known.seconds, state.budget.remaining_s)
-    question = pool.submit(search.destroy, ratio, target, seconds, seed, ITERATIONS)
+    question = pool.submit(search.destroy, ratio, target, seconds, seed)
     return question, _Task("destroy", ratio, known.bound)
 
 
@@ -198,60 +210,70 @@ def _learn(state: State, task: _Task, reply: Reply) -> None:
         known.seconds *= 1.7
 
 
-def _raise(state: State, pool: Executor, target_gap: float, boxes: Boxes | None) -> None:
+def _raise(state: State, pool: Executor, target_gap: float, boxes: Boxes | None, plans: Plans) -> None:
     """Steps 1 to 3: ask until the gap is closed, nothing is left to ask or the time is over."""
     busy: set[Ratio] = set()
     running: dict[Future[Reply], _Task] = {}
     turn = 0
-    width = 1 if isinstance(pool, _Here) else state.budget.workers
     while not state.budget.exhausted and not state.done(target_gap):
         if boxes is not None:
             boxes.run(state.budget.remaining_s)
-        while len(running) < width and not state.budget.exhausted:
+        plans.run()
+        while len(running) < _width(pool, state.budget) and not state.budget.exhausted:
             question = _next(state, pool, busy, turn)
             turn += 1
             if question is None:
                 break
             running[question[0]] = question[1]
-        if not running:
-            return
-        done, _ = wait(running, timeout=max(0.05, state.budget.remaining_s), return_when=FIRST_COMPLETED)
-        for future in done:
+        if not running:  # nothing to ask: more annealing, while it promises something
+            if plans.over or not plans.round():
+                return
+            continue
+        for future in _answered(state, None if isinstance(pool, _Here) else plans, set(running)):
             task = running.pop(future)
             reply = future.result()
             state.take(reply)
             if task.kind in ("destroy", "complete"):
                 busy.discard(task.ratio)
-            if task.kind != "polish":
-                _learn(state, task, reply)
+            _learn(state, task, reply)
             state.announce()
 
 
-def _start(state: State, pool: Executor, frame: Frame, scale: float, columns: bool) -> Boxes:
-    """Step 1: a few plans, bounds of ratios in boxes, and plans of the ratios of smallest bound."""
-    if not isinstance(pool, _Here):  # boxes are divided in this process, whatever the others do
-        search.prepare(state.instance, scale, columns)
-    _ask_all(state, pool, search.sketch, FIRST_ITERATIONS, promising(state.instance))
-    boxes = Boxes(state, frame, columns=frame.orbits.count <= RATIO_LIMIT, iterations=FIRST_ITERATIONS)
+def _affordable(state: State, frame: Frame, ratios: list[Ratio], columns: bool) -> list[Ratio]:
+    """The first of the ratios whose LPs there is time for."""
+    found, left = [], LPS * state.budget.remaining_s
+    for ratio in ratios:
+        left -= lp_seconds(frame.phases, ratio, columns)
+        if left > 0.0:
+            found.append(ratio)
+    return found[:MOST_EXPLORED]
+
+
+def _start(state: State, plans: Plans, pool: Executor, frame: Frame, columns: bool) -> Boxes:
+    """Step 1: bounds of the ratios of the best plans, of all ratios in boxes, and of those of smallest bound."""
+    promising = _affordable(state, frame, plans.promising(), columns)
+    _ask_all(state, pool, search.explore, promising, plans)
+    boxes = Boxes(state, plans, frame, columns=frame.orbits.count <= RATIO_LIMIT)
     boxes.run(BOXES * state.budget.time_s)
-    _ask_all(state, pool, search.explore, FIRST_ITERATIONS, state.open()[:MOST_PLANNED])
+    smallest = [ratio for ratio in state.open() if ratio not in promising and ratio not in boxes.rounded]
+    _ask_all(state, pool, search.explore, _affordable(state, frame, smallest[:MOST_EXPLORED], columns), plans)
     for known in state.ratios.values():
         gap = 0.0 if state.makespan is None else state.makespan / max(1, known.bound) - 1.0
         known.step = max(known.step, min(LARGEST_FIRST_STEP, gap / 10.0))
     return boxes
 
 
-def _order(state: State, seconds: float) -> None:
+def _order(state: State, plans: Plans, seconds: float) -> None:
     """The best order of the best mappings, by CP-SAT."""
-    ranked = state.planned(state.ratios)[:2]
-    for ratio, plan, makespan in ranked:
-        if state.makespan is not None and makespan > 1.01 * state.makespan:
+    ranked = best_plans(plans, state)[:2]
+    for plan in ranked:
+        lowered = lower(state.instance, plan.ratio)
+        location, sequence = lowered.mapping(plan)
+        if state.makespan is not None and lowered.makespan(location, sequence) > 1.01 * state.makespan:
             continue
-        lowered = lower(state.instance, ratio)
-        location, _ = lowered.mapping(plan)
         result = order_fixed_mapping(lowered, location, state.budget, seconds / len(ranked), plan)
         if result.plan is not None:
-            state.take(Reply(ratio, replace(result, bound=None)))  # the bound is of this mapping only
+            state.take(Reply(parts_of(plan.ratio), replace(result, bound=None)))  # the bound is of this mapping only
 
 
 def _ratios(instance: Instance, ratio: str) -> list[Ratio]:
@@ -272,27 +294,29 @@ def run(instance: Instance, budget: Budget, ratio: str = "", target_gap: float =
     reasons = diagnose(instance)
     if reasons:
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(reasons))
+    state = State.begin(instance, budget, _ratios(instance, ratio), 0, bool(ratio))
+    plans = Plans(state, next(iter(state.ratios)) if ratio else None)
     frame = Frame(instance)
-    state = State.begin(instance, budget, _ratios(instance, ratio), fluid_bound(frame.phases), bool(ratio))
+    state.raise_all(fluid_bound(frame.phases, budget.remaining_s))
     state.announce()
     columns = len(instance.accelerators) <= COLUMN_LIMIT
-    scale = _scale(instance)
-    pool = _executor(instance, budget, scale, columns)
+    pool = _executor(instance, budget, _scale(instance), columns)
     reserve = 0.07 * budget.time_s
     budget_end = budget.time_s
     try:
         budget.time_s = budget_end - reserve
+        plans.run(min(FIRST * budget.time_s, FIRST_S))
         boxes = None
         if ratio:
-            _ask_all(state, pool, search.explore, FIRST_ITERATIONS)
+            _ask_all(state, pool, search.explore, plans=plans)
         else:
-            boxes = _start(state, pool, frame, scale, columns)
-        _raise(state, pool, target_gap, boxes)
+            boxes = _start(state, plans, pool, frame, columns)
+        _raise(state, pool, target_gap, boxes, plans)
     finally:
         budget.time_s = budget_end
         _stop(pool)
     if not state.done(target_gap) and state.best is not None:
-        _order(state, reserve * 0.8)
+        _order(state, plans, reserve * 0.8)
         state.announce()
     return _result(state)
 
@@ -339,7 +363,7 @@ def area_bound(instance: Instance, budget: Budget) -> SolveResult:
     state = State.begin(instance, budget, _ratios(instance, ""), fluid_bound(PhaseGraph(instance)), partial=False)
     pool = _executor(instance, budget, _scale(instance), False)
     try:
-        _ask_all(state, pool, search.survey, 0)
+        _ask_all(state, pool, search.survey)
     finally:
         _stop(pool)
     stop = Stop.TIME if budget.exhausted else Stop.DONE

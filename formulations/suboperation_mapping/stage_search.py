@@ -1,4 +1,4 @@
-"""What one process does for one ratio: the LP, the destructive MIP, and plans rounded from both."""
+"""What is done for one ratio, in this process or another: the LP, the destructive MIP, and plans rounded from both."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from mapgap.formulations.suboperation_mapping.list_anneal import list_anneal, st
 from mapgap.formulations.suboperation_mapping.phase_graph import PhaseGraph
 from mapgap.formulations.suboperation_mapping.ratio_model import horizon
 from mapgap.formulations.suboperation_mapping.stage_model import StageModel
-from mapgap.problems.suboperation_mapping import Instance, Plan
+from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.shared.lowered import Array, Lowered, lower
 from mapgap.problems.suboperation_mapping.shared.mapped import Mapped
 from mapgap.problems.suboperation_mapping.shared.ratios import Ratio
+from mapgap.problems.suboperation_mapping.shared.search import SHORT, WORK, Search
 from mapgap.solvers.highs import MatrixOutcome
 from mapgap.solvers.integer_lp import exact_bound
 
 EXACT_TICKS = 100_000  #: up to here one tick is 10^4 times the feasibility tolerance of the scaled model
 COLD = (0.001, 0.0005, 0.0002)  #: first temperatures that keep a good mapping, as shares of the makespan
-HOT = (0.01,)  #: that forgets the start
-MIXED = (0.005, 0.0005, 0.02)
+ROUNDING_S = 1.0  #: seconds that a mapping may be improved for, even if finding it took all the time
+LISTED = 5_000  #: decodings of a list scheduler that orders a rounded mapping
 SAFETY = 1e-6  #: relative error granted to floating-point bounds (HiGHS tolerances are 1e-9 on times scaled to 1000)
 UNRESOLVED = "HiGHS: the times of one row differ too much for doubles; its bounds are not used"
 NO_PLAN = 2**62  #: bound of a ratio whose relaxation has no point
@@ -95,20 +96,28 @@ class RatioSolver:
                 self.floor = NO_PLAN
         return self.floor
 
-    def rounded(self, iterations: int, seed: int) -> Mapped | None:
-        """Anneal from the LP's most likely mapping."""
+    def rounded(self, time_s: float, seed: int) -> Mapped | None:
+        """Improve the LP's most likely mapping."""
         if self.linear is None or self.linear.values is None:
-            return self.improve(starts(self.lowered)[-1], iterations, seed)
-        return self.improve(self.model.locations(self.linear.values), iterations, seed)
+            return self.improve(starts(self.lowered)[-1], time_s, seed)
+        return self.improve(self.model.locations(self.linear.values), time_s, seed)
 
-    def improve(
-        self, location: Array, iterations: int, seed: int, temperatures: tuple[float, ...] = COLD
-    ) -> Mapped | None:
-        """Anneal from a mapping; each seed has one of the first temperatures."""
-        hot = temperatures[seed % len(temperatures)]
-        return list_anneal(self.lowered, location, iterations=iterations, seed=seed, hot=hot)
+    def improve(self, location: Array, time_s: float, seed: int) -> Mapped | None:
+        """Order a mapping by an annealed list scheduler, then anneal mapping and order together.
 
-    def destroy(self, target: int, time_s: float, seed: int, iterations: int) -> Reply:
+        Both from that order and from the topological one, whose weight updates come early: either may be better.
+        """
+        one, hot = self.lowered, COLD[seed % len(COLD)]
+        search = Search(one.instance, Budget(time_s, seed=seed).start())
+        listed = list_anneal(one, location, iterations=LISTED, seed=seed, hot=hot)
+        search.offer(listed)
+        plain = Mapped(one, location, one.topological, *one.timetable(location, one.topological))
+        for parent in (plain, listed):
+            if parent is not None and not search.budget.exhausted:
+                search.anneal(self.ratio, parent, hot, min(WORK // one.n, SHORT * one.n), seed)
+        return search.best
+
+    def destroy(self, target: int, time_s: float, seed: int) -> Reply:
         """Look for a mapping whose relaxation ends by ``target``; prove that there is none, or round it."""
         matrix = self.model.matrix
         if not matrix.resolved:  # nothing to learn from the relaxation
@@ -136,7 +145,8 @@ class RatioSolver:
         bound = max(floor, 0 if outcome.bound is None else min(target, safe(outcome.bound, self.scale)))
         if outcome.values is None:
             return Reply(self.ratio, known(bound, None))
-        found = self.improve(self.model.locations(outcome.values), iterations, seed)
+        left = time_s - (time.perf_counter() - begun)
+        found = self.improve(self.model.locations(outcome.values), max(left, ROUNDING_S), seed)
         attained = float(outcome.values[self.model.M]) * self.scale
         return Reply(self.ratio, known(bound, found), attained, outcome.status is Status.OPTIMAL)
 
@@ -176,40 +186,23 @@ def solver(ratio: Ratio) -> RatioSolver:
     return _solvers[ratio]
 
 
-def survey(ratio: Ratio, iterations: int, seed: int, time_s: float) -> Reply:
-    """LP without configuration columns, and a first plan."""
+def survey(ratio: Ratio, seed: int, time_s: float) -> Reply:
+    """LP without configuration columns."""
     context = _here()
-    one = RatioSolver(context.phases, ratio, context.scale, columns=False)
-    best: Mapped | None = None
-    for start in starts(one.lowered)[::-1] if iterations else []:  # the spread first; the others if it fits no DRAM
-        best = best or one.improve(start, iterations, seed, HOT)
-    return Reply(ratio, known(one.relax(time_s), best))
+    return Reply(ratio, known(RatioSolver(context.phases, ratio, context.scale, columns=False).relax(time_s), None))
 
 
-def sketch(ratio: Ratio, iterations: int, seed: int, time_s: float) -> Reply:
-    """A first plan, without any bound."""
-    one = lower(_here().phases.instance, ratio)
-    found = (list_anneal(one, start, iterations=iterations, seed=seed, hot=HOT[0]) for start in starts(one)[::-1])
-    return Reply(ratio, known(0, next((plan for plan in found if plan is not None), None)))
-
-
-def explore(ratio: Ratio, iterations: int, seed: int, time_s: float) -> Reply:
-    """LP and a first plan."""
+def explore(ratio: Ratio, seed: int, time_s: float) -> Reply:
+    """LP, and a plan from what it suggests."""
     one = solver(ratio)
+    begun = time.perf_counter()
     bound = one.relax(time_s)
-    return Reply(ratio, known(bound, one.rounded(iterations, seed) if iterations else None))
+    return Reply(ratio, known(bound, one.rounded(time_s - (time.perf_counter() - begun), seed)))
 
 
-def destroy(ratio: Ratio, target: int, time_s: float, seed: int, iterations: int) -> Reply:
+def destroy(ratio: Ratio, target: int, time_s: float, seed: int) -> Reply:
     """A mapping whose relaxation ends by the target, or the proof that there is none."""
-    return solver(ratio).destroy(target, time_s, seed, iterations)
-
-
-def polish(ratio: Ratio, plan: Plan, iterations: int, seed: int) -> Reply:
-    """A longer annealing from a plan."""
-    one = solver(ratio)
-    location, _ = one.lowered.mapping(plan)
-    return Reply(ratio, known(0, one.improve(location, iterations, seed, MIXED)))
+    return solver(ratio).destroy(target, time_s, seed)
 
 
 def complete(ratio: Ratio, cutoff: int | None, time_s: float, seed: int) -> Reply:

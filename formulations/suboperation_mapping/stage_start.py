@@ -1,4 +1,4 @@
-"""The first steps of ``stage_mip``: a few plans, then bounds of all ratios in boxes, best-first."""
+"""The first bounds of ``stage_mip``: all ratios in boxes, best-first."""
 
 from __future__ import annotations
 
@@ -8,32 +8,14 @@ from typing import Any
 from mapgap.formulations.suboperation_mapping import stage_search as search
 from mapgap.formulations.suboperation_mapping.box_search import BoxSearch
 from mapgap.formulations.suboperation_mapping.located_frame import Frame
+from mapgap.formulations.suboperation_mapping.stage_plans import Plans
 from mapgap.formulations.suboperation_mapping.stage_search import NO_PLAN, Reply
 from mapgap.formulations.suboperation_mapping.stage_state import State
-from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.shared.ratios import Ratio
 
 CLOSE = 0.02  #: share above the smallest bound of all within which a ratio is annealed as soon as it is bounded
 
-
-def promising(instance: Instance) -> list[Ratio]:
-    """For 1, 2, … of the accelerators, fastest first, shares in proportion to their speed with the whole batch."""
-    batch, parts = instance.batch, len(instance.accelerators)
-    layers = [layer for layer in instance.layers if layer.kind == "split"]
-    ticks = [
-        max(1, sum(table[a][-1] for layer in layers for table in (layer.fp, layer.bp, layer.wu) if table))
-        for a in range(parts)
-    ]
-    fastest = sorted(range(parts), key=lambda a: ticks[a])
-    found: dict[Ratio, None] = {}
-    for k in range(1, min(parts, batch) + 1):
-        speeds = [1.0 / ticks[a] for a in fastest[:k]]
-        shares = [max(1, int(batch * speed / sum(speeds))) for speed in speeds]
-        while sum(shares) > batch:
-            shares[shares.index(max(shares))] -= 1
-        shares[0] += batch - sum(shares)
-        found[tuple(sorted(shares, reverse=True)) + (0,) * (parts - k)] = None
-    return list(found)
+LEAST_S, LEAST = 1.0, 0.3  #: seconds that a program may take at least, as a share of the time at most
 
 
 class Boxes:
@@ -44,12 +26,11 @@ class Boxes:
     state : State
     columns : bool
         A single ratio is bounded by the stage model with columns, and annealed where that bound is near the best plan.
-    iterations : int
-        Of annealing.
     """
 
-    def __init__(self, state: State, frame: Frame, columns: bool, iterations: int) -> None:
-        self.state, self.iterations = state, iterations
+    def __init__(self, state: State, plans: Plans, frame: Frame, columns: bool) -> None:
+        self.state, self.plans = state, plans
+        self.rounded: set[Ratio] = set()
         self.search = BoxSearch(frame, self.ratio_bound if columns else None)
 
     def ratio_bound(self, ratio: Ratio, time_s: float) -> tuple[int, dict[str, Any] | None]:
@@ -58,8 +39,9 @@ class Boxes:
         bound = one.relax(time_s)
         limit = state.makespan
         room = limit is None or (bound < limit and bound <= state.bound * (1.0 + CLOSE))
-        if room and not state.budget.exhausted and state.ratios[ratio].plan is None:
-            found = one.rounded(self.iterations, state.budget.seed)
+        if room and not state.budget.exhausted and ratio not in self.rounded:
+            self.rounded.add(ratio)
+            found = one.rounded(state.budget.remaining_s, state.budget.seed)
             state.take(Reply(ratio, search.known(0, found)))
         return bound, None
 
@@ -74,13 +56,15 @@ class Boxes:
     def run(self, time_s: float) -> None:
         """Raise the smallest bound for some seconds, or until it belongs to a single ratio."""
         state, begun = self.state, time.perf_counter()
-        changed = False
+        changed, least = False, min(LEAST_S, LEAST * state.budget.time_s)
+        self.plans.run()
         while self.waiting() and not state.budget.exhausted and time.perf_counter() - begun < time_s:
-            left = min(state.budget.remaining_s, max(1.0, time_s - (time.perf_counter() - begun)))
+            left = min(state.budget.remaining_s, max(least, time_s - (time.perf_counter() - begun)))
             self.search.step(left, NO_PLAN if state.makespan is None else state.makespan)
             self.enter_finished()
             state.raise_all(min(self.search.bound(), NO_PLAN - 1))
             state.announce()
+            self.plans.run()
             changed = True
         if changed:
             self.settle()

@@ -62,8 +62,8 @@ class State:
         The ratio of the best plan of all.
     partial : bool
         Not all ratios are searched; nothing is proven of the instance.
-    polished : int
-        Polishes asked for so far.
+    news : list of Plan
+        What was found since the annealing last looked.
     reported : int
         Bound that the budget was told last.
     distrusted : list of str
@@ -77,7 +77,7 @@ class State:
     partial: bool
     ratios: dict[Ratio, RatioState]
     best: Ratio | None = None
-    polished: int = 0
+    news: list[Plan] = field(default_factory=list)
     reported: int = 0
     distrusted: list[str] = field(default_factory=list)
     least: int = 0
@@ -108,6 +108,7 @@ class State:
         assert isinstance(result.plan, Plan)
         if known.makespan is None or result.claimed < known.makespan:
             known.plan, known.makespan = result.plan, result.claimed
+            self.news.append(result.plan)
         if limit is None or result.claimed < limit:
             self.best = reply.ratio
             self.budget.report(plan=result.plan)

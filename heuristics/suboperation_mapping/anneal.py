@@ -21,52 +21,25 @@ Kirkpatrick, Gelatt, Vecchi, "Optimization by simulated annealing", Science 220,
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import numpy as np
-
 from mapgap.core import Budget, InputError, SolveResult, Stop
-from mapgap.heuristics.suboperation_mapping.common import pe_ratio, result
-from mapgap.heuristics.suboperation_mapping.mtrain import DELTAS, mtrain_converting, mtrain_mapping, well_balanced
-from mapgap.heuristics.suboperation_mapping.search import HOT, LENIENT, POOL, STRICT, Search, quiet, ratio_moves
-from mapgap.heuristics.suboperation_mapping.single import best_single
-from mapgap.heuristics.suboperation_mapping.step_aligned import step_aligned_ratios
+from mapgap.heuristics.suboperation_mapping.common import result
+from mapgap.heuristics.suboperation_mapping.mtrain import mtrain_converting
 from mapgap.problems.suboperation_mapping import Instance, Plan
 from mapgap.problems.suboperation_mapping.shared.lowered import lower
 from mapgap.problems.suboperation_mapping.shared.mapped import Mapped, timed
-
-WORK = 24_000_000  #: steps of a first round times operations: some tenths of a second, …
-SHORT = 500  #: … but at most so many steps per operation
-LONGEST = 16.0  #: rounds grow up to so many times the first
-PATIENCE = 4  #: rounds per operation, …
-LITTLE = 10  #: … and of the smallest instances as for so many
-QUICK = 1000  #: prefixes of a ready set in the mappings to start from
+from mapgap.problems.suboperation_mapping.shared.mtrain_mapping import DELTAS
+from mapgap.problems.suboperation_mapping.shared.search import Rounds, Search, quiet
+from mapgap.problems.suboperation_mapping.shared.starts import QUICK, simple_starts
 
 
 def starts(instance: Instance, budget: Budget) -> Iterator[Mapped | None]:
     """Solutions to start from, quick ones first."""
-    yield best_single(instance)
-    for ratio in dict.fromkeys((pe_ratio(instance), *step_aligned_ratios(instance))):
-        lowered = lower(instance, ratio)
-        for delta in DELTAS:
-            yield mtrain_mapping(lowered, delta=delta, search_limit=QUICK)
-        yield timed(lowered, well_balanced(lowered), lowered.topological)
+    yield from simple_starts(instance)
     for delta in DELTAS:
         yield mtrain_converting(instance, quiet(budget), delta=delta, search_limit=QUICK)[0]
-
-
-def unfit(instance: Instance) -> list[Mapped]:
-    """Mappings to start from where nothing is known that fits the DRAM; these do not either."""
-    found = []
-    for ratio in step_aligned_ratios(instance):
-        lowered = lower(instance, ratio)
-        for location in (well_balanced(lowered), *(np.full(lowered.n, a) for a in range(lowered.accelerators))):
-            found.append(
-                Mapped(lowered, location, lowered.topological, *lowered.timetable(location, lowered.topological))
-            )
-    return found
 
 
 def search(instance: Instance, budget: Budget, rounds: int = 0, known: Sequence[Mapped] = ()) -> Search:
@@ -77,36 +50,16 @@ def search(instance: Instance, budget: Budget, rounds: int = 0, known: Sequence[
     known : sequence of Mapped
         Solutions to start from besides those of the heuristics.
     """
-    state, rng = Search(instance, budget), random.Random(budget.seed)
+    state = Search(instance, budget)
     for mapped in known:
         state.offer(mapped)
     for start in starts(instance, budget):
         state.offer(start)
         if budget.exhausted:
             break
-    neighbour = ratio_moves(instance)
-    factor, stale, last = 1.0, 0, 0  # rounds since the last change of length, round of the best plan
-    parents = [] if state.pool else unfit(instance)
-    while not budget.exhausted and (not rounds or state.rounds < rounds):
-        ranked = state.ranked()
-        if ranked:
-            parent = state.pool[ranked[min(len(ranked) - 1, int(rng.expovariate(0.5)))]]
-        else:
-            parent = rng.choice(parents)
-        if state.rounds - last > PATIENCE * max(LITTLE, parent.lowered.n):
-            break
-        ratio = parent.lowered.ratio
-        if len(ratio) > 1 and rng.random() < 0.5:
-            ratio = neighbour(ratio, rng)
-        n, hot = parent.lowered.n, HOT[state.rounds % len(HOT)]
-        steps = int(factor * min(WORK // n, SHORT * n))
-        price = STRICT if state.rounds // len(HOT) % 2 == 0 else LENIENT
-        if state.anneal(ratio, parent, hot, steps, rng.randrange(2**31), price):
-            last, stale = state.rounds, 0
-        else:
-            stale += 1
-        if stale >= POOL:
-            factor, stale = min(LONGEST, 1.5 * factor), 0
+    turns = Rounds(state)
+    while not budget.exhausted and (not rounds or state.rounds < rounds) and turns.next():
+        pass
     return state
 
 

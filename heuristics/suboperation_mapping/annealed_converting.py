@@ -17,12 +17,13 @@ import random
 
 from mapgap.core import Budget, SolveResult, Stop
 from mapgap.heuristics.suboperation_mapping.common import result
-from mapgap.heuristics.suboperation_mapping.mtrain import DELTAS, mtrain_converting, mtrain_mapping
-from mapgap.heuristics.suboperation_mapping.search import Search, quiet, ratio_moves
-from mapgap.heuristics.suboperation_mapping.single import best_single
-from mapgap.heuristics.suboperation_mapping.step_aligned import step_aligned_ratios
+from mapgap.heuristics.suboperation_mapping.mtrain import mtrain_converting
 from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.shared.lowered import lower
+from mapgap.problems.suboperation_mapping.shared.mapped import best_single
+from mapgap.problems.suboperation_mapping.shared.mtrain_mapping import DELTAS, mtrain_mapping
+from mapgap.problems.suboperation_mapping.shared.search import Search, quiet, ratio_moves
+from mapgap.problems.suboperation_mapping.shared.step_aligned import step_aligned_ratios
 
 LEAST = 2_000_000  #: annealing steps times operations, …
 SHORT = 30_000  #: … but of small instances at most so many steps

@@ -1,4 +1,4 @@
-"""What the heuristics of sub-operation mapping share: ratios by PEs, results."""
+"""What the heuristics of sub-operation mapping share: ratios, results."""
 
 from __future__ import annotations
 
@@ -8,25 +8,9 @@ from typing import Any
 from mapgap.core import Budget, SolveResult, Status, Stop
 from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.shared.mapped import Mapped
-from mapgap.problems.suboperation_mapping.shared.ratios import Ratio, parse_ratio, partitions
+from mapgap.problems.suboperation_mapping.shared.ratios import Ratio, parse_ratio, partitions, pe_order, pe_ratio
 
 NOTHING_FITS = "the method found no mapping within the DRAM budget; this proves nothing about other plans"
-
-
-def pe_order(instance: Instance) -> list[int]:
-    """Accelerators by falling number of PEs, ties by index."""
-    return sorted(range(len(instance.accelerators)), key=lambda a: (-instance.accelerators[a].pes, a))
-
-
-def pe_ratio(instance: Instance) -> Ratio:
-    """Alg. 1, step 3: ``B * PE_i / sum PE`` rounded by largest remainder, ties to the lowest index."""
-    pes = [accelerator.pes for accelerator in instance.accelerators]
-    total = sum(pes)
-    shares = [instance.batch * p // total for p in pes]
-    by_remainder = sorted(range(len(pes)), key=lambda a: (-(instance.batch * pes[a] % total), a))
-    for a in by_remainder[: instance.batch - sum(shares)]:
-        shares[a] += 1
-    return tuple(shares)
 
 
 def partition_ratios(instance: Instance) -> Iterator[Ratio]:

@@ -55,102 +55,16 @@ Tang et al., MTrain, Sections IV and V, Algorithms 1 and 2, Table III.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import permutations
 from typing import Any
 
-import numpy as np
-
 from mapgap.core import Budget, InputError, SolveResult, Stop
-from mapgap.heuristics.suboperation_mapping import mapping_kernels as kernels
-from mapgap.heuristics.suboperation_mapping.common import chosen_ratio, partition_ratios, pe_ratio, result
-from mapgap.heuristics.suboperation_mapping.incremental_kernels import relate
-from mapgap.heuristics.suboperation_mapping.ready_set_kernels import FINISH, NONE, SPAN, WORK
-from mapgap.heuristics.suboperation_mapping.single import best_single
+from mapgap.heuristics.suboperation_mapping.common import chosen_ratio, partition_ratios, result
 from mapgap.problems.suboperation_mapping import Instance
-from mapgap.problems.suboperation_mapping.shared.lowered import Array, Lowered, lower
-from mapgap.problems.suboperation_mapping.shared.mapped import Mapped
-from mapgap.problems.suboperation_mapping.shared.ratios import Ratio
-
-OUT_OF_REACH = -2  #: what ``greedy`` returns when a search met its limit before anything that fits
-DELTAS = {"sum": WORK, "makespan": SPAN}
-TIES = {"work": WORK, "makespan": SPAN, "finish": FINISH, "first": NONE}
-SEARCH_LIMIT = 20_000  #: prefixes of a ready set
-
-
-@dataclass
-class Effort:
-    """What the searches of some mappings took: ready sets that met the limit."""
-
-    limited: int = 0
-
-
-def parts(delta: str, tie: str) -> tuple[int, int]:
-    """The two parts of the key that assignments of a ready set are compared by.
-
-    Raises
-    ------
-    InputError
-        An unknown reading or tie rule.
-    """
-    if delta not in DELTAS:
-        raise InputError(f"delta: expected one of {', '.join(DELTAS)}, found {delta!r}")
-    first = DELTAS[delta]
-    if tie == "other":
-        return first, SPAN if first == WORK else WORK
-    if tie not in TIES:
-        raise InputError(f"tie: expected one of other, {', '.join(TIES)}, found {tie!r}")
-    return first, NONE if TIES[tie] == first else TIES[tie]
-
-
-def well_balanced(lowered: Lowered) -> Array:
-    """Step 11: location (n,) of every operation in the well-balanced scheme."""
-    largest = max(range(lowered.accelerators), key=lambda a: (lowered.ratio[a], -a))
-    return np.array([share if share >= 0 else largest for _, _, share in lowered.operations], np.int64)
-
-
-def mtrain_mapping(
-    lowered: Lowered,
-    balance: bool = True,
-    locality: bool = True,
-    delta: str = "sum",
-    tie: str = "other",
-    search_limit: int = SEARCH_LIMIT,
-    effort: Effort | None = None,
-) -> Mapped | None:
-    """Algorithm 2 for one ratio; the two re-mappings can be switched off.
-
-    ======  ================================================================  =======================================
-    steps   what they do                                                      kernel
-    ======  ================================================================  =======================================
-    1-9     DRAM budget aware mapping, one ready set after the other          ``greedy``
-    2       the ready set                                                     ``ready_set``
-    3-6     all assignments of it, those that fit, the least delta latency    ``choose`` (DRAM: ``could_fit``)
-    10-11   the well-balanced scheme                                          :func:`well_balanced`
-    12-20   balance aware re-mapping                                          ``balance``, one move: ``attempt``
-    21-28   data locality aware re-mapping                                    ``locality``, one move: ``attempt``
-    ======  ================================================================  =======================================
-
-    Raises
-    ------
-    InputError
-        An unknown reading or tie rule, or a limit of less than one prefix.
-    """
-    if search_limit < 1:
-        raise InputError(f"search_limit: expected at least 1, found {search_limit}")
-    schedule = kernels.Schedule(*(np.zeros(lowered.n, np.int64) for _ in range(4)))
-    timing, storage = lowered.timing, lowered.storage
-    limited = kernels.greedy(timing, storage, *parts(delta, tie), search_limit, schedule)  # steps 1-9
-    if effort is not None:
-        effort.limited += max(limited, int(limited == OUT_OF_REACH))
-    if limited < 0:
-        return None
-    related = relate(timing, schedule.sequence)
-    if balance:
-        kernels.balance(timing, storage, related, well_balanced(lowered), schedule)  # steps 10-20
-    if locality:
-        kernels.locality(timing, storage, related, schedule)  # steps 21-28
-    return Mapped(lowered, *schedule)
+from mapgap.problems.suboperation_mapping.shared.lowered import lower
+from mapgap.problems.suboperation_mapping.shared.mapped import Mapped, best_single
+from mapgap.problems.suboperation_mapping.shared.mtrain_mapping import Effort, mtrain_mapping
+from mapgap.problems.suboperation_mapping.shared.ratios import Ratio, pe_ratio
 
 
 def mtrain_converting(

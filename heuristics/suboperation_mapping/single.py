@@ -11,16 +11,7 @@ from __future__ import annotations
 from mapgap.core import Budget, InputError, SolveResult
 from mapgap.heuristics.suboperation_mapping.common import result
 from mapgap.problems.suboperation_mapping import Instance
-from mapgap.problems.suboperation_mapping.shared.lowered import lower
-from mapgap.problems.suboperation_mapping.shared.mapped import Mapped, alone
-
-
-def best_single(instance: Instance, accelerator: int | None = None) -> Mapped | None:
-    """Everything on the fastest accelerator that fits (ties by index), or on the given one."""
-    count = len(instance.accelerators)
-    lowered = lower(instance, (instance.batch, *[0] * (count - 1)))
-    tried = [alone(lowered, a) for a in (range(count) if accelerator is None else [accelerator])]
-    return min((mapped for mapped in tried if mapped is not None), key=lambda mapped: mapped.makespan, default=None)
+from mapgap.problems.suboperation_mapping.shared.mapped import best_single
 
 
 def run(instance: Instance, budget: Budget, accelerator: str = "") -> SolveResult:

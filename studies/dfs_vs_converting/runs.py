@@ -65,10 +65,10 @@ def phases(quick: bool) -> list[Phase]:
         return [
             Phase("DFS and converting", _jobs(table_3, (*published, LISTED, QUICK, SINGLE), 60.0), parallel=2),
             Phase("Steps of MTrain", _jobs(ablation, (*STEPS, SINGLE), 60.0), parallel=2),
-            Phase("Scaling", _jobs(grown, (*READINGS[CONVERTING], QUICK, SINGLE, "fluid_bound"), 60.0), parallel=2),
+            Phase("Scaling", _jobs(grown, (*READINGS[CONVERTING], QUICK, SINGLE), 60.0), parallel=2),
             Phase("Exact, 25 s each", _jobs(table_3, (EXACT,), 25.0), parallel=2),
         ]
-    # The LP bound of every ratio is too slow for cluster 3 (374 ratios) and impossible for more accelerators.
+    # Bounds come from the ledger; DFS maps every ratio, 374 on cluster 3.
     few = [library_name(c, network, b) for c in (1, 2) for network in TITLES for b in BANDWIDTHS]
     every = [library_name(c, network, b) for c in (1, 2, 3) for network in TITLES for b in BANDWIDTHS]
     third = [library_name(3, network, "3") for network in TABLE_3]
@@ -77,14 +77,13 @@ def phases(quick: bool) -> list[Phase]:
         Phase("DFS and converting", _jobs([*table_3, *third], (*published, LISTED), 300.0), parallel=1),
         Phase(
             "Steps and rivals",
-            _jobs(every, (*STEPS, *READINGS[CONVERTING][1:], *RIVALS, QUICK, "fluid_bound"), 300.0),
+            _jobs(every, (*STEPS, *READINGS[CONVERTING][1:], *RIVALS, QUICK), 300.0),
             parallel=2,
         ),
         Phase("DFS in both readings", _jobs(few, READINGS[DFS], 300.0), parallel=2),
-        Phase("Best plans", _jobs([*every, *scale], (ANNEAL,), 60.0), parallel=1),
-        Phase("Bounds", _jobs(few, ("area_bound",), 300.0), parallel=2),
-        Phase("Scaling", _jobs(scale, (*READINGS[CONVERTING], QUICK, SINGLE, "fluid_bound"), 600.0), parallel=2),
-        Phase("Exact", _jobs([*table_3, *third], (EXACT,), 300.0, workers=2), parallel=1),
+        Phase("Scaling", _jobs(scale, (*READINGS[CONVERTING], QUICK, SINGLE), 600.0), parallel=2),
+        Phase("Exact", _jobs([*table_3, *third], (EXACT,), 60.0), parallel=1),
+        Phase("Best plans", _jobs([*table_3, *third], (ANNEAL,), 20.0), parallel=1),
     ]
 
 

@@ -10,13 +10,13 @@ import pytest
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance
 from mapgap.core import Budget, InputError, Status, Stop
-from mapgap.heuristics.suboperation_mapping import incremental_kernels as incremental
-from mapgap.heuristics.suboperation_mapping.search import Graph, Search, ratio_moves, transferred
-from mapgap.heuristics.suboperation_mapping.step_aligned import step_aligned_ratios, work_tables
 from mapgap.instances.suboperation_mapping import LIBRARY
 from mapgap.problems.suboperation_mapping import PROBLEM
+from mapgap.problems.suboperation_mapping.shared import incremental
 from mapgap.problems.suboperation_mapping.shared.lowered import lower
 from mapgap.problems.suboperation_mapping.shared.mapped import Mapped, alone
+from mapgap.problems.suboperation_mapping.shared.search import Graph, Search, ratio_moves, transferred
+from mapgap.problems.suboperation_mapping.shared.step_aligned import step_aligned_ratios, work_tables
 from mapgap.problems.suboperation_mapping.shared.timing import operation_ticks
 
 METHODS = registry.methods("suboperation_mapping")

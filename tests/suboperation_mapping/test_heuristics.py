@@ -10,17 +10,17 @@ from mapgap.core import Budget, InputError, Status
 from mapgap.heuristics.suboperation_mapping import METHODS as LISTED
 from mapgap.heuristics.suboperation_mapping import (
     heft,
-    incremental_kernels,
-    mapping_kernels,
     mtrain,
-    ready_set_kernels,
 )
-from mapgap.heuristics.suboperation_mapping.common import partition_ratios, pe_ratio
+from mapgap.heuristics.suboperation_mapping.common import partition_ratios
 from mapgap.heuristics.suboperation_mapping.synchronous import DATA, TENSOR, Synchronous
 from mapgap.instances.suboperation_mapping import LIBRARY
 from mapgap.problems.suboperation_mapping import PROBLEM, Accelerator, Edge, Instance, Layer
+from mapgap.problems.suboperation_mapping.shared import incremental, mapping_kernels, ready_set_kernels
 from mapgap.problems.suboperation_mapping.shared.lowered import lower
-from mapgap.problems.suboperation_mapping.shared.ratios import partitions
+from mapgap.problems.suboperation_mapping.shared.mapped import well_balanced
+from mapgap.problems.suboperation_mapping.shared.mtrain_mapping import parts
+from mapgap.problems.suboperation_mapping.shared.ratios import partitions, pe_ratio
 from mapgap.problems.suboperation_mapping.shared.timing import Storage, Timing
 
 METHODS = {method.name: method for method in LISTED}
@@ -183,7 +183,7 @@ def test_locality_aware_remapping_by_hand():
     start, end = lowered.timetable(location, sequence)
     assert end.max() == 25
     schedule = mapping_kernels.Schedule(location, sequence, start, end)
-    related = incremental_kernels.relate(lowered.timing, sequence)
+    related = incremental.relate(lowered.timing, sequence)
     moves = mapping_kernels.locality(lowered.timing, lowered.storage, related, schedule)
     assert (moves, location.tolist(), int(end.max())) == (1, [1, 1], 24)
 
@@ -192,7 +192,7 @@ def test_well_balanced_scheme_puts_fused_operations_with_the_largest_share():
     instance = LIBRARY.generate("branching", 0)
     ratio = (1, instance.batch - 1, *[0] * (len(instance.accelerators) - 2))
     lowered = lower(instance, ratio)
-    for (_, _, share), a in zip(lowered.operations, mtrain.well_balanced(lowered), strict=True):
+    for (_, _, share), a in zip(lowered.operations, well_balanced(lowered), strict=True):
         assert a == (share if share >= 0 else 1)
 
 
@@ -302,7 +302,7 @@ def plain_mapping(lowered, delta, tie):
     if found is None:
         return None
     location, sequence = found
-    balanced = mtrain.well_balanced(lowered)
+    balanced = well_balanced(lowered)
     plain_remapping(lowered, location, sequence, lambda o: [balanced[o]])
     near = {o: set() for o in range(lowered.n)}
     timing = lowered.timing
@@ -431,7 +431,7 @@ def test_branch_and_bound_is_enumeration(reading):
         checked = number % 2 == 1
         wanted = enumerated(timing, storage, checked, reading, location, end, available, block)
         best = np.empty(len(block), np.int64)
-        rule = ready_set_kernels.Rule(*mtrain.parts(*reading), 10**6, checked)
+        rule = ready_set_kernels.Rule(*parts(*reading), 10**6, checked)
         slots = ready_set_kernels.SLOTS
         memory = ready_set_kernels.Memory(
             np.zeros(slots, np.int64),

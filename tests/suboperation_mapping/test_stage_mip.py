@@ -67,7 +67,7 @@ def test_every_plan_is_at_least_its_ratio_s_bound(family, seed):
     instance = LIBRARY.generate(family, seed)
     search.prepare(instance, 1.0, True)
     for ratio in list(partitions(instance.batch, len(instance.accelerators)))[::2]:
-        reply = search.explore(ratio, 3000, seed, 30.0)
+        reply = search.explore(ratio, seed, 30.0)
         assert reply.result.plan is None or reply.bound <= reply.result.claimed
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mapgap.problems.suboperation_mapping.instance import Plan
-from mapgap.problems.suboperation_mapping.shared.lowered import Array, Lowered
+from mapgap.problems.suboperation_mapping.instance import Instance, Plan
+from mapgap.problems.suboperation_mapping.shared.lowered import Array, Lowered, lower
 
 
 @dataclass(frozen=True)
@@ -53,3 +53,20 @@ def timed(lowered: Lowered, location: Array, sequence: Array) -> Mapped | None:
 def alone(lowered: Lowered, accelerator: int) -> Mapped | None:
     """Everything on one accelerator: FP by layer, then by falling layer WU before BP, which frees memory early."""
     return timed(lowered, np.full(lowered.n, accelerator, np.int64), lowered.topological)
+
+
+def best_single(instance: Instance, accelerator: int | None = None) -> Mapped | None:
+    """Everything on the fastest accelerator that fits (ties by index), or on the given one."""
+    count = len(instance.accelerators)
+    lowered = lower(instance, (instance.batch, *[0] * (count - 1)))
+    tried = [alone(lowered, a) for a in (range(count) if accelerator is None else [accelerator])]
+    return min((mapped for mapped in tried if mapped is not None), key=lambda mapped: mapped.makespan, default=None)
+
+
+def well_balanced(lowered: Lowered) -> Array:
+    """Location (n,) of every operation in MTrain's well-balanced scheme: share ``b`` on accelerator ``b``.
+
+    Fused operations are on the accelerator of the largest share, ties by index.
+    """
+    largest = max(range(lowered.accelerators), key=lambda a: (lowered.ratio[a], -a))
+    return np.array([share if share >= 0 else largest for _, _, share in lowered.operations], np.int64)

@@ -28,6 +28,22 @@ def partitions(batch: int, parts: int) -> Iterator[Ratio]:
     yield from extend(batch, batch, parts)
 
 
+def pe_order(instance: Instance) -> list[int]:
+    """Accelerators by falling number of PEs, ties by index."""
+    return sorted(range(len(instance.accelerators)), key=lambda a: (-instance.accelerators[a].pes, a))
+
+
+def pe_ratio(instance: Instance) -> Ratio:
+    """Alg. 1, step 3: ``B * PE_i / sum PE`` rounded by largest remainder, ties to the lowest index."""
+    pes = [accelerator.pes for accelerator in instance.accelerators]
+    total = sum(pes)
+    shares = [instance.batch * p // total for p in pes]
+    by_remainder = sorted(range(len(pes)), key=lambda a: (-(instance.batch * pes[a] % total), a))
+    for a in by_remainder[: instance.batch - sum(shares)]:
+        shares[a] += 1
+    return tuple(shares)
+
+
 def parse_ratio(instance: Instance, text: str) -> Ratio:
     """The ratio of ``"40,24"``.
 

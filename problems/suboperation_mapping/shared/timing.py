@@ -120,6 +120,12 @@ def operation_ticks(timing: Timing, o: int, a: int, location: Integers) -> int:
     return total
 
 
+@kernel("b1(Storage)", Storage)
+def roomy(storage: Storage) -> bool:
+    """Whether every accelerator could hold everything, so that no schedule needs a check."""
+    return bool(storage.weight_units.sum() + storage.item_units.sum() <= storage.capacity.min())
+
+
 @kernel("i8(Storage,i8[::1],i8[::1],i8[::1])", Storage)
 def run_memory_excess(storage: Storage, location: Integers, start: Integers, end: Integers) -> int:
     """Units above capacity at the peaks, summed over accelerators."""

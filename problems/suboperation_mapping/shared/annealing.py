@@ -12,7 +12,8 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mapgap.heuristics.suboperation_mapping.incremental_kernels import (
+from mapgap.kernels import Flag, Integer, Integers, kernel
+from mapgap.problems.suboperation_mapping.shared.incremental import (
     Change,
     Relatives,
     State,
@@ -25,7 +26,6 @@ from mapgap.heuristics.suboperation_mapping.incremental_kernels import (
     trial_makespan,
     undo,
 )
-from mapgap.kernels import Flag, Integer, Integers, kernel
 from mapgap.problems.suboperation_mapping.shared.timing import Storage, Timing, run_memory_excess
 
 Float = Annotated[float, "f8"]

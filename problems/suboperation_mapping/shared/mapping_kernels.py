@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mapgap.heuristics.suboperation_mapping.incremental_kernels import (
+from mapgap.kernels import Flags, Integers, kernel
+from mapgap.problems.suboperation_mapping.shared.incremental import (
     Change,
     Relatives,
     State,
@@ -21,7 +22,7 @@ from mapgap.heuristics.suboperation_mapping.incremental_kernels import (
     trial_makespan,
     undo,
 )
-from mapgap.heuristics.suboperation_mapping.ready_set_kernels import (
+from mapgap.problems.suboperation_mapping.shared.ready_set_kernels import (
     SLOTS,
     UNMAPPED,
     Memory,
@@ -30,8 +31,7 @@ from mapgap.heuristics.suboperation_mapping.ready_set_kernels import (
     could_fit,
     earliest,
 )
-from mapgap.kernels import Flags, Integers, kernel
-from mapgap.problems.suboperation_mapping.shared.timing import Storage, Timing, operation_ticks
+from mapgap.problems.suboperation_mapping.shared.timing import Storage, Timing, operation_ticks, roomy
 
 
 class Schedule(NamedTuple):
@@ -60,12 +60,6 @@ def fits(storage: Storage, location: Integers, start: Integers, end: Integers) -
     stored for ever. A complete schedule that fits is therefore feasible.
     """
     return could_fit(storage, location, start, end, np.zeros(len(location), np.bool_))
-
-
-@kernel("b1(Storage)", Storage)
-def roomy(storage: Storage) -> bool:
-    """Whether every accelerator could hold everything, so that no schedule needs a check."""
-    return bool(storage.weight_units.sum() + storage.item_units.sum() <= storage.capacity.min())
 
 
 @kernel("i8(Timing,i8[::1],i8[::1])", Timing)

@@ -1,23 +1,26 @@
-"""Annealing over ratio, mapping and order: the pool of solutions and its rounds; ``anneal`` and ``refined`` use it."""
+"""Annealing over ratio, mapping and order: a pool of solutions, and rounds that start from them.
+
+The method ``anneal`` is this search; ``annealed_converting`` and ``stage_mip`` use it.
+"""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
 
 import numpy as np
 
 from mapgap.core import Budget
-from mapgap.heuristics.suboperation_mapping import annealing_kernels as kernels
-from mapgap.heuristics.suboperation_mapping.incremental_kernels import Relatives, relate
-from mapgap.heuristics.suboperation_mapping.mapping_kernels import roomy
-from mapgap.heuristics.suboperation_mapping.step_aligned import work_tables
 from mapgap.problems.suboperation_mapping import Instance
+from mapgap.problems.suboperation_mapping.shared import annealing as kernels
+from mapgap.problems.suboperation_mapping.shared.incremental import Relatives, relate
 from mapgap.problems.suboperation_mapping.shared.lowered import PHASES, Array, Lowered, lower
-from mapgap.problems.suboperation_mapping.shared.mapped import Mapped, timed
+from mapgap.problems.suboperation_mapping.shared.mapped import Mapped, timed, well_balanced
 from mapgap.problems.suboperation_mapping.shared.ratios import Ratio
+from mapgap.problems.suboperation_mapping.shared.step_aligned import step_aligned_ratios, work_tables
+from mapgap.problems.suboperation_mapping.shared.timing import roomy
 
 POOL = 12  #: solutions that are kept
 HOT = (0.003, 0.01, 0.001, 0.0003)  #: first temperatures of the rounds, as shares of the makespan
@@ -26,6 +29,11 @@ COLD = 1e-5  #: the last temperature
 STRICT, LENIENT = 10.0, 1.0  #: makespans that DRAM above capacity costs, for one capacity
 SLICE = 2_000_000  #: steps times operations between two looks at the clock: some hundredths of a second
 GRAPHS = 200  #: graphs that are kept
+WORK = 24_000_000  #: steps of a first round times operations: some tenths of a second, …
+SHORT = 500  #: … but at most so many steps per operation
+LONGEST = 16.0  #: rounds grow up to so many times the first
+PATIENCE = 4  #: rounds per operation without a better plan, …
+LITTLE = 10  #: … and of the smallest instances as for so many
 
 
 @dataclass(frozen=True)
@@ -164,3 +172,85 @@ class Search:
                 break
         self.rounds += 1
         return best >= 0 and self.offer(timed(lowered, walk.best_location, walk.best_sequence))
+
+
+def unfit(instance: Instance, ratios: Iterable[Ratio]) -> list[Mapped]:
+    """Mappings to start from where nothing is known that fits the DRAM; these do not either."""
+    found = []
+    for ratio in ratios:
+        lowered = lower(instance, ratio)
+        for location in (well_balanced(lowered), *(np.full(lowered.n, a) for a in range(lowered.accelerators))):
+            found.append(
+                Mapped(lowered, location, lowered.topological, *lowered.timetable(location, lowered.topological))
+            )
+    return found
+
+
+class Rounds:
+    """The rounds of a search, to be done one by one.
+
+    1.  A parent is drawn from the pool; better ones are drawn more often.
+    2.  In half of the rounds its ratio is changed (:func:`ratio_moves`).
+    3.  The mapping is annealed from a temperature that the rounds take in turn; every four rounds the price of DRAM
+        above capacity changes.
+    4.  Rounds grow longer while the best solution stays.
+
+    Parameters
+    ----------
+    ratio : Ratio, optional
+        The only one; step 2 is left out.
+    length : float
+        Of the first rounds, as a share of the usual length; short rounds grow quickly.
+    hot : tuple of float
+        First temperatures that the rounds take in turn, as shares of the makespan.
+    """
+
+    def __init__(
+        self,
+        state: Search,
+        ratio: Ratio | None = None,
+        length: float = 1.0,
+        hot: tuple[float, ...] = HOT,
+    ) -> None:
+        self.hot = hot
+        self.state, self.rng = state, random.Random(state.budget.seed)
+        self.neighbour, self.fixed = ratio_moves(state.instance), ratio is not None
+        self.factor, self.stale = length, 0  # length of rounds, rounds since it or the best solution changed
+        self.last = state.rounds  # round of the best solution
+        ratios = step_aligned_ratios(state.instance) if ratio is None else [ratio]
+        self.parents = [] if state.pool else unfit(state.instance, ratios)
+
+    def parent(self) -> Mapped:
+        """Step 1."""
+        ranked = self.state.ranked()
+        if not ranked:
+            return self.rng.choice(self.parents)
+        return self.state.pool[ranked[min(len(ranked) - 1, int(self.rng.expovariate(0.5)))]]
+
+    def next(self) -> bool:
+        """One round; ``False`` instead if the best solution has stayed for so long that the search gives up."""
+        parent = self.parent()
+        if self.state.rounds - self.last > PATIENCE * max(LITTLE, parent.lowered.n):
+            return False
+        self.anneal(parent, self.drawn_ratio(parent))
+        return True
+
+    def drawn_ratio(self, parent: Mapped) -> Ratio:
+        """Step 2."""
+        ratio = parent.lowered.ratio
+        if self.fixed or len(ratio) == 1 or self.rng.random() >= 0.5:
+            return ratio
+        return self.neighbour(ratio, self.rng)
+
+    def anneal(self, parent: Mapped, ratio: Ratio) -> None:
+        """Steps 3 and 4."""
+        state, n = self.state, parent.lowered.n
+        hot = self.hot[state.rounds % len(self.hot)]
+        steps = int(self.factor * min(WORK // n, SHORT * n))
+        price = STRICT if state.rounds // len(HOT) % 2 == 0 else LENIENT
+        if state.anneal(ratio, parent, hot, steps, self.rng.randrange(2**31), price):
+            self.last, self.stale = state.rounds, 0
+        else:
+            self.stale += 1
+        if self.stale >= (POOL if self.factor >= 1.0 else len(HOT)):
+            self.factor, self.stale = min(LONGEST, 1.5 * self.factor), 0

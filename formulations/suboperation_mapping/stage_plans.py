@@ -1,0 +1,118 @@
+"""The plans of ``stage_mip``: annealing between its questions, from simple mappings and from those that LPs suggest.
+
+The search is that of ``anneal`` (:mod:`~mapgap.problems.suboperation_mapping.shared.search`). It has most of the time
+while it finds better plans, and a small share of it later: then what an LP suggests is the better way to a plan.
+"""
+
+from __future__ import annotations
+
+import time
+
+from mapgap.formulations.suboperation_mapping.phase_graph import PhaseGraph
+from mapgap.formulations.suboperation_mapping.stage_model import CONFIGURATIONS
+from mapgap.formulations.suboperation_mapping.stage_search import Reply, known
+from mapgap.formulations.suboperation_mapping.stage_state import State
+from mapgap.problems.suboperation_mapping import Plan
+from mapgap.problems.suboperation_mapping.shared.lowered import lower
+from mapgap.problems.suboperation_mapping.shared.mapped import timed
+from mapgap.problems.suboperation_mapping.shared.ratios import Ratio
+from mapgap.problems.suboperation_mapping.shared.search import Rounds, Search, quiet
+from mapgap.problems.suboperation_mapping.shared.starts import simple_starts
+
+LENGTH = 0.3  #: of the first rounds, as a share of those of ``anneal``
+EAGER, LAZY = 0.8, 0.25  #: share of the time while better plans are found, and later
+PATIENT, PATIENT_S, MOST = 0.1, 2.0, 0.6  #: … given to find a first better plan: a share of the time, at least
+GRACE = 2.0  #: annealing is eager for so many times the time after which it found its best plan
+ROUNDS = (0.003, 0.01, 0.001, 0.03)  #: first temperatures of the rounds
+COLUMN_S, PAIR_S = 1e-4, 2e-4  #: seconds of an LP per column of a stage, or per operation and pair of accelerators
+
+
+def parts_of(ratio: Ratio) -> Ratio:
+    """The ratio as a partition, the name under which its shares are known: largest first."""
+    return tuple(sorted(ratio, reverse=True))
+
+
+def lp_seconds(phases: PhaseGraph, ratio: Ratio, columns: bool) -> float:
+    """About how long the LP of a ratio takes: enough to tell whether there is time for it."""
+    accelerators, shares = len(ratio), sum(samples > 0 for samples in ratio)
+    nodes = sum(not phases.fused(node) for node in phases.nodes)
+    if columns and accelerators**shares <= CONFIGURATIONS:
+        return COLUMN_S * float(nodes * accelerators ** (shares + 2))
+    return PAIR_S * float(nodes * shares * accelerators**2)
+
+
+class Plans:
+    """The search for plans, as a step among others.
+
+    Parameters
+    ----------
+    state : State
+        Gets every better plan, and may have learned of others since.
+    ratio : Ratio, optional
+        The only one that is wanted.
+    """
+
+    def __init__(self, state: State, ratio: Ratio | None) -> None:
+        self.state, self.budget = state, state.budget
+        self.search = Search(state.instance, quiet(state.budget))
+        self.over = False
+        self.spent, self.improved = 0.0, 0.0  # seconds of annealing, and those after which the best plan was found
+        for start in simple_starts(state.instance, ratio):
+            if self.search.offer(start):
+                self.enter()
+            if self.budget.exhausted:
+                break
+        self.rounds = Rounds(self.search, ratio, LENGTH, ROUNDS)
+
+    def enter(self) -> None:
+        """Tell the state of the best plan."""
+        best = self.search.best
+        if best is not None and (self.state.makespan is None or best.makespan < self.state.makespan):
+            self.state.take(Reply(parts_of(best.lowered.ratio), known(0, best)))
+
+    def learn(self) -> None:
+        """Take what others have found into the pool."""
+        for plan in self.state.news:
+            lowered = lower(self.state.instance, plan.ratio)
+            if self.search.offer(timed(lowered, *lowered.mapping(plan))):
+                self.rounds.last, self.over, self.improved = self.search.rounds, False, self.spent
+        self.state.news.clear()
+
+    def due(self) -> bool:
+        """Whether annealing has not had its share of the time."""
+        time_s = self.budget.time_s
+        eager = self.spent < max(GRACE * self.improved, PATIENT * time_s, min(PATIENT_S, MOST * time_s))
+        share = EAGER if eager else LAZY
+        return not self.over and not self.budget.exhausted and self.spent < share * self.budget.elapsed_s
+
+    def round(self) -> bool:
+        """Anneal once; ``False`` if the search has given up."""
+        begun = time.perf_counter()
+        before = self.search.best
+        self.over = self.over or not self.rounds.next()
+        self.spent += time.perf_counter() - begun
+        if self.search.best is not before:
+            self.improved = self.spent
+            self.enter()
+        return not self.over
+
+    def run(self, time_s: float = 0.0) -> None:
+        """Anneal for so many seconds, then until the share of the time is used up."""
+        self.learn()
+        end = self.budget.elapsed_s + time_s
+        while (self.due() or self.budget.elapsed_s < end) and not self.budget.exhausted and self.round():
+            pass
+
+    def promising(self) -> list[Ratio]:
+        """The ratios of the best plans, as partitions."""
+        return list(dict.fromkeys(parts_of(ratio) for ratio in self.search.ranked()))
+
+
+def best_plans(plans: Plans, state: State) -> list[Plan]:
+    """The best plan of each ratio that was found by either, the best first."""
+    found = {ratio: (makespan, plan) for ratio, plan, makespan in state.planned(state.ratios)}
+    for mapped in plans.search.pool.values():
+        ratio = parts_of(mapped.lowered.ratio)
+        if ratio not in found or mapped.makespan < found[ratio][0]:
+            found[ratio] = (mapped.makespan, mapped.plan)
+    return [plan for _, plan in sorted(found.values(), key=lambda each: each[0])]
