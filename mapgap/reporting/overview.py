@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -16,7 +17,7 @@ from mapgap.core.storage import make_folder, replace_file
 from mapgap.evidence.contradictions import Contradiction, contradictions
 from mapgap.evidence.ledger import Ledger
 from mapgap.execution.watch import verify
-from mapgap.records.files import pack, read_runs, run_files
+from mapgap.records.files import InUse, pack, read_runs, run_files
 from mapgap.records.record import RunRecord, relative
 from mapgap.records.runs import Runs
 from mapgap.reporting import figures
@@ -298,7 +299,7 @@ class Report:
 def write_report(runs: Path, out: Path, ledger: Ledger | None = None, parts: Path | None = None) -> Report:
     """Write the standard report of a run file or folder, against what a ledger knows.
 
-    Run files that lie in the report's folder are packed.
+    Run files that lie in the report's folder are packed, unless a sweep writes to them.
 
     Parameters
     ----------
@@ -325,5 +326,6 @@ def write_report(runs: Path, out: Path, ledger: Ledger | None = None, parts: Pat
         write_parquet(records, parts / "runs.parquet")
     for file in run_files(runs) if runs.is_dir() else [runs]:
         if file.parent.resolve() == out.resolve():
-            pack(file)
+            with suppress(InUse):
+                pack(file)
     return Report(written, contradictions(records), broken)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import unescape
@@ -185,7 +186,8 @@ class Page:
         stale = _written_before(folder, [table.name for table in self.tables()])
         _write(folder, files)
         for name in stale - files.keys():
-            (folder / name).unlink(missing_ok=True)
+            with suppress(OSError):  # it may be a folder, or not ours to remove
+                (folder / name).unlink()
         return folder / PAGE
 
     def _parts(self) -> dict[str, str]:
@@ -245,7 +247,7 @@ def _written_before(folder: Path, tables: Sequence[str]) -> set[str]:
             f"{RUNS}.csv",
             f"{RUNS}.parquet",
         ]
-    return {name for name in found if name == Path(name).name}
+    return {name for name in found if name == file_name(name) and name.endswith(MADE)}
 
 
 def _write(folder: Path, files: dict[str, str]) -> None:
@@ -254,6 +256,8 @@ def _write(folder: Path, files: dict[str, str]) -> None:
         replace_file(folder / name, text.encode("utf-8", "replace"))
 
 
+MADE = (".csv", ".svg", ".parquet")
+"""Endings of the files that a page brings along, and may take away."""
 PAGE, TEXT = "report.html", "report.md"
 """Names of a page in its folder, and of its short form."""
 _BESIDE = re.compile(r'<meta name="mapgap-files" content="([^"]*)">')
@@ -289,10 +293,10 @@ def method_table(records: Runs) -> Table:
     shown = [column for column in columns if several.get(column.key, True)]
     note = (
         "Runs: those that the method is for. Own proofs: runs that proved their plan optimal themselves. Gap: to the "
-        "best proven bound by any method on the instance. Means are shifted geometric (shift 1 % and 1 s), over the "
-        "instances on which every method with the same instances has a plan (methods without a plan on more than a "
-        "tenth of them are not asked, and have no mean). Primal integral: mean gap to the best plan over the time "
-        "limit, 1 before the first plan."
+        "best proven bound by any method on the instance, where there is one. Means are shifted geometric (shift 1 % "
+        "and 1 s), over the instances on which every method with the same instances has a plan (methods without a "
+        "plan on more than a tenth of them are not asked, and have no mean). Primal integral: mean gap to the best "
+        "plan over the time limit, 1 before the first plan."
     )
     return Table("methods", "Methods", shown, rows, note)
 

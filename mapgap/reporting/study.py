@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from mapgap.core import InputError, suggest
 from mapgap.execution.progress import Event, Tell, silence
 from mapgap.execution.sweep import Job, keys_of, sweep
 from mapgap.records.environment import cores
-from mapgap.records.files import pack, read_runs
+from mapgap.records.files import InUse, pack, read_runs
 from mapgap.records.record import RunRecord
 from mapgap.records.runs import Runs
 from mapgap.reporting.heat import heat_map
@@ -147,7 +148,8 @@ def run_study(
             resume = True  # a fresh start clears the file once, before the first phase
     page = _page(study, records, quick)
     written = page.write(folder, parts)
-    pack(path)
+    with suppress(InUse):  # a sweep that goes on packs them at its end
+        pack(path)
     tables = {table.name: table for section in page.sections for table in section.tables}
     tell(PageWritten(written, [tables[key] for key in study.headline]))
     return written

@@ -1,13 +1,14 @@
 """Folders of reports: what is kept, what goes, and that a second time changes nothing."""
 
 import json
+import re
 
 import pytest
 from cli_support import mapgap
 from records import record
 
 from mapgap.core import InputError
-from mapgap.records.files import append, read_runs
+from mapgap.records.files import append, locked, read_runs
 from mapgap.reporting.figures import lines
 from mapgap.reporting.overview import write_report
 from mapgap.reporting.packing import pack_reports
@@ -69,6 +70,32 @@ def test_packing_reports_is_idempotent_and_leaves_foreign_files_alone(tmp_path):
     fields = json.loads(done.stdout)["folders"]
     assert [each["folder"] for each in fields] == [str(tmp_path / "bare"), str(old)]
     assert all(each["before"] == each["after"] for each in fields)
+
+
+def test_a_report_can_be_made_while_a_sweep_goes_on(tmp_path):
+    runs = fill(tmp_path / "a")
+    with locked(runs):
+        write_report(runs, tmp_path / "a")
+        with pytest.raises(InputError, match="no other sweep"):
+            pack_reports(tmp_path, None)
+    assert runs.exists()
+
+
+@pytest.mark.parametrize("name", ["", "..", "runs.jsonl.gz", "sub", "../mine.csv", "sub/mine.csv"])
+def test_a_page_takes_nothing_away_that_is_not_its_own(tmp_path, name):
+    """A page that somebody has written by hand names the files that came with it."""
+    folder = tmp_path / "report"
+    runs = fill(folder)
+    write_report(runs, folder)
+    (tmp_path / "mine.csv").write_text("x")
+    (folder / "sub").mkdir()
+    (folder / "sub" / "mine.csv").write_text("x")
+    page = folder / "report.html"
+    text = re.sub(r'(name="mapgap-files" content=")[^"]*', rf"\1{name}", page.read_text())
+    page.write_text(text)
+    before = contents(tmp_path)
+    write_report(runs, folder)
+    assert contents(tmp_path).keys() == before.keys()
 
 
 def test_files_of_an_earlier_page_go_with_its_tables(tmp_path):
