@@ -14,9 +14,9 @@ from mapgap.core import InputError, InstanceBase, suggest
 from mapgap.evidence.audit import Fault, RunAudit, of_ledger
 from mapgap.evidence.ledger import Ledger
 from mapgap.execution.progress import Event, Tell, silence
-from mapgap.records.files import has_runs, read_runs, replace_file, run_files
+from mapgap.records.files import has_runs, replace_file, run_files
 from mapgap.records.record import RunRecord
-from mapgap.reporting.overview import overview
+from mapgap.reporting.overview import page_of_file
 from mapgap.reporting.prose import faults, filled, unsupported
 from mapgap.reporting.report import Page
 from mapgap.reporting.study import page_of, studies
@@ -106,8 +106,7 @@ class Checkout:
             if report in registry.modules("studies"):
                 self._pages[report] = page_of(report, folder)
             else:
-                runs = read_runs(file)
-                self._pages[report] = overview(runs + self.book.references(runs))
+                self._pages[report] = page_of_file(file, self.book)
         return self._pages[report]
 
     def audit(self, tell: Tell = silence) -> list[Fault]:

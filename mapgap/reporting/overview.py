@@ -286,6 +286,33 @@ def write_parquet(records: Runs, path: Path) -> bool:
     return True
 
 
+def page_of_file(runs: Path, ledger: Ledger | None = None) -> Page:
+    """The standard page of a run file or folder; nothing is written.
+
+    Raises
+    ------
+    InputError
+        No finished run.
+    """
+    broken: list[str] = []
+    return _page(_shown_runs(runs, ledger, broken), broken)
+
+
+def _shown_runs(runs: Path, ledger: Ledger | None, broken: list[str]) -> Runs:
+    """The runs of a file and what a ledger knows of their instances, with names that can be shown."""
+    records = read_runs(runs, broken)
+    if not records:
+        found = f"none, and broken lines: {'; '.join(broken[:3])}" if broken else "none"
+        raise InputError(f"{runs}: expected at least one finished run, found {found}")
+    return presentable(records if ledger is None else records + ledger.references(records))
+
+
+def _page(records: Runs, broken: Sequence[str]) -> Page:
+    page = overview(records)
+    page.lead += broken_lines(broken)
+    return page
+
+
 @dataclass(frozen=True)
 class Report:
     """A report that was written: its HTML page, runs (or entries of the ledger) that cannot all be right, and what is
@@ -312,15 +339,8 @@ def write_report(runs: Path, out: Path, ledger: Ledger | None = None, parts: Pat
         No finished run, or a file that cannot be written.
     """
     broken: list[str] = []
-    records = read_runs(runs, broken)
-    if not records:
-        found = f"none, and broken lines: {'; '.join(broken[:3])}" if broken else "none"
-        raise InputError(f"{runs}: expected at least one finished run, found {found}")
-    if ledger is not None:
-        records += ledger.references(records)
-    records = presentable(records)
-    page = overview(records)
-    page.lead += broken_lines(broken)
+    records = _shown_runs(runs, ledger, broken)
+    page = _page(records, broken)
     written = page.write(out, parts)
     if parts is not None:
         write_parquet(records, parts / "runs.parquet")

@@ -77,19 +77,22 @@ class Block:
     is_wide: bool
 
 
-def blocks(pictures: Sequence[Picture]) -> list[Block]:
-    """The pictures of a section; a family of several small ones is one figure, in the place of its first."""
-    families: dict[str, list[Picture]] = {}
+def families(pictures: Sequence[Picture]) -> list[list[Picture]]:
+    """What is one figure of a page, in the place of its first picture: most are alone, several small ones of a family
+    are together."""
+    found: dict[str, list[Picture]] = {}
     for each in pictures:
-        families.setdefault(each.family if each.is_small else each.name, []).append(each)
-    found = []
-    for family in families.values():
-        if len(family) < SEVERAL:
-            found += [Block([each.svg], each.caption, each.is_wide) for each in family]
-        else:
-            svgs = figures.small_multiples([each.drawn for each in family if isinstance(each.drawn, Figure)])
-            found.append(Block(svgs, _common([each.caption for each in family]), is_wide=True))
-    return found
+        found.setdefault(each.family if each.is_small else each.name, []).append(each)
+    split = (([family] if len(family) >= SEVERAL else [[each] for each in family]) for family in found.values())
+    return [part for parts in split for part in parts]
+
+
+def block(family: Sequence[Picture]) -> Block:
+    """A family as a page shows it."""
+    if len(family) == 1:
+        return Block([family[0].svg], family[0].caption, family[0].is_wide)
+    svgs = figures.small_multiples([each.drawn for each in family if isinstance(each.drawn, Figure)])
+    return Block(svgs, _common([each.caption for each in family]), is_wide=True)
 
 
 def _common(captions: Sequence[str]) -> str:
@@ -124,7 +127,12 @@ class Section:
     @cached_property
     def blocks(self) -> list[Block]:
         """Its pictures as the page shows them. Small multiples are made of their figures, which changes these."""
-        return blocks(self.figures)
+        return [block(family) for family in families(self.figures)]
+
+    @property
+    def captions(self) -> list[str]:
+        """What stands below them; nothing is drawn for it."""
+        return [_common([each.caption for each in family]) for family in families(self.figures)]
 
     @property
     def is_folded(self) -> bool:
@@ -178,17 +186,21 @@ class Page:
         """
         if parts is not None:
             _write(parts, self._parts())
-        files = {TEXT: self.markdown()}
-        for table in self.tables():
-            if not table.is_huge and table.name != RUNS:
-                files[f"{file_name(table.name)}.csv"] = table.csv()
-        files[PAGE] = self.html(sorted(files))
+        files = self.files()
         stale = _written_before(folder, [table.name for table in self.tables()])
         _write(folder, files)
         for name in stale - files.keys():
             with suppress(OSError):  # it may be a folder, or not ours to remove
                 (folder / name).unlink()
         return folder / PAGE
+
+    def files(self, *, drawn: bool = True) -> dict[str, str]:
+        """Texts by name of all that :meth:`write` writes to its folder; if not ``drawn``, the page has no pictures."""
+        files = {TEXT: self.markdown()}
+        for table in self.tables():
+            if not table.is_huge and table.name != RUNS:
+                files[f"{file_name(table.name)}.csv"] = table.csv()
+        return files | {PAGE: self.html(sorted(files), drawn=drawn)}
 
     def _parts(self) -> dict[str, str]:
         files = {f"{file_name(table.name)}.csv": table.csv() for table in self.tables()}
@@ -200,14 +212,14 @@ class Page:
         """The tables of all sections."""
         return [table for section in self.sections for table in section.tables]
 
-    def html(self, beside: Sequence[str] = ()) -> str:
+    def html(self, beside: Sequence[str] = (), *, drawn: bool = True) -> str:
         """The page, self-contained; it names the files that are written beside it."""
         environment = Environment(
             loader=PackageLoader("mapgap.reporting"),
             autoescape=select_autoescape(default=True, default_for_string=True),
             trim_blocks=True,
         )
-        return environment.get_template("report.html.j2").render(page=self, rules=rules(), beside=beside)
+        return environment.get_template("report.html.j2").render(page=self, rules=rules(), beside=beside, drawn=drawn)
 
     def markdown(self) -> str:
         """The lead and the tables that are not folded; of the others, where they are."""

@@ -136,6 +136,16 @@ def test_a_figure_that_repeats_is_one_figure_with_one_legend():
     assert (len(other.svgs), other.caption) == (1, "Of g_other here.")
 
 
+def test_a_page_says_the_same_with_and_without_its_pictures():
+    def words(text):
+        return re.sub(r"<[^>]*>", " ", re.sub(r"<(svg|style|script)\b.*?</\1>", " ", text, flags=re.DOTALL)).split()
+
+    section = Section("s", figures=[small(f"{name}_x", 3) for name in "fgf"] + [small("f_y", 2)])
+    page = Page("t", ["l"], [section])
+    assert words(page.files(drawn=False)["report.html"]) == words(page.files()["report.html"])
+    assert page.files().keys() == page.files(drawn=False).keys()
+
+
 def test_long_tables_are_folded_and_huge_ones_are_made_by_the_page():
     def table(count):
         rows = [{"a": f"</script><b>{k}", "b": k + 0.123, "c": None} for k in range(count)]
