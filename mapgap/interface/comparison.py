@@ -11,6 +11,7 @@ from mapgap.core import InputError, InstanceBase, MapgapError
 from mapgap.evidence.contradictions import contradictions
 from mapgap.interface.display import percent, table_html, table_text, write_text
 from mapgap.interface.results import Result
+from mapgap.records.files import packed
 from mapgap.records.record import RunRecord
 from mapgap.records.runs import Runs
 
@@ -175,7 +176,9 @@ class Comparison(Sequence[Result]):
         path = Path(path)
         if path.suffix != ".jsonl":
             raise InputError(f"{path}: expected a file name in .jsonl")
-        return write_text(path, "".join(json.dumps(record.to_json()) + "\n" for record, _ in self._pairs))
+        written = write_text(path, "".join(json.dumps(record.to_json()) + "\n" for record, _ in self._pairs))
+        packed(path).unlink(missing_ok=True)
+        return written
 
     def _cells(self) -> tuple[list[str], list[list[Any]]]:
         """Headings and cells of the table for people."""

@@ -31,7 +31,18 @@ try:
 except ModuleNotFoundError:  # pragma: no cover  (not POSIX)
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["append", "has_runs", "locked", "pack", "packed", "read_runs", "repair", "replace_file", "run_files"]
+__all__ = [
+    "InUse",
+    "append",
+    "has_runs",
+    "locked",
+    "pack",
+    "packed",
+    "read_runs",
+    "repair",
+    "replace_file",
+    "run_files",
+]
 
 RUNS, PACKED = ".jsonl", ".jsonl.gz"
 """How the names of run files end: as they are written, and packed."""
@@ -45,6 +56,10 @@ _WORDS: dict[str, tuple[Any, ...]] = {
     "certificate": (None, *Certificate),
 }
 _TIMES = ("time_limit_s", "wall_s", "build_s", "peak_mb")
+
+
+class InUse(InputError):
+    """A sweep writes to the run file."""
 
 
 def repair(path: Path) -> int:
@@ -97,15 +112,23 @@ def locked(path: Path, *, fresh: bool = False) -> Iterator[None]:
             stream.truncate(0)
             packed(path).unlink(missing_ok=True)
         elif is_file(packed(path)):
-            repair(path)
-            for line in _lines_only_in(packed(path), path):
-                stream.write(line)
-            stream.flush()
-            os.fsync(stream.fileno())
-            packed(path).unlink()
+            _unpack(path, stream)
         with contextlib.suppress(OSError):
             sync_folder(path.parent)
         yield
+
+
+def _unpack(path: Path, stream: BinaryIO) -> None:
+    """Append what only the packed file has, and bring it to the disk before that one goes."""
+    repair(path)
+    try:
+        for line in _lines_only_in(packed(path), path):
+            stream.write(line)
+        stream.flush()
+        os.fsync(stream.fileno())
+        packed(path).unlink()
+    except OSError as error:
+        raise MapgapError(f"{path}: cannot unpack {packed(path).name}: {reason_of(error)}") from error
 
 
 @contextlib.contextmanager
@@ -133,7 +156,7 @@ def _hold(path: Path, descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         text = f"{path}: expected a run file that no other sweep writes to, found one in use"
-        raise InputError(text) from error
+        raise InUse(text) from error
     except OSError:  # a file system without locks
         return
 
@@ -181,7 +204,7 @@ def pack(path: Path) -> Path:
     Raises
     ------
     InputError
-        There is no such file, a sweep writes to it, or the packed file cannot be written.
+        There is no such file, a sweep writes to it (:class:`InUse`), or the packed file cannot be written.
     """
     if not has_runs(path):
         raise InputError(f"{short(str(path))}: expected a run file ({RUNS}), found none")

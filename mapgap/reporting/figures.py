@@ -174,16 +174,8 @@ def _named(curves: Mapping[str, Sequence[float]], limit: float, published: set[s
 
 
 def gap_over_time(records: Runs, instance: str) -> Figure:
-    """A figure of :func:`draw_gap_over_time` with its legend."""
-    figure, ax = axes()
-    draw_gap_over_time(ax, records, instance)
-    ax.set_title(literal(instance))
-    legend(ax)
-    return figure
-
-
-def draw_gap_over_time(ax: Axes, records: Runs, instance: str) -> None:
     """Incumbent and bound of every run on one instance over time, relative to the best plan known."""
+    figure, ax = axes()
     chosen = [r for r in records if r.instance == instance and r.trace]
     best = next((f.best for f in records.facts.values() if f.name == instance), None)
     for index, record in enumerate(chosen):
@@ -204,11 +196,13 @@ def draw_gap_over_time(ax: Axes, records: Runs, instance: str) -> None:
                     linewidth=1.5,
                     marker=".",
                 )
-    ax.set(xscale="symlog", xlabel="seconds", ylabel="distance to best plan [%]")
+    ax.set(xscale="symlog", xlabel="seconds", ylabel="distance to best plan [%]", title=literal(instance))
     ticks = [t for t in SECONDS if t <= ax.get_xlim()[1]]
     ax.set_xticks(ticks, [f"{t:g}" for t in ticks])
     ax.minorticks_off()
     ax.axhline(0, color="#888888", linewidth=0.6)
+    legend(ax)
+    return figure
 
 
 def lines(
@@ -220,27 +214,11 @@ def lines(
     logx: bool = False,
     looks: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Figure:
-    """A figure of :func:`draw_lines` with its legend."""
-    figure, ax = axes()
-    draw_lines(ax, series, xlabel=xlabel, ylabel=ylabel, logx=logx, looks=looks)
-    ax.set_title(title)
-    legend(ax)
-    return figure
-
-
-def draw_lines(
-    ax: Axes,
-    series: Mapping[str, Sequence[tuple[float, float]]],
-    *,
-    xlabel: str,
-    ylabel: str,
-    logx: bool = False,
-    looks: Mapping[str, Mapping[str, Any]] | None = None,
-) -> None:
     """One line with markers per series of ``(x, y)`` points; later lines are narrower, so that none is hidden.
 
     An empty series keeps its colour and is not shown. ``looks`` sets colour, dash or marker of a series itself.
     """
+    figure, ax = axes()
     step = min(STEP, (WIDEST - NARROWEST) / max(1, len(series) - 1))
     for index, (label, points) in enumerate(series.items()):
         if points:
@@ -248,7 +226,7 @@ def draw_lines(
             width = NARROWEST + step * (len(series) - 1 - index)
             look: dict[str, Any] = {"marker": MARKERS[index % len(MARKERS)], "markersize": 3 + width, **style(index)}
             ax.plot(xs, ys, label=label, **(look | {"linewidth": width} | dict((looks or {}).get(label, {}))))
-    ax.set(xlabel=xlabel, ylabel=ylabel)
+    ax.set(xlabel=xlabel, ylabel=ylabel, title=title)
     ticks = sorted({x for points in series.values() for x, _ in points})
     if logx:
         ax.set_xscale("log")
@@ -257,25 +235,18 @@ def draw_lines(
     elif len(ticks) <= FEW_TICKS and all(float(x).is_integer() for x in ticks):
         ax.set_xticks(ticks, [f"{x:g}" for x in ticks])  # counts: none in between
     ax.set_ylim(bottom=0)
+    legend(ax)
+    return figure
 
 
 def grouped_bars(
     groups: Sequence[str], series: Mapping[str, Sequence[float | None]], *, ylabel: str, title: str = ""
 ) -> Figure:
-    """A figure of :func:`draw_bars` with its legend."""
-    figure, ax = axes(max(4.0, min(WIDE, 0.9 * len(groups) + 2.5)))
-    draw_bars(ax, groups, series, ylabel=ylabel)
-    ax.set_title(title)
-    slanted = {"bbox_to_anchor": (0.5, -0.38)} if len(groups) > FEW_GROUPS else {}
-    legend(ax, **slanted)
-    return figure
-
-
-def draw_bars(ax: Axes, groups: Sequence[str], series: Mapping[str, Sequence[float | None]], *, ylabel: str) -> None:
     """One group of bars per entry of ``groups``; a missing value leaves its place empty.
 
     A series without values keeps its colour and is not shown.
     """
+    figure, ax = axes(max(4.0, min(WIDE, 0.9 * len(groups) + 2.5)))
     shown = [(index, label, values) for index, (label, values) in enumerate(series.items()) if any(values)]
     width = 0.8 / max(1, len(shown))
     for place, (index, label, values) in enumerate(shown):
@@ -283,4 +254,6 @@ def draw_bars(ax: Axes, groups: Sequence[str], series: Mapping[str, Sequence[flo
         ax.bar(places, [v or 0.0 for v in values], width, label=label, color=COLOURS[index % len(COLOURS)])
     many = len(groups) > FEW_GROUPS
     ax.set_xticks(range(len(groups)), groups, rotation=30 if many else 0, ha="right" if many else "center")
-    ax.set_ylabel(ylabel)
+    ax.set(ylabel=ylabel, title=title)
+    legend(ax, **({"bbox_to_anchor": (0.5, -0.38)} if many else {}))
+    return figure

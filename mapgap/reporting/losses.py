@@ -69,8 +69,10 @@ class Loss:
 
 
 def heuristics(records: Runs) -> Runs:
-    """The runs of published methods and baselines with the options that they have by themselves, one per instance."""
-    chosen = records.where(lambda r: r.kind in HEURISTIC and not r.options)
+    """The runs of published methods and baselines, one per instance; those with other options than a method has by
+    itself only where there are no others."""
+    itself = {r.method for r in records if not r.options}
+    chosen = records.where(lambda r: r.kind in HEURISTIC and (not r.options or r.method not in itself))
     first: dict[tuple[str, str], RunRecord] = {}
     for record in chosen:
         key = (record.method, record.instance_hash)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -16,7 +17,7 @@ from mapgap.core.storage import make_folder, replace_file
 from mapgap.evidence.contradictions import Contradiction, contradictions
 from mapgap.evidence.ledger import Ledger
 from mapgap.execution.watch import verify
-from mapgap.records.files import pack, read_runs, run_files
+from mapgap.records.files import InUse, pack, read_runs, run_files
 from mapgap.records.record import RunRecord, relative
 from mapgap.records.runs import Runs
 from mapgap.reporting import figures
@@ -327,7 +328,7 @@ class Report:
 def write_report(runs: Path, out: Path, ledger: Ledger | None = None, parts: Path | None = None) -> Report:
     """Write the standard report of a run file or folder, against what a ledger knows.
 
-    Run files that lie in the report's folder are packed.
+    Run files that lie in the report's folder are packed, unless a sweep writes to them.
 
     Parameters
     ----------
@@ -341,10 +342,12 @@ def write_report(runs: Path, out: Path, ledger: Ledger | None = None, parts: Pat
     """
     broken: list[str] = []
     records = _shown_runs(runs, ledger, broken)
-    written = _page(records, broken).write(out, parts)
+    page = _page(records, broken)
+    written = page.write(out, parts)
     if parts is not None:
         write_parquet(records, parts / "runs.parquet")
     for file in run_files(runs) if runs.is_dir() else [runs]:
         if file.parent.resolve() == out.resolve():
-            pack(file)
+            with suppress(InUse):
+                pack(file)
     return Report(written, contradictions(records), broken)

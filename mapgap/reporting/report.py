@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import unescape
@@ -71,30 +72,27 @@ def picture(name: str, figure: Figure, caption: str) -> Picture:
 class Block:
     """What a page shows as one figure: a picture, or several small ones with their legend."""
 
-    pictures: Sequence[Picture]
+    svgs: Sequence[str]
     caption: str
     is_wide: bool
 
-    @cached_property
-    def svgs(self) -> Sequence[str]:
-        """Their texts; drawing takes longer than all else of a page, and not everybody looks."""
-        if len(self.pictures) == 1:
-            return [self.pictures[0].svg]
-        return figures.small_multiples([each.drawn for each in self.pictures if isinstance(each.drawn, Figure)])
 
-
-def blocks(pictures: Sequence[Picture]) -> list[Block]:
-    """The pictures of a section; a family of several small ones is one figure, in the place of its first."""
-    families: dict[str, list[Picture]] = {}
+def families(pictures: Sequence[Picture]) -> list[list[Picture]]:
+    """What is one figure of a page, in the place of its first picture: most are alone, several small ones of a family
+    are together."""
+    found: dict[str, list[Picture]] = {}
     for each in pictures:
-        families.setdefault(each.family if each.is_small else each.name, []).append(each)
-    found = []
-    for family in families.values():
-        if len(family) < SEVERAL:
-            found += [Block([each], each.caption, each.is_wide) for each in family]
-        else:
-            found.append(Block(family, _common([each.caption for each in family]), is_wide=True))
-    return found
+        found.setdefault(each.family if each.is_small else each.name, []).append(each)
+    split = (([family] if len(family) >= SEVERAL else [[each] for each in family]) for family in found.values())
+    return [part for parts in split for part in parts]
+
+
+def block(family: Sequence[Picture]) -> Block:
+    """A family as a page shows it."""
+    if len(family) == 1:
+        return Block([family[0].svg], family[0].caption, family[0].is_wide)
+    svgs = figures.small_multiples([each.drawn for each in family if isinstance(each.drawn, Figure)])
+    return Block(svgs, _common([each.caption for each in family]), is_wide=True)
 
 
 def _common(captions: Sequence[str]) -> str:
@@ -129,7 +127,12 @@ class Section:
     @cached_property
     def blocks(self) -> list[Block]:
         """Its pictures as the page shows them. Small multiples are made of their figures, which changes these."""
-        return blocks(self.figures)
+        return [block(family) for family in families(self.figures)]
+
+    @property
+    def captions(self) -> list[str]:
+        """What stands below them; nothing is drawn for it."""
+        return [_common([each.caption for each in family]) for family in families(self.figures)]
 
     @property
     def is_folded(self) -> bool:
@@ -170,18 +173,8 @@ class Page:
     faults: list[str] = field(default_factory=list)
     """What is wrong with what the page is made from; an audit says it."""
 
-    def files(self, *, drawn: bool = True) -> dict[str, str]:
-        """Texts by name: ``report.md``, a CSV per table that is not huge, and ``report.html``, self-contained; if it is
-        not ``drawn``, without figures."""
-        files = {TEXT: self.markdown()}
-        for table in self.tables():
-            if not table.is_huge and table.name != RUNS:
-                files[f"{file_name(table.name)}.csv"] = table.csv()
-        files[PAGE] = self.html(sorted(files), drawn=drawn)
-        return files
-
     def write(self, folder: Path, parts: Path | None = None) -> Path:
-        """Write :meth:`files`, and remove those that an earlier page of the folder has brought along.
+        """Write ``report.html`` (self-contained), ``report.md`` and a CSV per table that is not huge.
 
         Parameters
         ----------
@@ -199,8 +192,17 @@ class Page:
         stale = _written_before(folder, [table.name for table in self.tables()])
         _write(folder, files)
         for name in stale - files.keys():
-            (folder / name).unlink(missing_ok=True)
+            with suppress(OSError):  # it may be a folder, or not ours to remove
+                (folder / name).unlink()
         return folder / PAGE
+
+    def files(self, *, drawn: bool = True) -> dict[str, str]:
+        """Texts by name of all that :meth:`write` writes to its folder; if not ``drawn``, the page has no pictures."""
+        files = {TEXT: self.markdown()}
+        for table in self.tables():
+            if not table.is_huge and table.name != RUNS:
+                files[f"{file_name(table.name)}.csv"] = table.csv()
+        return files | {PAGE: self.html(sorted(files), drawn=drawn)}
 
     def _parts(self) -> dict[str, str]:
         files = {f"{file_name(table.name)}.csv": table.csv() for table in self.tables()}
@@ -259,7 +261,7 @@ def _written_before(folder: Path, tables: Sequence[str]) -> set[str]:
             f"{RUNS}.csv",
             f"{RUNS}.parquet",
         ]
-    return {name for name in found if name == Path(name).name}
+    return {name for name in found if name == file_name(name) and name.endswith(MADE)}
 
 
 def _write(folder: Path, files: dict[str, str]) -> None:
@@ -268,6 +270,8 @@ def _write(folder: Path, files: dict[str, str]) -> None:
         replace_file(folder / name, text.encode("utf-8", "replace"))
 
 
+MADE = (".csv", ".svg", ".parquet")
+"""Endings of the files that a page brings along, and may take away."""
 PAGE, TEXT = "report.html", "report.md"
 """Names of a page in its folder, and of its short form."""
 _BESIDE = re.compile(r'<meta name="mapgap-files" content="([^"]*)">')
@@ -303,10 +307,10 @@ def method_table(records: Runs) -> Table:
     shown = [column for column in columns if several.get(column.key, True)]
     note = (
         "Runs: those that the method is for. Own proofs: runs that proved their plan optimal themselves. Gap: to the "
-        "best proven bound by any method on the instance. Means are shifted geometric (shift 1 % and 1 s), over the "
-        "instances on which every method with the same instances has a plan (methods without a plan on more than a "
-        "tenth of them are not asked, and have no mean). Primal integral: mean gap to the best plan over the time "
-        "limit, 1 before the first plan."
+        "best proven bound by any method on the instance, where there is one. Means are shifted geometric (shift 1 % "
+        "and 1 s), over the instances on which every method with the same instances has a plan (methods without a "
+        "plan on more than a tenth of them are not asked, and have no mean). Primal integral: mean gap to the best "
+        "plan over the time limit, 1 before the first plan."
     )
     return Table("methods", "Methods", shown, rows, note)
 
@@ -369,7 +373,7 @@ def instance_table(records: Runs) -> Table:
 
 def run_table(records: Runs) -> Table:
     """One row per run."""
-    rows = per_run(records.labelled)
+    rows = per_run(records)
     for row in rows:
         for key in ("gap", "gap_to_best"):
             row[key] = None if row[key] is None else 100 * row[key]
@@ -399,7 +403,7 @@ def tip(row: Mapping[str, Any]) -> str:
 
 def duel_table(records: Runs) -> Table:
     """Who beats whom."""
-    counts = duels(records.labelled)
+    counts = duels(records)
     names = sorted({a for a, _ in counts})
     rows = [{"method": a} | {b: "" if a == b else "/".join(map(str, counts[a, b])) for b in names} for a in names]
     columns = [Column("method", "row against column"), *(Column(b, b) for b in names)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from mapgap.evidence.ledger import Ledger
 from mapgap.execution.progress import Event, Tell, silence
 from mapgap.execution.sweep import Job, keys_of, sweep
 from mapgap.records.environment import cores
-from mapgap.records.files import pack, read_runs
+from mapgap.records.files import InUse, pack, read_runs
 from mapgap.records.record import RunRecord
 from mapgap.records.runs import Runs
 from mapgap.reporting.heat import heat_map
@@ -193,7 +194,8 @@ def run_study(
             resume = True  # a fresh start clears the file once, before the first phase
     book = Ledger.load() if study.knows else None
     written = _written(study, _page(study, phases, records, quick, book), folder, tell, parts)
-    pack(path)
+    with suppress(InUse):  # a sweep that goes on packs them at its end
+        pack(path)
     return written
 
 

@@ -1,13 +1,14 @@
 """Folders of reports: what is kept, what goes, and that a second time changes nothing."""
 
 import json
+import re
 
 import pytest
 from cli_support import mapgap
 from records import record
 
 from mapgap.core import InputError
-from mapgap.records.files import append, read_runs
+from mapgap.records.files import append, locked, read_runs
 from mapgap.reporting.figures import lines
 from mapgap.reporting.overview import write_report
 from mapgap.reporting.packing import pack_reports
@@ -71,6 +72,32 @@ def test_packing_reports_is_idempotent_and_leaves_foreign_files_alone(tmp_path):
     assert all(each["before"] == each["after"] for each in fields)
 
 
+def test_a_report_can_be_made_while_a_sweep_goes_on(tmp_path):
+    runs = fill(tmp_path / "a")
+    with locked(runs):
+        write_report(runs, tmp_path / "a")
+        with pytest.raises(InputError, match="no other sweep"):
+            pack_reports(tmp_path, None)
+    assert runs.exists()
+
+
+@pytest.mark.parametrize("name", ["", "..", "runs.jsonl.gz", "sub", "../mine.csv", "sub/mine.csv"])
+def test_a_page_takes_nothing_away_that_is_not_its_own(tmp_path, name):
+    """A page that somebody has written by hand names the files that came with it."""
+    folder = tmp_path / "report"
+    runs = fill(folder)
+    write_report(runs, folder)
+    (tmp_path / "mine.csv").write_text("x")
+    (folder / "sub").mkdir()
+    (folder / "sub" / "mine.csv").write_text("x")
+    page = folder / "report.html"
+    text = re.sub(r'(name="mapgap-files" content=")[^"]*', rf"\1{name}", page.read_text())
+    page.write_text(text)
+    before = contents(tmp_path)
+    write_report(runs, folder)
+    assert contents(tmp_path).keys() == before.keys()
+
+
 def test_files_of_an_earlier_page_go_with_its_tables(tmp_path):
     tables = [Table(name, name, [Column("a", "a")], [{"a": 1}]) for name in ("one", "two")]
     Page("t", [], [Section("s", tables=tables)]).write(tmp_path)
@@ -107,6 +134,16 @@ def test_a_figure_that_repeats_is_one_figure_with_one_legend():
     assert family.svgs[-1].startswith('<svg class="legend"')
     assert [">b<" in svg for svg in family.svgs] == [False, False, False, True]
     assert (len(other.svgs), other.caption) == (1, "Of g_other here.")
+
+
+def test_a_page_says_the_same_with_and_without_its_pictures():
+    def words(text):
+        return re.sub(r"<[^>]*>", " ", re.sub(r"<(svg|style|script)\b.*?</\1>", " ", text, flags=re.DOTALL)).split()
+
+    section = Section("s", figures=[small(f"{name}_x", 3) for name in "fgf"] + [small("f_y", 2)])
+    page = Page("t", ["l"], [section])
+    assert words(page.files(drawn=False)["report.html"]) == words(page.files()["report.html"])
+    assert page.files().keys() == page.files(drawn=False).keys()
 
 
 def test_long_tables_are_folded_and_huge_ones_are_made_by_the_page():

@@ -52,6 +52,16 @@ def test_phases_runs_and_headline_are_told(toy, tmp_path):
     assert [row["seed"] for row in told[-1].headline[0].rows] == [0, 1, 2]
 
 
+def test_a_study_packs_its_runs_and_goes_on_with_packed_ones(toy, tmp_path):
+    study.run_study("toy", out=tmp_path, quick=True)
+    assert {path.name for path in tmp_path.glob("runs*")} == {"runs.jsonl.gz"}
+    told = []
+    study.run_study("toy", out=tmp_path, tell=told.append)
+    assert [(event.total, event.done) for event in told if isinstance(event, SweepBegan)] == [(1, 1), (3, 2)]
+    assert {path.name for path in tmp_path.glob("runs*")} == {"runs.jsonl.gz"}
+    assert [row["seed"] for row in told[-1].headline[0].rows] == [0, 1, 2]
+
+
 def test_a_page_can_be_made_of_the_runs_that_are_there(toy, tmp_path):
     study.run_study("toy", out=tmp_path, quick=True)
     told = []
