@@ -18,11 +18,10 @@ def mathml(node: nodes.Node, *, block: bool) -> str:
     if block and r"\\" in source and r"\begin" not in source:
         source = rf"\begin{{aligned}}{source}\end{{aligned}}"
     try:
-        found: str = tex2mathml(source, as_block=block)
+        return str(tex2mathml(source, as_block=block))
     except MathError as error:
         log.warning("formula: %s: %s", error, source, location=node)
         return source
-    return found
 
 
 def _inline(self: Any, node: nodes.math) -> None:
