@@ -154,7 +154,7 @@ def run(instance: Instance, budget: Budget, engine: str = "auto", order: str = "
         raise InputError(Finding(f"expected free, {', '.join(TIES)} or {BEST}; found {order!r}", ("order",)))
     this = Run(instance, budget)
     if order != "free":
-        return restricted(this, memory_orders(instance, order), engine)
+        return restricted(this, memory_orders(instance, order, "order"), engine)
     large = too_large(instance)
     if large or (move_count(instance) * len(instance.layers) > MANY and engine != "python"):
         this.quick(improve=bool(large))

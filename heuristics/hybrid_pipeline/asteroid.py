@@ -50,7 +50,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mapgap.core import Budget, Finding, InputError, SolveResult
+from mapgap.core import Budget, Finding, InputError, SolveResult, Stop
 from mapgap.heuristics.hybrid_pipeline.chain import Chain, Row, Rows, Span, Tables, best_of, chain, report, result
 from mapgap.kernels import kernel
 from mapgap.problems.hybrid_pipeline import Instance, Plan, Stage
@@ -316,4 +316,5 @@ def run(instance: Instance, budget: Budget, ties: str = "fastest_first", block: 
         if budget.exhausted:
             break
     best = best_of(instance, outcomes)
-    return report(budget, replace(best, notes={**best.notes, "stages_evaluated": evaluated}))
+    stop = best.stop if len(outcomes) == len(orders) else Stop.TIME
+    return report(budget, replace(best, stop=stop, notes={**best.notes, "stages_evaluated": evaluated}))

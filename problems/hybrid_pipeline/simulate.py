@@ -119,9 +119,7 @@ class _Simulation:
             if not queue or ("device", device, "both") in self.busy:
                 continue
             kind, m = queue[-1]
-            own = (
-                kind == "B" and p == len(self.plan.stages) - 1
-            )  # its forward pass is done: it is in front in the queue
+            own = kind == "B" and p == len(self.plan.stages) - 1  # its own forward pass stood before it in the queue
             if own or (p, kind, m) in self.ready:
                 queue.pop()
                 self._begin(("device", device), "both", kind, m, now, self.times[device][kind])

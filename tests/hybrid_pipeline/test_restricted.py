@@ -12,7 +12,7 @@ from mapgap.heuristics.hybrid_pipeline import nested
 from mapgap.heuristics.hybrid_pipeline.asteroid import algorithm_2
 from mapgap.heuristics.hybrid_pipeline.chain import chain
 from mapgap.instances.hybrid_pipeline import LIBRARY
-from mapgap.problems.hybrid_pipeline import Stage
+from mapgap.problems.hybrid_pipeline import Device, Stage
 from mapgap.problems.hybrid_pipeline.evaluate import best_shares, evaluate, execution_times, migration_ticks, warm_up
 from mapgap.problems.hybrid_pipeline.shared.order import TIES, memory_order, memory_orders
 
@@ -119,6 +119,11 @@ def test_how_many_orders_descending_memory_permits():
     assert len({tuple(order) for order in memory_orders(uneven, "best")}) == 36
     with pytest.raises(InputError, match="best"):
         memory_orders(uneven, "random")
+    devices = tuple(Device(name=f"TX2 {d}", type=1) for d in range(8))
+    apart = tuple(tuple(1000 + (a + 1) * (b + 1) for b in range(8)) for a in range(8))
+    many = uneven.model_copy(update={"devices": devices, "bandwidth": apart})
+    with pytest.raises(InputError, match=r"order: best: expected at most 5040 orders .* found 40320"):
+        methods("hybrid_pipeline")["label_dp"].solve(many, Budget(), order="best")
 
 
 def test_an_order_makes_no_claim_about_other_plans():

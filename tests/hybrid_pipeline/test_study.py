@@ -39,7 +39,7 @@ def record(name, method, objective, options=None, notes=None, plan=None, **terms
 def test_runs_exist_once(quick):
     jobs = [job for phase in study.phases(quick) for job in phase.jobs]
     assert {job.method for job in jobs} <= set(methods("hybrid_pipeline"))
-    assert len({job.key for job in jobs}) == len(jobs)
+    assert len({(job.instance.name, job.method, str(job.options)) for job in jobs}) == len(jobs)
 
 
 def test_speedups_are_ratios_of_latencies():

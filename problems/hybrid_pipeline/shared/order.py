@@ -38,10 +38,10 @@ def memory_order(instance: Instance, ties: str = "fastest_first") -> list[int]:
     return sorted(range(len(slow)), key=lambda d: (-instance.device_type(d).memory, sign * slow[d], d))
 
 
-def memory_orders(instance: Instance, ties: str) -> list[list[int]]:
+def memory_orders(instance: Instance, ties: str, option: str = "ties") -> list[list[int]]:
     """The order of a rule for ties; with :data:`BEST` every order by descending memory.
 
-    Of orders that differ by interchangeable devices only there is one.
+    Of orders that differ by interchangeable devices only there is one. ``option`` is named in errors.
 
     Raises
     ------
@@ -49,7 +49,7 @@ def memory_orders(instance: Instance, ties: str) -> list[list[int]]:
         ``ties`` is none of them, or the orders are more than :data:`MOST_ORDERS`.
     """
     if ties not in (*TIES, BEST):
-        raise InputError(Finding(f"expected {', '.join(TIES)} or {BEST}, found {ties!r}", ("ties",)))
+        raise InputError(Finding(f"expected {', '.join(TIES)} or {BEST}, found {ties!r}", (option,)))
     if ties != BEST:
         return [memory_order(instance, ties)]
     classes = interchangeable(instance)
@@ -62,7 +62,7 @@ def memory_orders(instance: Instance, ties: str) -> list[list[int]]:
     count = prod(factorial(sum(each)) // prod(map(factorial, each)) for each in sizes)
     if count > MOST_ORDERS:
         text = f"{BEST}: expected at most {MOST_ORDERS} orders that descending memory permits, found {count}"
-        raise InputError(Finding(text, ("ties",)))
+        raise InputError(Finding(text, (option,)))
     found = []
     for parts in product(*(list(_arrangements({c: len(classes[c]) for c in same})) for same in equal)):
         left = [iter(members) for members in classes]
