@@ -14,6 +14,10 @@ BLOCK = 10_000_000
 """Pairs of rows that are compared between two looks at the clock."""
 
 
+CHUNK = 100_000
+"""Rows that are sorted at once; more are thinned out chunk by chunk first."""
+
+
 class OutOfTime(Exception):
     """The budget ended during the enumeration."""
 
@@ -65,6 +69,12 @@ def nondominated(rows: Array, budget: Budget | None = None) -> Array:
     """
     if len(rows) <= 1:
         return np.arange(len(rows), dtype=np.int64)
+    if len(rows) > CHUNK:  # what no chunk keeps is dominated; of equal rows the first chunk's stays the first
+        chunks = range(0, len(rows), CHUNK)
+        some = np.concatenate([first + nondominated(rows[first : first + CHUNK], budget) for first in chunks])
+        if len(some) < len(rows):
+            kept_of_some: Array = some[nondominated(rows[some], budget)]
+            return kept_of_some
     order = np.lexsort(rows.T[::-1])
     kept = np.empty(len(rows), np.int64)
     ordered = np.ascontiguousarray(rows[order])

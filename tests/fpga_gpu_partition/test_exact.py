@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mapgap.core import Budget, InputError, Status, Stop
-from mapgap.formulations.fpga_gpu_partition import cpsat, enumerate, label_setting, mip, pareto_front
+from mapgap.formulations.fpga_gpu_partition import cpsat, dominance, enumerate, label_setting, mip, pareto_front
 from mapgap.formulations.fpga_gpu_partition.chain import chain, priced
 from mapgap.formulations.fpga_gpu_partition.configurations import tabulate
 from mapgap.formulations.fpga_gpu_partition.dominance import OutOfTime, nondominated
@@ -249,8 +249,10 @@ def test_both_models_answer_a_question_with_all_limits():
     assert {e(tables, impossible, budget(), None).status for e in (cpsat.answer, mip.answer)} == {Status.INFEASIBLE}
 
 
+@pytest.mark.parametrize("chunk", [30, 1000])
 @pytest.mark.parametrize("columns", [1, 2, 4])
-def test_nondominated_rows(columns):
+def test_nondominated_rows(columns, chunk, monkeypatch):
+    monkeypatch.setattr(dominance, "CHUNK", chunk)
     rows = np.random.default_rng(columns).integers(0, 6, (200, columns))
     kept = nondominated(rows)
     for i in range(len(rows)):
