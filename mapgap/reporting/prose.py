@@ -6,8 +6,9 @@ values become one, and a format::
 
     hybrid_pipeline/losses[network=BERT-small, environment=C].total max | .1f
 
-Conditions compare a column with ``=``, ``!=``, ``<``, ``<=``, ``>``, ``>=``. Values become one by ``only`` (the
-default: there is exactly one), ``min``, ``max``, ``mean``, ``median``, ``sum`` or ``count``, which needs no column.
+In a cell of a table the bar is written ``\\|``, or it would end the cell. Conditions compare a column with ``=``,
+``!=``, ``<``, ``<=``, ``>``, ``>=``. Values become one by ``only`` (the default: there is exactly one), ``min``,
+``max``, ``mean``, ``median``, ``sum`` or ``count``, which needs no column.
 The table ``ledger`` has an entry of the ledger per row.
 
 :func:`unsupported` finds measured figures with neither placeholder nor source: a block of text that cites somebody
@@ -34,7 +35,7 @@ Tables = Callable[[str], Sequence[Row]]
 _PLACE = re.compile(r"```.*?```|<!-- fig: (?P<spec>.*?) -->(?P<text>.*?)<!-- /fig -->", re.DOTALL)
 """A placeholder; or a block of code, in which there are none."""
 _SPEC = re.compile(
-    r"(?P<table>[\w/]+)(\[(?P<where>[^\]]*)\])?(\.(?P<column>\w+))?(\s+(?P<how>\w+))?(\s*\|\s*(?P<form>\S+))?"
+    r"(?P<table>[\w/]+)(\[(?P<where>[^\]]*)\])?(\.(?P<column>\w+))?(\s+(?P<how>\w+))?(\s*\\?\|\s*(?P<form>\S+))?"
 )
 _CONDITION = re.compile(r"(?P<column>\w+)\s*(?P<sign>!=|<=|>=|=|<|>)\s*(?P<value>.*)")
 _SIGNS: Mapping[str, Callable[[Any, Any], bool]] = {

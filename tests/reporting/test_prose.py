@@ -23,6 +23,7 @@ def tables(name):
     ("spec", "text"),
     [
         ("study/losses[network=LeNet].gap | .1f", "12.5"),
+        (r"study/losses[network=LeNet].gap \| .1f", "12.5"),  # in a cell of a table
         ("study/losses.gap max", "12.5"),
         ("study/losses[method=greedy].gap min | .2f", "0.00"),
         ("study/losses.gap mean | .2f", "5.25"),  # (12.5 + 0 + 3.25) / 3: a blank is no value
