@@ -114,10 +114,11 @@ def counts(rows: Sequence[Mapping[str, Any]]) -> Table:
 
 def numbers(paper: str, rows: Sequence[dict[str, Any]]) -> Table:
     """All numbers of one paper."""
-    columns = [Column("id", "number"), Column("where", "where"), Column("what", "what"), Column("printed", "printed")]
-    columns += [Column("unit", "unit"), Column("status", "status"), Column("reproduced", "here")]
-    columns += [Column("reading", "reading"), Column("others", "other readings"), Column("kind", "judged as")]
-    columns += [Column("verdict", "verdict"), Column("reason", "reason"), Column("detail", "by how much, or why")]
+    columns = [Column("what", "what"), Column("printed", "printed"), Column("unit", "unit")]
+    columns += [Column("reproduced", "here"), Column("verdict", "verdict"), Column("detail", "by how much, or why")]
+    columns += [Column("reason", "reason"), Column("reading", "reading"), Column("others", "other readings")]
+    columns += [Column("kind", "judged as"), Column("where", "where"), Column("status", "status")]
+    columns += [Column("id", "number")]
     return Table(paper, f"Numbers of {TITLES.get(paper, paper)}", [*columns, Column("source", "from")], rows)
 
 
