@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from statistics import fmean, geometric_mean
 
 from mapgap.records.runs import Runs
@@ -59,37 +60,51 @@ COMPARED = tuple(dict.fromkeys([*WORKLOADS, *FIG_11A.values(), *FIG_11B.values()
 
 
 def claims(results: Results) -> Table:
-    """Numbers of the paper's prose next to ours."""
+    """Numbers of the paper's prose next to ours, where sensing takes no time and where it takes as long as it may."""
     paper, rows = printed(), []
-
-    def claim(where: str, what: str, key: str, ours: float | None, unit: str, why: str) -> None:
-        if ours is not None:
-            row = {"key": key, "where": where, "claim": what, "printed": paper[key], "ours": ours, "unit": unit}
-            rows.append(row | {"why": why, "verdict": judged(paper[key], ours, ratio=unit == "x")})
-
-    for where, what, key, name, method, why in VALUES:
-        claim(where, what, key, results.term(name, method), "inferences/s", why)
-    six = results.term(SIX, SYNERGY)
-    what = "6 pipelines, Synergy, mean per pipeline"
-    claim("Fig. 11 (b)", what, "npipe6_syn", six / 6 if six else None, "inferences/s", SENSING)
-    alone, joint = results.term(MIXED, "ind_best"), results.term(MIXED, SYNERGY)
-    below_synergy = 100 * (1 - alone / joint) if alone and joint else None
-    claim("Fig. 12", "with MAX78002, IndBest below Synergy", "het31_indbest", below_synergy, "%", ENDS)
-    for where, what, key, name, term, above, below, why in RATIOS:
-        over, under = results.term(name, above, term), results.term(name, below, term)
-        claim(where, what, key, over / under if over and under else None, "x", why)
-    for key, mapping in CYCLES.items():
-        rate = results.term(f"synergy_w1_{mapping}", SYNERGY)
-        claim("Fig. 13", f"W1 {mapping}, cycle", f"cycle_{key}", 3000 / rate if rate else None, "ms", SENSING)
+    longest = {key: ours for _, _, key, ours, _, _ in _ours(replace(results, sensing_ms=LONGEST_MS))}
+    for where, what, key, ours, unit, why in _ours(results):
+        if ours is None:
+            continue
+        row = {"key": key, "where": where, "claim": what, "printed": paper[key], "ours": ours, "unit": unit, "why": why}
+        row["verdict"] = judged(paper[key], ours, ratio=unit == "x")
+        row["longest"] = later = longest[key]
+        if later is not None and key not in BOUNDING:
+            row["verdict_longest"] = judged(paper[key], later, ratio=unit == "x")
+        rows.append(row)
     rows.sort(key=lambda row: row["where"].replace("Fig. 9", "Fig. 09"))
     columns = [Column("where", "where"), Column("claim", "claim"), Column("printed", "printed", ".3g")]
     columns += [Column("ours", "ours", ".3g"), Column("unit", "unit"), Column("verdict", "verdict")]
+    columns += [Column("longest", f"sensing {LONGEST_MS} ms", ".3g"), Column("verdict_longest", "verdict then")]
     note = (
         "PriMinDev of workload 1 is 4.20 / 38.4; a cycle is 3 / throughput. Ratios below 2 are judged by what they "
-        "gain (reproduced within a quarter, close within a half), all else by value (10 %, 25 %). The last column "
+        "gain (reproduced within a quarter, close within a half), all else by value (10 %, 25 %). Workload 1 placed "
+        "anywhere is what bounds sensing, so its agreement at the longest sensing is no evidence. The last column "
         "names what the paper does not print."
     )
     return Table("claims", "Printed numbers next to ours", [*columns, Column("why", "not printed")], rows, note)
+
+
+BOUNDING = ("map_any", "cycle_any")
+"""Printed numbers from which the longest sensing time was taken."""
+
+
+def _ours(results: Results) -> Iterator[tuple[str, str, str, float | None, str, str]]:
+    """Where, claim, key of the printed number, ours (``None`` without its runs), unit, what the paper leaves open."""
+    for where, what, key, name, method, why in VALUES:
+        yield where, what, key, results.term(name, method), "inferences/s", why
+    six = results.term(SIX, SYNERGY)
+    what = "6 pipelines, Synergy, mean per pipeline"
+    yield "Fig. 11 (b)", what, "npipe6_syn", six / 6 if six else None, "inferences/s", SENSING
+    alone, joint = results.term(MIXED, "ind_best"), results.term(MIXED, SYNERGY)
+    below_synergy = 100 * (1 - alone / joint) if alone and joint else None
+    yield "Fig. 12", "with MAX78002, IndBest below Synergy", "het31_indbest", below_synergy, "%", ENDS
+    for where, what, key, name, term, above, below, why in RATIOS:
+        over, under = results.term(name, above, term), results.term(name, below, term)
+        yield where, what, key, over / under if over and under else None, "x", why
+    for end, mapping in CYCLES.items():
+        rate = results.term(f"synergy_w1_{mapping}", SYNERGY)
+        yield "Fig. 13", f"W1 {mapping}, cycle", f"cycle_{end}", 3000 / rate if rate else None, "ms", SENSING
 
 
 def mean_gain(runs: Runs) -> Table:
