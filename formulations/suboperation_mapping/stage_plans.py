@@ -1,7 +1,8 @@
 """The plans of ``stage_mip``: annealing between its questions, from simple mappings and from those that LPs suggest.
 
 The search is that of ``anneal`` (:mod:`~mapgap.problems.suboperation_mapping.shared.search`). It has most of the time
-while it finds better plans, and a small share of it later: then what an LP suggests is the better way to a plan.
+at first and a small share of it later, when what an LP suggests is the better way to a plan. Ratios that are closed
+take no part.
 """
 
 from __future__ import annotations
@@ -20,9 +21,8 @@ from mapgap.problems.suboperation_mapping.shared.search import Rounds, Search, q
 from mapgap.problems.suboperation_mapping.shared.starts import simple_starts
 
 LENGTH = 0.3  #: of the first rounds, as a share of those of ``anneal``
-EAGER, LAZY = 0.8, 0.25  #: share of the time while better plans are found, and later
-PATIENT, PATIENT_S, MOST = 0.1, 2.0, 0.6  #: … given to find a first better plan: a share of the time, at least
-GRACE = 2.0  #: annealing is eager for so many times the time after which it found its best plan
+EAGER, LAZY = 0.7, 0.25  #: share of the time at first, and later, when there are LPs to start from
+PATIENT, PATIENT_S, MOST = 0.1, 2.0, 0.6  #: at first: a share of the time, at least seconds, of which at most a share
 ROUNDS = (0.003, 0.01, 0.001, 0.03)  #: first temperatures of the rounds
 COLUMN_S, PAIR_S = 1e-4, 2e-4  #: seconds of an LP per column of a stage, or per operation and pair of accelerators
 
@@ -56,13 +56,18 @@ class Plans:
         self.state, self.budget = state, state.budget
         self.search = Search(state.instance, quiet(state.budget))
         self.over = False
-        self.spent, self.improved = 0.0, 0.0  # seconds of annealing, and those after which the best plan was found
+        self.spent = 0.0  # seconds of annealing
         for start in simple_starts(state.instance, ratio):
             if self.search.offer(start):
                 self.enter()
             if self.budget.exhausted:
                 break
-        self.rounds = Rounds(self.search, ratio, LENGTH, ROUNDS)
+        self.rounds = Rounds(self.search, ratio, LENGTH, ROUNDS, self.open)
+
+    def open(self, ratio: Ratio) -> bool:
+        """Whether the bound of a ratio leaves room for a better plan."""
+        known, limit = self.state.ratios[parts_of(ratio)], self.state.makespan
+        return not known.infeasible and (limit is None or known.bound < limit)
 
     def enter(self) -> None:
         """Tell the state of the best plan."""
@@ -75,13 +80,13 @@ class Plans:
         for plan in self.state.news:
             lowered = lower(self.state.instance, plan.ratio)
             if self.search.offer(timed(lowered, *lowered.mapping(plan))):
-                self.rounds.last, self.over, self.improved = self.search.rounds, False, self.spent
+                self.rounds.last, self.over = self.search.rounds, False
         self.state.news.clear()
 
     def due(self) -> bool:
         """Whether annealing has not had its share of the time."""
         time_s = self.budget.time_s
-        eager = self.spent < max(GRACE * self.improved, PATIENT * time_s, min(PATIENT_S, MOST * time_s))
+        eager = self.spent < max(PATIENT * time_s, min(PATIENT_S, MOST * time_s))
         share = EAGER if eager else LAZY
         return not self.over and not self.budget.exhausted and self.spent < share * self.budget.elapsed_s
 
@@ -92,7 +97,6 @@ class Plans:
         self.over = self.over or not self.rounds.next()
         self.spent += time.perf_counter() - begun
         if self.search.best is not before:
-            self.improved = self.spent
             self.enter()
         return not self.over
 

@@ -203,6 +203,8 @@ class Rounds:
         Of the first rounds, as a share of the usual length; short rounds grow quickly.
     hot : tuple of float
         First temperatures that the rounds take in turn, as shares of the makespan.
+    wanted : callable, optional
+        Whether a ratio is worth a round.
     """
 
     def __init__(
@@ -211,8 +213,9 @@ class Rounds:
         ratio: Ratio | None = None,
         length: float = 1.0,
         hot: tuple[float, ...] = HOT,
+        wanted: Callable[[Ratio], bool] | None = None,
     ) -> None:
-        self.hot = hot
+        self.hot, self.wanted = hot, wanted
         self.state, self.rng = state, random.Random(state.budget.seed)
         self.neighbour, self.fixed = ratio_moves(state.instance), ratio is not None
         self.factor, self.stale = length, 0  # length of rounds, rounds since it or the best solution changed
@@ -225,6 +228,8 @@ class Rounds:
         ranked = self.state.ranked()
         if not ranked:
             return self.rng.choice(self.parents)
+        if self.wanted is not None:
+            ranked = [ratio for ratio in ranked if self.wanted(ratio)] or ranked[:1]
         return self.state.pool[ranked[min(len(ranked) - 1, int(self.rng.expovariate(0.5)))]]
 
     def next(self) -> bool:
@@ -240,7 +245,8 @@ class Rounds:
         ratio = parent.lowered.ratio
         if self.fixed or len(ratio) == 1 or self.rng.random() >= 0.5:
             return ratio
-        return self.neighbour(ratio, self.rng)
+        other = self.neighbour(ratio, self.rng)
+        return other if self.wanted is None or self.wanted(other) else ratio
 
     def anneal(self, parent: Mapped, ratio: Ratio) -> None:
         """Steps 3 and 4."""
