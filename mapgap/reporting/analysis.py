@@ -203,12 +203,3 @@ def duels(records: Runs) -> dict[tuple[str, str], tuple[int, int, int]]:
             equal = sum(values[a][i] == values[b][i] for i in shared)
             found[a, b] = (better, equal, len(shared) - better - equal)
     return found
-
-
-def verdict(published: float | None, reproduced: float | None, *, same: float = 0.1, close: float = 0.25) -> str:
-    """``reproduced`` within 10 %, ``close`` within 25 %, else ``differs``; with the signed relative difference."""
-    if published is None or reproduced is None or not published:
-        return "not comparable"
-    difference = reproduced / published - 1
-    word = "reproduced" if abs(difference) <= same else "close" if abs(difference) <= close else "differs"
-    return f"{word} ({difference:+.0%})"
