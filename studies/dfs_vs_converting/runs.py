@@ -68,7 +68,7 @@ def phases(quick: bool) -> list[Phase]:
             Phase("Scaling", _jobs(grown, (*READINGS[CONVERTING], QUICK, SINGLE), 60.0), parallel=2),
             Phase("Exact, 25 s each", _jobs(table_3, (EXACT,), 25.0), parallel=2),
         ]
-    # Bounds come from the ledger; DFS maps every ratio, 374 on cluster 3.
+    # DFS maps every ratio, 374 on cluster 3.
     few = [library_name(c, network, b) for c in (1, 2) for network in TITLES for b in BANDWIDTHS]
     every = [library_name(c, network, b) for c in (1, 2, 3) for network in TITLES for b in BANDWIDTHS]
     third = [library_name(3, network, "3") for network in TABLE_3]
@@ -82,8 +82,10 @@ def phases(quick: bool) -> list[Phase]:
         ),
         Phase("DFS in both readings", _jobs(few, READINGS[DFS], 300.0), parallel=2),
         Phase("Scaling", _jobs(scale, (*READINGS[CONVERTING], QUICK, SINGLE), 600.0), parallel=2),
-        Phase("Exact", _jobs([*table_3, *third], (EXACT,), 60.0), parallel=1),
+        Phase("Limits", _jobs([*every, *scale], ("fluid_bound",), 2.0), parallel=2),
+        Phase("Exact, one minute", _jobs([*table_3, *third], (EXACT,), 60.0), parallel=1),
         Phase("Best plans", _jobs([*table_3, *third], (ANNEAL,), 20.0), parallel=1),
+        Phase("Exact", _jobs([*table_3, *third], (EXACT,), 300.0, workers=2), parallel=1),
     ]
 
 
