@@ -8,6 +8,7 @@
 >>> mapgap.solve(instance, "asteroid", time_limit=10).gap    # to the best bound that any method has proven
 >>> mapgap.compare(instance, ["asteroid", "label_dp"])       # a table in a notebook; .best, .bound, .to_frame()
 >>> mapgap.check(instance, result.plan)                      # every rule that a plan breaks
+>>> mapgap.explain(instance)                                 # what binds a plan, and which decisions cost how much
 >>> mapgap.export(instance, "model.lp")                      # the integer program, for another solver
 
 The guide is docs/python.md. Importing the package is cheap: what a name needs is imported when the name is used.
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
         Violation,
     )
     from mapgap.interface.comparison import Comparison
+    from mapgap.interface.explaining import Explained, explain
     from mapgap.interface.functions import (
         check,
         compare,
@@ -60,6 +62,7 @@ _HOMES = {
         "Violation",
     ),
     "mapgap.interface.comparison": ("Comparison",),
+    "mapgap.interface.explaining": ("Explained", "explain"),
     "mapgap.interface.functions": (
         "check",
         "compare",
@@ -82,6 +85,7 @@ __all__ = [
     "Comparison",
     "ContradictionWarning",
     "Evaluation",
+    "Explained",
     "FailedRunWarning",
     "InputError",
     "Interrupted",
@@ -98,6 +102,7 @@ __all__ = [
     "check",
     "compare",
     "evaluate",
+    "explain",
     "export",
     "instances",
     "load",

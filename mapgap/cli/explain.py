@@ -86,33 +86,13 @@ def _show(found: Explanation) -> None:
     say(f"\n{found.binding.sentence}\n")
     told: PlanTable = found.binding.table
     table("what the plan's value is made of", told.columns, told.rows, right=told.right)
-    if found.steps:
-        columns = ["decision", "alone", "in turn", "brings"]
-        rows = [[step.label, _or(step.alone), _or(step.value), _share(step.gain, found.value)] for step in found.steps]
-        table("from this plan to the best one, one decision after the other", columns, rows, right=columns[1:])
+    if (decisions := found.decisions) is not None:
+        title = "from this plan to the best one, one decision after the other"
+        table(title, decisions.columns, decisions.rows, right=decisions.right)
     else:
         say("No better plan is known, so no decision is known to cost anything.\n")
-    if found.relaxed:
-        columns = ["with", "best plan", "bound", "the optimum improves by"]
-        relaxed = [[each.label, each.value, each.bound, _interval(each, found.optimum)] for each in found.relaxed]
-        table("what a relaxation would bring", columns, relaxed, right=columns[1:])
-
-
-def _or(value: int | None) -> int | str:
-    return "breaks a rule" if value is None else value
-
-
-def _share(gain: int | None, value: int) -> str | None:
-    return None if gain is None or not value else f"{100 * gain / abs(value):.2f}%"
-
-
-def _interval(each: Relaxed, value: int) -> str | None:
-    low, high = _share(each.low, value), _share(each.high, value)
-    if low is None and high is None:
-        return None
-    if low == high:
-        return low
-    return f"{low or '?'} to {high or '?'}"
+    if (relaxations := found.relaxations) is not None:
+        table("what a relaxation would bring", relaxations.columns, relaxations.rows, right=relaxations.right)
 
 
 def _json(found: Explanation) -> dict[str, Any]:

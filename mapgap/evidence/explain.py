@@ -27,6 +27,7 @@ from mapgap.core import (
     InputError,
     InstanceBase,
     PlanBase,
+    PlanTable,
     Problem,
 )
 from mapgap.evidence.ledger import Ledger
@@ -123,6 +124,36 @@ class Explanation:
     @property
     def sign(self) -> int:
         return 1 if self.problem.sense == "min" else -1
+
+    @property
+    def decisions(self) -> PlanTable | None:
+        """The way to the best plan, as people read it; ``None`` where no better plan is known."""
+        columns = ("decision", "alone", "in turn", "brings")
+        rows = tuple(
+            (step.label, _told(step.alone), _told(step.value), _share(step.gain, self.value)) for step in self.steps
+        )
+        return PlanTable(columns, rows, columns[1:]) if rows else None
+
+    @property
+    def relaxations(self) -> PlanTable | None:
+        """What relaxations are known to bring, in shares of the best value known; ``None`` where none was solved."""
+        columns = ("with", "best plan", "bound", "the optimum improves by")
+        rows = tuple((each.label, each.value, each.bound, self._interval(each)) for each in self.relaxed)
+        return PlanTable(columns, rows, columns[1:]) if rows else None
+
+    def _interval(self, each: Relaxed) -> str | None:
+        low, high = _share(each.low, self.optimum), _share(each.high, self.optimum)
+        if low is None and high is None:
+            return None
+        return low if low == high else f"{low or '?'} to {high or '?'}"
+
+
+def _told(value: int | None) -> int | str:
+    return "breaks a rule" if value is None else value
+
+
+def _share(gain: int | None, value: int) -> str | None:
+    return None if gain is None or not value else f"{100 * gain / abs(value):.2f}%"
 
 
 def explain(

@@ -106,7 +106,7 @@ def exchanges(instance: Instance, plan: Plan, other: Plan) -> list[Exchange]:
         for i, layer in enumerate(instance.layers):
             if before.kept[i] != after.kept[i]:
                 label = f"{layer.name}: {before.kept[i]:,} to {after.kept[i]:,} of {layer.neurons:,} neurons"
-            elif _chosen(before, i) != _chosen(after, i):
+            elif _neurons(device, before, i) != _neurons(device, after, i):
                 label = f"{layer.name}: other neurons, as many"
             else:
                 continue
@@ -119,6 +119,12 @@ def _masking(d: int, after: Mask) -> Callable[[Plan], Plan]:
         return p.model_copy(update={"masks": tuple(after if k == d else mask for k, mask in enumerate(p.masks))})
 
     return change
+
+
+def _neurons(device: Device, mask: Mask, i: int) -> set[int]:
+    """The kept neurons of a layer; of a mask that states none those of largest contribution."""
+    stated = _chosen(mask, i)
+    return set(device.ranking(i)[: mask.kept[i]] if stated is None else stated)
 
 
 def _chosen(mask: Mask, i: int) -> tuple[int, ...] | None:
