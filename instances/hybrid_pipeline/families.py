@@ -225,7 +225,7 @@ def _failure(rng: random.Random, count: int, n: int, weights: list[int]) -> Repl
     )
 
 
-def _scaling(seed: int, count: int, sizes: tuple[int, ...], uneven: bool = False) -> Instance:
+def clusters(seed: int, count: int, sizes: tuple[int, ...], uneven: bool = False) -> Instance:
     """A deep network whose activations shrink and whose weights grow, on clusters of few device types."""
     rng = random.Random(f"scaling-{seed}-{count}-{sizes}-{uneven}")
     batch, rounds = 32, 16
@@ -297,7 +297,7 @@ SCALING: tuple[tuple[int, tuple[int, ...], bool], ...] = (
 def scaling(seed: int) -> Instance:
     """Case ``seed`` (modulo the length) of :data:`SCALING`: cost against L and N."""
     count, sizes, uneven = SCALING[seed % len(SCALING)]
-    return _scaling(seed, count, sizes, uneven)
+    return clusters(seed, count, sizes, uneven)
 
 
 #: Layers, devices, and whether links differ, of the family of devices that are all different, by seed.
@@ -315,7 +315,7 @@ DISTINCT: tuple[tuple[int, int, bool], ...] = (
 def distinct(seed: int) -> Instance:
     """Case ``seed`` (modulo the length) of :data:`DISTINCT`: no two devices alike, so that groups are most numerous."""
     count, n, uneven = DISTINCT[seed % len(DISTINCT)]
-    base = _scaling(seed, count, (1,), uneven=False)
+    base = clusters(seed, count, (1,), uneven=False)
     rng = random.Random(f"distinct-{seed}-{count}-{n}-{uneven}")
     types = []
     for d in range(n):
