@@ -10,22 +10,10 @@ from mapgap.instances.multi_model_splitting.compact import Compact, CompactDevic
 from mapgap.instances.multi_model_splitting.models import TITLES, load_model
 from mapgap.instances.published_numbers import load_published
 from mapgap.reporting.tables import Column, Table
+from mapgap.reporting.verdicts import verdict
 
 OTHER = {"WideNet": "ressimplenet", "ResSimpleNet": "widenet"}
 """The two simple networks, each with the file of the other: Table 1 has their totals swapped."""
-
-
-SMALL = 2.0
-"""A printed ratio below this is judged by what it gains, ratio - 1."""
-
-
-def judged(paper: float, ours: float, *, ratio: bool = False) -> str:
-    """Values within 10 % are reproduced, within 25 % close; the gains of small ratios within a quarter and a half."""
-    gain = ratio and paper < SMALL
-    difference = (ours - paper) / (paper - 1 if gain else paper)
-    same, close = (0.25, 0.5) if gain else (0.1, 0.25)
-    word = "reproduced" if abs(difference) <= same else "close" if abs(difference) <= close else "differs"
-    return f"{word} ({difference:+.0%}{' of the gain' if gain else ''})"
 
 
 def printed() -> dict[str, Any]:
@@ -135,7 +123,7 @@ def figure_7() -> Table:
     rows = []
     for key, value in ours.items():
         paper = printed()[key.removesuffix("_inner")]
-        word = "fitted" if key in FITTED else judged(paper, value)
+        word = "fitted" if key in FITTED else verdict(paper, value)
         rows.append({"key": key, "what": what[key], "printed": paper, "ours": value, "verdict": word})
     columns = [
         Column("what", "UNet on MAX78000 [ms]"),
