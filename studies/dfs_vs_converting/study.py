@@ -10,7 +10,8 @@ from statistics import median
 
 from mapgap.records.runs import Runs
 from mapgap.reporting import figures
-from mapgap.reporting.report import Page, Section, instance_table, method_table, picture, run_table
+from mapgap.reporting.report import Page, Section, picture
+from mapgap.reporting.run_tables import instance_table, method_table, run_table
 from mapgap.reporting.study import Study
 from mapgap.reporting.tables import Table
 from mapgap.studies.dfs_vs_converting.accelerators import accelerators, checks, limits
