@@ -1,4 +1,4 @@
-"""The commands around the ledger: names, arguments and options, declared as in :mod:`mapgap.cli.app`."""
+"""The commands around the ledger: names, arguments and options, for :mod:`mapgap.cli.app`."""
 
 # No postponed annotations: Typer would evaluate the text of each of them several times.
 from pathlib import Path

@@ -26,20 +26,8 @@ from mapgap.reporting.classes import Class, classify
 from mapgap.reporting.gantt import charts
 from mapgap.reporting.heat import heat_map
 from mapgap.reporting.losses import HEURISTIC, Loss, interval, losses, row_of
-from mapgap.reporting.report import (
-    PERCENT,
-    Answer,
-    Page,
-    Picture,
-    Section,
-    duel_table,
-    instance_table,
-    method_table,
-    picture,
-    proven_table,
-    run_table,
-    tip,
-)
+from mapgap.reporting.report import Answer, Page, Picture, Section, picture
+from mapgap.reporting.run_tables import PERCENT, duel_table, instance_table, method_table, proven_table, run_table, tip
 from mapgap.reporting.shown import EDITED, broken_lines, presentable
 from mapgap.reporting.strips import Dot, Strip, StripChart
 from mapgap.reporting.tables import Column, Table

@@ -10,7 +10,8 @@ from statistics import median
 
 from mapgap.records.runs import Runs
 from mapgap.reporting import figures
-from mapgap.reporting.report import Page, Section, instance_table, method_table, picture, run_table
+from mapgap.reporting.report import Page, Picture, Section, picture
+from mapgap.reporting.run_tables import instance_table, method_table, run_table
 from mapgap.reporting.study import Study
 from mapgap.reporting.tables import Table
 from mapgap.studies.dfs_vs_converting.accelerators import accelerators, checks, limits
@@ -39,7 +40,34 @@ def _listed(table: Table) -> list[str]:
 
 def page(runs: Runs, quick: bool) -> Page:
     """The page of the study."""
-    main = table_3(runs)
+    main, changes, alone = table_3(runs), what_changes(runs), against_single(runs)
+    sections = [
+        Section("DFS versus converting", tables=[main, table_3_published(main)], figures=[_gaps(main)]),
+        _section("Steps of MTrain (Fig. 8)", ablation(runs)),
+    ]
+    if changes.rows:
+        sections += [
+            Section("Two readings of the delta latency", tables=[changes, per_case(runs)]),
+            Section("Against the best single accelerator", tables=[alone]),
+            _section("Accelerators and bandwidth", costs(runs)),
+        ]
+    if not quick:
+        sections += [
+            _section("Rivals (Figs. 9-11)", comparison(runs)),
+            _section("Scaling (Fig. 12)", scaling(runs)),
+            Section("Published numbers", tables=[claims(runs)]),
+        ]
+    sections += [
+        Section("Exact search over time", figures=_traces(runs)),
+        Section("Accelerator models", tables=[accelerators(), limits(), checks()]),
+        Section("All runs", tables=[method_table(runs), instance_table(runs), run_table(runs)]),
+    ]
+    lead = _lead(runs, main, alone, two_readings=bool(changes.rows))
+    return Page("DFS versus converting: how far from optimal is MTrain?", lead, sections)
+
+
+def _lead(runs: Runs, main: Table, alone: Table, *, two_readings: bool) -> list[str]:
+    """What the page begins with."""
     searched = [row for row in main.rows if row["exact_s"] is not None]
     gaps = [row["dfs_gap"] for row in searched if row["dfs_gap"] is not None]
     closed = [row["best_gap"] for row in searched if row["best_gap"] is not None]
@@ -54,10 +82,8 @@ def page(runs: Runs, quick: bool) -> Page:
             "search has not been run, only cheap bounds stand below the plans, and most of the gap may be theirs."
         )
     lead += _listed(main)
-    changes = what_changes(runs)
-    alone = against_single(runs)
     lead += slower_than_single(alone)
-    if changes.rows:
+    if two_readings:
         lead.append(
             "The delta latency by which MTrain-Mapping chooses has two readings. Headlines take per instance the "
             "reading that is kinder to the paper; what changes by reading stands in a section of its own."
@@ -66,13 +92,18 @@ def page(runs: Runs, quick: bool) -> Page:
         lead.append("Best plans and bounds include those of the ledger of best-known results (marked *).")
     machines = sorted({str(r.cpu or "unknown processor") for r in runs.measured})
     lead.append(f"Search times are single runs on {', '.join(machines)}; the paper's machine is not named.")
-    steps, step_figures = ablation(runs)
-    rivals, rival_figures = comparison(runs)
-    growth, growth_figures = scaling(runs)
-    cost, cost_figures = costs(runs)
-    labels = [f"{row['network']}, {row['cluster']}" for row in main.rows]
+    return lead
+
+
+def _section(title: str, found: tuple[Table, list[Picture]]) -> Section:
+    table, pictures = found
+    return Section(title, tables=[table], figures=pictures)
+
+
+def _gaps(main: Table) -> Picture:
+    """The two methods and the best plan above the proven bound."""
     bars = figures.grouped_bars(
-        labels,
+        [f"{row['network']}, {row['cluster']}" for row in main.rows],
         {
             "MTrain-Converting": [row["converting_gap"] for row in main.rows],
             'DFS ("optimal")': [row["dfs_gap"] for row in main.rows],
@@ -80,42 +111,17 @@ def page(runs: Runs, quick: bool) -> Page:
         },
         ylabel="gap to the proven bound [%]",
     )
-    sections = [
-        Section(
-            "DFS versus converting",
-            tables=[main, table_3_published(main)],
-            figures=[
-                picture("gaps", bars, "How far above the proven bound each plan lies; 3 GB/s, network and cluster.")
-            ],
-        ),
-        Section("Steps of MTrain (Fig. 8)", tables=[steps], figures=step_figures),
-    ]
-    if changes.rows:
-        sections += [
-            Section("Two readings of the delta latency", tables=[changes, per_case(runs)]),
-            Section("Against the best single accelerator", tables=[alone]),
-            Section("Accelerators and bandwidth", tables=[cost], figures=cost_figures),
-        ]
-    if not quick:
-        sections += [
-            Section("Rivals (Figs. 9-11)", tables=[rivals], figures=rival_figures),
-            Section("Scaling (Fig. 12)", tables=[growth], figures=growth_figures),
-            Section("Published numbers", tables=[claims(runs)]),
-        ]
+    return picture("gaps", bars, "How far above the proven bound each plan lies; 3 GB/s, network and cluster.")
+
+
+def _traces(runs: Runs) -> list[Picture]:
+    """Best plan and bound of the exact search over time, by instance."""
     cases = [library_name(cluster, network, "3") for network in TABLE_3 for cluster in (1, 2, 3)]
     traced = {name: record for name in cases if (record := runs.get(name, EXACT)) is not None}
-    sections += [
-        Section(
-            "Exact search over time",
-            figures=[
-                picture(f"trace_{n}", figures.gap_over_time(Runs([record]), n), "Best plan and bound over time.")
-                for n, record in traced.items()
-            ],
-        ),
-        Section("Accelerator models", tables=[accelerators(), limits(), checks()]),
-        Section("All runs", tables=[method_table(runs), instance_table(runs), run_table(runs)]),
+    return [
+        picture(f"trace_{name}", figures.gap_over_time(Runs([record]), name), "Best plan and bound over time.")
+        for name, record in traced.items()
     ]
-    return Page("DFS versus converting: how far from optimal is MTrain?", lead, sections)
 
 
 STUDY = Study(

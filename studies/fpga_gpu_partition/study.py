@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from mapgap.records.runs import Runs
-from mapgap.reporting.report import Page, Picture, Section, method_table, run_table
+from mapgap.reporting.report import Page, Picture, Section
+from mapgap.reporting.run_tables import method_table, run_table
 from mapgap.reporting.study import Study
 from mapgap.reporting.tables import Table
 from mapgap.studies.fpga_gpu_partition.published import figure_4, modules_table, ranges_table, table_1

@@ -13,7 +13,8 @@ from typing import Any
 from mapgap.execution.sweep import Job, MethodJob
 from mapgap.problems.hybrid_pipeline import PROBLEM
 from mapgap.records.runs import Runs
-from mapgap.reporting.report import Page, Section, instance_table, method_table, run_table
+from mapgap.reporting.report import Page, Section
+from mapgap.reporting.run_tables import instance_table, method_table, run_table
 from mapgap.reporting.study import Phase, Study
 from mapgap.reporting.tables import Table
 from mapgap.studies.hybrid_pipeline.claims import ENERGY, NANOS, SYSTEMS, claims, hetpipe_s, ranges, table_7, table_8

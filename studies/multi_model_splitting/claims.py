@@ -8,7 +8,8 @@ from statistics import fmean, geometric_mean
 
 from mapgap.records.runs import Runs
 from mapgap.reporting.tables import Column, Table
-from mapgap.studies.multi_model_splitting.facts import judged, printed
+from mapgap.reporting.verdicts import Kind, verdict
+from mapgap.studies.multi_model_splitting.facts import printed
 from mapgap.studies.multi_model_splitting.runs import (
     BASELINES,
     FIG_6,
@@ -59,6 +60,14 @@ COMPARED = tuple(dict.fromkeys([*WORKLOADS, *FIG_11A.values(), *FIG_11B.values()
 """The scenarios in which the paper compares Synergy with its baselines."""
 
 
+SMALL = 2.0
+"""A printed ratio below this is judged by what it gains."""
+
+
+def _kind(paper: float, unit: str) -> Kind:
+    return "gain" if unit == "x" and paper < SMALL else "value"
+
+
 def claims(results: Results) -> Table:
     """Numbers of the paper's prose next to ours, where sensing takes no time and where it takes as long as it may."""
     paper, rows = printed(), []
@@ -67,10 +76,11 @@ def claims(results: Results) -> Table:
         if ours is None:
             continue
         row = {"key": key, "where": where, "claim": what, "printed": paper[key], "ours": ours, "unit": unit, "why": why}
-        row["verdict"] = judged(paper[key], ours, ratio=unit == "x")
+        kind = _kind(paper[key], unit)
+        row["verdict"] = verdict(paper[key], ours, kind=kind)
         row["longest"] = later = longest[key]
         if later is not None and key not in BOUNDING:
-            row["verdict_longest"] = judged(paper[key], later, ratio=unit == "x")
+            row["verdict_longest"] = verdict(paper[key], later, kind=kind)
         rows.append(row)
     rows.sort(key=lambda row: row["where"].replace("Fig. 9", "Fig. 09"))
     columns = [Column("where", "where"), Column("claim", "claim"), Column("printed", "printed", ".3g")]
@@ -109,7 +119,7 @@ def _ours(results: Results) -> Iterator[tuple[str, str, str, float | None, str, 
 
 def mean_gain(runs: Runs) -> Table:
     """The abstract's mean gain over the baselines, under every reading of "on average"."""
-    rows = []
+    average, rows = printed()["avg_gain"], []
     for ms in (0, LONGEST_MS):
         ratios = [found for name in COMPARED if (found := _over_baselines(Results(runs, ms), name))]
         for over, chosen in (("all", [r for each in ratios for r in each]), ("next best", [min(r) for r in ratios])):
@@ -121,8 +131,8 @@ def mean_gain(runs: Runs) -> Table:
                         "ratios": len(chosen),
                         "mean": fmean(chosen),
                         "geometric": geometric_mean(chosen),
-                        "printed": printed()["avg_gain"],
-                        "verdict": judged(printed()["avg_gain"], geometric_mean(chosen), ratio=True),
+                        "printed": average,
+                        "verdict": verdict(average, geometric_mean(chosen), kind=_kind(average, "x")),
                     }
                 )
     columns = [

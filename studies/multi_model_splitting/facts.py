@@ -10,22 +10,10 @@ from mapgap.instances.multi_model_splitting.compact import Compact, CompactDevic
 from mapgap.instances.multi_model_splitting.models import TITLES, load_model
 from mapgap.instances.published_numbers import load_published
 from mapgap.reporting.tables import Column, Table
+from mapgap.reporting.verdicts import verdict
 
 OTHER = {"WideNet": "ressimplenet", "ResSimpleNet": "widenet"}
 """The two simple networks, each with the file of the other: Table 1 has their totals swapped."""
-
-
-SMALL = 2.0
-"""A printed ratio below this is judged by what it gains, ratio - 1."""
-
-
-def judged(paper: float, ours: float, *, ratio: bool = False) -> str:
-    """Values within 10 % are reproduced, within 25 % close; the gains of small ratios within a quarter and a half."""
-    gain = ratio and paper < SMALL
-    difference = (ours - paper) / (paper - 1 if gain else paper)
-    same, close = (0.25, 0.5) if gain else (0.1, 0.25)
-    word = "reproduced" if abs(difference) <= same else "close" if abs(difference) <= close else "differs"
-    return f"{word} ({difference:+.0%}{' of the gain' if gain else ''})"
 
 
 def printed() -> dict[str, Any]:
@@ -92,8 +80,23 @@ FITTED = ("fig7_mem", "fig7_mem_ratio", "fig7_min", "fig7_max")
 """Numbers of Fig. 7 from which constants of the latency model were derived."""
 
 
-def figure_7() -> Table:
-    """Fig. 7: mean latencies of UNet per layer under the latency model of the instances."""
+#: Rows of Fig. 7 in their order.
+WHAT = {
+    "fig7_inf": "mean inference latency of a layer",
+    "fig7_mem": "mean memory latency of a layer (loading and unloading)",
+    "fig7_comm": "mean communication latency of a layer's output",
+    "fig7_comm_inner": "the same, the last output not sent",
+    "fig7_min": "lowest communication latency, ours times 10",
+    "fig7_max": "highest communication latency, ours times 10",
+    "fig7_mem_ratio": "memory over inference [1]",
+    "fig7_comm_ratio": "communication over inference [1]",
+    "fig7_comm_ratio_inner": "the same, the last output not sent [1]",
+    "fig7_range": "highest over lowest communication latency [1]",
+}
+
+
+def _unet() -> dict[str, float]:
+    """Ours of every row of Fig. 7, in milliseconds or as a ratio."""
     one = expand(
         Compact(
             name="unet",
@@ -112,31 +115,21 @@ def figure_7() -> Table:
         "fig7_min": min(cut.transmit[0] for cut in cuts[1:]) * tick * 10,
         "fig7_max": max(cut.transmit[0] for cut in cuts[1:]) * tick * 10,
     }
-    what = {
-        "fig7_inf": "mean inference latency of a layer",
-        "fig7_mem": "mean memory latency of a layer (loading and unloading)",
-        "fig7_comm": "mean communication latency of a layer's output",
-        "fig7_comm_inner": "the same, the last output not sent",
-        "fig7_min": "lowest communication latency, ours times 10",
-        "fig7_max": "highest communication latency, ours times 10",
-    }
-    ours |= {
+    return ours | {
         "fig7_mem_ratio": ours["fig7_mem"] / ours["fig7_inf"],
         "fig7_comm_ratio": ours["fig7_comm"] / ours["fig7_inf"],
         "fig7_comm_ratio_inner": ours["fig7_comm_inner"] / ours["fig7_inf"],
         "fig7_range": ours["fig7_max"] / ours["fig7_min"],
     }
-    what |= {
-        "fig7_mem_ratio": "memory over inference [1]",
-        "fig7_comm_ratio": "communication over inference [1]",
-        "fig7_comm_ratio_inner": "the same, the last output not sent [1]",
-        "fig7_range": "highest over lowest communication latency [1]",
-    }
-    rows = []
-    for key, value in ours.items():
+
+
+def figure_7() -> Table:
+    """Fig. 7: mean latencies of UNet per layer under the latency model of the instances."""
+    ours, rows = _unet(), []
+    for key, what in WHAT.items():
         paper = printed()[key.removesuffix("_inner")]
-        word = "fitted" if key in FITTED else judged(paper, value)
-        rows.append({"key": key, "what": what[key], "printed": paper, "ours": value, "verdict": word})
+        word = "fitted" if key in FITTED else verdict(paper, ours[key])
+        rows.append({"key": key, "what": what, "printed": paper, "ours": ours[key], "verdict": word})
     columns = [
         Column("what", "UNet on MAX78000 [ms]"),
         Column("printed", "printed", "g"),

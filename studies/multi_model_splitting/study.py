@@ -16,7 +16,8 @@ from mapgap.catalogue import registry
 from mapgap.records.runs import Runs
 from mapgap.reporting import figures
 from mapgap.reporting.gantt import plan_chart
-from mapgap.reporting.report import Page, Picture, Section, instance_table, method_table, picture, run_table
+from mapgap.reporting.report import Page, Picture, Section, picture
+from mapgap.reporting.run_tables import instance_table, method_table, run_table
 from mapgap.reporting.study import Phase, Study
 from mapgap.reporting.tables import Column, Table
 from mapgap.studies.multi_model_splitting.changes import change_jobs, changes

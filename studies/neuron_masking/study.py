@@ -20,7 +20,8 @@ from mapgap.execution.sweep import Job, MethodJob
 from mapgap.records.record import relative
 from mapgap.records.runs import Runs
 from mapgap.reporting import figures
-from mapgap.reporting.report import Page, Picture, Section, instance_table, method_table, picture, run_table
+from mapgap.reporting.report import Page, Picture, Section, picture
+from mapgap.reporting.run_tables import instance_table, method_table, run_table
 from mapgap.reporting.study import Phase, Study
 from mapgap.reporting.tables import Column, Table
 from mapgap.studies.neuron_masking import profile, trainings

@@ -1,4 +1,4 @@
-"""Gaps, means, profiles and verdicts, by hand."""
+"""Gaps, means and profiles, by hand."""
 
 import math
 
@@ -15,9 +15,8 @@ from mapgap.reporting.analysis import (
     primal_integral,
     profile,
     shifted_geometric_mean,
-    verdict,
 )
-from mapgap.reporting.report import instance_table, method_table
+from mapgap.reporting.run_tables import instance_table, method_table
 from mapgap.reporting.tables import Column, Table
 
 RUNS = Runs(
@@ -104,20 +103,6 @@ def test_relative_and_mean_edge_cases():
     assert relative(None, 3, 1) is None
     assert shifted_geometric_mean([], 1.0) is None
     assert shifted_geometric_mean([3.0, 3.0], 1.0) == pytest.approx(3.0)
-
-
-@pytest.mark.parametrize(
-    ("published", "reproduced", "word"),
-    [
-        (100, 109, "reproduced"),
-        (100, 125, "close"),
-        (100, 126, "differs"),
-        (100, 60, "differs"),
-        (None, 3, "not comparable"),
-    ],
-)
-def test_verdict(published, reproduced, word):
-    assert verdict(published, reproduced).startswith(word)
 
 
 def test_table_writes_blank_cells_and_escapes_bars():

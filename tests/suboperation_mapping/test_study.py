@@ -38,8 +38,9 @@ needs_runs = pytest.mark.skipif(not has_runs(COMMITTED), reason="the committed r
 
 @cache
 def runs():
-    """The committed runs."""
-    return read_runs(COMMITTED)
+    """The committed runs and what the ledger knows of their instances, as the page has them."""
+    committed = Runs(read_runs(COMMITTED))
+    return committed + Ledger.load().references(committed)
 
 
 def test_study_is_found_and_its_runs_exist():
