@@ -15,7 +15,14 @@ from mapgap.problems.suboperation_mapping.evaluate import diagnose
 from mapgap.problems.suboperation_mapping.shared.lowered import Lowered, lower
 from mapgap.problems.suboperation_mapping.shared.mapped import Mapped, timed
 from mapgap.problems.suboperation_mapping.shared.ratios import Ratio, partitions
+from mapgap.problems.suboperation_mapping.shared.search import Rounds, Search
+from mapgap.problems.suboperation_mapping.shared.starts import simple_starts
 from mapgap.solvers.turns import EngineError
+
+PASSES, LEAST_LEFT = 3, 0.05
+"""Over the ratios that are still open; and the part of the budget without which no other pass begins."""
+SEARCHED, ROUNDS = 0.15, 12
+"""Part of the budget for annealing before the first model, and rounds of it."""
 
 SolveRatio = Callable[[Lowered, int | None, float], SolveResult]
 """``solve_ratio(lowered, cutoff, seconds)`` looks for plans of one ratio *below* the cutoff; its status, bound and plan
@@ -108,6 +115,11 @@ class Sweep:
         return found
 
     @property
+    def settled(self) -> set[Ratio]:
+        """Ratios without a plan, and those that a model was refused for."""
+        return self.infeasible | self.reasons.keys()
+
+    @property
     def cutoff(self) -> int | None:
         """Makespan of the best plan."""
         return None if self.best is None else self.best.makespan
@@ -178,20 +190,39 @@ def sweep(instance: Instance, budget: Budget, solve_ratio: SolveRatio, ratio: Ra
     if reasons:
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(reasons))
     state = Sweep.begin(instance, budget, ratio)
-    stop = Stop.PROVED
-    searched = 0
-    for position, graph in enumerate(state.graphs):
-        if not state.open(graph.ratio):
-            continue
-        if budget.exhausted or stop is Stop.INTERRUPTED:
-            stop = Stop.TIME if stop is Stop.PROVED else stop
+    state.offer(searched(instance, budget, ratio))
+    stop, count = Stop.PROVED, 0
+    for _ in range(PASSES):  # what the ratios of a pass have left over is for those that are still open
+        left = [graph for graph in state.graphs if state.open(graph.ratio) and graph.ratio not in state.settled]
+        for position, graph in enumerate(left):
+            if not state.open(graph.ratio):
+                continue
+            if budget.exhausted or stop is Stop.INTERRUPTED:
+                stop = Stop.TIME if stop is Stop.PROVED else stop
+                break
+            count += 1
+            result = solve_ratio(graph, state.cutoff, budget.remaining_s / (len(left) - position))
+            if result.stop is not Stop.PROVED:
+                stop = result.stop  # an interruption ends the loop above, so nothing overwrites it
+            state.enter(graph, result)
+        if stop is Stop.INTERRUPTED or budget.remaining_s < LEAST_LEFT * budget.time_s:
             break
-        searched += 1
-        result = solve_ratio(graph, state.cutoff, budget.remaining_s / (len(state.graphs) - position))
-        if result.stop is not Stop.PROVED:
-            stop = result.stop  # an interruption ends the loop below, so nothing overwrites it
-        state.enter(graph, result)
-    return state.conclude(stop, searched)
+    return state.conclude(stop, count)
+
+
+def searched(instance: Instance, budget: Budget, ratio: Ratio = ()) -> Mapped | None:
+    """A plan by a few rounds of annealing, so that no model begins with less than the quick planners have."""
+    only = ratio or None
+    own = Budget(SEARCHED * budget.remaining_s, seed=budget.seed).start()
+    search = Search(instance, own)
+    for start in simple_starts(instance, only):
+        search.offer(start)
+        if own.exhausted:
+            break
+    rounds = Rounds(search, only)
+    while search.rounds < ROUNDS and not own.exhausted and rounds.next():
+        pass
+    return search.best
 
 
 def refusals(reasons: Mapping[Ratio, str]) -> str:
