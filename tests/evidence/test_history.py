@@ -80,7 +80,8 @@ def test_the_first_step_keeps_what_was_held_before_there_was_a_history(record, t
     ]
 
 
-def test_the_commands_show_it(record, tmp_path):
+def test_the_commands_show_it(record, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")  # so that no text of the table folds
     entry_of(tmp_path, record, by="close from elsewhere")
     path = tmp_path / "best.yaml"
     shown = inside("ledger", "show", EXAMPLE, "--ledger", path)
