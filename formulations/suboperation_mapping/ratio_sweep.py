@@ -105,12 +105,13 @@ class Sweep:
 
     @classmethod
     def begin(cls, instance: Instance, budget: Budget, ratio: Ratio = ()) -> Sweep:
-        """Lower every partition of the batch (or one ratio), bound each, and announce a first plan."""
+        """Lower every partition of the batch (or one ratio), bound each, announce a first plan and a better one."""
         ratios = [ratio] if ratio else list(partitions(instance.batch, len(instance.accelerators)))
         found = cls(instance, budget, [lower(instance, r) for r in ratios], bool(ratio))
         found.bounds = {graph.ratio: critical_path(graph) for graph in found.graphs}
         for graph in found.graphs:
             found.offer(simple_start(graph))
+        found.offer(searched(instance, budget, ratio))
         found.graphs.sort(key=lambda graph: (found.bounds[graph.ratio], graph.ratio))
         return found
 
@@ -190,7 +191,6 @@ def sweep(instance: Instance, budget: Budget, solve_ratio: SolveRatio, ratio: Ra
     if reasons:
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(reasons))
     state = Sweep.begin(instance, budget, ratio)
-    state.offer(searched(instance, budget, ratio))
     stop, count = Stop.PROVED, 0
     for _ in range(PASSES):  # what the ratios of a pass have left over is for those that are still open
         left = [graph for graph in state.graphs if state.open(graph.ratio) and graph.ratio not in state.settled]

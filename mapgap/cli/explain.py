@@ -46,7 +46,7 @@ def explain(
     if picture is not None:
         from mapgap.reporting.gantt import check_suffix  # Matplotlib takes a second
 
-        check_suffix(picture)
+        check_suffix(picture, "-o")
         to_file(picture, "-o")
     instance = load_instance(name)
     if objective is not None:

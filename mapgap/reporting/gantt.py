@@ -155,7 +155,7 @@ def plan_chart(problem: Problem, instance: InstanceBase, plan: PlanBase, title: 
     return chart(lanes, title)
 
 
-def check_suffix(path: Path) -> None:
+def check_suffix(path: Path, flag: str = "--gantt") -> None:
     """Refuse a file name whose suffix is no picture format.
 
     Raises
@@ -163,7 +163,7 @@ def check_suffix(path: Path) -> None:
     InputError
     """
     if path.suffix.lower() not in SUFFIXES:
-        raise InputError(f"--gantt {path}: expected a file name in {', '.join(SUFFIXES)}")
+        raise InputError(f"{flag} {path}: expected a file name in {', '.join(SUFFIXES)}")
 
 
 def save(figure: Figure, path: Path) -> Path:

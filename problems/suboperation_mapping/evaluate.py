@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import NamedTuple
 
 from mapgap.core import Evaluation, GanttBar, GanttLane, Violation
 from mapgap.problems.suboperation_mapping.instance import (
@@ -132,6 +133,22 @@ def _timetable(
     return start, end, transfer
 
 
+class Timetable(NamedTuple):
+    """Accelerator, first and last tick, and ticks of transfer of every operation (rule 5)."""
+
+    location: dict[Operation, int]
+    start: dict[Operation, int]
+    end: dict[Operation, int]
+    transfer: dict[Operation, int]
+
+
+def timetable(instance: Instance, plan: Plan) -> Timetable | None:
+    """When everything happens; ``None`` for a plan without a value."""
+    location, broken = _check_decisions(instance, plan)
+    found = None if broken else _timetable(instance, plan, location)
+    return None if found is None else Timetable(location, *found)
+
+
 def _memory_intervals(
     instance: Instance,
     plan: Plan,
@@ -191,11 +208,11 @@ def evaluate(instance: Instance, plan: Plan) -> Evaluation:
     location, violations = _check_decisions(instance, plan)
     if violations:
         return Evaluation(None, {}, tuple(violations))
-    timetable = _timetable(instance, plan, location)
-    if timetable is None:
+    times = _timetable(instance, plan, location)
+    if times is None:
         text = "the orders of the accelerators wait for each other"
         return Evaluation(None, {}, (Violation("acyclic order", "order", 1, text),))
-    start, end, transfer = timetable
+    start, end, transfer = times
     makespan = max(end.values())
     peaks = _memory_peak(instance, plan, location, start, end)
     for accelerator, (peak, moment) in zip(instance.accelerators, peaks, strict=True):
@@ -219,11 +236,10 @@ def evaluate(instance: Instance, plan: Plan) -> Evaluation:
 
 def gantt(instance: Instance, plan: Plan) -> list[GanttLane]:
     """One lane per accelerator, times in seconds; the plan must have a value."""
-    location, _ = _check_decisions(instance, plan)
-    timetable = _timetable(instance, plan, location)
-    if timetable is None:
+    found = timetable(instance, plan)
+    if found is None:
         return []
-    start, end, transfer = timetable
+    location, start, end, transfer = found
     tick = instance.seconds_per_tick
     lanes = []
     for a, accelerator in enumerate(instance.accelerators):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import groupby, pairwise
 
 from mapgap.core import LARGEST, Binding, Case, Exchange, Explainer, PlanTable, quantity, relaxed
-from mapgap.problems.suboperation_mapping.evaluate import _check_decisions, _timetable, evaluate, predecessors
+from mapgap.problems.suboperation_mapping.evaluate import evaluate, predecessors, timetable
 from mapgap.problems.suboperation_mapping.instance import (
     Instance,
     Operation,
@@ -29,10 +29,9 @@ def chain(instance: Instance, plan: Plan) -> list[tuple[Operation, int, int, int
         In the order of time, ticks. Of several predecessors that end when the operation starts, one that sent data
         from elsewhere is named before one that merely held the accelerator.
     """
-    location, _ = _check_decisions(instance, plan)
-    found = _timetable(instance, plan, location)
+    found = timetable(instance, plan)
     assert found is not None, "the plan has no timetable"
-    start, end, transfer = found
+    location, start, end, transfer = found
     before = {
         parse_operation(instance, second): parse_operation(instance, first)
         for names in plan.order
@@ -174,9 +173,8 @@ def _located(instance: Instance, plan: Plan) -> Located:
 
 
 def _starts(instance: Instance, plan: Plan) -> Starts:
-    location, _ = _check_decisions(instance, plan)
-    found = _timetable(instance, plan, location)
-    return {} if found is None else found[0]
+    found = timetable(instance, plan)
+    return {} if found is None else found.start
 
 
 def _rebuilt(instance: Instance, ratio: tuple[int, ...], located: Located, there: Located, starts: Starts) -> Plan:
