@@ -6,6 +6,7 @@ import errno
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from ortools.sat.python import cp_model
@@ -76,6 +77,7 @@ def solve(
     time_s: float | None = None,
     hint: Mapping[Any, int] | None = None,
     on_solution: Callable[[Callable[[Any], int]], None] | None = None,
+    parameters: Mapping[str, Any] | None = None,
 ) -> Outcome:
     """Minimise ``model`` within the remaining budget (or ``time_s`` of it).
 
@@ -88,6 +90,8 @@ def solve(
         A start; need not be complete or feasible.
     on_solution : callable, optional
         Receives the ``value`` accessor of every improvement.
+    parameters : mapping, optional
+        Of the engine, by their names there.
 
     Raises
     ------
@@ -103,6 +107,8 @@ def solve(
     solver.parameters.max_time_in_seconds = max(limit, 0.001)
     solver.parameters.num_workers = budget.workers
     solver.parameters.random_seed = budget.seed % 2**31
+    for name, setting in (parameters or {}).items():
+        setattr(solver.parameters, name, setting)
     trace: list[TracePoint] = []
     recorder = _Recorder(trace, on_solution)
     solver.best_bound_callback = recorder.bound
@@ -129,9 +135,16 @@ def solve(
 
 
 class CpSatModel(Model):
-    """An integer program for CP-SAT; subclasses fill ``program``, a ``cp_model.CpModel``."""
+    """An integer program for CP-SAT; subclasses fill ``program``, a ``cp_model.CpModel``.
+
+    Attributes
+    ----------
+    parameters : mapping
+        Of the engine, where its defaults do not serve.
+    """
 
     engine = "CP-SAT"
+    parameters: Mapping[str, Any] = MappingProxyType({})
     suffixes: ClassVar[tuple[str, ...]] = (".pbtxt",)
 
     def __init__(self) -> None:
@@ -156,7 +169,7 @@ class CpSatModel(Model):
     def solve(
         self, budget: Budget, *, time_s: float | None = None, on_solution: Callable[[Value], None] | None = None
     ) -> Outcome:
-        return solve(self.program, budget, time_s=time_s, on_solution=on_solution)
+        return solve(self.program, budget, time_s=time_s, on_solution=on_solution, parameters=self.parameters)
 
     def _hint(self, variable: Any, value: int) -> None:
         self.program.add_hint(variable, value)

@@ -78,6 +78,7 @@ METHODS = [
         kind="exact",
         reference="Stage-configuration MIP with destructive bounds for MTrain's problem (Tang et al., Secs. III-VI)",
         run=f"{_HERE}.stage_mip:run",
+        models=f"{_HERE}.staged_ratio:models",
         summary="Stage-configuration MIP per ratio, destructive lower bounds, annealed and re-ordered plans.",
         options={"ratio": "", "target_gap": 0.0},
         rank=10,

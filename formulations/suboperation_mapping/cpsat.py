@@ -12,8 +12,9 @@ that wait for each other in a circle.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -340,6 +341,10 @@ class RatioModel(CpSatModel):
         return low.plan(location, sequence)
 
 
+Build = Callable[..., RatioModel]
+"""``build(lowered, strict=…, cutoff=…)``: the model of a ratio."""
+
+
 def models(instance: Instance) -> list[Part]:
     """One exact model per ratio."""
 
@@ -354,22 +359,22 @@ def solve_ratio(
     cutoff: int | None,
     budget: Budget,
     time_s: float,
-    location: Array | None = None,
     start: Plan | None = None,
+    build: Build = RatioModel,
 ) -> SolveResult:
     """Best plan of one ratio below ``cutoff``: the relaxation first, the strict model if delays were exploited."""
-    return in_turn(lambda _: _solve_ratio(lowered, cutoff, budget, time_s, location, start), ("CP-SAT",))
+    return in_turn(lambda _: _solve_ratio(lowered, cutoff, budget, time_s, start, build), ("CP-SAT",))
 
 
 def _solve_ratio(
-    lowered: Lowered, cutoff: int | None, budget: Budget, time_s: float, location: Array | None, start: Plan | None
+    lowered: Lowered, cutoff: int | None, budget: Budget, time_s: float, start: Plan | None, build: Build
 ) -> SolveResult:
     bound, binds, begun = 0, dram_binds(lowered), budget.elapsed_s
     held: SolveResult | None = None
     makespan = 0
     for strict in (False, True) if binds else (False,):
         left = time_s - (budget.elapsed_s - begun)
-        model = RatioModel(lowered, location=location, strict=strict, cutoff=cutoff)
+        model = build(lowered, strict=strict, cutoff=cutoff)
         seconds = max(left * (1 if strict or not binds else 0.5), 0.01)
         result = prove(model, budget, time_s=seconds, start=start, announce=False)
         if result.status is Status.INFEASIBLE:  # nothing below the cutoff, even with delays or exactly
@@ -403,7 +408,7 @@ def order_fixed_mapping(
 ) -> SolveResult:
     """Best order of a fixed mapping; the bound holds for this ratio and mapping only."""
     seconds = budget.remaining_s if time_s is None else min(time_s, budget.remaining_s)
-    return solve_ratio(lowered, None, budget, seconds, location, start)
+    return solve_ratio(lowered, None, budget, seconds, start, partial(RatioModel, location=location))
 
 
 def run(instance: Instance, budget: Budget, ratio: str = "") -> SolveResult:

@@ -45,8 +45,9 @@ from mapgap.problems.suboperation_mapping.instance import operations
 from mapgap.problems.suboperation_mapping.shared.lowered import lower
 from mapgap.problems.suboperation_mapping.shared.ratios import Ratio, parse_ratio, partitions
 
-COMPLETE_LIMIT = 100  #: operations up to which the complete model is worth asking
-COMPLETE_S = 60.0  #: seconds of the first question to the complete model
+COMPLETE_LIMIT = 250  #: operations up to which the complete model is worth asking
+COMPLETE_S = 15.0  #: seconds of the first question to the complete model
+NEAR = 0.002  #: share of the best makespan; a smaller distance to it is not divided
 LARGEST_STEP = 1.0  #: of a target above its bound, as a share of it
 COLUMN_LIMIT = 4  #: accelerators above which the model is built without columns
 RATIO_LIMIT = 3  #: accelerators above which single ratios are bounded by located programs
@@ -184,6 +185,11 @@ def _complete(state: State, pool: Executor, ratio: Ratio, seed: int, half: bool 
     return question, _Task("half" if half else "complete", ratio, known.bound, cutoff)
 
 
+def _halfway(bound: int, limit: int | None) -> int | None:
+    """A cutoff whose proof is far easier than that of the limit itself; none where they are near each other."""
+    return None if limit is None or limit - bound <= NEAR * limit else (bound + limit + 1) // 2
+
+
 def _learn(state: State, task: _Task, reply: Reply) -> None:
     """Adapt target and time of the ratio that has answered."""
     known = state.ratios[reply.ratio]
@@ -192,12 +198,9 @@ def _learn(state: State, task: _Task, reply: Reply) -> None:
         proven = task.cutoff is None or reply.bound >= task.cutoff
         known.half = None if proven else task.cutoff
     elif task.kind == "complete":
-        if task.cutoff is None or reply.bound >= task.cutoff or reply.result.plan is not None:
-            known.cutoff = None
-            known.seconds *= 4.0
-        else:
-            known.cutoff = (known.bound + task.cutoff + 1) // 2
-            known.seconds *= 1.3
+        answered = task.cutoff is None or reply.bound >= task.cutoff or reply.result.plan is not None
+        known.cutoff = _halfway(known.bound, state.makespan if answered else task.cutoff)
+        known.seconds *= 1.5 if answered else 2.0
     elif (reply.closed and reply.attained is not None) or state.within_margin(reply.ratio):
         known.exhausted = True
         known.seconds = COMPLETE_S

@@ -67,10 +67,13 @@ class StageModel(RatioGraph):
     columns : bool
         Without columns (rows 2, 3, 6 to 9) every transfer goes through ``y``: smaller and weaker, for many
         accelerators.
+    sort : bool
+        Add (3).
     """
 
-    def __init__(self, phases: PhaseGraph, ratio: Ratio, scale: float, columns: bool = True) -> None:
+    def __init__(self, phases: PhaseGraph, ratio: Ratio, scale: float, columns: bool = True, sort: bool = True) -> None:
         super().__init__(phases, ratio, scale)
+        self.sort = sort
         self.matrix = MatrixModel()
         self.M = self.matrix.column(upper=float("inf"), cost=1.0)
         self.x: dict[Operation, list[int]] = {}
@@ -131,7 +134,7 @@ class StageModel(RatioGraph):
         """(3) Exchanging two equal shares everywhere gives the same makespan: once they are sorted."""
         found = list(product(range(self.count), repeat=len(self.shares)))
         first = next((i for i, layer in enumerate(self.instance.layers) if layer.kind == "split"), None)
-        if node == ("FP", first):
+        if self.sort and node == ("FP", first):
             equal = [p for p, (b, d) in enumerate(pairwise(self.shares)) if self.ratio[b] == self.ratio[d]]
             found = [c for c in found if all(c[p] <= c[p + 1] for p in equal)]
         return found

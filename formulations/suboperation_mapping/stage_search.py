@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from mapgap.formulations.suboperation_mapping.list_anneal import list_anneal, st
 from mapgap.formulations.suboperation_mapping.phase_graph import PhaseGraph
 from mapgap.formulations.suboperation_mapping.ratio_model import horizon
 from mapgap.formulations.suboperation_mapping.stage_model import StageModel
+from mapgap.formulations.suboperation_mapping.staged_ratio import StagedRatioModel
 from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.shared.lowered import Array, Lowered, lower
 from mapgap.problems.suboperation_mapping.shared.mapped import Mapped
@@ -206,7 +208,9 @@ def destroy(ratio: Ratio, target: int, time_s: float, seed: int) -> Reply:
 
 
 def complete(ratio: Ratio, cutoff: int | None, time_s: float, seed: int) -> Reply:
-    """The complete CP-SAT model: a plan below ``cutoff``, or the proof that there is none."""
-    lowered = lower(_here().phases.instance, ratio)
+    """The complete model with the rows of the stages: a plan below ``cutoff``, or the proof that there is none."""
+    phases = _here().phases
+    lowered = lower(phases.instance, ratio)
     # One worker and no start: the proof that nothing lies below a good cutoff is what takes the time.
-    return Reply(ratio, solve_ratio(lowered, cutoff, Budget(time_s, workers=1, seed=seed), time_s))
+    budget = Budget(time_s, workers=1, seed=seed)
+    return Reply(ratio, solve_ratio(lowered, cutoff, budget, time_s, build=partial(StagedRatioModel, phases)))

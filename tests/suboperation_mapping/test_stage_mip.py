@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +12,12 @@ from mapgap.core import DISTRUSTED, Budget, Status
 from mapgap.formulations.suboperation_mapping import enumerate as enumeration
 from mapgap.formulations.suboperation_mapping import fluid_bound
 from mapgap.formulations.suboperation_mapping import stage_search as search
+from mapgap.formulations.suboperation_mapping.cpsat import solve_ratio
 from mapgap.formulations.suboperation_mapping.fluid_bound import FluidModel
 from mapgap.formulations.suboperation_mapping.phase_graph import PhaseGraph
 from mapgap.formulations.suboperation_mapping.stage_mip import area_bound, run
 from mapgap.formulations.suboperation_mapping.stage_model import StageModel
+from mapgap.formulations.suboperation_mapping.staged_ratio import StagedRatioModel
 from mapgap.instances.suboperation_mapping import LIBRARY
 from mapgap.instances.suboperation_mapping.compact import build
 from mapgap.problems.suboperation_mapping import PROBLEM
@@ -192,3 +195,37 @@ def test_every_row_of_the_stage_model_is_proven_in_the_docs():
     proofs = re.findall(r"^- \*\*((?:\(\d+\)(?:, )?)+)", section, re.MULTILINE)
     proven = [int(number) for numbers in proofs for number in re.findall(r"\d+", numbers)]
     assert sorted(proven) == numbered(StageModel.__doc__)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_complete_model_with_stages_tells_the_optimum_from_one_tick_less(seed):
+    """Realistic ticks: below the optimum of brute force there is no plan of any ratio, below the next tick there is.
+
+    Without limits of DRAM, whose delays take CP-SAT longer; the contract of models covers those.
+    """
+    limited = LIBRARY.generate("realistic", seed)
+    instance = limited.changed(accelerators=tuple(a.model_copy(update={"memory": 10**9}) for a in limited.accelerators))
+    best = optimum(instance)
+    phases = PhaseGraph(instance)
+
+    def below(cutoff):
+        return [
+            solve_ratio(lower(instance, ratio), cutoff, Budget(60.0), 60.0, build=partial(StagedRatioModel, phases))
+            for ratio in partitions(instance.batch, len(instance.accelerators))
+        ]
+
+    assert all(result.plan is None and result.bound == best for result in below(best))
+    assert min(result.claimed for result in below(best + 1) if result.plan is not None) == best
+
+
+def test_the_stages_make_the_complete_model_prove_more():
+    """The same work of the engine (its own deterministic measure), with rows (14) and without."""
+    lowered = lower(build(1, "tinyyolov3", 3.0, 8), (5, 3))
+    phases = PhaseGraph(lowered.instance)
+
+    def shown(without):
+        model = StagedRatioModel(phases, lowered, without=without)
+        model.parameters = {**StagedRatioModel.parameters, "max_deterministic_time": 1.0}
+        return model.solve(Budget(300.0).start()).bound
+
+    assert shown(()) > shown((14,))
