@@ -10,9 +10,10 @@
 2.  The ratio of smallest bound is asked for a mapping whose relaxation ends by a *target* a little above its bound,
     with every column removed whose reduced cost forbids it. None: the bound rises to the target. One: it is rounded
     and improved, which may lower the best plan.
-3.  A ratio whose MIP is solved is *exhausted*: its bound is all that the relaxation can prove. If its graph is small
-    it goes to the complete CP-SAT model, which looks for a plan below a cutoff: the best plan first; where time ran
-    out, or in a process that has nothing else to do, half of the distance to it. Last, CP-SAT orders the best mappings.
+3.  A ratio whose MIP is solved is *exhausted*: its bound is all that the relaxation can prove. If its graph is not
+    large, CP-SAT gets the complete model with the rows of the relaxation (:mod:`staged_ratio`) and looks for a plan
+    below a cutoff: the best plan first; where time ran out, or in a process that has nothing else to do, half of the
+    distance to it. Last, CP-SAT orders the best mappings.
 4.  The bound of the instance is the smallest over all ratios.
 
 The relaxation ignores the DRAM except for static weights; plans satisfy it in full. The proofs of the rows are in
