@@ -113,17 +113,25 @@ def _finish(
 
 def _highs(problem: pulp.LpProblem, budget: Budget, limit: float, seed: int) -> Outcome:
     check_version("highspy")
+    end = time.perf_counter() + limit
     solver = pulp.HiGHS(
         msg=False,
         presolve="off",
         gapAbs=1e-6,
         gapRel=0.0,
         threads=budget.workers,
-        timeLimit=limit,
         random_seed=seed % 2**31,
         mip_feasibility_tolerance=TOLERANCE,
         primal_feasibility_tolerance=TOLERANCE,
     )
+    run = solver.callSolver
+
+    def punctual(handed: pulp.LpProblem) -> None:
+        """Handing the model over takes time as well, seconds if it is large."""
+        handed.solverModel.setOptionValue("time_limit", max(end - time.perf_counter(), 0.01))
+        run(handed)
+
+    solver.callSolver = punctual
     problem.solve(solver)
     highs = problem.solverModel
     code, info = highs.getModelStatus(), highs.getInfo()

@@ -301,10 +301,13 @@ def ceiling(instance: Instance, tables: list[Profile]) -> int:
     return sum(profile.longest for profile in tables)
 
 
-def floor(instance: Instance, tables: list[Profile], top: int) -> int:
-    """Smallest limit that every pipeline can keep alone: a bound on the objective, ``top + 1`` if no limit will do."""
+def floor(instance: Instance, tables: list[Profile], top: int, over: Callable[[], bool] = lambda: False) -> int:
+    """Smallest limit that every pipeline can keep alone: a bound on the objective, ``top + 1`` if no limit will do.
+
+    A smaller one, which is a bound as well, where the search for it is ``over`` before.
+    """
     low, high = 0, top + 1
-    while low < high:
+    while low < high and not over():
         middle = (low + high) // 2
         if chains(instance, tables, middle) is None:
             low = middle + 1

@@ -10,6 +10,10 @@ once; the search
    last refuted rung and the best plan (a rung that stays open within its share of the time is left for later), and
 3. minimises between bound and plan.
 
+Whenever a question stays open, the neighbourhood search goes on for as long as the question took, unless many walks
+find nothing: the engine closes small instances without it, and on large ones half of the time is search. A program that
+could not be built in the time that is left is not begun.
+
 Latency. The sum of the shortest paths is the first bound; what a limit exceeds it by is all that any one pipeline may
 exceed its own shortest path by. There is no ladder: a first plan, then step 3.
 """
@@ -30,12 +34,16 @@ from mapgap.formulations.multi_model_splitting.chains import (
     rungs,
     single_part,
 )
-from mapgap.formulations.multi_model_splitting.starting import first_plan
+from mapgap.formulations.multi_model_splitting.starting import blocks_s, first_plan, margin_s, seek
 from mapgap.problems.multi_model_splitting import Instance, Plan
 from mapgap.problems.multi_model_splitting.diagnose import diagnose
 from mapgap.problems.multi_model_splitting.evaluate import evaluate
+from mapgap.problems.multi_model_splitting.shared.neighbourhood import Neighbourhood
 from mapgap.solvers.model import Part, prove
 from mapgap.solvers.turns import EngineError, in_turn
+
+LEAST_S = 0.3
+"""Of the search after a question that stays open."""
 
 
 def models(instance: Instance) -> list[Part]:
@@ -53,21 +61,22 @@ class Search:
 
     instance: Instance
     budget: Budget
+    seeker: Neighbourhood
     bound: int = 0
-    plan: Plan | None = None
-    value: int | None = None
-    """``plan`` and ``value`` may be given: where to start."""
+    plan: Plan | None = field(init=False)
+    value: int | None = field(init=False)
     interrupted: bool = False
     notes: dict[str, int] = field(default_factory=lambda: {"probes": 0, "refuted": 0, "open": 0})
 
     def __post_init__(self) -> None:
+        self.plan, self.value = self.seeker.plan, self.seeker.value
         self.tables = profiles(self.instance)
         self.top = ceiling(self.instance, self.tables)
         self.begin()
 
     def begin(self) -> None:
         """Step 1."""
-        self.raise_bound(floor(self.instance, self.tables, self.top))
+        self.raise_bound(floor(self.instance, self.tables, self.top, lambda: self.spent))
 
     @property
     def closed(self) -> bool:
@@ -75,8 +84,13 @@ class Search:
         return self.bound > self.top if self.value is None else self.bound >= self.value
 
     @property
+    def spent(self) -> bool:
+        """So little time is left that nothing new should begin."""
+        return self.budget.remaining_s <= margin_s(self.budget)
+
+    @property
     def over(self) -> bool:
-        return self.closed or self.interrupted or self.budget.exhausted
+        return self.closed or self.interrupted or self.spent
 
     def raise_bound(self, bound: int) -> None:
         if bound > self.bound:
@@ -93,6 +107,24 @@ class Search:
             self.plan, self.value = plan, checked.objective
         return checked.objective
 
+    def seek(self, seconds: float) -> None:
+        """Neighbourhood search until then, or until it is settled."""
+        if self.plan is not None:
+            self.seeker.offer(self.plan)
+        if not self.closed:
+            seek(self.seeker, self.budget, seconds, self.bound)
+        if self.seeker.plan is not None:
+            self.accept(self.seeker.plan)
+
+    def ask(self, limit: int, minimise: bool, time_s: float) -> Status:
+        """A question of at most half of the time that is left, and as much search if it stays open."""
+        begin = self.budget.elapsed_s
+        status = self.solve(limit, minimise, min(time_s, self.budget.remaining_s / 2))
+        now = self.budget.elapsed_s
+        if not self.over and (minimise or status is Status.UNKNOWN):
+            self.seek(max(2 * now - begin, now + LEAST_S))
+        return status
+
     def solve(self, limit: int, minimise: bool, time_s: float) -> Status:
         """Any plan of at most ``limit``, or the best one."""
         self.notes["probes"] += 1
@@ -100,7 +132,10 @@ class Search:
         if reduced is None:
             self.raise_bound(limit + 1)
             return Status.INFEASIBLE
+        if blocks_s(reduced) > self.budget.remaining_s - margin_s(self.budget):
+            return Status.UNKNOWN
         model = AssignmentModel(self.instance, reduced, limit, self.bound, minimise)
+        time_s = min(time_s, self.budget.remaining_s - margin_s(self.budget))
         found = prove(model, self.budget, time_s=time_s, start=self.plan, turns=False)
         if found.status is Status.INFEASIBLE:
             self.notes["refuted"] += 1
@@ -132,7 +167,7 @@ class Search:
                 if not left or self.notes["open"] >= 4:
                     break
                 limit = left[len(left) // 2]
-            status = self.solve(limit, minimise=False, time_s=max(1.0, self.budget.time_s / 10))
+            status = self.ask(limit, minimise=False, time_s=max(1.0, self.budget.time_s / 10))
             if status is Status.UNKNOWN:
                 tried.add(limit)
                 self.notes["open"] += 1
@@ -140,10 +175,10 @@ class Search:
     def minimise(self) -> None:
         """Step 3, in rounds: a better plan contracts the chains of the next one."""
         if self.value is None and not self.over:
-            self.solve(self.top, minimise=False, time_s=self.budget.remaining_s / 4)
+            self.ask(self.top, minimise=False, time_s=self.budget.remaining_s / 4)
         while not self.over:
             limit = self.top if self.value is None else self.value - 1
-            self.solve(limit, minimise=True, time_s=max(5.0, self.budget.remaining_s / 3))
+            self.ask(limit, minimise=True, time_s=max(5.0, self.budget.remaining_s / 3))
 
     def result(self) -> SolveResult:
         """What has been found, once the search is over."""
@@ -161,15 +196,20 @@ class Search:
 
 def run(instance: Instance, budget: Budget) -> SolveResult:
     """Best joint plan."""
-    if found := diagnose(instance):
-        return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(found))
-    return in_turn(lambda _: _search(instance, budget), ("CP-SAT",))
+    if reasons := diagnose(instance):
+        return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(reasons))
+    search = Search(instance, budget, first_plan(instance, budget))
+    first = search.bound
+    found = in_turn(lambda _: _closed(search), ("CP-SAT",))
+    if found.status is Status.UNKNOWN and search.seeker.plan is not None:  # the engine is not to be believed
+        plan, value = search.seeker.plan, search.seeker.value
+        return SolveResult(Status.FEASIBLE, found.stop, plan, first or None, value, notes=found.notes)
+    return found
 
 
-def _search(instance: Instance, budget: Budget) -> SolveResult:
-    start = first_plan(instance, budget)
-    search = Search(instance, budget, plan=start.plan, value=start.value)
-    if instance.objective == "throughput":
+def _closed(search: Search) -> SolveResult:
+    """Steps 2 and 3."""
+    if search.instance.objective == "throughput":
         search.climb()
     search.minimise()
     return search.result()

@@ -19,7 +19,7 @@ are what is left, and the note ``distrusted`` says so.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from mapgap.core import DISTRUSTED, Budget, SolveResult, Status, Stop
 from mapgap.formulations.multi_model_splitting import mip
@@ -27,10 +27,9 @@ from mapgap.formulations.multi_model_splitting.assignment_model import Assignmen
 from mapgap.formulations.multi_model_splitting.chains import chains
 from mapgap.formulations.multi_model_splitting.column_bound import Relaxation
 from mapgap.formulations.multi_model_splitting.cpsat import Search
-from mapgap.formulations.multi_model_splitting.starting import first_plan
+from mapgap.formulations.multi_model_splitting.starting import first_plan, margin_s, until
 from mapgap.problems.multi_model_splitting import RESOURCES, Instance, Plan
 from mapgap.problems.multi_model_splitting.diagnose import diagnose
-from mapgap.problems.multi_model_splitting.shared.neighbourhood import Neighbourhood
 from mapgap.solvers.guard import GuardError
 from mapgap.solvers.model import prove
 from mapgap.solvers.turns import EngineError
@@ -39,8 +38,6 @@ SEARCH, BOUND, SLICE = 0.15, 0.35, 0.08
 """Parts of the budget: when the first search ends at the latest, when the bound does, and what a question gets."""
 BUILD_S = 4e-4
 """Seconds per block and device that a program may take to be built, on a busy machine; none is begun near the end."""
-MARGIN, MARGIN_S = 0.1, 0.3
-"""Kept at the end of the budget: a part of it, at most so many seconds."""
 GROWTH = 1.5
 
 
@@ -48,7 +45,6 @@ GROWTH = 1.5
 class Joint(Search):
     """What is known so far; ``own`` is the part of the bound that rests on no engine."""
 
-    seeker: Neighbourhood = field(kw_only=True)
     own: int = 0
 
     def begin(self) -> None:
@@ -57,23 +53,8 @@ class Joint(Search):
         self.seek(max(SEARCH * time_s, min(0.4, 0.4 * time_s)))
         self.relax(max(BOUND * time_s, min(1.0, 0.75 * time_s)))
 
-    @property
-    def margin_s(self) -> float:
-        return min(MARGIN_S, MARGIN * self.budget.time_s)
-
     def until(self, seconds: float) -> bool:
-        """Whether so much of the budget is used, or so little of it is left that nothing new should begin."""
-        return self.budget.elapsed_s >= seconds or self.budget.remaining_s < self.margin_s
-
-    def seek(self, seconds: float) -> None:
-        """Neighbourhood search until then, or until it is settled."""
-        if self.plan is not None:
-            self.seeker.offer(self.plan)
-        self.seeker.quiet = 0
-        while not (self.closed or self.seeker.settled or self.until(seconds)):
-            if self.seeker.walk(self.bound) and isinstance(self.seeker.plan, Plan):
-                self.accept(self.seeker.plan)
-                self.budget.report(plan=self.plan)
+        return until(self.budget, seconds)
 
     def relax(self, seconds: float) -> None:
         """The bound by column generation."""
@@ -117,7 +98,7 @@ class Joint(Search):
         return self.value
 
     def at_most(self, share: float) -> float:
-        return min(share, self.budget.remaining_s - self.margin_s)
+        return min(share, self.budget.remaining_s - margin_s(self.budget))
 
     def solve_whole(self, limit: int, time_s: float) -> Status:
         """Any plan of at most ``limit``."""
@@ -150,7 +131,7 @@ class Joint(Search):
     def affordable(self) -> bool:
         """There is time to build and ask a program."""
         size = sum(profile.layers for profile in self.tables) * len(self.instance.devices)
-        return self.budget.remaining_s > self.margin_s + 2 * BUILD_S * size
+        return self.budget.remaining_s > margin_s(self.budget) + 2 * BUILD_S * size
 
 
 def run(instance: Instance, budget: Budget) -> SolveResult:
@@ -168,7 +149,7 @@ def search(instance: Instance, budget: Budget, start: Plan | None = None, bound:
     seeker = first_plan(instance, budget)
     if start is not None:
         seeker.offer(start)
-    joint = Joint(instance, budget, plan=seeker.plan, value=seeker.value, seeker=seeker, bound=bound, own=own)
+    joint = Joint(instance, budget, seeker, bound, own=own)
     joint.notes["own_bound"] = joint.own
     if instance.objective == "latency" and not joint.over:
         return _latency(joint)
@@ -189,5 +170,5 @@ def _without_engine(search: Joint, reason: str) -> SolveResult:
 
 def _latency(search: Joint) -> SolveResult:
     """Segment flow between bound and plan."""
-    found = mip.between(search.instance, search.budget, "highs", search.own, search.plan)
+    found = mip.between(search.instance, search.budget, "highs", search.own, search.plan, search.seeker)
     return replace(found, notes={**found.notes, "own_bound": search.own})

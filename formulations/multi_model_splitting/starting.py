@@ -1,12 +1,18 @@
-"""The first plan of every exact method."""
+"""What every exact method does besides asking its engine: a first plan at once, and search when the engine is stuck."""
 
 from __future__ import annotations
 
 from mapgap.core import Budget
+from mapgap.formulations.multi_model_splitting.chains import Chain
 from mapgap.problems.multi_model_splitting import Instance
 from mapgap.problems.multi_model_splitting.shared.neighbourhood import FIRST, Neighbourhood, started
+from mapgap.problems.multi_model_splitting.shared.twins import TwinNeighbourhood
 
 WORK = 4 * FIRST
+MARGIN, MARGIN_S = 0.1, 0.3
+"""Kept at the end of the budget: a part of it, at most so many seconds."""
+BLOCK_S, SEGMENT_S = 2e-4, 1.5e-4
+"""Seconds per block and device, and per segment, that a program may take to be built, on a busy machine."""
 
 
 def first_plan(instance: Instance, budget: Budget) -> Neighbourhood:
@@ -18,10 +24,46 @@ def first_plan(instance: Instance, budget: Budget) -> Neighbourhood:
     def over() -> bool:
         return budget.exhausted
 
-    found = started(instance, budget.seed, over)
+    found = started(instance, budget.seed, over, TwinNeighbourhood)
     if found.plan is not None:
         budget.report(plan=found.plan)
     while not (found.plan is None or found.settled or found.work >= WORK or over()):
         if found.walk(work=FIRST):
             budget.report(plan=found.plan)
     return found
+
+
+def margin_s(budget: Budget) -> float:
+    """Seconds of the budget's end in which nothing new should begin."""
+    return min(MARGIN_S, MARGIN * budget.time_s)
+
+
+def until(budget: Budget, seconds: float) -> bool:
+    """Whether so much of the budget is used, or so little of it is left that nothing new should begin."""
+    return budget.elapsed_s >= seconds or budget.remaining_s < margin_s(budget)
+
+
+def seek(search: Neighbourhood, budget: Budget, seconds: float, bound: int = 0) -> None:
+    """Neighbourhood search until then, or until many walks have found nothing; every better plan is announced.
+
+    Parameters
+    ----------
+    seconds : float
+        Of the budget's clock.
+    bound : int
+        Proven, or 0.
+    """
+    search.quiet = 0
+    while not (search.settled or until(budget, seconds)):
+        if search.walk(bound):
+            budget.report(plan=search.plan)
+
+
+def blocks_s(chains: list[Chain]) -> float:
+    """Seconds to build the assignment model of some chains."""
+    return BLOCK_S * sum(chain.inference.size for chain in chains)
+
+
+def segments_s(chains: list[Chain]) -> float:
+    """Seconds to build the flow model of some chains, and to hand it to its engine."""
+    return SEGMENT_S * sum(int(chain.segments.sum()) for chain in chains)

@@ -19,6 +19,9 @@ from mapgap.problems.neuron_masking import SHARE, Instance
 from mapgap.solvers.cpsat import CpSatModel
 from mapgap.solvers.model import Part, row
 
+STEP_S = 3e-5
+"""Seconds that a line of row (8) may take to be built and read, on a busy machine."""
+
 
 class CpSatMasks(MaskProgram, CpSatModel):
     """Masks of a fleet under one cycle time, with products of counts as constraints.
@@ -201,7 +204,8 @@ def models(instance: Instance) -> list[Part]:
 
 def solve_single(single: Instance, budget: Budget) -> SolveResult:
     """Best mask of one device under one cycle time, and a bound."""
-    return trusted(single, CpSatMasks(single), budget, announce=True, start=lagrangian.start(single, budget))
+    start = lagrangian.start(single, budget)
+    return trusted(single, CpSatMasks, budget, step_s=STEP_S, announce=True, start=start)
 
 
 def run(instance: Instance, budget: Budget) -> SolveResult:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from mapgap.core import Budget, PlanBase, PlanError, SolveResult, Status, Stop
 from mapgap.problems.neuron_masking import MS_PER_HOUR, Instance, Mask, Plan
 from mapgap.problems.neuron_masking.evaluate import diagnose
@@ -67,8 +69,11 @@ class _Search:
             self.cycles = self.cycles[:1]
 
     def begin(self) -> None:
-        """Announce a plan at once; what the single problems find later need not be the better one."""
-        plan = quick_plan(self.instance, self.budget)
+        """Announce a plan at once; what the single problems find later need not be the better one.
+
+        The search is more thorough than that of the quick planner, which also begins with ELFISH's counts.
+        """
+        plan = quick_plan(self.instance, self.budget, thorough=True)
         assert plan is not None  # the longest cycle time has masks
         chains = (Chain.of(self.instance, d, plan.cycle) for d in range(len(self.instance.devices)))
         values = [chain.worth(mask.kept) for chain, mask in zip(chains, plan.masks, strict=True)]
@@ -102,6 +107,7 @@ class _Search:
         masks: list[Mask] = []
         values: list[int] = []
         bounds: list[int] = []
+        first = self.plan.masks if self.plan is not None and self.plan.cycle == cycle else None
         for d in range(count):
             single = instance.single(d, cycle)
             part = Budget(
@@ -116,7 +122,12 @@ class _Search:
             self.notes["singles"] += 1
             for key, each in found.notes.items():  # numbers, and lists of reasons
                 self.notes[key] = self.notes[key] + each if key in self.notes else each
-            mask, value, bound = _checked(Chain.of(single), found)
+            chain = Chain.of(single)
+            mask, value, bound = _checked(chain, found)
+            if first is not None and (known := chain.worth(first[d].kept)) > value:
+                if known > bound:
+                    raise PlanError(f"a mask of {known} above the proven bound {bound}")
+                mask, value = first[d], known
             bounds.append(bound)
             if mask is not None:
                 masks.append(mask)
@@ -159,13 +170,35 @@ def _checked(chain: Chain, found: SolveResult) -> tuple[Mask | None, int, int]:
     return mask, worth, bound
 
 
+def steps(chain: Chain) -> int:
+    """How often the contribution of the next neuron differs from that of the one before, over all layers.
+
+    Where contributions do not count there are none (the smallest share).
+    """
+    found = 0
+    for line, low, high in zip(chain.value, chain.lower, chain.upper, strict=False):
+        gains = np.diff(np.asarray(line[low : high + 1], np.int64))
+        found += 1 + int((np.diff(gains) != 0).sum())
+    return found
+
+
 def trusted(
-    single: Instance, model: Model, budget: Budget, *, announce: bool = False, start: PlanBase | None = None
+    single: Instance,
+    build: Callable[[Instance], Model],
+    budget: Budget,
+    *,
+    step_s: float = 0.0,
+    announce: bool = False,
+    start: PlanBase | None = None,
 ) -> SolveResult:
     """What an engine proves of a single instance that has a mask, checked in integers.
 
     Parameters
     ----------
+    build : callable
+        Makes the model. Where the time left does not allow that, the start is the result.
+    step_s : float
+        Seconds that building and reading take per step of contribution, on a busy machine.
     start : plan, optional
         Announced, handed to the engine, and kept where the engine ends with less.
     """
@@ -177,9 +210,14 @@ def trusted(
         return chain.worth(kept) if chain.fits(kept) else None
 
     known = None if start is None else worth(start)
-    if start is None or known is None:
+    if known is not None:
+        budget.report(plan=start)
+    if step_s * steps(chain) > budget.remaining_s:
+        status = Status.UNKNOWN if known is None else Status.FEASIBLE
+        return SolveResult(status, Stop.TIME, None if known is None else start, claimed=known)
+    model = build(single)
+    if known is None:
         return prove(model, budget, announce=announce, value=worth, known=chain.worth(chain.lower))
-    budget.report(plan=start)
     found = prove(model, budget, announce=announce, value=worth, start=start, known=known)
     reached = None if found.plan is None else worth(found.plan)
     if reached is not None and reached >= known:

@@ -29,6 +29,8 @@ from mapgap.solvers.mip import MipModel
 from mapgap.solvers.model import Part, row
 
 HALF = 0.5
+STEP_S = 4e-5
+"""Seconds that a bucket may take to be built and handed to the engine, on a busy machine."""
 
 
 @dataclass(frozen=True)
@@ -271,7 +273,8 @@ def models(instance: Instance) -> list[Part]:
 
 def solve_single(single: Instance, budget: Budget) -> SolveResult:
     """Best mask of one device under one cycle time, and a bound."""
-    found = trusted(single, MipMasks(single), budget, start=lagrangian.start(single, budget))
+    start = lagrangian.start(single, budget)
+    found = trusted(single, MipMasks, budget, step_s=STEP_S, start=start)
     budget.report(found.plan, found.bound)
     return found
 

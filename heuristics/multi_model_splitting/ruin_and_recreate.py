@@ -2,6 +2,8 @@
 
 1. The neighbourhood search (:mod:`mapgap.problems.multi_model_splitting.shared.neighbourhood`) makes first plans.
 2. Algorithm 1 (:mod:`.synergy`) plans pipeline by pipeline. What its order of the pipelines costs is never repaired.
+   Its ablations run too where they can be better: without joint resources where equal pipelines may share operations,
+   as they then get equal plans, and without source and target where the search has found no plan yet.
 3. From the better plan the search goes on: it takes some pipelines out and puts each back where it costs least, again
    and again.
 
@@ -25,6 +27,12 @@ def run(instance: Instance, budget: Budget) -> SolveResult:
     search = started(instance, budget.seed, lambda: budget.exhausted)  # 1
     if search.plan is not None:
         budget.report(plan=search.plan)
+    ablations = [{"ends": False}] if search.plan is None else []
+    ablations += [{"joint": False}] if instance.sharing else []
+    for ablation in ablations:  # 2
+        plan = algorithm_1(instance, budget, "data_intensity", **ablation).plan
+        if isinstance(plan, Plan):
+            search.offer(plan)
     published = algorithm_1(instance, budget, "data_intensity")  # 2
     if isinstance(published.plan, Plan):
         search.offer(published.plan)

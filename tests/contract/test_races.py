@@ -5,8 +5,10 @@ from dataclasses import replace
 import pytest
 
 from mapgap.catalogue import registry
-from mapgap.contract.races import entrants, lost, race
+from mapgap.contract import races
+from mapgap.contract.races import Races, lost, race
 from mapgap.core import Budget, TracePoint
+from mapgap.evidence.races import entrants
 from mapgap.execution.run import run_method
 
 PROBLEM = "multi_model_splitting"
@@ -21,11 +23,11 @@ def records():
 
 def findings(records, name, **changes):
     changed = {**records, name: replace(records[name], **changes)}
-    return lost(PROBLEM, changed, 20.0, 60.0)
+    return lost(changed, 20.0, 60.0)
 
 
 def test_what_is_kept_is_not_reported(records):
-    assert lost(PROBLEM, records, 20.0, 60.0) == []
+    assert lost(records, 20.0, 60.0) == []
 
 
 def test_a_worse_plan_or_none_is_reported(records):
@@ -68,3 +70,23 @@ def test_a_race_runs_everybody():
     instance = registry.library(PROBLEM).generate("tiny", 1)
     found = race(instance, 5.0, every=False)
     assert set(found) == {method.name for method in entrants(PROBLEM, every=False)}
+
+
+def test_a_race_in_the_file_is_not_run_again_and_a_torn_line_is(tmp_path, monkeypatch):
+    instance, path = registry.library(PROBLEM).generate("tiny", 1), tmp_path / "races.jsonl"
+    assert Races(path).lost(instance, 5.0) == []
+    text = path.read_text()
+    assert text.count("\n") == len(entrants(PROBLEM)) + 1
+    assert Races(path).lost(instance, 5.0) == []
+    assert path.read_text() == text
+
+    def refused(*given):
+        raise AssertionError("the race is known")
+
+    monkeypatch.setattr(races, "race", refused)
+    assert Races(path).lost(instance, 5.0) == []
+    path.write_text(text[:-10])  # killed within the last line, which says that the race is over
+    with pytest.raises(AssertionError, match="the race is known"):
+        Races(path).lost(instance, 5.0)
+    assert path.read_text() == "".join(text.splitlines(keepends=True)[:-1])
+    assert Races(path).known == {}

@@ -10,8 +10,8 @@ import pytest
 
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance
-from mapgap.core import DISTRUSTED, Budget, Status, Stop, resolve
-from mapgap.formulations.multi_model_splitting import joint, mip, starting
+from mapgap.core import DISTRUSTED, Budget, SolveResult, Status, Stop, resolve
+from mapgap.formulations.multi_model_splitting import cpsat, joint, mip, starting
 from mapgap.formulations.multi_model_splitting.chains import NEVER, ceiling, chains, floor, profiles, whole
 from mapgap.formulations.multi_model_splitting.enumerate import count, plans
 from mapgap.formulations.multi_model_splitting.replan import LeastChurnModel
@@ -304,10 +304,59 @@ def test_a_limit_that_the_hardest_half_cannot_keep_is_refuted():
         if best is None:
             continue
         seeker = starting.first_plan(instance, Budget(60))
-        search = joint.Joint(instance, Budget(60).start(), plan=seeker.plan, value=seeker.value, seeker=seeker)
+        search = joint.Joint(instance, Budget(60).start(), seeker)
         for limit in {best - 1, best * 3 // 4, best // 2, best}:
             status = search.solve_part(limit, 20.0)
             assert status is Status.UNKNOWN or limit < best
             refuted += status is Status.INFEASIBLE
         assert search.bound <= best
     assert refuted
+
+
+LARGE = "mixed_20x16"
+
+
+@pytest.mark.parametrize("name", ["cpsat", "mip", "mip_cbc"])
+def test_a_program_that_cannot_be_built_in_time_leaves_the_search_its_time(name, monkeypatch):
+    monkeypatch.setattr(starting, "BLOCK_S", 10.0)
+    monkeypatch.setattr(starting, "SEGMENT_S", 10.0)
+    instance, told = LIBRARY.generate(LARGE, 400), []
+    budget = Budget(time_s=2.0, listener=lambda plan, bound: told.append((plan, bound)))
+    found = METHODS[name].solve(instance, budget.start())
+    assert (found.status, found.stop) == (Status.FEASIBLE, Stop.TIME)
+    assert told[0][0] is not None  # a plan is announced before anything is built
+    assert found.bound == max(bound for _, bound in told if bound is not None)
+    assert (
+        found.claimed
+        == evaluate(instance, found.plan).objective
+        == min(evaluate(instance, plan).objective for plan, _ in told if plan is not None)
+    )
+
+
+def test_cpsat_keeps_its_plan_and_its_own_bound_where_the_engine_contradicts_itself(monkeypatch):
+    instance = LIBRARY.generate("small", 3)
+    best = optimum(instance)
+
+    def lying(*given, **named):
+        raise EngineError("claims nonsense")
+
+    monkeypatch.setattr(cpsat, "prove", lying)
+    result = solve("cpsat", instance)
+    assert (result.status, result.claimed) == (Status.FEASIBLE, evaluate(instance, result.plan).objective)
+    assert 0 < result.bound <= best
+    assert result.notes["distrusted"] == ["CP-SAT: claims nonsense"]
+
+
+@pytest.mark.parametrize("name", ["cpsat", "mip"])
+def test_a_question_that_stays_open_makes_way_for_search(name, monkeypatch):
+    # An engine that never answers, after first plans that the search is known to improve.
+    def silent(model, budget, **named):
+        return SolveResult(Status.UNKNOWN, Stop.TIME)
+
+    module = {"cpsat": cpsat, "mip": mip}[name]
+    monkeypatch.setattr(module, "prove", silent)
+    monkeypatch.setattr(starting, "WORK", 0)
+    instance = LIBRARY.generate("large_models_30x20", 400)
+    first = starting.first_plan(instance, Budget(60.0).start())
+    found = METHODS[name].solve(instance, Budget(time_s=6.0).start())
+    assert evaluate(instance, found.plan).objective < first.value

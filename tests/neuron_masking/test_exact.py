@@ -14,7 +14,7 @@ from mapgap.formulations.neuron_masking.lagrangian_kernels import run_enumeratio
 from mapgap.instances.neuron_masking import LIBRARY
 from mapgap.problems.neuron_masking import PROBLEM, SHARE, Device, Instance, Layer, Mask, Plan, Rate, costs
 from mapgap.problems.neuron_masking.shared.chain import Chain
-from mapgap.problems.neuron_masking.shared.lagrangian import box_of, corners
+from mapgap.problems.neuron_masking.shared.lagrangian import box_of, corners, quick_mask, quick_plan
 from mapgap.problems.neuron_masking.shared.shares import uniform_mask
 from mapgap.solvers.model import prove
 
@@ -352,3 +352,48 @@ def test_generated_families():
         scaled = LIBRARY.generate("scaling", seed)
         assert not PROBLEM.diagnose(scaled)
         assert costs(scaled, scaled.devices[0], [y.neurons for y in scaled.layers]).work < 2**30
+
+
+@pytest.mark.parametrize("name", ["cpsat", "mip"])
+def test_a_program_that_cannot_be_built_in_time_leaves_the_start(name, monkeypatch):
+    module = {"cpsat": cpsat, "mip": mip}[name]
+    monkeypatch.setattr(module, "STEP_S", 1e3)
+    instance = LIBRARY.generate("scaling", 6)
+    assert instance.objective == "contribution"
+    found = METHODS[name](instance, budget(20))
+    assert (found.status, found.stop) == (Status.FEASIBLE, Stop.TIME)
+    assert found.claimed == PROBLEM.evaluate(instance, found.plan).objective <= found.bound
+
+
+def test_a_thorough_search_is_never_worse_and_sometimes_better_than_the_quick_one():
+    better = 0
+    for seed in (6, 7, 400, 402, 403):
+        chain = Chain.of(LIBRARY.generate("scaling", seed))
+        quick, thorough = (quick_mask(chain, budget(), thorough=each) for each in (False, True))
+        assert chain.fits(thorough)
+        assert chain.worth(thorough) >= chain.worth(quick)
+        better += chain.worth(thorough) > chain.worth(quick)
+    assert better
+
+
+def test_a_fleet_keeps_the_better_mask_of_every_device():
+    # What the single problems find when no time is left is the least mask; the first plan has better ones.
+    instance = LIBRARY.generate("fleet", 2)
+    first = quick_plan(instance, budget(), thorough=True)
+
+    def least(single, budget):
+        return SolveResult(Status.FEASIBLE, Stop.TIME, Plan(masks=(Mask(kept=Chain.of(single).lower),)))
+
+    found = fleet.solve(instance, budget(), least)
+    assert PROBLEM.evaluate(instance, found.plan).objective == PROBLEM.evaluate(instance, first).objective
+
+
+def test_a_bound_below_a_mask_that_is_known_is_refused():
+    instance = LIBRARY.generate("small", 1)
+    assert instance.objective == "contribution"
+
+    def low(single, budget):
+        return SolveResult(Status.UNKNOWN, Stop.TIME, bound=1)
+
+    with pytest.raises(PlanError, match="above the proven bound 1"):
+        fleet.solve(instance, budget(), low)

@@ -243,12 +243,17 @@ class Neighbourhood:
         return Plan(pipelines=tuple(found))
 
 
-def started(instance: Instance, seed: int = 0, over: Callable[[], bool] = lambda: False) -> Neighbourhood:
+def started(
+    instance: Instance,
+    seed: int = 0,
+    over: Callable[[], bool] = lambda: False,
+    make: Callable[[Instance, int], Neighbourhood] = Neighbourhood,
+) -> Neighbourhood:
     """A search that has made its first plans: the same work on any machine, unless it is ``over`` before.
 
     One walk is made in any case.
     """
-    found = Neighbourhood(instance, seed)
+    found = make(instance, seed)
     found.walk(work=FIRST)
     while not over() and not found.settled and found.work < (LONGEST if found.plan is None else FIRST):
         found.walk(work=FIRST)

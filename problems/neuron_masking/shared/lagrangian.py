@@ -116,11 +116,13 @@ class Lagrangian:
         self.best: Counts = chain.lower
         self.best_worth = chain.worth(chain.lower)
         self.pulls = True  # offers masks outside of the limits, too
+        self.offered: dict[Counts, None] = {}
         self.offer(chain.lower)
 
     def offer(self, kept: Sequence[int]) -> None:
         """Pull a mask within the limits, fill it up, and keep it if it is the best so far."""
         inside = self.chain.fill(self._pulled(kept))
+        self.offered[inside] = None
         if (worth := self.chain.worth(inside)) > self.best_worth:
             self.best, self.best_worth = inside, worth
             self.budget.report(plan=Plan(masks=(Mask(kept=inside),)))
@@ -180,18 +182,27 @@ class Lagrangian:
         assert best is not None
         return *best, masks
 
-    def improve(self, steps: int = EXCHANGES) -> None:
-        """Give neurons of one layer for neurons of another, from the best mask."""
-        kept = np.array(self.best, np.int64)
-        totals = np.array(self.chain.totals(self.best), np.int64)
+    def improve(self, start: Counts | None = None, steps: int = EXCHANGES) -> None:
+        """Give neurons of one layer for neurons of another, from the best mask or from another one."""
+        begin = self.best if start is None else start
+        kept = np.array(begin, np.int64)
+        totals = np.array(self.chain.totals(begin), np.int64)
         exchange(self.worth, box_of(self.chain.lower, self.chain.upper), self.limits, kept, totals, steps)
         self.offer([int(n) for n in kept])
 
+    def improve_all(self) -> None:
+        """The same from every mask offered so far: another start may end in a better mask than the best one does."""
+        for start in list(self.offered):
+            if self.budget.exhausted:
+                break
+            self.improve(start)
 
-def quick_mask(chain: Chain, budget: Budget, others: Sequence[Counts] = ()) -> Counts:
+
+def quick_mask(chain: Chain, budget: Budget, others: Sequence[Counts] = (), thorough: bool = False) -> Counts:
     """A good mask of a chain that has one, without a proof; ``others`` are masks to begin with.
 
-    The smallest share is solved by it: see :func:`.shares.uniform_mask`.
+    The smallest share is solved by it: see :func:`.shares.uniform_mask`. A ``thorough`` search improves every mask on
+    its way, not only the best one; it takes some times as long.
     """
     shared = largest_fitting(lambda s: uniform_mask(chain.lower, chain.upper, s), chain.fits, SHARE) or chain.lower
     if chain.objective == "smallest_share":
@@ -201,11 +212,16 @@ def quick_mask(chain: Chain, budget: Budget, others: Sequence[Counts] = ()) -> C
         search.offer(mask)
     search.bound(chain.lower, chain.upper)
     search.improve()
+    if thorough:
+        search.improve_all()
     return search.best
 
 
 def quick_plan(
-    instance: Instance, budget: Budget, others: Callable[[int, int], Sequence[Counts]] = lambda device, cycle: ()
+    instance: Instance,
+    budget: Budget,
+    others: Callable[[int, int], Sequence[Counts]] = lambda device, cycle: (),
+    thorough: bool = False,
 ) -> Plan | None:
     """A good plan of a fleet, without a proof; ``None`` if no cycle time leaves every device a mask.
 
@@ -216,6 +232,8 @@ def quick_plan(
     ----------
     others : callable
         ``others(device, cycle)``: masks to begin with.
+    thorough : bool
+        See :func:`quick_mask`.
     """
     last = len(instance.cycle_ms) - 1
     first: list[tuple[int, int, Plan]] = []  # value, cycle
@@ -238,7 +256,7 @@ def quick_plan(
             break
         chains, starts = fleets[cycle]
         quiet = Budget(time_s=budget.remaining_s).start()
-        masks = [quick_mask(chain, quiet, some) for chain, some in zip(chains, starts, strict=True)]
+        masks = [quick_mask(chain, quiet, some, thorough) for chain, some in zip(chains, starts, strict=True)]
         best = max(best, _joined(instance, cycle, chains, masks), key=lambda each: each[0])
         budget.report(plan=best[2])
         left -= sum(sum(chain.upper) for chain in chains)
