@@ -182,7 +182,7 @@ def _links(instance: Instance, order: Sequence[int], batch: int) -> tuple[Array,
 
 
 def result(instance: Instance, plan: Plan | None, begin: float, finished: bool = True, **notes: Any) -> SolveResult:
-    """The plan if it is feasible; otherwise UNKNOWN with what the planner overlooked, or that its time was too short."""
+    """The plan if it is feasible; otherwise UNKNOWN with what the planner overlooked, or that its time was over."""
     notes["cpu_s"] = time.process_time() - begin
     if not finished and plan is None:
         return SolveResult(Status.UNKNOWN, Stop.TIME, reason="the time was over before the first plan", notes=notes)

@@ -50,9 +50,7 @@ def run(instance: Instance, budget: Budget, reading: Reading = "amortised") -> S
     return report(budget, result(instance, plan, begin, slowest_s=slowest * instance.seconds_per_tick))
 
 
-def stages(
-    seen: Chain, reading: Reading, most: int | None = None, budget: Budget | None = None
-) -> tuple[Rows, int]:
+def stages(seen: Chain, reading: Reading, most: int | None = None, budget: Budget | None = None) -> tuple[Rows, int]:
     """Stages of A(L, N) and its value in ticks; replicas of a stage, at most ``most``, stand at adjacent places.
 
     No stages when the time is over before.

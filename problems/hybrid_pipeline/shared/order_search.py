@@ -138,7 +138,9 @@ class OrderSearch:
         3. all groups;
         4. neighbours of the best order.
         """
-        self.along(tuple(memory_order(self.instance)))
+        first = tuple(memory_order(self.instance))
+        if first not in self.tried:
+            self.along(first)
         devices, layers = len(self.instance.devices), len(self.instance.layers)
         self.work = work = max(WORK, devices**3 * layers**2 // SHARE)
         self.run()
