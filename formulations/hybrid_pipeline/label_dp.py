@@ -50,6 +50,9 @@ FEW = 20_000
 FIRST = 0.15
 """Share of the time that relaxations may take before most of the orders."""
 
+SHORT_S = 3.0
+"""With less time no relaxation comes before them."""
+
 HALF = 0.5
 """Share of the time left that relaxations may take before the search over all groups, or before orders."""
 
@@ -94,19 +97,18 @@ class Run:
 
     value: int
     plan: Plan | None
+    refinement: Refinement | None
 
     def announce(self, plan: Plan) -> None:
         """A better plan."""
         self.plan = plan
         self.budget.report(plan=plan)
 
-    refinement: Refinement | None
-
     def quick(self) -> None:
-        """A plan of little work: along some orders, and, after first relaxations, as :class:`OrderSearch` has it."""
-        self.orders.run()
+        """A plan of little work: along one order, and, after first relaxations, as :class:`OrderSearch` has it."""
+        self.orders.first()
         self._ordered()
-        if self.plan is not None and move_count(self.instance) >= FEW:
+        if self.plan is not None and move_count(self.instance) >= FEW and self.budget.remaining_s > SHORT_S:
             self.refine(FIRST, move_count(self.instance) // COARSER)
         self.orders.quick()
         self.orders.work = None

@@ -1,7 +1,8 @@
 """Bounds where devices are too many for an exact search: the label search over a few classes of optimistic devices.
 
 Devices are put into classes, and every device gets the best of its class: layer by layer and share by share the least
-time, the largest memory, the fastest link of any pair. To each plan belongs one of the relaxed instance, with the same
+time, the largest memory; all links are as fast as the fastest one (then the group in front of a cut does not matter to
+it, which makes the search many times faster). To each plan belongs one of the relaxed instance, with the same
 cuts and counts of devices. That alone bounds nothing, because the latency may fall when ``E_b`` grows (it lowers the
 AllReduce excess). So the search minimises what never falls: with ``D_s`` of the suffix from stage s on,
 
@@ -48,6 +49,9 @@ CELLS = 2**21
 GROWTH = 2.5
 """Least factor of moves from one relaxation to the next."""
 
+POWER = 0.75
+"""The time of a relaxation grows about like this power of its moves."""
+
 COARSER = 4
 """A search takes sums in front of cuts from one with so many times fewer moves."""
 
@@ -67,16 +71,12 @@ def relaxed(instance: Instance, parts: Parts) -> Lowered:
         for p, kinds in enumerate(members)
     )
     number = range(len(instance.devices))
-    fastest = [[0] * len(parts) for _ in parts]
-    for d in number:
-        for e in number:
-            if d != e:
-                fastest[of[d]][of[e]] = max(fastest[of[d]][of[e]], instance.bandwidth[d][e])
+    fastest = max((instance.bandwidth[d][e] for d in number for e in number if d != e), default=1)
     made = instance.model_copy(
         update={
             "types": types,
             "devices": tuple(Device.model_construct(name=instance.devices[d].name, type=of[d]) for d in number),
-            "bandwidth": tuple(tuple(fastest[of[d]][of[e]] or 1 for e in number) for d in number),
+            "bandwidth": ((fastest,) * len(number),) * len(number),
             "replanning": None,
         }
     )
@@ -172,7 +172,7 @@ class Refinement:
                 break
             if not self.left or moves >= GROWTH * move_count(self.left[-1]):
                 self.left.append(parts)
-        self.pace = 0.0  # seconds per move
+        self.pace = 0.0  # seconds, by the power of the moves
 
     @property
     def notes(self) -> dict[str, Any]:
@@ -187,7 +187,7 @@ class Refinement:
 
     def promising(self) -> bool:
         """Whether the next relaxation seems to fit into the time, at the pace of the last one."""
-        return bool(self.left) and self.pace * move_count(self.left[0]) < self.budget.remaining_s
+        return bool(self.left) and self.pace * move_count(self.left[0]) ** POWER < self.budget.remaining_s
 
     def step(self, upper: int) -> None:
         """The next relaxation, against the value of a plan."""
@@ -204,7 +204,7 @@ class Refinement:
             self.bounds.append((len(parts), search.bound))
         if search.stop is None:
             self.searched.append((moves, search, better or path))
-        self.pace = (time.perf_counter() - begin) / moves
+        self.pace = (time.perf_counter() - begin) / moves**POWER
 
     def lend(self, search: CompiledSearch, moves: int, upper: int) -> None:
         """Give a search the sums of a coarser one, for plans below ``upper``."""

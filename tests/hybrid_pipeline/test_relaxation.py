@@ -15,7 +15,7 @@ from mapgap.problems.hybrid_pipeline.shared.first_plan import OPEN
 from mapgap.problems.hybrid_pipeline.shared.groups import interchangeable
 from mapgap.problems.hybrid_pipeline.shared.label_search import CompiledSearch
 from mapgap.problems.hybrid_pipeline.shared.lowered import lower
-from mapgap.problems.hybrid_pipeline.shared.order_search import fluid_bound
+from mapgap.problems.hybrid_pipeline.shared.order_search import OrderSearch, fluid_bound
 
 METHODS = methods("hybrid_pipeline")
 FAMILIES = ("tiny", "realistic", "small", "executions", "steady")
@@ -47,7 +47,7 @@ def test_no_relaxation_is_above_the_optimum_and_no_sum_in_front_loses_a_plan(fam
     monkeypatch.setattr(relaxation, "GROWTH", 1)  # every partition, each with the sums of the one before
     monkeypatch.setattr(relaxation, "COARSER", 1.01)
     seen, exact, coarse = 0, 0, 0
-    for seed in range(4 if family == "several_classes" else 25):
+    for seed in range(2 if family == "several_classes" else 25):
         instance = several_classes(seed) if family == "several_classes" else one_size(family, seed)
         best, low = optimum(instance), lower(instance)
         if best is None:
@@ -68,7 +68,7 @@ def test_no_relaxation_is_above_the_optimum_and_no_sum_in_front_loses_a_plan(fam
             coarse += bound < best
         seen += 1
         exact += found.bound == best
-    assert seen > 3
+    assert seen > 1
     assert exact > 0 or family == "several_classes"
     assert coarse > 0 or family == "tiny"
 
@@ -99,12 +99,18 @@ def test_partitions_go_from_one_class_to_all():
 
 
 @pytest.mark.parametrize("seed", [3, 5, 6])  # 12 devices, 20, 20 with links that differ
-def test_relaxations_bound_better_than_shared_work(seed):
+def test_two_or_three_classes_bound_better_than_shared_work(seed):
+    """All devices at full efficiency and at once, as the fluid has it, is far from any pipeline."""
     instance = LIBRARY.generate("distinct", seed)
-    result = METHODS["label_dp"].solve(instance, Budget(time_s=2.0))
+    known = OrderSearch(instance)
+    known.first()
+    found = relaxation.Refinement(instance, Budget(time_s=1000))
     fluid = fluid_bound(lower(instance, tuple(range(len(instance.devices)))))
-    assert fluid <= result.bound <= result.claimed == evaluate(instance, result.plan).objective
-    assert result.notes["relaxations"]["1"] <= result.bound
+    while found.bound <= 1.1 * fluid and len(found.bounds) < 3:
+        found.step(known.value)
+    assert 1.1 * fluid < found.bound <= known.value
+    order = found.order()
+    assert sorted(order) == list(range(len(instance.devices)))
 
 
 def test_algorithm_2_returns_what_it_has_when_the_time_is_over():
