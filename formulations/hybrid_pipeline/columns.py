@@ -324,10 +324,9 @@ def prove_columns(
 
 def _too_many(instance: Instance, budget: Budget) -> SolveResult:
     """More groups than columns are made of: plans along orders of the devices."""
-    along = lower(instance, tuple(range(len(instance.devices))))
     search = OrderSearch(instance, budget, announce=lambda plan: budget.report(plan=plan))
-    if not along.overflows:
-        search.quick()
+    search.quick()
+    along = lower(instance, tuple(range(len(instance.devices))))
     return _without_model(instance, budget, Stop.MEMORY, search.plan, search.value, fluid_bound(along))
 
 

@@ -16,8 +16,9 @@ stage)``, and the objective ``R (D + A) + G``. docs/hybrid_pipeline_label_dp.md 
 What makes it fast, none of which gives up exactness: devices of equal type are one class; an upper bound comes from
 the same search over a coarse selection of cuts, then over the neighbourhood of its cuts; a stage with
 ``M T >= upper`` is never looked at (two pointers per group); devices that cannot cover the layers in front cannot be
-left for them; the sums of E and E_f in front are bounded from below; the cost of a stage is computed when a label
-asks for it.
+left for them; the sums of E and E_f in front are bounded from below, on large clusters by relaxations
+(:mod:`mapgap.formulations.hybrid_pipeline.relaxation`), which also bound the optimum where the search does not end; the
+cost of a stage is computed when a label asks for it.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from typing import Any
 
 from mapgap.core import Budget, Finding, InputError, SolveResult, Status, Stop
 from mapgap.formulations.hybrid_pipeline.label_python import Interpreted
+from mapgap.formulations.hybrid_pipeline.relaxation import COARSER, Refinement
+from mapgap.formulations.hybrid_pipeline.relaxation import MOVES as MOST_RELAXED
 from mapgap.problems.hybrid_pipeline import Instance, Plan
 from mapgap.problems.hybrid_pipeline.shared.batching import every_micro_batch
 from mapgap.problems.hybrid_pipeline.shared.first_plan import OPEN, Path, approach
@@ -40,6 +43,18 @@ from mapgap.problems.hybrid_pipeline.shared.replay import replayed
 
 MANY = 200_000
 """Moves times layers from which a plan of little work comes first."""
+
+FEW = 20_000
+"""Moves from which relaxations come first: their sums in front of cuts spare more labels than they cost."""
+
+FIRST = 0.15
+"""Share of the time that relaxations may take before most of the orders."""
+
+SHORT_S = 3.0
+"""With less time no relaxation comes before them."""
+
+HALF = 0.5
+"""Share of the time left that relaxations may take before the search over all groups, or before orders."""
 
 MOVES = 2**23
 """Most moves (a group in front of the devices used behind it) that a search holds."""
@@ -77,24 +92,59 @@ class Run:
         self.value, self.plan = OPEN, None
         self.notes: dict[str, Any] = {}
         self.begin = time.process_time()
+        self.orders = OrderSearch(instance, budget, announce=self.announce)
+        self.refinement = None
 
     value: int
     plan: Plan | None
+    refinement: Refinement | None
 
     def announce(self, plan: Plan) -> None:
         """A better plan."""
         self.plan = plan
         self.budget.report(plan=plan)
 
-    def quick(self, *, improve: bool) -> None:
-        """A plan of little work first; with ``improve`` neighbours of its order as long as that helps."""
-        search = OrderSearch(self.instance, self.budget, announce=self.announce)
-        search.quick()
-        if improve:
-            search.work = None
-            search.improve()
-        self.value = search.value
-        self.notes["orders"] = search.searches
+    def quick(self) -> None:
+        """A plan of little work: along one order, and, after first relaxations, as :class:`OrderSearch` has it."""
+        self.orders.first()
+        self._ordered()
+        if self.plan is not None and move_count(self.instance) >= FEW and self.budget.remaining_s > SHORT_S:
+            self.refine(FIRST, move_count(self.instance) // COARSER)
+        self.orders.quick()
+        self.orders.work = None
+        self._ordered()
+
+    def _ordered(self) -> None:
+        self.value = self.orders.value
+        self.notes["orders"] = self.orders.searches
+
+    def refine(self, share: float, most: int) -> None:
+        """Bounds of relaxations of at most so many moves, in a share of the time that is left."""
+        budget = self.budget
+        given = Budget(budget.remaining_s * share, budget.memory_mb, budget.workers, budget.seed)
+        self.refinement = self.refinement or Refinement(self.instance, given, min(most, MOST_RELAXED))
+        self.refinement.renew(given)
+        while self.refinement.promising() and self.refinement.bound < self.value:
+            self.refinement.step(self.value)
+            self.notes |= self.refinement.notes
+            self.budget.report(bound=self.bound)
+            order = self.refinement.order()
+            if order is not None and not self.budget.exhausted:
+                self.orders.along(order)
+                self._ordered()
+
+    def improve(self, share: float) -> None:
+        """Neighbours of the best order as long as that helps, in a share of the time that is left."""
+        budget = self.budget
+        self.orders.budget = Budget(budget.remaining_s * share, budget.memory_mb, budget.workers, budget.seed)
+        self.orders.improve()
+        self.orders.budget = budget
+        self._ordered()
+
+    @property
+    def bound(self) -> int:
+        """What the relaxations prove, at most the value of the plan."""
+        return 0 if self.refinement is None else min(self.refinement.bound, self.value)
 
     def search(self, low: Lowered, engine: str, everyone: bool) -> tuple[Stop | None, int]:
         """Coarse cuts, neighbourhoods, all cuts; why that was not finished, and a bound then."""
@@ -106,7 +156,11 @@ class Run:
         def better(path: Path) -> None:
             self.announce(low.plan(path))
 
+        self._lend(search)
+        known = self.value
         self.value, _, searches = approach(low, search, (self.value, []), better)
+        if self.value < known and search.stop is None:
+            self._lend(search)
         self.notes |= {"upper": self.value if self.plan else None, "searches": searches + (search.stop is None)}
         bound = 0
         if search.stop is None:
@@ -120,6 +174,10 @@ class Run:
             self.notes[key] = self.notes.get(key, 0.0) + spent
         self.notes["engine"], self.begin = chosen, ended
         return search.stop, bound
+
+    def _lend(self, search: CompiledSearch | Interpreted) -> None:
+        if self.refinement is not None and isinstance(search, CompiledSearch):
+            self.refinement.lend(search, move_count(self.instance), self.value)
 
     def stopped(self, stop: Stop, bound: int, reason: str) -> SolveResult:
         """The best plan and a bound, without a proof."""
@@ -155,19 +213,40 @@ def run(instance: Instance, budget: Budget, engine: str = "auto", order: str = "
     this = Run(instance, budget)
     if order != "free":
         return restricted(this, memory_orders(instance, order, "order"), engine)
-    large = too_large(instance)
-    if large or (move_count(instance) * len(instance.layers) > MANY and engine != "python"):
-        this.quick(improve=bool(large))
-    if large or (this.plan is not None and budget.exhausted):
-        bound = fluid_bound(lower(instance, tuple(range(len(instance.devices)))))
-        return this.stopped(Stop.TIME if budget.exhausted else Stop.MEMORY, bound, large or UNFINISHED)
+    large, moves = too_large(instance), move_count(instance)
+    if large or (moves * len(instance.layers) > MANY and engine != "python"):
+        this.quick()
+    if large:
+        return beyond(this, large)
+    if moves >= FEW and this.plan is not None and engine != "python":
+        this.refine(HALF, moves // COARSER)
+    if this.plan is not None and (budget.exhausted or this.bound == this.value):
+        return this.stopped(Stop.TIME, fluid(instance, this), UNFINISHED)
     low = lower(instance)
     stop, bound = this.search(low, engine, instance.all_devices)
     if stop is not None:
-        return this.stopped(stop, max(fluid_bound(low), min(bound, this.value)), UNFINISHED)
+        return this.stopped(stop, max(fluid_bound(low), this.bound, min(bound, this.value)), UNFINISHED)
     if this.plan is None:
         return infeasible(instance, "memory: no cut and choice of groups holds a micro-batch", notes=this.notes)
     return SolveResult(Status.OPTIMAL, Stop.PROVED, this.plan, this.value, this.value, notes=this.notes)
+
+
+def beyond(this: Run, large: str) -> SolveResult:
+    """Relaxations and orders in turn: where the search over all groups does not fit into memory."""
+    while this.plan is not None and not this.budget.exhausted and this.bound < this.value:
+        before = this.bound, this.value
+        this.refine(HALF, move_count(this.instance))
+        this.improve(HALF)
+        if (this.bound, this.value) == before:
+            this.improve(1.0)
+            break
+    stop = Stop.TIME if this.budget.exhausted else Stop.MEMORY
+    return this.stopped(stop, fluid(this.instance, this), large)
+
+
+def fluid(instance: Instance, this: Run) -> int:
+    """The best bound known without a search over all groups."""
+    return max(this.bound, fluid_bound(lower(instance, tuple(range(len(instance.devices))))))
 
 
 def restricted(this: Run, orders: list[list[int]], engine: str) -> SolveResult:

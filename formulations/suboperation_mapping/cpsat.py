@@ -30,7 +30,14 @@ from mapgap.formulations.suboperation_mapping.ratio_model import (
     parts,
     unrelated_pairs,
 )
-from mapgap.formulations.suboperation_mapping.ratio_sweep import nothing_below, sweep, verified
+from mapgap.formulations.suboperation_mapping.ratio_sweep import (
+    OutOfTime,
+    nothing_below,
+    sweep,
+    unbuilt,
+    verified,
+    watch,
+)
 from mapgap.problems.suboperation_mapping import Instance, Plan
 from mapgap.problems.suboperation_mapping.shared.lowered import Array, Lowered
 from mapgap.problems.suboperation_mapping.shared.ratios import parse_ratio
@@ -85,6 +92,8 @@ class RatioModel(CpSatModel):
         Add (13).
     without : collection of int
         Rows to leave out.
+    look : callable
+        Is called now and then while the model is built, and may raise.
     """
 
     def __init__(
@@ -96,9 +105,10 @@ class RatioModel(CpSatModel):
         cutoff: int | None = None,
         symmetry: bool = True,
         without: Collection[int] = (),
+        look: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__()
-        self.lowered = lowered
+        self.lowered, self.look = lowered, look
         self.last = horizon(lowered, cutoff)
         self.binds = dram_binds(lowered)
         self.strict = strict and self.binds
@@ -127,6 +137,7 @@ class RatioModel(CpSatModel):
         self.y: dict[tuple[int, int, int], Any] = {}
         self.g: dict[tuple[int, int, int], Any] = {}
         for o, places in enumerate(self.places):
+            self.look()
             for e in range(timing.pred_ptr[o], timing.pred_ptr[o + 1]):
                 for i in self.places[timing.pred[e]]:
                     for a in places:
@@ -148,6 +159,7 @@ class RatioModel(CpSatModel):
     def loads(self, o: int) -> list[tuple[int, int, Any]]:
         """``(accelerator, ticks, literal)`` of what operation ``o`` may cost: compute, tensors in, dW out."""
         timing = self.lowered.timing
+        self.look()
         terms = []
         for a in self.places[o]:
             terms.append((a, int(timing.compute[o, a]), self.x[o][a]))
@@ -185,6 +197,7 @@ class RatioModel(CpSatModel):
             self.program.add_max_equality(union, [self.x[o][a] for o in members if a in self.x[o]])
 
     def _both(self, both: Any, first: Any, second: Any) -> None:
+        self.look()
         self.program.add_implication(both, first)
         self.program.add_implication(both, second)
         self.program.add_bool_or([first.negated(), second.negated(), both])
@@ -244,6 +257,7 @@ class RatioModel(CpSatModel):
         beside = unrelated_pairs(low)
         pairs = [(p, o) for o, before in enumerate(self.predecessors) for p in before]
         for p, o in [*pairs, *beside, *((j, i) for i, j in beside)]:
+            self.look()
             if not set(self.places[p]) & set(self.places[o]) and p not in self.predecessors[o]:
                 continue
             reason = program.new_bool_var(f"reason[{p},{o}]")
@@ -342,7 +356,7 @@ class RatioModel(CpSatModel):
 
 
 Build = Callable[..., RatioModel]
-"""``build(lowered, strict=…, cutoff=…)``: the model of a ratio."""
+"""``build(lowered, strict=…, cutoff=…, look=…)``: the model of a ratio."""
 
 
 def models(instance: Instance) -> list[Part]:
@@ -374,8 +388,12 @@ def _solve_ratio(
     makespan = 0
     for strict in (False, True) if binds else (False,):
         left = time_s - (budget.elapsed_s - begun)
-        model = build(lowered, strict=strict, cutoff=cutoff)
-        seconds = max(left * (1 if strict or not binds else 0.5), 0.01)
+        try:
+            model = build(lowered, strict=strict, cutoff=cutoff, look=watch(budget))
+        except OutOfTime:
+            result = unbuilt()
+            break
+        seconds = max(min(left * (1 if strict or not binds else 0.5), budget.remaining_s), 0.01)
         result = prove(model, budget, time_s=seconds, start=start, announce=False)
         if result.status is Status.INFEASIBLE:  # nothing below the cutoff, even with delays or exactly
             if held is not None:

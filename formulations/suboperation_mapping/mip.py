@@ -8,7 +8,7 @@ at the start of every operation that makes one, where the peaks are.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -25,12 +25,22 @@ from mapgap.formulations.suboperation_mapping.ratio_model import (
     parts,
     unrelated_pairs,
 )
-from mapgap.formulations.suboperation_mapping.ratio_sweep import nothing_below, sweep, worth
+from mapgap.formulations.suboperation_mapping.ratio_sweep import (
+    OutOfTime,
+    nothing_below,
+    sweep,
+    unbuilt,
+    watch,
+    worth,
+)
 from mapgap.problems.suboperation_mapping import Instance, Plan
 from mapgap.problems.suboperation_mapping.shared.lowered import Lowered
 from mapgap.problems.suboperation_mapping.shared.ratios import parse_ratio
 from mapgap.solvers.mip import Engine, MipModel
 from mapgap.solvers.model import Part, Value, prove, row
+
+HANDED_OVER = 1.0
+"""What an engine takes to read a model, in parts of the time in which it was built."""
 
 
 class RatioProgram(MipModel):
@@ -77,13 +87,21 @@ class RatioProgram(MipModel):
         Only plans with a smaller makespan.
     without : collection of int
         Rows to leave out.
+    look : callable
+        Is called now and then while the model is built, and may raise.
     """
 
     def __init__(
-        self, lowered: Lowered, engine: Engine = "highs", *, cutoff: int | None = None, without: Collection[int] = ()
+        self,
+        lowered: Lowered,
+        engine: Engine = "highs",
+        *,
+        cutoff: int | None = None,
+        without: Collection[int] = (),
+        look: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__("suboperation_mapping", engine)
-        self.lowered = lowered
+        self.lowered, self.look = lowered, look
         self.last = horizon(lowered, cutoff)
         self.binds = dram_binds(lowered)
         self.predecessors = direct_predecessors(lowered)
@@ -97,8 +115,8 @@ class RatioProgram(MipModel):
         self.program += self.makespan
         self.add_rows(without)
 
-    @staticmethod
-    def _binary(name: str) -> Any:
+    def _binary(self, name: str) -> Any:
+        self.look()
         return pulp.LpVariable(name, cat="Binary")
 
     def _mapping_variables(self) -> None:
@@ -133,6 +151,7 @@ class RatioProgram(MipModel):
 
     def _load(self, o: int, a: int) -> Any:
         """Compute, transfers in and dW out of operation ``o`` on accelerator ``a``."""
+        self.look()
         timing = self.lowered.timing
         accelerators = range(self.lowered.accelerators)
         terms = [int(timing.compute[o, a]) * self.x[o][a]]
@@ -182,6 +201,7 @@ class RatioProgram(MipModel):
             self._union(union, self.layers[layer][0], a)
 
     def _both(self, both: Any, first: Any, second: Any) -> None:
+        self.look()
         self.program += both <= first
         self.program += both <= second
         self.program += both >= first + second - 1
@@ -239,6 +259,7 @@ class RatioProgram(MipModel):
         """Of two unrelated operations on one accelerator one runs before the other."""
         accelerators = range(self.lowered.accelerators)
         for p, o in self.pairs:
+            self.look()
             b = self.before[p, o]
             self.program += self.start[o] >= self.end[p] - self.last * (1 - b)
             self.program += self.rank[o] >= self.rank[p] + 1 - self.lowered.n * (1 - b)
@@ -251,6 +272,7 @@ class RatioProgram(MipModel):
     def begun_before(self) -> None:
         """v is 1 where p starts no later than o."""
         for (p, o), begun in (self.begun if self.binds else {}).items():
+            self.look()
             if p != o:
                 self.program += self.start[p] >= self.start[o] + 1 - (self.last + 1) * begun
 
@@ -264,6 +286,7 @@ class RatioProgram(MipModel):
     def stored_tensors(self) -> None:
         """A tensor counts on its producer's accelerator when that has begun and its release is not over."""
         for (k, o, a), counted in (self.counted if self.binds else {}).items():
+            self.look()
             p, r, _ = self.items[k]
             self.program += counted >= self.x[p][a] + self.begun[p, o] - self.over[r, o] - 1
 
@@ -280,6 +303,7 @@ class RatioProgram(MipModel):
             capacity = int(storage.capacity[a])
             self.program += weights <= capacity
             for o in self.owners:
+                self.look()
                 stored = (units * self.counted[k, o, a] for k, (_, _, units) in enumerate(self.items))
                 self.program += weights + pulp.lpSum(stored) <= capacity
 
@@ -324,7 +348,15 @@ def solve_ratio(
     lowered: Lowered, cutoff: int | None, budget: Budget, time_s: float, engine: Engine = "highs"
 ) -> SolveResult:
     """Best plan of one ratio below ``cutoff``."""
-    model = RatioProgram(lowered, engine, cutoff=cutoff)
+    begun = budget.elapsed_s
+    try:
+        model = RatioProgram(lowered, engine, cutoff=cutoff, look=watch(budget))
+    except OutOfTime:
+        return unbuilt()
+    left = budget.remaining_s - HANDED_OVER * (budget.elapsed_s - begun)
+    if left < 0:
+        return unbuilt()
+    time_s = max(min(time_s, left), 0.01)
     result = prove(model, budget, time_s=time_s, announce=False, value=lambda plan: worth(lowered, plan))
     if result.status is Status.INFEASIBLE:
         return replace(nothing_below(cutoff), notes=result.notes)

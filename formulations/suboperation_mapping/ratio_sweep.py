@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import permutations
 from typing import Any
@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from mapgap.core import DISTRUSTED, Budget, PlanBase, SolveResult, Status, Stop
+from mapgap.formulations.suboperation_mapping.fluid_bound import fluid_bound
+from mapgap.formulations.suboperation_mapping.phase_graph import PhaseGraph
 from mapgap.problems.suboperation_mapping import Instance, Plan
 from mapgap.problems.suboperation_mapping.evaluate import diagnose
 from mapgap.problems.suboperation_mapping.shared.lowered import Lowered, lower
@@ -24,9 +26,33 @@ PASSES, LEAST_LEFT = 3, 0.05
 SEARCHED, ROUNDS = 0.15, 12
 """Part of the budget for annealing before the first model, and rounds of it."""
 
+EVERY_PLACE = 5
+"""Most accelerators whose permutations are all tried for a first plan; of more, the rotations of one order."""
+BEGUN = 0.3
+"""Part of the budget within which ratios are lowered and get first plans."""
+
 SolveRatio = Callable[[Lowered, int | None, float], SolveResult]
 """``solve_ratio(lowered, cutoff, seconds)`` looks for plans of one ratio *below* the cutoff; its status, bound and plan
 are about these. What :func:`nothing_below` says is that there are none."""
+
+
+class OutOfTime(Exception):
+    """The budget ended while a model was built."""
+
+
+def watch(budget: Budget) -> Callable[[], None]:
+    """What a model calls while it is built; raises :class:`OutOfTime`."""
+
+    def look() -> None:
+        if budget.exhausted:
+            raise OutOfTime
+
+    return look
+
+
+def unbuilt(bound: int | None = None) -> SolveResult:
+    """The time does not suffice for a model of the ratio."""
+    return SolveResult(Status.UNKNOWN, Stop.TIME, bound=bound, reason="the time is too short for a model of the ratio")
 
 
 def nothing_below(cutoff: int | None) -> SolveResult:
@@ -75,10 +101,22 @@ def critical_path(lowered: Lowered) -> int:
 def simple_start(lowered: Lowered) -> Mapped | None:
     """The best of: every share on an accelerator of its own, fused layers with the first share."""
     tried = []
-    for places in permutations(range(lowered.accelerators)):
+    for places in _placements(lowered):
         location = np.array([places[max(share, 0)] for _, _, share in lowered.operations], np.int64)
         tried.append(timed(lowered, location, lowered.topological))
     return min((found for found in tried if found is not None), key=lambda found: found.makespan, default=None)
+
+
+def _placements(lowered: Lowered) -> Iterator[tuple[int, ...]]:
+    """Accelerators of the shares: all permutations of a few, rotations from the fastest to the slowest of many."""
+    count = lowered.accelerators
+    if count <= EVERY_PLACE:
+        yield from permutations(range(count))
+        return
+    work = lowered.timing.compute.sum(axis=0).tolist()
+    fastest = sorted(range(count), key=lambda a: (work[a], a))
+    for k in range(count):
+        yield tuple(fastest[k:] + fastest[:k])
 
 
 @dataclass
@@ -88,7 +126,7 @@ class Sweep:
     Attributes
     ----------
     graphs : list of Lowered
-        Of the ratios, most promising first.
+        Of the ratios, most promising first; without those for which the time did not suffice.
     partial : bool
         Only one ratio is asked for: nothing is proven of the instance.
     """
@@ -107,10 +145,17 @@ class Sweep:
     def begin(cls, instance: Instance, budget: Budget, ratio: Ratio = ()) -> Sweep:
         """Lower every partition of the batch (or one ratio), bound each, announce a first plan and a better one."""
         ratios = [ratio] if ratio else list(partitions(instance.batch, len(instance.accelerators)))
-        found = cls(instance, budget, [lower(instance, r) for r in ratios], bool(ratio))
-        found.bounds = {graph.ratio: critical_path(graph) for graph in found.graphs}
-        for graph in found.graphs:
+        found = cls(instance, budget, [], bool(ratio))
+        late = budget.elapsed_s + BEGUN * budget.remaining_s
+        for each in ratios:
+            if found.graphs and budget.elapsed_s > late:
+                break
+            graph = lower(instance, each)
+            found.graphs.append(graph)
+            found.bounds[graph.ratio] = critical_path(graph)
             found.offer(simple_start(graph))
+        left = ratios[len(found.graphs) :]
+        found.bounds |= dict.fromkeys(left, fluid_bound(PhaseGraph(instance)) if left else 0)
         found.offer(searched(instance, budget, ratio))
         found.graphs.sort(key=lambda graph: (found.bounds[graph.ratio], graph.ratio))
         return found
@@ -160,7 +205,7 @@ class Sweep:
     def conclude(self, stop: Stop, searched: int) -> SolveResult:
         """The result of all ratios."""
         best, bound, partial = self.best, self.bound(), self.partial
-        notes: dict[str, Any] = {"ratios": len(self.graphs), "ratios_searched": searched}
+        notes: dict[str, Any] = {"ratios": len(self.bounds), "ratios_searched": searched}
         if self.distrusted:
             notes[DISTRUSTED] = list(dict.fromkeys(self.distrusted))
         reason = refusals(self.reasons)

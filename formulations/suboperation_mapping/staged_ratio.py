@@ -6,7 +6,7 @@ Together the engine gets both: the stage rows bound what a mapping costs, the in
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from types import MappingProxyType
 from typing import Any
 
@@ -54,7 +54,7 @@ class StagedRatioModel(RatioModel):
     ----------
     phases : PhaseGraph
         Of the instance of ``lowered``.
-    lowered, strict, cutoff, symmetry
+    lowered, strict, cutoff, symmetry, look
         Of the ratio model.
     without : collection of int
         Rows to leave out, and (14) with any of them: it implies some of the others.
@@ -71,10 +71,11 @@ class StagedRatioModel(RatioModel):
         cutoff: int | None = None,
         symmetry: bool = True,
         without: Collection[int] = (),
+        look: Callable[[], None] = lambda: None,
     ) -> None:
         self.stages = StageModel(phases, lowered.ratio, 1.0, sort=symmetry)
         without = {*without, 14} if without else ()
-        super().__init__(lowered, strict=strict, cutoff=cutoff, symmetry=symmetry, without=without)
+        super().__init__(lowered, strict=strict, cutoff=cutoff, symmetry=symmetry, without=without, look=look)
 
     @row(14, implied=True)
     def stage_rows(self) -> None:
@@ -89,6 +90,7 @@ class StagedRatioModel(RatioModel):
             o = self.lowered.operations.index(operation)
             self.program.add(variables[j] <= self.end[o]).with_name(f"stage end[{o}]")
         for r in range(matrix.rows):
+            self.look()
             terms = self._terms(r)
             whole = all(v.is_integer() for _, v in terms)
             if whole and sum(abs(int(v)) * largest[j] for j, v in terms) < ROW_LIMIT:

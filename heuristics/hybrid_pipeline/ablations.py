@@ -20,8 +20,9 @@ from mapgap.problems.hybrid_pipeline.shared.order import memory_order
 
 def _equal_shares(seen: Chain, budget: Budget, begin: float) -> SolveResult:
     """Algorithm 2 with equal shares on a view; its plan is judged on the real instance."""
-    found = algorithm_2(seen, rule=EQUAL)
-    return report(budget, result(seen.instance, found.plan, begin, stages_evaluated=found.evaluated))
+    found = algorithm_2(seen, rule=EQUAL, budget=budget)
+    made = result(seen.instance, found.plan, begin, found.finished, stages_evaluated=found.evaluated)
+    return report(budget, made)
 
 
 @every_micro_batch

@@ -18,11 +18,12 @@ matter (the aligned dominant step and the AllReduce behind it), so that the sear
     21-22 balance the micro-batch, then offload                  allocate
 
     Algorithm 2                                                  here
-     1-5 for p, n, l, n', l'                                     plan
+     1-2 for p, n                                                plan
+     3-5 for l, n', l'                                           extend
      6      E_f and E_b by Algorithm 1 and Eq. (8)               allocate, slowest
-     7      dominant step by Eq. (11)                            plan
-     8-9    T_w, T_e, T_a and latency by Eqs. (4)-(6)            plan
-    10   Q(l, n, p) by Eq. (10)                                  plan
+     7      dominant step by Eq. (11)                            extend
+     8-9    T_w, T_e, T_a and latency by Eqs. (4)-(6)            extend
+    10   Q(l, n, p) by Eq. (10)                                  extend
     (configurations are recorded on the way)                     trace
 
 Lines are counted as Sec. 3.3 counts them, without those that only close a loop.
@@ -39,20 +40,23 @@ Interpretation
 6.  Times of Eqs. (4)-(6) are compared without building the steps; the closed form is equal (docs).
 7.  A sub-pipeline that, with the transfer to it, already takes as long as the best pipeline is not extended; this
     changes no result.
+8.  When the time is over, the result is min_p Q(L, N, p) over the numbers of stages p that are done. There may be no
+    plan among them: few stages may not fit into the memories.
 """
 
 from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import Any, NamedTuple
+from itertools import product
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mapgap.core import Budget, Finding, InputError, SolveResult, Stop
 from mapgap.heuristics.hybrid_pipeline.chain import Chain, Row, Rows, Span, Tables, best_of, chain, report, result
-from mapgap.kernels import kernel
+from mapgap.kernels import Integers3, kernel
 from mapgap.problems.hybrid_pipeline import Instance, Plan, Stage
 from mapgap.problems.hybrid_pipeline.shared.batching import every_micro_batch
 from mapgap.problems.hybrid_pipeline.shared.observe import observed
@@ -196,59 +200,83 @@ def trace(parents: Array, stages: int) -> Array:
     return path
 
 
-@kernel("Tuple((i8,i8,i8[:,::1]))(Tables,i8,i8)", Tables)
-def plan(tables: Tables, block: int, rule: int) -> tuple[int, int, Array]:
-    """Algorithm 2: the best latency found, stages evaluated, and rows (first layer, end, first place, end).
+class Table(NamedTuple):
+    """Q(l, n, p): one sub-pipeline of the last l layers on the last n places with p stages.
 
-    Q(l, n, p) keeps one sub-pipeline, described by ``dominant`` = max_i (M E_i + sum_{j<i} E_j) and ``excess`` =
-    max_s (Ta_s - sum_{j<s} Eb_j), whose sum is Eq. (4).
+    Attributes
+    ----------
+    dominant, excess : (P + 1, N + 1, L + 1)
+        max_i (M E_i + sum_{j<i} E_j), ``NO_PLAN`` without a sub-pipeline, and max_s (Ta_s - sum_{j<s} Eb_j), whose sum
+        is Eq. (4); ticks.
+    parents : (2, P + 1, N + 1, L + 1)
+        n' and l' of the sub-pipeline behind the first stage.
     """
+
+    dominant: Integers3
+    excess: Integers3
+    parents: Annotated[Array, "i8[:,:,:,::1]"]
+
+
+@kernel("i8(Tables,Table,i8,i8,i8,i8)", Tables, Table)
+def extend(tables: Tables, table: Table, p: int, n: int, block: int, rule: int) -> int:
+    """Algorithm 2, lines 3-10: Q(l, n, p) for all l from the sub-pipelines of p - 1 stages; stages evaluated."""
     forward, backward, both, room, state, activation, weights, comm, level, reduce_num, reduce_den, batch, m = tables
+    dominant, excess, parents = table.dominant, table.excess, table.parents
     count, places = forward.shape[1] - 1, forward.shape[0]
-    most = min(count, places)
-    dominant = np.full((most + 1, places + 1, count + 1), NO_PLAN, np.int64)
-    excess = np.zeros((most + 1, places + 1, count + 1), np.int64)
-    parents = np.zeros((2, most + 1, places + 1, count + 1), np.int64)  # n' and l'
     share = np.zeros(places, np.int64)
     evaluated = 0
-    for p in range(1, most + 1):  # line 1
-        kept = min(2 * p - 1, m)  # K of the new first stage, with p - 1 stages behind it
-        for n in range(1, places + 1):  # line 2
-            for l in range(1, count + 1):  # line 3  # noqa: E741
-                if (n == places) != (l == count):
-                    continue  # never part of a longer pipeline, nor a complete one
-                best = NO_PLAN
-                i, a = count - l, places - n
-                for n2 in range(0 if p == 1 else p - 1, 1 if p == 1 else n):  # line 4
-                    for l2 in range(0 if p == 1 else p - 1, 1 if p == 1 else l):  # line 5
-                        j, b, c = count - l2, places - n2, 0
-                        if p > 1:
-                            if dominant[p - 1, n2, l2] == NO_PLAN:
-                                continue
-                            c = comm[level[a, b, places - parents[0, p - 1, n2, l2]], j]
-                            if dominant[p - 1, n2, l2] + excess[p - 1, n2, l2] + c >= best:
-                                continue  # no stage in front makes up for that
-                        evaluated += 1
-                        stored = kept * (activation[j] - activation[i])
-                        stage = Span(i, j, a, b, state[j] - state[i], stored, batch)
-                        if not allocate(both, room, stage, block, rule, share):  # line 6: Algorithm 1 …
-                            continue
-                        ef, eb = slowest(forward, stage, share), slowest(backward, stage, share)  # … and Eq. (8)
-                        reduce = -((-(weights[j] - weights[i]) * reduce_num[a, b]) // reduce_den[a, b])  # Eq. (5)
-                        large, late = m * (ef + eb), reduce
-                        if p > 1:  # line 7: Eq. (11)
-                            large = max(large, 2 * m * c + ef + eb)
-                            large = max(large, dominant[p - 1, n2, l2] + 2 * c + ef + eb)
-                            late = max(late, excess[p - 1, n2, l2] - eb - c)
-                        if large + late < best:  # lines 8-10: Eqs. (4)-(6), (10)
-                            best = large + late
-                            dominant[p, n, l], excess[p, n, l] = large, late
-                            parents[0, p, n, l], parents[1, p, n, l] = n2, l2
-    value, stages = NO_PLAN, 0
-    for p in range(1, most + 1):  # min_p Q(L, N, p)
-        if dominant[p, places, count] != NO_PLAN and dominant[p, places, count] + excess[p, places, count] < value:
-            value, stages = dominant[p, places, count] + excess[p, places, count], p
-    return value, evaluated, trace(parents, stages)
+    kept = min(2 * p - 1, m)  # K of the new first stage, with p - 1 stages behind it
+    for l in range(1, count + 1):  # line 3  # noqa: E741
+        if (n == places) != (l == count):
+            continue  # never part of a longer pipeline, nor a complete one
+        best = NO_PLAN
+        i, a = count - l, places - n
+        for n2 in range(0 if p == 1 else p - 1, 1 if p == 1 else n):  # line 4
+            for l2 in range(0 if p == 1 else p - 1, 1 if p == 1 else l):  # line 5
+                j, b, c = count - l2, places - n2, 0
+                if p > 1:
+                    if dominant[p - 1, n2, l2] == NO_PLAN:
+                        continue
+                    c = comm[level[a, b, places - parents[0, p - 1, n2, l2]], j]
+                    if dominant[p - 1, n2, l2] + excess[p - 1, n2, l2] + c >= best:
+                        continue  # no stage in front makes up for that
+                evaluated += 1
+                stored = kept * (activation[j] - activation[i])
+                stage = Span(i, j, a, b, state[j] - state[i], stored, batch)
+                if not allocate(both, room, stage, block, rule, share):  # line 6: Algorithm 1 …
+                    continue
+                ef, eb = slowest(forward, stage, share), slowest(backward, stage, share)  # … and Eq. (8)
+                reduce = -((-(weights[j] - weights[i]) * reduce_num[a, b]) // reduce_den[a, b])  # Eq. (5)
+                large, late = m * (ef + eb), reduce
+                if p > 1:  # line 7: Eq. (11)
+                    large = max(large, 2 * m * c + ef + eb)
+                    large = max(large, dominant[p - 1, n2, l2] + 2 * c + ef + eb)
+                    late = max(late, excess[p - 1, n2, l2] - eb - c)
+                if large + late < best:  # lines 8-10: Eqs. (4)-(6), (10)
+                    best = large + late
+                    dominant[p, n, l], excess[p, n, l] = large, late
+                    parents[0, p, n, l], parents[1, p, n, l] = n2, l2
+    return evaluated
+
+
+def plan(seen: Chain, block: int, rule: int, budget: Budget | None = None) -> tuple[int, int, Array, bool]:
+    """Algorithm 2: the best latency found, stages evaluated, rows (first layer, end, first place, end); whether all
+    numbers of stages were tried before the time was over."""
+    layers, places = seen.layers, len(seen.order)
+    most = min(layers, places)
+    shape = (most + 1, places + 1, layers + 1)
+    table = Table(np.full(shape, NO_PLAN, np.int64), np.zeros(shape, np.int64), np.zeros((2, *shape), np.int64))
+    evaluated, finished = 0, True
+    for p, n in product(range(1, most + 1), range(1, places + 1)):  # lines 1-2
+        if budget is not None and budget.exhausted:
+            finished = False
+            break
+        evaluated += extend(seen.tables, table, p, n, block, rule)
+    whole = table.dominant[:, places, layers]
+    latency = np.where(whole == NO_PLAN, NO_PLAN, whole + table.excess[:, places, layers])
+    stages = int(latency.argmin())  # min_p Q(L, N, p)
+    value = int(latency[stages])
+    return value, evaluated, trace(table.parents, stages if value < NO_PLAN else 0), finished
 
 
 def shares(seen: Chain, row: Row, behind: int, block: int = 1, rule: int = BALANCED) -> tuple[int, ...] | None:
@@ -273,15 +301,17 @@ def plan_of(seen: Chain, rows: Rows, block: int = 1, rule: int = BALANCED) -> Pl
 
 
 class Planned(NamedTuple):
-    """What Algorithm 2 finds: a plan (or none), its latency in ticks, the number of stages it evaluated."""
+    """What Algorithm 2 finds: a plan (or none), its latency in ticks, the number of stages it evaluated, and whether it
+    came to its end."""
 
     plan: Plan | None
     latency: int
     evaluated: int
+    finished: bool
 
 
-def algorithm_2(seen: Chain, block: int = 1, rule: int = BALANCED) -> Planned:
-    """Algorithm 2 along a chain.
+def algorithm_2(seen: Chain, block: int = 1, rule: int = BALANCED, budget: Budget | None = None) -> Planned:
+    """Algorithm 2 along a chain; when the time is over, the best plan of the numbers of stages done.
 
     Raises
     ------
@@ -290,9 +320,9 @@ def algorithm_2(seen: Chain, block: int = 1, rule: int = BALANCED) -> Planned:
     """
     if block < 1:
         raise InputError(Finding(f"expected at least 1 sample, found {block}", ("block",)))
-    latency, evaluated, path = plan(seen.tables, block, rule)
+    latency, evaluated, path, finished = plan(seen, block, rule, budget)
     rows = [(i, j, a, b) for i, j, a, b in path.tolist()]
-    return Planned(plan_of(seen, rows, block, rule) if rows else None, int(latency), int(evaluated))
+    return Planned(plan_of(seen, rows, block, rule) if rows else None, latency, evaluated, finished)
 
 
 @observed
@@ -309,12 +339,12 @@ def run(instance: Instance, budget: Budget, ties: str = "fastest_first", block: 
     orders = memory_orders(instance, ties)
     outcomes, evaluated = [], 0
     for order in orders:
-        found = algorithm_2(chain(instance, order), block)
+        found = algorithm_2(chain(instance, order), block, budget=budget)
         evaluated += found.evaluated
         names = [instance.devices[d].name for d in order]
-        outcomes.append(result(instance, found.plan, begin, order=names, orders=len(orders)))
+        outcomes.append(result(instance, found.plan, begin, found.finished, order=names, orders=len(orders)))
         if budget.exhausted:
             break
     best = best_of(instance, outcomes)
-    stop = best.stop if len(outcomes) == len(orders) else Stop.TIME
+    stop = best.stop if found.finished and len(outcomes) == len(orders) else Stop.TIME
     return report(budget, replace(best, stop=stop, notes={**best.notes, "stages_evaluated": evaluated}))

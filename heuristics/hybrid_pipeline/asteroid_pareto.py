@@ -173,16 +173,20 @@ def run(instance: Instance, budget: Budget, ties: str = "fastest_first") -> Solv
         Unknown ``ties``.
     """
     begin = time.process_time()
-    found = [_along(instance, order, budget, begin) for order in memory_orders(instance, ties)]
+    orders, found = memory_orders(instance, ties), []
+    for order in orders:
+        found.append(_along(instance, order, budget, begin))
+        if budget.exhausted:
+            break
     return report(budget, best_of(instance, found))
 
 
 def _along(instance: Instance, order: list[int], budget: Budget, begin: float) -> SolveResult:
     """The optimum over one order."""
     seen = chain(instance, order)
-    plan = algorithm_2(seen).plan
-    if plan is None:
-        return result(instance, None, begin)
+    plan, _, _, finished = algorithm_2(seen, budget=budget)
+    if plan is None or not finished:
+        return result(instance, plan, begin, finished)
     terms = evaluate(instance, plan).terms
     search = Search(seen, max(terms["literal_ticks"], terms["nested_ticks"]), budget)
     label, rows = search.run(), []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -181,9 +181,16 @@ def _links(instance: Instance, order: Sequence[int], batch: int) -> tuple[Array,
     return transfers(instance, batch, values), level, num, den
 
 
-def result(instance: Instance, plan: Plan | None, begin: float, **notes: Any) -> SolveResult:
-    """The plan if it is feasible; otherwise UNKNOWN with what the planner overlooked."""
+def result(instance: Instance, plan: Plan | None, begin: float, finished: bool = True, **notes: Any) -> SolveResult:
+    """The plan if it is feasible; otherwise UNKNOWN with what the planner overlooked, or that its time was over."""
     notes["cpu_s"] = time.process_time() - begin
+    if not finished and plan is None:
+        return SolveResult(Status.UNKNOWN, Stop.TIME, reason="the time was over before the first plan", notes=notes)
+    found = _judged(instance, plan, notes)
+    return found if finished else replace(found, stop=Stop.TIME)
+
+
+def _judged(instance: Instance, plan: Plan | None, notes: dict[str, Any]) -> SolveResult:
     if plan is None:
         reason = "out of memory: the planner finds no stages that hold a micro-batch; this proves nothing about others"
         return SolveResult(Status.UNKNOWN, Stop.DONE, reason=reason, notes=notes)

@@ -41,15 +41,20 @@ def run(instance: Instance, budget: Budget, reading: Reading = "amortised") -> S
     """PipeDream's dynamic programme on the average device."""
     begin = time.process_time()
     seen = chain(instance, range(len(instance.devices)), homogeneous=True, memory=False)
-    rows, slowest = stages(seen, reading)
+    rows, slowest = stages(seen, reading, budget=budget)
     if not instance.execution.replication:
-        rows, slowest = stages(seen, reading, most=1)
+        rows, slowest = stages(seen, reading, 1, budget)
+    if not rows and budget.exhausted:
+        return result(instance, None, begin, finished=False)
     plan = plan_of(seen, rows, rule=EQUAL) if rows else None
     return report(budget, result(instance, plan, begin, slowest_s=slowest * instance.seconds_per_tick))
 
 
-def stages(seen: Chain, reading: Reading, most: int | None = None) -> tuple[Rows, int]:
-    """Stages of A(L, N) and its value in ticks; replicas of a stage, at most ``most``, stand at adjacent places."""
+def stages(seen: Chain, reading: Reading, most: int | None = None, budget: Budget | None = None) -> tuple[Rows, int]:
+    """Stages of A(L, N) and its value in ticks; replicas of a stage, at most ``most``, stand at adjacent places.
+
+    No stages when the time is over before.
+    """
     layers, places = seen.layers, len(seen.order)
     times = seen.tables.both[0, :, seen.tables.batch]
     transfer = 0 * seen.tables.comm[0] if reading == "released" else 2 * seen.tables.comm[0]
@@ -57,6 +62,8 @@ def stages(seen: Chain, reading: Reading, most: int | None = None) -> tuple[Rows
     origin = np.zeros((layers + 1, places + 1, 2), np.int64)
     best[0, 0] = 0
     for j in range(1, layers + 1):
+        if budget is not None and budget.exhausted:
+            return [], NEVER
         for m in range(1, places + 1):
             for used in range(max(0, m - (most or places)), m):
                 weights = seen.tables.weights[j] - seen.tables.weights[:j]

@@ -119,7 +119,7 @@ def test_algorithm_2_claims_the_latency_of_its_plan_and_is_no_better_than_enumer
         instance = instance.with_micro_batch(instance.micro_batch_sizes[-1]).model_copy(update={"replanning": None})
         for ties in ("fastest_first", "slowest_first"):
             seen = chain(instance, memory_order(instance, ties))
-            plan, value, _ = asteroid.algorithm_2(seen)
+            plan, value, _, _ = asteroid.algorithm_2(seen)
             every = [evaluate(instance, p).terms["literal_ticks"] for p in pipelines_along(seen)]
             assert (plan is None) == (not every)
             if plan is not None:

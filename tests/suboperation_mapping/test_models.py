@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mapgap.core import Budget, Status
-from mapgap.formulations.suboperation_mapping import cpsat, enumerate, mip
+from mapgap.core import Budget, Status, Stop
+from mapgap.formulations.suboperation_mapping import cpsat, enumerate, mip, ratio_sweep
 from mapgap.formulations.suboperation_mapping.ratio_model import decisions, dram_binds, horizon
 from mapgap.instances.suboperation_mapping import LIBRARY
+from mapgap.instances.suboperation_mapping.compact import Compact, expand
 from mapgap.problems.suboperation_mapping import PROBLEM
 from mapgap.problems.suboperation_mapping.shared.lowered import lower
 from mapgap.problems.suboperation_mapping.shared.ratios import partitions
@@ -182,3 +183,66 @@ def test_no_word_of_one_run_about_a_big_m_is_believed():
     result = mip.run(instance, Budget(time_s=60, seed=372).start())
     assert result.status is Status.FEASIBLE or result.claimed == 22836
     assert result.bound <= 22836
+
+
+# --- the clock ------------------------------------------------------------------------------------------------------
+
+
+class Looks(Budget):
+    """Exhausted after so many looks at it; the clock itself stands still."""
+
+    left = 0
+
+    @property
+    def exhausted(self):
+        self.left -= 1
+        return self.left < 0
+
+
+@pytest.mark.parametrize("solve_ratio", [cpsat.solve_ratio, mip.solve_ratio])
+def test_a_model_is_not_built_to_its_end_when_the_time_is_over(solve_ratio):
+    instance = LIBRARY.generate("small", 4)
+    lowered = lower(instance, next(partitions(instance.batch, len(instance.accelerators))))
+    begun = Looks(time_s=1000.0).start()
+    begun.left = 30
+    result = solve_ratio(lowered, None, begun, 1000.0)
+    assert (result.status, result.stop, result.plan) == (Status.UNKNOWN, Stop.TIME, None)
+    assert begun.left == -1  # the look that failed was the last one
+    assert result.bound in (None, 0)
+
+
+def test_every_ratio_has_a_bound_and_some_a_plan_when_there_is_no_time():
+    """With no time the first ratio is lowered; a bound of the whole instance holds for the others."""
+    for seed in range(6):
+        instance = LIBRARY.generate("tiny", seed)
+        if PROBLEM.diagnose(instance):
+            continue
+        truth = enumerate.run(instance, budget())
+        state = ratio_sweep.Sweep.begin(instance, Budget(time_s=0.0).start())
+        assert len(state.graphs) == 1
+        assert len(state.bounds) == len(list(partitions(instance.batch, len(instance.accelerators))))
+        assert state.bound() <= truth.claimed
+        result = cpsat.run(instance, Budget(time_s=0.0).start())
+        assert result.bound <= truth.claimed
+
+
+def test_first_plans_of_many_accelerators_rotate_one_order():
+    """All 40,320 permutations of eight take seconds per ratio; rotations too give each share its own accelerator."""
+    eight = expand(
+        Compact(
+            name="eight",
+            source="test",
+            network="alexnet",
+            devices=("U50LV", "U30") * 4,
+            batch=8,
+            bandwidth_gbs=((1.0,) * 8,) * 8,
+        )
+    )
+    lowered = lower(eight, (1,) * 8)
+    found = ratio_sweep.simple_start(lowered)
+    split = {share: set() for share in range(8)}
+    for (_, _, share), a in zip(lowered.operations, lowered.mapping(found.plan)[0], strict=True):
+        if share >= 0:
+            split[share].add(int(a))
+    assert sorted(split.values(), key=min) == [{a} for a in range(8)]
+    assert found.makespan == PROBLEM.evaluate(eight, found.plan).objective

@@ -53,6 +53,7 @@ from mapgap.problems.hybrid_pipeline.shared.label_nodes import (
 )
 from mapgap.problems.hybrid_pipeline.shared.label_stages import (
     exchange,
+    least_cost,
     migration,
     stage_cost,
 )
@@ -69,8 +70,8 @@ def begin_node(steps: Steps, links: Links, round_: Round, space: Space, store: S
         return
     pool, i, cut = store.pool, space.cuts[at[R]], links.comm[len(links.comm) - 1, space.cuts[at[R]]]
     rest = steps.left[state]
-    ahead = round_.aligned * (steps.least[rest, i] + round_.ways * cut)
-    ahead_f = max(round_.aligned, round_.drain) * (steps.least_f[rest, i] + cut)
+    ahead = round_.aligned * (steps.front[rest, i] + round_.ways * cut)
+    ahead_f = max(round_.aligned, round_.drain) * (steps.front_f[rest, i] + cut)
     previous, label = END, store.head[at[NODE]]
     at[HELD], at[LEAST_D], at[LEAST_DA] = 0, 2**61, 2**61
     while label >= 0:
@@ -105,7 +106,10 @@ def price(
 ) -> None:
     """Enter E_f and E_b of a stage, -1 where memory does not suffice."""
     kept = min(2 * behind + 1, round_.micro_batches) if round_.ways == 2 else 1
-    ef, eb = stage_cost(stages, stages.groups[g], i, j, kept, work)
+    if round_.relaxed > 0:
+        ef, eb = least_cost(stages, stages.groups[g], i, j, kept, work)
+    else:
+        ef, eb = stage_cost(stages, stages.groups[g], i, j, kept, work)
     if ef >= 0:
         moved = links.load[i] + links.load[j]
         ef += moved
@@ -142,7 +146,9 @@ def step(
     g, t, r = steps.group[k], steps.target[k], at[R]
     busy, aligned, ways, excess, drain = round_.busy, round_.aligned, round_.ways, round_.excess, round_.drain
     rounds, slots, passing = round_.rounds, round_.slots, max(aligned, drain)
+    relaxed = round_.relaxed * excess
     cuts, opened, least, least_f, load = space.cuts, space.open, steps.least, steps.least_f, links.load
+    front, front_f = steps.front, steps.front_f
     comm, pool, head, costs = links.comm, store.pool, store.head, store.costs
     heads, states = 1 if links.level.shape[0] == 1 else len(stages.groups), len(steps.left)
     j, rest, complete, place = cuts[r], steps.left[t], steps.complete[t], store.place[g]
@@ -156,7 +162,7 @@ def step(
         if not opened[p] or (p == 0 and not complete):
             continue
         cut = comm[fastest_link, i]
-        ahead, ahead_f = aligned * (least[rest, i] + ways * cut), passing * (least_f[rest, i] + cut)
+        ahead, ahead_f = aligned * (front[rest, i] + ways * cut), passing * (front_f[rest, i] + cut)
         # No price is asked of a stage that cannot be part of a plan below the bound.
         e = least_j - least[g, i] + ways * (load[i] + load_j)
         d = max(busy * e, busy * ways * c + aligned * e, aligned * (e + ways * c) + least_d)
@@ -191,7 +197,10 @@ def step(
                 d, a, behind, label = alone, ta + drain * e, END, END
             else:
                 d = max(alone, aligned * (e + ways * c) + pool[label, D])
-                a = max(ta, pool[label, A] - excess * (eb + c)) + drain * (e + ways * c)
+                if relaxed > 0:
+                    a = max(ta, pool[label, D] + pool[label, A] + e - eb + c - d)
+                else:
+                    a = max(ta, pool[label, A] - excess * (eb + c)) + drain * (e + ways * c)
                 m, label = max(moved, pool[label, G]), pool[label, NEXT]
             if rounds * max(d + ahead, d + a + ahead_f) + m >= upper:
                 continue
@@ -200,7 +209,7 @@ def step(
                     depth = min(slot + 1, slots - 1)
                     key = ((p * states + t) * slots + depth) * heads + (g if heads > 1 else 0)
                     node = node_of(store, at, key, p)
-                if not admit(pool, head, at, node, d, a, m):
+                if not admit(pool, head, at, node, d, a, m, relaxed):
                     continue
             new = row_for(pool, at)
             pool[new, D], pool[new, A], pool[new, G], pool[new, BEHIND] = d, a, m, behind
@@ -274,8 +283,8 @@ def bound_left(links: Links, round_: Round, steps: Steps, space: Space, store: S
             key = store.key[node]
             count = heads if heads > 0 else len(links.reduce_num)
             rest = steps.left[key // count // round_.slots % states]
-            ahead = round_.aligned * (steps.least[rest, i] + round_.ways * cut)
-            ahead_f = max(round_.aligned, round_.drain) * (steps.least_f[rest, i] + cut)
+            ahead = round_.aligned * (steps.front[rest, i] + round_.ways * cut)
+            ahead_f = max(round_.aligned, round_.drain) * (steps.front_f[rest, i] + cut)
             label = store.head[node]
             while label >= 0:
                 d, a = pool[label, D], pool[label, A]

@@ -76,15 +76,19 @@ def row_for(pool: Array, at: Array) -> int:
     return new
 
 
-@kernel("b1(i4[:,::1],i8[::1],i8[::1],i8,i8,i8,i8)")
-def admit(pool: Array, head: Array, at: Array, node: int, d: int, a: int, g: int) -> bool:
-    """Drop the labels of a node that (d, a, g) dominates; False if one of them dominates it."""
+@kernel("b1(i4[:,::1],i8[::1],i8[::1],i8,i8,i8,i8,i8)")
+def admit(pool: Array, head: Array, at: Array, node: int, d: int, a: int, g: int, relaxed: int) -> bool:
+    """Drop the labels of a node that (d, a, g) dominates; False if one of them dominates it.
+
+    With ``relaxed`` the second criterion is D + A.
+    """
+    a += relaxed * d
     previous, label = END, head[node]
     while label >= 0:
-        following = pool[label, NEXT]
-        if pool[label, D] <= d and pool[label, A] <= a and pool[label, G] <= g:
+        following, other = pool[label, NEXT], pool[label, A] + relaxed * pool[label, D]
+        if pool[label, D] <= d and other <= a and pool[label, G] <= g:
             return False
-        if d <= pool[label, D] and a <= pool[label, A] and g <= pool[label, G]:
+        if d <= pool[label, D] and a <= other and g <= pool[label, G]:
             if previous < 0:
                 head[node] = following
             else:

@@ -3,11 +3,13 @@ stops."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
 from mapgap.core import Budget, Stop
-from mapgap.problems.hybrid_pipeline.shared import label_kernel, label_nodes, label_stages, label_tables
+from mapgap.problems.hybrid_pipeline.shared import label_fronts, label_kernel, label_nodes, label_stages, label_tables
 from mapgap.problems.hybrid_pipeline.shared.first_plan import Path
 from mapgap.problems.hybrid_pipeline.shared.lowered import Lowered
 from mapgap.problems.hybrid_pipeline.shared.tables import Array
@@ -15,13 +17,22 @@ from mapgap.problems.hybrid_pipeline.shared.tables import Array
 CHUNK = 1_000_000
 """Work between two looks at the clock: far below a second."""
 
+GROUPS = 512
+"""Groups between two looks at the clock while tables are made."""
+
 LABELS = 1 << 12
 """Labels and nodes that a search begins with."""
+
+FRONT_STAGES = 2**25
+"""Most stages whose times are held for sums in front of cuts."""
 
 MOST_LABELS = 24_000_000
 """Labels that are held at most, 28 bytes each, where the budget names no memory."""
 
 LABEL_BYTES = 28
+
+Fronts = tuple[NDArray[np.int32], NDArray[np.int32]]
+"""Least sums of E and of E_f, (G, L + 1) ticks each."""
 
 
 class CompiledSearch:
@@ -35,6 +46,9 @@ class CompiledSearch:
         The search stops when it is exhausted, or when the labels take the memory it names.
     work : int, optional
         Work of all searches together (moves and places looked at, stages priced); the search stops after about so much.
+    relaxed : bool
+        The value is a bound that never falls when a time grows: stages take T of Eq. (7), and the latency is
+        ``max_s (D_s + Ta_s + sum_{j<s} Ef_j)`` with ``D_s`` of the suffix from s on and the least ``Ef``.
 
     Attributes
     ----------
@@ -44,8 +58,17 @@ class CompiledSearch:
         No plan is better than this and the value found; after a search over all cuts.
     """
 
-    def __init__(self, low: Lowered, everyone: bool, budget: Budget | None = None, work: int | None = None) -> None:
-        self.low, self.budget, self.work = low, budget, work
+    def __init__(
+        self,
+        low: Lowered,
+        everyone: bool,
+        budget: Budget | None = None,
+        work: int | None = None,
+        *,
+        relaxed: bool = False,
+    ) -> None:
+        self.low, self.budget, self.work, self.relaxed = low, budget, work, relaxed
+        self.everyone = everyone
         self.stop: Stop | None = None
         self.bound = 0
         self.stages = label_tables.Stages(
@@ -57,25 +80,23 @@ class CompiledSearch:
         moves = low.moves
         asked = np.zeros(len(low.groups), np.bool_)
         asked[moves.group] = True
-        self.steps = label_tables.Steps(
-            *moves,
-            low.complete(everyone),
-            asked,
-            label_stages.least_sums(low.both, low.groups, low.batch),
-            label_stages.least_sums(low.forward, low.groups, low.batch),
-        )
+        least, least_f = (np.zeros((len(low.groups), low.layers + 1), np.int32) for _ in range(2))
+        for begin, end in self._parts():
+            label_stages.least_sums(low.both, low.groups, low.batch, least, begin, end)
+            label_stages.least_sums(low.forward, low.groups, low.batch, least_f, begin, end)
+        self.steps = label_tables.Steps(*moves, low.complete(everyone), asked, least, least_f, least, least_f)
         memory = None if budget is None else budget.memory_mb
         self.most = MOST_LABELS if memory is None else max(LABELS, memory * 2**19 // LABEL_BYTES)
 
     def __call__(self, cuts: list[int], upper: int) -> tuple[int, Path, dict[str, int]]:
         """Best objective below ``upper`` (or ``upper``), its stages, counts for the notes."""
         low, at = self.low, np.zeros(15, np.int64)
-        if self.budget is not None and self.budget.exhausted:
+        places = np.array(cuts, np.int64)
+        self.stop = None
+        window, nearest = self._windows(places, upper)
+        if self._over:
             self.stop, self.bound = Stop.TIME, 0
             return upper, [], {}
-        form = self._form(1)
-        places = np.array(cuts, np.int64)
-        window, nearest = label_stages.windows(self.stages, self.links, form, self.steps.asked, places, upper)
         if self.work is not None:
             self.work -= 10 * int(self.steps.asked.sum()) * len(cuts)
         opened = self._open(places, upper)
@@ -132,7 +153,63 @@ class CompiledSearch:
         return value, [(i, j, g) for i, j, g in path.tolist()], counts
 
     def _form(self, slots: int) -> label_tables.Round:
-        return label_tables.Round(*self.low.form, self.low.rounds, self.low.micro_batches, slots)
+        return label_tables.Round(*self.low.form, self.low.rounds, self.low.micro_batches, slots, int(self.relaxed))
+
+    def use(self, fronts: Fronts) -> None:
+        """Sums in front of cuts, of plans below an upper bound; from now on no search begins with a larger one."""
+        front, front_f = self.steps.front, self.steps.front_f
+        self.steps = self.steps._replace(front=np.maximum(front, fronts[0]), front_f=np.maximum(front_f, fronts[1]))
+
+    def fronts(self, upper: int) -> Fronts | None:
+        """Least sums in front of every cut, by the devices left for them, of plans below ``upper``.
+
+        Stages are put one behind the other, as :mod:`.label_fronts` does; no order may restrict the groups. ``None``
+        when the time is over, without an upper bound, and where the stages inside the windows are too many.
+        """
+        if upper > label_fronts.NO_FRONT:
+            return None
+        low, form, cuts = self.low, self._form(1), np.arange(self.low.layers + 1)
+        window = self._windows(cuts, upper)[0]
+        lengths = np.maximum(window.T - cuts, 0).astype(np.int64)  # (G, L + 1)
+        if self._over or lengths.sum() > FRONT_STAGES:
+            return None
+        place = (lengths.cumsum() - lengths.ravel()).reshape(lengths.shape)
+        both, forward = (
+            label_fronts.stage_times(table, low.groups, low.batch, window, place) for table in (low.both, low.forward)
+        )
+        ways = label_fronts.Ways(*low.moves[:3], window, self._open(cuts, upper))
+        times = label_fronts.Times(place, both, forward)
+        found, found_f = (np.full(lengths.shape, label_fronts.NO_FRONT, np.int32) for _ in range(2))
+        idle = slice(0, 1 if self.everyone else None)
+        found[idle, 0] = found_f[idle, 0] = 0
+        used = 0
+        while used < len(low.groups):
+            if self._over:
+                return None
+            used = label_fronts.fronts(self.stages, self.links, form, ways, times, found, found_f, upper, used)
+        return found, found_f
+
+    @property
+    def _over(self) -> bool:
+        return self.budget is not None and self.budget.exhausted
+
+    def _parts(self) -> Iterator[tuple[int, int]]:
+        """Some groups after the other, as long as there is time; what is not done says nothing."""
+        count = len(self.low.groups)
+        for begin in range(0, count, GROUPS):
+            if self._over:
+                self.stop = Stop.TIME
+                return
+            yield begin, min(begin + GROUPS, count)
+
+    def _windows(self, cuts: Array, upper: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """``window`` and ``nearest`` of ``label_tables.Space``."""
+        window, nearest = (np.zeros((len(cuts), len(self.low.groups)), np.int32) for _ in range(2))
+        for begin, end in self._parts():
+            label_stages.windows(
+                self.stages, self.links, self._form(1), self.steps.asked, cuts, upper, window, nearest, begin, end
+            )
+        return window, nearest
 
     def _open(self, cuts: Array, upper: int) -> NDArray[np.bool_]:
         """Positions whose transfers alone, over the fastest link, do not reach the bound."""

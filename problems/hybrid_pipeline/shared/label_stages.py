@@ -144,18 +144,28 @@ def stage_cost(stages: Stages, group: Array, i: int, j: int, kept: int, work: Ar
     return best_f, best_b
 
 
-@kernel("i4[:,::1](i8[:,:,::1],i8[:,::1],i8)")
-def least_sums(table: Array, groups: Array, batch: int) -> Array:
-    """(G, L + 1): a bound on the sum of a time table over stages on devices of a group, by the layers before a cut.
+@kernel("UniTuple(i8,2)(Stages,i8[::1],i8,i8,i8,i8[:,::1])", Stages)
+def least_cost(stages: Stages, group: Array, i: int, j: int, kept: int, work: Array) -> tuple[int, int]:
+    """Least E_f, and what T of Eq. (7) leaves for E_b: both the sum and the first never fall when times grow."""
+    if not memory_caps(stages, group, i, j, kept, work[0]):
+        return -1, -1
+    f = fastest(stages.forward, group, work[0], stages.batch, i, j)
+    return f, fastest(stages.both, group, work[0], stages.batch, i, j) - f
+
+
+@kernel("void(i8[:,:,::1],i8[:,::1],i8,i4[:,::1],i8,i8)")
+def least_sums(table: Array, groups: Array, batch: int, found: Array, begin: int, end: int) -> None:
+    """A bound on the sum of a time table over stages on devices of a group, by the layers before a cut.
+
+    Fills ``found`` (G, L + 1) for the groups ``[begin, end)``.
 
     Let ``z_d`` be shares with ``sum (z_d - 1) < B``. In a stage on some of the devices one at least has ``y_d >= z_d``
     and takes no less than the smallest time of all at ``z_d``, layer by layer. The shares here make the times of the
     devices for the whole network as equal as can be.
     """
     classes, layers = table.shape[0], table.shape[1] - 1
-    found = np.zeros((len(groups), layers + 1), np.int32)
     caps, share = np.full(classes, batch, np.int64), np.zeros(classes, np.int64)
-    for g in range(1, len(groups)):
+    for g in range(max(1, begin), end):
         limit = fastest(table, groups[g], caps, batch, 0, layers)
         members = 0
         for c in range(classes):
@@ -172,7 +182,6 @@ def least_sums(table: Array, groups: Array, batch: int) -> Array:
                     low = min(low, table[c, l + 1, share[c]] - table[c, l, share[c]])
             total += low
             found[g, l + 1] = total
-    return found
 
 
 @kernel("i8(i8[:,:,::1],i8[:,::1],i8,i8,i8)")
@@ -240,23 +249,32 @@ def passes(stages: Stages, links: Links, round_: Round, g: int, i: int, j: int, 
     return total >= batch
 
 
-@kernel("UniTuple(i4[:,::1],2)(Stages,Links,Round,b1[::1],i8[::1],i8)", Stages, Links, Round)
-def windows(stages: Stages, links: Links, round_: Round, asked: Array, cuts: Array, upper: int) -> tuple[Array, Array]:
-    """``window`` and ``nearest`` of :class:`Space`, by two pointers per group."""
-    count, last = len(stages.groups), len(cuts) - 1
+@kernel("void(Stages,Links,Round,b1[::1],i8[::1],i8,i4[:,::1],i4[:,::1],i8,i8)", Stages, Links, Round)
+def windows(
+    stages: Stages,
+    links: Links,
+    round_: Round,
+    asked: Array,
+    cuts: Array,
+    upper: int,
+    window: Array,
+    nearest: Array,
+    begin: int,
+    end: int,
+) -> None:
+    """``window`` and ``nearest`` of :class:`Space` for the groups ``[begin, end)``, by two pointers per group."""
+    last = len(cuts) - 1
     tried = np.zeros((3, stages.groups.shape[1]), np.int64)
-    window, nearest = np.zeros((last + 1, count), np.int32), np.zeros((last + 1, count), np.int32)
-    for g in range(1, count):
+    for g in range(max(1, begin), end):
         if not asked[g]:
             continue
-        end = last
+        stop = last
         tried[:] = -1
         for p in range(last, -1, -1):
-            while end > p and not passes(stages, links, round_, g, cuts[p], cuts[end], upper, tried):
-                end -= 1
-                nearest[end + 1, g] = p + 1
-            window[p, g] = max(end, p)
-    return window, nearest
+            while stop > p and not passes(stages, links, round_, g, cuts[p], cuts[stop], upper, tried):
+                stop -= 1
+                nearest[stop + 1, g] = p + 1
+            window[p, g] = max(stop, p)
 
 
 @kernel("i8[::1](Steps,i4[:,::1],b1[::1])", Steps)

@@ -46,7 +46,10 @@ class Links(NamedTuple):
 
 
 class Round(NamedTuple):
-    """The objective (``lowered.Form``) and the numbers of rounds R and of K's that differ."""
+    """The objective (``lowered.Form``) and the numbers of rounds R and of K's that differ.
+
+    ``relaxed``: 1 where the search is for a bound that holds for all larger times, see :class:`CompiledSearch`.
+    """
 
     busy: Integer
     aligned: Integer
@@ -56,13 +59,15 @@ class Round(NamedTuple):
     rounds: Integer
     micro_batches: Integer
     slots: Integer
+    relaxed: Integer
 
 
 class Steps(NamedTuple):
     """``groups.Moves``, the states that a pipeline may end in, and sums that no stages go below.
 
     ``asked`` (G,): groups of some move; ``least`` and ``least_f`` (G, L + 1): least E and E_f of the layers before a
-    cut on devices of a group.
+    cut on devices of a group, as one stage or several; ``front`` and ``front_f`` (G, L + 1): the same, and larger if
+    possible, where the group is that of all devices left.
     """
 
     first: Integers
@@ -73,6 +78,8 @@ class Steps(NamedTuple):
     asked: Flags
     least: Small2
     least_f: Small2
+    front: Small2
+    front_f: Small2
 
 
 class Space(NamedTuple):

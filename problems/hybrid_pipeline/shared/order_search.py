@@ -130,6 +130,12 @@ class OrderSearch:
             if order not in self.tried:
                 self.along(order)
 
+    def first(self) -> None:
+        """Search the order of Algorithm 2, unless that is done."""
+        order = tuple(memory_order(self.instance))
+        if order not in self.tried:
+            self.along(order)
+
     def quick(self) -> None:
         """Some steps of little work, counted and not timed, so that a run can be repeated.
 
@@ -138,7 +144,7 @@ class OrderSearch:
         3. all groups;
         4. neighbours of the best order.
         """
-        self.along(tuple(memory_order(self.instance)))
+        self.first()
         devices, layers = len(self.instance.devices), len(self.instance.layers)
         self.work = work = max(WORK, devices**3 * layers**2 // SHARE)
         self.run()

@@ -1,0 +1,228 @@
+"""Bounds where devices are too many for an exact search: the label search over a few classes of optimistic devices.
+
+Devices are put into classes, and every device gets the best of its class: layer by layer and share by share the least
+time, the largest memory; all links are as fast as the fastest one (then the group in front of a cut does not matter to
+it, which makes the search many times faster). To each plan belongs one of the relaxed instance, with the same
+cuts and counts of devices. That alone bounds nothing, because the latency may fall when ``E_b`` grows (it lowers the
+AllReduce excess). So the search minimises what never falls: with ``D_s`` of the suffix from stage s on,
+
+    D + A = max_s (Ta_s + D - sum_{j<s} Eb_j) >= max_s (Ta_s + D_s + sum_{j<s} Ef_j),
+
+because ``D >= D_s + sum_{j<s} E_j``; stages take T of Eq. (7), which is at most ``E_f + E_b``, and of ``E_f`` the least
+that any shares give. In inference and for the bottleneck there is no excess, and T in place of ``E_f + E_b`` suffices.
+As labels ``(D, Z)`` with ``Z`` the right-hand side,
+
+    D' = max(M T, T + 2 M c, T + 2 c + D),    Z' = max(D' + Ta, Z + Ef + c).
+
+A few classes are searched in milliseconds, more classes bound better: :class:`Refinement` goes from few to many as long
+as the time seems to suffice. The classes are those of least loss, merged pair by pair from the devices that are equal.
+After a failure the migration counts as 0.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from mapgap.core import Budget
+from mapgap.problems.hybrid_pipeline import Instance
+from mapgap.problems.hybrid_pipeline.instance import Device, DeviceType
+from mapgap.problems.hybrid_pipeline.shared.first_plan import Path, approach
+from mapgap.problems.hybrid_pipeline.shared.groups import interchangeable
+from mapgap.problems.hybrid_pipeline.shared.label_search import CompiledSearch
+from mapgap.problems.hybrid_pipeline.shared.lowered import Lowered, lower
+from mapgap.problems.hybrid_pipeline.shared.order import slowness
+from mapgap.problems.hybrid_pipeline.shared.tables import Array, times_before
+
+Parts = list[list[int]]
+
+MOVES = 2**22
+"""Most moves of a relaxed instance."""
+
+CELLS = 2**21
+"""Most pairs of a group and a layer of a relaxed instance."""
+
+GROWTH = 2.5
+"""Least factor of moves from one relaxation to the next."""
+
+POWER = 0.75
+"""The time of a relaxation grows about like this power of its moves."""
+
+COARSER = 4
+"""A search takes sums in front of cuts from one with so many times fewer moves."""
+
+
+def relaxed(instance: Instance, parts: Parts) -> Lowered:
+    """Arrays in which every device has the best of its part; for :class:`CompiledSearch` with ``relaxed``."""
+    (batch,) = instance.micro_batch_sizes
+    of = {device: p for p, part in enumerate(parts) for device in part}
+    members = [[instance.device_type(d) for d in part] for part in parts]
+    types = tuple(
+        DeviceType.model_construct(
+            name=f"P{p}",
+            memory=max(kind.memory for kind in kinds),
+            forward=_least([kind.forward for kind in kinds]),
+            backward=_least([kind.backward for kind in kinds]),
+        )
+        for p, kinds in enumerate(members)
+    )
+    number = range(len(instance.devices))
+    fastest = max((instance.bandwidth[d][e] for d in number for e in number if d != e), default=1)
+    made = instance.model_copy(
+        update={
+            "types": types,
+            "devices": tuple(Device.model_construct(name=instance.devices[d].name, type=of[d]) for d in number),
+            "bandwidth": ((fastest,) * len(number),) * len(number),
+            "replanning": None,
+        }
+    )
+    low = lower(made)
+    both = []
+    for p in (of[members[0]] for members in low.classes):
+        tables = [sum(times_before(kind, batch)) for kind in members[p]]
+        if not instance.execution.training:
+            tables = [times_before(kind, batch)[0] for kind in members[p]]
+        steps = np.min([np.diff(table, axis=0) for table in tables], axis=0)
+        both.append(np.concatenate([np.zeros((1, batch + 1), np.int64), steps.cumsum(axis=0)]))
+    rounds = 1 if instance.replanning is None else instance.replanning.rounds
+    return replace(low, both=np.stack(both), rounds=rounds)
+
+
+def _least(tables: list[tuple[tuple[int, ...], ...]]) -> tuple[tuple[int, ...], ...]:
+    if len(tables) == 1:
+        return tables[0]
+    return tuple(map(tuple, np.min(np.array(tables, np.int64), axis=0).tolist()))
+
+
+def move_count(parts: Parts) -> int:
+    """As ``groups.move_count``, of classes of these sizes."""
+    return math.prod((len(part) + 1) * (len(part) + 2) // 2 for part in parts)
+
+
+def partitions(instance: Instance) -> list[Parts]:
+    """From one part to all classes of interchangeable devices: each merges two parts of the next, those of least loss.
+
+    The loss of a device is the logarithm of how much faster its part is than itself, and of how much more it holds.
+    """
+    atoms = interchangeable(instance)
+    kinds = [instance.device_type(members[0]) for members in atoms]
+    share = -(-instance.micro_batch_sizes[0] // 4) - 1
+    times = np.array(
+        [[f[share] + b[share] for f, b in zip(kind.forward, kind.backward, strict=True)] for kind in kinds], float
+    )
+    memory = np.array([kind.memory for kind in kinds], float) + 1.0
+    size = np.array([len(members) for members in atoms], float)
+
+    def loss(part: tuple[int, ...]) -> float:
+        some = list(part)
+        slower = np.log((times[some].sum(axis=1) + 1.0) / (times[some].min(axis=0).sum() + 1.0))
+        smaller = np.log(memory[some].max() / memory[some])
+        return float((size[some] * (slower + smaller / 4)).sum())
+
+    parts: list[tuple[int, ...]] = [(k,) for k in range(len(atoms))]
+    losses = dict.fromkeys(parts, 0.0)
+    found = [parts]
+    while len(parts) > 1:
+        pairs = [(a, b) for k, a in enumerate(parts) for b in parts[:k]]
+        for a, b in pairs:
+            losses.setdefault((*b, *a), math.nan)
+            if math.isnan(losses[*b, *a]):
+                losses[*b, *a] = loss((*b, *a))
+        a, b = min(pairs, key=lambda pair: losses[*pair[1], *pair[0]] - losses[pair[0]] - losses[pair[1]])
+        parts = [part for part in parts if part not in (a, b)] + [(*b, *a)]
+        found.append(parts)
+    return [[sorted(d for k in part for d in atoms[k]) for part in parts] for parts in reversed(found)]
+
+
+def merged(low: Lowered, coarse: Lowered) -> Array:
+    """(G,): the group of the coarse relaxation that stands for each group of the fine one."""
+    of = {device: c for c, members in enumerate(coarse.classes) for device in members}
+    merge = np.zeros((len(low.classes), len(coarse.classes)), np.int64)
+    for c, members in enumerate(low.classes):
+        merge[c, of[members[0]]] = 1
+    place: Array = np.ravel_multi_index(tuple((low.groups @ merge).T), tuple((coarse.size + 1).tolist()))
+    return place
+
+
+class Refinement:
+    """Relaxations from few classes to many, each with the sums in front of cuts that a coarser one gives.
+
+    Attributes
+    ----------
+    bound : int
+        No plan is better than this and the upper bounds given.
+    searched : list of (moves, search, stages)
+        What was searched to its end, the stages of its best pipeline (none where none is below the upper bound).
+    """
+
+    def __init__(self, instance: Instance, budget: Budget, most: int = MOVES) -> None:
+        self.instance, self.budget = instance, budget
+        self.bound = 0
+        self.searched: list[tuple[int, CompiledSearch, Path]] = []
+        self.bounds: list[tuple[int, int]] = []
+        self.left: list[Parts] = []
+        layers = len(instance.layers) + 1
+        for parts in partitions(instance):
+            moves, groups = move_count(parts), math.prod(len(part) + 1 for part in parts)
+            if moves > most or groups * layers > CELLS:
+                break
+            if not self.left or moves >= GROWTH * move_count(self.left[-1]):
+                self.left.append(parts)
+        self.pace = 0.0  # seconds, by the power of the moves
+
+    @property
+    def notes(self) -> dict[str, Any]:
+        """Bounds by number of classes."""
+        return {"relaxations": {str(classes): bound for classes, bound in self.bounds}}
+
+    def renew(self, budget: Budget) -> None:
+        """Go on under another budget."""
+        self.budget = budget
+        for _, search, _ in self.searched:
+            search.budget = budget
+
+    def promising(self) -> bool:
+        """Whether the next relaxation seems to fit into the time, at the pace of the last one."""
+        return bool(self.left) and self.pace * move_count(self.left[0]) ** POWER < self.budget.remaining_s
+
+    def step(self, upper: int) -> None:
+        """The next relaxation, against the value of a plan."""
+        parts = self.left.pop(0)
+        begin, moves = time.perf_counter(), move_count(parts)
+        search = CompiledSearch(relaxed(self.instance, parts), self.instance.all_devices, self.budget, relaxed=True)
+        self.lend(search, moves, upper)
+        value, path, _ = approach(search.low, search, (upper, []))
+        if search.stop is None and value < upper:
+            self.lend(search, moves, value)
+        if search.stop is None:
+            value, better, _ = search(list(range(search.low.layers + 1)), value)
+            self.bound = max(self.bound, search.bound)
+            self.bounds.append((len(parts), search.bound))
+        if search.stop is None:
+            self.searched.append((moves, search, better or path))
+        self.pace = (time.perf_counter() - begin) / moves**POWER
+
+    def lend(self, search: CompiledSearch, moves: int, upper: int) -> None:
+        """Give a search the sums of a coarser one, for plans below ``upper``."""
+        coarse = [found for number, found, _ in self.searched if number * COARSER <= moves]
+        fronts = coarse[-1].fronts(upper) if coarse else None
+        if fronts is not None:
+            place = merged(search.low, coarse[-1].low)
+            search.use((fronts[0][place], fronts[1][place]))
+
+    def order(self) -> tuple[int, ...] | None:
+        """All devices in the order of the stages of the best pipeline found last, the fastest of a class first."""
+        if not self.searched or not self.searched[-1][2]:
+            return None
+        _, search, path = self.searched[-1]
+        slow = slowness(self.instance)
+        free = [sorted(members, key=lambda d: (slow[d], d)) for members in search.low.classes]
+        found = []
+        for _, _, group in path:
+            for c, number in enumerate(search.low.groups[group].tolist()):
+                found += [free[c].pop(0) for _ in range(number)]
+        return (*found, *(d for members in free for d in members))
