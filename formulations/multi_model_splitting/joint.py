@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from mapgap.core import DISTRUSTED, Budget, SolveResult, Status, Stop
+from mapgap.core import DISTRUSTED, Budget, Known, SolveResult, Status, Stop
 from mapgap.formulations.multi_model_splitting import mip
 from mapgap.formulations.multi_model_splitting.assignment_model import AssignmentModel
 from mapgap.formulations.multi_model_splitting.chains import chains
@@ -43,18 +43,48 @@ GROWTH = 1.5
 
 @dataclass
 class Joint(Search):
-    """What is known so far; ``own`` is the part of the bound that rests on no engine."""
+    """What is known so far.
+
+    Attributes
+    ----------
+    own : int
+        The part of the bound that rests on no engine.
+    bounds : bool
+        Without, the second step is left out and the first one gets its time: others look for the bound.
+    told : callable, optional
+        Says what others have found: a plan as JSON, a bound, and what of it rests on no engine.
+    """
 
     own: int = 0
+    bounds: bool = True
+    told: Known | None = None
 
     def begin(self) -> None:
         """Steps 1 and 2."""
         time_s = self.budget.time_s
+        if not self.bounds:
+            self.seek(BOUND * time_s)
+            return
         self.seek(max(SEARCH * time_s, min(0.4, 0.4 * time_s)))
         self.relax(max(BOUND * time_s, min(1.0, 0.75 * time_s)))
 
     def until(self, seconds: float) -> bool:
         return until(self.budget, seconds)
+
+    def hear(self) -> None:
+        """Take what others have found."""
+        if self.told is None:
+            return
+        found = self.told()
+        plan = None if found["plan"] is None else Plan.model_validate(found["plan"], strict=False)
+        if plan is not None and self.seeker.offer(plan):
+            self.accept(plan)
+        self.own = max(self.own, found["own"])
+        self.raise_bound(found["bound"])
+
+    def seek(self, seconds: float) -> None:
+        self.hear()
+        super().seek(seconds)
 
     def relax(self, seconds: float) -> None:
         """The bound by column generation."""
@@ -141,15 +171,9 @@ def run(instance: Instance, budget: Budget) -> SolveResult:
     return search(instance, budget)
 
 
-def search(instance: Instance, budget: Budget, start: Plan | None = None, bound: int = 0, own: int = 0) -> SolveResult:
-    """Steps 1 to 3, from a plan and proven bounds if there are any; ``own`` rests on no engine's word.
-
-    The note ``own_bound`` says what is proven without one in the end.
-    """
-    seeker = first_plan(instance, budget)
-    if start is not None:
-        seeker.offer(start)
-    joint = Joint(instance, budget, seeker, bound, own=own)
+def search(instance: Instance, budget: Budget, told: Known | None = None, bounds: bool = True) -> SolveResult:
+    """Steps 1 to 3; see :class:`Joint`. The note ``own_bound`` says what is proven without an engine in the end."""
+    joint = Joint(instance, budget, first_plan(instance, budget), bounds=bounds, told=told)
     joint.notes["own_bound"] = joint.own
     if instance.objective == "latency" and not joint.over:
         return _latency(joint)

@@ -1,13 +1,18 @@
-"""``joint`` in independent parts: the same search from several seeds, each from the best plan and bound known so far.
+"""``joint`` in independent parts: one whole search, and beside it others that look for plans from seeds of their own.
 
-Parts that run beside each other look in different places; a part that begins later starts where the best of them
-ended. A plan is evaluated again here. Where the engine of one part contradicted itself, only the bounds count that rest
-on our own arithmetic (:mod:`.joint`), whoever found the others.
+The first part is the run that one process would do, for all of the time: plan, bound by column generation, integer
+programs. So the result is no worse than that of one process, but for what handing it out takes. The other parts
+leave the bound to it and look in different places. All tell what they find at once, and hear between two steps what the
+others have found: the search goes on from the best plan, and ends where plan and bound meet.
+
+A plan is evaluated again here. Where the engine of one part contradicted itself, only the bounds count that rest on our
+own arithmetic (:mod:`.joint`), whoever found the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from mapgap.core import DISTRUSTED, Budget, Known, SolveResult, Status, Stop, Task
@@ -18,7 +23,7 @@ from mapgap.problems.multi_model_splitting.diagnose import diagnose
 from mapgap.problems.multi_model_splitting.evaluate import evaluate
 
 SEEDS = 8
-"""Parts. Two processes do four rounds of them, each for a quarter of the time."""
+"""Parts beside the first. Two processes do eight rounds of them, four processes three."""
 
 
 class JointParts:
@@ -42,7 +47,11 @@ class JointParts:
         return bool(self.reasons or self.infeasible) or (self.value is not None and bound >= self.value)
 
     def tasks(self) -> Sequence[Task]:
-        return [Task(f"seed {k}", f"{__name__}:part", (k,)) for k in range(0 if self.reasons else SEEDS)]
+        if self.reasons:
+            return []
+        run = f"{__name__}:part"
+        seeds = [Task(f"seed {k}", run, (k,), tells=True) for k in range(1, 1 + SEEDS)]
+        return [Task("whole", run, (0,), whole=True, tells=True), *seeds]
 
     def wanted(self, task: Task) -> bool:
         return not self.closed
@@ -84,11 +93,9 @@ class JointParts:
 
 
 def part(instance: Instance, budget: Budget, known: Known, seed: int) -> SolveResult:
-    """The search with a seed of its own, from what is known when it begins."""
-    told: Mapping[str, Any] = known()
-    start = None if told["plan"] is None else Plan.model_validate(told["plan"], strict=False)
-    own = Budget(budget.remaining_s, workers=budget.workers, seed=budget.seed + seed).start()
-    return joint.search(instance, own, start, told["bound"], told["own"])
+    """The whole search (seed 0), or one for plans with a seed of its own."""
+    own = replace(budget, seed=budget.seed + seed)
+    return joint.search(instance, own, known, bounds=seed == 0)
 
 
 def parts(instance: Instance, budget: Budget) -> JointParts:

@@ -26,11 +26,18 @@ class Task:
         :meth:`Parts.learn`.
     arguments : tuple
         Small and picklable; the instance is not among them.
+    whole : bool
+        It gets all of the time that is left, and a thread of its own; the others share what remains.
+    tells : bool
+        Every plan and bound that it announces to its budget is handed to :meth:`Parts.learn` at once, as a result that
+        proves nothing else.
     """
 
     name: str
     run: Reference
     arguments: tuple[Any, ...] = ()
+    whole: bool = False
+    tells: bool = False
 
 
 class Parts(Protocol):
@@ -44,7 +51,7 @@ class Parts(Protocol):
         ...
 
     def wanted(self, task: Task) -> bool:
-        """Whether a part that has not begun can still change the result."""
+        """Whether a part that has not begun can still change the result; if it tells, also one that runs."""
         ...
 
     @property
@@ -53,7 +60,7 @@ class Parts(Protocol):
         ...
 
     def learn(self, task: Task, found: Any) -> None:
-        """Take what a part has returned."""
+        """Take what a part has returned, or told meanwhile."""
         ...
 
     def result(self, stop: Stop) -> SolveResult:

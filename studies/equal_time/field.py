@@ -41,22 +41,19 @@ class Hard:
 
 
 HARD = {
-    "fpga_gpu_partition": Hard(
-        short=(("networks", 505), ("networks", 516)), middle=(("networks", 505), ("scaling", 501))
-    ),
+    "fpga_gpu_partition": Hard(short=(("networks", 505), ("networks", 516)), middle=(("networks", 505),)),
     "hybrid_pipeline": Hard(
         short=(("distinct", 502), ("scaling", 507)),
         middle=(("distinct", 501), ("scaling", 507)),
         long=(("distinct", 502),),
     ),
     "multi_model_splitting": Hard(
-        middle=(("mixed_14x8", 500), ("mixed_20x16", 500), ("large_models_20x16", 500), ("large_models_30x20", 500)),
+        middle=(("mixed_14x8", 500), ("mixed_20x16", 500), ("large_models_30x20", 500)),
         long=(("large_models_20x16", 501),),
     ),
     "neuron_masking": Hard(
         short=(("scaling", 508), ("scaling", 515), ("ladder", 509), ("fleet", 501)),
         middle=(("scaling", 509), ("ladder", 515), ("fleet", 505)),
-        long=(("scaling", 508),),
     ),
     "suboperation_mapping": Hard(
         middle=(("small", 500), ("branching", 501)),

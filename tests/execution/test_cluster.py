@@ -1,11 +1,14 @@
 """Runs in parts on a cluster: what is known is shared, time is kept, a worker that dies costs its part only."""
 
 import json
+import os
+import signal
+import threading
 import time
 
 import pytest
 from cli_support import inside, tiny
-from parts import Numbers
+from parts import Numbers, Telling
 
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance
@@ -27,8 +30,8 @@ def dask():
             yield pool
 
 
-def do(dask, seconds=20.0, **tasks):
-    method = Method("numbers", "suboperation_mapping", "exact", "test", lambda: None, parts=Numbers)
+def do(dask, seconds=20.0, parts=Numbers, **tasks):
+    method = Method("numbers", "suboperation_mapping", "exact", "test", lambda: None, parts=parts)
     with distributed.Client(dask.scheduler_address) as client:
         client.wait_for_workers(2, timeout=30)
         return cluster.solve(method, tiny(), Budget(seconds).start(), {"tasks": tasks}, client)
@@ -81,6 +84,50 @@ def test_a_part_that_kills_every_worker_is_left_out(dask):
 def test_the_error_of_a_part_is_the_error_of_the_run(dask):
     with pytest.raises(ValueError, match="this part fails"):
         do(dask, bad=("failing", 1))
+
+
+def test_what_a_part_tells_is_known_before_it_ends(dask):
+    found = do(dask, parts=Telling, slow=("telling", 1, 50, 3.0), other=("telling", 1, 40, 0.0))
+    assert set(found.notes["heard"]) >= {("slow", 50), ("other", 40)}
+    assert found.notes["found"]["slow"][0] <= 40  # of the other part, while this one ran
+
+
+def test_one_part_has_the_whole_time_and_the_others_share_the_rest(dask):
+    others = {f"p{k}": ("telling", 1, 50, 0.0) for k in range(3)}
+    found = do(dask, seconds=12.0, parts=Telling, whole=("telling", 1, 50, 4.0), **others).notes["found"]
+    assert found["whole"][1] > 10.0
+    assert found["p0"][1] <= 4.0  # one thread is left for three parts
+
+
+def test_a_part_that_can_change_nothing_any_more_is_not_waited_for(dask):
+    begun = time.perf_counter()
+    found = do(dask, parts=Telling, endless=("telling", 5, 5, 15.0))
+    assert (found.stop, found.notes["heard"]) == ("proved", [("endless", 5)])
+    assert time.perf_counter() - begun < 10.0
+
+
+def test_what_a_part_has_told_outlives_its_worker(dask):
+    found = do(dask, parts=Telling, mortal=("telling_then_dying", 1, 30), other=("after", 1, 0.1))
+    assert ("mortal", 30) in found.notes["heard"]
+    assert found.notes["parts_lost"] == ["mortal"]
+    assert "other" in found.notes["found"]
+
+
+def test_a_worker_that_is_killed_costs_a_joint_search_its_part_only(dask):
+    instance, pids = registry.library("multi_model_splitting").generate("mixed_20x16", 200), []
+
+    def kill():
+        with distributed.Client(dask.scheduler_address) as client:
+            pids.extend(client.run(os.getpid).values())
+            os.kill(pids[0], signal.SIGKILL)
+
+    timer = threading.Timer(3.0, kill)
+    timer.start()
+    found = run_method(instance, "joint", Budget(8.0), cluster=dask.scheduler_address)
+    timer.join()
+    assert pids
+    assert (found.error, found.status) == (None, "FEASIBLE")
+    assert found.bound > 0
 
 
 @pytest.mark.parametrize("method", ["cpsat", "mip", "mip_cbc"])

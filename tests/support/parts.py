@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from mapgap.core import SolveResult, Status, Task
@@ -30,6 +31,40 @@ class Numbers:
 
     def result(self, stop):
         return SolveResult(Status.UNKNOWN, stop, notes={"found": self.found})
+
+
+class Telling(Numbers):
+    """Parts that tell bounds; ``heard`` is what has come, and by whom. The first of them has the whole time."""
+
+    def __init__(self, instance, budget, tasks):
+        super().__init__(instance, budget, tasks)
+        self.heard = []
+
+    def tasks(self):
+        return [replace(task, tells=True, whole=k == 0) for k, task in enumerate(super().tasks())]
+
+    def learn(self, task, found):
+        if isinstance(found, SolveResult):
+            self.heard.append((task.name, found.bound))
+            self.best = min(self.best, found.bound)
+        else:
+            self.found[task.name] = found
+
+    def result(self, stop):
+        return SolveResult(Status.UNKNOWN, stop, notes={"found": self.found, "heard": self.heard})
+
+
+def telling(instance, budget, known, number, told, seconds):
+    """Tells a number, and returns after some seconds what is known then, and its own time."""
+    budget.report(bound=told)
+    time.sleep(seconds)
+    return known(), budget.time_s
+
+
+def telling_then_dying(instance, budget, known, number, told):
+    budget.report(bound=told)
+    time.sleep(0.5)
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def after(instance, budget, known, number, seconds):
