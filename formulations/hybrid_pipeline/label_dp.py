@@ -47,7 +47,7 @@ MANY = 200_000
 FEW = 20_000
 """Moves from which relaxations come first: their sums in front of cuts spare more labels than they cost."""
 
-FIRST = 0.15
+FIRST = 0.3
 """Share of the time that relaxations may take before most of the orders."""
 
 SHORT_S = 3.0
