@@ -182,7 +182,7 @@ def _complete(state: State, pool: Executor, ratio: Ratio, seed: int, half: bool 
         cutoff = (known.bound + min(known.half or limit, limit) + 1) // 2
     elif len(state.open()) < state.budget.workers:  # another process has time for the halves
         seconds, cutoff = state.budget.remaining_s, limit
-    question = pool.submit(search.complete, ratio, cutoff, seconds, seed)
+    question = pool.submit(search.complete, ratio, cutoff, seconds, seed, known.staged)
     return question, _Task("half" if half else "complete", ratio, known.bound, cutoff)
 
 
@@ -201,10 +201,14 @@ def _learn(state: State, task: _Task, reply: Reply) -> None:
     elif task.kind == "complete":
         answered = task.cutoff is None or reply.bound >= task.cutoff or reply.result.plan is not None
         known.cutoff = _halfway(known.bound, state.makespan if answered else task.cutoff)
-        known.seconds *= 1.5 if answered else 2.0
+        if not answered:
+            known.seconds *= 2.0
+            known.staged = not known.staged
     elif (reply.closed and reply.attained is not None) or state.within_margin(reply.ratio):
         known.exhausted = True
         known.seconds = COMPLETE_S
+        # Where nothing is fused no stage separates shares: orders matter more than what mappings cost.
+        known.staged = state.within_margin(reply.ratio) or any(layer.kind == "fused" for layer in state.instance.layers)
     elif reply.attained is not None:
         known.seconds *= 2.0
     elif known.bound >= task.before * (1.0 + 0.9 * known.step):

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from mapgap.core import DISTRUSTED, Budget, SolveResult, Status, Stop
-from mapgap.formulations.suboperation_mapping.cpsat import solve_ratio
+from mapgap.formulations.suboperation_mapping.cpsat import Build, RatioModel, solve_ratio
 from mapgap.formulations.suboperation_mapping.list_anneal import list_anneal, starts
 from mapgap.formulations.suboperation_mapping.phase_graph import PhaseGraph
 from mapgap.formulations.suboperation_mapping.ratio_model import horizon
@@ -207,10 +207,11 @@ def destroy(ratio: Ratio, target: int, time_s: float, seed: int) -> Reply:
     return solver(ratio).destroy(target, time_s, seed)
 
 
-def complete(ratio: Ratio, cutoff: int | None, time_s: float, seed: int) -> Reply:
-    """The complete model with the rows of the stages: a plan below ``cutoff``, or the proof that there is none."""
+def complete(ratio: Ratio, cutoff: int | None, time_s: float, seed: int, staged: bool) -> Reply:
+    """The complete model, alone or with the rows of the stages: a plan below ``cutoff``, or the proof of none."""
     phases = _here().phases
     lowered = lower(phases.instance, ratio)
     # One worker and no start: the proof that nothing lies below a good cutoff is what takes the time.
     budget = Budget(time_s, workers=1, seed=seed)
-    return Reply(ratio, solve_ratio(lowered, cutoff, budget, time_s, build=partial(StagedRatioModel, phases)))
+    build: Build = partial(StagedRatioModel, phases) if staged else RatioModel
+    return Reply(ratio, solve_ratio(lowered, cutoff, budget, time_s, build=build))

@@ -38,6 +38,8 @@ class RatioState:
         Upper end of the distance that the next question of half of it divides; ``None``: the best plan.
     halving : bool
         Such a question is being answered.
+    staged : bool
+        The next question to the complete model has the rows of the stages beside it.
     """
 
     bound: int
@@ -50,6 +52,7 @@ class RatioState:
     cutoff: int | None = None
     half: int | None = None
     halving: bool = False
+    staged: bool = False
 
 
 @dataclass
