@@ -34,7 +34,7 @@ from mapgap.formulations.multi_model_splitting.chains import (
     rungs,
     single_part,
 )
-from mapgap.formulations.multi_model_splitting.starting import blocks_s, first_plan, margin_s, seek
+from mapgap.formulations.multi_model_splitting.starting import FLOOR, blocks_s, first_plan, margin_s, seek, until
 from mapgap.problems.multi_model_splitting import Instance, Plan
 from mapgap.problems.multi_model_splitting.diagnose import diagnose
 from mapgap.problems.multi_model_splitting.evaluate import evaluate
@@ -76,7 +76,8 @@ class Search:
 
     def begin(self) -> None:
         """Step 1."""
-        self.raise_bound(floor(self.instance, self.tables, self.top, lambda: self.spent))
+        end = FLOOR * self.budget.time_s
+        self.raise_bound(floor(self.instance, self.tables, self.top, lambda: until(self.budget, end)))
 
     @property
     def closed(self) -> bool:

@@ -23,7 +23,7 @@ from mapgap.core import Budget, SolveResult, Status, Stop
 from mapgap.formulations.multi_model_splitting.certificate import prove as refuted
 from mapgap.formulations.multi_model_splitting.chains import Chain, ceiling, chains, floor, profiles, single_part
 from mapgap.formulations.multi_model_splitting.flow_model import FlowModel
-from mapgap.formulations.multi_model_splitting.starting import first_plan, margin_s, seek, segments_s
+from mapgap.formulations.multi_model_splitting.starting import FLOOR, first_plan, margin_s, seek, segments_s, until
 from mapgap.problems.multi_model_splitting import Instance, Plan
 from mapgap.problems.multi_model_splitting.diagnose import diagnose
 from mapgap.problems.multi_model_splitting.evaluate import evaluate
@@ -96,7 +96,7 @@ def _climb(
     """
     tables = profiles(instance)
     top = ceiling(instance, tables)
-    bound = max(bound, floor(instance, tables, top, lambda: _left_s(budget) <= 0))
+    bound = max(bound, floor(instance, tables, top, lambda: until(budget, FLOOR * budget.time_s)))
     budget.report(bound=bound if bound <= top else None)
     value = None if plan is None else evaluate(instance, plan).objective
     step, stop, opened, slice_s = max(1, bound // 10), Stop.PROVED, False, SLICE * budget.time_s

@@ -11,6 +11,8 @@ from mapgap.problems.multi_model_splitting.shared.twins import TwinNeighbourhood
 WORK = 4 * FIRST
 MARGIN, MARGIN_S = 0.1, 0.3
 """Kept at the end of the budget: a part of it, at most so many seconds."""
+FLOOR = 0.3
+"""Part of the budget after which the first bound is taken as it is: on a busy machine it could use all of a second."""
 BLOCK_S, SEGMENT_S = 2e-4, 1.5e-4
 """Seconds per block and device, and per segment, that a program may take to be built, on a busy machine."""
 
