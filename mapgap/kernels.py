@@ -64,8 +64,11 @@ def _evaluated(signature: str, names: dict[str, Any]) -> Any:
     return eval(signature, {"__builtins__": {}}, {**vars(numba.types), **names})
 
 
-def kernel(signature: str, *tables: type, **options: Any) -> Callable[[Kernel], Kernel]:
+def kernel(signature: str, *tables: type, makes_arrays: bool = True, **options: Any) -> Callable[[Kernel], Kernel]:
     """Compile a function for one signature.
+
+    Reading a field of a table counts a reference, up and down again, each time under a lock. In a loop of a few sums
+    that is most of the time; a kernel that makes no arrays can do without.
 
     Parameters
     ----------
@@ -73,9 +76,14 @@ def kernel(signature: str, *tables: type, **options: Any) -> Callable[[Kernel], 
         As Numba writes it (``"i8(Tables,i8[::1],i8)"``); names of ``tables`` stand for their types.
     tables : type
         Each a ``NamedTuple`` for :func:`table_type`.
+    makes_arrays : bool
+        Whether the function makes arrays, also by slicing; if not, references are not counted. Numba refuses to
+        compile a function that makes some all the same.
     options
         Of ``numba.njit``.
     """
+    if not makes_arrays:
+        options["_nrt"] = False
     types = _evaluated(signature, {table.__name__: table_type(table) for table in tables})
 
     def compiled(function: Kernel) -> Kernel:

@@ -12,7 +12,7 @@ from mapgap.catalogue.files import load_instance
 from mapgap.core import Budget, InputError, Status, Stop
 from mapgap.instances.suboperation_mapping import LIBRARY
 from mapgap.problems.suboperation_mapping import PROBLEM
-from mapgap.problems.suboperation_mapping.shared import incremental
+from mapgap.problems.suboperation_mapping.shared import incremental, shortening
 from mapgap.problems.suboperation_mapping.shared.lowered import lower
 from mapgap.problems.suboperation_mapping.shared.mapped import Mapped, alone
 from mapgap.problems.suboperation_mapping.shared.search import Graph, Search, ratio_moves, transferred
@@ -83,8 +83,9 @@ def test_incremental_timing_is_timing_anew(family):
             assert not change.less.any()
 
 
-@pytest.mark.parametrize("family", ["small", "branching"])
-def test_a_longest_chain_is_as_long_as_the_makespan_and_only_its_changes_help(family):
+@pytest.mark.parametrize("family", ["tiny", "small", "branching", "realistic"])
+def test_a_move_is_taken_if_and_only_if_timing_anew_says_that_it_shortens(family):
+    # Bounds and the stop of the walk spare most of the timing; a move that helps must never be among what they refuse.
     rng = random.Random(4)
     for seed in range(15):
         instance = generated(family, seed)
@@ -93,15 +94,22 @@ def test_a_longest_chain_is_as_long_as_the_makespan_and_only_its_changes_help(fa
         location = np.array([rng.randrange(count) for _ in range(n)])
         related = incremental.relate(lowered.timing, lowered.topological)
         state = incremental.stand(lowered.timing, related, location, lowered.topological)
-        on_path, makespan = np.zeros(n, np.bool_), lowered.makespan(location, lowered.topological)
-        incremental.critical(lowered.timing, state, np.empty(count, np.int64), on_path)
-        assert state.duration[on_path].sum() == makespan
-        for o in range(n):
+        makespan = lowered.makespan(location, lowered.topological)
+        visit = shortening.visits(lowered.timing, state)
+        assert state.duration[visit.marked].sum() == makespan
+        shortening.begin(state, visit)
+        for o in lowered.topological:
+            shortening.arrive(state, visit, o)
             for target in set(range(count)) - {int(location[o])}:
-                moved = location.copy()
-                moved[o] = target
-                if lowered.makespan(moved, lowered.topological) < makespan:
-                    assert incremental.may_shorten(lowered.timing, related, state, on_path, o, target)
+                anew = location.copy()
+                anew[o] = target
+                end = lowered.timetable(anew, lowered.topological)[1]
+                found = shortening.shortens(lowered.timing, related, state, visit, o, target)
+                assert found == (end.max() < makespan)
+                assert visit.trial.tolist() == (end if found else state.end).tolist()
+                assert not visit.more.any()
+                visit.trial[:] = state.end
+            shortening.leave(state, visit, o)
 
 
 # --- ratios -----------------------------------------------------------------------------------------------------

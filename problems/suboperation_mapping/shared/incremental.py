@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mapgap.kernels import Flags, Integers, Integers2, kernel
+from mapgap.kernels import Integers, Integers2, kernel
 from mapgap.problems.suboperation_mapping.shared.timing import Timing, operation_ticks
 
 
@@ -150,7 +150,7 @@ def look_ahead(timing: Timing, relatives: Relatives, state: State) -> None:
         following[a] = duration[o] + longest
 
 
-@kernel("void(Timing,Relatives,State,i8)", Timing, Relatives, State)
+@kernel("void(Timing,Relatives,State,i8)", Timing, Relatives, State, makes_arrays=False)
 def settle(timing: Timing, relatives: Relatives, state: State, first: int) -> None:
     """Time everything from position ``first`` on and write what later moves start from."""
     location, sequence, position, duration, end, free, latest, _ = state
@@ -207,7 +207,7 @@ def no_change(n: int, count: int) -> Change:
     )
 
 
-@kernel("i8(Timing,Relatives,State,Change,i8,i8,f8)", Timing, Relatives, State, Change)
+@kernel("i8(Timing,Relatives,State,Change,i8,i8,f8)", Timing, Relatives, State, Change, makes_arrays=False)
 def trial_makespan(
     timing: Timing, relatives: Relatives, state: State, change: Change, first: int, last: int, limit: float
 ) -> int:
@@ -220,7 +220,8 @@ def trial_makespan(
     free, trial, ticks_less = change.free, change.trial, change.less
     pred_ptr, pred, tail = timing.pred_ptr, timing.pred, relatives.tail
     n, count = timing.compute.shape
-    trial[:] = state.end
+    for o in range(n):
+        trial[o] = state.end[o]
     for b in range(count):
         free[b] = state.free[first, b]
     makespan, less = state.latest[first], 0
@@ -242,7 +243,7 @@ def trial_makespan(
     return makespan if makespan <= limit else -1
 
 
-@kernel("void(i8[::1],i8[::1],i8[::1],i8[::1],i8[::1],i8,i8,i8)")
+@kernel("void(i8[::1],i8[::1],i8[::1],i8[::1],i8[::1],i8,i8,i8)", makes_arrays=False)
 def lengthen(
     duration: Integers,
     timed: Integers,
@@ -263,7 +264,7 @@ def lengthen(
         duration[o] += ticks
 
 
-@kernel("void(Timing,Relatives,State,Change,i8,i8,i8)", Timing, Relatives, State, Change)
+@kernel("void(Timing,Relatives,State,Change,i8,i8,i8)", Timing, Relatives, State, Change, makes_arrays=False)
 def relocate(
     timing: Timing, relatives: Relatives, state: State, change: Change, o: int, target: int, step: int
 ) -> None:
@@ -306,7 +307,7 @@ def relocate(
             lengthen(duration, timed, timed_from, stamp, counts, q, more, step)
 
 
-@kernel("i8(State,Change)", State, Change)
+@kernel("i8(State,Change)", State, Change, makes_arrays=False)
 def extent(state: State, change: Change) -> int:
     """Complete a change; the first position from which the timetable may differ."""
     first, last = len(state.location), -1
@@ -323,16 +324,17 @@ def extent(state: State, change: Change) -> int:
     return first
 
 
-@kernel("void(Change)", Change)
+@kernel("void(Change)", Change, makes_arrays=False)
 def forget(change: Change) -> None:
     """Empty the change: it was made or taken back."""
     timed, less, counts = change.timed, change.less, change.counts
     for i in range(counts[1]):
         less[timed[i]] = 0
-    counts[:] = 0
+    for i in range(3):
+        counts[i] = 0
 
 
-@kernel("void(State,Change)", State, Change)
+@kernel("void(State,Change)", State, Change, makes_arrays=False)
 def undo(state: State, change: Change) -> None:
     """Take back all relocations of a move."""
     location, duration, counts = state.location, state.duration, change.counts
@@ -342,55 +344,3 @@ def undo(state: State, change: Change) -> None:
     for i in range(counts[1]):
         duration[timed[i]] = timed_from[i]
     forget(change)
-
-
-@kernel("void(Timing,State,i8[::1],b1[::1])", Timing, State)
-def critical(timing: Timing, state: State, before: Integers, on_path: Flags) -> None:
-    """Mark the operations of a longest chain: each starts when the one before it ends, the last ends last.
-
-    ``before`` (N,) is room for the last operation of each accelerator.
-    """
-    n = len(state.location)
-    previous = np.full(n, -1, np.int64)
-    before[:] = -1
-    last = state.sequence[0]
-    for q in range(n):
-        o = state.sequence[q]
-        previous[o] = before[state.location[o]]
-        before[state.location[o]] = o
-        if state.end[o] > state.end[last]:
-            last = o
-    on_path[:] = False
-    o = last
-    while o >= 0:
-        on_path[o] = True
-        start, found = state.end[o] - state.duration[o], -1
-        if start > 0:
-            if previous[o] >= 0 and state.end[previous[o]] == start:
-                found = previous[o]
-            else:
-                for e in range(timing.pred_ptr[o], timing.pred_ptr[o + 1]):
-                    if state.end[timing.pred[e]] == start:
-                        found = timing.pred[e]
-        o = found
-
-
-@kernel("b1(Timing,Relatives,State,b1[::1],i8,i8)", Timing, Relatives, State, inline="always")
-def may_shorten(timing: Timing, relatives: Relatives, state: State, on_path: Flags, o: int, target: int) -> bool:
-    """Whether putting ``o`` on ``target`` can shorten a marked longest chain: ``o`` or one that takes less is on it.
-
-    Otherwise the chain stays as long, because the other operations of each accelerator keep their order.
-    """
-    if on_path[o]:
-        return True
-    location, source = state.location, state.location[o]
-    succ, tensor, pred_ticks, fed = relatives.succ, relatives.tensor, timing.pred_ticks, relatives.fed
-    for s in range(relatives.succ_ptr[o], relatives.succ_ptr[o + 1]):
-        q, e = succ[s], tensor[s]
-        if on_path[q] and pred_ticks[e, target, location[q]] < pred_ticks[e, source, location[q]]:
-            return True
-    for f in range(relatives.fed_ptr[o], relatives.fed_ptr[o + 1]):
-        q = fed[f]
-        if on_path[q] and location[q] != source:  # perhaps dW need not go to the source any more
-            return True
-    return False

@@ -11,16 +11,10 @@ from mapgap.problems.suboperation_mapping.shared.incremental import (
     Change,
     Relatives,
     State,
-    critical,
-    extent,
     forget,
-    may_shorten,
     no_change,
     relocate,
-    settle,
     stand,
-    trial_makespan,
-    undo,
 )
 from mapgap.problems.suboperation_mapping.shared.ready_set_kernels import (
     SLOTS,
@@ -30,6 +24,15 @@ from mapgap.problems.suboperation_mapping.shared.ready_set_kernels import (
     choose,
     could_fit,
     earliest,
+)
+from mapgap.problems.suboperation_mapping.shared.shortening import (
+    Visit,
+    arrive,
+    begin,
+    leave,
+    moved,
+    shortens,
+    visits,
 )
 from mapgap.problems.suboperation_mapping.shared.timing import Storage, Timing, operation_ticks, roomy
 
@@ -114,38 +117,53 @@ def greedy(timing: Timing, storage: Storage, first: int, second: int, limit: int
     return limited
 
 
-@kernel("b1(Timing,Storage,Relatives,State,Change,b1[::1],i8,i8,i8)", Timing, Storage, Relatives, State, Change)
+@kernel("b1(Timing,Storage,Relatives,State,Change,Visit,i8,i8)", Timing, Storage, Relatives, State, Change, Visit)
+def move_if_fitting(
+    timing: Timing,
+    storage: Storage,
+    relatives: Relatives,
+    state: State,
+    change: Change,
+    visit: Visit,
+    o: int,
+    target: int,
+) -> bool:
+    """Move ``o`` to ``target`` if the ends under trial fit the DRAM."""
+    source = state.location[o]
+    relocate(timing, relatives, state, change, o, target, 0)
+    fitting = roomy(storage) or fits(storage, state.location, visit.trial - state.duration, visit.trial)
+    if fitting:
+        moved(timing, relatives, state, visit)
+    else:
+        relocate(timing, relatives, state, change, o, source, 0)
+        visit.trial[:] = state.end
+    forget(change)
+    return fitting
+
+
+@kernel(
+    "b1(Timing,Storage,Relatives,State,Change,Visit,i8,i8)",
+    *(Timing, Storage, Relatives, State, Change, Visit),
+    makes_arrays=False,
+)
 def attempt(
     timing: Timing,
     storage: Storage,
     relatives: Relatives,
     state: State,
     change: Change,
-    on_path: Flags,
+    visit: Visit,
     o: int,
     target: int,
-    step: int,
 ) -> bool:
-    """Steps 15-18, 24-26: move ``o`` to ``target`` if that is strictly faster and fits the DRAM.
-
-    ``on_path`` marks a longest chain, and is kept up to date; a move that cannot shorten it need not be attempted. The
-    step number differs from call to call.
-    """
-    relocate(timing, relatives, state, change, o, target, step)
-    first = extent(state, change)
-    limit = state.latest[len(state.location)] - 1.0
-    faster = trial_makespan(timing, relatives, state, change, first, change.counts[2], limit) >= 0
-    if faster and (roomy(storage) or fits(storage, state.location, change.trial - state.duration, change.trial)):
-        settle(timing, relatives, state, first)
-        forget(change)
-        critical(timing, state, change.free, on_path)
-        return True
-    undo(state, change)
+    """Steps 15-18, 24-26: move ``o`` to ``target`` if that is strictly faster and fits the DRAM."""
+    if shortens(timing, relatives, state, visit, o, target):
+        return move_if_fitting(timing, storage, relatives, state, change, visit, o, target)
     return False
 
 
 @kernel("void(State,Schedule)", State, Schedule)
-def leave(state: State, schedule: Schedule) -> None:
+def write_back(state: State, schedule: Schedule) -> None:
     """Write a state back to the schedule."""
     schedule.location[:] = state.location
     schedule.end[:] = state.end
@@ -157,27 +175,31 @@ def balance(timing: Timing, storage: Storage, relatives: Relatives, balanced: In
     """Procedure (2), steps 12-20: move operations to their accelerator in ``balanced``; return the accepted moves."""
     n, count = timing.compute.shape
     state, change = stand(timing, relatives, schedule.location, schedule.sequence), no_change(n, count)
-    on_path = np.zeros(n, np.bool_)
-    critical(timing, state, change.free, on_path)
-    accepted = step = 0
-    while True:
-        before = accepted
+    visit = visits(timing, state)
+    accepted = idle = 0
+    sequence, location = state.sequence, state.location
+    while idle < n:  # step 20: no operation moves any more, wherever the pass began
+        begin(state, visit)
         for position in range(n):  # step 13
-            o = state.sequence[position]
-            if state.location[o] != balanced[o] and may_shorten(timing, relatives, state, on_path, o, balanced[o]):
-                step += 1
-                if attempt(timing, storage, relatives, state, change, on_path, o, balanced[o], step):
-                    accepted += 1
-        if accepted == before:  # step 20
-            break
-    leave(state, schedule)
+            o = sequence[position]
+            arrive(state, visit, o)
+            idle += 1
+            target = balanced[o]
+            if target != location[o] and attempt(timing, storage, relatives, state, change, visit, o, target):
+                accepted += 1
+                idle = 0
+            leave(state, visit, o)
+            if idle == n:
+                break
+    write_back(state, schedule)
     return accepted
 
 
-@kernel("void(Timing,Relatives,i8[::1],i8,b1[::1])", Timing, Relatives)
+@kernel("void(Timing,Relatives,i8[::1],i8,b1[::1])", Timing, Relatives, makes_arrays=False)
 def neighbours(timing: Timing, relatives: Relatives, location: Integers, o: int, beside: Flags) -> None:
     """Mark the accelerators of all operations that ``o`` exchanges data with (Sec. V-B, in both directions)."""
-    beside[:] = False
+    for a in range(len(beside)):
+        beside[a] = False
     for e in range(timing.pred_ptr[o], timing.pred_ptr[o + 1]):
         beside[location[timing.pred[e]]] = True
     for e in range(relatives.succ_ptr[o], relatives.succ_ptr[o + 1]):
@@ -193,22 +215,24 @@ def locality(timing: Timing, storage: Storage, relatives: Relatives, schedule: S
     """Procedure (3), steps 21-28: move operations to accelerators of neighbours; return the accepted moves."""
     n, count = timing.compute.shape
     state, change = stand(timing, relatives, schedule.location, schedule.sequence), no_change(n, count)
-    on_path, beside = np.zeros(n, np.bool_), np.zeros(count, np.bool_)
-    critical(timing, state, change.free, on_path)
-    accepted = step = 0
-    while True:
-        before = accepted
+    visit, beside = visits(timing, state), np.zeros(count, np.bool_)
+    accepted = idle = 0
+    sequence, location = state.sequence, state.location
+    while idle < n:  # step 28: no operation moves any more, wherever the pass began
+        begin(state, visit)
         for position in range(n):  # step 22
-            o = state.sequence[position]
-            neighbours(timing, relatives, state.location, o, beside)
+            o = sequence[position]
+            arrive(state, visit, o)
+            neighbours(timing, relatives, location, o, beside)
+            idle += 1
             for target in range(count):  # step 23
-                if not beside[target] or target == state.location[o]:
+                if not beside[target] or target == location[o]:
                     continue
-                if may_shorten(timing, relatives, state, on_path, o, target):
-                    step += 1
-                    if attempt(timing, storage, relatives, state, change, on_path, o, target, step):
-                        accepted += 1
-        if accepted == before:  # step 28
-            break
-    leave(state, schedule)
+                if attempt(timing, storage, relatives, state, change, visit, o, target):
+                    accepted += 1
+                    idle = 0
+            leave(state, visit, o)
+            if idle == n:
+                break
+    write_back(state, schedule)
     return accepted

@@ -93,7 +93,7 @@ def run_timetable(timing: Timing, location: Integers, sequence: Integers, start:
         free[a] = end[o]
 
 
-@kernel("i8(Timing,i8,i8,i8[::1])", Timing)
+@kernel("i8(Timing,i8,i8,i8[::1])", Timing, makes_arrays=False)
 def operation_ticks(timing: Timing, o: int, a: int, location: Integers) -> int:
     """Lat_Comp + Lat_Comm of ``o`` on ``a``; its predecessors and the holders of its dW are mapped."""
     total: int = timing.compute[o, a]
