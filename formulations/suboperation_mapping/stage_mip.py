@@ -11,9 +11,9 @@
     with every column removed whose reduced cost forbids it. None: the bound rises to the target. One: it is rounded
     and improved, which may lower the best plan.
 3.  A ratio whose MIP is solved is *exhausted*: its bound is all that the relaxation can prove. If its graph is not
-    large, CP-SAT gets the complete model with the rows of the relaxation (:mod:`staged_ratio`) and looks for a plan
-    below a cutoff: the best plan first; where time ran out, or in a process that has nothing else to do, half of the
-    distance to it. Last, CP-SAT orders the best mappings.
+    large, CP-SAT gets the complete model, alone or with the rows of the relaxation (:mod:`staged_ratio`), and looks for
+    a plan below a cutoff half of the distance to the best plan away, then half of what is left, at last below the best
+    plan. Last, CP-SAT orders the best mappings.
 4.  The bound of the instance is the smallest over all ratios.
 
 The relaxation ignores the DRAM except for static weights; plans satisfy it in full. The proofs of the rows are in
@@ -47,7 +47,7 @@ from mapgap.problems.suboperation_mapping.shared.lowered import lower
 from mapgap.problems.suboperation_mapping.shared.ratios import Ratio, parse_ratio, partitions
 
 COMPLETE_LIMIT = 250  #: operations up to which the complete model is worth asking
-COMPLETE_S = 15.0  #: seconds of the first question to the complete model
+COMPLETE_S = 10.0  #: seconds of the first question to the complete model
 NEAR = 0.002  #: share of the best makespan; a smaller distance to it is not divided
 LARGEST_STEP = 1.0  #: of a target above its bound, as a share of it
 COLUMN_LIMIT = 4  #: accelerators above which the model is built without columns
@@ -207,6 +207,7 @@ def _learn(state: State, task: _Task, reply: Reply) -> None:
     elif (reply.closed and reply.attained is not None) or state.within_margin(reply.ratio):
         known.exhausted = True
         known.seconds = COMPLETE_S
+        known.cutoff = _halfway(known.bound, state.makespan)
         # Where nothing is fused no stage separates shares: orders matter more than what mappings cost.
         known.staged = state.within_margin(reply.ratio) or any(layer.kind == "fused" for layer in state.instance.layers)
     elif reply.attained is not None:
