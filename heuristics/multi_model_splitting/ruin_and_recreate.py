@@ -18,7 +18,7 @@ from mapgap.heuristics.multi_model_splitting.synergy import algorithm_1
 from mapgap.problems.multi_model_splitting import Instance, Plan
 from mapgap.problems.multi_model_splitting.shared.neighbourhood import started
 
-WORK = 150_000
+WORK = 75_000
 """Segments looked at after the first plans; some hundredths of a second."""
 
 

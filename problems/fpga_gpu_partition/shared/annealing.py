@@ -16,9 +16,9 @@ from mapgap.problems.fpga_gpu_partition.shared.annealing_kernels import Goal, Wa
 from mapgap.problems.fpga_gpu_partition.shared.tables import M20K, MULTIPLIERS, plan_of, tables_of
 from mapgap.problems.fpga_gpu_partition.shared.timing_kernels import State, module_cost
 
-WORK = 100_000
-"""Layers timed, at most; about a twentieth of a second."""
-PER_OPTION = 1000
+WORK = 60_000
+"""Layers timed, at most; some hundredths of a second."""
+PER_OPTION = 600
 """As many per option of the instance, if that is less."""
 HOT, COLD = 0.1, 0.001
 """First and last temperature, as parts of what a module contributes to the objective on average."""
