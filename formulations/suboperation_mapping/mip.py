@@ -26,6 +26,7 @@ from mapgap.formulations.suboperation_mapping.ratio_model import (
     unrelated_pairs,
 )
 from mapgap.formulations.suboperation_mapping.ratio_sweep import (
+    SOLVED,
     OutOfTime,
     nothing_below,
     sweep,
@@ -350,7 +351,7 @@ def solve_ratio(
     """Best plan of one ratio below ``cutoff``."""
     begun = budget.elapsed_s
     try:
-        model = RatioProgram(lowered, engine, cutoff=cutoff, look=watch(budget))
+        model = RatioProgram(lowered, engine, cutoff=cutoff, look=watch(budget, SOLVED))
     except OutOfTime:
         return unbuilt()
     left = budget.remaining_s - HANDED_OVER * (budget.elapsed_s - begun)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import permutations
@@ -26,6 +27,9 @@ PASSES, LEAST_LEFT = 3, 0.05
 SEARCHED, ROUNDS = 0.15, 12
 """Part of the budget for annealing before the first model, and rounds of it."""
 
+SOLVED = 0.5
+"""Part of a ratio's time for its model; if that stays open, the rest is for annealing."""
+
 EVERY_PLACE = 5
 """Most accelerators whose permutations are all tried for a first plan; of more, the rotations of one order."""
 BEGUN = 0.3
@@ -40,11 +44,12 @@ class OutOfTime(Exception):
     """The budget ended while a model was built."""
 
 
-def watch(budget: Budget) -> Callable[[], None]:
-    """What a model calls while it is built; raises :class:`OutOfTime`."""
+def watch(budget: Budget, share: float = 1.0) -> Callable[[], None]:
+    """What a model calls while it is built; raises :class:`OutOfTime` after this share of the time that is left."""
+    end = budget.elapsed_s + share * budget.remaining_s
 
     def look() -> None:
-        if budget.exhausted:
+        if budget.exhausted or budget.elapsed_s > end:
             raise OutOfTime
 
     return look
@@ -119,6 +124,32 @@ def _placements(lowered: Lowered) -> Iterator[tuple[int, ...]]:
         yield tuple(fastest[k:] + fastest[:k])
 
 
+class Annealing:
+    """Annealing beside the questions to an engine: no model begins with less than the quick planners have."""
+
+    def __init__(self, instance: Instance, budget: Budget, ratio: Ratio = ()) -> None:
+        only = ratio or None
+        self.search = Search(instance, Budget(SEARCHED * budget.remaining_s, seed=budget.seed).start())
+        for start in simple_starts(instance, only):
+            self.search.offer(start)
+            if self.search.budget.exhausted:
+                break
+        self.rounds, self.over = Rounds(self.search, only), False
+        self._run(ROUNDS)
+
+    def _run(self, most: float) -> Mapped | None:
+        end = self.search.rounds + most
+        while not self.over and self.search.rounds < end and not self.search.budget.exhausted:
+            self.over = not self.rounds.next()
+        return self.search.best
+
+    def seek(self, seconds: float, known: Mapped | None) -> Mapped | None:
+        """The best plan after so many more seconds, or when rounds promise nothing more."""
+        self.search.offer(known)
+        self.search.budget = Budget(seconds, seed=self.search.budget.seed).start()
+        return self._run(math.inf)
+
+
 @dataclass
 class Sweep:
     """What is known of all ratios, of which each is solved by itself.
@@ -135,6 +166,7 @@ class Sweep:
     budget: Budget
     graphs: list[Lowered]
     partial: bool = False
+    annealing: Annealing | None = None
     best: Mapped | None = None
     bounds: dict[Ratio, int] = field(default_factory=dict)
     infeasible: set[Ratio] = field(default_factory=set)
@@ -156,7 +188,8 @@ class Sweep:
             found.offer(simple_start(graph))
         left = ratios[len(found.graphs) :]
         found.bounds |= dict.fromkeys(left, fluid_bound(PhaseGraph(instance)) if left else 0)
-        found.offer(searched(instance, budget, ratio))
+        found.annealing = Annealing(instance, budget, ratio)
+        found.offer(found.annealing.search.best)
         found.graphs.sort(key=lambda graph: (found.bounds[graph.ratio], graph.ratio))
         return found
 
@@ -194,6 +227,11 @@ class Sweep:
         if found is not None and (self.best is None or found.makespan < self.best.makespan):
             self.best = found
             self.budget.report(plan=found.plan)
+
+    def seek(self, seconds: float) -> None:
+        """Anneal for so long."""
+        if self.annealing is not None and seconds > 0.0:
+            self.offer(self.annealing.seek(seconds, self.best))
 
     def bound(self) -> int | None:
         """Smallest bound over the ratios that may hold a plan, never above the incumbent."""
@@ -246,28 +284,18 @@ def sweep(instance: Instance, budget: Budget, solve_ratio: SolveRatio, ratio: Ra
                 stop = Stop.TIME if stop is Stop.PROVED else stop
                 break
             count += 1
-            result = solve_ratio(graph, state.cutoff, budget.remaining_s / (len(left) - position))
+            begun = budget.elapsed_s
+            result = solve_ratio(graph, state.cutoff, SOLVED * budget.remaining_s / (len(left) - position))
             if result.stop is not Stop.PROVED:
                 stop = result.stop  # an interruption ends the loop above, so nothing overwrites it
             state.enter(graph, result)
+            if result.stop is Stop.TIME:  # the engine is stuck: as much time for annealing
+                state.seek(min(budget.elapsed_s - begun, budget.remaining_s))
         if stop is Stop.INTERRUPTED or budget.remaining_s < LEAST_LEFT * budget.time_s:
             break
+    if stop is not Stop.INTERRUPTED and any(state.open(r) for r in state.bounds if r not in state.infeasible):
+        state.seek(budget.remaining_s)  # where models were refused, or did not fit into the time
     return state.conclude(stop, count)
-
-
-def searched(instance: Instance, budget: Budget, ratio: Ratio = ()) -> Mapped | None:
-    """A plan by a few rounds of annealing, so that no model begins with less than the quick planners have."""
-    only = ratio or None
-    own = Budget(SEARCHED * budget.remaining_s, seed=budget.seed).start()
-    search = Search(instance, own)
-    for start in simple_starts(instance, only):
-        search.offer(start)
-        if own.exhausted:
-            break
-    rounds = Rounds(search, only)
-    while search.rounds < ROUNDS and not own.exhausted and rounds.next():
-        pass
-    return search.best
 
 
 def refusals(reasons: Mapping[Ratio, str]) -> str:
