@@ -20,8 +20,8 @@ from itertools import product
 
 import numpy as np
 
-from mapgap.core import Budget, PlanBase
-from mapgap.formulations.fpga_gpu_partition.dominance import Array, OutOfTime, nondominated
+from mapgap.core import Budget, OutOfTime, PlanBase
+from mapgap.formulations.fpga_gpu_partition.dominance import Array, nondominated
 from mapgap.formulations.fpga_gpu_partition.labels import (
     ENERGY,
     INPUT,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mapgap.core import Budget
+from mapgap.core import Budget, OutOfTime
 from mapgap.kernels import kernel
 
 Array = NDArray[np.int64]
@@ -16,10 +16,6 @@ BLOCK = 10_000_000
 
 CHUNK = 100_000
 """Rows that are sorted at once; more are thinned out chunk by chunk first."""
-
-
-class OutOfTime(Exception):
-    """The budget ended during the enumeration."""
 
 
 @kernel("i8(i8[:,::1],i8[::1],i8,i8,i8)")

@@ -20,9 +20,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mapgap.core import Budget
+from mapgap.core import Budget, OutOfTime
 from mapgap.formulations.fpga_gpu_partition.chain import NEVER, Chain
-from mapgap.formulations.fpga_gpu_partition.dominance import Array, OutOfTime, nondominated
+from mapgap.formulations.fpga_gpu_partition.dominance import Array, nondominated
 from mapgap.kernels import Integers, Integers2, kernel
 
 CHUNK = 4_000_000

@@ -17,10 +17,10 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
-from mapgap.core import Budget, SolveResult, Status, Stop
+from mapgap.core import Budget, OutOfTime, SolveResult, Status, Stop
 from mapgap.formulations.fpga_gpu_partition.chain import Chain, TooManyStates, chain, priced
 from mapgap.formulations.fpga_gpu_partition.configurations import tabulate
-from mapgap.formulations.fpga_gpu_partition.dominance import Array, OutOfTime
+from mapgap.formulations.fpga_gpu_partition.dominance import Array
 from mapgap.formulations.fpga_gpu_partition.label_passes import Point, merge, run_pass
 from mapgap.formulations.fpga_gpu_partition.questions import no_plan
 from mapgap.formulations.fpga_gpu_partition.start import LATE, announced, without_tables

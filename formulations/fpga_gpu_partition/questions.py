@@ -20,9 +20,19 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from mapgap.core import ACTIVITY_LIMIT, DISTRUSTED, Budget, Finding, InputError, PlanBase, SolveResult, Status, Stop
+from mapgap.core import (
+    ACTIVITY_LIMIT,
+    DISTRUSTED,
+    Budget,
+    Finding,
+    InputError,
+    OutOfTime,
+    PlanBase,
+    SolveResult,
+    Status,
+    Stop,
+)
 from mapgap.formulations.fpga_gpu_partition.configurations import E, L, Tables, tabulate
-from mapgap.formulations.fpga_gpu_partition.dominance import OutOfTime
 from mapgap.formulations.fpga_gpu_partition.start import LATE, announced, without_tables
 from mapgap.problems.fpga_gpu_partition import Instance, Plan
 from mapgap.problems.fpga_gpu_partition.evaluate import diagnose

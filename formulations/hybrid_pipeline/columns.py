@@ -20,10 +20,10 @@ from typing import Any, TypeVar, get_args
 
 import numpy as np
 
-from mapgap.core import Budget, Finding, InputError, PlanError, SolveResult, Status, Stop
+from mapgap.core import Budget, Finding, InputError, OutOfTime, PlanError, SolveResult, Status, Stop
 from mapgap.formulations.hybrid_pipeline.label_python import Interpreted
 from mapgap.formulations.hybrid_pipeline.pricing import NEVER, stage_times
-from mapgap.formulations.hybrid_pipeline.windows import Filter, OutOfTime, Windows
+from mapgap.formulations.hybrid_pipeline.windows import Filter, Windows
 from mapgap.problems.hybrid_pipeline import Instance, Plan
 from mapgap.problems.hybrid_pipeline.evaluate import evaluate
 from mapgap.problems.hybrid_pipeline.shared.first_plan import OPEN, Path, approach

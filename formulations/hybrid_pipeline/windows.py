@@ -33,16 +33,12 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mapgap.core import Budget
+from mapgap.core import Budget, OutOfTime
 from mapgap.formulations.hybrid_pipeline.pricing import NEVER, least_time
 from mapgap.problems.hybrid_pipeline.shared.lowered import Lowered
 from mapgap.problems.hybrid_pipeline.shared.tables import Array
 
 Filter = Literal["none", "window", "reach", "front"]
-
-
-class OutOfTime(Exception):
-    """The budget ended before the tests did."""
 
 
 class Span(NamedTuple):

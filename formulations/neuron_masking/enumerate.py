@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from itertools import product
 
-from mapgap.core import Budget, SolveResult, Status, Stop
+from mapgap.core import Budget, OutOfTime, SolveResult, Status, Stop
 from mapgap.problems.neuron_masking import Instance, Mask, Plan
 from mapgap.problems.neuron_masking.evaluate import diagnose, evaluate
 
@@ -21,17 +21,13 @@ LOOK = 1000
 """Masks between two looks at the clock."""
 
 
-class _OutOfTime(Exception):
-    """The budget ended before the last mask."""
-
-
 def _best_mask(single: Instance, budget: Budget) -> Mask | None:
     """Best mask of one device under one cycle time; ``None`` if none is feasible."""
     best, winner = -1, None
     ranges = [range(layer.least, layer.neurons + 1) for layer in single.layers]
     for number, kept in enumerate(product(*ranges)):
         if number % LOOK == 0 and budget.exhausted:
-            raise _OutOfTime
+            raise OutOfTime
         mask = Mask(kept=kept)
         found = evaluate(single, Plan(masks=(mask,)))
         if found.feasible and found.objective is not None and found.objective > best:
@@ -56,7 +52,7 @@ def run(instance: Instance, budget: Budget) -> SolveResult:
             if value is not None and value > best:
                 best, plan = value, Plan(cycle=cycle, masks=candidate)
                 budget.report(plan=plan)
-    except _OutOfTime:
+    except OutOfTime:
         return SolveResult(Status.UNKNOWN if plan is None else Status.FEASIBLE, Stop.TIME, plan, reason="out of time")
     notes = {"masks": masks}
     if plan is None:

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from mapgap.core import Budget, PlanBase, SolveResult, Status, Stop
+from mapgap.core import Budget, OutOfTime, PlanBase, SolveResult, Status, Stop
 from mapgap.formulations.suboperation_mapping.ratio_model import (
     decisions,
     direct_predecessors,
@@ -31,7 +31,6 @@ from mapgap.formulations.suboperation_mapping.ratio_model import (
     unrelated_pairs,
 )
 from mapgap.formulations.suboperation_mapping.ratio_sweep import (
-    OutOfTime,
     nothing_below,
     sweep,
     unbuilt,

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pulp
 
-from mapgap.core import Budget, PlanBase, SolveResult, Status
+from mapgap.core import Budget, OutOfTime, PlanBase, SolveResult, Status
 from mapgap.formulations.suboperation_mapping.ratio_model import (
     decisions,
     direct_predecessors,
@@ -27,7 +27,6 @@ from mapgap.formulations.suboperation_mapping.ratio_model import (
 )
 from mapgap.formulations.suboperation_mapping.ratio_sweep import (
     SOLVED,
-    OutOfTime,
     nothing_below,
     sweep,
     unbuilt,

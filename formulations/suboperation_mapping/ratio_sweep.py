@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mapgap.core import DISTRUSTED, Budget, PlanBase, SolveResult, Status, Stop
+from mapgap.core import DISTRUSTED, Budget, OutOfTime, PlanBase, SolveResult, Status, Stop
 from mapgap.formulations.suboperation_mapping.fluid_bound import fluid_bound
 from mapgap.formulations.suboperation_mapping.phase_graph import PhaseGraph
 from mapgap.problems.suboperation_mapping import Instance, Plan
@@ -38,10 +38,6 @@ BEGUN = 0.3
 SolveRatio = Callable[[Lowered, int | None, float], SolveResult]
 """``solve_ratio(lowered, cutoff, seconds)`` looks for plans of one ratio *below* the cutoff; its status, bound and plan
 are about these. What :func:`nothing_below` says is that there are none."""
-
-
-class OutOfTime(Exception):
-    """The budget ended while a model was built."""
 
 
 def watch(budget: Budget, share: float = 1.0) -> Callable[[], None]:

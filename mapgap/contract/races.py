@@ -20,10 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from mapgap.catalogue import registry
-from mapgap.catalogue.files import load_instance
 from mapgap.core import Budget, InstanceBase
 from mapgap.evidence import races as rules
-from mapgap.evidence.races import debts, entrants
+from mapgap.evidence.races import debts, entrants, library_instances
 from mapgap.execution.run import run_method
 from mapgap.records.record import RunRecord
 
@@ -50,9 +49,7 @@ def instances(
         for family in library.families:
             if families is None or family in families:
                 yield library.generate(family, seed)
-    paths = sorted(library.folder.glob("*.yaml"))
-    for k in range(min(files, len(paths))):
-        yield load_instance(paths[k * len(paths) // min(files, len(paths))])
+    yield from library_instances(problem, files)
 
 
 def row(instance: InstanceBase, time_s: float, record: RunRecord) -> dict[str, Any]:

@@ -101,6 +101,10 @@ class TracePoint:
         return {"time_s": round(self.time_s, 4), "objective": self.objective, "bound": self.bound}
 
 
+class OutOfTime(Exception):
+    """The budget ended in the middle of work that is worth nothing in part; whoever asked for it goes on without."""
+
+
 @dataclass
 class Budget:
     """Limits of one run, and the place where a method announces progress.

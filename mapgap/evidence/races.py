@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 from typing import Literal, NamedTuple
 
 from mapgap.catalogue import registry
-from mapgap.core import Method
+from mapgap.catalogue.files import load_instance
+from mapgap.core import InstanceBase, Method
 from mapgap.records.record import RunRecord
 
 SLACK_S = 1.0
@@ -37,6 +38,13 @@ def entrants(problem: str, every: bool = True) -> list[Method]:
     if not every:
         exact = [registry.strongest_exact(problem)]
     return [*exact, *(m for m in known if m.kind in ("published", "baseline"))]
+
+
+def library_instances(problem: str, most: int) -> Iterator[InstanceBase]:
+    """At most so many instances of the library, evenly spread."""
+    paths = sorted(registry.library(problem).folder.glob("*.yaml"))
+    count = min(most, len(paths))
+    yield from (load_instance(paths[k * len(paths) // count]) for k in range(count))
 
 
 def debts(records: Mapping[str, RunRecord], time_s: float, slack_s: float = SLACK_S) -> list[Debt]:

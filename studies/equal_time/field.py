@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mapgap.catalogue import registry
-from mapgap.catalogue.files import load_instance
 from mapgap.core import InstanceBase
-from mapgap.evidence.races import entrants
+from mapgap.evidence.races import entrants, library_instances
 from mapgap.execution.sweep import MethodJob
 
 FIRST_SEED, SEEDS = 500, 1
@@ -69,13 +68,6 @@ def generated(problem: str, family: str, seed: int) -> InstanceBase:
     return made.changed(name=f"{problem}:{made.name}")
 
 
-def filed(problem: str, count: int) -> Iterator[InstanceBase]:
-    """So many files of the library, evenly spread."""
-    paths = sorted(registry.library(problem).folder.glob("*.yaml"))
-    for k in range(min(count, len(paths))):
-        yield load_instance(paths[k * len(paths) // min(count, len(paths))])
-
-
 def field(problem: str, time_s: float, quick: bool = False) -> Iterator[InstanceBase]:
     """The instances that are raced for so long."""
     hard = HARD[problem]
@@ -84,9 +76,9 @@ def field(problem: str, time_s: float, quick: bool = False) -> Iterator[Instance
             for family in registry.library(problem).families:
                 if not quick or family in QUICK:
                     yield generated(problem, family, seed)
-        yield from filed(problem, 1 if quick else FILES)
+        yield from library_instances(problem, 1 if quick else FILES)
     if time_s == MIDDLE_S:
-        yield from filed(problem, hard.files)
+        yield from library_instances(problem, hard.files)
     if not quick:
         for family, seed in {SHORT_S: hard.short, MIDDLE_S: hard.middle, LONG_S: hard.long}[time_s]:
             yield generated(problem, family, seed)

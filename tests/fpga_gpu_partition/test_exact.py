@@ -7,11 +7,11 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from mapgap.core import Budget, InputError, Status, Stop
+from mapgap.core import Budget, InputError, OutOfTime, Status, Stop
 from mapgap.formulations.fpga_gpu_partition import cpsat, dominance, enumerate, label_setting, mip, pareto_front
 from mapgap.formulations.fpga_gpu_partition.chain import chain, priced
 from mapgap.formulations.fpga_gpu_partition.configurations import tabulate
-from mapgap.formulations.fpga_gpu_partition.dominance import OutOfTime, nondominated
+from mapgap.formulations.fpga_gpu_partition.dominance import nondominated
 from mapgap.formulations.fpga_gpu_partition.questions import Question, chord
 from mapgap.instances.fpga_gpu_partition.families import realistic, scaling, small, tiny
 from mapgap.problems.fpga_gpu_partition import OBJECTIVES, PROBLEM, Plan
