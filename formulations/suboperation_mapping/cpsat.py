@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,9 @@ from mapgap.solvers.cpsat import CpSatModel
 from mapgap.solvers.model import Part, Value, prove, row
 from mapgap.solvers.turns import EngineError, in_turn
 
+FEW = 16
+"""Operations up to which the strict model is as small as the one that it tightens."""
+
 
 class RatioModel(CpSatModel):
     """All plans of one ratio.
@@ -58,7 +62,8 @@ class RatioModel(CpSatModel):
 
     Variables: ``x_oa`` operation ``o`` runs on ``a``; ``h_la``, ``w_la`` an FP, any operation of ``l`` lies on ``a``;
     ``y_eia``, ``g_oat`` a tensor, dW is moved; ``s_o, d_o, e_o, T`` start, duration, end and makespan in ticks;
-    with ``strict`` also ``z_po`` (``o`` starts when ``p`` ends), ``z_0o`` (``o`` starts at 0) and the rank ``n_o``.
+    ``d_oa`` the duration if ``o`` runs on ``a``, at least its compute there and the cheapest transfers in; with
+    ``strict`` also ``z_po`` (``o`` starts when ``p`` ends), ``z_0o`` (``o`` starts at 0) and the rank ``n_o``.
 
     Minimise T subject to
 
@@ -72,11 +77,12 @@ class RatioModel(CpSatModel):
     (8)  T >= the loads d of all operations on a                                            (implied)
     (9)  s_o >= e_p for p in P(o); with ``strict`` exactly one of z_0o, z_po, where z_0o: s_o = 0, and z_po: s_o = e_p,
          n_o > n_p and p in P(o) or on the accelerator of o
-    (10) the intervals [s_o, e_o) with x_oa = 1 do not overlap
+    (10) the intervals [s_o, e_o) with x_oa = 1 do not overlap; their length d_oa = d_o if x_oa = 1
     (11) sum_l W_l w_la + sum of u_k over tensors with x_p(k)a = 1 and s_p(k) <= t < e_r(k) is at most D_a at every
          tick t                                                                             (rule 7)
     (12) sum_l W_l w_la <= D_a                                                              (implied by 11)
-    (13) the FP of the first split layer: equal shares lie on non-decreasing accelerators   (symmetry)
+    (13) the FP of the first split layer: equal shares lie on non-decreasing accelerators, and start one after the
+         other on the same                                                                  (symmetry)
 
     Parameters
     ----------
@@ -275,15 +281,30 @@ class RatioModel(CpSatModel):
 
     @row(10)
     def no_overlap(self) -> None:
-        """One operation at a time per accelerator."""
+        """One operation at a time per accelerator; a length of its own tells the engine what an accelerator costs."""
         for a in range(self.lowered.accelerators):
-            self.program.add_no_overlap(
-                self.program.new_optional_interval_var(
-                    self.start[o], self.duration[o], self.end[o], literals[a], f"run[{o},{a}]"
-                )
-                for o, literals in enumerate(self.x)
-                if a in literals
-            )
+            intervals = []
+            for o, literals in enumerate(self.x):
+                if a in literals:
+                    length = self._length(o, a)
+                    span = (self.start[o], length, self.end[o])
+                    intervals.append(self.program.new_optional_interval_var(*span, literals[a], f"run[{o},{a}]"))
+            self.program.add_no_overlap(intervals)
+
+    def _length(self, o: int, a: int) -> Any:
+        """The duration of an operation if it runs on ``a``."""
+        least = self._least(o, a)
+        length = self.program.new_int_var(least, max(least, self.last), f"length[{o},{a}]")
+        self.program.add(self.duration[o] == length).only_enforce_if(self.x[o][a])
+        self.program.add(self.end[o] >= self.start[o] + least).only_enforce_if(self.x[o][a])
+        return length
+
+    def _least(self, o: int, a: int) -> int:
+        """Compute on ``a`` and the cheapest way of every tensor there."""
+        timing = self.lowered.timing
+        edges = range(timing.pred_ptr[o], timing.pred_ptr[o + 1])
+        moves = (min(int(timing.pred_ticks[e, i, a]) for i in self.places[timing.pred[e]]) for e in edges)
+        return int(timing.compute[o, a]) + sum(moves)
 
     @row(11)
     def dram(self) -> None:
@@ -319,7 +340,7 @@ class RatioModel(CpSatModel):
 
     @row(13, implied=True)
     def equal_shares(self) -> None:
-        """Equal shares are interchangeable as a whole: the accelerators of their first FP may be sorted."""
+        """Equal shares are interchangeable as a whole: accelerators and starts of their first FP may be sorted."""
         if not self.symmetry:
             return
         low = self.lowered
@@ -330,6 +351,9 @@ class RatioModel(CpSatModel):
             if low.ratio[b] == low.ratio[c]:
                 place = [sum(a * x for a, x in self.x[q].items()) for q in (o, p)]
                 self.program.add(place[0] <= place[1]).with_name(f"equal shares[{b},{c}]")
+                for a in set(self.x[o]) & set(self.x[p]):
+                    both = (self.x[o][a], self.x[p][a])
+                    self.program.add(self.start[o] <= self.start[p]).only_enforce_if(both)
 
     def assignment(self, plan: PlanBase) -> Mapping[Any, int] | None:
         """Places and starts; without a timetable the places alone."""
@@ -354,6 +378,12 @@ class RatioModel(CpSatModel):
         return low.plan(location, sequence)
 
 
+class UnrelaxedRatioModel(RatioModel):
+    """The same model without the engine's linear relaxation, whose bound says little below a near cutoff."""
+
+    parameters = MappingProxyType({"linearization_level": 0})
+
+
 Build = Callable[..., RatioModel]
 """``build(lowered, strict=…, cutoff=…, look=…)``: the model of a ratio."""
 
@@ -375,7 +405,11 @@ def solve_ratio(
     start: Plan | None = None,
     build: Build = RatioModel,
 ) -> SolveResult:
-    """Best plan of one ratio below ``cutoff``: the relaxation first, the strict model if delays were exploited."""
+    """Best plan of one ratio below ``cutoff``.
+
+    Where the DRAM can bind, first without ``strict``, then with it if the first plan exploits a delay. Of few
+    operations the strict model alone: it is small, and free delays let the engine creep tick by tick.
+    """
     return in_turn(lambda _: _solve_ratio(lowered, cutoff, budget, time_s, start, build), ("CP-SAT",))
 
 
@@ -385,14 +419,15 @@ def _solve_ratio(
     bound, binds, begun = 0, dram_binds(lowered), budget.elapsed_s
     held: SolveResult | None = None
     makespan = 0
-    for strict in (False, True) if binds else (False,):
+    modes = (False,) if not binds else (True,) if lowered.n <= FEW else (False, True)
+    for strict in modes:
         left = time_s - (budget.elapsed_s - begun)
         try:
             model = build(lowered, strict=strict, cutoff=cutoff, look=watch(budget))
         except OutOfTime:
             result = unbuilt()
             break
-        seconds = max(min(left * (1 if strict or not binds else 0.5), budget.remaining_s), 0.01)
+        seconds = max(min(left * (1.0 if strict == modes[-1] else 0.5), budget.remaining_s), 0.01)
         result = prove(model, budget, time_s=seconds, start=start, announce=False)
         if result.status is Status.INFEASIBLE:  # nothing below the cutoff, even with delays or exactly
             if held is not None:

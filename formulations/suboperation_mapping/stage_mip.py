@@ -47,6 +47,7 @@ from mapgap.problems.suboperation_mapping.shared.lowered import lower
 from mapgap.problems.suboperation_mapping.shared.ratios import Ratio, parse_ratio, partitions
 
 COMPLETE_LIMIT = 250  #: operations up to which the complete model is worth asking
+ORDERED = 80  #: operations up to which it is asked alone first
 COMPLETE_S = 10.0  #: seconds of the first question to the complete model
 NEAR = 0.002  #: share of the best makespan; a smaller distance to it is not divided
 LARGEST_STEP = 1.0  #: of a target above its bound, as a share of it
@@ -157,6 +158,11 @@ def _next(state: State, pool: Executor, busy: set[Ratio], turn: int) -> tuple[Fu
     return ask(state, pool, useful[0], seed)
 
 
+def _fuses(state: State) -> bool:
+    """Where nothing is fused no stage separates shares: orders matter more than what mappings cost."""
+    return any(layer.kind == "fused" for layer in state.instance.layers)
+
+
 def _small(state: State, ratio: Ratio) -> bool:
     return len(operations(state.instance, ratio)) <= COMPLETE_LIMIT
 
@@ -203,13 +209,12 @@ def _learn(state: State, task: _Task, reply: Reply) -> None:
         known.cutoff = _halfway(known.bound, state.makespan if answered else task.cutoff)
         if not answered:
             known.seconds *= 2.0
-            known.staged = not known.staged
+            known.staged = not known.staged and _fuses(state)
     elif (reply.closed and reply.attained is not None) or state.within_margin(reply.ratio):
         known.exhausted = True
         known.seconds = COMPLETE_S
         known.cutoff = _halfway(known.bound, state.makespan)
-        # Where nothing is fused no stage separates shares: orders matter more than what mappings cost.
-        known.staged = state.within_margin(reply.ratio) or any(layer.kind == "fused" for layer in state.instance.layers)
+        known.staged = _fuses(state) and len(operations(state.instance, reply.ratio)) > ORDERED
     elif reply.attained is not None:
         known.seconds *= 2.0
     elif known.bound >= task.before * (1.0 + 0.9 * known.step):

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from mapgap.core import DISTRUSTED, Budget, SolveResult, Status, Stop
-from mapgap.formulations.suboperation_mapping.cpsat import Build, RatioModel, solve_ratio
+from mapgap.formulations.suboperation_mapping.cpsat import Build, UnrelaxedRatioModel, solve_ratio
 from mapgap.formulations.suboperation_mapping.list_anneal import list_anneal, starts
 from mapgap.formulations.suboperation_mapping.phase_graph import PhaseGraph
 from mapgap.formulations.suboperation_mapping.ratio_model import horizon
@@ -213,5 +213,5 @@ def complete(ratio: Ratio, cutoff: int | None, time_s: float, seed: int, staged:
     lowered = lower(phases.instance, ratio)
     # One worker and no start: the proof that nothing lies below a good cutoff is what takes the time.
     budget = Budget(time_s, workers=1, seed=seed)
-    build: Build = partial(StagedRatioModel, phases) if staged else RatioModel
+    build: Build = partial(StagedRatioModel, phases) if staged else UnrelaxedRatioModel
     return Reply(ratio, solve_ratio(lowered, cutoff, budget, time_s, build=build))
