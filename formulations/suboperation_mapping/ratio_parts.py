@@ -26,7 +26,7 @@ class RatioParts:
         self.stop = Stop.PROVED
         self.sweep = Sweep(instance, budget, [])
         if not self.reasons:
-            self.sweep = Sweep.begin(instance, budget, parse_ratio(instance, ratio) if ratio else ())
+            self.sweep = Sweep.begin(instance, budget, parse_ratio(instance, ratio) if ratio else (), alone=False)
         self.graphs = {",".join(map(str, graph.ratio)): graph for graph in self.sweep.graphs}
 
     def tasks(self) -> Sequence[Task]:

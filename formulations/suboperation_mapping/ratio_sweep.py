@@ -19,6 +19,7 @@ from mapgap.problems.suboperation_mapping.shared.lowered import Lowered, lower
 from mapgap.problems.suboperation_mapping.shared.mapped import Mapped, timed
 from mapgap.problems.suboperation_mapping.shared.ratios import Ratio, partitions
 from mapgap.problems.suboperation_mapping.shared.search import Rounds, Search
+from mapgap.problems.suboperation_mapping.shared.short_rounds import short_rounds
 from mapgap.problems.suboperation_mapping.shared.starts import simple_starts
 from mapgap.solvers.turns import EngineError
 
@@ -29,6 +30,9 @@ SEARCHED, ROUNDS = 0.15, 12
 
 SOLVED = 0.5
 """Part of a ratio's time for its model; if that stays open, the rest is for annealing."""
+
+MODEL_S = 0.1
+"""Seconds of a model's time below which it proves nothing; where ratios cannot have so much, annealing comes first."""
 
 EVERY_PLACE = 5
 """Most accelerators whose permutations are all tried for a first plan; of more, the rotations of one order."""
@@ -121,17 +125,24 @@ def _placements(lowered: Lowered) -> Iterator[tuple[int, ...]]:
 
 
 class Annealing:
-    """Annealing beside the questions to an engine: no model begins with less than the quick planners have."""
+    """Annealing beside the questions to an engine: no model begins with less than the quick planners have.
 
-    def __init__(self, instance: Instance, budget: Budget, ratio: Ratio = ()) -> None:
+    Parameters
+    ----------
+    share, most : float
+        At first for this part of the budget, and so many rounds.
+    """
+
+    def __init__(self, instance: Instance, budget: Budget, ratio: Ratio, share: float, most: float) -> None:
         only = ratio or None
-        self.search = Search(instance, Budget(SEARCHED * budget.remaining_s, seed=budget.seed).start())
+        self.search = Search(instance, Budget(share * budget.remaining_s, seed=budget.seed).start())
         for start in simple_starts(instance, only):
             self.search.offer(start)
             if self.search.budget.exhausted:
                 break
+        short_rounds(self.search, fixed=only is not None)
         self.rounds, self.over = Rounds(self.search, only), False
-        self._run(ROUNDS)
+        self._run(most)
 
     def _run(self, most: float) -> Mapped | None:
         end = self.search.rounds + most
@@ -170,24 +181,36 @@ class Sweep:
     distrusted: list[str] = field(default_factory=list)
 
     @classmethod
-    def begin(cls, instance: Instance, budget: Budget, ratio: Ratio = ()) -> Sweep:
-        """Lower every partition of the batch (or one ratio), bound each, announce a first plan and a better one."""
+    def begin(cls, instance: Instance, budget: Budget, ratio: Ratio = (), alone: bool = True) -> Sweep:
+        """Lower every partition of the batch (or one ratio), bound each, announce a first plan and a better one.
+
+        ``alone``: nobody else helps. Where the time does not suffice for a model of every ratio, it is for annealing.
+        """
         ratios = [ratio] if ratio else list(partitions(instance.batch, len(instance.accelerators)))
-        found = cls(instance, budget, [], bool(ratio))
-        late = budget.elapsed_s + BEGUN * budget.remaining_s
-        for each in ratios:
-            if found.graphs and budget.elapsed_s > late:
-                break
-            graph = lower(instance, each)
-            found.graphs.append(graph)
-            found.bounds[graph.ratio] = critical_path(graph)
-            found.offer(simple_start(graph))
-        left = ratios[len(found.graphs) :]
-        found.bounds |= dict.fromkeys(left, fluid_bound(PhaseGraph(instance)) if left else 0)
-        found.annealing = Annealing(instance, budget, ratio)
+        scarce = alone and SOLVED * budget.remaining_s < MODEL_S * len(ratios)
+        found = cls(instance, budget, [], bool(ratio), bounds=dict.fromkeys(ratios, 0))
+        found._lower(ratios[:1] if scarce else ratios)
+        share, most = (1.0 - LEAST_LEFT, math.inf) if scarce else (SEARCHED, ROUNDS)
+        found.annealing = Annealing(instance, budget, ratio, share, most)
         found.offer(found.annealing.search.best)
+        if scarce:
+            found._lower(ratios[1:])
+        if len(found.graphs) < len(ratios):
+            least = fluid_bound(PhaseGraph(instance))
+            found.bounds = {each: max(bound, least) for each, bound in found.bounds.items()}
         found.graphs.sort(key=lambda graph: (found.bounds[graph.ratio], graph.ratio))
         return found
+
+    def _lower(self, ratios: list[Ratio]) -> None:
+        """The first ratio, and more while there is time."""
+        late = self.budget.elapsed_s + BEGUN * self.budget.remaining_s
+        for each in ratios:
+            if self.graphs and self.budget.elapsed_s > late:
+                break
+            graph = lower(self.instance, each)
+            self.graphs.append(graph)
+            self.bounds[each] = critical_path(graph)
+            self.offer(simple_start(graph))
 
     @property
     def settled(self) -> set[Ratio]:

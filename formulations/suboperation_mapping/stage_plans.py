@@ -18,6 +18,7 @@ from mapgap.problems.suboperation_mapping.shared.lowered import lower
 from mapgap.problems.suboperation_mapping.shared.mapped import timed
 from mapgap.problems.suboperation_mapping.shared.ratios import Ratio
 from mapgap.problems.suboperation_mapping.shared.search import Rounds, Search, quiet
+from mapgap.problems.suboperation_mapping.shared.short_rounds import short_rounds
 from mapgap.problems.suboperation_mapping.shared.starts import simple_starts
 
 LENGTH = 0.3  #: of the first rounds, as a share of those of ``anneal``
@@ -62,6 +63,8 @@ class Plans:
                 self.enter()
             if self.budget.exhausted:
                 break
+        short_rounds(self.search, fixed=ratio is not None)
+        self.enter()
         self.rounds = Rounds(self.search, ratio, LENGTH, ROUNDS, self.open)
 
     def open(self, ratio: Ratio) -> bool:

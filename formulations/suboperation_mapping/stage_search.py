@@ -129,7 +129,8 @@ class RatioSolver:
         floor = self.relax(time_s)
         if floor > target or self.linear is None:
             return Reply(self.ratio, known(floor, None), closed=floor > target)
-        limit = target / self.scale * (1.0 + SAFETY)
+        # Where a tick is near the engine's tolerances, a limit whose proof is worth one tick more than the target.
+        limit = (target if target <= EXACT_TICKS else target + 1) / self.scale * (1.0 + SAFETY)
         upper = np.array(matrix.upper)
         assert self.linear.reduced is not None
         assert self.linear.bound is not None
@@ -141,9 +142,7 @@ class RatioSolver:
         left = max(0.1, time_s - (time.perf_counter() - begun))
         outcome = matrix.solve(left, relaxed=False, upper=upper, seed=seed)
         if outcome.status is Status.INFEASIBLE:
-            # One tick more than the target where a tick is far above the tolerances of the engine.
-            above = target + 1 if target <= EXACT_TICKS else safe(limit, self.scale)
-            return Reply(self.ratio, known(NO_PLAN if target == self.last else max(floor, above), None))
+            return Reply(self.ratio, known(NO_PLAN if target == self.last else max(floor, target + 1), None))
         bound = max(floor, 0 if outcome.bound is None else min(target, safe(outcome.bound, self.scale)))
         if outcome.values is None:
             return Reply(self.ratio, known(bound, None))

@@ -2,7 +2,8 @@
 
 1.  *Starts*. The plan in the file ``start``, if one is given; plans of other bandwidths are good ones. The best single
     accelerator; MTrain-Mapping in both readings of the delta latency and the well-balanced scheme, at the PE-based
-    ratio and the step-aligned ones (:mod:`step_aligned`); MTrain-Converting.
+    ratio and the step-aligned ones (:mod:`step_aligned`); MTrain-Converting. The best are annealed a little
+    (:mod:`short_rounds`).
 2.  *Rounds*. A parent is drawn from a pool of the best solutions, one of each ratio; better ones are drawn more
     often. In half of the rounds some samples go from one share to another: one, a few, half, all, or as many as the
     next step of the compute tables is away. The mapping stays, and is annealed (:mod:`annealing_kernels`) from a
@@ -32,6 +33,7 @@ from mapgap.problems.suboperation_mapping.shared.lowered import lower
 from mapgap.problems.suboperation_mapping.shared.mapped import Mapped, timed
 from mapgap.problems.suboperation_mapping.shared.mtrain_mapping import DELTAS
 from mapgap.problems.suboperation_mapping.shared.search import Rounds, Search, quiet
+from mapgap.problems.suboperation_mapping.shared.short_rounds import short_rounds
 from mapgap.problems.suboperation_mapping.shared.starts import QUICK, simple_starts
 
 
@@ -57,6 +59,8 @@ def search(instance: Instance, budget: Budget, rounds: int = 0, known: Sequence[
         state.offer(start)
         if budget.exhausted:
             break
+    short_rounds(state)
+    state.rounds = 0  # ``rounds`` are those that follow
     turns = Rounds(state)
     while not budget.exhausted and (not rounds or state.rounds < rounds) and turns.next():
         pass
