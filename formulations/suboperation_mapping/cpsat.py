@@ -88,7 +88,7 @@ class RatioModel(CpSatModel):
     ----------
     lowered : Lowered
     location : (n,), optional
-        Fix the mapping; the order alone is then decided.
+        Fix the mapping; of operations with -1 it is decided, of the others the order alone.
     strict : bool
         Starts as early as possible (see *Delays*); without effect where the DRAM cannot bind.
     cutoff : int, optional
@@ -121,7 +121,8 @@ class RatioModel(CpSatModel):
         self.predecessors = direct_predecessors(lowered)
         self.layers = layer_members(lowered)
         count = lowered.accelerators
-        self.places = [list(range(count)) if location is None else [int(location[o])] for o in range(lowered.n)]
+        fixed = np.full(lowered.n, -1) if location is None else location
+        self.places = [list(range(count)) if fixed[o] < 0 else [int(fixed[o])] for o in range(lowered.n)]
         self._mapping_variables()
         self._time_variables()
         self.add_rows(without)

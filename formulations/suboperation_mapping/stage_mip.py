@@ -13,7 +13,8 @@
 3.  A ratio whose MIP is solved is *exhausted*: its bound is all that the relaxation can prove. If its graph is not
     large, CP-SAT gets the complete model, alone or with the rows of the relaxation (:mod:`staged_ratio`), and looks for
     a plan below a cutoff half of the distance to the best plan away, then half of what is left, at last below the best
-    plan. Last, CP-SAT orders the best mappings.
+    plan. Between the questions, and last, it searches neighbourhoods of the best plan (:mod:`windows`), and orders the
+    best mappings.
 4.  The bound of the instance is the smallest over all ratios.
 
 The relaxation ignores the DRAM except for static weights; plans satisfy it in full. The proofs of the rows are in
@@ -36,7 +37,7 @@ from mapgap.formulations.suboperation_mapping.list_anneal import starts
 from mapgap.formulations.suboperation_mapping.located_frame import Frame
 from mapgap.formulations.suboperation_mapping.phase_graph import PhaseGraph
 from mapgap.formulations.suboperation_mapping.ratio_sweep import no_ratio_fits
-from mapgap.formulations.suboperation_mapping.stage_plans import Plans, best_plans, lp_seconds, parts_of
+from mapgap.formulations.suboperation_mapping.stage_plans import Neighbourhoods, Plans, best_plans, lp_seconds, parts_of
 from mapgap.formulations.suboperation_mapping.stage_search import Reply
 from mapgap.formulations.suboperation_mapping.stage_start import Boxes
 from mapgap.formulations.suboperation_mapping.stage_state import State
@@ -57,6 +58,7 @@ BOXES = 0.5  #: share of the time after which boxes wait until some ratios have 
 FIRST, FIRST_S = 0.1, 0.3  #: share of the time that is annealed before any LP, at most so many seconds
 LPS = 0.4  #: share of the time that the first LPs may take
 MOST_EXPLORED = 5  #: ratios that are explored before boxes, and again before questions are put to the MIP
+ORDER = 0.4  #: share of the last step for orders, before neighbourhoods
 LARGEST_FIRST_STEP = 0.05  #: of a first target above its bound, a tenth of the gap
 
 
@@ -224,7 +226,14 @@ def _learn(state: State, task: _Task, reply: Reply) -> None:
         known.seconds *= 1.7
 
 
-def _raise(state: State, pool: Executor, target_gap: float, boxes: Boxes | None, plans: Plans) -> None:
+def _raise(
+    state: State,
+    pool: Executor,
+    target_gap: float,
+    boxes: Boxes | None,
+    plans: Plans,
+    neighbourhoods: Neighbourhoods,
+) -> None:
     """Steps 1 to 3: ask until the gap is closed, nothing is left to ask or the time is over."""
     busy: set[Ratio] = set()
     running: dict[Future[Reply], _Task] = {}
@@ -233,6 +242,8 @@ def _raise(state: State, pool: Executor, target_gap: float, boxes: Boxes | None,
         if boxes is not None:
             boxes.run(state.budget.remaining_s)
         plans.run()
+        if neighbourhoods.due:
+            neighbourhoods.run(state.budget.remaining_s, most=1)
         while len(running) < _width(pool, state.budget) and not state.budget.exhausted:
             question = _next(state, pool, busy, turn)
             turn += 1
@@ -277,9 +288,11 @@ def _start(state: State, plans: Plans, pool: Executor, frame: Frame, columns: bo
     return boxes
 
 
-def _order(state: State, plans: Plans, seconds: float) -> None:
-    """The best order of the best mappings, by CP-SAT."""
+def _order(state: State, plans: Plans, neighbourhoods: Neighbourhoods, seconds: float) -> None:
+    """The best order of the best mappings, then the best plan's neighbourhoods, by CP-SAT."""
     ranked = best_plans(plans, state)[:2]
+    end = state.budget.elapsed_s + seconds
+    seconds *= ORDER
     for plan in ranked:
         lowered = lower(state.instance, plan.ratio)
         location, sequence = lowered.mapping(plan)
@@ -288,6 +301,7 @@ def _order(state: State, plans: Plans, seconds: float) -> None:
         result = order_fixed_mapping(lowered, location, state.budget, seconds / len(ranked), plan)
         if result.plan is not None:
             state.take(Reply(parts_of(plan.ratio), replace(result, bound=None)))  # the bound is of this mapping only
+    neighbourhoods.run(end - state.budget.elapsed_s)
 
 
 def _ratios(instance: Instance, ratio: str) -> list[Ratio]:
@@ -310,6 +324,7 @@ def run(instance: Instance, budget: Budget, ratio: str = "", target_gap: float =
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(reasons))
     state = State.begin(instance, budget, _ratios(instance, ratio), 0, bool(ratio))
     plans = Plans(state, next(iter(state.ratios)) if ratio else None)
+    neighbourhoods = Neighbourhoods(state)
     frame = Frame(instance)
     state.raise_all(fluid_bound(frame.phases, budget.remaining_s))
     state.announce()
@@ -325,12 +340,12 @@ def run(instance: Instance, budget: Budget, ratio: str = "", target_gap: float =
             _ask_all(state, pool, search.explore, plans=plans)
         else:
             boxes = _start(state, plans, pool, frame, columns)
-        _raise(state, pool, target_gap, boxes, plans)
+        _raise(state, pool, target_gap, boxes, plans, neighbourhoods)
     finally:
         budget.time_s = budget_end
         _stop(pool)
     if not state.done(target_gap) and state.best is not None:
-        _order(state, plans, reserve * 0.8)
+        _order(state, plans, neighbourhoods, reserve * 0.8)
         state.announce()
     return _result(state)
 

@@ -7,12 +7,14 @@ take no part.
 
 from __future__ import annotations
 
+import math
 import time
 
 from mapgap.formulations.suboperation_mapping.phase_graph import PhaseGraph
 from mapgap.formulations.suboperation_mapping.stage_model import CONFIGURATIONS
 from mapgap.formulations.suboperation_mapping.stage_search import Reply, known
 from mapgap.formulations.suboperation_mapping.stage_state import State
+from mapgap.formulations.suboperation_mapping.windows import Windows
 from mapgap.problems.suboperation_mapping import Plan
 from mapgap.problems.suboperation_mapping.shared.lowered import lower
 from mapgap.problems.suboperation_mapping.shared.mapped import timed
@@ -21,6 +23,7 @@ from mapgap.problems.suboperation_mapping.shared.search import Rounds, Search, q
 from mapgap.problems.suboperation_mapping.shared.short_rounds import short_rounds
 from mapgap.problems.suboperation_mapping.shared.starts import simple_starts
 
+POLISHED = 0.15  #: share of the time for neighbourhoods
 LENGTH = 0.3  #: of the first rounds, as a share of those of ``anneal``
 EAGER, LAZY = 0.7, 0.25  #: share of the time at first, and later, when there are LPs to start from
 PATIENT, PATIENT_S, MOST = 0.1, 2.0, 0.6  #: at first: a share of the time, at least seconds, of which at most a share
@@ -113,6 +116,36 @@ class Plans:
     def promising(self) -> list[Ratio]:
         """The ratios of the best plans, as partitions."""
         return list(dict.fromkeys(parts_of(ratio) for ratio in self.search.ranked()))
+
+
+class Neighbourhoods:
+    """CP-SAT on neighbourhoods of the best plan, beside the annealing and for a small share of the time."""
+
+    def __init__(self, state: State) -> None:
+        self.state, self.spent = state, 0.0
+        self.windows: Windows | None = None
+
+    @property
+    def due(self) -> bool:
+        """Whether the share of the time is not used up."""
+        return self.spent < POLISHED * self.state.budget.elapsed_s
+
+    def run(self, time_s: float, most: float = math.inf) -> None:
+        """Search so many neighbourhoods, or for so many seconds."""
+        state, begun = self.state, time.perf_counter()
+        plan = None if state.best is None else state.ratios[state.best].plan
+        if plan is None or time_s <= 0.0:
+            return
+        if self.windows is None or self.windows.best.makespan != state.makespan:
+            lowered = lower(state.instance, plan.ratio)
+            start = timed(lowered, *lowered.mapping(plan))
+            assert start is not None
+            self.windows = Windows(start, state.budget.seed if self.windows is None else self.windows.turn)
+        if not self.windows.over:
+            found = self.windows.improve(time_s, most)
+            bound = found.makespan if self.windows.over else 0
+            state.take(Reply(parts_of(plan.ratio), known(bound, found)))
+        self.spent += time.perf_counter() - begun
 
 
 def best_plans(plans: Plans, state: State) -> list[Plan]:
