@@ -38,17 +38,18 @@ from mapgap.formulations.suboperation_mapping.located_frame import Frame
 from mapgap.formulations.suboperation_mapping.phase_graph import PhaseGraph
 from mapgap.formulations.suboperation_mapping.ratio_sweep import no_ratio_fits
 from mapgap.formulations.suboperation_mapping.stage_plans import Neighbourhoods, Plans, best_plans, lp_seconds, parts_of
-from mapgap.formulations.suboperation_mapping.stage_search import Reply
+from mapgap.formulations.suboperation_mapping.stage_search import Kind, Reply
 from mapgap.formulations.suboperation_mapping.stage_start import Boxes
 from mapgap.formulations.suboperation_mapping.stage_state import State
 from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.evaluate import diagnose
 from mapgap.problems.suboperation_mapping.instance import operations
 from mapgap.problems.suboperation_mapping.shared.lowered import lower
-from mapgap.problems.suboperation_mapping.shared.ratios import Ratio, parse_ratio, partitions
+from mapgap.problems.suboperation_mapping.shared.ratios import Ratio, parse_ratio, partitions, pe_ratio
 
 COMPLETE_LIMIT = 250  #: operations up to which the complete model is worth asking
 ORDERED = 80  #: operations up to which it is asked alone first
+LONGER = 1.5  #: time of a question after one that was not answered
 COMPLETE_S = 10.0  #: seconds of the first question to the complete model
 NEAR = 0.002  #: share of the best makespan; a smaller distance to it is not divided
 LARGEST_STEP = 1.0  #: of a target above its bound, as a share of it
@@ -143,6 +144,7 @@ class _Task:
     ratio: Ratio
     before: int
     cutoff: int | None = None
+    model: Kind = "free"
 
 
 def _next(state: State, pool: Executor, busy: set[Ratio], turn: int) -> tuple[Future[Reply], _Task] | None:
@@ -160,9 +162,15 @@ def _next(state: State, pool: Executor, busy: set[Ratio], turn: int) -> tuple[Fu
     return ask(state, pool, useful[0], seed)
 
 
-def _fuses(state: State) -> bool:
-    """Where nothing is fused no stage separates shares: orders matter more than what mappings cost."""
-    return any(layer.kind == "fused" for layer in state.instance.layers)
+def _kinds(instance: Instance) -> list[Kind]:
+    """In which the complete model is asked, the most promising first.
+
+    Where nothing is fused no stage separates shares, and of few operations orders matter more than what mappings cost.
+    """
+    if not any(layer.kind == "fused" for layer in instance.layers):
+        return ["free", "relaxed"]
+    few = len(operations(instance, pe_ratio(instance))) <= ORDERED
+    return ["free", "relaxed", "staged"] if few else ["staged", "free", "relaxed"]
 
 
 def _small(state: State, ratio: Ratio) -> bool:
@@ -190,8 +198,9 @@ def _complete(state: State, pool: Executor, ratio: Ratio, seed: int, half: bool 
         cutoff = (known.bound + min(known.half or limit, limit) + 1) // 2
     elif len(state.open()) < state.budget.workers:  # another process has time for the halves
         seconds, cutoff = state.budget.remaining_s, limit
-    question = pool.submit(search.complete, ratio, cutoff, seconds, seed, known.staged)
-    return question, _Task("half" if half else "complete", ratio, known.bound, cutoff)
+    model = state.kind(ratio)
+    question = pool.submit(search.complete, ratio, cutoff, seconds, seed, model)
+    return question, _Task("half" if half else "complete", ratio, known.bound, cutoff, model)
 
 
 def _halfway(bound: int, limit: int | None) -> int | None:
@@ -208,15 +217,18 @@ def _learn(state: State, task: _Task, reply: Reply) -> None:
         known.half = None if proven else task.cutoff
     elif task.kind == "complete":
         answered = task.cutoff is None or reply.bound >= task.cutoff or reply.result.plan is not None
-        known.cutoff = _halfway(known.bound, state.makespan if answered else task.cutoff)
-        if not answered:
-            known.seconds *= 2.0
-            known.staged = not known.staged and _fuses(state)
+        if answered:  # its kind is asked first from now on
+            state.kinds.insert(0, state.kinds.pop(state.kinds.index(task.model)))
+            known.turn, known.cutoff = 0, _halfway(known.bound, state.makespan)
+        else:
+            known.seconds *= LONGER
+            known.turn += 1
+            if known.turn % len(state.kinds) == 0:  # no kind has answered
+                known.cutoff = _halfway(known.bound, task.cutoff)
     elif (reply.closed and reply.attained is not None) or state.within_margin(reply.ratio):
         known.exhausted = True
         known.seconds = COMPLETE_S
         known.cutoff = _halfway(known.bound, state.makespan)
-        known.staged = _fuses(state) and len(operations(state.instance, reply.ratio)) > ORDERED
     elif reply.attained is not None:
         known.seconds *= 2.0
     elif known.bound >= task.before * (1.0 + 0.9 * known.step):
@@ -323,6 +335,7 @@ def run(instance: Instance, budget: Budget, ratio: str = "", target_gap: float =
     if reasons:
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(reasons))
     state = State.begin(instance, budget, _ratios(instance, ratio), 0, bool(ratio))
+    state.kinds = _kinds(instance)
     plans = Plans(state, next(iter(state.ratios)) if ratio else None)
     neighbourhoods = Neighbourhoods(state)
     frame = Frame(instance)

@@ -6,11 +6,12 @@ import math
 import time
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Literal
 
 import numpy as np
 
 from mapgap.core import DISTRUSTED, Budget, SolveResult, Status, Stop
-from mapgap.formulations.suboperation_mapping.cpsat import Build, UnrelaxedRatioModel, solve_ratio
+from mapgap.formulations.suboperation_mapping.cpsat import Build, RatioModel, UnrelaxedRatioModel, solve_ratio
 from mapgap.formulations.suboperation_mapping.list_anneal import list_anneal, starts
 from mapgap.formulations.suboperation_mapping.phase_graph import PhaseGraph
 from mapgap.formulations.suboperation_mapping.ratio_model import horizon
@@ -30,6 +31,8 @@ ROUNDING_S = 1.0  #: seconds that a mapping may be improved for, even if finding
 LISTED = 5_000  #: decodings of a list scheduler that orders a rounded mapping
 SAFETY = 1e-6  #: relative error granted to floating-point bounds (HiGHS tolerances are 1e-9 on times scaled to 1000)
 UNRESOLVED = "HiGHS: the times of one row differ too much for doubles; its bounds are not used"
+Kind = Literal["free", "relaxed", "staged"]
+"""Of the complete model: without the engine's linear relaxation, with it, and with the rows of the stages beside it."""
 NO_PLAN = 2**62  #: bound of a ratio whose relaxation has no point
 
 
@@ -206,11 +209,15 @@ def destroy(ratio: Ratio, target: int, time_s: float, seed: int) -> Reply:
     return solver(ratio).destroy(target, time_s, seed)
 
 
-def complete(ratio: Ratio, cutoff: int | None, time_s: float, seed: int, staged: bool) -> Reply:
-    """The complete model, alone or with the rows of the stages: a plan below ``cutoff``, or the proof of none."""
+def complete(ratio: Ratio, cutoff: int | None, time_s: float, seed: int, kind: Kind) -> Reply:
+    """The complete model in one of its kinds: a plan below ``cutoff``, or the proof of none."""
     phases = _here().phases
     lowered = lower(phases.instance, ratio)
     # One worker and no start: the proof that nothing lies below a good cutoff is what takes the time.
     budget = Budget(time_s, workers=1, seed=seed)
-    build: Build = partial(StagedRatioModel, phases) if staged else UnrelaxedRatioModel
-    return Reply(ratio, solve_ratio(lowered, cutoff, budget, time_s, build=build))
+    builds: dict[Kind, Build] = {
+        "free": UnrelaxedRatioModel,
+        "relaxed": RatioModel,
+        "staged": partial(StagedRatioModel, phases),
+    }
+    return Reply(ratio, solve_ratio(lowered, cutoff, budget, time_s, build=builds[kind]))

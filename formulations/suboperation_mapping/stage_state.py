@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from mapgap.core import DISTRUSTED, Budget, Status
-from mapgap.formulations.suboperation_mapping.stage_search import SAFETY, Reply
+from mapgap.formulations.suboperation_mapping.stage_search import SAFETY, Kind, Reply
 from mapgap.problems.suboperation_mapping import Instance, Plan
 from mapgap.problems.suboperation_mapping.shared.ratios import Ratio
 
@@ -38,8 +38,8 @@ class RatioState:
         Upper end of the distance that the next question of half of it divides; ``None``: the best plan.
     halving : bool
         Such a question is being answered.
-    staged : bool
-        The next question to the complete model has the rows of the stages beside it.
+    turn : int
+        Questions to the complete model since the last that was answered.
     """
 
     bound: int
@@ -52,7 +52,7 @@ class RatioState:
     cutoff: int | None = None
     half: int | None = None
     halving: bool = False
-    staged: bool = False
+    turn: int = 0
 
 
 @dataclass
@@ -73,6 +73,8 @@ class State:
         Why the relaxation of some ratio is not used.
     least : int
         Largest bound that was entered for all ratios at once.
+    kinds : list of Kind
+        Of the complete model, in the order in which they are asked.
     """
 
     instance: Instance
@@ -84,6 +86,7 @@ class State:
     reported: int = 0
     distrusted: list[str] = field(default_factory=list)
     least: int = 0
+    kinds: list[Kind] = field(default_factory=lambda: ["free"])
 
     @classmethod
     def begin(cls, instance: Instance, budget: Budget, ratios: Iterable[Ratio], bound: int, partial: bool) -> State:
@@ -115,6 +118,10 @@ class State:
         if limit is None or result.claimed < limit:
             self.best = reply.ratio
             self.budget.report(plan=result.plan)
+
+    def kind(self, ratio: Ratio) -> Kind:
+        """In which the complete model of a ratio is asked next: in turn, until one answers."""
+        return self.kinds[self.ratios[ratio].turn % len(self.kinds)]
 
     def raise_all(self, bound: int) -> None:
         """Enter a bound that holds for all ratios."""
