@@ -19,11 +19,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from mapgap.core import Budget, Status
+from mapgap.core import Budget, SolveResult, Status
 from mapgap.formulations.suboperation_mapping.cpsat import UnrelaxedRatioModel
 from mapgap.formulations.suboperation_mapping.ratio_sweep import verified
 from mapgap.problems.suboperation_mapping.shared.mapped import Mapped
 from mapgap.solvers.model import prove
+from mapgap.solvers.turns import in_turn
 
 SIZE = 16  #: operations of the first neighbourhood
 LEAST = 6  #: of the smallest
@@ -79,10 +80,16 @@ class Windows:
         best = self.best
         model = neighbourhood(best, free)
         asked = Budget(min(QUESTION_S, max(0.01, time_s)), seed=self.rng.randrange(2**31)).start()
-        result = prove(model, asked, announce=False)
-        found = verified(best.lowered, result)
-        if found is not None and found.makespan < best.makespan:
-            self.best = found
+        found: list[Mapped | None] = []
+
+        def ask(_: str) -> SolveResult:
+            result = prove(model, asked, announce=False)
+            found.append(verified(best.lowered, result))
+            return result
+
+        result = in_turn(ask, (model.engine,))
+        if found and found[-1] is not None and found[-1].makespan < best.makespan:
+            self.best = found[-1]
         elif result.status is Status.INFEASIBLE:
             self.size = min(float(best.lowered.n), self.size * LARGER)
         elif result.status is Status.UNKNOWN:
