@@ -46,7 +46,7 @@ from mapgap.solvers.model import Part, Value, prove, row
 from mapgap.solvers.turns import EngineError, in_turn
 
 FEW = 16
-"""Operations up to which the strict model is as small as the one that it tightens."""
+"""Operations up to which the strict model is asked alone."""
 
 
 class RatioModel(CpSatModel):

@@ -38,7 +38,7 @@ from mapgap.formulations.suboperation_mapping.located_frame import Frame
 from mapgap.formulations.suboperation_mapping.phase_graph import PhaseGraph
 from mapgap.formulations.suboperation_mapping.ratio_sweep import no_ratio_fits
 from mapgap.formulations.suboperation_mapping.stage_plans import Neighbourhoods, Plans, best_plans, lp_seconds, parts_of
-from mapgap.formulations.suboperation_mapping.stage_search import Kind, Reply
+from mapgap.formulations.suboperation_mapping.stage_search import ModelKind, Reply
 from mapgap.formulations.suboperation_mapping.stage_start import Boxes
 from mapgap.formulations.suboperation_mapping.stage_state import State
 from mapgap.problems.suboperation_mapping import Instance
@@ -144,7 +144,7 @@ class _Task:
     ratio: Ratio
     before: int
     cutoff: int | None = None
-    model: Kind = "free"
+    model: ModelKind = "unrelaxed"
 
 
 def _next(state: State, pool: Executor, busy: set[Ratio], turn: int) -> tuple[Future[Reply], _Task] | None:
@@ -162,16 +162,16 @@ def _next(state: State, pool: Executor, busy: set[Ratio], turn: int) -> tuple[Fu
     return ask(state, pool, useful[0], seed)
 
 
-def _kinds(instance: Instance) -> list[Kind]:
+def _kinds(instance: Instance) -> list[ModelKind]:
     """In which the complete model is asked, the most promising first.
 
     Where nothing is fused no stage separates shares, and of few operations orders matter more than what mappings cost.
     The engine's relaxation helps on some instances far more than it costs on others.
     """
     if not any(layer.kind == "fused" for layer in instance.layers):
-        return ["relaxed", "free"]
+        return ["relaxed", "unrelaxed"]
     few = len(operations(instance, pe_ratio(instance))) <= ORDERED
-    return ["relaxed", "free", "staged"] if few else ["staged", "relaxed", "free"]
+    return ["relaxed", "unrelaxed", "staged"] if few else ["staged", "relaxed", "unrelaxed"]
 
 
 def _small(state: State, ratio: Ratio) -> bool:

@@ -31,7 +31,7 @@ ROUNDING_S = 1.0  #: seconds that a mapping may be improved for, even if finding
 LISTED = 5_000  #: decodings of a list scheduler that orders a rounded mapping
 SAFETY = 1e-6  #: relative error granted to floating-point bounds (HiGHS tolerances are 1e-9 on times scaled to 1000)
 UNRESOLVED = "HiGHS: the times of one row differ too much for doubles; its bounds are not used"
-Kind = Literal["free", "relaxed", "staged"]
+ModelKind = Literal["unrelaxed", "relaxed", "staged"]
 """Of the complete model: without the engine's linear relaxation, with it, and with the rows of the stages beside it."""
 NO_PLAN = 2**62  #: bound of a ratio whose relaxation has no point
 
@@ -209,14 +209,14 @@ def destroy(ratio: Ratio, target: int, time_s: float, seed: int) -> Reply:
     return solver(ratio).destroy(target, time_s, seed)
 
 
-def complete(ratio: Ratio, cutoff: int | None, time_s: float, seed: int, kind: Kind) -> Reply:
+def complete(ratio: Ratio, cutoff: int | None, time_s: float, seed: int, kind: ModelKind) -> Reply:
     """The complete model in one of its kinds: a plan below ``cutoff``, or the proof of none."""
     phases = _here().phases
     lowered = lower(phases.instance, ratio)
     # One worker and no start: the proof that nothing lies below a good cutoff is what takes the time.
     budget = Budget(time_s, workers=1, seed=seed)
-    builds: dict[Kind, Build] = {
-        "free": UnrelaxedRatioModel,
+    builds: dict[ModelKind, Build] = {
+        "unrelaxed": UnrelaxedRatioModel,
         "relaxed": RatioModel,
         "staged": partial(StagedRatioModel, phases),
     }

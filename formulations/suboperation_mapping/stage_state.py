@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from mapgap.core import DISTRUSTED, Budget, Status
-from mapgap.formulations.suboperation_mapping.stage_search import SAFETY, Kind, Reply
+from mapgap.formulations.suboperation_mapping.stage_search import SAFETY, ModelKind, Reply
 from mapgap.problems.suboperation_mapping import Instance, Plan
 from mapgap.problems.suboperation_mapping.shared.ratios import Ratio
 
@@ -73,7 +73,7 @@ class State:
         Why the relaxation of some ratio is not used.
     least : int
         Largest bound that was entered for all ratios at once.
-    kinds : list of Kind
+    kinds : list of ModelKind
         Of the complete model, in the order in which they are asked.
     """
 
@@ -86,7 +86,7 @@ class State:
     reported: int = 0
     distrusted: list[str] = field(default_factory=list)
     least: int = 0
-    kinds: list[Kind] = field(default_factory=lambda: ["free"])
+    kinds: list[ModelKind] = field(default_factory=lambda: ["unrelaxed"])
 
     @classmethod
     def begin(cls, instance: Instance, budget: Budget, ratios: Iterable[Ratio], bound: int, partial: bool) -> State:
@@ -119,7 +119,7 @@ class State:
             self.best = reply.ratio
             self.budget.report(plan=result.plan)
 
-    def kind(self, ratio: Ratio) -> Kind:
+    def kind(self, ratio: Ratio) -> ModelKind:
         """In which the complete model of a ratio is asked next: in turn, until one answers."""
         return self.kinds[self.ratios[ratio].turn % len(self.kinds)]
 
