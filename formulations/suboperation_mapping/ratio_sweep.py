@@ -195,7 +195,7 @@ class Sweep:
         found.offer(found.annealing.search.best)
         if scarce:
             found._lower(ratios[1:])
-        if len(found.graphs) < len(ratios):
+        if scarce or len(found.graphs) < len(ratios):
             least = fluid_bound(PhaseGraph(instance))
             found.bounds = {each: max(bound, least) for each, bound in found.bounds.items()}
         found.graphs.sort(key=lambda graph: (found.bounds[graph.ratio], graph.ratio))

@@ -20,9 +20,8 @@ from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.shared.lowered import lower
 from mapgap.problems.suboperation_mapping.shared.mapped import best_single
 from mapgap.problems.suboperation_mapping.shared.mtrain_mapping import DELTAS, mtrain_mapping
-from mapgap.problems.suboperation_mapping.shared.ratios import pe_ratio
 from mapgap.problems.suboperation_mapping.shared.search import Search, quiet
-from mapgap.problems.suboperation_mapping.shared.short_rounds import LARGE, short_rounds
+from mapgap.problems.suboperation_mapping.shared.short_rounds import LARGE, mapping_work, short_rounds
 from mapgap.problems.suboperation_mapping.shared.step_aligned import step_aligned_ratios
 
 MAPPINGS = 185_000  #: MTrain-Converting stops at so much work on large instances: some hundredths of a second
@@ -33,7 +32,7 @@ def run(instance: Instance, budget: Budget) -> SolveResult:
     """The better of both readings of MTrain-Converting, improved."""
     search = Search(instance, budget)
     search.offer(best_single(instance))
-    work = lower(instance, pe_ratio(instance)).n * len(instance.accelerators) ** 2
+    work = mapping_work(instance)
     large = work > LARGE
     complete = True
     for delta in ("sum",) if large else DELTAS:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import random
 
+from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.shared.lowered import lower
 from mapgap.problems.suboperation_mapping.shared.ratios import pe_ratio
 from mapgap.problems.suboperation_mapping.shared.search import Search, ratio_moves
 
-LARGE = 3_000  #: operations times squared accelerators, the work of a mapping, from which an instance is large
+LARGE = 3_000  #: work of a mapping from which an instance is large
 STEPS = 1_600_000  #: annealing steps times operations, half of it on large instances, …
 SHORT = 30_000  #: … but of small instances at most so many steps
 FINALISTS = 3  #: solutions that are annealed first
@@ -22,12 +23,17 @@ ROUNDS = 10  #: … and for no more rounds than these
 WARM = (0.002, 0.005)  #: first temperatures of the rounds, as shares of the makespan
 
 
+def mapping_work(instance: Instance) -> int:
+    """About the work of one MTrain-Mapping: operations times squared accelerators."""
+    return lower(instance, pe_ratio(instance)).n * len(instance.accelerators) ** 2
+
+
 def short_rounds(search: Search, fixed: bool = False) -> None:
     """Improve the solutions of a search, each in its own ratio only if ratios are ``fixed``."""
     instance = search.instance
     if search.best is None:
         return
-    large = lower(instance, pe_ratio(instance)).n * len(instance.accelerators) ** 2 > LARGE
+    large = mapping_work(instance) > LARGE
     rng, neighbour = random.Random(0), ratio_moves(instance)
     steps = min((STEPS // 2 if large else STEPS) // search.best.lowered.n, SHORT)
     rounds = max(FINALISTS, min(ROUNDS, steps // ROUND))
