@@ -215,7 +215,7 @@ def page(records: Runs, quick: bool) -> Page:
     """Both tables."""
     table = compared(records, Ledger.load().references(records))
     lead = [
-        "Every problem has a quick planner without a solver, which `mapgap solve --fast` runs. It should never be "
+        "Every problem has a quick planner without a solver, which mapgap solve --fast runs. It should never be "
         "worse than the heuristic that the paper publishes, have at most half its mean gap, and take no longer than it "
         "or 0.1 s, whichever is more.",
         f"Seeds {FIRST_SEED} to {FIRST_SEED + SEEDS - 1} of every family, and the library.",
