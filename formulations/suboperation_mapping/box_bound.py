@@ -21,6 +21,7 @@ from mapgap.core import Budget, SolveResult, Status, Stop
 from mapgap.formulations.suboperation_mapping.box_search import BoxSearch
 from mapgap.formulations.suboperation_mapping.fluid_bound import fluid_bound as flow_bound
 from mapgap.formulations.suboperation_mapping.located_frame import Frame
+from mapgap.formulations.suboperation_mapping.path_bound import least_path, share_paths
 from mapgap.formulations.suboperation_mapping.stage_search import NO_PLAN, RatioSolver
 from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.evaluate import diagnose
@@ -67,7 +68,9 @@ def _run(instance: Instance, budget: Budget, duals: str, divide: bool) -> SolveR
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(reasons))
     frame = Frame(instance)
     search = search_of(frame)
-    bound = flow_bound(frame.phases, budget.remaining_s)
+    bound = least_path(share_paths(frame.phases), frame.orbits.count)
+    budget.report(bound=bound)
+    bound = max(bound, flow_bound(frame.phases, budget.remaining_s))
     budget.report(bound=bound)
     done = False
     while not budget.exhausted and not done:

@@ -12,6 +12,7 @@ import numpy as np
 
 from mapgap.core import DISTRUSTED, Budget, OutOfTime, PlanBase, SolveResult, Status, Stop
 from mapgap.formulations.suboperation_mapping.fluid_bound import fluid_bound
+from mapgap.formulations.suboperation_mapping.path_bound import path_bound, share_paths
 from mapgap.formulations.suboperation_mapping.phase_graph import PhaseGraph
 from mapgap.problems.suboperation_mapping import Instance, Plan
 from mapgap.problems.suboperation_mapping.evaluate import diagnose
@@ -196,8 +197,9 @@ class Sweep:
         if scarce:
             found._lower(ratios[1:])
         if scarce or len(found.graphs) < len(ratios):
-            least = fluid_bound(PhaseGraph(instance))
-            found.bounds = {each: max(bound, least) for each, bound in found.bounds.items()}
+            phases = PhaseGraph(instance)
+            least, paths = fluid_bound(phases), share_paths(phases)
+            found.bounds = {each: max(bound, least, path_bound(paths, each)) for each, bound in found.bounds.items()}
         found.graphs.sort(key=lambda graph: (found.bounds[graph.ratio], graph.ratio))
         return found
 

@@ -2,11 +2,11 @@
 
 0.  *Plans* are annealed from the beginning and between all other steps, as ``anneal`` does it (:mod:`stage_plans`);
     every mapping that a step suggests is a start.
-1.  One flow bounds all ratios; the ratios of the best plans are bounded by the LP of
-    :class:`~mapgap.formulations.suboperation_mapping.stage_model.StageModel`, whose most likely mapping is improved.
-    Then boxes of ratios are bounded best-first by located programs (:mod:`box_search`), single ratios by that LP;
-    mappings of those of small bound are improved at once. A ratio whose bound reaches the makespan of the best plan is
-    closed.
+1.  One flow bounds all ratios, the longest path of a share (:mod:`path_bound`) each of them; the ratios of the best
+    plans are bounded by the LP of :class:`~mapgap.formulations.suboperation_mapping.stage_model.StageModel`, whose most
+    likely mapping is improved. Then boxes of ratios are bounded best-first by located programs (:mod:`box_search`),
+    single ratios by that LP; mappings of those of small bound are improved at once. A ratio whose bound reaches the
+    makespan of the best plan is closed.
 2.  The ratio of smallest bound is asked for a mapping whose relaxation ends by a *target* a little above its bound,
     with every column removed whose reduced cost forbids it. None: the bound rises to the target. One: it is rounded
     and improved, which may lower the best plan.
@@ -35,6 +35,7 @@ from mapgap.formulations.suboperation_mapping.cpsat import order_fixed_mapping
 from mapgap.formulations.suboperation_mapping.fluid_bound import fluid_bound
 from mapgap.formulations.suboperation_mapping.list_anneal import starts
 from mapgap.formulations.suboperation_mapping.located_frame import Frame
+from mapgap.formulations.suboperation_mapping.path_bound import path_bound, share_paths
 from mapgap.formulations.suboperation_mapping.phase_graph import PhaseGraph
 from mapgap.formulations.suboperation_mapping.ratio_sweep import no_ratio_fits
 from mapgap.formulations.suboperation_mapping.stage_plans import Neighbourhoods, Plans, best_plans, lp_seconds, parts_of
@@ -317,6 +318,16 @@ def _order(state: State, plans: Plans, neighbourhoods: Neighbourhoods, seconds: 
     neighbourhoods.run(end - state.budget.elapsed_s)
 
 
+def _first_bounds(state: State, phases: PhaseGraph) -> None:
+    """What costs next to nothing: one flow for all ratios, and the longest path of a share for each."""
+    paths = share_paths(phases)
+    for ratio, known in state.ratios.items():
+        known.bound = max(known.bound, path_bound(paths, ratio))
+    state.announce()
+    state.raise_all(fluid_bound(phases, state.budget.remaining_s))
+    state.announce()
+
+
 def _ratios(instance: Instance, ratio: str) -> list[Ratio]:
     if not ratio:
         return list(partitions(instance.batch, len(instance.accelerators)))
@@ -335,13 +346,12 @@ def run(instance: Instance, budget: Budget, ratio: str = "", target_gap: float =
     reasons = diagnose(instance)
     if reasons:
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(reasons))
-    state = State.begin(instance, budget, _ratios(instance, ratio), 0, bool(ratio))
+    state = State.begin(instance, budget, _ratios(instance, ratio), bool(ratio))
     state.kinds = _kinds(instance)
     plans = Plans(state, next(iter(state.ratios)) if ratio else None)
     neighbourhoods = Neighbourhoods(state)
     frame = Frame(instance)
-    state.raise_all(fluid_bound(frame.phases, budget.remaining_s))
-    state.announce()
+    _first_bounds(state, frame.phases)
     columns = len(instance.accelerators) <= COLUMN_LIMIT
     pool = _executor(instance, budget, _scale(instance), columns)
     reserve = 0.07 * budget.time_s
@@ -403,7 +413,8 @@ def _result(state: State) -> SolveResult:
 
 def area_bound(instance: Instance, budget: Budget) -> SolveResult:
     """Smallest LP bound over all ratios, without columns: transfers through pairs, areas, windows."""
-    state = State.begin(instance, budget, _ratios(instance, ""), fluid_bound(PhaseGraph(instance)), partial=False)
+    state = State.begin(instance, budget, _ratios(instance, ""), partial=False)
+    _first_bounds(state, PhaseGraph(instance))
     pool = _executor(instance, budget, _scale(instance), False)
     try:
         _ask_all(state, pool, search.survey)

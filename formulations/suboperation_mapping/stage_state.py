@@ -89,9 +89,9 @@ class State:
     kinds: list[ModelKind] = field(default_factory=lambda: ["unrelaxed"])
 
     @classmethod
-    def begin(cls, instance: Instance, budget: Budget, ratios: Iterable[Ratio], bound: int, partial: bool) -> State:
-        """A bound that holds for all ratios, and no plan."""
-        return cls(instance, budget, partial, {ratio: RatioState(bound) for ratio in ratios})
+    def begin(cls, instance: Instance, budget: Budget, ratios: Iterable[Ratio], partial: bool) -> State:
+        """Neither bounds nor plans."""
+        return cls(instance, budget, partial, {ratio: RatioState(0) for ratio in ratios})
 
     @property
     def makespan(self) -> int | None:

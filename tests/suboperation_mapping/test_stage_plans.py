@@ -17,7 +17,7 @@ from mapgap.problems.suboperation_mapping.shared.starts import simple_starts
 
 def state_of(instance, seconds=60.0):
     ratios = list(partitions(instance.batch, len(instance.accelerators)))
-    return State.begin(instance, Budget(seconds).start(), ratios, 0, False)
+    return State.begin(instance, Budget(seconds).start(), ratios, False)
 
 
 @pytest.mark.parametrize("seed", range(4))
