@@ -5,7 +5,8 @@ from __future__ import annotations
 from mapgap.core import Budget
 from mapgap.formulations.multi_model_splitting.chains import Chain
 from mapgap.problems.multi_model_splitting import Instance
-from mapgap.problems.multi_model_splitting.shared.neighbourhood import FIRST, Neighbourhood, started
+from mapgap.problems.multi_model_splitting.shared.neighbourhood import FIRST, Neighbourhood
+from mapgap.problems.multi_model_splitting.shared.quick_search import quick_search
 from mapgap.problems.multi_model_splitting.shared.twins import TwinNeighbourhood
 
 WORK = 4 * FIRST
@@ -18,18 +19,15 @@ BLOCK_S, SEGMENT_S = 2e-4, 1.5e-4
 
 
 def first_plan(instance: Instance, budget: Budget) -> Neighbourhood:
-    """A short neighbourhood search, in which every better plan is announced.
+    """The quick planner's search, then a longer one of its own; every better plan is announced.
 
-    It is longer than that of the quick planner, so that no exact method ends with less.
+    So no exact method ends with less than the quick planner, and that is never worse than Synergy.
     """
-
-    def over() -> bool:
-        return budget.exhausted
-
-    found = started(instance, budget.seed, over, TwinNeighbourhood)
-    if found.plan is not None:
-        budget.report(plan=found.plan)
-    while not (found.plan is None or found.settled or found.work >= WORK or over()):
+    quick, _ = quick_search(instance, budget)
+    found = TwinNeighbourhood(instance, budget.seed)
+    if quick.plan is not None:
+        found.offer(quick.plan)
+    while not (found.settled or budget.exhausted or found.work >= WORK):
         if found.walk(work=FIRST):
             budget.report(plan=found.plan)
     return found

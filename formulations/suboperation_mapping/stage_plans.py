@@ -19,7 +19,7 @@ from mapgap.problems.suboperation_mapping import Plan
 from mapgap.problems.suboperation_mapping.shared.lowered import lower
 from mapgap.problems.suboperation_mapping.shared.mapped import timed
 from mapgap.problems.suboperation_mapping.shared.ratios import Ratio
-from mapgap.problems.suboperation_mapping.shared.search import Rounds, Search, quiet
+from mapgap.problems.suboperation_mapping.shared.search import Rounds, Search
 from mapgap.problems.suboperation_mapping.shared.short_rounds import short_rounds
 from mapgap.problems.suboperation_mapping.shared.starts import simple_starts
 
@@ -58,7 +58,7 @@ class Plans:
 
     def __init__(self, state: State, ratio: Ratio | None) -> None:
         self.state, self.budget = state, state.budget
-        self.search = Search(state.instance, quiet(state.budget))
+        self.search = Search(state.instance, state.budget.quiet())
         self.over = False
         self.spent = 0.0  # seconds of annealing
         for start in simple_starts(state.instance, ratio):

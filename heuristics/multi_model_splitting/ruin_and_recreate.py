@@ -1,11 +1,8 @@
 """Ruin and recreate: the quick planner of the house, Synergy's plan and a short neighbourhood search from it.
 
-1. The neighbourhood search (:mod:`mapgap.problems.multi_model_splitting.shared.neighbourhood`) makes first plans.
-2. Algorithm 1 (:mod:`.synergy`) plans pipeline by pipeline. What its order of the pipelines costs is never repaired.
-   Its ablations run too where they can be better: without joint resources where equal pipelines may share operations,
-   as they then get equal plans, and without source and target where the search has found no plan yet.
-3. From the better plan the search goes on: it takes some pipelines out and puts each back where it costs least, again
-   and again.
+What the order of the pipelines costs is never repaired by Synergy. The search
+(:mod:`mapgap.problems.multi_model_splitting.shared.quick_search`) takes some pipelines out and puts each back where it
+costs least, again and again.
 
 The result is never worse than Synergy's. The work is a number of segments looked at, not a time: the same seed gives
 the same plan, unless the budget ends before. No solver takes part.
@@ -14,32 +11,13 @@ the same plan, unless the budget ends before. No solver takes part.
 from __future__ import annotations
 
 from mapgap.core import Budget, SolveResult, Status, Stop
-from mapgap.heuristics.multi_model_splitting.synergy import algorithm_1
-from mapgap.problems.multi_model_splitting import Instance, Plan
-from mapgap.problems.multi_model_splitting.shared.neighbourhood import started
-
-WORK = 75_000
-"""Segments looked at after the first plans; some hundredths of a second."""
+from mapgap.problems.multi_model_splitting import Instance
+from mapgap.problems.multi_model_splitting.shared.quick_search import quick_search
 
 
 def run(instance: Instance, budget: Budget) -> SolveResult:
     """The best plan of Synergy and the search."""
-    search = started(instance, budget.seed, lambda: budget.exhausted)  # 1
-    if search.plan is not None:
-        budget.report(plan=search.plan)
-    ablations = [{"ends": False}] if search.plan is None else []
-    ablations += [{"joint": False}] if instance.sharing else []
-    for ablation in ablations:  # 2
-        plan = algorithm_1(instance, budget, "data_intensity", **ablation).plan
-        if isinstance(plan, Plan):
-            search.offer(plan)
-    published = algorithm_1(instance, budget, "data_intensity")  # 2
-    if isinstance(published.plan, Plan):
-        search.offer(published.plan)
-    limit, search.quiet = search.work + WORK, 0  # 3
-    while not (search.plan is None or search.settled or budget.exhausted or search.work >= limit):
-        search.walk(work=limit - search.work)
+    search, published = quick_search(instance, budget)
     if search.plan is None:
         return published
-    budget.report(plan=search.plan)
     return SolveResult(Status.FEASIBLE, Stop.TIME if budget.exhausted else Stop.DONE, search.plan)

@@ -25,58 +25,10 @@ target* the models are planned jointly and the ends are assigned afterwards.
 from __future__ import annotations
 
 from mapgap.core import Budget, SolveResult, Status, Stop
-from mapgap.heuristics.multi_model_splitting.candidates import Candidates, Choice
-from mapgap.heuristics.multi_model_splitting.ledger import Ledger
-from mapgap.heuristics.multi_model_splitting.orders import EveryOrder, ordered
-from mapgap.heuristics.multi_model_splitting.results import (
-    fewest_ends,
-    finished,
-    out_of_time,
-    pipeline_plan,
-    shortage,
-)
-from mapgap.problems.multi_model_splitting import Instance, PipelinePlan
-from mapgap.problems.multi_model_splitting.shared.tables import tabulate
-
-
-def algorithm_1(instance: Instance, budget: Budget, rule: str, ends: bool = True, joint: bool = True) -> SolveResult:
-    """The algorithm, in the order of a rule, and with ``ends`` or ``joint`` false its ablations."""
-    afterwards = None if ends else fewest_ends(instance)
-    if not (joint or ends) and afterwards is None:
-        return _no_ends(instance)
-    pipelines = ordered(instance, rule)  # 3: SortByDataSize
-    ledger, selected = Ledger.empty(instance), dict[int, Choice]()  # 3: E* <- {}
-    for index in pipelines:  # 4
-        tables = tabulate(instance.pipelines[index])
-        candidates = Candidates(instance, index, tables, ledger, budget, ends)  # 5, 6
-        choice = candidates.best()  # 7 to 11
-        if choice is None:
-            if budget.exhausted:
-                return out_of_time(instance.pipelines[index].name)
-            return SolveResult(Status.UNKNOWN, Stop.DONE, reason=shortage(instance, index, ledger))
-        selected[index] = choice
-        if joint:
-            ledger = ledger.placed(tables, *choice)  # 8, 10: E* has one plan more
-    notes = {"order": [instance.pipelines[p].name for p in pipelines]} if joint else {}
-    if ends:
-        return finished(instance, _plans(selected), budget, **notes)
-    if afterwards is None:
-        return _no_ends(instance)
-    plans = [pipeline_plan(selected[p][0], *afterwards[p]) for p in range(len(selected))]
-    return finished(instance, plans, budget, **notes)
-
-
-def _plans(selected: dict[int, Choice]) -> list[PipelinePlan]:
-    found = []
-    for _, (path, ends) in sorted(selected.items()):
-        assert ends is not None
-        found.append(pipeline_plan(path, ends.source, ends.target))
-    return found
-
-
-def _no_ends(instance: Instance) -> SolveResult:
-    lacking = [p for p in range(len(instance.pipelines)) if not (instance.sources(p) and instance.targets(p))]
-    return SolveResult(Status.UNKNOWN, Stop.DONE, reason=shortage(instance, lacking[0], Ledger.empty(instance)))
+from mapgap.heuristics.multi_model_splitting.every_order import EveryOrder
+from mapgap.problems.multi_model_splitting import Instance
+from mapgap.problems.multi_model_splitting.shared.joint_plan import finished, out_of_time
+from mapgap.problems.multi_model_splitting.shared.synergy_algorithm import algorithm_1, plans_of
 
 
 def run(instance: Instance, budget: Budget, order: str = "data_intensity") -> SolveResult:
@@ -91,7 +43,7 @@ def run(instance: Instance, budget: Budget, order: str = "data_intensity") -> So
         return algorithm_1(instance, budget, order)
     every = EveryOrder(instance, budget)
     if every.best is not None:
-        return finished(instance, _plans(every.best[1]), budget, **every.notes)
+        return finished(instance, plans_of(every.best[1]), budget, **every.notes)
     if budget.exhausted:
         return out_of_time("the first order")
     example = algorithm_1(instance, budget, "data_intensity")

@@ -32,7 +32,7 @@ from mapgap.problems.suboperation_mapping import Instance, Plan
 from mapgap.problems.suboperation_mapping.shared.lowered import lower
 from mapgap.problems.suboperation_mapping.shared.mapped import Mapped, timed
 from mapgap.problems.suboperation_mapping.shared.mtrain_mapping import DELTAS
-from mapgap.problems.suboperation_mapping.shared.search import Rounds, Search, quiet
+from mapgap.problems.suboperation_mapping.shared.search import Rounds, Search
 from mapgap.problems.suboperation_mapping.shared.short_rounds import short_rounds
 from mapgap.problems.suboperation_mapping.shared.starts import QUICK, simple_starts
 
@@ -41,7 +41,7 @@ def starts(instance: Instance, budget: Budget) -> Iterator[Mapped | None]:
     """Solutions to start from, quick ones first."""
     yield from simple_starts(instance)
     for delta in DELTAS:
-        yield mtrain_converting(instance, quiet(budget), delta=delta, search_limit=QUICK)[0]
+        yield mtrain_converting(instance, budget.quiet(), delta=delta, search_limit=QUICK)[0]
 
 
 def search(instance: Instance, budget: Budget, rounds: int = 0, known: Sequence[Mapped] = ()) -> Search:

@@ -20,7 +20,7 @@ from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.shared.lowered import lower
 from mapgap.problems.suboperation_mapping.shared.mapped import best_single
 from mapgap.problems.suboperation_mapping.shared.mtrain_mapping import DELTAS, mtrain_mapping
-from mapgap.problems.suboperation_mapping.shared.search import Search, quiet
+from mapgap.problems.suboperation_mapping.shared.search import Search
 from mapgap.problems.suboperation_mapping.shared.short_rounds import LARGE, mapping_work, short_rounds
 from mapgap.problems.suboperation_mapping.shared.step_aligned import step_aligned_ratios
 
@@ -37,7 +37,7 @@ def run(instance: Instance, budget: Budget) -> SolveResult:
     complete = True
     for delta in ("sum",) if large else DELTAS:
         most = max(2, MAPPINGS // work) if large else None
-        mapped, notes = mtrain_converting(instance, quiet(budget), delta=delta, most=most)
+        mapped, notes = mtrain_converting(instance, budget.quiet(), delta=delta, most=most)
         search.offer(mapped)
         complete = complete and (large or notes["complete"])
     for ratio in step_aligned_ratios(instance):

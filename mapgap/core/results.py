@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -147,6 +147,10 @@ class Budget:
     @property
     def exhausted(self) -> bool:
         return self.remaining_s <= 0.0
+
+    def quiet(self) -> Budget:
+        """The same clock, nothing announced: for parts whose plans are offered when they end."""
+        return replace(self, listener=None)
 
     def report(self, plan: PlanBase | None = None, bound: int | None = None) -> None:
         """Announce a better plan or a better proven bound."""

@@ -360,3 +360,14 @@ def test_a_question_that_stays_open_makes_way_for_search(name, monkeypatch):
     first = starting.first_plan(instance, Budget(60.0).start())
     found = METHODS[name].solve(instance, Budget(time_s=6.0).start())
     assert evaluate(instance, found.plan).objective < first.value
+
+
+@pytest.mark.parametrize("family", ["mixed_30x20", "wearables_20x16", "large_models_20x16"])
+def test_exact_methods_begin_where_the_quick_planner_ends(family):
+    # However long they may run, so that at equal time none is worse than Synergy.
+    for seed in range(440, 444):
+        instance = LIBRARY.generate(family, seed)
+        quick, published = solve("ruin_and_recreate", instance).plan, solve("synergy", instance).plan
+        first = starting.first_plan(instance, Budget(60.0).start())
+        for plan in (quick, published):
+            assert plan is None or first.value <= evaluate(instance, plan).objective

@@ -11,7 +11,7 @@ from mapgap.instances.suboperation_mapping import LIBRARY
 from mapgap.problems.suboperation_mapping import PROBLEM
 from mapgap.problems.suboperation_mapping.shared.mapped import best_single
 from mapgap.problems.suboperation_mapping.shared.ratios import partitions
-from mapgap.problems.suboperation_mapping.shared.search import Rounds, Search, quiet
+from mapgap.problems.suboperation_mapping.shared.search import Rounds, Search
 from mapgap.problems.suboperation_mapping.shared.starts import simple_starts
 
 
@@ -25,7 +25,7 @@ def test_rounds_of_one_ratio_stay_with_it(seed):
     # Nothing is proven of other ratios when one is asked for, so a plan of another one would be no answer.
     instance = LIBRARY.generate("small", seed)
     only = next(ratio for ratio in partitions(instance.batch, len(instance.accelerators)) if min(ratio) > 0)
-    search = Search(instance, quiet(Budget(60.0, seed=seed).start()))
+    search = Search(instance, Budget(60.0, seed=seed).start().quiet())
     for start in simple_starts(instance, only):
         search.offer(start)
     rounds = Rounds(search, only)

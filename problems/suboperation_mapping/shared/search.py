@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 
 import numpy as np
@@ -97,11 +97,6 @@ def ratio_moves(instance: Instance) -> Callable[[Ratio, random.Random], Ratio]:
         return tuple(changed)
 
     return neighbour
-
-
-def quiet(budget: Budget) -> Budget:
-    """The same clock, nothing announced: for parts whose plans are offered when they end."""
-    return replace(budget, listener=None)
 
 
 @dataclass

@@ -8,9 +8,9 @@ from typing import Literal
 import numpy as np
 
 from mapgap.core import Budget
-from mapgap.heuristics.multi_model_splitting.ledger import SENSOR, Ends, Ledger, costs, misfits, remaining
-from mapgap.heuristics.multi_model_splitting.search import FORBIDDEN, Path, Search
 from mapgap.problems.multi_model_splitting import Instance
+from mapgap.problems.multi_model_splitting.shared.candidate_search import FORBIDDEN, Path, Search
+from mapgap.problems.multi_model_splitting.shared.ledger import SENSOR, Ends, Ledger, costs, misfits, remaining
 from mapgap.problems.multi_model_splitting.shared.tables import Array, Tables
 
 Choice = tuple[Path, Ends | None]
@@ -22,7 +22,7 @@ class Candidates:
 
     They are not listed (:mod:`.search`); the first one in the order of the list is kept among equal ones. Source and
     target go through their candidates by number (Sec. 5.1); why plans whose first segment is on the source are apart
-    says :func:`mapgap.heuristics.multi_model_splitting.ledger.costs`.
+    says :func:`mapgap.problems.multi_model_splitting.shared.ledger.costs`.
 
     Parameters
     ----------

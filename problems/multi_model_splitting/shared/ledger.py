@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mapgap.heuristics.multi_model_splitting.search import FORBIDDEN, Path
 from mapgap.problems.multi_model_splitting import UNITS, Instance
+from mapgap.problems.multi_model_splitting.shared.candidate_search import FORBIDDEN, Path
 from mapgap.problems.multi_model_splitting.shared.tables import Array, Mask, Tables, capacities
 
 SENSOR, MCU, ACCELERATOR, RADIO = range(len(UNITS))

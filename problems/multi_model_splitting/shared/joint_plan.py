@@ -6,10 +6,10 @@ from itertools import combinations
 from typing import Any
 
 from mapgap.core import Budget, SolveResult, Status, Stop
-from mapgap.heuristics.multi_model_splitting.ledger import Ledger
-from mapgap.heuristics.multi_model_splitting.search import Path
 from mapgap.problems.multi_model_splitting import RESOURCES, Instance, PipelinePlan, Plan, Segment
 from mapgap.problems.multi_model_splitting.evaluate import evaluate
+from mapgap.problems.multi_model_splitting.shared.candidate_search import Path
+from mapgap.problems.multi_model_splitting.shared.ledger import Ledger
 from mapgap.problems.multi_model_splitting.shared.tables import tabulate
 
 
