@@ -1,0 +1,164 @@
+"""The exact method of multi-model splitting on many pipelines and devices: gap, and distance to every heuristic.
+
+Fresh seeds of the largest families. ``joint`` runs for 1, 10 and 60 s, every published heuristic and every baseline
+once; at a time limit those count that had ended by then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean
+from typing import Any
+
+from mapgap.catalogue import registry
+from mapgap.execution.sweep import MethodJob
+from mapgap.records.record import RunRecord
+from mapgap.records.runs import Runs
+from mapgap.reporting.report import Page, Section
+from mapgap.reporting.study import Phase, Study
+from mapgap.reporting.tables import Column, Table
+
+PROBLEM, EXACT = "multi_model_splitting", "joint"
+FIRST_SEED = 200
+SEEDS = {
+    "wearables_20x16": 20,
+    "mixed_20x16": 20,
+    "large_models_20x16": 20,
+    "wearables_30x20": 6,
+    "mixed_30x20": 6,
+    "large_models_30x20": 6,
+}
+"""How many instances of each family; no other study and no test has the first of them."""
+LIMITS_S = (1.0, 10.0, 60.0)
+CLOSE, NEAR, FAR = 0.01, 0.05, 0.10
+"""Gaps that are counted."""
+
+
+def phases(quick: bool) -> list[Phase]:
+    """One phase per family; the small version has an instance of each for the shortest time."""
+    methods = registry.methods(PROBLEM).values()
+    heuristics = [method.name for method in methods if method.kind in ("published", "baseline")]
+    found = []
+    for family, seeds in SEEDS.items():
+        jobs: list[MethodJob] = []
+        for seed in range(FIRST_SEED, FIRST_SEED + (1 if quick else seeds)):
+            instance = registry.library(PROBLEM).generate(family, seed)
+            jobs += (MethodJob(instance, EXACT, limit) for limit in (LIMITS_S[:1] if quick else LIMITS_S))
+            jobs += (MethodJob(instance, name, LIMITS_S[0] if quick else LIMITS_S[-1]) for name in heuristics)
+        found.append(Phase(family, jobs))
+    return found
+
+
+def family_of(record: RunRecord) -> str:
+    """The family of a generated instance."""
+    return next(family for family in SEEDS if record.instance.startswith(f"{family}_"))
+
+
+def counted(runs: Runs) -> Table:
+    """A row per family and time limit of ``joint``."""
+    others: dict[str, list[RunRecord]] = {}
+    for record in runs:
+        if record.method != EXACT:
+            others.setdefault(record.instance_hash, []).append(record)
+    rows = []
+    for family in SEEDS:
+        for limit in LIMITS_S:
+            mine = [r for r in runs if r.method == EXACT and r.time_limit_s == limit and family_of(r) == family]
+            if mine:
+                rows.append({"family": family, "limit": limit} | _row(mine, others))
+    return Table("counted", "The exact method on large instances", COLUMNS, rows, NOTE)
+
+
+def _row(mine: Sequence[RunRecord], others: dict[str, list[RunRecord]]) -> dict[str, Any]:
+    gaps = [record.gap for record in mine if record.gap is not None]
+    worse = 0
+    for record in mine:
+        ended = [each for each in others.get(record.instance_hash, []) if (each.wall_s or 0.0) <= record.time_limit_s]
+        values = [each.objective for each in ended if each.objective is not None]
+        worse += bool(values) and (record.objective is None or record.objective > min(values))
+    return {
+        "instances": len(mine),
+        "plans": sum(record.objective is not None for record in mine),
+        "worse": worse,
+        "proven": sum(record.status == "OPTIMAL" for record in mine),
+        "close": sum(gap <= CLOSE for gap in gaps),
+        "near": sum(gap <= NEAR for gap in gaps),
+        "far": sum(gap <= FAR for gap in gaps),
+        "mean": 100 * fmean(gaps) if gaps else None,
+        "worst": 100 * max(gaps) if gaps else None,
+        "late": sum((record.wall_s or 0.0) > record.time_limit_s + 1.0 for record in mine),
+    }
+
+
+def each(runs: Runs) -> Table:
+    """Every instance at the longest limit that it ran for, with the best heuristic beside it."""
+    rows = []
+    for instance in dict.fromkeys(record.instance for record in runs):
+        mine = [record for record in runs if record.instance == instance]
+        exact = max((r for r in mine if r.method == EXACT), key=lambda r: r.time_limit_s, default=None)
+        planned = [r for r in mine if r.method != EXACT and r.objective is not None]
+        best = min(planned, key=lambda r: r.objective or 0, default=None)
+        if exact is not None:
+            rows.append(
+                {
+                    "instance": instance,
+                    "limit": exact.time_limit_s,
+                    "plan": exact.objective,
+                    "bound": exact.bound,
+                    "gap": None if exact.gap is None else 100 * exact.gap,
+                    "heuristic": None if best is None else best.method,
+                    "heuristic_plan": None if best is None else best.objective,
+                }
+            )
+    return Table("each", "Every instance", EACH, rows, "Plans and bounds are cycle times in ticks of the instance.")
+
+
+COLUMNS = [
+    Column("family", "family"),
+    Column("limit", "time [s]", ".0f"),
+    Column("instances", "instances"),
+    Column("plans", "with a plan"),
+    Column("worse", "worse than a heuristic"),
+    Column("proven", "proven"),
+    Column("close", "gap at most 1 %"),
+    Column("near", "at most 5 %"),
+    Column("far", "at most 10 %"),
+    Column("mean", "mean gap [%]", ".2f"),
+    Column("worst", "worst gap [%]", ".1f"),
+    Column("late", "over time by more than 1 s"),
+]
+NOTE = (
+    "Gap: plan over proven bound, less one. Worse: some published heuristic or baseline that ended within the time has "
+    "a better plan, or has one where there is none."
+)
+EACH = [
+    Column("instance", "instance"),
+    Column("limit", "time [s]", ".0f"),
+    Column("plan", "plan"),
+    Column("bound", "bound"),
+    Column("gap", "gap [%]", ".2f"),
+    Column("heuristic", "best heuristic"),
+    Column("heuristic_plan", "its plan"),
+]
+
+
+def page(records: Runs, quick: bool) -> Page:
+    """Both tables."""
+    lead = [
+        f"Joint plans of 20 pipelines on 16 devices and of 30 on 20: the method {EXACT} for 1, 10 and 60 s beside all "
+        "published heuristics and baselines.",
+        f"Seeds from {FIRST_SEED}.",
+    ]
+    if quick:
+        lead.append("The small version: one instance of each family, for 1 s.")
+    return Page("Large joint plans", lead, [Section("Gaps", tables=[counted(records), each(records)])])
+
+
+STUDY = Study(
+    name="large_joint_plans",
+    title="Joint plans of many pipelines on many devices",
+    problem=PROBLEM,
+    phases=phases,
+    page=page,
+    headline=["counted"],
+)
