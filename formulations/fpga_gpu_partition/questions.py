@@ -33,7 +33,7 @@ from mapgap.core import (
     Stop,
 )
 from mapgap.formulations.fpga_gpu_partition.configurations import E, L, Tables, tabulate
-from mapgap.formulations.fpga_gpu_partition.start import LATE, announced, without_tables
+from mapgap.formulations.fpga_gpu_partition.start import LATE, announced, further, without_tables
 from mapgap.problems.fpga_gpu_partition import Instance, Plan
 from mapgap.problems.fpga_gpu_partition.evaluate import diagnose
 from mapgap.solvers.model import Model, Part
@@ -155,6 +155,9 @@ def begin(instance: Instance, budget: Budget, engine: Engine) -> Search | SolveR
     search = Search(tables, engine, budget, notes=notes)
     choice = None if first is None else tables.no_worse(first)
     search.offer(None if choice is None else tables.plan(choice))
+    for plan in further(instance, budget):
+        choice = tables.no_worse(plan)
+        search.offer(None if choice is None else tables.plan(choice))
     return search
 
 

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from mapgap.core import Budget, SolveResult, Status, Stop
 from mapgap.problems.fpga_gpu_partition import Instance, Plan
 from mapgap.problems.fpga_gpu_partition.shared.annealing import first_plan
 
+NETWORK = 40
+"""Layers from which one annealing is rarely near the best plan."""
+FURTHER, FURTHER_S, EFFORT = 0.2, 0.5, 4
+"""For how long further annealings begin, as a part of the budget and in seconds, and how much longer each is."""
 LATE = "the time ended while configurations were enumerated"
 
 
@@ -15,6 +21,17 @@ def announced(instance: Instance, budget: Budget) -> Plan | None:
     if plan is not None:
         budget.report(plan=plan)
     return plan
+
+
+def further(instance: Instance, budget: Budget) -> Iterator[Plan]:
+    """More plans for methods whose engine takes long for whole networks: longer annealings, for a part of the time."""
+    end = budget.elapsed_s + min(FURTHER * budget.time_s, FURTHER_S)
+    turn = 0
+    while len(instance.layers) >= NETWORK and budget.elapsed_s < end:
+        turn += 1
+        plan = first_plan(instance, budget.seed + turn, EFFORT)
+        if plan is not None:
+            yield plan
 
 
 def relaxed(instance: Instance) -> int:

@@ -28,9 +28,8 @@ def run(instance: Instance, budget: Budget) -> SolveResult:
         found = evaluated(instance, options)
         if found.feasible and found.objective is not None:
             known.append((found.objective, plan_of(options)))
+            budget.report(plan=min(known, key=lambda each: each[0])[1])
     annealing = Annealing(instance)
-    if known:
-        budget.report(plan=min(known, key=lambda each: each[0])[1])
     annealing.run(budget.seed % 2**32)  # 2
     if (plan := annealing.plan) is not None:
         value = evaluate(instance, plan).objective

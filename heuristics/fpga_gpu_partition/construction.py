@@ -18,12 +18,17 @@ def on_gpu(instance: Instance) -> list[Option]:
     ]
 
 
+def taken(free: tuple[int, int], options: Sequence[Option], sign: int = 1) -> tuple[int, int]:
+    """What is free after options are taken, or with sign -1 given back."""
+    return (
+        free[0] - sign * sum(option.multipliers for option in options),
+        free[1] - sign * sum(option.m20k for option in options),
+    )
+
+
 def free_fabric(instance: Instance, options: Sequence[Option]) -> tuple[int, int]:
     """Multipliers and M20K blocks left over; negative where the options exceed the fabric."""
-    return (
-        instance.fabric.multipliers - sum(option.multipliers for option in options),
-        instance.fabric.m20k - sum(option.m20k for option in options),
-    )
+    return taken((instance.fabric.multipliers, instance.fabric.m20k), options)
 
 
 def plan_of(options: Sequence[Option]) -> Plan:

@@ -100,7 +100,11 @@ class Greedy:
     def climb(self, budget: Budget) -> None:
         """Take the best move until none gains."""
         moves = moves_of(self.instance)
-        rates = {index: self.rate(move) for index, move in enumerate(moves)}  # step 2
+        rates: dict[int, float | None] = {}
+        for index, move in enumerate(moves):  # step 2
+            if budget.exhausted:
+                break
+            rates[index] = self.rate(move)
         while not budget.exhausted:
             best = self._best(moves, rates)
             if best is None:

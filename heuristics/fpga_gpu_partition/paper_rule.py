@@ -38,23 +38,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mapgap.core import Budget, SolveResult
-from mapgap.heuristics.fpga_gpu_partition.construction import free_fabric, on_gpu, result
+from mapgap.heuristics.fpga_gpu_partition.construction import free_fabric, on_gpu, result, taken
 from mapgap.problems.fpga_gpu_partition import Instance, Layer, Module, Option
 
 
 def partition(instance: Instance, largest_fold: bool, singles: bool, stop: bool) -> tuple[list[Option], list[str]]:
     """The options of all layers, and the modules that got their pattern."""
     options = on_gpu(instance)  # (a)
+    free = free_fabric(instance, options)
     mapped = []
     first = 0
     for module in instance.modules:  # (b)
         last = first + len(module.layers)
         wanted = pattern(module, singles)  # (c)
-        chosen = fitting(wanted, free_fabric(instance, options), largest_fold)  # (d)
+        chosen = fitting(wanted, free, largest_fold)  # (d)
         if chosen is None and stop:
             break
         if chosen is not None and any(chosen):  # (e)
-            options[first:last] = [new or old for new, old in zip(chosen, options[first:last], strict=True)]
+            before = options[first:last]
+            options[first:last] = [new or old for new, old in zip(chosen, before, strict=True)]
+            free = taken(taken(free, before, -1), options[first:last])
             mapped.append(module.name)
         first = last
     return options, mapped

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Literal
 
 from mapgap.core import Evaluation, GanttBar, GanttLane, Violation
@@ -143,8 +144,8 @@ def evaluate(instance: Instance, plan: Plan) -> Evaluation:
         return Evaluation(None, {}, tuple(violations))
     jobs = timetable(instance, options)
     makespans, energies, begin = [], [], 0
-    for number in range(len(instance.modules)):
-        inside = [job for job in jobs if job.module == number]
+    for _, group in groupby(jobs, key=lambda job: job.module):  # every module has jobs, and they are in its order
+        inside = list(group)
         end = max(job.end for job in inside)
         makespans.append(end - begin)
         energies.append(sum(job.energy for job in inside) + instance.standby_energy(end - begin))

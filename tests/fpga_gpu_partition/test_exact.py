@@ -7,15 +7,18 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from mapgap.core import Budget, InputError, OutOfTime, Status, Stop
+from mapgap.core import Budget, InputError, OutOfTime, SolveResult, Status, Stop
 from mapgap.formulations.fpga_gpu_partition import cpsat, dominance, enumerate, label_setting, mip, pareto_front
 from mapgap.formulations.fpga_gpu_partition.chain import chain, priced
 from mapgap.formulations.fpga_gpu_partition.configurations import tabulate
 from mapgap.formulations.fpga_gpu_partition.dominance import nondominated
-from mapgap.formulations.fpga_gpu_partition.questions import Question, chord
+from mapgap.formulations.fpga_gpu_partition.questions import Question, chord, minimise
+from mapgap.formulations.fpga_gpu_partition.start import further
+from mapgap.instances.fpga_gpu_partition import LIBRARY
 from mapgap.instances.fpga_gpu_partition.families import realistic, scaling, small, tiny
 from mapgap.problems.fpga_gpu_partition import OBJECTIVES, PROBLEM, Plan
 from mapgap.problems.fpga_gpu_partition.evaluate import evaluate
+from mapgap.problems.fpga_gpu_partition.shared.annealing import first_plan
 
 METHODS = {"cpsat": cpsat.run, "mip": mip.run, "label_setting": label_setting.run, "pareto_front": pareto_front.run}
 
@@ -161,6 +164,17 @@ def test_without_time_there_are_a_first_plan_and_a_bound():
         assert (result.status, result.stop) == (Status.FEASIBLE, Stop.TIME)
         assert result.reason
         assert result.bound <= optimum <= evaluate(instance, result.plan).objective
+
+
+def test_an_engine_begins_with_more_than_one_annealing_of_a_whole_network():
+    instance = LIBRARY.generate("networks", 502)  # one annealing ends 12 % above the optimum
+
+    def silent(tables, question, budget, start):
+        return SolveResult(Status.UNKNOWN, Stop.TIME)
+
+    quick = evaluate(instance, first_plan(instance, 0)).objective
+    assert minimise(instance, budget(10.0), silent).claimed < 0.98 * quick
+    assert not list(further(small(1), budget()))
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)

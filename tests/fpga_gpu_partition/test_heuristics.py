@@ -145,6 +145,14 @@ def test_greedy_ends_where_no_move_gains(seed):
         assert evaluate(instance, result.plan).objective <= first.objective
 
 
+def test_greedy_rates_no_move_when_its_time_is_over():
+    """On networks of thousands of layers rating all moves once takes minutes."""
+    instance = LIBRARY.generate("networks", 205)
+    result = registry.methods(PROBLEM.name)["greedy"].solve(instance, Budget(time_s=0.0).start())
+    assert result.notes["evaluations"] == 0
+    assert result.plan is None or set(result.plan.options) == {o.name for o in on_gpu(instance)}
+
+
 def test_greedy_reaches_a_latency_limit_that_the_gpu_alone_breaks():
     instance = load_instance("dhm_mobilenetv2_x0_5_fold4")
     alone = evaluate(instance, run("gpu_only", instance).plan).terms["latency"]

@@ -59,12 +59,12 @@ class Annealing:
         self.walk.totals[2:] = self.tables.options[self.state.chosen][:, [MULTIPLIERS, M20K]].sum(axis=0)
         keep(self.goal, self.state, self.walk)
 
-    def run(self, seed: int) -> None:
-        """Anneal once."""
+    def run(self, seed: int, effort: int = 1) -> None:
+        """Anneal once, with so many times the work of the quick planner."""
         value = value_of(self.goal, self.walk.totals)
         self.walk.prices[:] = value / np.maximum(self.goal.room, 1)
         share = max(value, 1.0) / len(self.instance.modules)
-        work = min(WORK, PER_OPTION * len(self.tables.options))
+        work = effort * min(WORK, PER_OPTION * len(self.tables.options))
         anneal(self.tables, self.goal, self.state, self.walk, HOT * share, COLD * share, work, seed)
 
     @property
@@ -80,8 +80,8 @@ def _zeros(*shape: int) -> Integers:
     return found
 
 
-def first_plan(instance: Instance, seed: int) -> Plan | None:
+def first_plan(instance: Instance, seed: int, effort: int = 1) -> Plan | None:
     """A plan for exact methods to begin with."""
     annealing = Annealing(instance)
-    annealing.run(seed % 2**32)
+    annealing.run(seed % 2**32, effort)
     return annealing.plan
