@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import math
 import re
+import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -42,6 +43,9 @@ TOLERANCE, RELATIVE = 1e-7, 1e-6
 
 SWITCH = 1000
 """Of a big M, from which on HiGHS is asked twice."""
+
+LATE_S = 0.5
+"""Seconds after its time limit when CBC is killed."""
 
 Engine = Literal["highs", "cbc"]
 
@@ -156,25 +160,14 @@ _NUMBER = r"([-+]?[\d.]+(?:[eE][-+]?\d+)?)"
 
 def _cbc(problem: pulp.LpProblem, budget: Budget, limit: float, warm_start: bool) -> Outcome:
     begin = time.perf_counter()
-    with tempfile.TemporaryDirectory() as folder:
-        log = Path(folder) / "cbc.log"
-        solver = pulp.PULP_CBC_CMD(
-            msg=False,
-            timeLimit=limit,
-            threads=budget.workers if budget.workers > 1 else None,
-            warmStart=warm_start,
-            keepFiles=False,
-            logPath=str(log),
-            options=[
-                "ratioGap 0",
-                "allowableGap 0",
-                f"primalTolerance {TOLERANCE}",
-                f"integerTolerance {TOLERANCE}",
-                f"randomCbcSeed {budget.seed % 2**31 + 1}",
-            ],
-        )
-        problem.solve(solver)
-        text = log.read_text() if log.exists() else ""
+    threads = ("-threads", str(budget.workers)) if budget.workers > 1 else ()
+    options = (
+        *("-ratioGap", "0", "-allowableGap", "0"),
+        *("-primalTolerance", str(TOLERANCE), "-integerTolerance", str(TOLERANCE)),
+        *("-randomCbcSeed", str(budget.seed % 2**31 + 1)),
+        *("-timeMode", "elapsed", *threads),
+    )
+    text = _run_cbc(problem, options, begin + limit, warm_start)
     status, objective, bound = read_cbc_log(text)
     late = time.perf_counter() - begin >= limit
     if status is Status.INFEASIBLE and late:
@@ -183,6 +176,49 @@ def _cbc(problem: pulp.LpProblem, budget: Budget, limit: float, warm_start: bool
     if objective is not None and bound is not None and bound < round(objective):
         status = Status.FEASIBLE  # no engine's last digits are believed
     return _finish(status, objective, bound, time.perf_counter() - begin >= 0.9 * limit, ended=ended)
+
+
+def _run_cbc(problem: pulp.LpProblem, options: tuple[str, ...], end: float, warm_start: bool) -> str:
+    """Run the CBC that comes with PuLP, give the variables their values, and return its log.
+
+    CBC looks at its clock between two nodes only; in the first relaxation of a large program it goes on for minutes. So
+    it is not run by PuLP, which waits for it, but killed when it is late.
+
+    Raises
+    ------
+    EngineError
+        CBC fails, or says nothing.
+    """
+    files = pulp.PULP_CBC_CMD(msg=False)
+    with tempfile.TemporaryDirectory() as folder:
+        model, start, answer, log = (Path(folder) / name for name in ("model.mps", "start", "answer", "log"))
+        empty, dummy = problem.fixObjective()
+        names = problem.writeMPS(str(model), rename=True)[:3]
+        problem.restoreObjective(empty, dummy)
+        if warm_start:
+            files.writesol(str(start), problem, *names)
+        left = max(0.01, end - time.perf_counter())
+        begun = ("-mips", str(start)) if warm_start else ()
+        limit = ("-sec", str(left))
+        asked = ("-solve", "-printingOptions", "all", "-solution", str(answer))
+        with log.open("w") as output:
+            try:
+                subprocess.run(
+                    [files.path, str(model), *begun, *limit, *options, *asked],
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    timeout=left + LATE_S,
+                    check=True,
+                )
+            except subprocess.TimeoutExpired:
+                return log.read_text()
+            except subprocess.CalledProcessError as error:
+                raise EngineError(f"CBC ended with code {error.returncode}") from None
+        if not answer.exists():
+            raise EngineError("CBC wrote no solution")
+        problem.assignVarsVals(files.readsol_MPS(str(answer), problem, *names)[1])
+        return log.read_text()
 
 
 def read_cbc_log(text: str) -> tuple[Status, float | None, int | None]:

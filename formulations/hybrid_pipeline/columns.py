@@ -43,6 +43,9 @@ Sides = defaultdict[Node, list[V]]
 COLUMN_LIMIT = 400_000
 """Most columns a model is built of."""
 
+COLUMN_S = 2e-4
+"""Seconds per column that a model may take to be built."""
+
 GROUP_LAYERS = 150_000
 """Most pairs of a group and a layer that columns are looked for in."""
 
@@ -295,6 +298,8 @@ def prove_columns(
 ) -> SolveResult:
     """Build the columns that pass the tests up to ``keep`` and prove the model over them; UNKNOWN if they are too many.
 
+    Too many are also those whose model could not be built in the time that is left.
+
     ``hint``: the engine begins with the plan known before. Where it has no better one, that plan is the result.
     """
     if group_count(instance) * len(instance.layers) > GROUP_LAYERS:
@@ -302,7 +307,7 @@ def prove_columns(
     low = lower(instance)
     found = (OPEN, []) if keep == "none" else known_plan(low, budget)
     columns = build(low, budget, keep, known=found)
-    if columns is None:
+    if columns is None or COLUMN_S * len(columns.columns) > budget.remaining_s:
         plan = low.plan(found[1]) if found[1] else None
         return _without_model(instance, budget, Stop.TIME, plan, found[0], fluid_bound(low))
     notes, otherwise = columns.notes(budget), "memory: no chain of stages holds a micro-batch"

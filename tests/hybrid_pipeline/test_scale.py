@@ -6,6 +6,7 @@ import pytest
 
 from mapgap.catalogue.registry import methods
 from mapgap.core import Budget, Status, Stop
+from mapgap.formulations.hybrid_pipeline import columns
 from mapgap.instances.hybrid_pipeline import LIBRARY
 from mapgap.problems.hybrid_pipeline.evaluate import evaluate
 from mapgap.problems.hybrid_pipeline.shared.lowered import lower
@@ -81,6 +82,16 @@ def test_models_of_too_many_stages_have_a_plan_and_a_bound():
         assert result.status is Status.FEASIBLE
         assert "too many stages" in result.reason
         assert result.bound <= objective(instance, result.plan)
+
+
+def test_a_model_that_cannot_be_built_in_time_is_not_begun(monkeypatch):
+    instance = LIBRARY.generate("small", 3)
+    optimum = METHODS["label_dp"].solve(instance, Budget()).bound
+    monkeypatch.setattr(columns, "COLUMN_S", 1e6)
+    for name in ("cpsat", "mip", "mip_cbc"):
+        result, _, _ = solve(name, instance, 5.0)
+        assert (result.status, result.stop) == (Status.FEASIBLE, Stop.TIME)
+        assert result.bound <= optimum <= objective(instance, result.plan)
 
 
 def test_a_search_that_is_stopped_knows_a_bound():

@@ -1,14 +1,17 @@
 """The MIP runner: statuses and bounds come from the engine."""
 
 import itertools
+import os
 import random
+import stat
 
 import pulp
 import pytest
 
-from mapgap.core import Budget, MapgapError, Status
+from mapgap.core import Budget, MapgapError, Status, Stop
 from mapgap.solvers.guard import GuardError, check_version
 from mapgap.solvers.mip import read_cbc_log, round_up, solve
+from mapgap.solvers.turns import EngineError
 
 ENGINES = ("highs", "cbc")
 
@@ -98,3 +101,28 @@ def test_a_release_with_a_wrong_presolve_is_refused():
     with pytest.raises(GuardError, match=r"highspy 1\.14\.0.*3094"):
         check_version("highspy", "1.14.0")
     check_version("highspy", "1.13.1")
+
+
+def pretended(monkeypatch, tmp_path, script):
+    """Something else in place of CBC."""
+    program = tmp_path / "cbc"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setattr(pulp.PULP_CBC_CMD, "pulp_cbc_path", str(program))
+
+
+def test_cbc_is_killed_when_it_overlooks_its_limit(monkeypatch, tmp_path):
+    """In the relaxation of 14,000 columns it went on for three minutes; this one would for ever."""
+    pretended(monkeypatch, tmp_path, f"echo $$ > {tmp_path / 'process'}; exec tail -f /dev/null")
+    problem, _ = knapsack(0)
+    outcome = solve(problem, Budget(time_s=0.2).start(), "cbc")
+    assert (outcome.status, outcome.stop, outcome.bound) == (Status.UNKNOWN, Stop.TIME, None)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "process").read_text()), 0)
+
+
+@pytest.mark.parametrize(("script", "words"), [("exit 3", "code 3"), ("exit 0", "no solution")])
+def test_a_cbc_that_fails_is_no_answer(script, words, monkeypatch, tmp_path):
+    pretended(monkeypatch, tmp_path, script)
+    with pytest.raises(EngineError, match=words):
+        solve(knapsack(0)[0], Budget(time_s=5).start(), "cbc")
