@@ -2,7 +2,8 @@
 
 1. *Search* (:mod:`~mapgap.problems.multi_model_splitting.shared.neighbourhood`): the first plan is there at once, and
    is made better as long as that goes fast.
-2. *Bound* (:mod:`.column_bound`): the largest limit that the relaxation over whole paths refutes.
+2. *Bound*: the largest limit that the relaxation over whole paths refutes (:mod:`.column_bound`), and where that is far
+   from the plan, the one over whole accelerators (:mod:`.pattern_bound`; throughput).
 3. *Close*, in turns until time is up or bound and plan meet:
 
    - throughput: CP-SAT is asked for any plan better than the best one, from which it starts, and refutes that there is
@@ -20,6 +21,7 @@ are what is left, and the note ``distrusted`` says so.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 from mapgap.core import DISTRUSTED, Budget, Known, SolveResult, Status, Stop
 from mapgap.formulations.multi_model_splitting import mip
@@ -27,6 +29,7 @@ from mapgap.formulations.multi_model_splitting.assignment_model import Assignmen
 from mapgap.formulations.multi_model_splitting.chains import chains
 from mapgap.formulations.multi_model_splitting.column_bound import Relaxation
 from mapgap.formulations.multi_model_splitting.cpsat import Search
+from mapgap.formulations.multi_model_splitting.pattern_bound import Patterns, groups_of
 from mapgap.formulations.multi_model_splitting.starting import first_plan, margin_s, until
 from mapgap.problems.multi_model_splitting import RESOURCES, Instance, Plan
 from mapgap.problems.multi_model_splitting.diagnose import diagnose
@@ -34,8 +37,10 @@ from mapgap.solvers.guard import GuardError
 from mapgap.solvers.model import prove
 from mapgap.solvers.turns import EngineError
 
-SEARCH, BOUND, SLICE = 0.15, 0.35, 0.08
-"""Parts of the budget: when the first search ends at the latest, when the bound does, and what a question gets."""
+SEARCH, BOUND, PATTERNS, SLICE = 0.15, 0.35, 0.45, 0.08
+"""Parts of the budget: when the first search ends at the latest, when the bounds do, and what a question gets."""
+FAR = 0.01
+"""Distance of plan and bound, as a part of the bound, from which patterns are tried."""
 BUILD_S = 4e-4
 """Seconds per block and device that a program may take to be built, on a busy machine; none is begun near the end."""
 GROWTH = 1.5
@@ -67,6 +72,8 @@ class Joint(Search):
             return
         self.seek(max(SEARCH * time_s, min(0.4, 0.4 * time_s)))
         self.relax(max(BOUND * time_s, min(1.0, 0.75 * time_s)))
+        if self.instance.objective == "throughput":
+            self.pack(max(PATTERNS * time_s, min(1.5, 0.85 * time_s)))
 
     def until(self, seconds: float) -> bool:
         return until(self.budget, seconds)
@@ -94,6 +101,17 @@ class Joint(Search):
         upper = self.top + 1 if self.value is None else self.value
         self.own = relaxation.bisect(self.own, upper, self.raise_bound)
         self.notes |= relaxation.notes
+
+    def pack(self, seconds: float) -> None:
+        """The bound by patterns: of the group that is hardest to place, of two, and of all."""
+        groups = groups_of(self.instance, self.tables)
+        sets = sorted({1, min(2, len(groups)), len(groups)})
+        for turn, count in enumerate(sets):
+            if self.value is None or self.closed or self.value - self.own <= FAR * self.own:
+                return
+            end = self.budget.elapsed_s + (seconds - self.budget.elapsed_s) / (len(sets) - turn)
+            relaxation = Patterns(self.instance, self.tables, groups[:count], partial(self.until, end))
+            self.own = relaxation.bisect(self.own, self.value, self.raise_bound)
 
     def close(self) -> None:
         """Throughput: questions to CP-SAT and neighbourhood search in turns."""
