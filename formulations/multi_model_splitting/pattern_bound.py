@@ -31,8 +31,8 @@ from dataclasses import dataclass
 import highspy
 import numpy as np
 
+from mapgap.formulations.multi_model_splitting import pattern_kernels as kernels
 from mapgap.formulations.multi_model_splitting.chains import NEVER, Chain, Profile, chains
-from mapgap.formulations.multi_model_splitting.pattern_kernels import UNKNOWN, Items, Room, heaviest
 from mapgap.problems.multi_model_splitting import RESOURCES, Instance
 from mapgap.problems.multi_model_splitting.shared.tables import Array, capacities
 from mapgap.solvers.guard import check_version
@@ -108,10 +108,10 @@ class Patterns:
     def refutes(self, limit: int) -> bool:
         """Whether no plan has a cycle time of at most ``limit``; ``False`` proves nothing."""
         reduced = chains(self.instance, self.tables, limit)
-        return reduced is None or _Program(self, reduced, limit).refuted()
+        return reduced is None or Program(self, reduced, limit).refuted()
 
 
-class _Program:
+class Program:
     """The linear program of one limit: rows of cuts, then of classes; columns of pipelines left over, then patterns."""
 
     def __init__(self, patterns: Patterns, reduced: list[Chain], limit: int) -> None:
@@ -182,7 +182,7 @@ class _Program:
             values = np.rint(duals[: self.rows] * (SCALE / largest)).astype(np.int64)
             total, fresh = int(self.count @ (values[self.first] - values[self.last])), False
             for c, kind in enumerate(self.kinds):
-                found = self._heaviest(kind, values)
+                found = self.heaviest(kind, values)
                 if found is None:
                     return False
                 best, chosen = found
@@ -197,21 +197,21 @@ class _Program:
                 return False
         return False
 
-    def _heaviest(self, kind: Kind, values: Array) -> tuple[int, list[tuple[int, int]]] | None:
+    def heaviest(self, kind: Kind, values: Array) -> tuple[int, list[tuple[int, int]]] | None:
         """The heaviest pattern of a class, and which segments it has how often; ``None``: not known."""
         worth = values[kind.begin] - values[kind.end]
         free = np.array([*kind.memory, self.limit, self.limit, self.limit], np.int64)
         useful = np.flatnonzero(worth > 0)
         filled = (kind.demand[useful] / np.maximum(free, 1)).max(axis=1)
         order = useful[np.argsort(-worth[useful] / np.maximum(filled, 1e-12), kind="stable")]
-        items = Items(
+        items = kernels.Items(
             np.ascontiguousarray(worth[order]),
             np.ascontiguousarray(kind.demand[order]),
             np.ascontiguousarray(kind.group[order]),
         )
         chosen = np.zeros(len(order), np.int64)
-        best = heaviest(items, Room(free, self.count), NODES, chosen)
-        if best == UNKNOWN:
+        best = kernels.heaviest(items, kernels.Room(free, self.count), NODES, chosen)
+        if best == kernels.UNKNOWN:
             return None
         return int(best), [(int(order[k]), int(chosen[k])) for k in np.flatnonzero(chosen)]
 

@@ -10,7 +10,7 @@ from mapgap.catalogue import registry
 from mapgap.core import Budget, Status
 from mapgap.formulations.multi_model_splitting.chains import ceiling, chains, profiles
 from mapgap.formulations.multi_model_splitting.column_bound import Relaxation
-from mapgap.formulations.multi_model_splitting.pattern_bound import Patterns, _Program, groups_of
+from mapgap.formulations.multi_model_splitting.pattern_bound import Patterns, Program, groups_of
 from mapgap.formulations.multi_model_splitting.pattern_kernels import DIMENSIONS, UNKNOWN, Items, Room, heaviest
 from mapgap.problems.multi_model_splitting import Boundary, Device, Instance, Layer, Pipeline
 from mapgap.problems.multi_model_splitting.evaluate import evaluate
@@ -101,12 +101,10 @@ def test_any_numbers_give_no_more_than_the_heaviest_patterns():
         if best is None:
             continue
         tables = profiles(instance)
-        program = _Program(
-            Patterns(instance, tables, groups_of(instance, tables)), chains(instance, tables, best), best
-        )
+        program = Program(Patterns(instance, tables, groups_of(instance, tables)), chains(instance, tables, best), best)
         for _ in range(5):
             values = rng.integers(-(10**9), 10**9, program.rows)
-            heavy = sum(kind.devices * program._heaviest(kind, values)[0] for kind in program.kinds)
+            heavy = sum(kind.devices * program.heaviest(kind, values)[0] for kind in program.kinds)
             assert int(program.count @ (values[program.first] - values[program.last])) <= heavy
             checked += 1
     assert checked > 50
