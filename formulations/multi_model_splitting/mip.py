@@ -100,6 +100,7 @@ def _climb(
     budget.report(bound=bound if bound <= top else None)
     value = None if plan is None else evaluate(instance, plan).objective
     step, stop, opened, slice_s = max(1, bound // 10), Stop.PROVED, False, SLICE * budget.time_s
+    asked = False
     while bound <= top if value is None else bound < value:
         if _left_s(budget) <= 0:
             stop = Stop.TIME
@@ -109,6 +110,8 @@ def _climb(
         reduced = chains(instance, tables, limit)
         if reduced is None:
             bound, step = limit + 1, 3 * step
+            if not asked and bound <= top:  # no engine has a part in it
+                budget.report(bound=bound)
             continue
         margin = slack(limit)
         if value is not None and margin and (opened or bound >= value - margin):
@@ -123,7 +126,7 @@ def _climb(
         minimise = instance.objective == "throughput" or limit - bound >= CLOSING
         model = FlowModel(instance, reduced, limit, bound, minimise, engine)
         time_s = min(slice_s, max(0.0, _left_s(budget) - HANDED_BACK * built_s))
-        found = prove(model, budget, time_s=time_s, announce=False, turns=False)
+        asked, found = True, prove(model, budget, time_s=time_s, announce=False, turns=False)
         if found.status is Status.INFEASIBLE:
             bound, step = limit + 1 if limit == top else max(bound, limit + 1 - margin), 3 * step
             continue
