@@ -24,9 +24,9 @@ SEEDS = {
     "wearables_20x16": 20,
     "mixed_20x16": 20,
     "large_models_20x16": 20,
-    "wearables_30x20": 6,
-    "mixed_30x20": 6,
-    "large_models_30x20": 6,
+    "wearables_30x20": 4,
+    "mixed_30x20": 4,
+    "large_models_30x20": 4,
 }
 """How many instances of each family; no other study and no test has the first of them."""
 LIMITS_S = (1.0, 10.0, 60.0)
