@@ -18,10 +18,10 @@ from mapgap.problems.suboperation_mapping import Instance, Plan
 from mapgap.problems.suboperation_mapping.evaluate import diagnose
 from mapgap.problems.suboperation_mapping.shared.lowered import Lowered, lower
 from mapgap.problems.suboperation_mapping.shared.mapped import Mapped, timed
-from mapgap.problems.suboperation_mapping.shared.ratios import Ratio, partitions
+from mapgap.problems.suboperation_mapping.shared.ratios import Ratio, partitions, pe_ratio
 from mapgap.problems.suboperation_mapping.shared.search import Rounds, Search
 from mapgap.problems.suboperation_mapping.shared.short_rounds import short_rounds
-from mapgap.problems.suboperation_mapping.shared.starts import simple_starts
+from mapgap.problems.suboperation_mapping.shared.starts import starts
 from mapgap.solvers.turns import EngineError
 
 PASSES, LEAST_LEFT = 3, 0.05
@@ -32,8 +32,9 @@ SEARCHED, ROUNDS = 0.15, 12
 SOLVED = 0.5
 """Part of a ratio's time for its model; if that stays open, the rest is for annealing."""
 
-MODEL_S = 0.1
-"""Seconds of a model's time below which it proves nothing; where ratios cannot have so much, annealing comes first."""
+MODEL_S, MODEL_SIZE = 0.1, 50
+"""Seconds of a model's time below which it proves nothing, of so many operations, and more in proportion of larger
+ones. Where ratios cannot have so much, annealing comes first."""
 
 EVERY_PLACE = 5
 """Most accelerators whose permutations are all tried for a first plan; of more, the rotations of one order."""
@@ -137,7 +138,7 @@ class Annealing:
     def __init__(self, instance: Instance, budget: Budget, ratio: Ratio, share: float, most: float) -> None:
         only = ratio or None
         self.search = Search(instance, Budget(share * budget.remaining_s, seed=budget.seed).start())
-        for start in simple_starts(instance, only):
+        for start in starts(instance, self.search.budget, only):
             self.search.offer(start)
             if self.search.budget.exhausted:
                 break
@@ -188,7 +189,8 @@ class Sweep:
         ``alone``: nobody else helps. Where the time does not suffice for a model of every ratio, it is for annealing.
         """
         ratios = [ratio] if ratio else list(partitions(instance.batch, len(instance.accelerators)))
-        scarce = alone and SOLVED * budget.remaining_s < MODEL_S * len(ratios)
+        least_s = MODEL_S * max(1.0, lower(instance, ratio or pe_ratio(instance)).n / MODEL_SIZE)
+        scarce = alone and SOLVED * budget.remaining_s < least_s * len(ratios)
         found = cls(instance, budget, [], bool(ratio), bounds=dict.fromkeys(ratios, 0))
         found._lower(ratios[:1] if scarce else ratios)
         share, most = (1.0 - LEAST_LEFT, math.inf) if scarce else (SEARCHED, ROUNDS)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 
 from mapgap.formulations.suboperation_mapping.phase_graph import PhaseGraph
 from mapgap.formulations.suboperation_mapping.stage_model import CONFIGURATIONS
@@ -21,8 +22,9 @@ from mapgap.problems.suboperation_mapping.shared.mapped import timed
 from mapgap.problems.suboperation_mapping.shared.ratios import Ratio
 from mapgap.problems.suboperation_mapping.shared.search import Rounds, Search
 from mapgap.problems.suboperation_mapping.shared.short_rounds import short_rounds
-from mapgap.problems.suboperation_mapping.shared.starts import simple_starts
+from mapgap.problems.suboperation_mapping.shared.starts import starts
 
+STARTS = 0.2  #: share of the time in which MTrain-Converting ends, if it does
 POLISHED = 0.15  #: share of the time for neighbourhoods
 LENGTH = 0.3  #: of the first rounds, as a share of those of ``anneal``
 EAGER, LAZY = 0.7, 0.25  #: share of the time at first, and later, when there are LPs to start from
@@ -61,7 +63,8 @@ class Plans:
         self.search = Search(state.instance, state.budget.quiet())
         self.over = False
         self.spent = 0.0  # seconds of annealing
-        for start in simple_starts(state.instance, ratio):
+        early = replace(self.budget, time_s=self.budget.elapsed_s + STARTS * self.budget.remaining_s)
+        for start in starts(state.instance, early, ratio):
             if self.search.offer(start):
                 self.enter()
             if self.budget.exhausted:

@@ -22,26 +22,17 @@ Kirkpatrick, Gelatt, Vecchi, "Optimization by simulated annealing", Science 220,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from mapgap.core import Budget, InputError, SolveResult, Stop
 from mapgap.heuristics.suboperation_mapping.common import result
-from mapgap.heuristics.suboperation_mapping.mtrain import mtrain_converting
 from mapgap.problems.suboperation_mapping import Instance, Plan
 from mapgap.problems.suboperation_mapping.shared.lowered import lower
 from mapgap.problems.suboperation_mapping.shared.mapped import Mapped, timed
-from mapgap.problems.suboperation_mapping.shared.mtrain_mapping import DELTAS
 from mapgap.problems.suboperation_mapping.shared.search import Rounds, Search
 from mapgap.problems.suboperation_mapping.shared.short_rounds import short_rounds
-from mapgap.problems.suboperation_mapping.shared.starts import QUICK, simple_starts
-
-
-def starts(instance: Instance, budget: Budget) -> Iterator[Mapped | None]:
-    """Solutions to start from, quick ones first."""
-    yield from simple_starts(instance)
-    for delta in DELTAS:
-        yield mtrain_converting(instance, budget.quiet(), delta=delta, search_limit=QUICK)[0]
+from mapgap.problems.suboperation_mapping.shared.starts import starts
 
 
 def search(instance: Instance, budget: Budget, rounds: int = 0, known: Sequence[Mapped] = ()) -> Search:
@@ -60,7 +51,6 @@ def search(instance: Instance, budget: Budget, rounds: int = 0, known: Sequence[
         if budget.exhausted:
             break
     short_rounds(state)
-    state.rounds = 0  # ``rounds`` are those that follow
     turns = Rounds(state)
     while not budget.exhausted and (not rounds or state.rounds < rounds) and turns.next():
         pass

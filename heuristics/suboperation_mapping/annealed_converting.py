@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from mapgap.core import Budget, SolveResult, Stop
 from mapgap.heuristics.suboperation_mapping.common import result
-from mapgap.heuristics.suboperation_mapping.mtrain import mtrain_converting
 from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.shared.lowered import lower
 from mapgap.problems.suboperation_mapping.shared.mapped import best_single
+from mapgap.problems.suboperation_mapping.shared.mtrain_converting import mtrain_converting
 from mapgap.problems.suboperation_mapping.shared.mtrain_mapping import DELTAS, mtrain_mapping
 from mapgap.problems.suboperation_mapping.shared.search import Search
 from mapgap.problems.suboperation_mapping.shared.short_rounds import LARGE, mapping_work, short_rounds

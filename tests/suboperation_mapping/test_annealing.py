@@ -10,12 +10,16 @@ import pytest
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance
 from mapgap.core import Budget, InputError, Status, Stop
+from mapgap.formulations.suboperation_mapping import ratio_sweep
+from mapgap.heuristics.suboperation_mapping import anneal
 from mapgap.instances.suboperation_mapping import LIBRARY
 from mapgap.problems.suboperation_mapping import PROBLEM
 from mapgap.problems.suboperation_mapping.shared import incremental, shortening
 from mapgap.problems.suboperation_mapping.shared.lowered import lower
 from mapgap.problems.suboperation_mapping.shared.mapped import Mapped, alone
+from mapgap.problems.suboperation_mapping.shared.mtrain_converting import mtrain_converting
 from mapgap.problems.suboperation_mapping.shared.search import Graph, Search, ratio_moves, transferred
+from mapgap.problems.suboperation_mapping.shared.starts import starts
 from mapgap.problems.suboperation_mapping.shared.step_aligned import step_aligned_ratios, work_tables
 from mapgap.problems.suboperation_mapping.shared.timing import operation_ticks
 
@@ -263,3 +267,21 @@ def test_a_start_that_is_no_plan_is_refused(tmp_path, text, found):
         path.write_text(text)
     with pytest.raises(InputError, match=f"(?s)start: expected a plan file .*{found}"):
         METHODS["anneal"].solve(load_instance("mtrain_c1_alexnet_3gbs"), Budget(1), start=str(path))
+
+
+def test_where_time_is_scarce_exact_methods_take_the_steps_of_anneal():
+    """The same starts, seeds and temperatures: after as many rounds the same plan."""
+    instance = load_instance("mtrain_c2_alexnet_1gbs")
+    found = ratio_sweep.Annealing(instance, Budget(600.0).start(), (), 1.0, 5)
+    other = anneal.search(instance, Budget(600.0).start(), rounds=5)
+    assert found.search.rounds == other.rounds == 5
+    assert found.search.best.plan == other.best.plan
+
+
+def test_no_search_begins_with_less_than_the_published_heuristic():
+    for seed in range(6):
+        instance = LIBRARY.generate("small", seed)
+        first = [mapped.makespan for mapped in starts(instance, Budget(60.0).start()) if mapped is not None]
+        for delta in ("sum", "makespan"):
+            published = mtrain_converting(instance, Budget(60.0).start(), delta=delta)[0]
+            assert published is None or min(first) <= published.makespan

@@ -47,3 +47,4 @@ def short_rounds(search: Search, fixed: bool = False) -> None:
         if turn >= len(finalists) and len(ratio) > 1 and not fixed:
             ratio = neighbour(ratio, rng)
         search.anneal(ratio, parent, WARM[turn % len(WARM)], steps // rounds, turn)
+    search.rounds = 0  # whoever goes on from here does so in the same way
