@@ -128,7 +128,7 @@ def _ask_all(
             ratio = waiting.pop(0)
             if state.makespan is None or state.ratios[ratio].bound < state.makespan:
                 running.add(pool.submit(question, ratio, budget.seed, budget.remaining_s))
-        done = _answered(state, plans, running)
+        done = _answered(state, plans, running) if running else set()  # none where all that waited were closed
         running -= done
         for future in done:
             state.take(future.result())

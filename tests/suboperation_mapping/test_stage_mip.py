@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mapgap.core import DISTRUSTED, Budget, Status
+from mapgap.core import DISTRUSTED, Budget, Status, Stop
 from mapgap.formulations.suboperation_mapping import enumerate as enumeration
 from mapgap.formulations.suboperation_mapping import fluid_bound
 from mapgap.formulations.suboperation_mapping import stage_search as search
@@ -229,3 +229,11 @@ def test_the_stages_make_the_complete_model_prove_more():
         return model.solve(Budget(300.0).start()).status
 
     assert (below(()), below((14,))) == (Status.INFEASIBLE, Status.UNKNOWN)
+
+
+def test_a_promising_ratio_that_is_closed_already_costs_no_time():
+    """Its path is longer than the best plan; waiting for an answer of nobody took all of the time."""
+    instance = LIBRARY.generate("small", 206)
+    result = run(instance, Budget(time_s=120.0).start())
+    assert (result.status, result.bound, result.claimed) == (Status.OPTIMAL, 292, 292)
+    assert result.stop is Stop.PROVED
