@@ -169,13 +169,14 @@ def _cbc(problem: pulp.LpProblem, budget: Budget, limit: float, warm_start: bool
     )
     text = _run_cbc(problem, options, begin + limit, warm_start)
     status, objective, bound = read_cbc_log(text)
-    late = time.perf_counter() - begin >= limit
-    if status is Status.INFEASIBLE and late:
+    # The time that CBC is given is what writing the model has left of the limit, and it may end a little before.
+    stopped = time.perf_counter() - begin >= 0.9 * limit or re.search(r"\bon (maximum )?time\b", text) is not None
+    if status is Status.INFEASIBLE and stopped:
         status = Status.UNKNOWN  # stopped among its cuts it says "infeasible or unbounded"
     ended = status is Status.OPTIMAL
     if objective is not None and bound is not None and bound < round(objective):
         status = Status.FEASIBLE  # no engine's last digits are believed
-    return _finish(status, objective, bound, time.perf_counter() - begin >= 0.9 * limit, ended=ended)
+    return _finish(status, objective, bound, stopped, ended=ended)
 
 
 def _run_cbc(problem: pulp.LpProblem, options: tuple[str, ...], end: float, warm_start: bool) -> str:
