@@ -18,6 +18,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import chain
 from typing import Any
 
 from mapgap.core import (
@@ -153,9 +154,7 @@ def begin(instance: Instance, budget: Budget, engine: Engine) -> Search | SolveR
     if tables.empty:
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason=no_plan(instance), notes=notes)
     search = Search(tables, engine, budget, notes=notes)
-    choice = None if first is None else tables.no_worse(first)
-    search.offer(None if choice is None else tables.plan(choice))
-    for plan in further(instance, budget):
+    for plan in chain([] if first is None else [first], further(instance, budget)):
         choice = tables.no_worse(plan)
         search.offer(None if choice is None else tables.plan(choice))
     return search
