@@ -340,3 +340,9 @@ def signal_groups(instance: Instance) -> list[list[int]]:
             if pipeline.signal:
                 groups.setdefault(pipeline.signal, []).append(p)
     return [group for group in groups.values() if len(group) > 1]
+
+
+def first_of_signal(instance: Instance) -> list[bool]:
+    """Whether a pipeline is the first of its signal, or names none: no earlier one can spare it a task."""
+    later = {p for group in signal_groups(instance) for p in group[1:]}
+    return [p not in later for p in range(len(instance.pipelines))]

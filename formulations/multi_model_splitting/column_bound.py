@@ -30,7 +30,7 @@ from math import isqrt
 import highspy
 import numpy as np
 
-from mapgap.formulations.multi_model_splitting.chains import Chain, Profile, chains
+from mapgap.formulations.multi_model_splitting.chains import Chain, Profile, chains, first_of_signal
 from mapgap.formulations.multi_model_splitting.dual_feasible import COUNTED, ENDS, PLAIN, ROUNDED, share, whole
 from mapgap.formulations.multi_model_splitting.pricing import (
     ACCELERATOR,
@@ -95,8 +95,6 @@ class Relaxation:
         Of all pipelines.
     over : callable
         Says when to give up.
-    without : collection of int
-        Pipelines to leave out.
 
     Attributes
     ----------
@@ -109,8 +107,7 @@ class Relaxation:
         self.cycle = instance.objective == "throughput"
         self.capacity = capacities(instance)
         count, n = len(tables), len(instance.devices)
-        signals = [pipeline.signal if instance.sharing else "" for pipeline in instance.pipelines]
-        self.first = [not signals[p] or signals[p] not in signals[:p] for p in range(count)]
+        self.first = first_of_signal(instance)
         self.members = [p for p in range(count) if self.first[p] or not self.cycle]
         self.rows = [Row(r, d) for r in range(len(RESOURCES)) for d in range(n) if self.capacity[r, d] > 0]
         self.columns: dict[tuple[object, ...], Column] = {}

@@ -32,8 +32,8 @@ import highspy
 import numpy as np
 
 from mapgap.formulations.multi_model_splitting import pattern_kernels as kernels
-from mapgap.formulations.multi_model_splitting.chains import NEVER, Chain, Profile, chains
-from mapgap.problems.multi_model_splitting import RESOURCES, Instance
+from mapgap.formulations.multi_model_splitting.chains import NEVER, Chain, Profile, chains, first_of_signal
+from mapgap.problems.multi_model_splitting import Instance
 from mapgap.problems.multi_model_splitting.shared.tables import Array, capacities
 from mapgap.solvers.guard import check_version
 
@@ -61,12 +61,11 @@ class Kind:
 
 def groups_of(instance: Instance, tables: list[Profile]) -> list[list[int]]:
     """Pipelines of equal memory, hardest to place first; with sharing the first of every signal only."""
-    signals = [pipeline.signal if instance.sharing else "" for pipeline in instance.pipelines]
     whole = np.maximum(1, capacities(instance).sum(axis=1))
     found: dict[bytes, list[int]] = {}
-    for p, table in enumerate(tables):
-        if not signals[p] or signals[p] not in signals[:p]:
-            found.setdefault(table.need.tobytes(), []).append(p)
+    for p, alone in enumerate(first_of_signal(instance)):
+        if alone:
+            found.setdefault(tables[p].need.tobytes(), []).append(p)
     return sorted(found.values(), key=lambda group: -float((tables[group[0]].need[:, -1] / whole).max()))
 
 
@@ -90,8 +89,8 @@ class Patterns:
     ) -> None:
         self.instance, self.tables, self.groups, self.over = instance, tables, groups, over
         self.classes: dict[tuple[int, ...], list[int]] = {}
-        for d, device in enumerate(instance.devices):
-            self.classes.setdefault(tuple(getattr(device, r) for r in RESOURCES), []).append(d)
+        for d, memory in enumerate(capacities(instance).T.tolist()):
+            self.classes.setdefault(tuple(memory), []).append(d)
 
     def bisect(self, lower: int, upper: int, told: Callable[[int], None]) -> int:
         """The best bound below ``upper``, the objective of a plan, that limits prove; ``lower`` is proven already."""
