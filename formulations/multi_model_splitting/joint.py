@@ -105,11 +105,10 @@ class Joint(Search):
     def pack(self, seconds: float) -> None:
         """The bound by patterns: of the group that is hardest to place, of two, and of all."""
         groups = groups_of(self.instance, self.tables)
-        sets = sorted({1, min(2, len(groups)), len(groups)})
-        for turn, count in enumerate(sets):
+        for count in sorted({1, min(2, len(groups)), len(groups)}):
             if self.value is None or self.closed or self.value - self.own <= FAR * self.own:
                 return
-            end = self.budget.elapsed_s + (seconds - self.budget.elapsed_s) / (len(sets) - turn)
+            end = (self.budget.elapsed_s + seconds) / 2  # the first set is the quickest and tells most
             relaxation = Patterns(self.instance, self.tables, groups[:count], partial(self.until, end))
             self.own = relaxation.bisect(self.own, self.value, self.raise_bound)
 
@@ -191,7 +190,8 @@ def run(instance: Instance, budget: Budget) -> SolveResult:
 
 def search(instance: Instance, budget: Budget, told: Known | None = None, bounds: bool = True) -> SolveResult:
     """Steps 1 to 3; see :class:`Joint`. The note ``own_bound`` says what is proven without an engine in the end."""
-    joint = Joint(instance, budget, first_plan(instance, budget), bounds=bounds, told=told)
+    # Who is told of others' plans need not make the quick planner's again.
+    joint = Joint(instance, budget, first_plan(instance, budget, quick=told is None), bounds=bounds, told=told)
     joint.notes["own_bound"] = joint.own
     if instance.objective == "latency" and not joint.over:
         return _latency(joint)
