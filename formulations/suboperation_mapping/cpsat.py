@@ -101,6 +101,9 @@ class RatioModel(CpSatModel):
         Is called now and then while the model is built, and may raise.
     """
 
+    # Cuts of the second level: near a cutoff they refute at once what takes tens of thousands of conflicts without.
+    parameters = MappingProxyType({"linearization_level": 2})
+
     def __init__(
         self,
         lowered: Lowered,

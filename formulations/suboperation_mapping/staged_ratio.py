@@ -7,7 +7,6 @@ Together the engine gets both: the stage rows bound what a mapping costs, the in
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from types import MappingProxyType
 from typing import Any
 
 from mapgap.formulations.suboperation_mapping.cpsat import RatioModel
@@ -59,8 +58,6 @@ class StagedRatioModel(RatioModel):
     without : collection of int
         Rows to leave out, and (14) with any of them: it implies some of the others.
     """
-
-    parameters = MappingProxyType({"linearization_level": 2})  # the stage rows are for the engine's relaxation
 
     def __init__(
         self,
