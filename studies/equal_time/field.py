@@ -1,4 +1,4 @@
-"""What is raced: fresh seeds of every family and ten files of every library for a second, the largest for longer."""
+"""What is raced: fresh seeds of every family and files of every library; more large ones for a short time than for long."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from mapgap.execution.sweep import MethodJob
 
 FIRST_SEED, SEEDS = 500, 1
 """Of every family. No other study and no test generates instances with these seeds."""
-FILES = 10
-"""Of every library, evenly spread."""
 SHORT_S, MIDDLE_S, LONG_S = 1.0, 10.0, 60.0
+FILES = {SHORT_S: 10, MIDDLE_S: 10, LONG_S: 2}
+"""Of every library, evenly spread."""
 MEMORY_MB = 4000
 LIBRARY = "library"
 QUICK = ("tiny", "small")
@@ -29,14 +29,11 @@ class Hard:
     ----------
     short, middle, long : tuple of (str, int)
         Raced for so long.
-    files : int
-        Of the library, raced for the middle time, too.
     """
 
     short: tuple[tuple[str, int], ...] = ()
     middle: tuple[tuple[str, int], ...] = ()
     long: tuple[tuple[str, int], ...] = ()
-    files: int = 1
 
 
 HARD = {
@@ -47,7 +44,6 @@ HARD = {
         long=(("distinct", 502),),
     ),
     "multi_model_splitting": Hard(
-        middle=(("mixed_14x8", 500), ("mixed_20x16", 500), ("large_models_30x20", 500)),
         long=(("large_models_20x16", 501),),
     ),
     "neuron_masking": Hard(
@@ -55,9 +51,7 @@ HARD = {
         middle=(("scaling", 509), ("ladder", 515), ("fleet", 505)),
     ),
     "suboperation_mapping": Hard(
-        middle=(("small", 500), ("branching", 501)),
-        long=(("small", 500),),
-        files=2,
+        middle=(("branching", 501),),
     ),
 }
 
@@ -71,14 +65,11 @@ def generated(problem: str, family: str, seed: int) -> InstanceBase:
 def field(problem: str, time_s: float, quick: bool = False) -> Iterator[InstanceBase]:
     """The instances that are raced for so long."""
     hard = HARD[problem]
-    if time_s == SHORT_S:
-        for seed in range(FIRST_SEED, FIRST_SEED + SEEDS):
-            for family in registry.library(problem).families:
-                if not quick or family in QUICK:
-                    yield generated(problem, family, seed)
-        yield from library_instances(problem, 1 if quick else FILES)
-    if time_s == MIDDLE_S:
-        yield from library_instances(problem, hard.files)
+    for seed in range(FIRST_SEED, FIRST_SEED + SEEDS):
+        for family in registry.library(problem).families:
+            if not quick or family in QUICK:
+                yield generated(problem, family, seed)
+    yield from library_instances(problem, 1 if quick else FILES[time_s])
     if not quick:
         for family, seed in {SHORT_S: hard.short, MIDDLE_S: hard.middle, LONG_S: hard.long}[time_s]:
             yield generated(problem, family, seed)

@@ -17,6 +17,7 @@ from mapgap.reporting.report import Page, Section
 from mapgap.reporting.study import Phase, Study
 from mapgap.reporting.tables import Column, Table
 from mapgap.studies.equal_time.field import (
+    FILES,
     FIRST_SEED,
     HARD,
     LONG_S,
@@ -146,8 +147,9 @@ def page(records: Runs, quick: bool) -> Page:
     lead = [
         "At equal time no exact method should end worse than a heuristic, late, or without what it announced. Every "
         f"exact method, published heuristic and baseline runs on a fresh seed ({FIRST_SEED}) of every family and on "
-        f"ten instances of every library for {SHORT_S:g} s, on large ones for {MIDDLE_S:g} s, and on some of the "
-        f"hardest for {LONG_S:g} s; one thread and {MEMORY_MB} MB each.",
+        f"some larger ones for {SHORT_S:g}, {MIDDLE_S:g} and {LONG_S:g} s, and on "
+        f"{FILES[SHORT_S]}, {FILES[MIDDLE_S]} and {FILES[LONG_S]} instances of every library; one thread and "
+        f"{MEMORY_MB} MB each.",
     ]
     if quick:
         lead.append("The small version: three instances per problem.")
