@@ -9,7 +9,7 @@
     makespan of the best plan is closed.
 2.  The ratio of smallest bound is asked for a mapping whose relaxation ends by a *target* a little above its bound,
     with every column removed whose reduced cost forbids it. None: the bound rises to the target. One: it is rounded
-    and improved, which may lower the best plan.
+    and improved, which may lower the best plan; later targets lie below what it attains.
 3.  A ratio whose MIP is solved is *exhausted*: its bound is all that the relaxation can prove. If its graph is not
     large, CP-SAT gets the complete model, alone or with the rows of the relaxation (:mod:`staged_ratio`), and looks for
     a plan below a cutoff half of the distance to the best plan away, then half of what is left, at last below the best
@@ -41,7 +41,7 @@ from mapgap.formulations.suboperation_mapping.ratio_sweep import no_ratio_fits
 from mapgap.formulations.suboperation_mapping.stage_plans import Neighbourhoods, Plans, best_plans, lp_seconds, parts_of
 from mapgap.formulations.suboperation_mapping.stage_search import ModelKind, Reply
 from mapgap.formulations.suboperation_mapping.stage_start import Boxes
-from mapgap.formulations.suboperation_mapping.stage_state import State
+from mapgap.formulations.suboperation_mapping.stage_state import SMALLEST_STEP, State
 from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.evaluate import diagnose
 from mapgap.problems.suboperation_mapping.instance import operations
@@ -143,7 +143,6 @@ class _Task:
 
     kind: Literal["destroy", "complete", "half"]
     ratio: Ratio
-    before: int
     cutoff: int | None = None
     model: ModelKind = "unrelaxed"
 
@@ -182,12 +181,10 @@ def _small(state: State, ratio: Ratio) -> bool:
 def _destroy(state: State, pool: Executor, ratio: Ratio, seed: int) -> tuple[Future[Reply], _Task]:
     """Step 2: is there a mapping whose relaxation ends by a target?"""
     known = state.ratios[ratio]
-    target = max(known.bound, int(known.bound * (1.0 + known.step)))  # at most the horizon, where the answer is final
-    if state.makespan is not None:
-        target = min(target, state.makespan - 1)
+    target = known.target if state.makespan is None else min(known.target, state.makespan - 1)
     seconds = min(known.seconds, state.budget.remaining_s)
     question = pool.submit(search.destroy, ratio, target, seconds, seed)
-    return question, _Task("destroy", ratio, known.bound)
+    return question, _Task("destroy", ratio, target)
 
 
 def _complete(state: State, pool: Executor, ratio: Ratio, seed: int, half: bool = False) -> tuple[Future[Reply], _Task]:
@@ -202,7 +199,7 @@ def _complete(state: State, pool: Executor, ratio: Ratio, seed: int, half: bool 
         seconds, cutoff = state.budget.remaining_s, limit
     model = state.kind(ratio)
     question = pool.submit(search.complete, ratio, cutoff, seconds, seed, model)
-    return question, _Task("half" if half else "complete", ratio, known.bound, cutoff, model)
+    return question, _Task("half" if half else "complete", ratio, cutoff, model)
 
 
 def _halfway(bound: int, limit: int | None) -> int | None:
@@ -227,16 +224,15 @@ def _learn(state: State, task: _Task, reply: Reply) -> None:
             known.turn += 1
             if known.turn % len(state.kinds) == 0:  # no kind has answered
                 known.cutoff = _halfway(known.bound, task.cutoff)
-    elif (reply.closed and reply.attained is not None) or state.within_margin(reply.ratio):
+    elif (reply.closed and reply.attained is not None) or known.settled or state.within_margin(reply.ratio):
         known.exhausted = True
         known.seconds = COMPLETE_S
         known.cutoff = _halfway(known.bound, state.makespan)
-    elif reply.attained is not None:
-        known.seconds *= 2.0
-    elif known.bound >= task.before * (1.0 + 0.9 * known.step):
+    elif task.cutoff is not None and known.bound > task.cutoff:
         known.step = min(known.step * 1.5, LARGEST_STEP)
-    else:
-        known.step = max(known.step / 2.0, 1e-4)
+    elif reply.attained is None:
+        asked = 0.0 if task.cutoff is None else task.cutoff / max(1, known.bound) - 1.0
+        known.step = max(min(known.step, asked) / 2.0, SMALLEST_STEP)
         known.seconds *= 1.7
 
 

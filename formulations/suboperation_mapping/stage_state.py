@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -11,6 +12,7 @@ from mapgap.problems.suboperation_mapping import Instance, Plan
 from mapgap.problems.suboperation_mapping.shared.ratios import Ratio
 
 FIRST_STEP = 0.002  #: first target above a ratio's bound, as a share of it
+SMALLEST_STEP = 1e-4
 FIRST_S = 10.0  #: seconds of the first destructive question
 
 
@@ -40,6 +42,8 @@ class RatioState:
         Such a question is being answered.
     turn : int
         Questions to the complete model since the last that was answered.
+    attained : int or None
+        Makespan of a mapping in the relaxation, rounded up: the relaxation proves no larger bound.
     """
 
     bound: int
@@ -53,6 +57,30 @@ class RatioState:
     half: int | None = None
     halving: bool = False
     turn: int = 0
+    attained: int | None = None
+
+    @property
+    def target(self) -> int:
+        """Of the next destructive question: a step above the bound, and nearer to it than to what is attained.
+
+        Whatever is asked at or above what is attained has an answer that proves nothing.
+        """
+        target = int(self.bound * (1.0 + self.step))
+        if self.attained is not None:
+            distance = self.attained - self.bound
+            near = distance <= SMALLEST_STEP * self.bound
+            target = min(target, self.attained - 1 if near else self.bound + distance // 2)
+        return max(self.bound, target)
+
+    @property
+    def settled(self) -> bool:
+        """Whether the relaxation has a mapping that ends by the bound, as far as floating point tells."""
+        return self.attained is not None and self.attained - self.bound <= margin(self.attained)
+
+
+def margin(value: int) -> float:
+    """Ticks that floating-point bounds concede to their engine."""
+    return 1 + 3.0 * SAFETY * value
 
 
 @dataclass
@@ -108,6 +136,9 @@ class State:
         known, result, limit = self.ratios[reply.ratio], reply.result, self.makespan
         known.bound = max(known.bound, reply.bound)
         known.infeasible = known.infeasible or result.status is Status.INFEASIBLE
+        if reply.attained is not None:
+            attained = math.ceil(reply.attained)
+            known.attained = attained if known.attained is None else min(known.attained, attained)
         self.distrusted += (reason for reason in result.notes.get(DISTRUSTED, ()) if reason not in self.distrusted)
         if result.plan is None or result.claimed is None:
             return
@@ -151,7 +182,7 @@ class State:
     def within_margin(self, ratio: Ratio) -> bool:
         """Whether what is left of the gap is what floating-point bounds concede to their engine."""
         limit = self.makespan
-        return limit is not None and limit - self.ratios[ratio].bound <= 1 + 3.0 * SAFETY * limit
+        return limit is not None and limit - self.ratios[ratio].bound <= margin(limit)
 
     def done(self, target_gap: float) -> bool:
         limit = self.makespan

@@ -17,6 +17,7 @@ from mapgap.formulations.suboperation_mapping.fluid_bound import FluidModel
 from mapgap.formulations.suboperation_mapping.phase_graph import PhaseGraph
 from mapgap.formulations.suboperation_mapping.stage_mip import area_bound, run
 from mapgap.formulations.suboperation_mapping.stage_model import StageModel
+from mapgap.formulations.suboperation_mapping.stage_state import RatioState
 from mapgap.formulations.suboperation_mapping.staged_ratio import StagedRatioModel
 from mapgap.instances.suboperation_mapping import LIBRARY
 from mapgap.instances.suboperation_mapping.compact import build
@@ -237,3 +238,17 @@ def test_a_promising_ratio_that_is_closed_already_costs_no_time():
     result = run(instance, Budget(time_s=120.0).start())
     assert (result.status, result.bound, result.claimed) == (Status.OPTIMAL, 292, 292)
     assert result.stop is Stop.PROVED
+
+
+def test_targets_stay_below_what_the_relaxation_attains_and_meet_it():
+    # Whoever asks at 1,002,000 when a mapping ends at 1,000,900 is told of a mapping again, and of no bound.
+    known = RatioState(1_000_000)
+    assert known.target == 1_002_000
+    known.attained = 1_000_900
+    assert known.target == 1_000_450
+    known.bound = 1_000_850  # a distance of half a ten-thousandth is not divided
+    assert (known.target, known.settled) == (1_000_899, False)
+    known.bound = 1_000_899
+    assert known.settled
+    known.bound = 1_000_950  # as the complete model may prove
+    assert (known.target, known.settled) == (1_000_950, True)
