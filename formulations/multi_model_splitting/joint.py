@@ -30,7 +30,7 @@ from mapgap.formulations.multi_model_splitting.chains import chains
 from mapgap.formulations.multi_model_splitting.column_bound import Relaxation
 from mapgap.formulations.multi_model_splitting.cpsat import Search
 from mapgap.formulations.multi_model_splitting.pattern_bound import Patterns, groups_of
-from mapgap.formulations.multi_model_splitting.starting import first_plan, margin_s, until
+from mapgap.formulations.multi_model_splitting.starting import BLOCK_S, first_plan, margin_s, until
 from mapgap.problems.multi_model_splitting import RESOURCES, Instance, Plan
 from mapgap.problems.multi_model_splitting.diagnose import diagnose
 from mapgap.solvers.guard import GuardError
@@ -41,9 +41,8 @@ SEARCH, BOUND, PATTERNS, SLICE = 0.15, 0.35, 0.45, 0.08
 """Parts of the budget: when the first search ends at the latest, when the bounds do, and what a question gets."""
 FAR = 0.01
 """Distance of plan and bound, as a part of the bound, from which patterns are tried."""
-BUILD_S = 4e-4
-"""Seconds per block and device that a program may take to be built, on a busy machine; none is begun near the end."""
 GROWTH = 1.5
+"""Of what a question gets, from turn to turn."""
 
 
 @dataclass
@@ -122,13 +121,13 @@ class Joint(Search):
                 self.seeker.quiet = 0
                 self.seek(self.budget.time_s)
                 continue
-            before = self.value
+            before, begun = self.value, self.budget.elapsed_s
             self.solve(limit, minimise=before is not None, time_s=self.at_most(share))
             if self.value is not None and not self.over:
                 opened = self.value if self.value != before else opened
                 opened = self.ask_between(opened, share, whole=turn % 2 == 1)
             if not self.over:
-                self.seek(self.budget.elapsed_s + share)
+                self.seek(2 * self.budget.elapsed_s - begun)  # as long as the questions took
             share, turn = share * GROWTH, turn + 1
 
     def ask_between(self, opened: int, share: float, whole: bool) -> int:
@@ -176,9 +175,9 @@ class Joint(Search):
         return Status.INFEASIBLE
 
     def affordable(self) -> bool:
-        """There is time to build and ask a program."""
+        """There is time to build and ask a program, even if every layer is a block."""
         size = sum(profile.layers for profile in self.tables) * len(self.instance.devices)
-        return self.budget.remaining_s > margin_s(self.budget) + 2 * BUILD_S * size
+        return self.budget.remaining_s > margin_s(self.budget) + BLOCK_S * size
 
 
 def run(instance: Instance, budget: Budget) -> SolveResult:
