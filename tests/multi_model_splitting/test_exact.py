@@ -349,14 +349,14 @@ def test_cpsat_keeps_its_plan_and_its_own_bound_where_the_engine_contradicts_its
 
 @pytest.mark.parametrize("name", ["cpsat", "mip"])
 def test_a_question_that_stays_open_makes_way_for_search(name, monkeypatch):
-    # An engine that never answers, after first plans that the search is known to improve.
+    # An engine that never answers, after first plans that the search is known to improve in a moment.
     def silent(model, budget, **named):
         return SolveResult(Status.UNKNOWN, Stop.TIME)
 
     module = {"cpsat": cpsat, "mip": mip}[name]
     monkeypatch.setattr(module, "prove", silent)
     monkeypatch.setattr(starting, "WORK", 0)
-    instance = LIBRARY.generate("large_models_30x20", 400)
+    instance = LIBRARY.generate("mixed_14x8", 404)
     first = starting.first_plan(instance, Budget(60.0).start())
     found = METHODS[name].solve(instance, Budget(time_s=6.0).start())
     assert evaluate(instance, found.plan).objective < first.value
