@@ -12,7 +12,7 @@ from mapgap.problems.suboperation_mapping import Instance, Plan
 from mapgap.problems.suboperation_mapping.shared.ratios import Ratio
 
 FIRST_STEP = 0.002  #: first target above a ratio's bound, as a share of it
-SMALLEST_STEP = 1e-4
+SMALLEST_STEP = 1e-4  #: of any target above a bound
 FIRST_S = 10.0  #: seconds of the first destructive question
 
 

@@ -1,4 +1,4 @@
-"""What is raced: fresh seeds of every family and files of every library; more large ones for a short time than for long."""
+"""What is raced: fresh seeds of every family, files of every library, and some larger instances for each time."""
 
 from __future__ import annotations
 
