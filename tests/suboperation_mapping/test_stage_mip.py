@@ -2,8 +2,8 @@
 
 import inspect
 import re
-from functools import partial
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -12,7 +12,6 @@ from mapgap.core import DISTRUSTED, Budget, Status, Stop
 from mapgap.formulations.suboperation_mapping import enumerate as enumeration
 from mapgap.formulations.suboperation_mapping import fluid_bound
 from mapgap.formulations.suboperation_mapping import stage_search as search
-from mapgap.formulations.suboperation_mapping.cpsat import solve_ratio
 from mapgap.formulations.suboperation_mapping.fluid_bound import FluidModel
 from mapgap.formulations.suboperation_mapping.phase_graph import PhaseGraph
 from mapgap.formulations.suboperation_mapping.stage_mip import area_bound, run
@@ -198,8 +197,9 @@ def test_every_row_of_the_stage_model_is_proven_in_the_docs():
     assert sorted(proven) == numbered(StageModel.__doc__)
 
 
+@pytest.mark.parametrize("kind", get_args(search.ModelKind))
 @pytest.mark.parametrize("seed", range(40))
-def test_the_complete_model_with_stages_tells_the_optimum_from_one_tick_less(seed):
+def test_the_complete_model_tells_the_optimum_from_one_tick_less(seed, kind):
     """Realistic ticks: below the optimum of brute force there is no plan of any ratio, below the next tick there is.
 
     Without limits of DRAM, whose delays take CP-SAT longer; the contract of models covers those.
@@ -207,13 +207,11 @@ def test_the_complete_model_with_stages_tells_the_optimum_from_one_tick_less(see
     limited = LIBRARY.generate("realistic", seed)
     instance = limited.changed(accelerators=tuple(a.model_copy(update={"memory": 10**9}) for a in limited.accelerators))
     best = optimum(instance)
-    phases = PhaseGraph(instance)
+    search.prepare(instance, 1.0, columns=False)
 
     def below(cutoff):
-        return [
-            solve_ratio(lower(instance, ratio), cutoff, Budget(60.0), 60.0, build=partial(StagedRatioModel, phases))
-            for ratio in partitions(instance.batch, len(instance.accelerators))
-        ]
+        ratios = partitions(instance.batch, len(instance.accelerators))
+        return [search.complete(ratio, cutoff, 60.0, 0, kind).result for ratio in ratios]
 
     assert all(result.plan is None and result.bound == best for result in below(best))
     assert min(result.claimed for result in below(best + 1) if result.plan is not None) == best
