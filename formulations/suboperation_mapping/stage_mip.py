@@ -139,7 +139,7 @@ def _ask_all(
 
 @dataclass(frozen=True)
 class _Task:
-    """A question to a process."""
+    """A question to a process: is there a plan below the cutoff, or (``destroy``) a mapping that ends by it?"""
 
     kind: Literal["destroy", "complete", "half"]
     ratio: Ratio
@@ -230,8 +230,8 @@ def _learn(state: State, task: _Task, reply: Reply) -> None:
         known.cutoff = _halfway(known.bound, state.makespan)
     elif task.cutoff is not None and known.bound > task.cutoff:
         known.step = min(known.step * 1.5, LARGEST_STEP)
-    elif reply.attained is None:
-        asked = 0.0 if task.cutoff is None else task.cutoff / max(1, known.bound) - 1.0
+    elif task.cutoff is not None and reply.attained is None:  # what is attained brings the next target nearer
+        asked = task.cutoff / max(1, known.bound) - 1.0
         known.step = max(min(known.step, asked) / 2.0, SMALLEST_STEP)
         known.seconds *= 1.7
 
