@@ -47,6 +47,9 @@ SWITCH = 1000
 LATE_S = 0.5
 """Seconds after its time limit when CBC is killed."""
 
+HANDED_OVER = 6.0
+"""What it takes PuLP to hand a program to an engine, in times of what looking at every coefficient takes here."""
+
 Engine = Literal["highs", "cbc"]
 
 
@@ -354,6 +357,9 @@ class MipModel(Model):
         What an engine proves of a model with a big M holds only as far as HiGHS, with a seed of its own, proves it too;
         each has half of the time.
 
+        PuLP cannot be stopped while it hands a program over, which takes seconds if it is large: where so much is not
+        left no engine is asked.
+
         Raises
         ------
         GuardError
@@ -361,8 +367,11 @@ class MipModel(Model):
         EngineError
             The two contradict each other.
         """
+        begin = time.perf_counter()
         check_big_m(self.program, TOLERANCE, self.titles())
         largest = self.switched()
+        if budget.remaining_s < HANDED_OVER * (time.perf_counter() - begin):
+            return Outcome(Status.UNKNOWN, Stop.TIME, None, None, _value)
         if largest is None or (self.engine == "highs" and largest.size < SWITCH):
             return solve(self.program, budget, self.engine, time_s=time_s, warm_start=self.started)
         half = min(budget.remaining_s, budget.remaining_s if time_s is None else time_s) / 2

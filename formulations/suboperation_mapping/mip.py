@@ -39,9 +39,6 @@ from mapgap.problems.suboperation_mapping.shared.ratios import parse_ratio
 from mapgap.solvers.mip import Engine, MipModel
 from mapgap.solvers.model import Part, Value, prove, row
 
-HANDED_OVER = 1.0
-"""What an engine takes to read a model, in parts of the time in which it was built."""
-
 
 class RatioProgram(MipModel):
     """All plans of one ratio.
@@ -348,15 +345,10 @@ def solve_ratio(
     lowered: Lowered, cutoff: int | None, budget: Budget, time_s: float, engine: Engine = "highs"
 ) -> SolveResult:
     """Best plan of one ratio below ``cutoff``."""
-    begun = budget.elapsed_s
     try:
         model = RatioProgram(lowered, engine, cutoff=cutoff, look=watch(budget, SOLVED))
     except OutOfTime:
         return unbuilt()
-    left = budget.remaining_s - HANDED_OVER * (budget.elapsed_s - begun)
-    if left < 0:
-        return unbuilt()
-    time_s = max(min(time_s, left), 0.01)
     result = prove(model, budget, time_s=time_s, announce=False, value=lambda plan: worth(lowered, plan))
     if result.status is Status.INFEASIBLE:
         return replace(nothing_below(cutoff), notes=result.notes)

@@ -41,6 +41,9 @@ EVERY_PLACE = 5
 BEGUN = 0.3
 """Part of the budget within which ratios are lowered and get first plans."""
 
+QUESTION_S = 0.5
+"""Least seconds of a question, as long as there are so many: of shorter ones none might be answered."""
+
 SolveRatio = Callable[[Lowered, int | None, float], SolveResult]
 """``solve_ratio(lowered, cutoff, seconds)`` looks for plans of one ratio *below* the cutoff; its status, bound and plan
 are about these. What :func:`nothing_below` says is that there are none."""
@@ -308,7 +311,8 @@ def sweep(instance: Instance, budget: Budget, solve_ratio: SolveRatio, ratio: Ra
                 break
             count += 1
             begun = budget.elapsed_s
-            result = solve_ratio(graph, state.cutoff, SOLVED * budget.remaining_s / (len(left) - position))
+            share = max(QUESTION_S, SOLVED * budget.remaining_s / (len(left) - position))
+            result = solve_ratio(graph, state.cutoff, min(share, SOLVED * budget.remaining_s))
             if result.stop is not Stop.PROVED:
                 stop = result.stop  # an interruption ends the loop above, so nothing overwrites it
             state.enter(graph, result)

@@ -13,7 +13,7 @@ from mapgap.execution.sweep import MethodJob
 FIRST_SEED, SEEDS = 500, 1
 """Of every family. No other study and no test generates instances with these seeds."""
 SHORT_S, MIDDLE_S, LONG_S = 1.0, 10.0, 60.0
-FILES = {SHORT_S: 10, MIDDLE_S: 10, LONG_S: 2}
+FILES = 10
 """Of every library, evenly spread."""
 MEMORY_MB = 4000
 LIBRARY = "library"
@@ -69,7 +69,7 @@ def field(problem: str, time_s: float, quick: bool = False) -> Iterator[Instance
         for family in registry.library(problem).families:
             if not quick or family in QUICK:
                 yield generated(problem, family, seed)
-    yield from library_instances(problem, 1 if quick else FILES[time_s])
+    yield from library_instances(problem, 1 if quick else FILES)
     if not quick:
         for family, seed in {SHORT_S: hard.short, MIDDLE_S: hard.middle, LONG_S: hard.long}[time_s]:
             yield generated(problem, family, seed)

@@ -146,10 +146,9 @@ def page(records: Runs, quick: bool) -> Page:
     found = races(records)
     lead = [
         "At equal time no exact method should end worse than a heuristic, late, or without what it announced. Every "
-        f"exact method, published heuristic and baseline runs on a fresh seed ({FIRST_SEED}) of every family and on "
-        f"some larger ones for {SHORT_S:g}, {MIDDLE_S:g} and {LONG_S:g} s, and on "
-        f"{FILES[SHORT_S]}, {FILES[MIDDLE_S]} and {FILES[LONG_S]} instances of every library; one thread and "
-        f"{MEMORY_MB} MB each.",
+        f"exact method, published heuristic and baseline runs on a fresh seed ({FIRST_SEED}) of every family, on some "
+        f"larger ones and on {FILES} instances of every library for {SHORT_S:g}, {MIDDLE_S:g} and {LONG_S:g} s; one "
+        f"thread and {MEMORY_MB} MB each.",
     ]
     if quick:
         lead.append("The small version: three instances per problem.")
