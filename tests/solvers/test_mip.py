@@ -10,7 +10,7 @@ import pytest
 
 from mapgap.core import Budget, MapgapError, Status, Stop
 from mapgap.solvers.guard import GuardError, check_version
-from mapgap.solvers.mip import read_cbc_log, round_up, solve
+from mapgap.solvers.mip import MipModel, read_cbc_log, round_up, solve
 from mapgap.solvers.turns import EngineError
 
 ENGINES = ("highs", "cbc")
@@ -126,3 +126,32 @@ def test_a_cbc_that_fails_is_no_answer(script, words, monkeypatch, tmp_path):
     pretended(monkeypatch, tmp_path, script)
     with pytest.raises(EngineError, match=words):
         solve(knapsack(0)[0], Budget(time_s=5).start(), "cbc")
+
+
+class Cover(MipModel):
+    """The fewest of many columns, but at least seven."""
+
+    def __init__(self, engine):
+        super().__init__("cover", engine)
+        columns = [pulp.LpVariable(f"x{i}", cat="Binary") for i in range(2000)]
+        self.program += pulp.lpSum(columns)
+        self.program += pulp.lpSum(columns) >= 7
+
+    def assignment(self, plan):
+        raise NotImplementedError
+
+    def plan(self, value):
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_no_program_is_handed_over_without_the_time_for_it(engine, monkeypatch):
+    """PuLP cannot be stopped while it hands a program over: 7 s for 180,000 columns, of which 3 were over the limit."""
+    model, handed = Cover(engine), []
+    for name in ("HiGHS", "PULP_CBC_CMD"):
+        original = getattr(pulp, name)
+        monkeypatch.setattr(pulp, name, lambda of=original, **options: handed.append(1) or of(**options))
+    outcome = model.solve(Budget(time_s=0.0).start())
+    assert (outcome.status, outcome.stop, outcome.bound, handed) == (Status.UNKNOWN, Stop.TIME, None, [])
+    outcome = model.solve(Budget(time_s=60.0).start())
+    assert (outcome.status, outcome.objective, outcome.bound, handed) == (Status.OPTIMAL, 7, 7, [1])

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mapgap.catalogue.files import load_instance
 from mapgap.core import Budget, Status, Stop
 from mapgap.formulations.suboperation_mapping import cpsat, enumerate, mip, ratio_sweep
 from mapgap.formulations.suboperation_mapping.ratio_model import decisions, dram_binds, horizon
@@ -224,6 +225,21 @@ def test_every_ratio_has_a_bound_and_some_a_plan_when_there_is_no_time():
         assert state.bound() <= truth.claimed
         result = cpsat.run(instance, Budget(time_s=0.0).start())
         assert result.bound <= truth.claimed
+
+
+def test_no_question_is_too_short_to_be_answered():
+    """33 ratios shared ten seconds evenly, and none was answered; with twice the time all were, after five seconds."""
+    instance = load_instance("mtrain_c1_alexnet_0p125gbs")
+
+    class Asked(Exception):
+        """Ends the sweep."""
+
+    def first(lowered, cutoff, seconds):
+        raise Asked(seconds)
+
+    with pytest.raises(Asked) as asked:
+        ratio_sweep.sweep(instance, Budget(time_s=10.0).start(), first)
+    assert asked.value.args == (ratio_sweep.QUESTION_S,)
 
 
 def test_first_plans_of_many_accelerators_rotate_one_order():
