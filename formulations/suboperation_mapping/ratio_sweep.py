@@ -43,6 +43,9 @@ BEGUN = 0.3
 
 QUESTION_S = 0.5
 """Least seconds of a question, as long as there are so many: of shorter ones none might be answered."""
+MOST_SOUGHT = 9
+"""Annealing gets as much time as a question took that was not answered, after a second one twice as much, up to so many
+times: an engine that is stuck gets less and less until it answers again."""
 
 SolveRatio = Callable[[Lowered, int | None, float], SolveResult]
 """``solve_ratio(lowered, cutoff, seconds)`` looks for plans of one ratio *below* the cutoff; its status, bound and plan
@@ -146,20 +149,27 @@ class Annealing:
             if self.search.budget.exhausted:
                 break
         short_rounds(self.search, fixed=only is not None)
-        self.rounds, self.over = Rounds(self.search, only), False
-        self._run(most)
+        self.rounds, self.over, self.owed_s = Rounds(self.search, only), False, 0.0
+        self._run(math.inf, most)
 
-    def _run(self, most: float) -> Mapped | None:
-        end = self.search.rounds + most
-        while not self.over and self.search.rounds < end and not self.search.budget.exhausted:
+    def _run(self, seconds: float, most: float = math.inf) -> Mapped | None:
+        budget, end = self.search.budget, self.search.rounds + most
+        late = budget.elapsed_s + seconds
+        while not self.over and self.search.rounds < end and not budget.exhausted and budget.elapsed_s < late:
             self.over = not self.rounds.next()
         return self.search.best
 
-    def seek(self, seconds: float, known: Mapped | None) -> Mapped | None:
-        """The best plan after so many more seconds, or when rounds promise nothing more."""
+    def seek(self, seconds: float, known: Mapped | None, left_s: float) -> Mapped | None:
+        """The best plan after so many more seconds of ``left_s``, or when rounds promise nothing more.
+
+        A round finds most at its end, so none is cut; what the last one takes too long is missing from the next call.
+        """
         self.search.offer(known)
-        self.search.budget = Budget(seconds, seed=self.search.budget.seed).start()
-        return self._run(math.inf)
+        self.search.budget = Budget(left_s, seed=self.search.budget.seed).start()
+        self.owed_s += seconds
+        found = self._run(self.owed_s)
+        self.owed_s -= self.search.budget.elapsed_s
+        return found
 
 
 @dataclass
@@ -257,7 +267,7 @@ class Sweep:
     def seek(self, seconds: float) -> None:
         """Anneal for so long."""
         if self.annealing is not None and seconds > 0.0:
-            self.offer(self.annealing.seek(seconds, self.best))
+            self.offer(self.annealing.seek(seconds, self.best, self.budget.remaining_s))
 
     def bound(self) -> int | None:
         """Smallest bound over the ratios that may hold a plan, never above the incumbent."""
@@ -300,7 +310,7 @@ def sweep(instance: Instance, budget: Budget, solve_ratio: SolveRatio, ratio: Ra
     if reasons:
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(reasons))
     state = Sweep.begin(instance, budget, ratio)
-    stop, count = Stop.PROVED, 0
+    stop, count, sought = Stop.PROVED, 0, 0
     for _ in range(PASSES):  # what the ratios of a pass have left over is for those that are still open
         left = [graph for graph in state.graphs if state.open(graph.ratio) and graph.ratio not in state.settled]
         for position, graph in enumerate(left):
@@ -316,8 +326,8 @@ def sweep(instance: Instance, budget: Budget, solve_ratio: SolveRatio, ratio: Ra
             if result.stop is not Stop.PROVED:
                 stop = result.stop  # an interruption ends the loop above, so nothing overwrites it
             state.enter(graph, result)
-            if result.stop is Stop.TIME:  # the engine is stuck: as much time for annealing
-                state.seek(min(budget.elapsed_s - begun, budget.remaining_s))
+            sought = min(sought + 1, MOST_SOUGHT) if result.stop is Stop.TIME else 0
+            state.seek(sought * (budget.elapsed_s - begun))
         if stop is Stop.INTERRUPTED or budget.remaining_s < LEAST_LEFT * budget.time_s:
             break
     if stop is not Stop.INTERRUPTED and any(state.open(r) for r in state.bounds if r not in state.infeasible):
