@@ -12,6 +12,7 @@ the value at ``l`` is smaller than the best known one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import combinations, pairwise
 
@@ -19,12 +20,11 @@ import numpy as np
 
 from mapgap.core import Budget, OutOfTime, SolveResult, Status, Stop
 from mapgap.formulations.fpga_gpu_partition.chain import Chain, TooManyStates, chain, priced
-from mapgap.formulations.fpga_gpu_partition.configurations import tabulate
+from mapgap.formulations.fpga_gpu_partition.configurations import Tables, tabulate
 from mapgap.formulations.fpga_gpu_partition.dominance import Array
 from mapgap.formulations.fpga_gpu_partition.label_passes import Point, merge, run_pass
-from mapgap.formulations.fpga_gpu_partition.questions import no_plan
-from mapgap.formulations.fpga_gpu_partition.start import LATE, announced, without_tables
-from mapgap.problems.fpga_gpu_partition import Instance
+from mapgap.formulations.fpga_gpu_partition.start import LATE, announced, no_plan, without_tables
+from mapgap.problems.fpga_gpu_partition import Instance, Plan
 from mapgap.problems.fpga_gpu_partition.evaluate import diagnose
 
 WIDTHS = (64, 1024, 16_384, 262_144, 4_194_304)
@@ -162,7 +162,7 @@ class Run:
         self.complete = False
         self.notes: dict[str, object] = {}
 
-    def search(self, stages: Chain) -> None:
+    def search(self, stages: Chain, widths: Sequence[int] = WIDTHS) -> None:
         """Wider and wider passes until one is exhaustive (step 2)."""
         objective = "front" if self.whole_front else self.instance.objective
         free = self.instance.latency_limit is None and self.instance.energy_limit is None
@@ -171,7 +171,7 @@ class Run:
         if objective == "weighted":
             self.prices.add((float(self.instance.energy_weight), float(self.instance.latency_weight)))
         corners_of = front_corners if self.whole_front else value_corners
-        for number, width in enumerate(WIDTHS):
+        for number, width in enumerate(widths):
             done = run_pass(stages, self.prices.matrix, corners_of(stages, self.front), width, self.budget)
             self.keep(stages, done.points)
             self.budget.report(bound=self.bound)
@@ -247,6 +247,19 @@ def solve(instance: Instance, budget: Budget, whole_front: bool) -> SolveResult:
     status = Status.OPTIMAL if bound == this.value else Status.FEASIBLE
     stop = Stop.PROVED if status is Status.OPTIMAL else stop
     return SolveResult(status, stop, tables.plan(this.best[2]), bound, this.value, notes=this.notes)
+
+
+def narrow_plan(tables: Tables, budget: Budget) -> tuple[Plan | None, int]:
+    """The best plan of a narrow pass, for methods that need a start, and the bound of the prices."""
+    try:
+        stages = chain(tables)
+    except TooManyStates:
+        return None, 0
+    if int(stages.suffixes(np.zeros((1, 4), np.int64))[0][0, 0]) != 0:
+        return None, 0  # modules that agree on no side of a tensor
+    this = Run(tables.instance, budget.quiet(), whole_front=False)
+    this.search(stages, WIDTHS[:1])
+    return tables.plan(this.best[2]) if this.front else None, this.bound
 
 
 def run(instance: Instance, budget: Budget) -> SolveResult:

@@ -34,13 +34,17 @@ from mapgap.core import (
     Stop,
 )
 from mapgap.formulations.fpga_gpu_partition.configurations import E, L, Tables, tabulate
-from mapgap.formulations.fpga_gpu_partition.start import LATE, announced, further, without_tables
+from mapgap.formulations.fpga_gpu_partition.label_setting import narrow_plan
+from mapgap.formulations.fpga_gpu_partition.start import LATE, announced, further, no_plan, without_tables
 from mapgap.problems.fpga_gpu_partition import Instance, Plan
 from mapgap.problems.fpga_gpu_partition.evaluate import diagnose
 from mapgap.solvers.model import Model, Part
 
 WEIGHTED_RANGE = 2**20
 """Weights along a chord keep the weighted sum about below this, where an engine's bound is exact to a unit."""
+
+NEAR = 0.001
+"""Distance of a plan to the bound of the prices, as a part of it, from which no other plan is looked for first."""
 
 
 @dataclass(frozen=True)
@@ -154,9 +158,12 @@ def begin(instance: Instance, budget: Budget, engine: Engine) -> Search | SolveR
     if tables.empty:
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason=no_plan(instance), notes=notes)
     search = Search(tables, engine, budget, notes=notes)
-    for plan in chain([] if first is None else [first], further(instance, budget)):
-        choice = tables.no_worse(plan)
+    narrow, bound = narrow_plan(tables, budget)
+    for plan in chain([first, narrow], further(instance, budget)):
+        choice = None if plan is None else tables.no_worse(plan)
         search.offer(None if choice is None else tables.plan(choice))
+        if search.value is not None and search.value - bound <= NEAR * bound:
+            break
     return search
 
 
@@ -171,16 +178,6 @@ def minimise(instance: Instance, budget: Budget, engine: Engine) -> SolveResult:
         answer = search.ask(question_of(instance))
         bound, infeasible = answer.bound, answer.status is Status.INFEASIBLE
     return result(search, bound, infeasible)
-
-
-def no_plan(instance: Instance) -> str:
-    """The reason of an infeasible instance that ``diagnose`` does not see."""
-    limits = [f"{instance.fabric.multipliers} multipliers", f"{instance.fabric.m20k} M20K blocks"]
-    if instance.latency_limit is not None:
-        limits.append(f"{instance.latency_limit} ticks")
-    if instance.energy_limit is not None:
-        limits.append(f"{instance.energy_limit} energy units")
-    return f"no choice of options stays within {', '.join(limits)}"
 
 
 def result(search: Search, bound: int | None, infeasible: bool) -> SolveResult:

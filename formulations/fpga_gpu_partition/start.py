@@ -52,3 +52,13 @@ def without_tables(instance: Instance, plan: Plan | None, stop: Stop, reason: st
     """The result of a run that has not come to its configurations."""
     status = Status.UNKNOWN if plan is None else Status.FEASIBLE
     return SolveResult(status, stop, plan, relaxed(instance), reason=reason)
+
+
+def no_plan(instance: Instance) -> str:
+    """The reason of an infeasible instance that ``diagnose`` does not see."""
+    limits = [f"{instance.fabric.multipliers} multipliers", f"{instance.fabric.m20k} M20K blocks"]
+    if instance.latency_limit is not None:
+        limits.append(f"{instance.latency_limit} ticks")
+    if instance.energy_limit is not None:
+        limits.append(f"{instance.energy_limit} energy units")
+    return f"no choice of options stays within {', '.join(limits)}"
