@@ -12,7 +12,6 @@ the value at ``l`` is smaller than the best known one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
 from itertools import combinations, pairwise
 
@@ -162,8 +161,8 @@ class Run:
         self.complete = False
         self.notes: dict[str, object] = {}
 
-    def search(self, stages: Chain, widths: Sequence[int] = WIDTHS) -> None:
-        """Wider and wider passes until one is exhaustive (step 2)."""
+    def search(self, stages: Chain, passes: int | None = None) -> None:
+        """Wider and wider passes until one is exhaustive (step 2), or so many."""
         objective = "front" if self.whole_front else self.instance.objective
         free = self.instance.latency_limit is None and self.instance.energy_limit is None
         directions = {"energy": [(1.0, 0.0)], "latency": [(0.0, 1.0)]}.get(objective) if free else None
@@ -171,7 +170,7 @@ class Run:
         if objective == "weighted":
             self.prices.add((float(self.instance.energy_weight), float(self.instance.latency_weight)))
         corners_of = front_corners if self.whole_front else value_corners
-        for number, width in enumerate(widths):
+        for number, width in enumerate(WIDTHS[:passes]):
             done = run_pass(stages, self.prices.matrix, corners_of(stages, self.front), width, self.budget)
             self.keep(stages, done.points)
             self.budget.report(bound=self.bound)
@@ -258,7 +257,7 @@ def narrow_plan(tables: Tables, budget: Budget) -> tuple[Plan | None, int]:
     if int(stages.suffixes(np.zeros((1, 4), np.int64))[0][0, 0]) != 0:
         return None, 0  # modules that agree on no side of a tensor
     this = Run(tables.instance, budget.quiet(), whole_front=False)
-    this.search(stages, WIDTHS[:1])
+    this.search(stages, passes=1)
     return tables.plan(this.best[2]) if this.front else None, this.bound
 
 

@@ -143,6 +143,27 @@ def test_narrow_passes_change_nothing(seed, monkeypatch):
     assert [(p["energy"], p["latency"]) for p in narrow["front"]] == [(p["energy"], p["latency"]) for p in whole]
 
 
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("width", [1, 64])
+def test_the_plan_of_one_narrow_pass_lies_between_its_bound_and_no_plan_at_all(width, objective, monkeypatch):
+    # 64 labels per module are all that a tiny instance has, so its best plan is found; one label may miss every plan.
+    monkeypatch.setattr(label_setting, "WIDTHS", (width, 10**7))
+    for seed in range(14):
+        instance = PROBLEM.retarget(tiny(seed), objective)
+        truth = enumerate.run(instance, budget())
+        plan, bound = label_setting.narrow_plan(tabulate(instance, budget()), budget())
+        if truth.claimed is None:
+            assert plan is None
+            continue
+        assert bound <= truth.claimed
+        if width > 1:
+            assert evaluate(instance, plan).objective == truth.claimed
+        elif plan is not None:
+            found = evaluate(instance, plan)
+            assert found.feasible
+            assert found.objective >= truth.claimed
+
+
 @pytest.mark.parametrize("seed", [s for s in range(30) if all_points(s)])
 def test_prices_bound_every_plan(seed):
     stages = chain(tabulate(tiny(seed), budget()))
