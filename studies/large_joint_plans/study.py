@@ -34,7 +34,7 @@ class Field:
 FAMILIES = {
     "wearables_20x16": Field(range(200, 220)),
     "mixed_20x16": Field(range(200, 220)),
-    "large_models_20x16": Field(range(210, 220)),
+    "large_models_20x16": Field(range(200, 220)),
     "wearables_30x20": Field(range(200, 210), LIMITS_S[1]),
     "mixed_30x20": Field(range(200, 210), LIMITS_S[1]),
 }
