@@ -225,7 +225,7 @@ def solve(instance: Instance, budget: Budget, whole_front: bool) -> SolveResult:
     except TooManyStates as error:
         return without_tables(instance, first, Stop.DONE, str(error))
     this.notes |= {"build_s": budget.elapsed_s - begun, "configurations": tables.size}
-    if not tables.empty and int(stages.suffixes(np.zeros((1, 4), np.int64))[0][0, 0]) == 0:
+    if not tables.empty and stages.joined:
         choice = None if first is None else tables.no_worse(first)
         if choice is not None:
             this.keep(stages, [(*tables.totals(choice), choice)])
@@ -254,8 +254,8 @@ def narrow_plan(tables: Tables, budget: Budget) -> tuple[Plan | None, int]:
         stages = chain(tables)
     except TooManyStates:
         return None, 0
-    if int(stages.suffixes(np.zeros((1, 4), np.int64))[0][0, 0]) != 0:
-        return None, 0  # modules that agree on no side of a tensor
+    if not stages.joined:
+        return None, 0
     this = Run(tables.instance, budget.quiet(), whole_front=False)
     this.search(stages, passes=1)
     return tables.plan(this.best[2]) if this.front else None, this.bound
