@@ -80,7 +80,7 @@ METHODS = [
         run=f"{_HERE}.stage_mip:run",
         models=f"{_HERE}.staged_ratio:models",
         summary="Stage-configuration MIP per ratio, destructive lower bounds, annealed and re-ordered plans.",
-        options={"ratio": "", "target_gap": 0.0},
+        options={"ratio": "", "target_gap": 0.0, "start": ""},
         rank=10,
         engines=("HiGHS", "CP-SAT"),
     ),

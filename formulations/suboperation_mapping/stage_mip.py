@@ -1,7 +1,7 @@
 """Certified optimum of sub-operation mapping: stage-configuration MIP per ratio, raised destructively.
 
-0.  *Plans* are annealed from the beginning and between all other steps, as ``anneal`` does it (:mod:`stage_plans`);
-    every mapping that a step suggests is a start.
+0.  *Plans* are annealed from the beginning and between all other steps, as ``anneal`` does it (:mod:`stage_plans`),
+    also from the plan in the file ``start``, if one is given; every mapping that a step suggests is a start.
 1.  One flow bounds all ratios, the longest path of a share (:mod:`path_bound`) each of them; the ratios of the best
     plans are bounded by the LP of :class:`~mapgap.formulations.suboperation_mapping.stage_model.StageModel`, whose most
     likely mapping is improved. Then boxes of ratios are bounded best-first by located programs (:mod:`box_search`),
@@ -29,7 +29,7 @@ from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExe
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from mapgap.core import DISTRUSTED, Budget, PlanError, SolveResult, Status, Stop
+from mapgap.core import DISTRUSTED, Budget, InputError, PlanError, SolveResult, Status, Stop
 from mapgap.formulations.suboperation_mapping import stage_search as search
 from mapgap.formulations.suboperation_mapping.cpsat import order_fixed_mapping
 from mapgap.formulations.suboperation_mapping.fluid_bound import fluid_bound
@@ -46,7 +46,9 @@ from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.evaluate import diagnose
 from mapgap.problems.suboperation_mapping.instance import operations
 from mapgap.problems.suboperation_mapping.shared.lowered import lower
+from mapgap.problems.suboperation_mapping.shared.mapped import Mapped
 from mapgap.problems.suboperation_mapping.shared.ratios import Ratio, parse_ratio, partitions, pe_ratio
+from mapgap.problems.suboperation_mapping.shared.starts import read_start
 
 COMPLETE_LIMIT = 250  #: operations up to which the complete model is worth asking
 ORDERED = 80  #: operations up to which it is asked alone first
@@ -331,20 +333,37 @@ def _ratios(instance: Instance, ratio: str) -> list[Ratio]:
     return [tuple(sorted(parse_ratio(instance, ratio + ",0" * missing), reverse=True))]
 
 
-def run(instance: Instance, budget: Budget, ratio: str = "", target_gap: float = 0.0) -> SolveResult:
+def _known(instance: Instance, start: str, state: State) -> list[Mapped]:
+    """The plan of the file ``start``."""
+    mapped = read_start(instance, start)
+    if parts_of(mapped.lowered.ratio) not in state.ratios:
+        wanted = ", ".join(str(list(ratio)) for ratio in state.ratios)
+        raise InputError(f"start: expected a plan of the ratio {wanted}, found {list(mapped.lowered.ratio)}")
+    return [mapped]
+
+
+def run(instance: Instance, budget: Budget, ratio: str = "", target_gap: float = 0.0, start: str = "") -> SolveResult:
     """Bounds and plans of all ratios, or of one given as ``"48,16"`` (then nothing is proven of the instance).
 
     Parameters
     ----------
     target_gap : float
         Stop when the best plan is within this share of the bound.
+    start : str
+        File of a plan to start from: what it leaves no room for need not be bounded further.
+
+    Raises
+    ------
+    InputError
+        ``ratio`` or ``start`` is none of this instance.
     """
     reasons = diagnose(instance)
     if reasons:
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(reasons))
     state = State.begin(instance, budget, _ratios(instance, ratio), bool(ratio))
     state.kinds = _kinds(instance)
-    plans = Plans(state, next(iter(state.ratios)) if ratio else None)
+    known = _known(instance, start, state) if start else ()
+    plans = Plans(state, next(iter(state.ratios)) if ratio else None, known)
     neighbourhoods = Neighbourhoods(state)
     frame = Frame(instance)
     _first_bounds(state, frame.phases)

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 
 from mapgap.formulations.suboperation_mapping.phase_graph import PhaseGraph
 from mapgap.formulations.suboperation_mapping.stage_model import CONFIGURATIONS
@@ -18,7 +20,7 @@ from mapgap.formulations.suboperation_mapping.stage_state import State
 from mapgap.formulations.suboperation_mapping.windows import Windows
 from mapgap.problems.suboperation_mapping import Plan
 from mapgap.problems.suboperation_mapping.shared.lowered import lower
-from mapgap.problems.suboperation_mapping.shared.mapped import timed
+from mapgap.problems.suboperation_mapping.shared.mapped import Mapped, timed
 from mapgap.problems.suboperation_mapping.shared.ratios import Ratio
 from mapgap.problems.suboperation_mapping.shared.search import Rounds, Search
 from mapgap.problems.suboperation_mapping.shared.short_rounds import short_rounds
@@ -56,15 +58,17 @@ class Plans:
         Gets every better plan, and may have learned of others since.
     ratio : Ratio, optional
         The only one that is wanted.
+    known : sequence of Mapped
+        Plans to start from besides those of the heuristics.
     """
 
-    def __init__(self, state: State, ratio: Ratio | None) -> None:
+    def __init__(self, state: State, ratio: Ratio | None, known: Sequence[Mapped] = ()) -> None:
         self.state, self.budget = state, state.budget
         self.search = Search(state.instance, state.budget.quiet())
         self.over = False
         self.spent = 0.0  # seconds of annealing
         early = replace(self.budget, time_s=self.budget.elapsed_s + STARTS * self.budget.remaining_s)
-        for start in starts(state.instance, early, ratio):
+        for start in chain(known, starts(state.instance, early, ratio)):
             if self.search.offer(start):
                 self.enter()
             if self.budget.exhausted:

@@ -23,16 +23,14 @@ Kirkpatrick, Gelatt, Vecchi, "Optimization by simulated annealing", Science 220,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
-from mapgap.core import Budget, InputError, SolveResult, Stop
+from mapgap.core import Budget, SolveResult, Stop
 from mapgap.heuristics.suboperation_mapping.common import result
-from mapgap.problems.suboperation_mapping import Instance, Plan
-from mapgap.problems.suboperation_mapping.shared.lowered import lower
-from mapgap.problems.suboperation_mapping.shared.mapped import Mapped, timed
+from mapgap.problems.suboperation_mapping import Instance
+from mapgap.problems.suboperation_mapping.shared.mapped import Mapped
 from mapgap.problems.suboperation_mapping.shared.search import Rounds, Search
 from mapgap.problems.suboperation_mapping.shared.short_rounds import short_rounds
-from mapgap.problems.suboperation_mapping.shared.starts import starts
+from mapgap.problems.suboperation_mapping.shared.starts import read_start, starts
 
 
 def search(instance: Instance, budget: Budget, rounds: int = 0, known: Sequence[Mapped] = ()) -> Search:
@@ -55,27 +53,6 @@ def search(instance: Instance, budget: Budget, rounds: int = 0, known: Sequence[
     while not budget.exhausted and (not rounds or state.rounds < rounds) and turns.next():
         pass
     return state
-
-
-def read_start(instance: Instance, path: str) -> Mapped:
-    """The mapping of a plan file, of this instance or of one with the same layers, batch and number of accelerators.
-
-    Raises
-    ------
-    InputError
-        No such file, no plan of this instance, or one that breaks a rule here.
-    """
-    try:
-        plan = Plan.model_validate_json(Path(path).read_text(encoding="utf-8"))
-        if len(plan.ratio) != len(instance.accelerators) or sum(plan.ratio) != instance.batch:
-            raise ValueError(f"ratio {list(plan.ratio)}")
-        lowered = lower(instance, plan.ratio)
-        mapped = timed(lowered, *lowered.mapping(plan))
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"start: expected a plan file for {instance.name}, found {path!r}: {error}") from error
-    if mapped is None:
-        raise InputError(f"start: expected a plan that fits the DRAM of {instance.name}, found {path!r}")
-    return mapped
 
 
 def run(instance: Instance, budget: Budget, rounds: int = 0, start: str = "") -> SolveResult:

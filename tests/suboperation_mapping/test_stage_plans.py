@@ -2,13 +2,15 @@
 
 import pytest
 
-from mapgap.core import Budget
+from mapgap.catalogue.files import load_instance
+from mapgap.core import Budget, InputError
+from mapgap.evidence.ledger import Ledger
 from mapgap.formulations.suboperation_mapping.stage_mip import run
 from mapgap.formulations.suboperation_mapping.stage_plans import Plans, parts_of
 from mapgap.formulations.suboperation_mapping.stage_search import Reply, known
 from mapgap.formulations.suboperation_mapping.stage_state import State
 from mapgap.instances.suboperation_mapping import LIBRARY
-from mapgap.problems.suboperation_mapping import PROBLEM
+from mapgap.problems.suboperation_mapping import PROBLEM, Plan
 from mapgap.problems.suboperation_mapping.shared.mapped import best_single
 from mapgap.problems.suboperation_mapping.shared.ratios import partitions
 from mapgap.problems.suboperation_mapping.shared.search import Rounds, Search
@@ -18,6 +20,27 @@ from mapgap.problems.suboperation_mapping.shared.starts import simple_starts
 def state_of(instance, seconds=60.0):
     ratios = list(partitions(instance.batch, len(instance.accelerators)))
     return State.begin(instance, Budget(seconds).start(), ratios, False)
+
+
+def test_a_start_is_the_first_plan_and_no_plan_is_worse():
+    # A proven optimum, which steps find only after seconds: what is announced first can only be the start.
+    instance = load_instance("mtrain_c1_alexnet_0p125gbs")
+    path = Ledger.load().plan_path(instance.name)
+    optimum = PROBLEM.evaluate(instance, Plan.model_validate_json(path.read_text())).objective
+    for start in (path, path.parent):
+        told = []
+        budget = Budget(0.5, listener=lambda plan, bound, told=told: told.append(plan) if plan else None).start()
+        assert run(instance, budget, start=str(start)).claimed == optimum
+        assert PROBLEM.evaluate(instance, told[0]).objective == optimum
+
+
+def test_a_start_of_another_ratio_than_the_one_asked_for_is_refused(tmp_path):
+    instance = LIBRARY.generate("small", 2)
+    path = tmp_path / "plan.json"
+    path.write_text(best_single(instance).plan.model_dump_json())
+    only = next(ratio for ratio in partitions(instance.batch, len(instance.accelerators)) if min(ratio) > 0)
+    with pytest.raises(InputError, match=r"start: expected a plan of the ratio .* found \["):
+        run(instance, Budget(1.0).start(), ratio=",".join(map(str, only)), start=str(path))
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
-from mapgap.core import Budget
-from mapgap.problems.suboperation_mapping.instance import Instance
+from mapgap.core import Budget, InputError
+from mapgap.problems.suboperation_mapping.instance import Instance, Plan
 from mapgap.problems.suboperation_mapping.shared.lowered import lower
 from mapgap.problems.suboperation_mapping.shared.mapped import Mapped, best_single, timed, well_balanced
 from mapgap.problems.suboperation_mapping.shared.mtrain_converting import mtrain_converting
@@ -39,3 +40,32 @@ def starts(instance: Instance, budget: Budget, only: Ratio | None = None) -> Ite
     yield from simple_starts(instance, only)
     for delta in DELTAS if only is None else ():
         yield mtrain_converting(instance, budget.quiet(), delta=delta, search_limit=QUICK)[0]
+
+
+def read_start(instance: Instance, path: str) -> Mapped:
+    """The mapping of a plan file, of this instance or of one with the same layers, batch and number of accelerators.
+
+    Parameters
+    ----------
+    path : str
+        The file, or a folder in which it has the name of the instance.
+
+    Raises
+    ------
+    InputError
+        No such file, no plan of this instance, or one that breaks a rule here.
+    """
+    file = Path(path)
+    try:
+        if file.is_dir():
+            file /= f"{instance.name}.json"
+        plan = Plan.model_validate_json(file.read_text(encoding="utf-8"))
+        if len(plan.ratio) != len(instance.accelerators) or sum(plan.ratio) != instance.batch:
+            raise ValueError(f"ratio {list(plan.ratio)}")
+        lowered = lower(instance, plan.ratio)
+        mapped = timed(lowered, *lowered.mapping(plan))
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(f"start: expected a plan file for {instance.name}, found {str(file)!r}: {error}") from error
+    if mapped is None:
+        raise InputError(f"start: expected a plan that fits the DRAM of {instance.name}, found {str(file)!r}")
+    return mapped
