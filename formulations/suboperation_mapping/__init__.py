@@ -91,5 +91,6 @@ METHODS = [
         reference="Stage-configuration MIP with destructive bounds for MTrain's problem (Tang et al., Secs. III-VI)",
         run=f"{_HERE}.stage_mip:area_bound",
         summary="Smallest LP bound over all ratios, without configuration columns.",
+        options={"duals": ""},
     ),
 ]

@@ -5,20 +5,17 @@ on from there: the box of smallest bound is divided where the latency tables hav
 over or the smallest bound belongs to one ratio. With few accelerators one ratio is bounded by the stage model with its
 columns, which is stronger. ``docs/stage_mip.md`` proves the rows.
 
-Every bound is recomputed from rounded duals in whole numbers. The option ``duals`` names a file for them: for every box
-its groups ``[low, high, count]`` and its multipliers ``[row, y, ...]`` in units of ``2 ** -shift`` on the rows of
-:class:`LocatedModel` (or, with ``"columns": true``, of :class:`StageModel`), written as JSON and packed by gzip.
+Every bound is recomputed from rounded duals in whole numbers. The option ``duals`` names a file for them
+(:mod:`duals_file`).
 """
 
 from __future__ import annotations
 
-import gzip
-import json
-from pathlib import Path
 from typing import Any
 
 from mapgap.core import Budget, SolveResult, Status, Stop
 from mapgap.formulations.suboperation_mapping.box_search import BoxSearch
+from mapgap.formulations.suboperation_mapping.duals_file import write_duals
 from mapgap.formulations.suboperation_mapping.fluid_bound import fluid_bound as flow_bound
 from mapgap.formulations.suboperation_mapping.located_frame import Frame
 from mapgap.formulations.suboperation_mapping.path_bound import least_path, share_paths
@@ -39,11 +36,7 @@ def model_scale(frame: Frame) -> float:
 def column_bound(frame: Frame, ratio: Ratio, time_s: float) -> tuple[int, dict[str, Any] | None]:
     """The stage model's bound for one ratio, and its duals as doubles."""
     solver = RatioSolver(frame.phases, ratio, model_scale(frame))
-    bound = solver.relax(time_s)
-    if bound == NO_PLAN or solver.linear is None or solver.linear.duals is None:
-        return bound, None
-    duals = solver.linear.duals
-    return bound, {"columns": True, "rows": [x for i in duals.nonzero()[0].tolist() for x in (i, float(duals[i]))]}
+    return solver.relax(time_s), solver.proof
 
 
 def search_of(frame: Frame) -> BoxSearch:
@@ -80,7 +73,7 @@ def _run(instance: Instance, budget: Budget, duals: str, divide: bool) -> SolveR
             bound = search.bound()
             budget.report(bound=bound)
     if duals:
-        _write(Path(duals), instance, bound, search)
+        write_duals(duals, instance, bound, [(each.box, each.bound, each.proof) for each in sorted(search.all())])
     notes = {
         "boxes": sum(1 for _ in search.all()),
         "programs": search.programs,
@@ -89,13 +82,3 @@ def _run(instance: Instance, budget: Budget, duals: str, divide: bool) -> SolveR
     if bound >= NO_PLAN:
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="DRAM: no ratio fits", notes=notes)
     return SolveResult(Status.UNKNOWN, Stop.DONE if done else Stop.TIME, bound=bound, notes=notes)
-
-
-def _write(path: Path, instance: Instance, bound: int, search: BoxSearch) -> None:
-    """The proofs of all boxes that the bound rests on."""
-    proofs = [
-        {"holds": [list(group) for group in each.box], "bound": each.bound, "proof": each.proof}
-        for each in sorted(search.all())
-    ]
-    content = {"schema": 1, "instance": instance.content_hash, "bound": bound, "boxes": proofs}
-    path.write_bytes(gzip.compress(json.dumps(content, separators=(",", ":")).encode(), mtime=0))

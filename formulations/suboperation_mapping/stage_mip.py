@@ -24,6 +24,7 @@ The relaxation ignores the DRAM except for static weights; plans satisfy it in f
 from __future__ import annotations
 
 import multiprocessing
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, replace
@@ -32,6 +33,7 @@ from typing import Any, Literal
 from mapgap.core import DISTRUSTED, Budget, InputError, PlanError, SolveResult, Status, Stop
 from mapgap.formulations.suboperation_mapping import stage_search as search
 from mapgap.formulations.suboperation_mapping.cpsat import order_fixed_mapping
+from mapgap.formulations.suboperation_mapping.duals_file import write_duals
 from mapgap.formulations.suboperation_mapping.fluid_bound import fluid_bound
 from mapgap.formulations.suboperation_mapping.list_anneal import starts
 from mapgap.formulations.suboperation_mapping.located_frame import Frame
@@ -426,8 +428,14 @@ def _result(state: State) -> SolveResult:
     )
 
 
-def area_bound(instance: Instance, budget: Budget) -> SolveResult:
-    """Smallest LP bound over all ratios, without columns: transfers through pairs, areas, windows."""
+def area_bound(instance: Instance, budget: Budget, duals: str = "") -> SolveResult:
+    """Smallest LP bound over all ratios, without columns: transfers through pairs, areas, windows.
+
+    Parameters
+    ----------
+    duals : str
+        File for the duals on the rows of ``StageModel``, one box for each ratio (:mod:`duals_file`).
+    """
     state = State.begin(instance, budget, _ratios(instance, ""), partial=False)
     _first_bounds(state, PhaseGraph(instance))
     pool = _executor(instance, budget, _scale(instance), False)
@@ -435,6 +443,12 @@ def area_bound(instance: Instance, budget: Budget) -> SolveResult:
         _ask_all(state, pool, search.survey)
     finally:
         _stop(pool)
+    if duals:
+        boxes = [
+            ([(samples, samples, count) for samples, count in Counter(r for r in ratio if r).items()], k.floor, k.proof)
+            for ratio, k in state.ratios.items()
+        ]
+        write_duals(duals, instance, state.bound, boxes)
     stop = Stop.TIME if budget.exhausted else Stop.DONE
     if all(known.infeasible for known in state.ratios.values()):
         reason = no_ratio_fits(instance, len(state.ratios))

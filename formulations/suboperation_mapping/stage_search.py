@@ -6,7 +6,7 @@ import math
 import time
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -49,12 +49,15 @@ class Reply:
         Objective of a mapping in the relaxation: the ratio's bound cannot rise above it.
     closed : bool
         The MIP was solved: the bound is all that the relaxation can prove.
+    proof : dict, optional
+        :attr:`RatioSolver.proof` of the bound, where the question asks for it.
     """
 
     ratio: Ratio
     result: SolveResult
     attained: float | None = None
     closed: bool = False
+    proof: dict[str, Any] | None = None
 
     @property
     def bound(self) -> int:
@@ -100,6 +103,15 @@ class RatioSolver:
             elif outcome.status is Status.INFEASIBLE and self.model.matrix.resolved:
                 self.floor = NO_PLAN
         return self.floor
+
+    @property
+    def proof(self) -> dict[str, Any] | None:
+        """The LP's duals as doubles, ``[row, y, ...]``, with what the model was built with: columns and scale."""
+        if self.floor == NO_PLAN or self.linear is None or self.linear.duals is None:
+            return None
+        duals = self.linear.duals
+        rows = [x for i in duals.nonzero()[0].tolist() for x in (i, float(duals[i]))]
+        return {"columns": self.model.spread, "scale": int(self.scale), "rows": rows}
 
     def rounded(self, time_s: float, seed: int) -> Mapped | None:
         """Improve the LP's most likely mapping."""
@@ -193,7 +205,8 @@ def solver(ratio: Ratio) -> RatioSolver:
 def survey(ratio: Ratio, seed: int, time_s: float) -> Reply:
     """LP without configuration columns."""
     context = _here()
-    return Reply(ratio, known(RatioSolver(context.phases, ratio, context.scale, columns=False).relax(time_s), None))
+    one = RatioSolver(context.phases, ratio, context.scale, columns=False)
+    return Reply(ratio, known(one.relax(time_s), None), proof=one.proof)
 
 
 def explore(ratio: Ratio, seed: int, time_s: float) -> Reply:

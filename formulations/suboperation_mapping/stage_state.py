@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from mapgap.core import DISTRUSTED, Budget, Status
 from mapgap.formulations.suboperation_mapping.stage_search import SAFETY, ModelKind, Reply
@@ -44,6 +45,8 @@ class RatioState:
         Questions to the complete model since the last that was answered.
     attained : int or None
         Makespan of a mapping in the relaxation, rounded up: the relaxation proves no larger bound.
+    floor, proof : int, dict or None
+        The last bound that came with duals, and these.
     """
 
     bound: int
@@ -58,6 +61,8 @@ class RatioState:
     halving: bool = False
     turn: int = 0
     attained: int | None = None
+    floor: int = 0
+    proof: dict[str, Any] | None = None
 
     @property
     def target(self) -> int:
@@ -136,6 +141,8 @@ class State:
         known, result, limit = self.ratios[reply.ratio], reply.result, self.makespan
         known.bound = max(known.bound, reply.bound)
         known.infeasible = known.infeasible or result.status is Status.INFEASIBLE
+        if reply.proof is not None:
+            known.floor, known.proof = reply.bound, reply.proof
         if reply.attained is not None:
             attained = math.ceil(reply.attained)
             known.attained = attained if known.attained is None else min(known.attained, attained)

@@ -7,6 +7,7 @@ import gzip
 import inspect
 import itertools
 import json
+import math
 import os
 import random
 import re
@@ -15,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mapgap.catalogue.files import load_instance
 from mapgap.core import Budget, Status
 from mapgap.formulations.suboperation_mapping import enumerate as enumeration
 from mapgap.formulations.suboperation_mapping import stage_optima
@@ -26,10 +28,15 @@ from mapgap.formulations.suboperation_mapping.located_flow import LocatedFlow
 from mapgap.formulations.suboperation_mapping.located_frame import GRAIN, Frame, Group, envelope
 from mapgap.formulations.suboperation_mapping.located_model import LocatedModel
 from mapgap.formulations.suboperation_mapping.orbits import Orbits
+from mapgap.formulations.suboperation_mapping.phase_graph import PhaseGraph
+from mapgap.formulations.suboperation_mapping.ratio_model import horizon
+from mapgap.formulations.suboperation_mapping.stage_mip import area_bound
+from mapgap.formulations.suboperation_mapping.stage_model import StageModel
 from mapgap.instances.suboperation_mapping import LIBRARY
 from mapgap.problems.suboperation_mapping import PROBLEM
 from mapgap.problems.suboperation_mapping.shared.lowered import lower
 from mapgap.problems.suboperation_mapping.shared.ratios import partitions
+from mapgap.solvers.integer_lp import exact_bound
 
 FUZZ = int(os.environ.get("MAPGAP_FUZZ", "3000"))
 
@@ -301,6 +308,32 @@ def test_the_file_of_duals_proves_every_box_again(tmp_path):
         assert values[-1] >= each["bound"]
     assert content["instance"] == instance.content_hash
     assert content["bound"] == result.bound == min(values)
+
+
+@pytest.mark.parametrize(("method", "name"), [(area_bound, "mtrain_c1_tinyyolov3_3gbs"), (box_bound, "branching")])
+def test_duals_on_the_stage_model_prove_its_bounds_again(tmp_path, method, name):
+    """From the file alone, and for every ratio: the rows of the stage model, weighted with the doubles of the file."""
+    instance = LIBRARY.generate(name, 1) if name == "branching" else load_instance(name)
+    path = tmp_path / "duals.json.gz"
+    result = method(instance, Budget(time_s=30).start(), duals=str(path))
+    content = json.loads(gzip.decompress(path.read_bytes()))
+    phases, seen = PhaseGraph(instance), 0
+    for each in content["boxes"]:
+        proof = each["proof"]
+        if proof is None or "columns" not in proof:
+            continue
+        assert all(low == high for low, high, _ in each["holds"])
+        shares = [low for low, _, count in each["holds"] for _ in range(count)]
+        ratio = (*sorted(shares, reverse=True), *[0] * (len(instance.accelerators) - len(shares)))
+        model = StageModel(phases, ratio, float(proof["scale"]), columns=proof["columns"])
+        duals = np.zeros(model.matrix.rows)
+        duals[proof["rows"][::2]] = proof["rows"][1::2]
+        largest = -(-horizon(lower(instance, ratio)) // proof["scale"])
+        assert math.ceil(exact_bound(model.matrix, duals, largest) * proof["scale"]) >= each["bound"] > 0
+        seen += 1
+    count = sum(1 for _ in partitions(instance.batch, len(instance.accelerators)))
+    assert seen == count if method is area_bound else seen > 0
+    assert content["bound"] == result.bound
 
 
 def test_an_instance_that_fits_no_dram_has_no_bound():
