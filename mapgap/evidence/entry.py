@@ -172,6 +172,11 @@ class Entry(Strict):
         """Of the plan to the bound."""
         return relative(self.plan.value if self.plan else None, self.bound.value if self.bound else None, self.sign)
 
+    @property
+    def checked_gap(self) -> float | None:
+        """Of the plan to the bound that a certificate file proves."""
+        return relative(self.plan.value if self.plan else None, self.certified, self.sign)
+
     def references(self, name: str) -> list[RunRecord]:
         """What is known, as records of kind ``reference``: one with the objective of the plan, one with the bound."""
         known_of = partial(

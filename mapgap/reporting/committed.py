@@ -94,6 +94,7 @@ class Checkout:
                 "plan": None if entry.plan is None else entry.plan.value,
                 "bound": None if entry.bound is None else entry.bound.value,
                 "gap_percent": None if entry.gap is None else 100 * entry.gap,
+                "checked_gap_percent": None if entry.checked_gap is None else 100 * entry.checked_gap,
                 "certificate": str(entry.certificate or ""),
                 "proven": entry.certificate is not None,
             }

@@ -135,7 +135,9 @@ def test_of_an_open_entry_a_share_of_the_bound_is_proven(tmp_path):
     book.save()
     (found,) = prove_all([name], Budget(20.0), share=0.99, ledger=path, update=True)
     assert (found.reason, found.bound) == ("", int(0.99 * (best - 1)))
-    assert Ledger.load(path).entries[name].checked_bound == found.bound
+    entry = Ledger.load(path).entries[name]
+    assert entry.checked_bound == found.bound
+    assert entry.checked_gap == pytest.approx((best - found.bound) / found.bound)
     (whole,) = prove_all([SMALL[1]], Budget(20.0), share=0.5, output=tmp_path)  # an optimum is proven as it is
     assert whole.bound == BOOK.entries[SMALL[1]].plan.value
 
