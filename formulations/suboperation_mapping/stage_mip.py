@@ -199,7 +199,7 @@ def _complete(state: State, pool: Executor, ratio: Ratio, seed: int, half: bool 
     if half and limit is not None:
         known.halving = True
         cutoff = (known.bound + min(known.half or limit, limit) + 1) // 2
-    elif len(state.open()) < state.budget.workers:  # another process has time for the halves
+    elif len(state.open()) < _width(pool, state.budget):  # another process has time for the halves
         seconds, cutoff = state.budget.remaining_s, limit
     model = state.kind(ratio)
     question = pool.submit(search.complete, ratio, cutoff, seconds, seed, model)
