@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from concurrent.futures import Executor, Future
 from pathlib import Path
 from typing import get_args
 
@@ -10,7 +11,7 @@ import pytest
 
 from mapgap.core import DISTRUSTED, Budget, Status, Stop
 from mapgap.formulations.suboperation_mapping import enumerate as enumeration
-from mapgap.formulations.suboperation_mapping import fluid_bound
+from mapgap.formulations.suboperation_mapping import fluid_bound, stage_mip
 from mapgap.formulations.suboperation_mapping import stage_search as search
 from mapgap.formulations.suboperation_mapping.fluid_bound import FluidModel
 from mapgap.formulations.suboperation_mapping.phase_graph import PhaseGraph
@@ -50,6 +51,38 @@ def test_bounds_never_exceed_the_enumeratedoptimum(seed):
         assert value.feasible
         assert value.objective == result.claimed
         assert result.bound <= best <= result.claimed
+
+
+class AtOnce(Executor):
+    """A pool of one process whose questions are answered here, so that a test can see them."""
+
+    def __init__(self, processes, context, prepare, arguments):
+        assert processes == 1
+        prepare(*arguments)
+
+    def submit(self, fn, /, *args, **kwargs):
+        future = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+def test_one_process_for_questions_asks_none_of_them_for_all_the_time(monkeypatch):
+    """The engine may have no answer at all in this kind of the model: then it is the turn of the next."""
+
+    class Asked(Exception):
+        pass
+
+    def asked(ratio, cutoff, time_s, seed, kind):
+        raise Asked(time_s)
+
+    monkeypatch.setattr(search, "complete", asked)
+    monkeypatch.setattr(stage_mip, "ProcessPoolExecutor", AtOnce)
+    with pytest.raises(Asked) as question:
+        run(LIBRARY.generate("small", 7), Budget(time_s=60, workers=2).start(), ratio="5,1")
+    assert question.value.args[0] <= stage_mip.COMPLETE_S
 
 
 @pytest.mark.parametrize("seed", [20044, 462])
