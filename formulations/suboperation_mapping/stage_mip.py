@@ -352,7 +352,8 @@ def run(instance: Instance, budget: Budget, ratio: str = "", target_gap: float =
     target_gap : float
         Stop when the best plan is within this share of the bound.
     start : str
-        File of a plan to start from: what it leaves no room for need not be bounded further.
+        File of a plan to start from, or a folder in which it has the name of the instance: what the plan leaves no room
+        for need not be bounded further.
 
     Raises
     ------

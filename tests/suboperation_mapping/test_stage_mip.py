@@ -33,7 +33,7 @@ def optimum(instance):
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_bounds_never_exceed_the_enumeratedoptimum(seed):
+def test_bounds_never_exceed_the_enumerated_optimum(seed):
     """Were a row invalid for some schedule, a bound would end up above the best of all plans."""
     instance = LIBRARY.generate("tiny", seed)
     best = optimum(instance)
