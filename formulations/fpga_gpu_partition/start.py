@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mapgap.core import Budget, SolveResult, Status, Stop
+from mapgap.heuristics.fpga_gpu_partition.search.annealing import first_plan
 from mapgap.problems.fpga_gpu_partition import Instance, Plan
-from mapgap.problems.fpga_gpu_partition.shared.annealing import first_plan
 
 NETWORK = 40
 """Layers from which one annealing is rarely near the best plan."""

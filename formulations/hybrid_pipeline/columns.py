@@ -21,17 +21,17 @@ from typing import Any, TypeVar, get_args
 import numpy as np
 
 from mapgap.core import Budget, Finding, InputError, OutOfTime, PlanError, SolveResult, Status, Stop
+from mapgap.formulations.hybrid_pipeline.label.first_plan import OPEN, Path, approach
+from mapgap.formulations.hybrid_pipeline.label.order_search import OrderSearch, fluid_bound
+from mapgap.formulations.hybrid_pipeline.label.search import CompiledSearch
 from mapgap.formulations.hybrid_pipeline.label_python import Interpreted
 from mapgap.formulations.hybrid_pipeline.pricing import NEVER, stage_times
 from mapgap.formulations.hybrid_pipeline.windows import Filter, Windows
 from mapgap.problems.hybrid_pipeline import Instance, Plan
 from mapgap.problems.hybrid_pipeline.evaluate import evaluate
-from mapgap.problems.hybrid_pipeline.shared.first_plan import OPEN, Path, approach
-from mapgap.problems.hybrid_pipeline.shared.groups import group_count
-from mapgap.problems.hybrid_pipeline.shared.label_search import CompiledSearch
-from mapgap.problems.hybrid_pipeline.shared.lowered import Lowered, infeasible, lower
-from mapgap.problems.hybrid_pipeline.shared.order_search import OrderSearch, fluid_bound
-from mapgap.problems.hybrid_pipeline.shared.tables import Array
+from mapgap.problems.hybrid_pipeline.lowered.arrays import Lowered, infeasible, lower
+from mapgap.problems.hybrid_pipeline.lowered.groups import group_count
+from mapgap.problems.hybrid_pipeline.lowered.tables import Array
 from mapgap.solvers.model import Model, Part, prove
 
 V = TypeVar("V")

@@ -19,7 +19,7 @@ from mapgap.problems.hybrid_pipeline.evaluate import (
     round_value,
     warm_up,
 )
-from mapgap.problems.hybrid_pipeline.shared.batching import every_micro_batch
+from mapgap.problems.hybrid_pipeline.lowered.batching import every_micro_batch
 
 LIMIT = 300_000
 """Most plans that are tried."""

@@ -27,19 +27,19 @@ import time
 from typing import Any
 
 from mapgap.core import Budget, Finding, InputError, SolveResult, Status, Stop
+from mapgap.formulations.hybrid_pipeline.label.first_plan import OPEN, Path, approach
+from mapgap.formulations.hybrid_pipeline.label.order_search import OrderSearch, fluid_bound
+from mapgap.formulations.hybrid_pipeline.label.search import CompiledSearch
 from mapgap.formulations.hybrid_pipeline.label_python import Interpreted
 from mapgap.formulations.hybrid_pipeline.relaxation import COARSER, Refinement
 from mapgap.formulations.hybrid_pipeline.relaxation import MOVES as MOST_RELAXED
 from mapgap.problems.hybrid_pipeline import Instance, Plan
-from mapgap.problems.hybrid_pipeline.shared.batching import every_micro_batch
-from mapgap.problems.hybrid_pipeline.shared.first_plan import OPEN, Path, approach
-from mapgap.problems.hybrid_pipeline.shared.groups import group_count, interchangeable, move_count
-from mapgap.problems.hybrid_pipeline.shared.label_search import CompiledSearch
-from mapgap.problems.hybrid_pipeline.shared.lowered import Lowered, infeasible, lower
-from mapgap.problems.hybrid_pipeline.shared.observe import observed
-from mapgap.problems.hybrid_pipeline.shared.order import BEST, TIES, memory_orders
-from mapgap.problems.hybrid_pipeline.shared.order_search import OrderSearch, fluid_bound
-from mapgap.problems.hybrid_pipeline.shared.replay import replayed
+from mapgap.problems.hybrid_pipeline.lowered.arrays import Lowered, infeasible, lower
+from mapgap.problems.hybrid_pipeline.lowered.batching import every_micro_batch
+from mapgap.problems.hybrid_pipeline.lowered.groups import group_count, interchangeable, move_count
+from mapgap.problems.hybrid_pipeline.lowered.observe import observed
+from mapgap.problems.hybrid_pipeline.lowered.order import BEST, TIES, memory_orders
+from mapgap.problems.hybrid_pipeline.lowered.replay import replayed
 
 MANY = 200_000
 """Moves times layers from which a plan of little work comes first."""

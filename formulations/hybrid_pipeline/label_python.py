@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from mapgap.core import Budget, Stop
-from mapgap.problems.hybrid_pipeline.shared.first_plan import Path
-from mapgap.problems.hybrid_pipeline.shared.lowered import Lowered
-from mapgap.problems.hybrid_pipeline.shared.tables import Array
+from mapgap.formulations.hybrid_pipeline.label.first_plan import Path
+from mapgap.problems.hybrid_pipeline.lowered.arrays import Lowered
+from mapgap.problems.hybrid_pipeline.lowered.tables import Array
 
 
 class Label(NamedTuple):

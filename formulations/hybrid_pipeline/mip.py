@@ -17,7 +17,7 @@ from mapgap.core import Budget, PlanBase, SolveResult
 from mapgap.formulations.hybrid_pipeline.columns import Column, Columns, parts, prove_columns
 from mapgap.formulations.hybrid_pipeline.windows import Filter
 from mapgap.problems.hybrid_pipeline import Instance, Plan
-from mapgap.problems.hybrid_pipeline.shared.batching import every_micro_batch
+from mapgap.problems.hybrid_pipeline.lowered.batching import every_micro_batch
 from mapgap.solvers.mip import Engine, MipModel
 from mapgap.solvers.model import Part, Value, row
 

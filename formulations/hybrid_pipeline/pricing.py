@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mapgap.problems.hybrid_pipeline.shared.lowered import Lowered
-from mapgap.problems.hybrid_pipeline.shared.tables import Array
+from mapgap.problems.hybrid_pipeline.lowered.arrays import Lowered
+from mapgap.problems.hybrid_pipeline.lowered.tables import Array
 
 NEVER = 2**50
 """Ticks of what cannot be: above every latency."""

@@ -29,14 +29,14 @@ from typing import Any
 import numpy as np
 
 from mapgap.core import Budget
+from mapgap.formulations.hybrid_pipeline.label.first_plan import Path, approach
+from mapgap.formulations.hybrid_pipeline.label.search import CompiledSearch
 from mapgap.problems.hybrid_pipeline import Instance
 from mapgap.problems.hybrid_pipeline.instance import Device, DeviceType
-from mapgap.problems.hybrid_pipeline.shared.first_plan import Path, approach
-from mapgap.problems.hybrid_pipeline.shared.groups import interchangeable
-from mapgap.problems.hybrid_pipeline.shared.label_search import CompiledSearch
-from mapgap.problems.hybrid_pipeline.shared.lowered import Lowered, lower
-from mapgap.problems.hybrid_pipeline.shared.order import slowness
-from mapgap.problems.hybrid_pipeline.shared.tables import Array, times_before
+from mapgap.problems.hybrid_pipeline.lowered.arrays import Lowered, lower
+from mapgap.problems.hybrid_pipeline.lowered.groups import interchangeable
+from mapgap.problems.hybrid_pipeline.lowered.order import slowness
+from mapgap.problems.hybrid_pipeline.lowered.tables import Array, times_before
 
 Parts = list[list[int]]
 

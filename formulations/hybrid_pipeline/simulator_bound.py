@@ -17,12 +17,12 @@ from __future__ import annotations
 import time
 
 from mapgap.core import Budget, SolveResult, Status, Stop
+from mapgap.formulations.hybrid_pipeline.label.first_plan import OPEN, Path, approach
 from mapgap.formulations.hybrid_pipeline.label_python import Interpreted, Label, Search, front_sums
 from mapgap.problems.hybrid_pipeline import Execution, Instance, Plan
 from mapgap.problems.hybrid_pipeline.evaluate import execution_times, slowest_link
-from mapgap.problems.hybrid_pipeline.shared.batching import every_micro_batch
-from mapgap.problems.hybrid_pipeline.shared.first_plan import OPEN, Path, approach
-from mapgap.problems.hybrid_pipeline.shared.lowered import Lowered, infeasible, lower
+from mapgap.problems.hybrid_pipeline.lowered.arrays import Lowered, infeasible, lower
+from mapgap.problems.hybrid_pipeline.lowered.batching import every_micro_batch
 
 
 class SimulatorSearch(Search):

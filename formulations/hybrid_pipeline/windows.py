@@ -35,8 +35,8 @@ from numpy.typing import NDArray
 
 from mapgap.core import Budget, OutOfTime
 from mapgap.formulations.hybrid_pipeline.pricing import NEVER, least_time
-from mapgap.problems.hybrid_pipeline.shared.lowered import Lowered
-from mapgap.problems.hybrid_pipeline.shared.tables import Array
+from mapgap.problems.hybrid_pipeline.lowered.arrays import Lowered
+from mapgap.problems.hybrid_pipeline.lowered.tables import Array
 
 Filter = Literal["none", "window", "reach", "front"]
 

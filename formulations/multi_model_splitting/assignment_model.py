@@ -13,7 +13,7 @@ from ortools.sat.python import cp_model
 from mapgap.core import PlanBase
 from mapgap.formulations.multi_model_splitting.chains import Chain, sharing_groups, signal_groups
 from mapgap.problems.multi_model_splitting import RESOURCES, UNITS, Instance, PipelinePlan, Plan
-from mapgap.problems.multi_model_splitting.shared.tables import Mask, capacities
+from mapgap.problems.multi_model_splitting.lowered.tables import Mask, capacities
 from mapgap.solvers.cpsat import CpSatModel
 from mapgap.solvers.model import Value, row
 

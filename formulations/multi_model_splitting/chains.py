@@ -22,7 +22,7 @@ from itertools import pairwise
 import numpy as np
 
 from mapgap.problems.multi_model_splitting import Instance, PipelinePlan, Segment
-from mapgap.problems.multi_model_splitting.shared.tables import Array, Mask, Tables, capacities, tabulate
+from mapgap.problems.multi_model_splitting.lowered.tables import Array, Mask, Tables, capacities, tabulate
 from mapgap.solvers.model import Model, Part
 
 NEVER = 2**40

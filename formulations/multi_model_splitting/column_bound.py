@@ -42,7 +42,7 @@ from mapgap.formulations.multi_model_splitting.pricing import (
     shortest,
 )
 from mapgap.problems.multi_model_splitting import RESOURCES, UNITS, Instance, PipelinePlan, Plan, Segment
-from mapgap.problems.multi_model_splitting.shared.tables import Array, capacities
+from mapgap.problems.multi_model_splitting.lowered.tables import Array, capacities
 from mapgap.solvers.guard import check_version
 
 SCALE = 10**6

@@ -35,10 +35,10 @@ from mapgap.formulations.multi_model_splitting.chains import (
     single_part,
 )
 from mapgap.formulations.multi_model_splitting.starting import FLOOR, blocks_s, first_plan, margin_s, seek, until
+from mapgap.heuristics.multi_model_splitting.search.neighbourhood import Neighbourhood
 from mapgap.problems.multi_model_splitting import Instance, Plan
 from mapgap.problems.multi_model_splitting.diagnose import diagnose
 from mapgap.problems.multi_model_splitting.evaluate import evaluate
-from mapgap.problems.multi_model_splitting.shared.neighbourhood import Neighbourhood
 from mapgap.solvers.model import Part, prove
 from mapgap.solvers.turns import EngineError, in_turn
 

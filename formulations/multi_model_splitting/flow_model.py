@@ -11,7 +11,7 @@ import pulp
 from mapgap.core import PlanBase
 from mapgap.formulations.multi_model_splitting.chains import Chain, sharing_groups, signal_groups
 from mapgap.problems.multi_model_splitting import RESOURCES, UNITS, Instance, PipelinePlan, Plan, Segment
-from mapgap.problems.multi_model_splitting.shared.tables import capacities
+from mapgap.problems.multi_model_splitting.lowered.tables import capacities
 from mapgap.solvers.mip import Engine, MipModel
 from mapgap.solvers.model import Value, row
 

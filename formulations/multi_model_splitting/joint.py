@@ -1,6 +1,6 @@
 """The strongest exact method: neighbourhood search, bounds by column generation, and integer programs between both.
 
-1. *Search* (:mod:`~mapgap.problems.multi_model_splitting.shared.neighbourhood`): the first plan is there at once, and
+1. *Search* (:mod:`~mapgap.heuristics.multi_model_splitting.search.neighbourhood`): the first plan is there at once, and
    is made better as long as that goes fast.
 2. *Bound*: the largest limit that the relaxation over whole paths refutes (:mod:`.column_bound`), and where that is far
    from the plan, the one over whole accelerators (:mod:`.pattern_bound`; throughput).

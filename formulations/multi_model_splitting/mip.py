@@ -24,10 +24,10 @@ from mapgap.formulations.multi_model_splitting.certificate import prove as refut
 from mapgap.formulations.multi_model_splitting.chains import Chain, ceiling, chains, floor, profiles, single_part
 from mapgap.formulations.multi_model_splitting.flow_model import FlowModel
 from mapgap.formulations.multi_model_splitting.starting import FLOOR, first_plan, margin_s, seek, segments_s, until
+from mapgap.heuristics.multi_model_splitting.search.neighbourhood import Neighbourhood
 from mapgap.problems.multi_model_splitting import Instance, Plan
 from mapgap.problems.multi_model_splitting.diagnose import diagnose
 from mapgap.problems.multi_model_splitting.evaluate import evaluate
-from mapgap.problems.multi_model_splitting.shared.neighbourhood import Neighbourhood
 from mapgap.solvers.mip import Engine, slack
 from mapgap.solvers.model import Part, prove
 from mapgap.solvers.turns import EngineError, in_turn

@@ -34,7 +34,7 @@ import numpy as np
 from mapgap.formulations.multi_model_splitting import pattern_kernels as kernels
 from mapgap.formulations.multi_model_splitting.chains import NEVER, Chain, Profile, chains, first_of_signal
 from mapgap.problems.multi_model_splitting import Instance
-from mapgap.problems.multi_model_splitting.shared.tables import Array, capacities
+from mapgap.problems.multi_model_splitting.lowered.tables import Array, capacities
 from mapgap.solvers.guard import check_version
 
 SCALE = 10**9

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from mapgap.core import Budget
 from mapgap.formulations.multi_model_splitting.chains import Chain
+from mapgap.formulations.multi_model_splitting.twins import TwinNeighbourhood
+from mapgap.heuristics.multi_model_splitting.search.neighbourhood import FIRST, Neighbourhood
+from mapgap.heuristics.multi_model_splitting.search.quick_search import quick_search
 from mapgap.problems.multi_model_splitting import Instance
-from mapgap.problems.multi_model_splitting.shared.neighbourhood import FIRST, Neighbourhood
-from mapgap.problems.multi_model_splitting.shared.quick_search import quick_search
-from mapgap.problems.multi_model_splitting.shared.twins import TwinNeighbourhood
 
 QUICK = 0.3
 """Part of the budget that the quick planner may take."""

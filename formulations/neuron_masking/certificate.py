@@ -19,11 +19,11 @@ import numpy as np
 from mapgap.core import Budget
 from mapgap.formulations.neuron_masking.lagrangian import SHRINKS, Bounds, Search, solve_single
 from mapgap.formulations.neuron_masking.lagrangian_kernels import run_enumeration
+from mapgap.formulations.neuron_masking.price_kernels import Prices, solve_master
+from mapgap.formulations.neuron_masking.prices import CUTS, Counts, box_of
 from mapgap.problems.neuron_masking import Instance
 from mapgap.problems.neuron_masking import certificate as checker
-from mapgap.problems.neuron_masking.shared.chain import Chain
-from mapgap.problems.neuron_masking.shared.lagrangian import CUTS, Counts, box_of
-from mapgap.problems.neuron_masking.shared.lagrangian_kernels import Prices, solve_master
+from mapgap.problems.neuron_masking.lowered.chain import Chain
 
 LISTED = 200_000
 """Most counts that the listing of a box may look at: about a twentieth of a second of the checker."""

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from mapgap.core import Budget, PlanBase, PlanError, SolveResult, Status, Stop
+from mapgap.formulations.neuron_masking.prices import quick_plan
 from mapgap.problems.neuron_masking import MS_PER_HOUR, Instance, Mask, Plan
 from mapgap.problems.neuron_masking.evaluate import diagnose
-from mapgap.problems.neuron_masking.shared.chain import Chain
-from mapgap.problems.neuron_masking.shared.lagrangian import quick_plan
+from mapgap.problems.neuron_masking.lowered.chain import Chain
 from mapgap.solvers.model import Model, prove
 
 SolveSingle = Callable[[Instance, Budget], SolveResult]

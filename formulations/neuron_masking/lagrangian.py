@@ -1,6 +1,6 @@
 """Branch and bound on the Lagrangian of the limits, with bounds in exact integers. One device and cycle time.
 
-The bound is that of :mod:`mapgap.problems.neuron_masking.shared.lagrangian`, for given prices or the best ones.
+The bound is that of :mod:`mapgap.formulations.neuron_masking.prices`, for given prices or the best ones.
 
 1.  *Bound.* Cutting planes find the prices of the smallest bound over a box of counts.
 2.  *Removal.* The program forwards and backwards gives the largest Lagrangian of a mask with n_i = n; counts that
@@ -27,12 +27,12 @@ import numpy as np
 from mapgap.core import Budget, PlanBase, SolveResult, Status, Stop
 from mapgap.formulations.neuron_masking.fleet import solve
 from mapgap.formulations.neuron_masking.lagrangian_kernels import Tables, run_enumeration, run_hull
+from mapgap.formulations.neuron_masking.price_kernels import Box, Prices, run_program
+from mapgap.formulations.neuron_masking.prices import Counts, Lagrangian, box_of
 from mapgap.kernels import Integers
 from mapgap.problems.neuron_masking import SHARE, Instance, Mask, Plan
-from mapgap.problems.neuron_masking.shared.chain import Chain
-from mapgap.problems.neuron_masking.shared.lagrangian import Counts, Lagrangian, box_of
-from mapgap.problems.neuron_masking.shared.lagrangian_kernels import Box, Prices, run_program
-from mapgap.problems.neuron_masking.shared.shares import largest_fitting, uniform_mask
+from mapgap.problems.neuron_masking.lowered.chain import Chain
+from mapgap.problems.neuron_masking.lowered.shares import largest_fitting, uniform_mask
 
 Bounds = tuple[Counts, Counts]
 """Lower and upper counts of a box."""

@@ -1,6 +1,6 @@
 """Compiled parts of ``lagrangian.py``: what is left of a box, and all masks near its bound. All values are exact.
 
-Notation as in :mod:`mapgap.problems.neuron_masking.shared.lagrangian_kernels`.
+Notation as in :mod:`mapgap.formulations.neuron_masking.price_kernels`.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mapgap.formulations.neuron_masking.price_kernels import Box, Limits, Prices, Worth, allowed
 from mapgap.kernels import Integers, kernel
-from mapgap.problems.neuron_masking.shared.lagrangian_kernels import Box, Limits, Prices, Worth, allowed
 
 
 class Tables(NamedTuple):

@@ -24,7 +24,7 @@ from mapgap.formulations.neuron_masking import lagrangian
 from mapgap.formulations.neuron_masking.fleet import solve, trusted
 from mapgap.formulations.neuron_masking.program import MaskProgram, parts
 from mapgap.problems.neuron_masking import SHARE, Instance
-from mapgap.problems.neuron_masking.shared.chain import Chain
+from mapgap.problems.neuron_masking.lowered.chain import Chain
 from mapgap.solvers.mip import MipModel
 from mapgap.solvers.model import Part, row
 

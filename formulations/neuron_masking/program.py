@@ -12,7 +12,7 @@ from typing import Any
 from mapgap.core import PlanBase
 from mapgap.formulations.neuron_masking.fleet import scaled
 from mapgap.problems.neuron_masking import Instance, Mask, Plan
-from mapgap.problems.neuron_masking.shared.chain import Chain
+from mapgap.problems.neuron_masking.lowered.chain import Chain
 from mapgap.solvers.model import Model, Part, Value
 
 

@@ -22,7 +22,7 @@ from mapgap.formulations.suboperation_mapping.path_bound import least_path, shar
 from mapgap.formulations.suboperation_mapping.stage_search import NO_PLAN, RatioSolver
 from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.evaluate import diagnose
-from mapgap.problems.suboperation_mapping.shared.ratios import Ratio
+from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio
 
 COLUMN_LIMIT = 3
 """Accelerators up to which one ratio is bounded by the stage model with columns."""

@@ -12,7 +12,7 @@ from mapgap.core import Status
 from mapgap.formulations.suboperation_mapping.boxes import Cutter, few_ratios, of_ratio, ratios, roots, single
 from mapgap.formulations.suboperation_mapping.located_frame import Box, Frame
 from mapgap.formulations.suboperation_mapping.located_model import LocatedModel
-from mapgap.problems.suboperation_mapping.shared.ratios import Ratio
+from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio
 
 FEW = 10
 """Ratios of a box that are bounded one by one rather than together, where a program of one ratio is at hand."""

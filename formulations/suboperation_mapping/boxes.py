@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import islice, pairwise
 
 from mapgap.formulations.suboperation_mapping.located_frame import Box, Frame, Group
-from mapgap.problems.suboperation_mapping.shared.ratios import Ratio
+from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio
 
 WIDTH = 0.05
 """Weight of the width of an interval against the error of the envelopes on it, where both are shares of the whole."""

@@ -39,8 +39,8 @@ from mapgap.formulations.suboperation_mapping.ratio_sweep import (
     watch,
 )
 from mapgap.problems.suboperation_mapping import Instance, Plan
-from mapgap.problems.suboperation_mapping.shared.lowered import Array, Lowered
-from mapgap.problems.suboperation_mapping.shared.ratios import parse_ratio
+from mapgap.problems.suboperation_mapping.lowered.arrays import Array, Lowered
+from mapgap.problems.suboperation_mapping.lowered.ratios import parse_ratio
 from mapgap.solvers.cpsat import CpSatModel
 from mapgap.solvers.model import Part, Value, prove, row
 from mapgap.solvers.turns import EngineError, in_turn

@@ -12,9 +12,9 @@ from mapgap.core import Budget, PlanError, SolveResult, Status, Stop
 from mapgap.kernels import Integers, kernel
 from mapgap.problems.suboperation_mapping import Instance, Plan
 from mapgap.problems.suboperation_mapping.evaluate import evaluate
-from mapgap.problems.suboperation_mapping.shared.lowered import Array, Lowered, lower
-from mapgap.problems.suboperation_mapping.shared.ratios import partitions
-from mapgap.problems.suboperation_mapping.shared.timing import Storage, Timing, run_memory_excess, run_timetable
+from mapgap.problems.suboperation_mapping.lowered.arrays import Array, Lowered, lower
+from mapgap.problems.suboperation_mapping.lowered.ratios import partitions
+from mapgap.problems.suboperation_mapping.lowered.timing import Storage, Timing, run_memory_excess, run_timetable
 
 LIMIT = 100_000_000
 """Most (mapping, sequence) pairs, and most entries of a table of sequences, that are tried."""

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mapgap.kernels import Integer, Integers, kernel
-from mapgap.problems.suboperation_mapping.shared.lowered import Array, Lowered
-from mapgap.problems.suboperation_mapping.shared.mapped import Mapped, timed
-from mapgap.problems.suboperation_mapping.shared.timing import Storage, Timing, run_memory_excess
+from mapgap.problems.suboperation_mapping.lowered.arrays import Array, Lowered
+from mapgap.problems.suboperation_mapping.lowered.mapped import Mapped, timed
+from mapgap.problems.suboperation_mapping.lowered.timing import Storage, Timing, run_memory_excess
 
 Float = Annotated[float, "f8"]
 Floats = Annotated[NDArray[np.float64], "f8[::1]"]

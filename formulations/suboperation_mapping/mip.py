@@ -34,8 +34,8 @@ from mapgap.formulations.suboperation_mapping.ratio_sweep import (
     worth,
 )
 from mapgap.problems.suboperation_mapping import Instance, Plan
-from mapgap.problems.suboperation_mapping.shared.lowered import Lowered
-from mapgap.problems.suboperation_mapping.shared.ratios import parse_ratio
+from mapgap.problems.suboperation_mapping.lowered.arrays import Lowered
+from mapgap.problems.suboperation_mapping.lowered.ratios import parse_ratio
 from mapgap.solvers.mip import Engine, MipModel
 from mapgap.solvers.model import Part, Value, prove, row
 

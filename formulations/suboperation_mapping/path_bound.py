@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from mapgap.formulations.suboperation_mapping.phase_graph import Node, PhaseGraph
-from mapgap.problems.suboperation_mapping.shared.lowered import Array
-from mapgap.problems.suboperation_mapping.shared.ratios import Ratio
+from mapgap.problems.suboperation_mapping.lowered.arrays import Array
+from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio
 
 
 def share_paths(phases: PhaseGraph) -> list[int]:

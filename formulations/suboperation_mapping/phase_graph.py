@@ -6,7 +6,7 @@ import networkx as nx
 
 from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.instance import Operation, Phase
-from mapgap.problems.suboperation_mapping.shared.ratios import Ratio
+from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio
 
 Node = tuple[Phase, int]
 """FP, BP or WU of a layer; of a split layer it has one operation per non-zero share."""

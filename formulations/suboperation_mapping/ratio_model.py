@@ -9,8 +9,8 @@ import networkx as nx
 
 from mapgap.problems.suboperation_mapping import Instance, Plan
 from mapgap.problems.suboperation_mapping.instance import parse_operation
-from mapgap.problems.suboperation_mapping.shared.lowered import Array, Lowered, lower
-from mapgap.problems.suboperation_mapping.shared.ratios import Ratio, partitions
+from mapgap.problems.suboperation_mapping.lowered.arrays import Array, Lowered, lower
+from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio, partitions
 from mapgap.solvers.model import Model, Part
 
 

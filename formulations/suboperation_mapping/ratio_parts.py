@@ -9,8 +9,8 @@ from mapgap.core import Budget, Known, SolveResult, Status, Stop, Task, resolve
 from mapgap.formulations.suboperation_mapping.ratio_sweep import Sweep
 from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.evaluate import diagnose
-from mapgap.problems.suboperation_mapping.shared.lowered import lower
-from mapgap.problems.suboperation_mapping.shared.ratios import Ratio, parse_ratio
+from mapgap.problems.suboperation_mapping.lowered.arrays import lower
+from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio, parse_ratio
 
 _HERE = "mapgap.formulations.suboperation_mapping"
 

@@ -14,14 +14,14 @@ from mapgap.core import DISTRUSTED, Budget, OutOfTime, PlanBase, SolveResult, St
 from mapgap.formulations.suboperation_mapping.fluid_bound import fluid_bound
 from mapgap.formulations.suboperation_mapping.path_bound import path_bound, share_paths
 from mapgap.formulations.suboperation_mapping.phase_graph import PhaseGraph
+from mapgap.heuristics.suboperation_mapping.search.pool import Rounds, Search
+from mapgap.heuristics.suboperation_mapping.search.short_rounds import short_rounds
+from mapgap.heuristics.suboperation_mapping.search.starts import starts
 from mapgap.problems.suboperation_mapping import Instance, Plan
 from mapgap.problems.suboperation_mapping.evaluate import diagnose
-from mapgap.problems.suboperation_mapping.shared.lowered import Lowered, lower
-from mapgap.problems.suboperation_mapping.shared.mapped import Mapped, timed
-from mapgap.problems.suboperation_mapping.shared.ratios import Ratio, partitions, pe_ratio
-from mapgap.problems.suboperation_mapping.shared.search import Rounds, Search
-from mapgap.problems.suboperation_mapping.shared.short_rounds import short_rounds
-from mapgap.problems.suboperation_mapping.shared.starts import starts
+from mapgap.problems.suboperation_mapping.lowered.arrays import Lowered, lower
+from mapgap.problems.suboperation_mapping.lowered.mapped import Mapped, timed
+from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio, partitions, pe_ratio
 from mapgap.solvers.turns import EngineError
 
 PASSES, LEAST_LEFT = 3, 0.05

@@ -44,13 +44,13 @@ from mapgap.formulations.suboperation_mapping.stage_plans import Neighbourhoods,
 from mapgap.formulations.suboperation_mapping.stage_search import ModelKind, Reply
 from mapgap.formulations.suboperation_mapping.stage_start import Boxes
 from mapgap.formulations.suboperation_mapping.stage_state import SMALLEST_STEP, State
+from mapgap.heuristics.suboperation_mapping.search.starts import read_start
 from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.evaluate import diagnose
 from mapgap.problems.suboperation_mapping.instance import operations
-from mapgap.problems.suboperation_mapping.shared.lowered import lower
-from mapgap.problems.suboperation_mapping.shared.mapped import Mapped
-from mapgap.problems.suboperation_mapping.shared.ratios import Ratio, parse_ratio, partitions, pe_ratio
-from mapgap.problems.suboperation_mapping.shared.starts import read_start
+from mapgap.problems.suboperation_mapping.lowered.arrays import lower
+from mapgap.problems.suboperation_mapping.lowered.mapped import Mapped
+from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio, parse_ratio, partitions, pe_ratio
 
 COMPLETE_LIMIT = 250  #: operations up to which the complete model is worth asking
 ORDERED = 80  #: operations up to which it is asked alone first

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mapgap.formulations.suboperation_mapping.phase_graph import Node, PhaseGraph, RatioGraph
 from mapgap.problems.suboperation_mapping.instance import Operation, operations
-from mapgap.problems.suboperation_mapping.shared.ratios import Ratio
+from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio
 from mapgap.solvers.highs import MatrixModel, Terms, Vector
 
 CONFIGURATIONS = 256  #: configurations of one layer above which columns are replaced by pairwise variables

@@ -1,6 +1,6 @@
 """The plans of ``stage_mip``: annealing between its questions, from simple mappings and from those that LPs suggest.
 
-The search is that of ``anneal`` (:mod:`~mapgap.problems.suboperation_mapping.shared.search`). It has most of the time
+The search is that of ``anneal`` (:mod:`~mapgap.heuristics.suboperation_mapping.search.pool`). It has most of the time
 at first and a small share of it later, when what an LP suggests is the better way to a plan. Ratios that are closed
 take no part.
 """
@@ -18,13 +18,13 @@ from mapgap.formulations.suboperation_mapping.stage_model import CONFIGURATIONS
 from mapgap.formulations.suboperation_mapping.stage_search import Reply, known
 from mapgap.formulations.suboperation_mapping.stage_state import State
 from mapgap.formulations.suboperation_mapping.windows import Windows
+from mapgap.heuristics.suboperation_mapping.search.pool import Rounds, Search
+from mapgap.heuristics.suboperation_mapping.search.short_rounds import short_rounds
+from mapgap.heuristics.suboperation_mapping.search.starts import starts
 from mapgap.problems.suboperation_mapping import Plan
-from mapgap.problems.suboperation_mapping.shared.lowered import lower
-from mapgap.problems.suboperation_mapping.shared.mapped import Mapped, timed
-from mapgap.problems.suboperation_mapping.shared.ratios import Ratio
-from mapgap.problems.suboperation_mapping.shared.search import Rounds, Search
-from mapgap.problems.suboperation_mapping.shared.short_rounds import short_rounds
-from mapgap.problems.suboperation_mapping.shared.starts import starts
+from mapgap.problems.suboperation_mapping.lowered.arrays import lower
+from mapgap.problems.suboperation_mapping.lowered.mapped import Mapped, timed
+from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio
 
 STARTS = 0.2  #: share of the time in which MTrain-Converting ends, if it does
 POLISHED = 0.15  #: share of the time for neighbourhoods

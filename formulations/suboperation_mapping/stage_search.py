@@ -17,11 +17,11 @@ from mapgap.formulations.suboperation_mapping.phase_graph import PhaseGraph
 from mapgap.formulations.suboperation_mapping.ratio_model import horizon
 from mapgap.formulations.suboperation_mapping.stage_model import StageModel
 from mapgap.formulations.suboperation_mapping.staged_ratio import StagedRatioModel
+from mapgap.heuristics.suboperation_mapping.search.pool import SHORT, WORK, Search
 from mapgap.problems.suboperation_mapping import Instance
-from mapgap.problems.suboperation_mapping.shared.lowered import Array, Lowered, lower
-from mapgap.problems.suboperation_mapping.shared.mapped import Mapped
-from mapgap.problems.suboperation_mapping.shared.ratios import Ratio
-from mapgap.problems.suboperation_mapping.shared.search import SHORT, WORK, Search
+from mapgap.problems.suboperation_mapping.lowered.arrays import Array, Lowered, lower
+from mapgap.problems.suboperation_mapping.lowered.mapped import Mapped
+from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio
 from mapgap.solvers.highs import MatrixOutcome
 from mapgap.solvers.integer_lp import exact_bound
 

@@ -11,7 +11,7 @@ from mapgap.formulations.suboperation_mapping.located_frame import Frame
 from mapgap.formulations.suboperation_mapping.stage_plans import Plans
 from mapgap.formulations.suboperation_mapping.stage_search import NO_PLAN, Reply
 from mapgap.formulations.suboperation_mapping.stage_state import State
-from mapgap.problems.suboperation_mapping.shared.ratios import Ratio
+from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio
 
 CLOSE = 0.02  #: share above the smallest bound of all within which a ratio is annealed as soon as it is bounded
 

@@ -10,7 +10,7 @@ from typing import Any
 from mapgap.core import DISTRUSTED, Budget, Status
 from mapgap.formulations.suboperation_mapping.stage_search import SAFETY, ModelKind, Reply
 from mapgap.problems.suboperation_mapping import Instance, Plan
-from mapgap.problems.suboperation_mapping.shared.ratios import Ratio
+from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio
 
 FIRST_STEP = 0.002  #: first target above a ratio's bound, as a share of it
 SMALLEST_STEP = 1e-4  #: of any target above a bound

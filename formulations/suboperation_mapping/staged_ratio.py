@@ -14,7 +14,7 @@ from mapgap.formulations.suboperation_mapping.phase_graph import PhaseGraph
 from mapgap.formulations.suboperation_mapping.ratio_model import parts
 from mapgap.formulations.suboperation_mapping.stage_model import StageModel
 from mapgap.problems.suboperation_mapping import Instance
-from mapgap.problems.suboperation_mapping.shared.lowered import Lowered
+from mapgap.problems.suboperation_mapping.lowered.arrays import Lowered
 from mapgap.solvers.cpsat import ROW_LIMIT
 from mapgap.solvers.highs import Terms
 from mapgap.solvers.model import Part, row

@@ -22,7 +22,7 @@ import numpy as np
 from mapgap.core import Budget, SolveResult, Status
 from mapgap.formulations.suboperation_mapping.cpsat import UnrelaxedRatioModel
 from mapgap.formulations.suboperation_mapping.ratio_sweep import verified
-from mapgap.problems.suboperation_mapping.shared.mapped import Mapped
+from mapgap.problems.suboperation_mapping.lowered.mapped import Mapped
 from mapgap.solvers.model import prove
 from mapgap.solvers.turns import in_turn
 

@@ -2,7 +2,7 @@
 
 1. The patterns of Fig. 2 in module order, with the smallest and with the largest folds (:mod:`.paper_rule`).
 2. Simulated annealing of the options of all layers, from everything on the GPU
-   (:mod:`mapgap.problems.fpga_gpu_partition.shared.annealing`). Exact methods begin with it, too.
+   (:mod:`mapgap.heuristics.fpga_gpu_partition.search.annealing`). Exact methods begin with it, too.
 
 The best of the three is never worse than a published plan. The work is a number of layers timed: the same seed gives
 the same plan. No solver takes part.
@@ -13,9 +13,9 @@ from __future__ import annotations
 from mapgap.core import Budget, SolveResult, Status, Stop
 from mapgap.heuristics.fpga_gpu_partition.construction import evaluated, plan_of
 from mapgap.heuristics.fpga_gpu_partition.paper_rule import partition
+from mapgap.heuristics.fpga_gpu_partition.search.annealing import Annealing
 from mapgap.problems.fpga_gpu_partition import Instance, Plan
 from mapgap.problems.fpga_gpu_partition.evaluate import evaluate
-from mapgap.problems.fpga_gpu_partition.shared.annealing import Annealing
 
 NOTHING_FITS = "neither the patterns nor the annealing found a plan within the limits; this proves nothing"
 

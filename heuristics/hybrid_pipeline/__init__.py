@@ -53,7 +53,7 @@ METHODS = [
         _PROBLEM,
         kind="baseline",
         reference="label search along orders of devices",
-        run=f"{_HERE}.order_search:run",
+        run="mapgap.formulations.hybrid_pipeline.order_search:run",
         summary="Best pipelines along orders of the devices, then over all groups as far as little work goes",
         fast=True,
     ),

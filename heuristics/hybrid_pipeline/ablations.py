@@ -14,8 +14,8 @@ from mapgap.core import Budget, SolveResult
 from mapgap.heuristics.hybrid_pipeline.asteroid import EQUAL, algorithm_2
 from mapgap.heuristics.hybrid_pipeline.chain import Chain, chain, report, result
 from mapgap.problems.hybrid_pipeline import Instance
-from mapgap.problems.hybrid_pipeline.shared.batching import every_micro_batch
-from mapgap.problems.hybrid_pipeline.shared.order import memory_order
+from mapgap.problems.hybrid_pipeline.lowered.batching import every_micro_batch
+from mapgap.problems.hybrid_pipeline.lowered.order import memory_order
 
 
 def _equal_shares(seen: Chain, budget: Budget, begin: float) -> SolveResult:

@@ -58,9 +58,9 @@ from mapgap.core import Budget, Finding, InputError, SolveResult, Stop
 from mapgap.heuristics.hybrid_pipeline.chain import Chain, Row, Rows, Span, Tables, best_of, chain, report, result
 from mapgap.kernels import Integers3, kernel
 from mapgap.problems.hybrid_pipeline import Instance, Plan, Stage
-from mapgap.problems.hybrid_pipeline.shared.batching import every_micro_batch
-from mapgap.problems.hybrid_pipeline.shared.observe import observed
-from mapgap.problems.hybrid_pipeline.shared.order import memory_orders
+from mapgap.problems.hybrid_pipeline.lowered.batching import every_micro_batch
+from mapgap.problems.hybrid_pipeline.lowered.observe import observed
+from mapgap.problems.hybrid_pipeline.lowered.order import memory_orders
 
 BALANCED, EQUAL = 0, 1
 """How a stage divides a micro-batch: Algorithm 1, or evenly whatever device and memory."""

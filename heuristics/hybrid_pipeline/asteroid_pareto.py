@@ -24,9 +24,9 @@ from mapgap.heuristics.hybrid_pipeline.asteroid import algorithm_2, plan_of, sha
 from mapgap.heuristics.hybrid_pipeline.chain import Chain, Row, best_of, chain, report, result
 from mapgap.problems.hybrid_pipeline import Instance, Plan
 from mapgap.problems.hybrid_pipeline.evaluate import evaluate
-from mapgap.problems.hybrid_pipeline.shared.batching import every_micro_batch
-from mapgap.problems.hybrid_pipeline.shared.order import memory_orders
-from mapgap.problems.hybrid_pipeline.shared.tables import Array
+from mapgap.problems.hybrid_pipeline.lowered.batching import every_micro_batch
+from mapgap.problems.hybrid_pipeline.lowered.order import memory_orders
+from mapgap.problems.hybrid_pipeline.lowered.tables import Array
 
 Pair = tuple[int, int]
 

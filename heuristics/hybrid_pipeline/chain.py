@@ -14,7 +14,7 @@ from mapgap.core import Budget, Finding, InputError, SolveResult, Status, Stop
 from mapgap.kernels import Integer, Integers, Integers2, Integers3
 from mapgap.problems.hybrid_pipeline import Instance, Plan
 from mapgap.problems.hybrid_pipeline.evaluate import evaluate
-from mapgap.problems.hybrid_pipeline.shared.tables import (
+from mapgap.problems.hybrid_pipeline.lowered.tables import (
     Array,
     allreduce_fraction,
     prefix_sums,

@@ -14,8 +14,8 @@ from mapgap.core import Budget, Finding, InputError, SolveResult
 from mapgap.heuristics.hybrid_pipeline.asteroid import plan_of
 from mapgap.heuristics.hybrid_pipeline.chain import chain, report, result
 from mapgap.problems.hybrid_pipeline import Instance, Plan, Stage
-from mapgap.problems.hybrid_pipeline.shared.batching import every_micro_batch
-from mapgap.problems.hybrid_pipeline.shared.order import memory_order, slowness
+from mapgap.problems.hybrid_pipeline.lowered.batching import every_micro_batch
+from mapgap.problems.hybrid_pipeline.lowered.order import memory_order, slowness
 
 
 @every_micro_batch

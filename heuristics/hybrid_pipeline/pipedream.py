@@ -28,8 +28,8 @@ from mapgap.core import Budget, SolveResult
 from mapgap.heuristics.hybrid_pipeline.asteroid import EQUAL, plan_of
 from mapgap.heuristics.hybrid_pipeline.chain import Chain, Rows, chain, report, result
 from mapgap.problems.hybrid_pipeline import Instance
-from mapgap.problems.hybrid_pipeline.shared.batching import every_micro_batch
-from mapgap.problems.hybrid_pipeline.shared.tables import Array
+from mapgap.problems.hybrid_pipeline.lowered.batching import every_micro_batch
+from mapgap.problems.hybrid_pipeline.lowered.tables import Array
 
 NEVER = 2**61
 

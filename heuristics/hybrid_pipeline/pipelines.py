@@ -25,10 +25,10 @@ from mapgap.core import Budget, Finding, InputError, SolveResult
 from mapgap.heuristics.hybrid_pipeline.asteroid import EQUAL, plan_of
 from mapgap.heuristics.hybrid_pipeline.chain import Chain, chain, report, result
 from mapgap.problems.hybrid_pipeline import Instance
-from mapgap.problems.hybrid_pipeline.shared.batching import every_micro_batch
-from mapgap.problems.hybrid_pipeline.shared.observe import observed
-from mapgap.problems.hybrid_pipeline.shared.order import memory_order, slowness
-from mapgap.problems.hybrid_pipeline.shared.tables import Array
+from mapgap.problems.hybrid_pipeline.lowered.batching import every_micro_batch
+from mapgap.problems.hybrid_pipeline.lowered.observe import observed
+from mapgap.problems.hybrid_pipeline.lowered.order import memory_order, slowness
+from mapgap.problems.hybrid_pipeline.lowered.tables import Array
 
 NEVER = 2**61
 

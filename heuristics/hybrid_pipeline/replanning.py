@@ -23,9 +23,9 @@ from mapgap.heuristics.hybrid_pipeline.asteroid import run as run_asteroid
 from mapgap.heuristics.hybrid_pipeline.chain import chain, report, result
 from mapgap.problems.hybrid_pipeline import Instance, Plan, Stage
 from mapgap.problems.hybrid_pipeline.evaluate import best_shares, evaluate, warm_up
-from mapgap.problems.hybrid_pipeline.shared.batching import every_micro_batch
-from mapgap.problems.hybrid_pipeline.shared.replay import replayed
-from mapgap.problems.hybrid_pipeline.shared.tables import lacking
+from mapgap.problems.hybrid_pipeline.lowered.batching import every_micro_batch
+from mapgap.problems.hybrid_pipeline.lowered.replay import replayed
+from mapgap.problems.hybrid_pipeline.lowered.tables import lacking
 
 NO_FAILURE = SolveResult(Status.UNKNOWN, Stop.DONE, reason="the instance has no failure, so no old plan")
 

@@ -14,20 +14,20 @@ the same functions serve both.
 from __future__ import annotations
 
 from mapgap.core import Budget, SolveResult, Status, Stop
-from mapgap.problems.multi_model_splitting import Instance
-from mapgap.problems.multi_model_splitting.shared.candidate_search import Path
-from mapgap.problems.multi_model_splitting.shared.candidates import best_split
-from mapgap.problems.multi_model_splitting.shared.joint_plan import (
+from mapgap.heuristics.multi_model_splitting.search.candidate_search import Path
+from mapgap.heuristics.multi_model_splitting.search.candidates import best_split
+from mapgap.heuristics.multi_model_splitting.search.joint_plan import (
     fewest_ends,
     finished,
     out_of_time,
     pipeline_plan,
     shortage,
 )
-from mapgap.problems.multi_model_splitting.shared.ledger import Ledger
-from mapgap.problems.multi_model_splitting.shared.orders import ordered
-from mapgap.problems.multi_model_splitting.shared.synergy_algorithm import algorithm_1
-from mapgap.problems.multi_model_splitting.shared.tables import tabulate
+from mapgap.heuristics.multi_model_splitting.search.orders import ordered
+from mapgap.heuristics.multi_model_splitting.search.resources import Ledger
+from mapgap.heuristics.multi_model_splitting.synergy_algorithm import algorithm_1
+from mapgap.problems.multi_model_splitting import Instance
+from mapgap.problems.multi_model_splitting.lowered.tables import tabulate
 
 
 def larger_first(instance: Instance) -> list[int]:

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from math import factorial
 
 from mapgap.core import Budget, InputError
+from mapgap.heuristics.multi_model_splitting.search.candidates import Candidates, Choice
+from mapgap.heuristics.multi_model_splitting.search.resources import Ledger
 from mapgap.problems.multi_model_splitting import Instance
-from mapgap.problems.multi_model_splitting.shared.candidates import Candidates, Choice
-from mapgap.problems.multi_model_splitting.shared.ledger import Ledger
-from mapgap.problems.multi_model_splitting.shared.tables import tabulate
+from mapgap.problems.multi_model_splitting.lowered.tables import tabulate
 
 MOST_PERMUTED = 6
 """Pipelines whose orders are all tried: 720 orders."""

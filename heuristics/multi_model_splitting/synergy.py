@@ -26,9 +26,9 @@ from __future__ import annotations
 
 from mapgap.core import Budget, SolveResult, Status, Stop
 from mapgap.heuristics.multi_model_splitting.every_order import EveryOrder
+from mapgap.heuristics.multi_model_splitting.search.joint_plan import finished, out_of_time
+from mapgap.heuristics.multi_model_splitting.synergy_algorithm import algorithm_1, plans_of
 from mapgap.problems.multi_model_splitting import Instance
-from mapgap.problems.multi_model_splitting.shared.joint_plan import finished, out_of_time
-from mapgap.problems.multi_model_splitting.shared.synergy_algorithm import algorithm_1, plans_of
 
 
 def run(instance: Instance, budget: Budget, order: str = "data_intensity") -> SolveResult:

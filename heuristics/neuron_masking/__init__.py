@@ -20,7 +20,7 @@ METHODS = [
         _PROBLEM,
         kind="baseline",
         reference="Lagrangian heuristic: prices of the limits (Everett 1963), repair and exchange",
-        run=f"{_HERE}.priced_layers:run",
+        run="mapgap.formulations.neuron_masking.priced_layers:run",
         summary="The best mask under prices of work and memory, repaired, filled up and improved by exchanges",
         fast=True,
     ),

@@ -24,7 +24,7 @@ from fractions import Fraction
 from mapgap.core import Budget, Finding, InputError, SolveResult
 from mapgap.heuristics.neuron_masking.straggler import Straggler, solve_fleet
 from mapgap.problems.neuron_masking import Instance, Mask
-from mapgap.problems.neuron_masking.shared.shares import largest_fitting
+from mapgap.problems.neuron_masking.lowered.shares import largest_fitting
 
 GRID = 2**20
 """Steps of P between 0 and the P that takes every layer to its floor."""

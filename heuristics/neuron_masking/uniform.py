@@ -11,7 +11,7 @@ from __future__ import annotations
 from mapgap.core import Budget, SolveResult
 from mapgap.heuristics.neuron_masking.straggler import Straggler, solve_fleet
 from mapgap.problems.neuron_masking import SHARE, Instance, Mask
-from mapgap.problems.neuron_masking.shared.shares import largest_fitting, uniform_mask
+from mapgap.problems.neuron_masking.lowered.shares import largest_fitting, uniform_mask
 
 
 def one(straggler: Straggler) -> Mask | None:

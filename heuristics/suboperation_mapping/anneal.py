@@ -26,11 +26,11 @@ from collections.abc import Sequence
 
 from mapgap.core import Budget, SolveResult, Stop
 from mapgap.heuristics.suboperation_mapping.common import result
+from mapgap.heuristics.suboperation_mapping.search.pool import Rounds, Search
+from mapgap.heuristics.suboperation_mapping.search.short_rounds import short_rounds
+from mapgap.heuristics.suboperation_mapping.search.starts import read_start, starts
 from mapgap.problems.suboperation_mapping import Instance
-from mapgap.problems.suboperation_mapping.shared.mapped import Mapped
-from mapgap.problems.suboperation_mapping.shared.search import Rounds, Search
-from mapgap.problems.suboperation_mapping.shared.short_rounds import short_rounds
-from mapgap.problems.suboperation_mapping.shared.starts import read_start, starts
+from mapgap.problems.suboperation_mapping.lowered.mapped import Mapped
 
 
 def search(instance: Instance, budget: Budget, rounds: int = 0, known: Sequence[Mapped] = ()) -> Search:

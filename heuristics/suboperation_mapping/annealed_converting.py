@@ -15,14 +15,14 @@ from __future__ import annotations
 
 from mapgap.core import Budget, SolveResult, Stop
 from mapgap.heuristics.suboperation_mapping.common import result
+from mapgap.heuristics.suboperation_mapping.mtrain_converting import mtrain_converting
+from mapgap.heuristics.suboperation_mapping.mtrain_mapping import DELTAS, mtrain_mapping
+from mapgap.heuristics.suboperation_mapping.search.pool import Search
+from mapgap.heuristics.suboperation_mapping.search.short_rounds import LARGE, mapping_work, short_rounds
+from mapgap.heuristics.suboperation_mapping.search.step_aligned import step_aligned_ratios
 from mapgap.problems.suboperation_mapping import Instance
-from mapgap.problems.suboperation_mapping.shared.lowered import lower
-from mapgap.problems.suboperation_mapping.shared.mapped import best_single
-from mapgap.problems.suboperation_mapping.shared.mtrain_converting import mtrain_converting
-from mapgap.problems.suboperation_mapping.shared.mtrain_mapping import DELTAS, mtrain_mapping
-from mapgap.problems.suboperation_mapping.shared.search import Search
-from mapgap.problems.suboperation_mapping.shared.short_rounds import LARGE, mapping_work, short_rounds
-from mapgap.problems.suboperation_mapping.shared.step_aligned import step_aligned_ratios
+from mapgap.problems.suboperation_mapping.lowered.arrays import lower
+from mapgap.problems.suboperation_mapping.lowered.mapped import best_single
 
 MAPPINGS = 185_000  #: MTrain-Converting stops at so much work on large instances: some hundredths of a second
 QUICK = 1000  #: prefixes of a ready set at step-aligned ratios

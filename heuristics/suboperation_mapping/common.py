@@ -7,8 +7,8 @@ from typing import Any
 
 from mapgap.core import Budget, SolveResult, Status, Stop
 from mapgap.problems.suboperation_mapping import Instance
-from mapgap.problems.suboperation_mapping.shared.mapped import Mapped
-from mapgap.problems.suboperation_mapping.shared.ratios import Ratio, parse_ratio, partitions, pe_order, pe_ratio
+from mapgap.problems.suboperation_mapping.lowered.mapped import Mapped
+from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio, parse_ratio, partitions, pe_order, pe_ratio
 
 NOTHING_FITS = "the method found no mapping within the DRAM budget; this proves nothing about other plans"
 

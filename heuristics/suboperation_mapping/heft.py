@@ -24,11 +24,11 @@ from numpy.typing import NDArray
 
 from mapgap.core import Budget, SolveResult, Stop
 from mapgap.heuristics.suboperation_mapping.common import chosen_ratio, partition_ratios, result
+from mapgap.heuristics.suboperation_mapping.search.mapping_kernels import fits
+from mapgap.heuristics.suboperation_mapping.search.ready_set_kernels import UNMAPPED
 from mapgap.problems.suboperation_mapping import Instance
-from mapgap.problems.suboperation_mapping.shared.lowered import Array, Lowered, lower
-from mapgap.problems.suboperation_mapping.shared.mapped import Mapped, timed
-from mapgap.problems.suboperation_mapping.shared.mapping_kernels import fits
-from mapgap.problems.suboperation_mapping.shared.ready_set_kernels import UNMAPPED
+from mapgap.problems.suboperation_mapping.lowered.arrays import Array, Lowered, lower
+from mapgap.problems.suboperation_mapping.lowered.mapped import Mapped, timed
 
 
 def upward_rank(lowered: Lowered) -> NDArray[np.float64]:

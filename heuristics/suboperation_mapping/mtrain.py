@@ -60,12 +60,12 @@ from typing import Any
 
 from mapgap.core import Budget, SolveResult, Stop
 from mapgap.heuristics.suboperation_mapping.common import chosen_ratio, partition_ratios, result
+from mapgap.heuristics.suboperation_mapping.mtrain_converting import mtrain_converting
+from mapgap.heuristics.suboperation_mapping.mtrain_mapping import Effort, mtrain_mapping
 from mapgap.problems.suboperation_mapping import Instance
-from mapgap.problems.suboperation_mapping.shared.lowered import lower
-from mapgap.problems.suboperation_mapping.shared.mapped import Mapped, best_single
-from mapgap.problems.suboperation_mapping.shared.mtrain_converting import mtrain_converting
-from mapgap.problems.suboperation_mapping.shared.mtrain_mapping import Effort, mtrain_mapping
-from mapgap.problems.suboperation_mapping.shared.ratios import Ratio
+from mapgap.problems.suboperation_mapping.lowered.arrays import lower
+from mapgap.problems.suboperation_mapping.lowered.mapped import Mapped, best_single
+from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio
 
 
 def ratios(instance: Instance, ordered: bool) -> list[Ratio]:

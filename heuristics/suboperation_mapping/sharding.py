@@ -35,9 +35,9 @@ from mapgap.core import Budget, SolveResult, Stop
 from mapgap.heuristics.suboperation_mapping.common import partition_ratios, result
 from mapgap.heuristics.suboperation_mapping.synchronous import DATA, TENSOR, Synchronous
 from mapgap.problems.suboperation_mapping import Instance
-from mapgap.problems.suboperation_mapping.shared.lowered import lower
-from mapgap.problems.suboperation_mapping.shared.mapped import Mapped, timed
-from mapgap.problems.suboperation_mapping.shared.ratios import Ratio, pe_ratio
+from mapgap.problems.suboperation_mapping.lowered.arrays import lower
+from mapgap.problems.suboperation_mapping.lowered.mapped import Mapped, timed
+from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio, pe_ratio
 
 
 def as_mapping(instance: Instance, ratio: Ratio, sharding: Sequence[int]) -> Mapped | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from mapgap.core import Budget, InputError, SolveResult
 from mapgap.heuristics.suboperation_mapping.common import result
 from mapgap.problems.suboperation_mapping import Instance
-from mapgap.problems.suboperation_mapping.shared.mapped import best_single
+from mapgap.problems.suboperation_mapping.lowered.mapped import best_single
 
 
 def run(instance: Instance, budget: Budget, accelerator: str = "") -> SolveResult:

@@ -7,7 +7,7 @@ from typing import Any
 
 from mapgap.core import Case
 from mapgap.problems.neuron_masking import SHARE, Device, Instance, Layer, costs
-from mapgap.problems.neuron_masking.shared.shares import uniform_mask
+from mapgap.problems.neuron_masking.lowered.shares import uniform_mask
 
 
 def cases(instance: Instance) -> list[Case]:

@@ -8,8 +8,8 @@ from pydantic import ValidationError
 
 from mapgap.core import Case
 from mapgap.problems.suboperation_mapping import Edge, Instance, Layer
-from mapgap.problems.suboperation_mapping.shared.lowered import lower
-from mapgap.problems.suboperation_mapping.shared.mapped import alone
+from mapgap.problems.suboperation_mapping.lowered.arrays import lower
+from mapgap.problems.suboperation_mapping.lowered.mapped import alone
 
 
 def cases(instance: Instance) -> list[Case]:

@@ -7,7 +7,7 @@ import random
 import numpy as np
 
 from mapgap.problems.suboperation_mapping import Instance, Plan
-from mapgap.problems.suboperation_mapping.shared.lowered import Lowered, lower
+from mapgap.problems.suboperation_mapping.lowered.arrays import Lowered, lower
 
 
 def random_plan(instance: Instance, rng: random.Random) -> Plan:

@@ -8,12 +8,12 @@ import pytest
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance
 from mapgap.core import Budget
+from mapgap.heuristics.fpga_gpu_partition.search.annealing import Annealing
+from mapgap.heuristics.fpga_gpu_partition.search.timing_kernels import State, module_cost
 from mapgap.instances.fpga_gpu_partition import LIBRARY
 from mapgap.problems.fpga_gpu_partition import OBJECTIVES, PROBLEM
 from mapgap.problems.fpga_gpu_partition.evaluate import evaluate
-from mapgap.problems.fpga_gpu_partition.shared.annealing import Annealing
-from mapgap.problems.fpga_gpu_partition.shared.tables import plan_of, tables_of
-from mapgap.problems.fpga_gpu_partition.shared.timing_kernels import State, module_cost
+from mapgap.problems.fpga_gpu_partition.lowered.tables import plan_of, tables_of
 
 METHODS = registry.methods(PROBLEM.name)
 FAST = METHODS["annealed_options"]

@@ -14,11 +14,11 @@ from mapgap.formulations.fpga_gpu_partition.configurations import tabulate
 from mapgap.formulations.fpga_gpu_partition.dominance import nondominated
 from mapgap.formulations.fpga_gpu_partition.questions import Question, chord, minimise
 from mapgap.formulations.fpga_gpu_partition.start import further
+from mapgap.heuristics.fpga_gpu_partition.search.annealing import first_plan
 from mapgap.instances.fpga_gpu_partition import LIBRARY
 from mapgap.instances.fpga_gpu_partition.families import realistic, scaling, small, tiny
 from mapgap.problems.fpga_gpu_partition import OBJECTIVES, PROBLEM, Plan
 from mapgap.problems.fpga_gpu_partition.evaluate import evaluate
-from mapgap.problems.fpga_gpu_partition.shared.annealing import first_plan
 
 METHODS = {"cpsat": cpsat.run, "mip": mip.run, "label_setting": label_setting.run, "pareto_front": pareto_front.run}
 

@@ -13,7 +13,7 @@ from mapgap.core import Budget, InputError, Status
 from mapgap.formulations.hybrid_pipeline import simulator_bound
 from mapgap.instances.hybrid_pipeline import LIBRARY
 from mapgap.problems.hybrid_pipeline.evaluate import evaluate
-from mapgap.problems.hybrid_pipeline.shared.groups import interchangeable
+from mapgap.problems.hybrid_pipeline.lowered.groups import interchangeable
 from mapgap.problems.hybrid_pipeline.simulate import simulate
 
 COUNT = int(os.environ.get("MAPGAP_CROSSCHECK", "25"))

@@ -19,7 +19,7 @@ from mapgap.instances.hybrid_pipeline import LIBRARY
 from mapgap.problems.hybrid_pipeline import PROBLEM, Device, Execution, Instance, Plan, Stage
 from mapgap.problems.hybrid_pipeline.certificate import check
 from mapgap.problems.hybrid_pipeline.evaluate import evaluate
-from mapgap.problems.hybrid_pipeline.shared.order import memory_order
+from mapgap.problems.hybrid_pipeline.lowered.order import memory_order
 from mapgap.problems.hybrid_pipeline.simulate import simulate
 
 COUNT = int(os.environ.get("MAPGAP_CROSSCHECK", "60"))

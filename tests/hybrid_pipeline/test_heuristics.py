@@ -16,7 +16,7 @@ from mapgap.heuristics.hybrid_pipeline.replanning import old_groups, with_cuts
 from mapgap.instances.hybrid_pipeline import LIBRARY
 from mapgap.problems.hybrid_pipeline import Device, DeviceType, Instance, Layer, Plan, Stage
 from mapgap.problems.hybrid_pipeline.evaluate import evaluate, memory_demand
-from mapgap.problems.hybrid_pipeline.shared.order import memory_order
+from mapgap.problems.hybrid_pipeline.lowered.order import memory_order
 
 HEURISTICS = (
     "asteroid",

@@ -12,14 +12,14 @@ from mapgap.catalogue.registry import methods
 from mapgap.core import Budget, InputError, Status
 from mapgap.formulations.hybrid_pipeline.columns import build
 from mapgap.formulations.hybrid_pipeline.cpsat import ColumnCpSat
+from mapgap.formulations.hybrid_pipeline.label.first_plan import OPEN
 from mapgap.formulations.hybrid_pipeline.mip import ColumnMip
 from mapgap.formulations.hybrid_pipeline.pricing import NEVER, least_time, stage_times
 from mapgap.formulations.hybrid_pipeline.windows import Windows
 from mapgap.instances.hybrid_pipeline import LIBRARY
 from mapgap.problems.hybrid_pipeline import Stage
 from mapgap.problems.hybrid_pipeline.evaluate import best_shares, evaluate, execution_times, warm_up
-from mapgap.problems.hybrid_pipeline.shared.first_plan import OPEN
-from mapgap.problems.hybrid_pipeline.shared.lowered import lower
+from mapgap.problems.hybrid_pipeline.lowered.arrays import lower
 from mapgap.solvers.model import prove
 
 COUNT = int(os.environ.get("MAPGAP_CROSSCHECK", "20"))

@@ -20,7 +20,7 @@ from mapgap.problems.hybrid_pipeline import (
 )
 from mapgap.problems.hybrid_pipeline.evaluate import best_shares, evaluate, execution_times, migration_ticks
 from mapgap.problems.hybrid_pipeline.gantt import gantt
-from mapgap.problems.hybrid_pipeline.shared.replay import (
+from mapgap.problems.hybrid_pipeline.lowered.replay import (
     DETECTION_S,
     FAILURE_S,
     coordinator_ticks,

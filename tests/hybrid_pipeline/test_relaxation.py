@@ -7,15 +7,15 @@ import pytest
 from mapgap.catalogue.registry import methods
 from mapgap.core import Budget, Status, Stop
 from mapgap.formulations.hybrid_pipeline import relaxation
+from mapgap.formulations.hybrid_pipeline.label.first_plan import OPEN
+from mapgap.formulations.hybrid_pipeline.label.order_search import OrderSearch, fluid_bound
+from mapgap.formulations.hybrid_pipeline.label.search import CompiledSearch
 from mapgap.formulations.hybrid_pipeline.label_python import Interpreted
 from mapgap.instances.hybrid_pipeline import LIBRARY
 from mapgap.instances.hybrid_pipeline.families import clusters
 from mapgap.problems.hybrid_pipeline.evaluate import evaluate
-from mapgap.problems.hybrid_pipeline.shared.first_plan import OPEN
-from mapgap.problems.hybrid_pipeline.shared.groups import interchangeable
-from mapgap.problems.hybrid_pipeline.shared.label_search import CompiledSearch
-from mapgap.problems.hybrid_pipeline.shared.lowered import lower
-from mapgap.problems.hybrid_pipeline.shared.order_search import OrderSearch, fluid_bound
+from mapgap.problems.hybrid_pipeline.lowered.arrays import lower
+from mapgap.problems.hybrid_pipeline.lowered.groups import interchangeable
 
 METHODS = methods("hybrid_pipeline")
 FAMILIES = ("tiny", "realistic", "small", "executions", "steady")

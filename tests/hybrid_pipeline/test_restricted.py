@@ -14,7 +14,7 @@ from mapgap.heuristics.hybrid_pipeline.chain import chain
 from mapgap.instances.hybrid_pipeline import LIBRARY
 from mapgap.problems.hybrid_pipeline import Device, Stage
 from mapgap.problems.hybrid_pipeline.evaluate import best_shares, evaluate, execution_times, migration_ticks, warm_up
-from mapgap.problems.hybrid_pipeline.shared.order import TIES, memory_order, memory_orders
+from mapgap.problems.hybrid_pipeline.lowered.order import TIES, memory_order, memory_orders
 
 FAMILY = [LIBRARY.generate("small", seed) for seed in range(60)]
 

@@ -7,10 +7,10 @@ import pytest
 from mapgap.catalogue.registry import methods
 from mapgap.core import Budget, Status, Stop
 from mapgap.formulations.hybrid_pipeline import columns
+from mapgap.formulations.hybrid_pipeline.label.order_search import OrderSearch, fluid_bound, orders
 from mapgap.instances.hybrid_pipeline import LIBRARY
 from mapgap.problems.hybrid_pipeline.evaluate import evaluate
-from mapgap.problems.hybrid_pipeline.shared.lowered import lower
-from mapgap.problems.hybrid_pipeline.shared.order_search import OrderSearch, fluid_bound, orders
+from mapgap.problems.hybrid_pipeline.lowered.arrays import lower
 
 METHODS = methods("hybrid_pipeline")
 HEURISTICS = [name for name, m in METHODS.items() if m.kind in ("published", "baseline")]

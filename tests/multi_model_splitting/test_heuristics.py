@@ -8,13 +8,13 @@ import pytest
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance
 from mapgap.core import Budget, InputError, Status
+from mapgap.heuristics.multi_model_splitting.search.candidates import Candidates, best_split
+from mapgap.heuristics.multi_model_splitting.search.joint_plan import fewest_ends, pipeline_plan
+from mapgap.heuristics.multi_model_splitting.search.orders import data_intensity, ordered
+from mapgap.heuristics.multi_model_splitting.search.resources import Ends, Ledger
 from mapgap.instances.multi_model_splitting.compact import Compact, CompactDevice, CompactPipeline, expand
 from mapgap.problems.multi_model_splitting import PROBLEM, Plan, Requirement
-from mapgap.problems.multi_model_splitting.shared.candidates import Candidates, best_split
-from mapgap.problems.multi_model_splitting.shared.joint_plan import fewest_ends, pipeline_plan
-from mapgap.problems.multi_model_splitting.shared.ledger import Ends, Ledger
-from mapgap.problems.multi_model_splitting.shared.orders import data_intensity, ordered
-from mapgap.problems.multi_model_splitting.shared.tables import tabulate
+from mapgap.problems.multi_model_splitting.lowered.tables import tabulate
 
 METHODS = registry.methods("multi_model_splitting")
 LIBRARY = registry.library("multi_model_splitting")

@@ -9,9 +9,9 @@ import pytest
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance
 from mapgap.core import Budget, Status
+from mapgap.heuristics.multi_model_splitting.search.neighbourhood import Neighbourhood, started
 from mapgap.problems.multi_model_splitting import RESOURCES, UNITS, Requirement
 from mapgap.problems.multi_model_splitting.evaluate import evaluate
-from mapgap.problems.multi_model_splitting.shared.neighbourhood import Neighbourhood, started
 
 METHODS = registry.methods("multi_model_splitting")
 LIBRARY = registry.library("multi_model_splitting")

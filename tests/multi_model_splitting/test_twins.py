@@ -5,9 +5,9 @@ import random
 
 from mapgap.catalogue import registry
 from mapgap.core import Budget, Status
+from mapgap.formulations.multi_model_splitting.twins import TwinNeighbourhood, merged
+from mapgap.heuristics.multi_model_splitting.search.neighbourhood import started
 from mapgap.problems.multi_model_splitting.evaluate import evaluate
-from mapgap.problems.multi_model_splitting.shared.neighbourhood import started
-from mapgap.problems.multi_model_splitting.shared.twins import TwinNeighbourhood, merged
 
 METHODS = registry.methods("multi_model_splitting")
 LIBRARY = registry.library("multi_model_splitting")

@@ -11,11 +11,11 @@ from mapgap.core import Budget, PlanError, SolveResult, Status, Stop
 from mapgap.formulations.neuron_masking import cpsat, fleet, lagrangian, mip
 from mapgap.formulations.neuron_masking import enumerate as brute_force
 from mapgap.formulations.neuron_masking.lagrangian_kernels import run_enumeration
+from mapgap.formulations.neuron_masking.prices import box_of, corners, quick_mask, quick_plan
 from mapgap.instances.neuron_masking import LIBRARY
 from mapgap.problems.neuron_masking import PROBLEM, SHARE, Device, Instance, Layer, Mask, Plan, Rate, costs
-from mapgap.problems.neuron_masking.shared.chain import Chain
-from mapgap.problems.neuron_masking.shared.lagrangian import box_of, corners, quick_mask, quick_plan
-from mapgap.problems.neuron_masking.shared.shares import uniform_mask
+from mapgap.problems.neuron_masking.lowered.chain import Chain
+from mapgap.problems.neuron_masking.lowered.shares import uniform_mask
 from mapgap.solvers.model import prove
 
 METHODS = {"cpsat": cpsat.run, "mip": mip.run, "lagrangian": lagrangian.run}

@@ -10,7 +10,7 @@ from mapgap.heuristics.neuron_masking.straggler import Straggler
 from mapgap.instances.neuron_masking import LIBRARY
 from mapgap.problems.neuron_masking import Device, Instance, Layer, Rate, costs
 from mapgap.problems.neuron_masking.evaluate import diagnose, evaluate
-from mapgap.problems.neuron_masking.shared.shares import largest_fitting
+from mapgap.problems.neuron_masking.lowered.shares import largest_fitting
 
 METHODS = [
     (elfish_greedy.run, {"alpha": alpha, "selection": selection})

@@ -5,12 +5,12 @@ import pytest
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance
 from mapgap.core import Budget
+from mapgap.formulations.neuron_masking.prices import Lagrangian, quick_mask
 from mapgap.instances.neuron_masking import LIBRARY
 from mapgap.problems.neuron_masking import PROBLEM, Instance, Layer, Rate
 from mapgap.problems.neuron_masking.evaluate import evaluate
 from mapgap.problems.neuron_masking.instance import Device
-from mapgap.problems.neuron_masking.shared.chain import Chain
-from mapgap.problems.neuron_masking.shared.lagrangian import Lagrangian, quick_mask
+from mapgap.problems.neuron_masking.lowered.chain import Chain
 
 METHODS = registry.methods(PROBLEM.name)
 FAST = METHODS["priced_layers"]

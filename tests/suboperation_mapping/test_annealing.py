@@ -12,16 +12,16 @@ from mapgap.catalogue.files import load_instance
 from mapgap.core import Budget, InputError, Status, Stop
 from mapgap.formulations.suboperation_mapping import ratio_sweep
 from mapgap.heuristics.suboperation_mapping import anneal
+from mapgap.heuristics.suboperation_mapping.mtrain_converting import mtrain_converting
+from mapgap.heuristics.suboperation_mapping.search import incremental, shortening
+from mapgap.heuristics.suboperation_mapping.search.pool import Graph, Search, ratio_moves, transferred
+from mapgap.heuristics.suboperation_mapping.search.starts import starts
+from mapgap.heuristics.suboperation_mapping.search.step_aligned import step_aligned_ratios, work_tables
 from mapgap.instances.suboperation_mapping import LIBRARY
 from mapgap.problems.suboperation_mapping import PROBLEM
-from mapgap.problems.suboperation_mapping.shared import incremental, shortening
-from mapgap.problems.suboperation_mapping.shared.lowered import lower
-from mapgap.problems.suboperation_mapping.shared.mapped import Mapped, alone
-from mapgap.problems.suboperation_mapping.shared.mtrain_converting import mtrain_converting
-from mapgap.problems.suboperation_mapping.shared.search import Graph, Search, ratio_moves, transferred
-from mapgap.problems.suboperation_mapping.shared.starts import starts
-from mapgap.problems.suboperation_mapping.shared.step_aligned import step_aligned_ratios, work_tables
-from mapgap.problems.suboperation_mapping.shared.timing import operation_ticks
+from mapgap.problems.suboperation_mapping.lowered.arrays import lower
+from mapgap.problems.suboperation_mapping.lowered.mapped import Mapped, alone
+from mapgap.problems.suboperation_mapping.lowered.timing import operation_ticks
 
 METHODS = registry.methods("suboperation_mapping")
 

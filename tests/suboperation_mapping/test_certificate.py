@@ -18,8 +18,8 @@ from mapgap.formulations.suboperation_mapping.certificate import prove
 from mapgap.instances.suboperation_mapping.sampling import random_sequence
 from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.certificate.times import Writer
-from mapgap.problems.suboperation_mapping.shared.lowered import lower
-from mapgap.problems.suboperation_mapping.shared.ratios import partitions
+from mapgap.problems.suboperation_mapping.lowered.arrays import lower
+from mapgap.problems.suboperation_mapping.lowered.ratios import partitions
 
 SEEDS = int(os.environ.get("MAPGAP_CROSSCHECK", "40"))
 

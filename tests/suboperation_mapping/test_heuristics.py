@@ -13,15 +13,15 @@ from mapgap.heuristics.suboperation_mapping import (
     mtrain,
 )
 from mapgap.heuristics.suboperation_mapping.common import partition_ratios
+from mapgap.heuristics.suboperation_mapping.mtrain_mapping import parts
+from mapgap.heuristics.suboperation_mapping.search import incremental, mapping_kernels, ready_set_kernels
 from mapgap.heuristics.suboperation_mapping.synchronous import DATA, TENSOR, Synchronous
 from mapgap.instances.suboperation_mapping import LIBRARY
 from mapgap.problems.suboperation_mapping import PROBLEM, Accelerator, Edge, Instance, Layer
-from mapgap.problems.suboperation_mapping.shared import incremental, mapping_kernels, ready_set_kernels
-from mapgap.problems.suboperation_mapping.shared.lowered import lower
-from mapgap.problems.suboperation_mapping.shared.mapped import well_balanced
-from mapgap.problems.suboperation_mapping.shared.mtrain_mapping import parts
-from mapgap.problems.suboperation_mapping.shared.ratios import partitions, pe_ratio
-from mapgap.problems.suboperation_mapping.shared.timing import Storage, Timing
+from mapgap.problems.suboperation_mapping.lowered.arrays import lower
+from mapgap.problems.suboperation_mapping.lowered.mapped import well_balanced
+from mapgap.problems.suboperation_mapping.lowered.ratios import partitions, pe_ratio
+from mapgap.problems.suboperation_mapping.lowered.timing import Storage, Timing
 
 METHODS = {method.name: method for method in LISTED}
 FEW = {"anneal": {"rounds": 3}}  # ends by steps

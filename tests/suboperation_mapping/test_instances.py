@@ -26,7 +26,7 @@ from mapgap.instances.suboperation_mapping.compact import Compact, build, expand
 from mapgap.instances.suboperation_mapping.network import blocks_of
 from mapgap.problems.suboperation_mapping import PROBLEM
 from mapgap.problems.suboperation_mapping.instance import operations
-from mapgap.problems.suboperation_mapping.shared.lowered import lower
+from mapgap.problems.suboperation_mapping.lowered.arrays import lower
 
 MTRAIN = ("alexnet", "vgg16", "resnet18", "tinyyolov3", "resnet56")
 

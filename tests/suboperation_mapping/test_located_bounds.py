@@ -34,8 +34,8 @@ from mapgap.formulations.suboperation_mapping.stage_mip import area_bound
 from mapgap.formulations.suboperation_mapping.stage_model import StageModel
 from mapgap.instances.suboperation_mapping import LIBRARY
 from mapgap.problems.suboperation_mapping import PROBLEM
-from mapgap.problems.suboperation_mapping.shared.lowered import lower
-from mapgap.problems.suboperation_mapping.shared.ratios import partitions
+from mapgap.problems.suboperation_mapping.lowered.arrays import lower
+from mapgap.problems.suboperation_mapping.lowered.ratios import partitions
 from mapgap.solvers.integer_lp import exact_bound
 
 FUZZ = int(os.environ.get("MAPGAP_FUZZ", "3000"))

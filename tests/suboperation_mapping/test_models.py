@@ -17,8 +17,8 @@ from mapgap.formulations.suboperation_mapping.ratio_model import decisions, dram
 from mapgap.instances.suboperation_mapping import LIBRARY
 from mapgap.instances.suboperation_mapping.compact import Compact, expand
 from mapgap.problems.suboperation_mapping import PROBLEM
-from mapgap.problems.suboperation_mapping.shared.lowered import lower
-from mapgap.problems.suboperation_mapping.shared.ratios import partitions
+from mapgap.problems.suboperation_mapping.lowered.arrays import lower
+from mapgap.problems.suboperation_mapping.lowered.ratios import partitions
 from mapgap.solvers.model import prove
 
 #: Instances whose relaxation gains from waiting; about one in 190 does.

@@ -9,8 +9,8 @@ from mapgap.formulations.suboperation_mapping.phase_graph import PhaseGraph
 from mapgap.formulations.suboperation_mapping.ratio_sweep import critical_path
 from mapgap.instances.suboperation_mapping import LIBRARY
 from mapgap.problems.suboperation_mapping import Accelerator, Edge, Instance, Layer
-from mapgap.problems.suboperation_mapping.shared.lowered import lower
-from mapgap.problems.suboperation_mapping.shared.ratios import partitions
+from mapgap.problems.suboperation_mapping.lowered.arrays import lower
+from mapgap.problems.suboperation_mapping.lowered.ratios import partitions
 
 
 def ratios(instance):

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from mapgap.problems.suboperation_mapping import PROBLEM, Accelerator, Edge, Instance, Layer, Plan
 from mapgap.problems.suboperation_mapping.evaluate import diagnose, evaluate, predecessors
 from mapgap.problems.suboperation_mapping.instance import operations
-from mapgap.problems.suboperation_mapping.shared.lowered import lower
+from mapgap.problems.suboperation_mapping.lowered.arrays import lower
 
 
 def table(*rows):

@@ -22,8 +22,8 @@ from mapgap.formulations.suboperation_mapping.staged_ratio import StagedRatioMod
 from mapgap.instances.suboperation_mapping import LIBRARY
 from mapgap.instances.suboperation_mapping.compact import build
 from mapgap.problems.suboperation_mapping import PROBLEM
-from mapgap.problems.suboperation_mapping.shared.lowered import lower
-from mapgap.problems.suboperation_mapping.shared.ratios import partitions
+from mapgap.problems.suboperation_mapping.lowered.arrays import lower
+from mapgap.problems.suboperation_mapping.lowered.ratios import partitions
 
 
 def optimum(instance):

@@ -9,12 +9,12 @@ from mapgap.formulations.suboperation_mapping.stage_mip import run
 from mapgap.formulations.suboperation_mapping.stage_plans import Plans, parts_of
 from mapgap.formulations.suboperation_mapping.stage_search import Reply, known
 from mapgap.formulations.suboperation_mapping.stage_state import State
+from mapgap.heuristics.suboperation_mapping.search.pool import Rounds, Search
+from mapgap.heuristics.suboperation_mapping.search.starts import simple_starts
 from mapgap.instances.suboperation_mapping import LIBRARY
 from mapgap.problems.suboperation_mapping import PROBLEM, Plan
-from mapgap.problems.suboperation_mapping.shared.mapped import best_single
-from mapgap.problems.suboperation_mapping.shared.ratios import partitions
-from mapgap.problems.suboperation_mapping.shared.search import Rounds, Search
-from mapgap.problems.suboperation_mapping.shared.starts import simple_starts
+from mapgap.problems.suboperation_mapping.lowered.mapped import best_single
+from mapgap.problems.suboperation_mapping.lowered.ratios import partitions
 
 
 def state_of(instance, seconds=60.0):

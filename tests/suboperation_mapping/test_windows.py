@@ -8,8 +8,8 @@ from mapgap.formulations.suboperation_mapping.windows import Windows, neighbourh
 from mapgap.instances.suboperation_mapping import LIBRARY
 from mapgap.instances.suboperation_mapping.compact import build
 from mapgap.problems.suboperation_mapping import PROBLEM
-from mapgap.problems.suboperation_mapping.shared.lowered import lower
-from mapgap.problems.suboperation_mapping.shared.mapped import timed, well_balanced
+from mapgap.problems.suboperation_mapping.lowered.arrays import lower
+from mapgap.problems.suboperation_mapping.lowered.mapped import timed, well_balanced
 from mapgap.solvers.model import prove
 
 

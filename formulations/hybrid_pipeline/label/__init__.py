@@ -1,0 +1,1 @@
+"""Label search over stages, last stage first."""

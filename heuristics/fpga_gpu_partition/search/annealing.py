@@ -1,0 +1,87 @@
+"""A short annealing of the options of all layers: the quick planner's search, and the start of the exact methods.
+
+Moves and acceptance are in ``annealing_kernels.py``; only the modules that a move touches are timed anew. Limits may be
+exceeded at a price per unit, which rises while the plan is outside and falls while it is inside: so the walk swings
+around the border of the fabric, where good plans lie. The best plan inside is kept. The work is a number of layers
+timed, no time: the same seed gives the same plan.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mapgap.heuristics.fpga_gpu_partition.search.annealing_kernels import Goal, Walk, anneal, keep, value_of
+from mapgap.heuristics.fpga_gpu_partition.search.timing_kernels import State, module_cost
+from mapgap.kernels import Integers
+from mapgap.problems.fpga_gpu_partition.instance import Instance, Plan
+from mapgap.problems.fpga_gpu_partition.lowered.tables import M20K, MULTIPLIERS, plan_of, tables_of
+
+WORK = 60_000
+"""Layers timed, at most; some hundredths of a second."""
+PER_OPTION = 600
+"""As many per option of the instance, if that is less."""
+HOT, COLD = 0.1, 0.001
+"""First and last temperature, as parts of what a module contributes to the objective on average."""
+NO_LIMIT = 2**40
+
+
+def goal_of(instance: Instance) -> Goal:
+    """Objective and limits."""
+    weights = {"energy": (1, 0), "latency": (0, 1)}
+    energy, latency = weights.get(instance.objective, (instance.energy_weight, instance.latency_weight))
+    limits = (instance.latency_limit, instance.energy_limit, instance.fabric.multipliers, instance.fabric.m20k)
+    room = np.array([NO_LIMIT if limit is None else limit for limit in limits], np.int64)
+    return Goal(instance.objective == "edp", energy, latency, room)
+
+
+class Annealing:
+    """A walk through the plans of an instance, from the first option of every layer."""
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance, self.goal, self.tables = instance, goal_of(instance), tables_of(instance)
+        layers, modules = len(instance.layers), len(instance.modules)
+        self.state = State(_zeros(layers), _zeros(layers), _zeros(len(self.tables.bytes), 2), _zeros(4))
+        self.walk = Walk(
+            costs=_zeros(modules, 2),
+            totals=_zeros(4),
+            prices=np.zeros(4),
+            layers=_zeros(layers),
+            before=_zeros(layers),
+            marked=_zeros(modules),
+            spare=_zeros(modules, 2),
+            best=_zeros(layers),
+            value=np.full(1, np.inf),
+        )
+        self.state.chosen[:] = self.tables.first[:-1]
+        for m in range(modules):
+            self.walk.costs[m] = module_cost(self.tables, self.state, m)
+        self.walk.totals[:2] = self.walk.costs.sum(axis=0)
+        self.walk.totals[2:] = self.tables.options[self.state.chosen][:, [MULTIPLIERS, M20K]].sum(axis=0)
+        keep(self.goal, self.state, self.walk)
+
+    def run(self, seed: int, effort: int = 1) -> None:
+        """Anneal once, with so many times the work of the quick planner."""
+        value = value_of(self.goal, self.walk.totals)
+        self.walk.prices[:] = value / np.maximum(self.goal.room, 1)
+        share = max(value, 1.0) / len(self.instance.modules)
+        work = effort * min(WORK, PER_OPTION * len(self.tables.options))
+        anneal(self.tables, self.goal, self.state, self.walk, HOT * share, COLD * share, work, seed)
+
+    @property
+    def plan(self) -> Plan | None:
+        """The best plan within the limits that the walk has seen."""
+        if self.walk.value[0] == np.inf:
+            return None
+        return plan_of(self.instance, self.walk.best)
+
+
+def _zeros(*shape: int) -> Integers:
+    found: Integers = np.zeros(shape, np.int64)
+    return found
+
+
+def first_plan(instance: Instance, seed: int, effort: int = 1) -> Plan | None:
+    """A plan for exact methods to begin with."""
+    annealing = Annealing(instance)
+    annealing.run(seed % 2**32, effort)
+    return annealing.plan

@@ -1,0 +1,1 @@
+"""Kernels, moves and pools that several heuristics use."""

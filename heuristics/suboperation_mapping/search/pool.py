@@ -1,0 +1,257 @@
+"""Annealing over ratio, mapping and order: a pool of solutions, and rounds that start from them.
+
+The method ``anneal`` is this search; ``annealed_converting`` and ``stage_mip`` use it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
+
+import numpy as np
+
+from mapgap.core import Budget
+from mapgap.heuristics.suboperation_mapping.search import annealing as kernels
+from mapgap.heuristics.suboperation_mapping.search.incremental import Relatives, relate
+from mapgap.heuristics.suboperation_mapping.search.step_aligned import step_aligned_ratios, work_tables
+from mapgap.problems.suboperation_mapping import Instance
+from mapgap.problems.suboperation_mapping.lowered.arrays import PHASES, Array, Lowered, lower
+from mapgap.problems.suboperation_mapping.lowered.mapped import Mapped, timed, well_balanced
+from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio
+from mapgap.problems.suboperation_mapping.lowered.timing import roomy
+
+POOL = 12  #: solutions that are kept
+HOT = (0.003, 0.01, 0.001, 0.0003)  #: first temperatures of the rounds, as shares of the makespan
+FEW = 100  #: with fewer operations one move matters more, and the first temperature rises in proportion
+COLD = 1e-5  #: the last temperature
+STRICT, LENIENT = 10.0, 1.0  #: makespans that DRAM above capacity costs, for one capacity
+SLICE = 2_000_000  #: steps times operations between two looks at the clock: some hundredths of a second
+GRAPHS = 200  #: graphs that are kept
+WORK = 24_000_000  #: steps of a first round times operations: some tenths of a second, …
+SHORT = 500  #: … but at most so many steps per operation
+LONGEST = 16.0  #: rounds grow up to so many times the first
+PATIENCE = 4  #: rounds per operation without a better plan, …
+LITTLE = 10  #: … and of the smallest instances as for so many
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A ratio as the kernels read it."""
+
+    lowered: Lowered
+    relatives: Relatives
+    labels: kernels.Labels
+
+    @classmethod
+    def of(cls, instance: Instance, ratio: Ratio) -> Graph:
+        lowered = lower(instance, ratio)
+        columns = zip(*((layer, PHASES.index(phase), share) for phase, layer, share in lowered.operations), strict=True)
+        labels = kernels.Labels(*(np.array(column, np.int64) for column in columns))
+        return cls(lowered, relate(lowered.timing, lowered.topological), labels)
+
+
+def transferred(parent: Mapped, graph: Graph) -> tuple[Array, Array]:
+    """``(location, sequence)`` under another ratio: operations of one name stay where they are.
+
+    A new share lies where another operation of its layer and phase lies, and is executed beside it.
+    """
+    lowered, before = graph.lowered, parent.lowered.operations
+    if before == lowered.operations:
+        return parent.location.copy(), parent.sequence.copy()
+    known = {operation: o for o, operation in enumerate(before)}
+    beside = {operation[:2]: o for o, operation in enumerate(before)}
+    models = [known.get(operation, beside[operation[:2]]) for operation in lowered.operations]
+    missing = np.diff(lowered.timing.pred_ptr).tolist()
+    succ_ptr, succ = graph.relatives.succ_ptr, graph.relatives.succ
+    ready = [(int(parent.start[models[o]]), o) for o in range(lowered.n) if missing[o] == 0]
+    heapify(ready)
+    sequence = []
+    while ready:
+        _, o = heappop(ready)
+        sequence.append(o)
+        for q in succ[succ_ptr[o] : succ_ptr[o + 1]].tolist():
+            missing[q] -= 1
+            if missing[q] == 0:
+                heappush(ready, (int(parent.start[models[q]]), q))
+    return parent.location[models], np.array(sequence, np.int64)
+
+
+def ratio_moves(instance: Instance) -> Callable[[Ratio, random.Random], Ratio]:
+    """A function that draws a neighbour of a ratio: samples go from one share to another.
+
+    One sample, a few, half or all of a share, or as many as end at the next step of a compute table.
+    """
+    steps = sorted({k for ticks in work_tables(instance) for k in range(1, instance.batch) if ticks[k] < ticks[k + 1]})
+
+    def neighbour(ratio: Ratio, rng: random.Random) -> Ratio:
+        giver = rng.choice([b for b, samples in enumerate(ratio) if samples > 0])
+        taker = rng.choice([b for b in range(len(ratio)) if b != giver])
+        give, take = ratio[giver], ratio[taker]
+        up = next((k - take for k in steps if k > take), give)
+        down = next((give - k for k in reversed(steps) if k < give), give)
+        size = max(1, min(give, rng.choice((1, 1, 2, 4, give // 2, give, up, down))))
+        changed = list(ratio)
+        changed[giver], changed[taker] = give - size, take + size
+        return tuple(changed)
+
+    return neighbour
+
+
+@dataclass
+class Search:
+    """The pool: the best solution of each of some ratios.
+
+    Attributes
+    ----------
+    best : Mapped, optional
+        The best of all; announced when it is found.
+    """
+
+    instance: Instance
+    budget: Budget
+    pool: dict[Ratio, Mapped] = field(default_factory=dict)
+    best: Mapped | None = None
+    rounds: int = 0
+    _graphs: dict[Ratio, Graph] = field(default_factory=dict)
+
+    def graph(self, ratio: Ratio) -> Graph:
+        """The graph of a ratio; the last ones are kept."""
+        if ratio not in self._graphs:
+            if len(self._graphs) >= GRAPHS:
+                self._graphs.pop(next(iter(self._graphs)))
+            self._graphs[ratio] = Graph.of(self.instance, ratio)
+        return self._graphs[ratio]
+
+    def offer(self, mapped: Mapped | None) -> bool:
+        """Take a solution into the pool if it is worth it; whether it is the best so far."""
+        if mapped is None:
+            return False
+        ratio, value = mapped.lowered.ratio, mapped.makespan
+        held = self.pool.get(ratio)
+        if held is None or value < held.makespan:
+            self.pool[ratio] = mapped
+            if len(self.pool) > POOL:
+                del self.pool[self.ranked()[-1]]
+        if self.best is None or value < self.best.makespan:
+            self.best = mapped
+            self.budget.report(plan=mapped.plan)
+            return True
+        return False
+
+    def ranked(self) -> list[Ratio]:
+        """The ratios of the pool, the best first."""
+        return sorted(self.pool, key=lambda ratio: (self.pool[ratio].makespan, ratio))
+
+    def anneal(self, ratio: Ratio, parent: Mapped, hot: float, steps: int, seed: int, price: float = STRICT) -> bool:
+        """Anneal the mapping of a solution under a ratio and offer the result; whether it is the best so far."""
+        graph = self.graph(ratio)
+        lowered = graph.lowered
+        location, sequence = transferred(parent, graph)
+        walk = kernels.Walk(location, sequence, location.copy(), sequence.copy())
+        scale = float(max(1, lowered.makespan(location, sequence)))
+        cooling = kernels.Cooling(
+            steps=steps,
+            seed=seed,
+            hot=max(hot * scale * max(1.0, FEW / lowered.n), 1e-2),
+            cold=max(COLD * scale, 1e-3),
+            checked=not roomy(lowered.storage),
+            penalty=price * scale / max(1, int(lowered.storage.capacity.max(initial=1))),
+        )
+        tables = (lowered.timing, lowered.storage, graph.relatives, graph.labels, cooling)
+        best, length = -1, max(1, SLICE // lowered.n)
+        for begin in range(0, steps, length):
+            best = kernels.anneal(*tables, begin, min(steps, begin + length), best, walk)
+            if self.budget.exhausted:
+                break
+        self.rounds += 1
+        return best >= 0 and self.offer(timed(lowered, walk.best_location, walk.best_sequence))
+
+
+def unfit(instance: Instance, ratios: Iterable[Ratio]) -> list[Mapped]:
+    """Mappings to start from where nothing is known that fits the DRAM; these do not either."""
+    found = []
+    for ratio in ratios:
+        lowered = lower(instance, ratio)
+        for location in (well_balanced(lowered), *(np.full(lowered.n, a) for a in range(lowered.accelerators))):
+            found.append(
+                Mapped(lowered, location, lowered.topological, *lowered.timetable(location, lowered.topological))
+            )
+    return found
+
+
+class Rounds:
+    """The rounds of a search, to be done one by one.
+
+    1.  A parent is drawn from the pool; better ones are drawn more often.
+    2.  In half of the rounds its ratio is changed (:func:`ratio_moves`).
+    3.  The mapping is annealed from a temperature that the rounds take in turn; every four rounds the price of DRAM
+        above capacity changes.
+    4.  Rounds grow longer while the best solution stays.
+
+    Parameters
+    ----------
+    ratio : Ratio, optional
+        The only one; step 2 is left out.
+    length : float
+        Of the first rounds, as a share of the usual length; short rounds grow quickly.
+    hot : tuple of float
+        First temperatures that the rounds take in turn, as shares of the makespan.
+    wanted : callable, optional
+        Whether a ratio is worth a round.
+    """
+
+    def __init__(
+        self,
+        state: Search,
+        ratio: Ratio | None = None,
+        length: float = 1.0,
+        hot: tuple[float, ...] = HOT,
+        wanted: Callable[[Ratio], bool] | None = None,
+    ) -> None:
+        self.hot, self.wanted = hot, wanted
+        self.state, self.rng = state, random.Random(state.budget.seed)
+        self.neighbour, self.fixed = ratio_moves(state.instance), ratio is not None
+        self.factor, self.stale = length, 0  # length of rounds, rounds since it or the best solution changed
+        self.last = state.rounds  # round of the best solution
+        ratios = step_aligned_ratios(state.instance) if ratio is None else [ratio]
+        self.parents = [] if state.pool else unfit(state.instance, ratios)
+
+    def parent(self) -> Mapped:
+        """Step 1."""
+        ranked = self.state.ranked()
+        if not ranked:
+            return self.rng.choice(self.parents)
+        if self.wanted is not None:
+            ranked = [ratio for ratio in ranked if self.wanted(ratio)] or ranked[:1]
+        return self.state.pool[ranked[min(len(ranked) - 1, int(self.rng.expovariate(0.5)))]]
+
+    def next(self) -> bool:
+        """One round; ``False`` instead if the best solution has stayed for so long that the search gives up."""
+        parent = self.parent()
+        if self.state.rounds - self.last > PATIENCE * max(LITTLE, parent.lowered.n):
+            return False
+        self.anneal(parent, self.drawn_ratio(parent))
+        return True
+
+    def drawn_ratio(self, parent: Mapped) -> Ratio:
+        """Step 2."""
+        ratio = parent.lowered.ratio
+        if self.fixed or len(ratio) == 1 or self.rng.random() >= 0.5:
+            return ratio
+        other = self.neighbour(ratio, self.rng)
+        return other if self.wanted is None or self.wanted(other) else ratio
+
+    def anneal(self, parent: Mapped, ratio: Ratio) -> None:
+        """Steps 3 and 4."""
+        state, n = self.state, parent.lowered.n
+        hot = self.hot[state.rounds % len(self.hot)]
+        steps = int(self.factor * min(WORK // n, SHORT * n))
+        price = STRICT if state.rounds // len(HOT) % 2 == 0 else LENIENT
+        if state.anneal(ratio, parent, hot, steps, self.rng.randrange(2**31), price):
+            self.last, self.stale = state.rounds, 0
+        else:
+            self.stale += 1
+        if self.stale >= (POOL if self.factor >= 1.0 else len(HOT)):
+            self.factor, self.stale = min(LONGEST, 1.5 * self.factor), 0

@@ -1,0 +1,429 @@
+"""Arrays of an instance with one micro-batch size: what label searches and models compute stage costs from."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mapgap.core import SolveResult, Status, Stop
+from mapgap.problems.hybrid_pipeline.evaluate import diagnose, warm_up
+from mapgap.problems.hybrid_pipeline.instance import Instance, Plan, Stage
+from mapgap.problems.hybrid_pipeline.lowered.groups import (
+    Moves,
+    all_groups,
+    groups_along,
+    interchangeable,
+    moves_along,
+    moves_anywhere,
+)
+from mapgap.problems.hybrid_pipeline.lowered.tables import (
+    Array,
+    allreduce_fraction,
+    lacking,
+    prefix_sums,
+    times_before,
+    transfers,
+)
+
+Ints = NDArray[np.int32]
+
+
+class Form(NamedTuple):
+    """The objective ``R (D + A) + G`` as a recursion over suffixes of a pipeline.
+
+    A stage (E = E_f + E_b, T_a) with a step of c ticks each way behind it is put in front of a suffix (D, A)::
+
+        D' = max(busy E, busy ways c + aligned E, aligned (E + ways c) + D)
+        A' = max(T_a, A - excess (E_b + c)) + drain (E + ways c)
+
+    Attributes
+    ----------
+    busy : int
+        Micro-batches that a step works on, in D: M for the latency of training, M - 1 of inference (the other one is in
+        A), 1 for the bottleneck.
+    aligned : int
+        1 if steps in front delay a step (training).
+    ways : int
+        2 in training, where gradients return; 1 in inference.
+    excess : int
+        1 if an AllReduce may run while others still work (training).
+    drain : int
+        1 if A is the time of one micro-batch through all steps (latency of inference).
+    """
+
+    busy: int
+    aligned: int
+    ways: int
+    excess: int
+    drain: int
+
+    @classmethod
+    def of(cls, instance: Instance, micro_batches: int) -> Form:
+        """The recursion of an instance."""
+        ways = 2 if instance.execution.training else 1
+        if instance.objective == "bottleneck":
+            return cls(1, 0, ways, 0, 0)
+        return cls(micro_batches, 1, ways, 1, 0) if ways == 2 else cls(micro_batches - 1, 0, ways, 0, 1)
+
+    @property
+    def factor(self) -> int:
+        """D + A is at least this many times every E and every ``ways c``."""
+        return self.busy + self.drain
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """One instance, one micro-batch size.
+
+    Attributes
+    ----------
+    instance : Instance
+    classes : list of list of int
+        Devices by class.
+    micro_batches, batch, rounds : int
+        M, B and the factor of the latency in the objective.
+    size : (C,)
+    forward, backward, both : (C, L + 1, B + 1)
+        Sums of the time tables over layers ``< l``, ticks, by class and share.
+    state, activation, weights : (L + 1,)
+        Sums over layers ``< l``: memory units, memory units per sample, bytes.
+    room : (C,)
+        Memory units.
+    groups : (G, C)
+        Counts per class of every group by index; group 0 is empty. Without an order the last one holds all devices.
+    members : (G,)
+        Devices in the group.
+    comm : (W, L + 1)
+        c: ticks of a communication step one way, by bandwidth level and cut.
+    level : (G, G) or (1, 1)
+        Bandwidth level between two disjoint groups; (1, 1) where all links are equal.
+    reduce_num, reduce_den : (G,)
+        ``T_a = ceil(weights * num / den)``; part of E_b unless ``instance.execution.allreduce`` is "round".
+    move : (C, L + 1, L + 1) or (C, 1, 1)
+        Migration ticks of a member that is to hold layers ``[i, j)``; (C, 1, 1) without a failure.
+    form : Form
+        The objective.
+    load : (L + 1,)
+        c that is part of the load of the stages on both sides of a cut, ticks; else 0.
+    order : tuple of int, optional
+        Restriction: every group is a run of this order of devices, and stages follow it.
+    skip : bool
+        With an order: places may be passed without a stage.
+    """
+
+    instance: Instance
+    classes: list[list[int]]
+    micro_batches: int
+    batch: int
+    rounds: int
+    size: Array
+    forward: Array
+    backward: Array
+    both: Array
+    state: Array
+    activation: Array
+    weights: Array
+    room: Array
+    groups: Array
+    members: Array
+    comm: Array
+    level: NDArray[np.int16]
+    reduce_num: Array
+    reduce_den: Array
+    move: Array
+    form: Form
+    load: Array
+    order: tuple[int, ...] = ()
+    skip: bool = False
+
+    @property
+    def layers(self) -> int:
+        return len(self.state) - 1
+
+    @property
+    def uniform(self) -> bool:
+        """All links have the same bandwidth, so the group behind a cut does not matter to it."""
+        return self.level.shape == (1, 1)
+
+    @cached_property
+    def moves(self) -> Moves:
+        """All moves, without those onto groups that no stage may have."""
+        replication = self.instance.execution.replication
+        if self.order:
+            return moves_along(len(self.order), self.skip, replication)
+        return moves_anywhere(self.groups, replication)
+
+    def complete(self, everyone: bool) -> NDArray[np.bool_]:
+        """(S,): states that a whole pipeline may end in."""
+        states = len(self.moves.left)
+        found = np.zeros(states, np.bool_)
+        found[-1 if everyone else 1 :] = True
+        return found
+
+    def compatible(self, group: int, other: int) -> bool:
+        """Whether the devices suffice for two groups (without an order)."""
+        return bool((self.groups[group] + self.groups[other] <= self.size).all())
+
+    def kept(self, behind: int) -> int:
+        """K of a stage with ``behind`` stages behind it."""
+        return warm_up(behind, self.micro_batches, self.instance.execution.training)
+
+    @property
+    def levels(self) -> int:
+        """Stages behind from which K stays the same, at most those there can be."""
+        most = min(int(self.size.sum()), self.layers)
+        return next((q for q in range(most) if self.kept(q) == self.kept(most)), most - 1)
+
+    def reduced(self, start: int, stop: int, group: int) -> int:
+        """T_a of Eq. (5), ticks of one AllReduce."""
+        return -(
+            -int(self.weights[stop] - self.weights[start]) * int(self.reduce_num[group]) // int(self.reduce_den[group])
+        )
+
+    @property
+    def overflows(self) -> bool:
+        """AllReduce products beyond 64 bits, which compiled searches do not compute."""
+        return int(self.weights[-1]) * int(self.reduce_num.max(initial=0)) >= 2**62
+
+    @property
+    def every_step(self) -> bool:
+        """An AllReduce is part of every backward pass."""
+        return self.instance.execution.allreduce != "round"
+
+    def allreduce(self, start: int, stop: int, group: int) -> int:
+        """Ticks of the AllReduce that ends the round; 0 where there is none or the objective does not count it."""
+        return 0 if self.every_step or not self.form.excess else self.reduced(start, stop, group)
+
+    def charged(self, start: int, stop: int, group: int, ef: int, eb: int) -> tuple[int, int]:
+        """E_f and E_b with the transfers and the AllReduce that the execution makes part of them."""
+        moved = int(self.load[start] + self.load[stop])
+        ef += moved
+        eb += moved * (self.form.ways - 1)
+        return ef, eb + (self.reduced(start, stop, group) if self.every_step else 0)
+
+    def migration(self, start: int, stop: int, group: int) -> int:
+        """Migration ticks of the slowest member of a stage."""
+        if self.move.shape[1] == 1:
+            return 0
+        return max(int(self.move[c, start, stop]) for c in range(len(self.size)) if self.groups[group, c])
+
+    def link(self, cut: int, group: int, behind: int) -> int:
+        """c: ticks one way over a cut from a group to the one behind it."""
+        level = self.level[0, 0] if self.uniform else self.level[group, behind]
+        return int(self.comm[level, cut])
+
+    def limits(self, start: int, stop: int, group: int, behind: int) -> tuple[int, int, int, dict[int, int]] | None:
+        """Eqs. (7), (8) of a stage: ``(T, E_f, E_b, largest share by class)``; ``None`` where memory does not suffice.
+
+        The largest shares keep all three limits; they add up to at least B.
+        """
+        present = [c for c in range(len(self.size)) if self.groups[group, c]]
+        count = {c: int(self.groups[group, c]) for c in present}
+        state = int(self.state[stop] - self.state[start])
+        stored = self.kept(behind) * int(self.activation[stop] - self.activation[start])
+        caps = {}
+        for c in present:
+            room = int(self.room[c]) - state
+            if room < 0:
+                return None
+            caps[c] = self.batch if stored == 0 else min(self.batch, room // stored)
+        if sum(count[c] * caps[c] for c in present) < self.batch:
+            return None
+        times = {
+            c: [(t[c, stop] - t[c, start])[: caps[c] + 1].tolist() for t in (self.both, self.forward, self.backward)]
+            for c in present
+        }
+
+        def fit(total: int, ef: int, eb: int) -> dict[int, int]:
+            return {
+                c: min(bisect_right(both, total), bisect_right(forward, ef), bisect_right(backward, eb)) - 1
+                for c, (both, forward, backward) in times.items()
+            }
+
+        def enough(total: int, ef: int, eb: int) -> bool:
+            return sum(count[c] * y for c, y in fit(total, ef, eb).items()) >= self.batch
+
+        totals, forwards, backwards = (sorted({x for c in present for x in times[c][k]}) for k in range(3))
+        most = 2**60
+        total = totals[bisect_left(totals, True, key=lambda limit: enough(limit, most, most))]
+        best, last = (2 * most, 0), len(backwards) - 1
+        for ef in forwards:  # a larger one never asks for a larger E_b
+            if ef > total or not enough(total, ef, backwards[last]):
+                continue
+            while last > 0 and enough(total, ef, backwards[last - 1]):
+                last -= 1
+            best = min(best, (ef + backwards[last], ef))
+        ef, eb = best[1], best[0] - best[1]
+        return total, ef, eb, fit(total, ef, eb)
+
+    def stage_of(self, stage: Stage, behind: int) -> tuple[int, int, int] | None:
+        """(start, stop, group) of a plan's stage; ``None`` if it has none here.
+
+        It has none if its shares do not solve Eq. (7) as rule 6 has it, if it does not fit into the memory, and if its
+        devices or layers are none of the instance's.
+        """
+        start, stop = stage.start, stage.stop
+        of = {device: c for c, members in enumerate(self.classes) for device in members}
+        inside = 0 <= start < stop <= self.layers and all(device in of for device in stage.devices)
+        if not inside or len(set(stage.devices)) != len(stage.devices) or len(stage.shares) != len(stage.devices):
+            return None
+        counts = [0] * len(self.classes)
+        for device in stage.devices:
+            counts[of[device]] += 1
+        places = np.flatnonzero((self.groups == counts).all(axis=1))
+        if not len(places):
+            return None
+        group = int(places[0])
+        found = self.limits(start, stop, group, behind)
+        if found is None or min(stage.shares) < 0 or sum(stage.shares) != self.batch:
+            return None
+        # Shares within these limits that add up to B solve Eq. (7), and take neither more nor less than E_f and E_b.
+        nested = all(share <= found[3][of[device]] for device, share in zip(stage.devices, stage.shares, strict=True))
+        return (start, stop, group) if nested else None
+
+    def plan(self, stages: list[tuple[int, int, int]]) -> Plan:
+        """The plan of ``(start, stop, group)`` triples in pipeline order, with devices and the shares of Eq. (7)."""
+        free = [list(members) for members in self.classes]
+        made = []
+        for p, (start, stop, group) in enumerate(stages):
+            found = self.limits(start, stop, group, len(stages) - 1 - p)
+            assert found is not None
+            left, chosen = self.batch, []
+            for c in range(len(self.size)):
+                for _ in range(int(self.groups[group, c])):
+                    share = min(left, found[3][c])
+                    chosen.append((free[c].pop(0), share))
+                    left -= share
+            chosen.sort()
+            devices, shares = zip(*chosen, strict=True)
+            made.append(Stage(start=start, stop=stop, devices=devices, shares=shares))
+        return Plan(micro_batch=self.batch, stages=tuple(made))
+
+
+def lower(instance: Instance, order: Sequence[int] = (), *, skip: bool = False, merge: bool = True) -> Lowered:
+    """Arrays of an instance that allows one micro-batch size, with or without an order that groups must follow.
+
+    Without ``merge`` every device is a class of its own.
+    """
+    (batch,) = instance.micro_batch_sizes
+    classes = interchangeable(instance) if merge else [[d] for d in range(len(instance.devices))]
+    kinds = [instance.device_type(members[0]) for members in classes]
+    forward, backward = (
+        np.stack(tables) for tables in zip(*(times_before(kind, batch) for kind in kinds), strict=True)
+    )
+    if not instance.execution.training:
+        backward = np.zeros_like(backward)
+    groups = groups_along(classes, order) if order else all_groups(classes)
+    links = _Links(instance, classes, groups)
+    reduce_num, reduce_den = links.reduce()
+    charge = instance.execution.communication
+    comm = transfers(instance, batch, links.rates)
+    return Lowered(
+        instance=instance,
+        classes=classes,
+        micro_batches=instance.mini_batch // batch,
+        batch=batch,
+        rounds=1 if instance.replanning is None else instance.replanning.rounds,
+        size=np.array([len(members) for members in classes], np.int64),
+        forward=forward,
+        backward=backward,
+        both=forward + backward,
+        state=prefix_sums([layer.state_memory for layer in instance.layers]),
+        activation=prefix_sums([layer.activation_memory for layer in instance.layers]),
+        weights=prefix_sums([layer.weight_bytes for layer in instance.layers]),
+        room=np.array([kind.memory for kind in kinds], np.int64),
+        groups=groups,
+        members=groups.sum(axis=1),
+        comm=comm if charge == "step" else np.zeros_like(comm),
+        level=links.level,
+        reduce_num=reduce_num,
+        reduce_den=reduce_den,
+        move=_migration(instance, classes),
+        form=Form.of(instance, instance.mini_batch // batch),
+        load=comm[0] if charge == "load" else np.zeros_like(comm[0]),
+        order=tuple(order),
+        skip=skip,
+    )
+
+
+def infeasible(instance: Instance, otherwise: str, **more: Any) -> SolveResult:
+    """That no plan exists, with the simplest proof in words that there is, or ``otherwise``."""
+    reason = "; ".join(diagnose(instance)) or otherwise
+    return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason=reason, **more)
+
+
+class _Links:
+    """Bandwidths between classes and groups."""
+
+    def __init__(self, instance: Instance, classes: list[list[int]], groups: Array) -> None:
+        self.instance, self.groups = instance, groups
+        size = len(classes)
+        self.pair = [[0] * size for _ in range(size)]
+        for c, d in product(range(size), repeat=2):
+            other = classes[d][0] if c != d else classes[d][-1]
+            self.pair[c][d] = instance.bandwidth[classes[c][0]][other] if classes[c][0] != other else 0
+        values = sorted({b for row in self.pair for b in row if b}) or [1]
+        parallel = instance.execution.transfers == "parallel" and len(instance.devices) > 1
+        slowest = self._slowest(values)
+        if parallel:
+            members = groups.sum(axis=1)
+            links = np.minimum(members[:, None], members[None]).clip(1)
+            rates = sorted({b * k for b in values for k in range(1, len(instance.devices) // 2 + 1)})
+            table = np.searchsorted(rates, np.array(values)[slowest] * links)
+            self.rates, self.level = rates, np.ascontiguousarray(table.astype(np.int16))
+        else:
+            self.rates, self.level = values, slowest
+
+    def _slowest(self, values: list[int]) -> NDArray[np.int16]:
+        """(G, G) place of the smallest bandwidth between two groups among the values, (1, 1) if there is one only."""
+        if len(values) == 1:
+            return np.zeros((1, 1), np.int16)
+        rank = {b: w for w, b in enumerate(values)} | {0: len(values) - 1}
+        levels = np.full((len(self.groups), len(self.groups)), len(values) - 1, np.int16)
+        present = self.groups > 0
+        for c, row in enumerate(self.pair):
+            nearest = np.full(len(self.groups), len(values) - 1, np.int16)  # from class c, by the other group
+            for d, b in enumerate(row):
+                nearest[present[:, d]] = np.minimum(nearest[present[:, d]], rank[b])
+            levels[present[:, c]] = np.minimum(levels[present[:, c]], nearest)
+        return levels
+
+    def reduce(self) -> tuple[Array, Array]:
+        """Fractions of AllReduce ticks per weight byte (Eq. 5), by group."""
+        num, den = np.zeros(len(self.groups), np.int64), np.ones(len(self.groups), np.int64)
+        for g, counts in enumerate(self.groups.tolist()):
+            members = sum(counts)
+            if members < 2:
+                continue
+            inside = [
+                self.pair[c][d]
+                for c in range(len(counts))
+                for d in range(len(counts))
+                if counts[c] and counts[d] and (c != d or counts[c] > 1)
+            ]
+            num[g], den[g] = allreduce_fraction(self.instance, members, min(inside))
+        return num, den
+
+
+def _migration(instance: Instance, classes: list[list[int]]) -> Array:
+    """(C, L + 1, L + 1): ticks until one member of a class holds the weights of layers ``[i, j)`` (rule 11)."""
+    if instance.replanning is None:
+        return np.zeros((len(classes), 1, 1), np.int64)
+    count = len(instance.layers)
+    move = np.zeros((len(classes), count + 1, count + 1), np.int64)
+    for c, (device, *_) in enumerate(classes):
+        for source, sizes in lacking(instance, device).items():
+            sums = prefix_sums(sizes)
+            top, bottom = 10**9, instance.bandwidth[source][device] * instance.tick_ns
+            shared = math.gcd(top, bottom)
+            moved = -(-(sums[None] - sums[:, None]).clip(0) * (top // shared) // (bottom // shared))
+            move[c] = np.maximum(move[c], moved)
+    return move
