@@ -2,8 +2,8 @@
 
 1. ``whole_models``: what the unmasked models would be worth.
 2. ``priced_layers``, the quick planner, complete.
-3. ``exchange``: the same search, which improves every mask on its way, not only the best one.
-4. ``lagrangian`` from the best plan: branch and bound, to the proof.
+3. ``lagrangian`` from the best plan: branch and bound, to the proof.
+4. ``exchange``, where that gave up: the quick planner's search, improving every mask on its way, not only the best one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def run(instance: Instance, budget: Budget, params: Params = Params()) -> SolveR
         yield
 
     def exchange(board: Board) -> Iterator[None]:
-        """Step 3."""
+        """Step 4."""
         board.offer(quick_plan(instance, board.listened(), thorough=True, params=params))
         yield
 
@@ -39,8 +39,8 @@ def run(instance: Instance, budget: Budget, params: Params = Params()) -> SolveR
         first=[
             Member("whole_models", bound),
             Member("priced_layers", whole(priced_layers.run, params=params)),
-            Member("exchange", exchange),
             Member("lagrangian", whole(lagrangian.run, start=True, params=params)),
+            Member("exchange", exchange),
         ]
     )
     return portfolio.run(Board(instance, budget, evaluate, sign=-1))
