@@ -2,7 +2,7 @@
 
 The paper prints no latency and no energy of a layer: its figures have axes without numbers that could be read. Each
 device therefore has the smallest model that the paper's statements ask for, whose constants are fitted to the six gains
-of Table I (:mod:`mapgap.instances.fpga_gpu_partition.calibration`).
+of Table I (:mod:`mapgap.studies.fpga_gpu_partition.calibration`).
 
 ===========  ==========================================================  ======================================
  where        latency                                                     energy

@@ -35,8 +35,6 @@ from scipy.optimize import minimize
 
 from mapgap.catalogue import registry
 from mapgap.core import Budget
-from mapgap.instances.fpga_gpu_partition.calibration import LINK_GBS, SEEDS, SHARES, TOLERANCE, evolve
-from mapgap.instances.fpga_gpu_partition.calibration import decode as calibration_model
 from mapgap.instances.fpga_gpu_partition.cost_model import (
     CostModel,
     Fabric,
@@ -46,11 +44,13 @@ from mapgap.instances.fpga_gpu_partition.cost_model import (
     load_reading,
     load_share,
 )
-from mapgap.instances.fpga_gpu_partition.gains import Reading, figure_1, gains, peak_power_w, published_gains
 from mapgap.instances.fpga_gpu_partition.lowering import Graph, graph_of
 from mapgap.instances.fpga_gpu_partition.options import Pricing, instance
-from mapgap.instances.fpga_gpu_partition.plan_cost import plan_cost
 from mapgap.problems.fpga_gpu_partition import Instance, Plan
+from mapgap.studies.fpga_gpu_partition.calibration import LINK_GBS, SEEDS, SHARES, TOLERANCE, evolve
+from mapgap.studies.fpga_gpu_partition.calibration import decode as calibration_model
+from mapgap.studies.fpga_gpu_partition.gains import Reading, figure_1, gains, peak_power_w, published_gains
+from mapgap.studies.fpga_gpu_partition.plan_cost import plan_cost
 from mapgap.studies.fpga_gpu_partition.runs import FOLDS, NETWORKS, PROBLEM, fits
 
 Array = npt.NDArray[np.float64]

@@ -15,11 +15,11 @@ from mapgap.instances.fpga_gpu_partition.cost_model import (
     load_reading,
     load_share,
 )
-from mapgap.instances.fpga_gpu_partition.gains import Reading, gains, published_gains
 from mapgap.records.runs import Runs
 from mapgap.reporting import figures
 from mapgap.reporting.report import Picture, picture
 from mapgap.reporting.tables import Column, Table
+from mapgap.studies.fpga_gpu_partition.gains import Reading, gains, published_gains
 from mapgap.studies.fpga_gpu_partition.plans import chosen_options, front_of, gain, repriced, terms_of
 from mapgap.studies.fpga_gpu_partition.runs import (
     EXACT,
