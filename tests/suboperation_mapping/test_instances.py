@@ -9,7 +9,7 @@ import pytest
 from mapgap.catalogue.files import library_files, load_instance
 from mapgap.core import ACTIVITY_LIMIT, InputError
 from mapgap.instances.facts import load_network
-from mapgap.instances.suboperation_mapping import LIBRARY, compact, write_library
+from mapgap.instances.suboperation_mapping import LIBRARY, compact
 from mapgap.instances.suboperation_mapping.accelerators import (
     IPS,
     Array2D,
@@ -277,14 +277,6 @@ def test_all_findings_come_at_once():
 
 
 # --- library files --------------------------------------------------------------------------------------------------
-
-
-def test_library_files_are_what_the_writer_writes():
-    """A hand edit of a generated file would be lost at the next regeneration."""
-    files = {**write_library.cluster_files(), **write_library.scale_files()}
-    assert len(files) == 3 * 5 * 6 + 4 * 3
-    for name, content in files.items():
-        assert (write_library.FOLDER / f"{name}.yaml").read_text(encoding="utf-8") == content, name
 
 
 def test_every_library_file_expands_and_hashes_deterministically():
