@@ -49,7 +49,7 @@ def implied(bound: int, source: Instance, target: Instance) -> int | None:
 
     *Proof.* With k = 1 the plan has the same stages, groups and shares, all rules read only what is equal, and the
     devices that are left stay idle. Shares of Eq. (7) read no bandwidth, and of the memories those of the group. With
-    k > 1 no latency rises (:mod:`mapgap.instances.hybrid_pipeline.relating`, ``_faster_links``), nor does the
+    k > 1 no latency rises (:mod:`mapgap.instances.hybrid_pipeline.relations`, ``_faster_links``), nor does the
     migration, whose sources stay the fastest ones as all links grow alike.
 
     More memory, faster devices or one faster link alone prove nothing: the shares follow from Eq. (7), and an AllReduce

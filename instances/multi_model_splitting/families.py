@@ -5,10 +5,13 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
+from mapgap.instances.editing import each
 from mapgap.instances.magnitudes import largest_valid, stretched
 from mapgap.instances.multi_model_splitting.compact import Compact, CompactDevice, CompactPipeline, expand
 from mapgap.instances.multi_model_splitting.models import TITLES
+from mapgap.instances.multi_model_splitting.relations import timed
 from mapgap.problems.multi_model_splitting import Boundary, Device, Instance, Layer, Pipeline, Requirement
 
 TICK_NS = 1000
@@ -40,22 +43,14 @@ def realistic(seed: int) -> Instance:
         ticks = stretched(rng, 30, largest)
         busy = stretched(rng, 30, rng.choice((1000, largest)))  # inference may be much shorter than transfers
 
-        def boundary(old: Boundary) -> Boundary:
-            names = ("load", "unload", "transmit", "receive")
-            return old.model_copy(update={name: tuple(map(ticks, getattr(old, name))) for name in names})
-
-        def pipeline(old: Pipeline) -> Pipeline:
-            layers = tuple(
-                layer.model_copy(update={"inference": tuple(map(busy, layer.inference))}) for layer in old.layers
-            )
-            moved = {"sensing": tuple(map(ticks, old.sensing)), "boundaries": tuple(map(boundary, old.boundaries))}
-            return old.model_copy(update={"layers": layers, **moved})
+        def stretch(old: Pipeline) -> dict[str, Any]:
+            return timed(old, lambda row: tuple(map(ticks, row)), lambda row: tuple(map(busy, row)))
 
         return small.changed(
             name=f"realistic_{seed}",
             source="generated: family realistic",
             tags=("generated", "realistic"),
-            pipelines=tuple(map(pipeline, small.pipelines)),
+            pipelines=each(small.pipelines, stretch),
         )
 
     return largest_valid(make)
