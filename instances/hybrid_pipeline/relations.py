@@ -36,11 +36,8 @@ def _reordered(instance: Instance, rng: random.Random) -> Iterator[Relation]:
     """The devices in another order; not after a failure, whose ties go to the lowest index (rule 11)."""
     if instance.replanning is None:
         order = rng.sample(range(len(instance.devices)), len(instance.devices))
-        moved: dict[str, Any] = {
-            "devices": ordered(instance.devices, order),
-            "bandwidth": square(instance.bandwidth, order),
-        }
-        yield from related(instance, "devices in another order", **moved)
+        devices, bandwidth = ordered(instance.devices, order), square(instance.bandwidth, order)
+        yield from related(instance, "devices in another order", devices=devices, bandwidth=bandwidth)
 
 
 def _slower_clock(instance: Instance) -> Iterator[Relation]:
