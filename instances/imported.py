@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from mapgap.core import InputError, InstanceBase
 from mapgap.core.workload import Curve, Settings, WorkLayer, Workload, at
+from mapgap.instances.expanding import findings_of
 
 TICKS_NS = tuple(10**k for k in range(2, 13))
 """Ticks that are tried, the finest first: 100 ns to 1000 s."""
@@ -38,8 +39,7 @@ def finest(make: Callable[[int, int], Made]) -> Made:
         try:
             return make(TICKS_NS[tick], UNITS[unit])
         except ValidationError as error:
-            raised = [each.get("ctx", {}).get("error") for each in error.errors()]
-            findings = [finding for each in raised if isinstance(each, InputError) for finding in each.findings]
+            findings = findings_of(error)
             fields = {str(finding.location[0]) if finding.location else "" for finding in findings}
             coarser = fields & {"tick_ns", "memory_unit_bytes"}
             if not findings or fields - coarser:

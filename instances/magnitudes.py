@@ -1,18 +1,50 @@
-"""Small instances with the numbers of real ones: 10^3 to 10^7 ticks, zeros, ties and extremes."""
+"""What random families share: how their instances are called, and small ones with the numbers of real ones.
+
+Real numbers are 10^3 to 10^7 ticks, zeros, ties and extremes.
+"""
 
 from __future__ import annotations
 
 import math
 import random
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-Made = TypeVar("Made")
+from mapgap.core import InstanceBase
+
+Made = TypeVar("Made", bound=InstanceBase)
 Stretch = Callable[[int], int]
 
 LEAST, LARGEST = 10**3, 10**7
+
+
+def generated(family: str, seed: int | str) -> dict[str, Any]:
+    """Name, source and tags of an instance of a family."""
+    return {
+        "name": f"{family}_{seed}",
+        "source": f"generated: family {family}",
+        "tags": ("generated", family),
+    }
+
+
+def enlarged(small: Made, seed: int, change: Callable[[random.Random, int], dict[str, Any]]) -> Made:
+    """The instance of the family ``realistic``: a small one with numbers as large as its sums allow.
+
+    Parameters
+    ----------
+    small : InstanceBase
+    seed : int
+    change : callable
+        ``change(rng, largest)``: the fields with numbers up to ``largest``.
+    """
+
+    def make(largest: int) -> Made:
+        changes = change(random.Random(f"realistic-{seed}"), largest)
+        return small.changed(**generated("realistic", seed), **changes)
+
+    return largest_valid(make)
 
 
 def stretched(rng: random.Random, most: int, largest: int) -> Stretch:

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from mapgap.core import MOST_DEVICES, CompactBase, Finding, Frozen, InputError
+from mapgap.instances.expanding import finest
 from mapgap.instances.facts import unknown
 from mapgap.instances.multi_model_splitting.latency_model import (
     COPY_US_PER_BYTE,
@@ -106,13 +107,8 @@ def expand(compact: Compact) -> Instance:
             pipelines=pipelines,
         )
 
-    for tick_ns in TICKS_NS:
-        try:
-            return at(tick_ns)
-        except ValidationError as error:
-            if not _too_fine(error):
-                raise
-    raise InputError(Finding("expected tasks of less than 10^18 ns in all", ("pipelines",)))
+    too_long = Finding("expected tasks of less than 10^18 ns in all", ("pipelines",))
+    return finest(at, TICKS_NS, too_long)
 
 
 def _looked_up(compact: Compact) -> tuple[tuple[Device, ...], list[Model]]:
@@ -138,13 +134,6 @@ def _looked_up(compact: Compact) -> tuple[tuple[Device, ...], list[Model]]:
     if findings:
         raise InputError(findings)
     return tuple(devices), models
-
-
-def _too_fine(error: ValidationError) -> bool:
-    """The tick is what is wrong with the instance."""
-    raised = [each.get("ctx", {}).get("error") for each in error.errors(include_url=False)]
-    findings = [finding for each in raised if isinstance(each, InputError) for finding in each.findings]
-    return any(finding.location == ("tick_ns",) for finding in findings)
 
 
 def pipeline_names(pipelines: Iterable[CompactPipeline]) -> list[str]:

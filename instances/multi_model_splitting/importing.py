@@ -19,6 +19,7 @@ a board sends and receives at the rate of its slowest link.
 from __future__ import annotations
 
 from mapgap.core.workload import LibraryBoard, Settings, WorkBoard, Workload, at
+from mapgap.instances.expanding import numbered
 from mapgap.instances.facts import load_devices
 from mapgap.instances.imported import ask_for_memory, finest, ticks
 from mapgap.instances.multi_model_splitting.latency_model import WEIGHT_BYTES, accelerator_types
@@ -45,10 +46,7 @@ def build(workload: Workload, settings: Settings) -> Instance:
     settings.check(complete=True)
     chains = [each.chain() for each in (workload, *workload.others)]
     layers = sum(len(chain.layers) for chain in chains)
-    models = [chain.name for chain in chains]
-    labels = [
-        name if models.count(name) == 1 else f"{name} {models[: k + 1].count(name)}" for k, name in enumerate(models)
-    ]
+    labels = numbered([chain.name for chain in chains])
     source, target = (Requirement() if end == "any" else Requirement(device=end) for end in ends)
 
     def make(tick_ns: int, unit: int) -> Instance:

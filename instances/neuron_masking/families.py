@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Sequence
 
 from mapgap.core import ACTIVITY_LIMIT
-from mapgap.instances.magnitudes import LARGEST, largest_valid
+from mapgap.instances.magnitudes import LARGEST, generated, largest_valid
 from mapgap.problems.neuron_masking import Device, Instance, Layer, Rate, costs
 from mapgap.problems.neuron_masking.instance import Objective
 
@@ -51,8 +51,8 @@ def _tiny(seed: int, family: str, largest: tuple[int, int, int], worth: int) -> 
         kind = "spill"
     return _instance(
         rng,
-        f"{family}_{seed}",
         family,
+        seed,
         layers,
         inputs=rng.randint(1, 3),
         devices=rng.randint(2, 3) if fleet else 1,
@@ -70,8 +70,8 @@ def small(seed: int) -> Instance:
     layers = _layers(rng, sizes, largest=(50, 20, 100), whole=True)
     return _instance(
         rng,
-        f"small_{seed}",
         "small",
+        seed,
         layers,
         inputs=rng.randint(1, 3),
         devices=1,
@@ -88,8 +88,8 @@ def fleet(seed: int) -> Instance:
     layers = _layers(rng, sizes, largest=(50, 20, 100), whole=True)
     return _instance(
         rng,
-        f"fleet_{seed}",
         "fleet",
+        seed,
         layers,
         inputs=3,
         devices=rng.randint(3, 5),
@@ -136,8 +136,8 @@ def _rung(seed: int, family: str, shape: Callable[[int, int], tuple[int, float]]
 
     return _instance(
         rng,
-        f"{family}_{count}x{width}_{seed}",
         family,
+        f"{count}x{width}_{seed}",
         tuple(layer(i) for i in range(count)),
         inputs=3,
         devices=1,
@@ -167,8 +167,8 @@ def _layers(rng: random.Random, sizes: Sequence[int], largest: tuple[int, int, i
 
 def _instance(
     rng: random.Random,
-    name: str,
     family: str,
+    label: int | str,
     layers: tuple[Layer, ...],
     inputs: int,
     devices: int,
@@ -183,9 +183,7 @@ def _instance(
     Contributions have a mean of 1000 times ``worth``.
     """
     loose = Instance(
-        name=name,
-        source=f"generated: family {family}",
-        tags=("generated", family),
+        **generated(family, label),
         objective=objective,
         memory_mode="spill" if binding == "spill" else rng.choice(("hard", "spill")),
         top_percent=rng.choice((20, 50, 80, 100)),  # with 0 ELFISH draws any neurons, and may lose everything

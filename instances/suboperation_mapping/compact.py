@@ -7,13 +7,14 @@ latencies (``accelerators.py``), and takes the finest tick that the instance can
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from typing import Literal, TypeVar
+from collections.abc import Iterator
+from typing import Literal
 
 import numpy as np
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from mapgap.core import ACTIVITY_LIMIT, MOST_DEVICES, MOST_SAMPLES, CompactBase, Finding, InputError
+from mapgap.instances.expanding import collect, either, finest, numbered, per_second, rows_of
 from mapgap.instances.facts import NETWORK_INPUT, load_devices, unknown
 from mapgap.instances.suboperation_mapping.accelerators import (
     IPS,
@@ -33,7 +34,6 @@ BATCH = {1: 64, 2: 16, 3: 64}
 """Sec. VI-A: batch of each cluster."""
 MEMORY_UNIT_BYTES = 1024
 TITLES = {"ef_train": "EF-Train", "darkfpga": "DarkFPGA"}
-Value = TypeVar("Value")
 Times = list[dict[str, list[list[int]]]]
 """Per layer and phase: nanoseconds ``[accelerator][share - 1]`` (one entry for a fused layer)."""
 
@@ -87,10 +87,10 @@ def expand(compact: Compact) -> Instance:
         Every field that cannot be expanded, each with what was expected and what was found.
     """
     findings: list[Finding] = []
-    blocks = _collect(findings, lambda: blocks_of(compact.network))
-    boards = _collect(findings, lambda: _boards(compact))
-    batch = _collect(findings, lambda: _batch(compact))
-    rates = _collect(findings, lambda: _bandwidth(compact, boards))
+    blocks = collect(findings, lambda: blocks_of(compact.network))
+    boards = collect(findings, lambda: _boards(compact))
+    batch = collect(findings, lambda: _batch(compact))
+    rates = collect(findings, lambda: _bandwidth(compact, boards))
     if blocks is None or boards is None or batch is None or rates is None:
         raise InputError(findings)
     _check_fit(compact.network, blocks, boards)
@@ -112,40 +112,12 @@ def expand(compact: Compact) -> Instance:
             layers=_layers(blocks, times, tick_ns),
         )
 
-    return _finest(at, _ticks(blocks, times, len(boards)))
-
-
-def _collect(findings: list[Finding], make: Callable[[], Value]) -> Value | None:
-    """The value, or ``None`` with its findings noted."""
-    try:
-        return make()
-    except InputError as error:
-        findings += error.findings
-        return None
-
-
-def _finest(at: Callable[[int], Instance], ticks: Iterator[int]) -> Instance:
-    """The instance of the first tick that its validator accepts; transfers count there too."""
-    for tick_ns in ticks:
-        try:
-            return at(tick_ns)
-        except ValidationError as error:
-            if not _too_fine(error):
-                raise
-    raise AssertionError("unreachable")  # ticks grow without end
-
-
-def _too_fine(error: ValidationError) -> bool:
-    causes = [each["ctx"]["error"] for each in error.errors() if "error" in each.get("ctx", {})]
-    findings = [finding for cause in causes if isinstance(cause, InputError) for finding in cause.findings]
-    return any(finding.location == ("tick_ns",) for finding in findings)
+    return finest(at, _ticks(blocks, times, len(boards)))
 
 
 def _boards(compact: Compact) -> list[Board]:
     cluster, devices = compact.cluster, compact.devices
-    if (cluster is None) == (devices is None):
-        found = "neither" if cluster is None else "both"
-        raise InputError(Finding(f"expected either cluster or devices, found {found}", ("cluster",)))
+    either("cluster", "devices", cluster, devices)
     if devices is None:
         return [board(name) for name in load_devices("mtrain_fpga").clusters[f"C{cluster}"]]
     if not devices:
@@ -173,7 +145,7 @@ def _bandwidth(compact: Compact, boards: list[Board] | None) -> tuple[tuple[int,
         n = len(boards)
     else:
         n = len(gbs) if isinstance(gbs, tuple) else 2
-    rows = gbs if isinstance(gbs, tuple) else ((gbs,) * n,) * n
+    rows = rows_of(gbs, n)
     if len(rows) != n or any(len(row) != n for row in rows):
         found = f"found rows of lengths {[len(row) for row in rows]}"
         raise InputError(Finding(f"expected a {n} x {n} matrix or one number, {found}", ("bandwidth_gbs",)))
@@ -188,7 +160,7 @@ def _bandwidth(compact: Compact, boards: list[Board] | None) -> tuple[tuple[int,
     ]
     if wrong:
         raise InputError(list({str(finding): finding for finding in wrong}.values()))
-    return tuple(tuple(1 if i == j else round(v * 1e9) for j, v in enumerate(row)) for i, row in enumerate(rows))
+    return per_second(rows, lambda rate: rate * 1e9)
 
 
 def _check_fit(network: str, blocks: tuple[Block, ...], boards: list[Board]) -> None:
@@ -206,13 +178,13 @@ def _check_fit(network: str, blocks: tuple[Block, ...], boards: list[Board]) -> 
 
 def _accelerators(boards: list[Board], arrays: list[Array2D]) -> tuple[Accelerator, ...]:
     """Named ``U50LV (DarkFPGA)``, with a number behind a board that occurs more than once."""
-    names = [device.name for device in boards]
-    found = []
-    for i, (device, array) in enumerate(zip(boards, arrays, strict=True)):
-        number = f" {names[: i + 1].count(device.name)}" if names.count(device.name) > 1 else ""
-        label = f"{device.name}{number} ({TITLES[array.ip]})"
-        found.append(Accelerator(name=label, memory=device.memory_bytes // MEMORY_UNIT_BYTES, pes=device.dsp))
-    return tuple(found)
+    names = numbered([device.name for device in boards])
+    return tuple(
+        Accelerator(
+            name=f"{name} ({TITLES[array.ip]})", memory=device.memory_bytes // MEMORY_UNIT_BYTES, pes=device.dsp
+        )
+        for name, device, array in zip(names, boards, arrays, strict=True)
+    )
 
 
 def _times(blocks: tuple[Block, ...], boards: list[Board], arrays: list[Array2D], batch: int) -> Times:

@@ -7,9 +7,10 @@ import pytest
 
 from mapgap.catalogue.files import load_instance
 from mapgap.core import InputError
+from mapgap.instances.expanding import numbered
 from mapgap.instances.facts import load_network
 from mapgap.instances.hybrid_pipeline import LIBRARY
-from mapgap.instances.hybrid_pipeline.compact import Compact, expand, numbered
+from mapgap.instances.hybrid_pipeline.compact import Compact, expand
 from mapgap.instances.hybrid_pipeline.network import WORD, crossing, operators
 from mapgap.instances.hybrid_pipeline.profiles import IMAGES, TABLE_1_BATCH, nanoseconds, over_roofline
 from mapgap.instances.published_numbers import load_published

@@ -1,0 +1,79 @@
+"""What the expansions of all problems share: findings that come together, the finest tick, names that differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from mapgap.core import Finding, InputError, InstanceBase
+
+Made = TypeVar("Made", bound=InstanceBase)
+Value = TypeVar("Value")
+Matrix = tuple[tuple[float, ...], ...]
+
+
+def collect(findings: list[Finding], make: Callable[[], Value]) -> Value | None:
+    """The value, or ``None`` with its findings noted."""
+    try:
+        return make()
+    except InputError as error:
+        findings += error.findings
+        return None
+
+
+def either(first: str, second: str, *given: object) -> None:
+    """Two fields of which one stands for the other.
+
+    Raises
+    ------
+    InputError
+        Both values are given, or both are ``None``.
+    """
+    if sum(value is not None for value in given) != 1:
+        found = "neither" if given[0] is None else "both"
+        raise InputError(Finding(f"expected either {first} or {second}, found {found}", (first,)))
+
+
+def finest(make: Callable[[int], Made], ticks: Iterable[int], otherwise: Finding | None = None) -> Made:
+    """``make(tick_ns)`` for the first tick, from the finest on, with which the sums of the instance are safe.
+
+    Raises
+    ------
+    InputError, pydantic.ValidationError
+        Something else is wrong with the instance, or every tick is too fine (then ``otherwise``).
+    """
+    for tick_ns in ticks:
+        try:
+            return make(tick_ns)
+        except ValidationError as error:
+            found = findings_of(error)
+            if ("tick_ns",) not in [finding.location for finding in found]:
+                if not found:
+                    raise
+                raise InputError(found) from error
+    raise InputError(otherwise or "expected shorter durations")
+
+
+def findings_of(error: ValidationError) -> list[Finding]:
+    """What the validators of an instance found."""
+    raised = [each.get("ctx", {}).get("error") for each in error.errors(include_url=False)]
+    return [finding for each in raised if isinstance(each, InputError) for finding in each.findings]
+
+
+def rows_of(rates: float | Matrix, n: int) -> Matrix:
+    """One rate for every pair, or from row to column."""
+    return rates if isinstance(rates, tuple) else ((rates,) * n,) * n
+
+
+def per_second(rows: Matrix, scale: Callable[[float], float]) -> tuple[tuple[int, ...], ...]:
+    """Whole bytes per second between devices, at least one; the diagonal is 1."""
+    return tuple(
+        tuple(1 if i == j else max(1, round(scale(rate))) for j, rate in enumerate(row)) for i, row in enumerate(rows)
+    )
+
+
+def numbered(names: Sequence[str]) -> list[str]:
+    """``Nano 1``, ``Nano 2``, … where a name occurs more than once."""
+    return [name if names.count(name) == 1 else f"{name} {names[: i + 1].count(name)}" for i, name in enumerate(names)]
