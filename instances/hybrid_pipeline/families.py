@@ -7,8 +7,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from mapgap.instances.editing import each, mapped
+from mapgap.instances.drawing import spans
+from mapgap.instances.editing import each, edited, mapped
 from mapgap.instances.hybrid_pipeline.cases import tables
+from mapgap.instances.hybrid_pipeline.failure import held_by
 from mapgap.instances.magnitudes import enlarged, generated, stretched
 from mapgap.problems.hybrid_pipeline import Device, DeviceType, Execution, Instance, Layer, OldStage, Replanning
 
@@ -190,37 +192,23 @@ def _uneven(rng: random.Random) -> int:
 def _failure(rng: random.Random, count: int, n: int, weights: list[int]) -> Replanning:
     """An old pipeline of the survivors and one failed device that was alone in its stage or shared it."""
     p = rng.randint(1, min(n, count))
-    cuts = [0, *sorted(rng.sample(range(1, count), p - 1)), count]
     members: list[list[int]] = [[s] for s in range(p)]
+    chain = spans(rng, count, p)
     for d in range(p, n):
         members[rng.randrange(p)].append(d)
-    stages = [OldStage(start=cuts[s], stop=cuts[s + 1], devices=tuple(members[s])) for s in range(p)]
-    held: list[list[tuple[int, int]]] = [[] for _ in range(n)]
-    for s, stage in enumerate(stages):
-        for d in stage.devices:
-            held[d].append((stage.start, stage.stop))
-        if len(stage.devices) == 1:  # its backup; of the last stage on the first
-            held[stages[(s + 1) % p].devices[0]].append((stage.start, stage.stop))
+    stages = [OldStage(start=a, stop=b, devices=tuple(group)) for (a, b), group in zip(chain, members, strict=True)]
+    held = held_by(stages, n)
     if p > 1 and rng.random() < 0.5:  # the failed device was alone: its stage lives on in the backup only
         lost = rng.randrange(p)
-        survivors = [stage for s, stage in enumerate(stages) if s != lost]
-        if len(stages[lost].devices) == 1:
-            holder = stages[(lost + 1) % p].devices[0]
-            ghost = stages[lost].devices[0]
-            moved = OldStage(start=stages[lost].start, stop=stages[lost].stop, devices=())
-            others = [stage for stage in survivors if stage.devices[0] != holder]
-            if others:  # the survivor that stands for the ghost joins another stage
-                joined = others[0]
-                at = stages.index(joined)
-                stages[at] = OldStage(start=joined.start, stop=joined.stop, devices=(*joined.devices, ghost))
-                stages[lost] = moved
-                held[ghost] = [(joined.start, joined.stop)]
+        holder = stages[(lost + 1) % p].devices[0]
+        others = [s for s in range(p) if s != lost and stages[s].devices[0] != holder]
+        if len(stages[lost].devices) == 1 and others:  # who stands for the failed device joins another stage
+            (ghost,), joined = stages[lost].devices, stages[others[0]]
+            stages[others[0]] = edited(joined, devices=(*joined.devices, ghost))
+            stages[lost] = edited(stages[lost], devices=())
+            held[ghost] = ((joined.start, joined.stop),)
     return Replanning(
-        failed="X",
-        rounds=rng.randint(1, 5),
-        stages=tuple(stages),
-        held=tuple(tuple(row) for row in held),
-        old_latency=sum(weights),
+        failed="X", rounds=rng.randint(1, 5), stages=tuple(stages), held=tuple(held), old_latency=sum(weights)
     )
 
 
