@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import count
 from typing import Literal
 
 import numpy as np
@@ -18,6 +19,7 @@ from mapgap.instances.expanding import collect, either, finest, numbered, per_se
 from mapgap.instances.facts import NETWORK_INPUT, load_devices, unknown
 from mapgap.instances.suboperation_mapping.accelerators import (
     IPS,
+    Array,
     Array2D,
     Board,
     board,
@@ -25,17 +27,16 @@ from mapgap.instances.suboperation_mapping.accelerators import (
     choose,
     flops,
     nanoseconds,
-    phases,
 )
-from mapgap.instances.suboperation_mapping.network import WORD, Block, blocks_of
+from mapgap.instances.suboperation_mapping.network import WORD, Block, Phase, blocks_of
 from mapgap.problems.suboperation_mapping import Accelerator, Edge, Instance, Layer
 
 BATCH = {1: 64, 2: 16, 3: 64}
 """Sec. VI-A: batch of each cluster."""
 MEMORY_UNIT_BYTES = 1024
 TITLES = {"ef_train": "EF-Train", "darkfpga": "DarkFPGA"}
-Times = list[dict[str, list[list[int]]]]
-"""Per layer and phase: nanoseconds ``[accelerator][share - 1]`` (one entry for a fused layer)."""
+Times = list[dict[Phase, Array]]
+"""Per layer and phase: nanoseconds ``[accelerator, share - 1]`` (one column for a fused layer)."""
 
 
 class Compact(CompactBase):
@@ -109,7 +110,7 @@ def expand(compact: Compact) -> Instance:
             flops=flops(blocks, batch),
             accelerators=_accelerators(boards, arrays),
             bandwidth=rates,
-            layers=_layers(blocks, times, tick_ns),
+            layers=tuple(_layer(block, rows, tick_ns) for block, rows in zip(blocks, times, strict=True)),
         )
 
     return finest(at, _ticks(blocks, times, len(boards)))
@@ -189,47 +190,30 @@ def _accelerators(boards: list[Board], arrays: list[Array2D]) -> tuple[Accelerat
 
 def _times(blocks: tuple[Block, ...], boards: list[Board], arrays: list[Array2D], batch: int) -> Times:
     shares = np.arange(1, batch + 1, dtype=np.int64)
-    return [
-        {
-            phase: [
-                nanoseconds(block, phase, array, device, shares if block.kind == "split" else shares[-1:]).tolist()
-                for device, array in zip(boards, arrays, strict=True)
-            ]
-            for phase in phases(block)
-        }
-        for block in blocks
-    ]
+
+    def rows(block: Block, phase: Phase) -> Array:
+        told = shares if block.kind == "split" else shares[-1:]
+        return np.stack([nanoseconds(block, phase, a, device, told) for a, device in zip(arrays, boards, strict=True)])
+
+    return [{phase: rows(block, phase) for phase in block.phases} for block in blocks]
 
 
 def _ticks(blocks: tuple[Block, ...], times: Times, n: int) -> Iterator[int]:
     """Ticks of 1, 10, 100, … ns from the finest for which compute alone stays below the limit."""
     total = sum(
-        (n if block.kind == "split" else 1) * sum(max(max(row) for row in rows) for rows in phase_rows.values())
-        for block, phase_rows in zip(blocks, times, strict=True)
+        (n if block.kind == "split" else 1) * sum(int(rows.max()) for rows in tables.values())
+        for block, tables in zip(blocks, times, strict=True)
     )
-    tick_ns = 1
-    while True:
-        if total // tick_ns < ACTIVITY_LIMIT:
-            yield tick_ns
-        tick_ns *= 10
+    return (10**k for k in count() if total // 10**k < ACTIVITY_LIMIT)
 
 
-def _layers(blocks: tuple[Block, ...], times: Times, tick_ns: int) -> tuple[Layer, ...]:
-    layers = []
-    for block, phase_rows in zip(blocks, times, strict=True):
-        tables = {
-            phase: tuple(tuple(-(-ns // tick_ns) for ns in row) for row in rows) for phase, rows in phase_rows.items()
-        }
-        edges = [(s, WORD * elements) for s, elements in block.reads.items() if s != NETWORK_INPUT]
-        layers.append(
-            Layer(
-                name=block.row.name,
-                kind=block.kind,
-                inputs=tuple(Edge(source=source, bytes=size) for source, size in edges),
-                network_input_bytes=WORD * block.reads.get(NETWORK_INPUT, 0),
-                output_bytes=block.output_bytes,
-                weight_bytes=block.weight_bytes,
-                **tables,
-            )
-        )
-    return tuple(layers)
+def _layer(block: Block, times: dict[Phase, Array], tick_ns: int) -> Layer:
+    return Layer(
+        name=block.row.name,
+        kind=block.kind,
+        inputs=tuple(Edge(source=s, bytes=WORD * size) for s, size in block.reads.items() if s != NETWORK_INPUT),
+        network_input_bytes=WORD * block.reads.get(NETWORK_INPUT, 0),
+        output_bytes=block.output_bytes,
+        weight_bytes=block.weight_bytes,
+        **{phase: tuple(map(tuple, (-(-rows // tick_ns)).tolist())) for phase, rows in times.items()},
+    )

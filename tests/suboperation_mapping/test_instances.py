@@ -19,7 +19,6 @@ from mapgap.instances.suboperation_mapping.accelerators import (
     cycles,
     flops,
     nanoseconds,
-    phases,
     traffic,
 )
 from mapgap.instances.suboperation_mapping.compact import Compact, build, expand
@@ -163,7 +162,7 @@ def test_ef_train_reaches_its_published_throughput():
     """46.99 GFLOPS on the ZCU102 (16 x 16 array at 100 MHz, VGG-16): the figure that fixed the efficiency."""
     blocks, device = blocks_of("vgg16"), Board("ZCU102", 1280, 4 * 10**9, 17060, 100)
     array = Array2D("ef_train", (16, 16))
-    total = sum(int(nanoseconds(block, phase, array, device, 16)) for block in blocks for phase in phases(block))
+    total = sum(int(nanoseconds(block, phase, array, device, 16)) for block in blocks for phase in block.phases)
     assert flops(blocks, 16) / total == pytest.approx(46.99, rel=0.001)
 
 
@@ -174,7 +173,7 @@ def test_no_pair_of_tiles_beats_the_enumeration(ip):
 
     def total(first, second):
         array = Array2D(ip, (first, second))
-        return sum(int(nanoseconds(b, p, array, device, batch)) for b in blocks for p in phases(b))
+        return sum(int(nanoseconds(b, p, array, device, batch)) for b in blocks for p in b.phases)
 
     pairs = {(a, b): total(a, b) for a, b in itertools.product(range(1, 13), repeat=2) if a * b <= 12}
     array, ns = best_array(blocks, device, batch, ip)
