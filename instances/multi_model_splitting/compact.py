@@ -18,12 +18,11 @@ from mapgap.instances.facts import unknown
 from mapgap.instances.multi_model_splitting.latency_model import (
     COPY_US_PER_BYTE,
     RADIO_US_PER_BYTE,
-    Rates,
     make_device,
     make_pipeline,
 )
 from mapgap.instances.multi_model_splitting.models import SIGNALS, Model, load_model
-from mapgap.problems.multi_model_splitting import Device, Instance, Requirement
+from mapgap.problems.multi_model_splitting import Device, Instance, Pipeline, Requirement
 
 TICKS_NS = tuple(1000 * 10**k for k in range(10))
 """A microsecond if it is coarse enough, or the next power of ten."""
@@ -89,13 +88,13 @@ def expand(compact: Compact) -> Instance:
     devices, models = _looked_up(compact)
     names = pipeline_names(compact.pipelines)
     accelerators = [device.type for device in compact.devices]
-    rates = Rates(compact.radio_us_per_byte, compact.copy_us_per_byte, compact.sensing_ms)
 
     def at(tick_ns: int) -> Instance:
-        pipelines = tuple(
-            make_pipeline(name, model, (given.source, given.target), accelerators, rates, compact.live, tick_ns)
-            for name, given, model in zip(names, compact.pipelines, models, strict=True)
-        )
+        pipelines = []
+        for name, given, model in zip(names, compact.pipelines, models, strict=True):
+            rates = compact.radio_us_per_byte, compact.copy_us_per_byte, compact.sensing_ms.get(model.signal, 0.0)
+            tasks = make_pipeline(model, accelerators, rates, compact.live, tick_ns)
+            pipelines.append(Pipeline(name=name, source=given.source, target=given.target, **tasks))
         return Instance(
             name=compact.name,
             source=compact.source,
@@ -104,7 +103,7 @@ def expand(compact: Compact) -> Instance:
             tick_ns=tick_ns,
             sharing=compact.sharing,
             devices=devices,
-            pipelines=pipelines,
+            pipelines=tuple(pipelines),
         )
 
     too_long = Finding("expected tasks of less than 10^18 ns in all", ("pipelines",))
