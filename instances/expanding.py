@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from pydantic import ValidationError
 
 from mapgap.core import Finding, InputError, InstanceBase
+from mapgap.instances.facts import unknown
 
 Made = TypeVar("Made", bound=InstanceBase)
 Value = TypeVar("Value")
@@ -62,16 +64,59 @@ def findings_of(error: ValidationError) -> list[Finding]:
     return [finding for each in raised if isinstance(each, InputError) for finding in each.findings]
 
 
-def rows_of(rates: float | Matrix, n: int) -> Matrix:
-    """One rate for every pair, or from row to column."""
-    return rates if isinstance(rates, tuple) else ((rates,) * n,) * n
+def all_known(names: Sequence[str], known: list[str], kind: str) -> None:
+    """Are there devices, and all of a known kind?
+
+    Raises
+    ------
+    InputError
+        Every name that is none, at its place.
+    """
+    if not names:
+        raise InputError(Finding(f"expected at least one {kind}, found none", ("devices",)))
+    strange = [unknown(("devices", i), name, known) for i, name in enumerate(names) if name not in known]
+    if strange:
+        raise InputError([finding for error in strange for finding in error.findings])
 
 
-def per_second(rows: Matrix, scale: Callable[[float], float]) -> tuple[tuple[int, ...], ...]:
-    """Whole bytes per second between devices, at least one; the diagonal is 1."""
-    return tuple(
-        tuple(1 if i == j else max(1, round(scale(rate))) for j, rate in enumerate(row)) for i, row in enumerate(rows)
-    )
+def bandwidths(
+    field: str, rates: float | Matrix, n: int, unit: str, scale: Callable[[float], float]
+) -> tuple[tuple[int, ...], ...]:
+    """Whole bytes per second between devices; 1 on the diagonal, whatever is given there.
+
+    Parameters
+    ----------
+    field : str
+        Of the compact form.
+    rates : float or matrix of float
+        For every pair, or from row to column.
+    n : int
+        Devices.
+    unit : str
+        Of the rates.
+    scale : callable
+        From the rates to bytes per second.
+
+    Raises
+    ------
+    InputError
+    """
+    rows = rates if isinstance(rates, tuple) else ((rates,) * n,) * n
+    if len(rows) != n or any(len(row) != n for row in rows):
+        found = f"found rows of lengths {[len(row) for row in rows]}"
+        raise InputError(Finding(f"expected a {n} x {n} matrix or one number, {found}", (field,)))
+    wrong = [
+        Finding(
+            f"expected a positive number of {unit}, found {rate}",
+            (field, i, j) if isinstance(rates, tuple) else (field,),
+        )
+        for i, row in enumerate(rows)
+        for j, rate in enumerate(row)
+        if i != j and not (math.isfinite(rate) and round(scale(rate)) >= 1)
+    ]
+    if wrong:
+        raise InputError(dict.fromkeys(wrong))
+    return tuple(tuple(1 if i == j else round(scale(rate)) for j, rate in enumerate(row)) for i, row in enumerate(rows))
 
 
 def numbered(names: Sequence[str]) -> list[str]:

@@ -7,15 +7,13 @@ A compact file names a network, boards, bandwidth and batch sizes; :func:`expand
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from itertools import count
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from mapgap.core import MOST_DEVICES, MOST_SAMPLES, CompactBase, Finding, InputError
-from mapgap.instances.expanding import Matrix, either, finest, numbered, per_second, rows_of
+from mapgap.instances.expanding import Matrix, all_known, bandwidths, collect, either, finest, numbered
 from mapgap.instances.facts import load_devices
 from mapgap.instances.hybrid_pipeline.failure import Failure, survivors
 from mapgap.instances.hybrid_pipeline.network import WORD, crossing, operators
@@ -74,8 +72,16 @@ def expand(compact: Compact) -> Instance:
     """
     sizes = (compact.micro_batch,) if isinstance(compact.micro_batch, int) else compact.micro_batch
     names = _boards(compact)
-    findings = _findings(compact, sizes, names)
-    if findings:
+    findings: list[Finding] = []
+    collect(findings, lambda: _check_names(compact, names))
+    if any(b < 1 or compact.mini_batch % b for b in sizes):
+        text = f"expected divisors of the mini-batch {compact.mini_batch}, found {list(sizes)}"
+        findings.append(Finding(text, ("micro_batch",)))
+    rates = collect(
+        findings,
+        lambda: bandwidths("bandwidth_mbps", compact.bandwidth_mbps, len(names), "Mbit/s", lambda rate: rate * 1e6 / 8),
+    )
+    if findings or rates is None:
         raise InputError(findings)
     kinds = list(dict.fromkeys(names))
     times = {kind: nanoseconds(compact.network, kind, max(sizes)) for kind in kinds}
@@ -101,7 +107,7 @@ def expand(compact: Compact) -> Instance:
             devices=tuple(
                 Device(name=label, type=kinds.index(name)) for label, name in zip(numbered(names), names, strict=True)
             ),
-            bandwidth=per_second(rows_of(compact.bandwidth_mbps, len(names)), lambda rate: rate * 1e6 / 8),
+            bandwidth=rates,
             layers=layers_of(compact.network),
             all_devices=compact.all_devices,
         )
@@ -122,35 +128,11 @@ def _boards(compact: Compact) -> tuple[str, ...]:
     return clusters[compact.cluster]
 
 
-def _findings(compact: Compact, sizes: Sequence[int], names: tuple[str, ...]) -> list[Finding]:
-    found = []
-    if not names:
-        found.append(Finding("expected at least one board, found none", ("devices",)))
-    for i, name in enumerate(names):
-        if name not in boards():
-            found.append(Finding(f"expected one of {', '.join(boards())}; found {name!r}", ("devices", i)))
-    if any(b < 1 or compact.mini_batch % b for b in sizes):
-        text = f"expected divisors of the mini-batch {compact.mini_batch}, found {list(sizes)}"
-        found.append(Finding(text, ("micro_batch",)))
-    if not found:
-        try:
-            for name in dict.fromkeys(names):
-                over_roofline(compact.network, name)
-            operators(compact.network)
-        except InputError as error:
-            found += error.findings
-    return found + _bandwidth_findings(compact.bandwidth_mbps, len(names))
-
-
-def _bandwidth_findings(rates: float | Matrix, n: int) -> list[Finding]:
-    rows = rows_of(rates, n)
-    if len(rows) != n or any(len(row) != n for row in rows):
-        shape = [len(row) for row in rows]
-        return [Finding(f"expected one number or {n} rows of {n}, found rows of {shape}", ("bandwidth_mbps",))]
-    off = [b for i, row in enumerate(rows) for j, b in enumerate(row) if i != j and not (math.isfinite(b) and b > 0)]
-    if off:
-        return [Finding(f"expected positive numbers of Mbit/s, found {off[0]:g}", ("bandwidth_mbps",))]
-    return []
+def _check_names(compact: Compact, names: tuple[str, ...]) -> None:
+    all_known(names, boards(), "board")
+    for name in dict.fromkeys(names):
+        over_roofline(compact.network, name)
+    operators(compact.network)
 
 
 def layers_of(network: str) -> tuple[Layer, ...]:

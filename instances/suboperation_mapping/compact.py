@@ -6,7 +6,6 @@ latencies (``accelerators.py``), and takes the finest tick that the instance can
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from itertools import count
 from typing import Literal
@@ -15,8 +14,8 @@ import numpy as np
 from pydantic import Field
 
 from mapgap.core import ACTIVITY_LIMIT, MOST_DEVICES, MOST_SAMPLES, CompactBase, Finding, InputError
-from mapgap.instances.expanding import collect, either, finest, numbered, per_second, rows_of
-from mapgap.instances.facts import NETWORK_INPUT, load_devices, unknown
+from mapgap.instances.expanding import Matrix, all_known, bandwidths, collect, either, finest, numbered
+from mapgap.instances.facts import NETWORK_INPUT, load_devices
 from mapgap.instances.suboperation_mapping.accelerators import (
     IPS,
     Array,
@@ -63,20 +62,8 @@ class Compact(CompactBase):
     cluster: Literal[1, 2, 3] | None = None
     devices: tuple[str, ...] | None = Field(default=None, max_length=MOST_DEVICES)
     batch: int | None = Field(default=None, ge=1, le=MOST_SAMPLES)
-    bandwidth_gbs: float | tuple[tuple[float, ...], ...]
+    bandwidth_gbs: float | Matrix
     ip: Literal["best", "ef_train", "darkfpga"] = "best"
-
-
-def build(cluster: Literal[1, 2, 3], network: str, bandwidth_gbs: float, batch: int | None = None) -> Instance:
-    """One of MTrain's experiments: a cluster of Table II, a network, one bandwidth for all pairs in GB/s.
-
-    Raises
-    ------
-    InputError
-        As :func:`expand`.
-    """
-    name = f"mtrain_c{cluster}_{network}_{bandwidth_gbs:g}gbs".replace(".", "p")
-    return expand(Compact(name=name, network=network, cluster=cluster, batch=batch, bandwidth_gbs=bandwidth_gbs))
 
 
 def expand(compact: Compact) -> Instance:
@@ -121,12 +108,7 @@ def _boards(compact: Compact) -> list[Board]:
     either("cluster", "devices", cluster, devices)
     if devices is None:
         return [board(name) for name in load_devices("mtrain_fpga").clusters[f"C{cluster}"]]
-    if not devices:
-        raise InputError(Finding("expected at least one FPGA, found none", ("devices",)))
-    known = board_names()
-    strange = [unknown(("devices", i), name, known) for i, name in enumerate(devices) if name not in known]
-    if strange:
-        raise InputError([finding for each in strange for finding in each.findings])
+    all_known(devices, board_names(), "FPGA")
     return [board(name) for name in devices]
 
 
@@ -146,22 +128,7 @@ def _bandwidth(compact: Compact, boards: list[Board] | None) -> tuple[tuple[int,
         n = len(boards)
     else:
         n = len(gbs) if isinstance(gbs, tuple) else 2
-    rows = rows_of(gbs, n)
-    if len(rows) != n or any(len(row) != n for row in rows):
-        found = f"found rows of lengths {[len(row) for row in rows]}"
-        raise InputError(Finding(f"expected a {n} x {n} matrix or one number, {found}", ("bandwidth_gbs",)))
-    wrong = [
-        Finding(
-            f"expected a positive number of GB/s, found {value}",
-            ("bandwidth_gbs", i, j) if isinstance(gbs, tuple) else ("bandwidth_gbs",),
-        )
-        for i, row in enumerate(rows)
-        for j, value in enumerate(row)
-        if i != j and not (math.isfinite(value) and round(value * 1e9) >= 1)
-    ]
-    if wrong:
-        raise InputError(list({str(finding): finding for finding in wrong}.values()))
-    return per_second(rows, lambda rate: rate * 1e9)
+    return bandwidths("bandwidth_gbs", gbs, n, "GB/s", lambda rate: rate * 1e9)
 
 
 def _check_fit(network: str, blocks: tuple[Block, ...], boards: list[Board]) -> None:

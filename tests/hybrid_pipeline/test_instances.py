@@ -98,8 +98,11 @@ def test_numbering():
         ({"devices": ("Nano", "Orin")}, "devices[1]: expected one of Nano, TX2, NX; found 'Orin'"),
         ({"cluster": "A", "micro_batch": 7}, "micro_batch: expected divisors of the mini-batch 256, found [7]"),
         ({"cluster": "A", "network": "vgg16"}, "network: expected one with a profile"),
-        ({"cluster": "A", "bandwidth_mbps": ((0.0, 1.0),)}, "or 5 rows of 5, found rows of [2]"),
-        ({"cluster": "A", "bandwidth_mbps": -1.0}, "expected positive numbers of Mbit/s, found -1"),
+        (
+            {"cluster": "A", "bandwidth_mbps": ((0.0, 1.0),)},
+            "a 5 x 5 matrix or one number, found rows of lengths [2]",
+        ),
+        ({"cluster": "A", "bandwidth_mbps": -1.0}, "bandwidth_mbps: expected a positive number of Mbit/s, found -1"),
     ],
 )
 def test_wrong_files_are_refused_with_the_field(fields, message):

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from experiments import build
 
 from mapgap.catalogue.files import library_files, load_instance
 from mapgap.core import ACTIVITY_LIMIT, InputError
@@ -21,7 +22,7 @@ from mapgap.instances.suboperation_mapping.accelerators import (
     nanoseconds,
     traffic,
 )
-from mapgap.instances.suboperation_mapping.compact import Compact, build, expand
+from mapgap.instances.suboperation_mapping.compact import Compact, expand
 from mapgap.instances.suboperation_mapping.network import blocks_of
 from mapgap.problems.suboperation_mapping import PROBLEM
 from mapgap.problems.suboperation_mapping.instance import operations
