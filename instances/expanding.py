@@ -14,6 +14,7 @@ from mapgap.instances.facts import unknown
 Made = TypeVar("Made", bound=InstanceBase)
 Value = TypeVar("Value")
 Matrix = tuple[tuple[float, ...], ...]
+BYTES_PER_SECOND = {"GB/s": 1e9, "Mbit/s": 1e6 / 8}
 
 
 def collect(findings: list[Finding], make: Callable[[], Value]) -> Value | None:
@@ -46,6 +47,7 @@ def finest(make: Callable[[int], Made], ticks: Iterable[int], otherwise: Finding
     InputError, pydantic.ValidationError
         Something else is wrong with the instance, or every tick is too fine (then ``otherwise``).
     """
+    found: list[Finding] = []
     for tick_ns in ticks:
         try:
             return make(tick_ns)
@@ -55,7 +57,7 @@ def finest(make: Callable[[int], Made], ticks: Iterable[int], otherwise: Finding
                 if not found:
                     raise
                 raise InputError(found) from error
-    raise InputError(otherwise or "expected shorter durations")
+    raise InputError(otherwise or found)
 
 
 def findings_of(error: ValidationError) -> list[Finding]:
@@ -79,10 +81,8 @@ def all_known(names: Sequence[str], known: list[str], kind: str) -> None:
         raise InputError([finding for error in strange for finding in error.findings])
 
 
-def bandwidths(
-    field: str, rates: float | Matrix, n: int, unit: str, scale: Callable[[float], float]
-) -> tuple[tuple[int, ...], ...]:
-    """Whole bytes per second between devices; 1 on the diagonal, whatever is given there.
+def bandwidths(field: str, rates: float | Matrix, n: int, unit: str) -> tuple[tuple[int, ...], ...]:
+    """Whole bytes per second between ``n`` devices; 1 on the diagonal, whatever is given there.
 
     Parameters
     ----------
@@ -91,16 +91,14 @@ def bandwidths(
     rates : float or matrix of float
         For every pair, or from row to column.
     n : int
-        Devices.
-    unit : str
+    unit : {"GB/s", "Mbit/s"}
         Of the rates.
-    scale : callable
-        From the rates to bytes per second.
 
     Raises
     ------
     InputError
     """
+    scale = BYTES_PER_SECOND[unit]
     rows = rates if isinstance(rates, tuple) else ((rates,) * n,) * n
     if len(rows) != n or any(len(row) != n for row in rows):
         found = f"found rows of lengths {[len(row) for row in rows]}"
@@ -112,11 +110,13 @@ def bandwidths(
         )
         for i, row in enumerate(rows)
         for j, rate in enumerate(row)
-        if i != j and not (math.isfinite(rate) and round(scale(rate)) >= 1)
+        if i != j and not (math.isfinite(scale * rate) and round(scale * rate) >= 1)
     ]
     if wrong:
         raise InputError(dict.fromkeys(wrong))
-    return tuple(tuple(1 if i == j else round(scale(rate)) for j, rate in enumerate(row)) for i, row in enumerate(rows))
+    return tuple(
+        tuple(1 if i == j else round(scale * rate) for j, rate in enumerate(row)) for i, row in enumerate(rows)
+    )
 
 
 def numbered(names: Sequence[str]) -> list[str]:

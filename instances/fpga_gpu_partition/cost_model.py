@@ -31,7 +31,7 @@ from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any
 
-from mapgap.instances.facts import ROOT, load_devices, read_yaml, unknown
+from mapgap.instances.facts import ROOT, load_devices, read_table, unknown
 from mapgap.instances.fpga_gpu_partition.lowering import Kind, Shape
 from mapgap.problems.fpga_gpu_partition import Fabric
 
@@ -144,12 +144,8 @@ def fabric() -> Fabric:
 @cache
 def constant_sets() -> dict[str, dict[str, Any]]:
     """All sets of constants by name, with what their files say of them: the fits, and the extremes of studies."""
-    found = {}
-    for file in (FITS, EXTREMES):
-        data = read_yaml(ROOT / "devices" / f"{file}.yaml")
-        for row in data["rows"]:
-            found[str(row[0])] = dict(zip(data["columns"], row, strict=True))
-    return found
+    tables = [read_table(ROOT / "devices" / f"{file}.yaml") for file in (FITS, EXTREMES)]
+    return {str(row["fit"]): row for table in tables for row in table["rows"]}
 
 
 @cache

@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from typing import Any
 
+from mapgap.instances.drawing import enlarged, generated, stretched
 from mapgap.instances.editing import each, edited
 from mapgap.instances.fpga_gpu_partition.cases import each_layer
 from mapgap.instances.fpga_gpu_partition.compact import build
-from mapgap.instances.magnitudes import enlarged, generated, stretched
 from mapgap.problems.fpga_gpu_partition import (
     NETWORK_INPUT,
     OBJECTIVES,

@@ -77,10 +77,8 @@ def expand(compact: Compact) -> Instance:
     if any(b < 1 or compact.mini_batch % b for b in sizes):
         text = f"expected divisors of the mini-batch {compact.mini_batch}, found {list(sizes)}"
         findings.append(Finding(text, ("micro_batch",)))
-    rates = collect(
-        findings,
-        lambda: bandwidths("bandwidth_mbps", compact.bandwidth_mbps, len(names), "Mbit/s", lambda rate: rate * 1e6 / 8),
-    )
+    mbps = compact.bandwidth_mbps
+    rates = collect(findings, lambda: bandwidths("bandwidth_mbps", mbps, len(names), "Mbit/s"))
     if findings or rates is None:
         raise InputError(findings)
     kinds = list(dict.fromkeys(names))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pydantic import Field
 
 from mapgap.core import Finding, Frozen, InputError
-from mapgap.instances.editing import each, ordered, square, without
+from mapgap.instances.editing import each, edited, ordered, square, without
 from mapgap.problems.hybrid_pipeline import Instance, OldStage, Plan, Replanning, Stage
 from mapgap.problems.hybrid_pipeline.evaluate import best_shares, evaluate, warm_up
 
@@ -63,9 +63,8 @@ def survivors(instance: Instance, failure: Failure) -> Instance:
     if wrong:
         raise InputError(wrong)
     groups = [tuple(sorted(index[name] for name in stage.devices)) for stage in failure.pipeline]
-    spans = list(zip([0, *stops], stops, strict=False))
-    latency = _old_latency(instance, spans, groups)
-    stages = [OldStage(start=a, stop=b, devices=group) for (a, b), group in zip(spans, groups, strict=True)]
+    starts = [0, *stops[:-1]]
+    stages = [OldStage(start=a, stop=b, devices=g) for a, b, g in zip(starts, stops, groups, strict=True)]
     lost = index[failure.device]
     alive = without(range(len(instance.devices)), lost)
     types = sorted({instance.devices[d].type for d in alive})
@@ -78,7 +77,7 @@ def survivors(instance: Instance, failure: Failure) -> Instance:
             rounds=failure.rounds,
             stages=each(stages, lambda stage: {"devices": tuple(alive.index(d) for d in stage.devices if d != lost)}),
             held=ordered(held_by(stages, len(instance.devices)), alive),
-            old_latency=latency,
+            old_latency=_old_latency(instance, stages),
         ),
     )
 
@@ -96,18 +95,17 @@ def held_by(stages: Sequence[OldStage], n: int) -> list[tuple[tuple[int, int], .
     return held
 
 
-def _old_latency(instance: Instance, spans: list[tuple[int, int]], groups: list[tuple[int, ...]]) -> int:
+def _old_latency(instance: Instance, old: list[OldStage]) -> int:
     """HPP-round latency before the failure, with the shares of Eq. (7)."""
     batch = instance.micro_batch_sizes[0]
     stages = []
-    for p, ((start, stop), group) in enumerate(zip(spans, groups, strict=True)):
-        bare = Stage(start=start, stop=stop, devices=group, shares=())
-        kept = warm_up(len(groups) - 1 - p, instance.mini_batch // batch)
-        shares = best_shares(instance, bare, batch, kept)
+    for p, before in enumerate(old):
+        bare = Stage(start=before.start, stop=before.stop, devices=before.devices, shares=())
+        shares = best_shares(instance, bare, batch, warm_up(len(old) - 1 - p, instance.mini_batch // batch))
         if shares is None:
             place = ("failure", "pipeline", p)
             raise InputError(Finding(f"expected a stage that fits the memory, found stage {p}", place))
-        stages.append(bare.model_copy(update={"shares": shares}))
+        stages.append(edited(bare, shares=shares))
     latency = evaluate(instance, Plan(micro_batch=batch, stages=tuple(stages))).objective
     assert latency is not None
     return latency

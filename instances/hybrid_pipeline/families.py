@@ -7,11 +7,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from mapgap.instances.drawing import spans
+from mapgap.instances.drawing import enlarged, generated, spans, stretched
 from mapgap.instances.editing import each, edited, mapped
 from mapgap.instances.hybrid_pipeline.cases import tables
 from mapgap.instances.hybrid_pipeline.failure import held_by
-from mapgap.instances.magnitudes import enlarged, generated, stretched
 from mapgap.problems.hybrid_pipeline import Device, DeviceType, Execution, Instance, Layer, OldStage, Replanning
 
 TICK_NS = 1000

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from mapgap.instances.drawing import enlarged, generated, stretched
 from mapgap.instances.editing import each
-from mapgap.instances.magnitudes import enlarged, generated, stretched
 from mapgap.instances.multi_model_splitting.compact import Compact, CompactDevice, CompactPipeline, expand
 from mapgap.instances.multi_model_splitting.models import TITLES
 from mapgap.instances.multi_model_splitting.relations import timed
@@ -20,8 +20,6 @@ SMALL_MODELS = tuple(TITLES)[:6]
 """Models that fit into one MAX78000."""
 LARGE_MODELS = tuple(TITLES)[6:]
 """Models that do not."""
-SIZES = [(4, 4), (6, 4), (10, 8), (14, 8), (20, 16), (30, 20)]
-"""(pipelines, devices) of the scaling families."""
 
 
 def tiny(seed: int) -> Instance:

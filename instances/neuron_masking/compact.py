@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -161,7 +162,7 @@ def _layer(row: Row, batch: int, floor_percent: float) -> Layer:
     )
 
 
-def totals(inputs: int, layers: tuple[Layer, ...]) -> tuple[int, int]:
+def totals(inputs: int, layers: Sequence[Layer]) -> tuple[int, int]:
     """Work and memory units of the whole model."""
     work = memory = 0
     before = inputs

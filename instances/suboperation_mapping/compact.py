@@ -128,7 +128,7 @@ def _bandwidth(compact: Compact, boards: list[Board] | None) -> tuple[tuple[int,
         n = len(boards)
     else:
         n = len(gbs) if isinstance(gbs, tuple) else 2
-    return bandwidths("bandwidth_gbs", gbs, n, "GB/s", lambda rate: rate * 1e9)
+    return bandwidths("bandwidth_gbs", gbs, n, "GB/s")
 
 
 def _check_fit(network: str, blocks: tuple[Block, ...], boards: list[Board]) -> None:

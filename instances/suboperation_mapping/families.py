@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from mapgap.instances.editing import each, mapped
-from mapgap.instances.magnitudes import enlarged, generated, stretched
+from mapgap.core import ACTIVITY_LIMIT
+from mapgap.instances.drawing import enlarged, generated, stretched
+from mapgap.instances.editing import each, edited, mapped
 from mapgap.instances.suboperation_mapping.relations import tables
 from mapgap.problems.suboperation_mapping import Accelerator, Edge, Instance, Layer
 
@@ -107,21 +108,21 @@ def _instance(
     bandwidth = tuple(
         tuple(BYTE_PER_TICK * (1 if i == j else rng.choice((1, 2, 3, 5, 10))) for j in range(n)) for i in range(n)
     )
-    demand = _demand(layers, batch)
-    memory = [demand] * n
-    if binding:
-        memory = [int(demand * rng.uniform(0.3, 1.0)) for _ in range(n)]
-    accelerators = tuple(Accelerator(name=f"A{i}", memory=memory[i], pes=max(1, 5 - speed[i])) for i in range(n))
-    return Instance(
+    loose = tuple(Accelerator(name=f"A{i}", memory=ACTIVITY_LIMIT, pes=max(1, 5 - speed[i])) for i in range(n))
+    instance = Instance(
         **generated(family, seed),
         batch=batch,
         tick_ns=TICK_NS,
         memory_unit_bytes=1,
         flops=1000 * batch,
-        accelerators=accelerators,
+        accelerators=loose,
         bandwidth=bandwidth,
         layers=layers,
     )
+    demand = instance.largest_demand
+    memory = [int(demand * rng.uniform(0.3, 1.0)) if binding else demand for _ in range(n)]
+    limited = [edited(accelerator, memory=units) for accelerator, units in zip(loose, memory, strict=True)]
+    return instance.changed(accelerators=tuple(limited))
 
 
 def _layer(
@@ -156,14 +157,3 @@ def _layer(
         bp=table() if inputs else (),
         wu=table() if split else (),
     )
-
-
-def _demand(layers: tuple[Layer, ...], batch: int) -> int:
-    """Bytes of everything that is ever stored: with so much DRAM memory never binds."""
-    total = 0
-    for index, layer in enumerate(layers):
-        total += 2 * layer.weight_bytes
-        if layer.kind == "split":
-            edges = [edge.bytes for other in layers for edge in other.inputs if edge.source == index]
-            total += batch * (layer.input_bytes + (sum(edges) if edges else layer.output_bytes))
-    return total
