@@ -16,7 +16,7 @@ from mapgap.instances.suboperation_mapping.accelerators import (
     phases,
 )
 from mapgap.instances.suboperation_mapping.network import blocks_of
-from mapgap.reporting.tables import Column, Table
+from mapgap.reporting.tables import Column, Rows, Table, header, tabulated
 from mapgap.studies.dfs_vs_converting.runs import TITLES
 
 BATCHES = {
@@ -47,34 +47,38 @@ def accelerators() -> Table:
             row[f"{network}_tiles"] = f"{NAMES[array.ip]} {array.tiles[0]} x {array.tiles[1]}"
             row[network] = flops(blocks, batch) / ns
         rows.append(row)
-    columns = [Column("board", "board"), Column("batch", "batch"), Column("dsp", "DSP"), Column("macs", "MAC units")]
-    columns += [Column("clock", "MHz"), Column("peak", "peak", ".0f")]
+    columns = header("board | batch | dsp: DSP | macs: MAC units")
+    columns += header("clock: MHz | peak; .0f")
     for network, title in TITLES.items():
         columns += [Column(f"{network}_tiles", f"{title}, tiles"), Column(network, title, ".0f")]
     note = "EF: EF-Train, output by input channels; Dark: DarkFPGA, samples by output channels. DRAM size ignored."
     return Table("accelerators", "Every board alone [GFLOPS]", columns, rows, note)
 
 
-def limits() -> Table:
+@tabulated(
+    "limits",
+    "All units of a cluster busy [GFLOPS]",
+    "cluster: cl. | peak; .0f | limit: with the efficiency; .0f",
+)
+def limits() -> Rows:
     """Per cluster: the throughput that no mapping can exceed, with every unit of every board busy."""
-    rows = []
     for number, boards in enumerate(CLUSTERS, 1):
         total = sum(peak(board(name)) for name in boards)
-        rows.append({"cluster": number, "peak": total, "limit": total * EFFICIENCY_PERMILLE / 1000})
-    columns = [Column("cluster", "cl."), Column("peak", "peak", ".0f"), Column("limit", "with the efficiency", ".0f")]
-    return Table("limits", "All units of a cluster busy [GFLOPS]", columns, rows)
+        yield {"cluster": number, "peak": total, "limit": total * EFFICIENCY_PERMILLE / 1000}
 
 
-def checks() -> Table:
+@tabulated(
+    "checks",
+    "EF-Train on the ZCU102 [GFLOPS]",
+    "network | batch | printed; g | ours: model; .2f | difference: difference [%]; +.1f",
+    "The efficiency is fitted to the first.",
+)
+def checks() -> Rows:
     """EF-Train's published throughput on one board; the efficiency is fitted to the first row."""
     device = Board("ZCU102, 16 x 16, 100 MHz", 16 * 16 * 5, 4 * 10**9, 17060, 100)
-    rows = []
     for network, batch, printed in CHECKS:
         blocks, array = blocks_of(network), Array2D("ef_train", (16, 16))
         total = sum(int(nanoseconds(b, phase, array, device, batch)) for b in blocks for phase in phases(b))
         ours = flops(blocks, batch) / total
         row = {"network": network, "batch": batch, "printed": printed, "ours": ours}
-        rows.append(row | {"difference": 100 * (ours / printed - 1)})
-    columns = [Column("network", "network"), Column("batch", "batch"), Column("printed", "printed", "g")]
-    columns += [Column("ours", "model", ".2f"), Column("difference", "difference [%]", "+.1f")]
-    return Table("checks", "EF-Train on the ZCU102 [GFLOPS]", columns, rows, "The efficiency is fitted to the first.")
+        yield row | {"difference": 100 * (ours / printed - 1)}

@@ -7,7 +7,7 @@ from typing import Any
 from mapgap.records.runs import Runs
 from mapgap.reporting import figures
 from mapgap.reporting.report import Picture, picture
-from mapgap.reporting.tables import Column, Table
+from mapgap.reporting.tables import Column, Table, header
 from mapgap.studies.dfs_vs_converting.runs import (
     BANDWIDTHS,
     CONVERTING,
@@ -50,7 +50,7 @@ def ablation(runs: Runs) -> tuple[Table, list[Picture]]:
                 figure = figures.lines(series, xlabel="step", ylabel="GFLOPS", title=title)
                 text = "After DRAM-aware mapping, balancing, locality, re-partition."
                 pictures.append(picture(f"fig8_cluster{cluster}_{network}", figure, text))
-    columns = [Column("network", "network"), Column("cluster", "cl."), Column("bandwidth", "GB/s", "g")]
+    columns = header("network | cluster: cl. | bandwidth: GB/s; g")
     columns += [Column(f"step{i}", f"step {i}", ".1f") for i in range(1, 5)]
     title = "Throughput after each step, delta latency as the literal sum [GFLOPS]"
     return Table("fig8", title, [*columns, Column("gain", "gain [%]", ".1f")], rows), pictures
@@ -97,14 +97,12 @@ def comparison(runs: Runs) -> tuple[Table, list[Picture]]:
                 pictures.append(
                     picture(f"fig{8 + cluster}_{network}", figure, "Throughput over peer-to-peer bandwidth.")
                 )
-    columns = [Column("network", "network"), Column("cluster", "cl."), Column("bandwidth", "GB/s", "g")]
+    columns = header("network | cluster: cl. | bandwidth: GB/s; g")
     columns += [Column(method, title, ".1f") for method, title in shown.items()]
-    columns += [
-        Column("hap_sharding_sync", "HAP-style, synchronous", ".1f"),
-        Column("alpa_sharding_sync", "Alpa-style, synchronous", ".1f"),
-        Column("limit", "proven limit", ".1f"),
-        Column("over_hap", "MTrain over HAP, synchronous", ".2f"),
-    ]
+    columns += header(
+        "hap_sharding_sync: HAP-style, synchronous; .1f | alpa_sharding_sync: Alpa-style, synchronous; .1f "
+        "| limit: proven limit; .1f | over_hap: MTrain over HAP, synchronous; .2f"
+    )
     note = (
         "MTrain in the reading of the delta latency that is faster on the instance. "
         "Synchronous: every layer on all devices, gather and scatter after each, as Sec. III-B describes the rivals. "
@@ -133,14 +131,10 @@ def scaling(runs: Runs) -> tuple[Table, list[Picture]]:
                     "seconds": seconds(runs, name, mtrain),
                 }
             )
-    columns = [
-        Column("bandwidth", "GB/s", "g"),
-        Column("fpgas", "FPGAs"),
-        Column("mtrain", "MTrain [GFLOPS]", ".1f"),
-        Column("single", "single [GFLOPS]", ".1f"),
-        Column("limit", "proven limit [GFLOPS]", ".1f"),
-        Column("seconds", "search [s]", ".2f"),
-    ]
+    columns = header(
+        "bandwidth: GB/s; g | fpgas: FPGAs | mtrain: MTrain [GFLOPS]; .1f | single: single [GFLOPS]; .1f "
+        "| limit: proven limit [GFLOPS]; .1f | seconds: search [s]; .2f"
+    )
     if not rows:
         return Table("fig12", "Scaling", columns, rows), []
     throughput = {

@@ -9,7 +9,7 @@ from typing import Any
 from mapgap.records.runs import Runs
 from mapgap.reporting import figures
 from mapgap.reporting.report import Picture, picture
-from mapgap.reporting.tables import Column, Table
+from mapgap.reporting.tables import Column, Table, header
 from mapgap.studies.dfs_vs_converting.runs import (
     BANDWIDTHS,
     CONVERTING,
@@ -89,7 +89,7 @@ def what_changes(runs: Runs) -> Table:
             )
         ),
     )
-    columns = [Column("statement", "statement"), Column("cases", "cases"), Column("sum", NAMES[SUM], ".1f")]
+    columns = [*header("statement | cases"), Column("sum", NAMES[SUM], ".1f")]
     note = (
         "Delta latency in step 5 of MTrain-Mapping. Literal sum: computation and transfers of the ready set, the words "
         "of Sec. V-B; the makespan decides ties. Growth of the makespan: of the partial schedule; the sum decides ties."
@@ -108,7 +108,7 @@ def per_case(runs: Runs) -> Table:
         rows.append(row)
     columns = [Column("instance", "instance")]
     for key, title in (("dfs", "DFS"), ("converting", "converting")):
-        columns += [Column(f"{key}_sum", f"{title}, sum", ".1f"), Column(f"{key}_growth", f"{title}, growth", ".1f")]
+        columns += header(f"{key}_sum: {title}, sum; .1f | {key}_growth: {title}, growth; .1f")
     return Table("readings_per_case", "Both readings, throughput [GFLOPS]", columns, rows)
 
 
@@ -125,7 +125,7 @@ def against_single(runs: Runs) -> Table:
         if slower:
             row = {"bandwidth": bandwidth, "cases": len(slower), "both": sum(all(each) for each in slower)}
             rows.append(row | {key: sum(each[k] for each in slower) for k, key in enumerate(("sum", "growth"))})
-    columns = [Column("bandwidth", "GB/s", "g"), Column("cases", "cases"), Column("sum", NAMES[SUM])]
+    columns = [*header("bandwidth: GB/s; g | cases"), Column("sum", NAMES[SUM])]
     columns += [Column("growth", NAMES[GROWTH]), Column("both", "both readings")]
     note = "Converting as published, without the fallback to a single accelerator (mtrain_converting_fallback)."
     title = "Cases in which MTrain-Converting is slower than the best single accelerator"
@@ -159,7 +159,7 @@ def costs(runs: Runs) -> tuple[Table, list[Picture]]:
                 row[key] = _over_best(runs, name, method)
                 row[f"{key}_s"] = seconds(runs, name, method)
             rows.append(row)
-    columns = [Column("bandwidth", "GB/s", "g"), Column("fpgas", "FPGAs")]
+    columns = header("bandwidth: GB/s; g | fpgas: FPGAs")
     titles = {"sum": NAMES[SUM], "growth": NAMES[GROWTH], "quick": "quick planner"}
     columns += [Column(key, f"{title} [%]", ".1f") for key, title in titles.items()]
     columns += [Column(f"{key}_s", f"{title} [s]", ".2f") for key, title in titles.items()]

@@ -15,7 +15,7 @@ from mapgap.records.record import RunRecord
 from mapgap.records.runs import Runs
 from mapgap.reporting.report import Page, Section
 from mapgap.reporting.study import Phase, Study
-from mapgap.reporting.tables import Column, Table
+from mapgap.reporting.tables import Column, Table, header
 from mapgap.studies.equal_time.field import (
     FILES,
     FIRST_SEED,
@@ -86,7 +86,7 @@ def _counted(found: Iterable[Race]) -> dict[str, Any]:
 
 
 def _columns() -> list[Column]:
-    counts = [Column("races", "races"), Column("exact", "runs of exact methods")]
+    counts = header("races | exact: runs of exact methods")
     return [*counts, *(Column(kind, title) for kind, title in KINDS.items())]
 
 
@@ -97,7 +97,7 @@ def totals(found: list[Race]) -> Table:
         {"problem": p, "time": t} | _counted(race for race in found if (race.problem, race.time_s) == (p, t))
         for p, t in keys
     ]
-    columns = [Column("problem", "problem"), Column("time", "time [s]", "g"), *_columns()]
+    columns = [*header("problem | time: time [s]; g"), *_columns()]
     return Table("totals", "What exact methods owe", columns, rows, NOTE)
 
 
@@ -109,7 +109,7 @@ def suites(found: list[Race]) -> Table:
         | _counted(race for race in found if (race.problem, race.suite, race.time_s) == (p, s, t))
         for p, s, t in keys
     ]
-    columns = [Column("problem", "problem"), Column("suite", "family"), Column("time", "time [s]", "g"), *_columns()]
+    columns = [*header("problem | suite: family | time: time [s]; g"), *_columns()]
     return Table("suites", "By family", columns, rows)
 
 
@@ -122,14 +122,7 @@ def owed(found: list[Race]) -> Table:
                 where = {"problem": race.problem, "instance": race.instance, "time": race.time_s}
                 yield where | {"method": debt.method, "kind": KINDS[debt.kind], "words": debt.words.splitlines()[-1]}
 
-    columns = [
-        Column("problem", "problem"),
-        Column("instance", "instance"),
-        Column("time", "time [s]", "g"),
-        Column("method", "method"),
-        Column("kind", "what"),
-        Column("words", "found"),
-    ]
+    columns = header("problem | instance | time: time [s]; g | method | kind: what | words: found")
     return Table("owed", "Every one", columns, list(rows()))
 
 

@@ -18,7 +18,7 @@ from mapgap.instances.published_numbers import load_published
 from mapgap.records.runs import Runs
 from mapgap.reporting import figures
 from mapgap.reporting.report import Picture, picture
-from mapgap.reporting.tables import Column, Table
+from mapgap.reporting.tables import Column, Rows, Table, header, tabulated
 from mapgap.studies.fpga_gpu_partition.plans import gain, terms_of
 from mapgap.studies.fpga_gpu_partition.runs import fits, module_instance, module_names
 
@@ -47,7 +47,7 @@ def table_1() -> Table:
         residuals = [100 * (value / printed[key] - 1) for value in values.values()]
         row = {"module": TITLES[kind], "quantity": QUANTITIES[key[-1]], "printed": printed[key]} | values
         rows.append(row | {"worst": max(residuals, key=abs)})
-    columns = [Column("module", "module"), Column("quantity", "quantity"), Column("printed", "printed", ".2f")]
+    columns = header("module | quantity | printed; .2f")
     columns += [Column(name, name, ".2f") for name in fits()]
     columns += [Column("worst", "worst residual [%]", "+.1f")]
     note = (
@@ -84,45 +84,35 @@ def _costs(kind: str, fit: str) -> list[tuple[tuple[float, float], tuple[float, 
     return found
 
 
-def ranges_table() -> Table:
+@tabulated(
+    "figure_4_ranges",
+    "Fig. 4 and abstract: reductions over the modules",
+    "module | quantity: reduction of | printed: abstract [%] | implied: Table I implies [%]; .1f "
+    "| inside: abstract holds it | ours: modules, first fit [%] | all: modules, all fits [%] | verdict: ranges",
+    "The paper contradicts itself: Table I's 1.55x for MobileNetV2 is 35.5 %, the abstract says at most 30 %; the "
+    "abstract gives ShuffleNetV2 25 % energy and 21 % latency, Sec. V-B has the two the other way round.",
+)
+def ranges_table() -> Rows:
     """Ranges of the abstract next to the ranges over the modules of a network."""
     printed = published()
-    rows = []
     for (kind, key), values in reductions().items():
         claim = printed[CLAIMS[kind][key]]
         low, high = claim if isinstance(claim, list) else (claim, claim)
         least, most = values[fits()[0]]
         outer = (min(v[0] for v in values.values()), max(v[1] for v in values.values()))
         implied = 100 * (1 - 1 / float(printed[_gain_key(kind, key)]))
-        rows.append(
-            {
-                "module": TITLES[kind],
-                "quantity": "energy" if key == "e" else "latency",
-                "printed": f"{low:g}" if low == high else f"{low:g} to {high:g}",
-                "implied": implied,
-                "low": least,
-                "high": most,
-                "ours": f"{least:.0f} to {most:.0f}",
-                "all": f"{outer[0]:.0f} to {outer[1]:.0f}",
-                "inside": "yes" if low - 1 <= implied <= high + 1 else "no",
-                "verdict": "overlaps" if least <= high and low <= most else "differs",
-            }
-        )
-    columns = [
-        Column("module", "module"),
-        Column("quantity", "reduction of"),
-        Column("printed", "abstract [%]"),
-        Column("implied", "Table I implies [%]", ".1f"),
-        Column("inside", "abstract holds it"),
-        Column("ours", "modules, first fit [%]"),
-        Column("all", "modules, all fits [%]"),
-        Column("verdict", "ranges"),
-    ]
-    note = (
-        "The paper contradicts itself: Table I's 1.55x for MobileNetV2 is 35.5 %, the abstract says at most 30 %; the "
-        "abstract gives ShuffleNetV2 25 % energy and 21 % latency, Sec. V-B has the two the other way round."
-    )
-    return Table("figure_4_ranges", "Fig. 4 and abstract: reductions over the modules", columns, rows, note)
+        yield {
+            "module": TITLES[kind],
+            "quantity": "energy" if key == "e" else "latency",
+            "printed": f"{low:g}" if low == high else f"{low:g} to {high:g}",
+            "implied": implied,
+            "low": least,
+            "high": most,
+            "ours": f"{least:.0f} to {most:.0f}",
+            "all": f"{outer[0]:.0f} to {outer[1]:.0f}",
+            "inside": "yes" if low - 1 <= implied <= high + 1 else "no",
+            "verdict": "overlaps" if least <= high and low <= most else "differs",
+        }
 
 
 def _gain_key(kind: str, key: str) -> str:
@@ -153,33 +143,26 @@ def figure_4() -> Picture:
     return picture("figure_4", figure, "Modules alone (small) and their means (large) as in Fig. 4; first fit.")
 
 
-def modules_table(runs: Runs) -> Table:
+@tabulated(
+    "modules",
+    "Single modules",
+    "instance | rule_e: rule, energy gain; .2f | rule_l: rule, speed-up; .2f | best_e: optimum, energy gain; .2f "
+    "| best_l: optimum, speed-up; .2f | gap: rule above optimum [%]; .1f | multipliers: multipliers of the optimum",
+    "Least energy; up to 32 folds, so that the pattern of every module fits.",
+)
+def modules_table(runs: Runs) -> Rows:
     """Single modules: the pattern, and the optimum when the module owns the fabric."""
-    rows = []
     for name in module_names():
         instance = module_instance(name)
         rule, best = terms_of(runs, name, "paper_rule"), terms_of(runs, name, "mip")
         if rule is None or best is None:
             continue
-        rows.append(
-            {
-                "instance": name,
-                "rule_e": gain(instance, rule, "energy"),
-                "rule_l": gain(instance, rule, "latency"),
-                "best_e": gain(instance, best, "energy"),
-                "best_l": gain(instance, best, "latency"),
-                "gap": 100 * (rule["energy"] / best["energy"] - 1),
-                "multipliers": best["multipliers"],
-            }
-        )
-    columns = [
-        Column("instance", "instance"),
-        Column("rule_e", "rule, energy gain", ".2f"),
-        Column("rule_l", "rule, speed-up", ".2f"),
-        Column("best_e", "optimum, energy gain", ".2f"),
-        Column("best_l", "optimum, speed-up", ".2f"),
-        Column("gap", "rule above optimum [%]", ".1f"),
-        Column("multipliers", "multipliers of the optimum"),
-    ]
-    note = "Least energy; up to 32 folds, so that the pattern of every module fits."
-    return Table("modules", "Single modules", columns, rows, note)
+        yield {
+            "instance": name,
+            "rule_e": gain(instance, rule, "energy"),
+            "rule_l": gain(instance, rule, "latency"),
+            "best_e": gain(instance, best, "energy"),
+            "best_l": gain(instance, best, "latency"),
+            "gap": 100 * (rule["energy"] / best["energy"] - 1),
+            "multipliers": best["multipliers"],
+        }

@@ -19,7 +19,7 @@ from mapgap.instances.fpga_gpu_partition.gains import Reading, gains, published_
 from mapgap.records.runs import Runs
 from mapgap.reporting import figures
 from mapgap.reporting.report import Picture, picture
-from mapgap.reporting.tables import Column, Table
+from mapgap.reporting.tables import Column, Rows, Table, header, tabulated
 from mapgap.studies.fpga_gpu_partition.plans import chosen_options, front_of, gain, repriced, terms_of
 from mapgap.studies.fpga_gpu_partition.runs import (
     EXACT,
@@ -158,7 +158,7 @@ def robustness(runs: Runs) -> tuple[Table, Table]:
                 count = sum(bool(answer) for answer in answers)
                 verdict = "holds" if count == len(known) else "fails" if count == 0 else "undecided"
                 held.append(head | {"claim": text, "count": f"{count} of {len(known)}", "verdict": verdict})
-    columns = [Column("network", "network"), Column("fold", "largest fold")]
+    columns = header("network | fold: largest fold")
     first = Table(
         "fits",
         "Energy gain of the optimum under every fit",
@@ -177,50 +177,37 @@ def robustness(runs: Runs) -> tuple[Table, Table]:
     return first, second
 
 
-def intervals(runs: Runs) -> Table:
+@tabulated(
+    "intervals",
+    "Gains over all sets of constants that explain Table I",
+    "network | fold: largest fold | title: quantity | change: changed | first: first fit; .3f | low: least; .3f "
+    "| high: most; .3f | gain: above 1 (gap: above 0) | sets | low_set: least at | high_set: most at",
+    "Over the fits and the extreme sets of constants (root mean square residual on Table I within the tolerance, "
+    "base power 1 W). The ends were sought by optimisation from several starts and are attained; the true interval "
+    "may be wider. Undecided: Table I allows both signs.",
+)
+def intervals(runs: Runs) -> Rows:
     """Every gain from its least to its most over all sets of constants that explain Table I."""
-    rows = []
     for network, (title, _) in NETWORKS.items():
         for fold in FOLDS:
             for key, change, values in _values(runs, network, fold):
                 low, high = min(values, key=values.__getitem__), max(values, key=values.__getitem__)
                 zero = 0.0 if key == "gap" else 1.0
                 gained = "yes" if values[low] > zero else "no" if values[high] <= zero else "undecided"
-                rows.append(
-                    {
-                        "network": title,
-                        "fold": fold,
-                        "quantity": key,
-                        "title": QUANTITIES[key],
-                        "change": CHANGES[change],
-                        "first": values[fits()[0]],
-                        "low": values[low],
-                        "high": values[high],
-                        "low_set": low,
-                        "high_set": high,
-                        "sets": len(values),
-                        "gain": gained,
-                    }
-                )
-    columns = [
-        Column("network", "network"),
-        Column("fold", "largest fold"),
-        Column("title", "quantity"),
-        Column("change", "changed"),
-        Column("first", "first fit", ".3f"),
-        Column("low", "least", ".3f"),
-        Column("high", "most", ".3f"),
-        Column("gain", "above 1 (gap: above 0)"),
-        Column("sets", "sets"),
-        Column("low_set", "least at"),
-        Column("high_set", "most at"),
-    ]
-    note = (
-        "Over the fits and the extreme sets of constants (root mean square residual on Table I within the tolerance, "
-        "base power 1 W). The ends were sought by optimisation from several starts and are attained; the true interval "
-        "may be wider. Undecided: Table I allows both signs."
-    )
-    return Table("intervals", "Gains over all sets of constants that explain Table I", columns, rows, note)
+                yield {
+                    "network": title,
+                    "fold": fold,
+                    "quantity": key,
+                    "title": QUANTITIES[key],
+                    "change": CHANGES[change],
+                    "first": values[fits()[0]],
+                    "low": values[low],
+                    "high": values[high],
+                    "low_set": low,
+                    "high_set": high,
+                    "sets": len(values),
+                    "gain": gained,
+                }
 
 
 def _values(runs: Runs, network: str, fold: int) -> Iterator[tuple[str, str, dict[str, float]]]:
@@ -276,50 +263,39 @@ def interval_picture(table: Table) -> Picture:
     )
 
 
-def readings_table() -> Table:
+@tabulated(
+    "readings",
+    "ShuffleNetV2's units read in two ways",
+    "reading: reading of units with reduction | fits_e: fits: energy gain | fits_l: fits: speed-up "
+    "| sets: sets fitted to it | rms: least residual (rms); .4f | e: their energy gain | l: their speed-up "
+    "| setup_low: set-up over launch, least; .2f | setup_high: most; .2f | launch_low: launch [µs], least; .0f "
+    "| launch_high: most; .0f",
+    "Printed: 1.39 and 1.35. Sequential: every 1x1 on the FPGA. Parallel (Sec. V-B): a unit with reduction as a "
+    "Fire module with depthwise 3x3. The six fits were made under the sequential reading; constants fitted to the "
+    "parallel one explain Table I alike, so that Table I does not tell the readings apart.",
+)
+def readings_table() -> Rows:
     """Both readings of ShuffleNetV2's units: gains under the fits, and how well constants fitted to either explain."""
     names = [*fits(), *extremes()]
-    rows = []
     for reading in ("sequential", "parallel"):
         kind: Reading = "parallel" if reading == "parallel" else "sequential"
         under = [gains(load_fit(name), load_share(name), kind)[-2:] for name in fits()]
         own = [name for name in names if load_reading(name) == reading]
         found = [gains(load_fit(name), load_share(name), kind) for name in own]
         setup = [load_fit(name).link_us / load_fit(name).launch_us for name in own]
-        rows.append(
-            {
-                "reading": reading,
-                "fits_e": f"{min(g[0] for g in under):.2f} to {max(g[0] for g in under):.2f}",
-                "fits_l": f"{min(g[1] for g in under):.2f} to {max(g[1] for g in under):.2f}",
-                "sets": len(own),
-                "rms": min((_rms(each) for each in found), default=None),
-                "e": _span([float(each[-2]) for each in found], ".2f"),
-                "l": _span([float(each[-1]) for each in found], ".2f"),
-                "setup_low": min(setup, default=None),
-                "setup_high": max(setup, default=None),
-                "launch_low": min((load_fit(name).launch_us for name in own), default=None),
-                "launch_high": max((load_fit(name).launch_us for name in own), default=None),
-            }
-        )
-    columns = [
-        Column("reading", "reading of units with reduction"),
-        Column("fits_e", "fits: energy gain"),
-        Column("fits_l", "fits: speed-up"),
-        Column("sets", "sets fitted to it"),
-        Column("rms", "least residual (rms)", ".4f"),
-        Column("e", "their energy gain"),
-        Column("l", "their speed-up"),
-        Column("setup_low", "set-up over launch, least", ".2f"),
-        Column("setup_high", "most", ".2f"),
-        Column("launch_low", "launch [µs], least", ".0f"),
-        Column("launch_high", "most", ".0f"),
-    ]
-    note = (
-        "Printed: 1.39 and 1.35. Sequential: every 1x1 on the FPGA. Parallel (Sec. V-B): a unit with reduction as a "
-        "Fire module with depthwise 3x3. The six fits were made under the sequential reading; constants fitted to the "
-        "parallel one explain Table I alike, so that Table I does not tell the readings apart."
-    )
-    return Table("readings", "ShuffleNetV2's units read in two ways", columns, rows, note)
+        yield {
+            "reading": reading,
+            "fits_e": f"{min(g[0] for g in under):.2f} to {max(g[0] for g in under):.2f}",
+            "fits_l": f"{min(g[1] for g in under):.2f} to {max(g[1] for g in under):.2f}",
+            "sets": len(own),
+            "rms": min((_rms(each) for each in found), default=None),
+            "e": _span([float(each[-2]) for each in found], ".2f"),
+            "l": _span([float(each[-1]) for each in found], ".2f"),
+            "setup_low": min(setup, default=None),
+            "setup_high": max(setup, default=None),
+            "launch_low": min((load_fit(name).launch_us for name in own), default=None),
+            "launch_high": max((load_fit(name).launch_us for name in own), default=None),
+        }
 
 
 RATIOS: dict[str, tuple[str, Callable[[CostModel], float]]] = {
@@ -361,8 +337,8 @@ def constants_table() -> Table:
         rows.append(row)
     columns = [Column("title", "ratio")]
     for reading in ("sequential", "parallel"):
-        columns += [Column(f"{reading}_low", f"{reading}, least", ".3g"), Column(f"{reading}_high", "most", ".3g")]
-    columns += [Column("factor", "most over least", ".3g"), Column("word", "by Table I")]
+        columns += header(f"{reading}_low: {reading}, least; .3g | {reading}_high: most; .3g")
+    columns += header("factor: most over least; .3g | word: by Table I")
     note = (
         "Over the fits and the extreme sets. Within either reading of the units, fixed: up to a factor of 2; bounded: "
         "up to 10; open: more. The search stopped launches at 5,000 µs and clocks at 200 MHz: those ends are the "

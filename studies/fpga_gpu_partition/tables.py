@@ -7,7 +7,7 @@ from typing import Any
 from mapgap.records.runs import Runs
 from mapgap.reporting import figures
 from mapgap.reporting.report import Picture, picture
-from mapgap.reporting.tables import Column, Table
+from mapgap.reporting.tables import Column, Rows, Table, header, tabulated
 from mapgap.studies.fpga_gpu_partition.plans import front_of, gain, reference, repriced, terms_of
 from mapgap.studies.fpga_gpu_partition.runs import (
     EXACT,
@@ -55,14 +55,12 @@ def networks_table(runs: Runs) -> Table:
             if runs.get(name, "fpga_only") is not None:
                 row["fits"] = "no" if terms_of(runs, name, "fpga_only") is None else "yes"
             rows.append(row)
-    columns = [Column("network", "network"), Column("fold", "largest fold")]
+    columns = header("network | fold: largest fold")
     columns += [Column(method, f"{TITLES[method]}, energy gain", ".3f") for method in (*RULES, EXACT)]
-    columns += [
-        Column("speedup", "optimum, speed-up", ".3f"),
-        Column("gap", "better rule above optimum [%]", ".1f"),
-        Column("on_front", "a rule is on the front"),
-        Column("fits", "whole network on the FPGA"),
-    ]
+    columns += header(
+        "speedup: optimum, speed-up; .3f | gap: better rule above optimum [%]; .1f "
+        "| on_front: a rule is on the front | fits: whole network on the FPGA"
+    )
     note = (
         "Gains over GPU only, least energy, first fit. Fold 1 is direct hardware mapping as published. The rule is "
         "Fig. 2's patterns in module order; the paper gives patterns, not an algorithm."
@@ -113,36 +111,30 @@ def front_pictures(runs: Runs) -> list[Picture]:
     return found
 
 
-def front_table(runs: Runs) -> Table:
+@tabulated(
+    "fronts",
+    "Exact fronts, first fit",
+    "network | fold: largest fold | points | least_e: least energy [mJ]; .1f | least_l: least latency [ms]; .1f "
+    "| spread_e: energy along the front [%]; .1f | spread_l: latency along the front [%]; .1f",
+    "A front of one point: nothing to trade.",
+)
+def front_table(runs: Runs) -> Rows:
     """Points and ends of every front."""
-    rows = []
     for network, (title, _) in {**NETWORKS, **OTHERS}.items():
         for fold in FOLDS:
             front = front_of(runs, library_name(network, fold))
             if front is None:
                 continue
             energies, latencies = [e for e, _ in front], [lat for _, lat in front]
-            rows.append(
-                {
-                    "network": title,
-                    "fold": fold,
-                    "points": len(front),
-                    "least_e": min(energies) / 1000,
-                    "least_l": min(latencies) / 1000,
-                    "spread_e": 100 * (max(energies) / min(energies) - 1),
-                    "spread_l": 100 * (max(latencies) / min(latencies) - 1),
-                }
-            )
-    columns = [
-        Column("network", "network"),
-        Column("fold", "largest fold"),
-        Column("points", "points"),
-        Column("least_e", "least energy [mJ]", ".1f"),
-        Column("least_l", "least latency [ms]", ".1f"),
-        Column("spread_e", "energy along the front [%]", ".1f"),
-        Column("spread_l", "latency along the front [%]", ".1f"),
-    ]
-    return Table("fronts", "Exact fronts, first fit", columns, rows, "A front of one point: nothing to trade.")
+            yield {
+                "network": title,
+                "fold": fold,
+                "points": len(front),
+                "least_e": min(energies) / 1000,
+                "least_l": min(latencies) / 1000,
+                "spread_e": 100 * (max(energies) / min(energies) - 1),
+                "spread_l": 100 * (max(latencies) / min(latencies) - 1),
+            }
 
 
 def sensitivity(runs: Runs) -> tuple[Table, list[Picture]]:
@@ -181,16 +173,10 @@ def sensitivity(runs: Runs) -> tuple[Table, list[Picture]]:
             figure = figures.lines(series, xlabel=label, ylabel="energy gain", logx=axis != "setup")
             figure.axes[0].axhline(1.0, color="#888888", linewidth=0.8)
             pictures.append(picture(f"sensitivity_{axis}", figure, caption))
-    columns = [
-        Column("axis", "varied"),
-        Column("value", "value", "g"),
-        Column("network", "network"),
-        Column("energy", "optimum, energy gain", ".3f"),
-        Column("speed", "its speed-up", ".3f"),
-        Column("rule", "rule (folded), energy gain", ".3f"),
-        Column("used", "multipliers used"),
-        Column("transfers", "transfers"),
-    ]
+    columns = header(
+        "axis: varied | value; g | network | energy: optimum, energy gain; .3f | speed: its speed-up; .3f "
+        "| rule: rule (folded), energy gain; .3f | used: multipliers used | transfers"
+    )
     note = (
         "Bandwidth in GB/s; set-up time and fabric as multiples. Largest fold 4, least energy, first fit. The "
         "rule's plan does not depend on the link; it is priced again, and left out where the fabric changes."
@@ -198,9 +184,18 @@ def sensitivity(runs: Runs) -> tuple[Table, list[Picture]]:
     return Table("sensitivity", "When does the FPGA stop paying?", columns, rows, note), pictures
 
 
-def patterns_table(runs: Runs) -> Table:
+@tabulated(
+    "patterns",
+    "Do the patterns lose, or the rule?",
+    "network | fold: largest fold | reading: units with reduction | inside: best within the patterns, energy gain; .3f "
+    "| best: optimum, energy gain; .3f | rule_loss: better rule above optimum [%]; .1f "
+    "| patterns_loss: best within the patterns above optimum [%]; .1f",
+    "Least energy, first fit; all proven. Within the patterns: layers that Fig. 2 puts on the FPGA may go there, "
+    "with any fold and share, all others stay on the GPU. What is lost there no rule that keeps to the patterns "
+    "can win back. In the last reading depthwise layers may be split by channels.",
+)
+def patterns_table(runs: Runs) -> Rows:
     """The rule, the best plan within the paper's patterns, and the optimum: do the patterns lose, or the rule?"""
-    rows = []
     for network, (title, _) in NETWORKS.items():
         for fold in FOLDS:
             for reading in PATTERNS if network == SHUFFLENET else ("",):
@@ -211,29 +206,12 @@ def patterns_table(runs: Runs) -> Table:
                     continue
                 rules = [t for m in RULES[:2] if not reading and (t := terms_of(runs, whole.name, m)) is not None]
                 rule = min((terms["energy"] for terms in rules), default=None)
-                rows.append(
-                    {
-                        "network": title,
-                        "fold": fold,
-                        "reading": PATTERNS[reading],
-                        "inside": gain(whole, inside, "energy"),
-                        "best": gain(whole, best, "energy"),
-                        "rule_loss": None if rule is None else 100 * (rule / best["energy"] - 1),
-                        "patterns_loss": 100 * (inside["energy"] / best["energy"] - 1),
-                    }
-                )
-    columns = [
-        Column("network", "network"),
-        Column("fold", "largest fold"),
-        Column("reading", "units with reduction"),
-        Column("inside", "best within the patterns, energy gain", ".3f"),
-        Column("best", "optimum, energy gain", ".3f"),
-        Column("rule_loss", "better rule above optimum [%]", ".1f"),
-        Column("patterns_loss", "best within the patterns above optimum [%]", ".1f"),
-    ]
-    note = (
-        "Least energy, first fit; all proven. Within the patterns: layers that Fig. 2 puts on the FPGA may go there, "
-        "with any fold and share, all others stay on the GPU. What is lost there no rule that keeps to the patterns "
-        "can win back. In the last reading depthwise layers may be split by channels."
-    )
-    return Table("patterns", "Do the patterns lose, or the rule?", columns, rows, note)
+                yield {
+                    "network": title,
+                    "fold": fold,
+                    "reading": PATTERNS[reading],
+                    "inside": gain(whole, inside, "energy"),
+                    "best": gain(whole, best, "energy"),
+                    "rule_loss": None if rule is None else 100 * (rule / best["energy"] - 1),
+                    "patterns_loss": 100 * (inside["energy"] / best["energy"] - 1),
+                }

@@ -10,7 +10,7 @@ from mapgap.instances.hybrid_pipeline.profiles import boards, nanoseconds
 from mapgap.problems.hybrid_pipeline import Plan
 from mapgap.problems.hybrid_pipeline.evaluate import evaluate
 from mapgap.records.runs import Runs
-from mapgap.reporting.tables import Column, Table
+from mapgap.reporting.tables import Rows, tabulated
 from mapgap.studies.hybrid_pipeline.costs import REPEAT, nano_name
 from mapgap.studies.hybrid_pipeline.experiments import (
     ASTEROID,
@@ -59,32 +59,25 @@ def _over(runs: Runs, names: Iterable[str], systems: Sequence[str], variant: str
     return [each for each in found if each is not None]
 
 
-def ranges(runs: Runs) -> Table:
+@tabulated(
+    "ranges",
+    "Secs. 5.3 and 5.6: Asteroid over other systems",
+    "system: over | where: section | low_printed: least, printed; g | low: least; .2f | low_medium: shared medium; .2f "
+    "| high_printed: most, printed; g | high: most; .2f | high_medium: shared medium; .2f",
+    "Throughput of Asteroid over that of another system: least and most over the instances on which the other one "
+    "has a plan (environments B and C, 100 Mbit/s; EfficientNet-B1 in Sec. 5.6). PipeDream's planner in three "
+    "readings; the paper runs it synchronously, as the first one has it. HetPipe by its own execution, memory not "
+    "checked.",
+)
+def ranges(runs: Runs) -> Rows:
     """Sec. 5.3: how much faster than other systems Asteroid is on environments B and C, all networks; and Sec. 5.6."""
-    printed, rows = published(), []
+    printed = published()
     compared = [(system, "5.3", system.partition("_")[0], SECTION_5_3, system) for system in SYSTEMS]
     compared.append(("data_parallel (2 to 8 Nano)", "5.6", "scal_effb1", NANOS, "data_parallel"))
     for title, where, key, names, system in compared:
         row = {"system": title, "where": where} | _range("", _over(runs, names, [system]))
         row |= _range("_medium", _over(runs, names, [system], "+medium"))
-        rows.append(row | {"low_printed": printed[key][0], "high_printed": printed[key][1]})
-    columns = [
-        Column("system", "over"),
-        Column("where", "section"),
-        Column("low_printed", "least, printed", "g"),
-        Column("low", "least", ".2f"),
-        Column("low_medium", "shared medium", ".2f"),
-        Column("high_printed", "most, printed", "g"),
-        Column("high", "most", ".2f"),
-        Column("high_medium", "shared medium", ".2f"),
-    ]
-    note = (
-        "Throughput of Asteroid over that of another system: least and most over the instances on which the other one "
-        "has a plan (environments B and C, 100 Mbit/s; EfficientNet-B1 in Sec. 5.6). PipeDream's planner in three "
-        "readings; the paper runs it synchronously, as the first one has it. HetPipe by its own execution, memory not "
-        "checked."
-    )
-    return Table("ranges", "Secs. 5.3 and 5.6: Asteroid over other systems", columns, rows, note)
+        yield row | {"low_printed": printed[key][0], "high_printed": printed[key][1]}
 
 
 def _range(ending: str, found: Sequence[float]) -> dict[str, Any]:
@@ -92,18 +85,18 @@ def _range(ending: str, found: Sequence[float]) -> dict[str, Any]:
     return {f"low{ending}": low, f"high{ending}": high}
 
 
-def claims(runs: Runs) -> Table:
+@tabulated(
+    "claims",
+    "Claims in sentences",
+    "id | claim | printed | low: least; .2f | high: most; .2f | note: how",
+    "What the runs, or the paper's own tables, say.",
+)
+def claims(runs: Runs) -> Rows:
     """Sentences with a number, each with its least and largest value here (equal for a single one)."""
-    columns = [
-        Column("id", "id"),
-        Column("claim", "claim"),
-        Column("printed", "printed"),
-        Column("low", "least", ".2f"),
-        Column("high", "most", ".2f"),
-        Column("note", "how"),
-    ]
-    rows = [*_most(runs), *_single(runs), *_printed_twice(), *_of_instances()]
-    return Table("claims", "Claims in sentences", columns, rows, "What the runs, or the paper's own tables, say.")
+    yield from _most(runs)
+    yield from _single(runs)
+    yield from _printed_twice()
+    yield from _of_instances()
 
 
 def _claim(
@@ -196,9 +189,17 @@ def _pp_transfer(runs: Runs) -> float | None:
     return float(both[1] / both[0]) if len(both) > 1 and both[0] else None
 
 
-def table_7(runs: Runs) -> Table:
+@tabulated(
+    "table_7",
+    "Table 7: planning time, environment C",
+    "network | layers: L | printed: printed, on an NX [s]; g | asteroid: Algorithm 2, compiled [ms]; .1f "
+    "| exact: label_dp [ms]; .1f | evaluated: stages evaluated; ,d | scaled: 480 s by stages evaluated [s]; .0f",
+    "Median process CPU time of tables, search and plan of both. The machines differ, so only the growth over the "
+    "networks can be compared: the last column scales the first printed time by the work of Algorithm 2.",
+)
+def table_7(runs: Runs) -> Rows:
     """Planning time on environment C; how Algorithm 2's work grows with the network."""
-    printed, rows = published(), []
+    printed = published()
     most = runs.note(library_name("c", "efficientnet_b1"), ASTEROID, "stages_evaluated")
     for network, key in PLANNING.items():
         name = library_name("c", network)
@@ -206,53 +207,34 @@ def table_7(runs: Runs) -> Table:
         if work is None or most is None:
             continue
         seconds = {m: runs.note(name, m, "planner_median_s", **REPEAT) for m in (ASTEROID, EXACT)}
-        rows.append(
-            {
-                "network": NETWORKS[network],
-                "layers": len(instance(name).layers),
-                "printed": printed[key],
-                "asteroid": seconds[ASTEROID] and 1000 * seconds[ASTEROID],
-                "exact": seconds[EXACT] and 1000 * seconds[EXACT],
-                "evaluated": work,
-                "scaled": printed["t7_effnet"] * work / most,
-            }
-        )
-    columns = [
-        Column("network", "network"),
-        Column("layers", "L"),
-        Column("printed", "printed, on an NX [s]", "g"),
-        Column("asteroid", "Algorithm 2, compiled [ms]", ".1f"),
-        Column("exact", "label_dp [ms]", ".1f"),
-        Column("evaluated", "stages evaluated", ",d"),
-        Column("scaled", "480 s by stages evaluated [s]", ".0f"),
-    ]
-    note = (
-        "Median process CPU time of tables, search and plan of both. The machines differ, so only the growth over the "
-        "networks can be compared: the last column scales the first printed time by the work of Algorithm 2."
-    )
-    return Table("table_7", "Table 7: planning time, environment C", columns, rows, note)
+        yield {
+            "network": NETWORKS[network],
+            "layers": len(instance(name).layers),
+            "printed": printed[key],
+            "asteroid": seconds[ASTEROID] and 1000 * seconds[ASTEROID],
+            "exact": seconds[EXACT] and 1000 * seconds[EXACT],
+            "evaluated": work,
+            "scaled": printed["t7_effnet"] * work / most,
+        }
 
 
-def table_8() -> Table:
+@tabulated(
+    "table_8",
+    "Table 8: profiling time of four networks",
+    "board | printed: printed [min]; g | once: every batch size once [min]; .1f "
+    "| scaled: as often as the Nano's time says [min]; .1f",
+    "Batches of 1 to 256 samples (ResNet50 to 32) forward and backward, whatever the memory. How often each is run "
+    "is not printed: the Nano's time fixes that. NX's derived times are TX2's by this very table.",
+)
+def table_8() -> Rows:
     """Profiling times: one pass forward and backward of every batch size, all networks, by the derived tables."""
     printed = {"Nano": "t8_nano", "TX2": "t8_tx2", "NX": "t8_nx"}
     once = {board: sum(_profiled_ns(*each, board) for each in PROFILED.items()) / 60e9 for board in boards()}
     passes = published()["t8_nano"] / once["Nano"]
-    rows = [
+    yield from (
         {"board": board, "printed": published()[key], "once": once[board], "scaled": passes * once[board]}
         for board, key in printed.items()
-    ]
-    columns = [
-        Column("board", "board"),
-        Column("printed", "printed [min]", "g"),
-        Column("once", "every batch size once [min]", ".1f"),
-        Column("scaled", "as often as the Nano's time says [min]", ".1f"),
-    ]
-    note = (
-        "Batches of 1 to 256 samples (ResNet50 to 32) forward and backward, whatever the memory. How often each is run "
-        "is not printed: the Nano's time fixes that. NX's derived times are TX2's by this very table."
     )
-    return Table("table_8", "Table 8: profiling time of four networks", columns, rows, note)
 
 
 def _profiled_ns(network: str, batch: int, board: str) -> float:

@@ -7,7 +7,7 @@ from typing import Any
 from mapgap.records.runs import Runs
 from mapgap.reporting import figures
 from mapgap.reporting.report import Picture, picture
-from mapgap.reporting.tables import Column, Table
+from mapgap.reporting.tables import Table, header
 from mapgap.studies.hybrid_pipeline.experiments import ASTEROID, EXACT, NETWORKS, instance, library_name, published
 from mapgap.studies.hybrid_pipeline.figures import cost_figure
 
@@ -48,8 +48,8 @@ def scalability(runs: Runs) -> tuple[Table, list[Picture]]:
             figure.axes[0].set_xticks(range(1, 9))
             text = "Fig. 18: throughput; a missing point is out of memory; Asteroid's line hides an equal label_dp."
             pictures.append(picture(f"fig18_{network}", figure, text))
-    columns = [Column("network", "network"), Column("claim", "claim"), Column("printed", "printed")]
-    columns += [Column("value", "here", ".2f"), Column("margin", "margin", "+.2f"), Column("words", "in words")]
+    columns = header("network | claim | printed")
+    columns += header("value: here; .2f | margin; +.2f | words: in words")
     rows = [row for network in SCALED for row in _scaling_claims(runs, network)]
     note = (
         "Margin: below 0 where the paper says that four boards are slower than two; above 0 where scaling reaches nine "
@@ -116,17 +116,11 @@ def cost(runs: Runs) -> tuple[Table, list[Picture]]:
                 "loss": values[0] / values[1] if values[0] and values[1] else None,
             }
         )
-    columns = [
-        Column("instance", "instance"),
-        Column("layers", "L"),
-        Column("devices", "N"),
-        Column("types", "by type"),
-        Column("links", "links"),
-        Column("exact", "label_dp [ms]", ".1f"),
-        Column("asteroid", "Algorithm 2 [ms]", ".1f"),
-        Column("ratio", "Algorithm 2 / label_dp", ".2f"),
-        Column("loss", "latency, Asteroid / optimum", ".3f"),
-    ]
+    columns = header(
+        "instance | layers: L | devices: N | types: by type | links | exact: label_dp [ms]; .1f "
+        "| asteroid: Algorithm 2 [ms]; .1f | ratio: Algorithm 2 / label_dp; .2f "
+        "| loss: latency, Asteroid / optimum; .3f"
+    )
     note = (
         "Like for like: median process CPU time of tables, search and plan of 20 runs (or 10 s of them) in a warm "
         "process; no plan is evaluated in it, and both planners are compiled. label_dp ends with a certified optimum. "

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mapgap.records.runs import Runs
-from mapgap.reporting.tables import Column, Table
+from mapgap.reporting.tables import Column, Rows, Table, header, tabulated
 from mapgap.studies.hybrid_pipeline.experiments import ASTEROID, BEST_TIES, EXACT, NETWORKS, library_name
 
 PAYS = 0.01
@@ -87,7 +87,7 @@ _LOSS = (
 def gaps(runs: Runs) -> tuple[Table, Table]:
     """Asteroid's loss where a pipeline pays, and where it does not."""
     rows = gap_rows(runs)
-    columns = [*_PLACE, Column("stages", "stages"), Column("boards", "boards"), Column("gain", "over one stage", ".2f")]
+    columns = [*_PLACE, *header("stages | boards | gain: over one stage; .2f")]
     note = (
         "Latency of Algorithm 2's plan above the certified optimum, along the best of all orders that descending "
         "memory permits and along the default one. Over one stage: the best plan without a pipeline over the optimum, "
@@ -100,7 +100,7 @@ def gaps(runs: Runs) -> tuple[Table, Table]:
         [row for row in rows if row["kind"] == PIPELINE],
         note,
     )
-    columns = [*_PLACE, Column("kind", "trains best"), Column("gain", "over one stage", ".4f"), *_LOSS]
+    columns = [*_PLACE, *header("kind: trains best | gain: over one stage; .4f"), *_LOSS]
     note = (
         "The best plan of one stage is within 1 % of the optimum. On one board: Algorithm 2 must use every board, and "
         "that costs what the table says; this is no loss of pipeline planning."
@@ -109,9 +109,18 @@ def gaps(runs: Runs) -> tuple[Table, Table]:
     return paying, Table("apart", "Where no pipeline pays", columns, rest, note)
 
 
-def readings(runs: Runs) -> Table:
+@tabulated(
+    "readings",
+    "Asteroid above the optimum under other readings",
+    "reading | instances | pipeline_count: a pipeline pays | pipeline_optimal: there optimal "
+    "| pipeline_median: else median [%]; .2f | pipeline_max: most [%]; .2f | group_count: one group "
+    "| group_max: most [%]; .2f | board_count: one board | board_max: most [%]; .2f",
+    "Asteroid along its best order; optimal: within 0.005 %. Activations / k: every cut carries so many times "
+    "fewer bytes, as 16- or 8-bit activations would. Parallel links: two groups are joined by as many links as the "
+    "smaller one has members (Sec. 4), else by one. Shared medium: an AllReduce of m boards takes m times Eq. (5).",
+)
+def readings(runs: Runs) -> Rows:
     """What the losses become under other readings of the paper, all instances together."""
-    rows: list[dict[str, Any]] = []
     for reading, title in READINGS.items():
         found = [row for row in gap_rows(runs, reading) if row["best"] is not None]
         if not found:
@@ -124,25 +133,7 @@ def readings(runs: Runs) -> Table:
                 worse = [loss for loss in losses if loss >= OPTIMAL]
                 row |= {"pipeline_optimal": len(losses) - len(worse)}
                 row |= {"pipeline_median": statistics.median(worse) if worse else None}
-        rows.append(row)
-    columns = [
-        Column("reading", "reading"),
-        Column("instances", "instances"),
-        Column("pipeline_count", "a pipeline pays"),
-        Column("pipeline_optimal", "there optimal"),
-        Column("pipeline_median", "else median [%]", ".2f"),
-        Column("pipeline_max", "most [%]", ".2f"),
-        Column("group_count", "one group"),
-        Column("group_max", "most [%]", ".2f"),
-        Column("board_count", "one board"),
-        Column("board_max", "most [%]", ".2f"),
-    ]
-    note = (
-        "Asteroid along its best order; optimal: within 0.005 %. Activations / k: every cut carries so many times "
-        "fewer bytes, as 16- or 8-bit activations would. Parallel links: two groups are joined by as many links as the "
-        "smaller one has members (Sec. 4), else by one. Shared medium: an AllReduce of m boards takes m times Eq. (5)."
-    )
-    return Table("readings", "Asteroid above the optimum under other readings", columns, rows, note)
+        yield row
 
 
 def sensitivity(runs: Runs) -> Table:

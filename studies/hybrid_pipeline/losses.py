@@ -14,7 +14,7 @@ from typing import Any
 
 from mapgap.records.runs import Runs
 from mapgap.reporting.report import Picture, picture
-from mapgap.reporting.tables import Column, Table
+from mapgap.reporting.tables import Column, Table, header
 from mapgap.studies.hybrid_pipeline.experiments import (
     ASTEROID,
     BEST_TIES,
@@ -92,15 +92,12 @@ def losses(runs: Runs) -> tuple[Table, list[Picture]]:
                     picture(f"loss_{environment}_{network}_{mbps}", figure, f"Loss of Asteroid, {heading}.")
                 )
     columns = [
-        Column("environment", "env."),
-        Column("mbps", "Mbit/s"),
-        Column("network", "network"),
-        Column("kind", "trains best"),
-        Column("total", "total", ".2f"),
+        *header("environment: env. | mbps: Mbit/s | network | kind: trains best | total; .2f"),
         *(Column(key, text, ".2f") for key, text in CAUSES.items()),
-        Column("model_asteroid", "model error, Asteroid", ".2f"),
-        Column("model", "model error, optimum", ".2f"),
-        Column("simulated", "total, simulated", ".2f"),
+        *header(
+            "model_asteroid: model error, Asteroid; .2f | model: model error, optimum; .2f "
+            "| simulated: total, simulated; .2f"
+        ),
     ]
     note = (
         "Percent of the optimum. Each cause is the difference of two optima. Tie rule: fastest first among boards of "

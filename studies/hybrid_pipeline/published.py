@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mapgap.records.runs import Runs
-from mapgap.reporting.tables import Column, Table
+from mapgap.reporting.tables import Column, Rows, Table, header, tabulated
 from mapgap.studies.hybrid_pipeline.experiments import (
     ASTEROID,
     EXACT,
@@ -40,11 +40,11 @@ def table_4(runs: Runs) -> Table:
             row["pp_fits"] = "" if runs.objective(name, "gpipe") else "out of memory"
             row["optimum"] = ratio(runs, name, ASTEROID, EXACT)
             rows.append(row)
-    columns = [Column("network", "network"), Column("environment", "env."), Column("mbps", "Mbit/s")]
+    columns = header("network | environment: env. | mbps: Mbit/s")
     for key, title in (("dev", "device"), ("dp", "DP"), ("pp", "PP")):
         columns += [Column(f"{key}_printed", f"over {title}, printed", "g"), Column(key, f"over {title}", ".2f")]
         columns.append(Column(f"{key}_medium", "shared medium", ".2f"))
-    columns += [Column("pp_fits", "PP"), Column("optimum", "Asteroid / optimum", ".3f"), Column("kind", "trains best")]
+    columns += header("pp_fits: PP | optimum: Asteroid / optimum; .3f | kind: trains best")
     note = (
         "Ratios of HPP-round latencies. Shared medium: an AllReduce of m boards takes m times Eq. (5), and all "
         "planners know it. PP without regard to memory; out of memory: its plan exceeds it by Eq. (3)."
@@ -52,13 +52,23 @@ def table_4(runs: Runs) -> Table:
     return Table("table_4", "Table 4: speedup of Asteroid", columns, rows, note)
 
 
-def implied(runs: Runs) -> Table:
+@tabulated(
+    "implied",
+    "What Tables 1 and 4 say of an AllReduce",
+    "network | environment: env. | mbps: Mbit/s | equation: AllReduce by Eq. (5) [s]; .2f "
+    "| needed: by Tables 1 and 4 [s]; .2f | factor: ratio; .1f",
+    "Computed from printed numbers alone. Five boards; NX is TX2 by the profiling times of Table 8; Mini-ImageNet "
+    "with 50000 images (assumed); DP scales linearly. If the boards share one medium, on which bytes follow one "
+    "another, the ratio is 5. So the tables need not contradict each other: a network slower than Eq. (5) has it "
+    "explains most of both.",
+)
+def implied(runs: Runs) -> Rows:
     """How long an AllReduce must take for Tables 1 and 4 to agree.
 
     With t a sample's time on the fastest device and v the speed of all devices over that of the fastest, Asteroid takes
     ``T = mini-batch t / r_dev``, and DP ``r_dp T = mini-batch t / v + T_a``.
     """
-    printed, rows = published(), []
+    printed = published()
     minutes = {
         "efficientnet_b1": (printed["t1_efficientnet_b1_nano"], printed["t1_efficientnet_b1_tx2"]),
         "mobilenetv2": (printed["t1_mobilenetv2_nano"], printed["t1_mobilenetv2_tx2"]),
@@ -74,31 +84,14 @@ def implied(runs: Runs) -> Table:
             dev, dp = (printed[f"t4_{network}_{environment}_{mbps}_{key}"] for key in ("dev", "dp"))
             needed = dp * alone / dev - alone / together
             by_equation = 2 * 4 / 5 * printed["params_mb"][position] / (mbps / 8)
-            rows.append(
-                {
-                    "network": NETWORKS[network],
-                    "environment": environment.upper(),
-                    "mbps": mbps,
-                    "equation": by_equation,
-                    "needed": needed,
-                    "factor": needed / by_equation,
-                }
-            )
-    columns = [
-        Column("network", "network"),
-        Column("environment", "env."),
-        Column("mbps", "Mbit/s"),
-        Column("equation", "AllReduce by Eq. (5) [s]", ".2f"),
-        Column("needed", "by Tables 1 and 4 [s]", ".2f"),
-        Column("factor", "ratio", ".1f"),
-    ]
-    note = (
-        "Computed from printed numbers alone. Five boards; NX is TX2 by the profiling times of Table 8; Mini-ImageNet "
-        "with 50000 images (assumed); DP scales linearly. If the boards share one medium, on which bytes follow one "
-        "another, the ratio is 5. So the tables need not contradict each other: a network slower than Eq. (5) has it "
-        "explains most of both."
-    )
-    return Table("implied", "What Tables 1 and 4 say of an AllReduce", columns, rows, note)
+            yield {
+                "network": NETWORKS[network],
+                "environment": environment.upper(),
+                "mbps": mbps,
+                "equation": by_equation,
+                "needed": needed,
+                "factor": needed / by_equation,
+            }
 
 
 def table_2(runs: Runs) -> Table:
@@ -123,14 +116,20 @@ def table_2(runs: Runs) -> Table:
     columns = [Column("network", "network")]
     for key, title in (("hdp", "HDP"), ("hpp", "HPP")):
         columns += [Column(f"{key}_printed", f"{title} printed", "g"), Column(key, title, ".1f")]
-    columns += [Column("optimum", "HPP, optimum", ".1f"), Column("ratio", "HDP / HPP", ".2f")]
+    columns += header("optimum: HPP, optimum; .1f | ratio: HDP / HPP; .2f")
     note = "HDP: HetPipe's placement. HPP: Asteroid's plan. The mini-batch behind the printed volumes is not stated."
     return Table("table_2", "Table 2: communication volume of a mini-batch [MB], environment A", columns, rows, note)
 
 
-def table_6() -> Table:
+@tabulated(
+    "table_6",
+    "Table 6: environments",
+    "environment: env. | printed | library | memory: memory for training [GB]",
+    "Memory: Table 5 less 1.2 GB for the system (assumed).",
+)
+def table_6() -> Rows:
     """The environments: printed boards next to those of the library's instances."""
-    printed, rows = published(), []
+    printed = published()
     for environment in "abcd":
         made = instance(library_name(environment, "efficientnet_b1"))
         counts: dict[str, int] = {}
@@ -139,19 +138,9 @@ def table_6() -> Table:
             counts[kind] = counts.get(kind, 0) + 1
         text = ", ".join(f"{number} {kind}" for kind, number in counts.items())
         memory = [f"{kind.name} {kind.memory * made.memory_unit_bytes / 1e9:.1f}" for kind in made.types]
-        rows.append(
-            {
-                "environment": environment.upper(),
-                "printed": printed[f"env_{environment}"],
-                "library": text,
-                "memory": ", ".join(memory),
-            }
-        )
-    columns = [
-        Column("environment", "env."),
-        Column("printed", "printed"),
-        Column("library", "library"),
-        Column("memory", "memory for training [GB]"),
-    ]
-    note = "Memory: Table 5 less 1.2 GB for the system (assumed)."
-    return Table("table_6", "Table 6: environments", columns, rows, note)
+        yield {
+            "environment": environment.upper(),
+            "printed": printed[f"env_{environment}"],
+            "library": text,
+            "memory": ", ".join(memory),
+        }

@@ -10,7 +10,7 @@ from mapgap.records.runs import Runs
 from mapgap.reporting import figures
 from mapgap.reporting.gantt import plan_chart
 from mapgap.reporting.report import Picture, picture
-from mapgap.reporting.tables import Column, Table
+from mapgap.reporting.tables import Column, Rows, Table, header, tabulated
 from mapgap.studies.hybrid_pipeline.claims import hetpipe_s
 from mapgap.studies.hybrid_pipeline.experiments import (
     ASTEROID,
@@ -73,16 +73,10 @@ def _policy_rows(runs: Runs) -> list[dict[str, Any]]:
 def policies(runs: Runs) -> tuple[list[Table], list[Picture]]:
     """Fig. 15(b): simulated throughput and peak memory (Eq. 3) of the policies, and what Sec. 5.4 says."""
     rows = _policy_rows(runs)
-    columns = [
-        Column("mbps", "Mbit/s"),
-        Column("policy", "policy"),
-        Column("kept", "K_p"),
-        Column("half", "half duplex [1/s]", ".1f"),
-        Column("relative", "over Asteroid's", ".3f"),
-        Column("full", "full duplex [1/s]", ".1f"),
-        Column("memory", "peak memory [GB]", ".2f"),
-        Column("memory_relative", "over Asteroid's", ".2f"),
-    ]
+    columns = header(
+        "mbps: Mbit/s | policy | kept: K_p | half: half duplex [1/s]; .1f | relative: over Asteroid's; .3f "
+        "| full: full duplex [1/s]; .1f | memory: peak memory [GB]; .2f | memory_relative: over Asteroid's; .2f"
+    )
     note = (
         "EfficientNet-B1 on three TX2, one balanced stage each, 16 micro-batches of 128; throughput by the "
         "event-driven simulator. K_p is at most 16. Bandwidth and micro-batch of Fig. 15(b) are not printed."
@@ -96,9 +90,17 @@ def policies(runs: Runs) -> tuple[list[Table], list[Picture]]:
     return [table, _schedule_memory(runs), _claims(rows, runs)], pictures
 
 
-def _schedule_memory(runs: Runs) -> Table:
+@tabulated(
+    "fig15b_memory",
+    "Fig. 15(b), left: memory per stage",
+    "stage | ours: 1F1B [GB]; .2f | without: without 1F1B [GB]; .2f | dp: DP, micro-batches [GB]; .2f "
+    "| dp_whole: DP, mini-batch at once [GB]; .2f",
+    "By Eq. (3), 100 Mbit/s. Every device of DP holds the whole network and its samples of one micro-batch "
+    "(gradients accumulate), or of the mini-batch at once; the paper does not say which.",
+)
+def _schedule_memory(runs: Runs) -> Rows:
     """Fig. 15(b), left: memory per stage of 1F1B, of the same pipeline without it, and of data parallelism."""
-    name, rows = policy_name(100), []
+    name = policy_name(100)
     made = instance(name)
     unit, rounds = made.memory_unit_bytes / 1e9, made.mini_batch // made.micro_batch_sizes[0]
     state = sum(layer.state_memory for layer in made.layers)
@@ -108,63 +110,54 @@ def _schedule_memory(runs: Runs) -> Table:
         for stage, device in enumerate(with_it["peak_memory"]):
             row = {"stage": stage, "ours": with_it["peak_memory"][device] * unit}
             row |= {"without": without["peak_memory"][device] * unit, "dp": whole[device] * unit}
-            rows.append(row | {"dp_whole": (state + rounds * (whole[device] - state)) * unit})
-    columns = [
-        Column("stage", "stage"),
-        Column("ours", "1F1B [GB]", ".2f"),
-        Column("without", "without 1F1B [GB]", ".2f"),
-        Column("dp", "DP, micro-batches [GB]", ".2f"),
-        Column("dp_whole", "DP, mini-batch at once [GB]", ".2f"),
-    ]
-    note = (
-        "By Eq. (3), 100 Mbit/s. Every device of DP holds the whole network and its samples of one micro-batch "
-        "(gradients accumulate), or of the mini-batch at once; the paper does not say which."
-    )
-    return Table("fig15b_memory", "Fig. 15(b), left: memory per stage", columns, rows, note)
+            yield row | {"dp_whole": (state + rounds * (whole[device] - state)) * unit}
 
 
-def _claims(rows: list[dict[str, Any]], runs: Runs) -> Table:
+@tabulated(
+    "fig15b_claims",
+    "Sec. 5.4: what the paper says of K_p = 2 (P - p) - 1",
+    "id | claim | printed | value: here; .3f | margin; +.3f",
+    "Margin: below 0 where the memory is smaller as the paper says; above 0 where the throughput reaches "
+    f"{COMPARABLE:g} of the other policies'. That K_p = 2 (P - p) - 1 has the smallest peak memory is no claim to "
+    "be tested: by Eq. (3) a larger K_p never stores less, so (a) and (c) are above it and (b) is below, always.",
+)
+def _claims(rows: list[dict[str, Any]], runs: Runs) -> Rows:
     """What Sec. 5.4 says of Fig. 15(b), next to what is so here."""
-    printed, found = published(), []
+    printed = published()
     left = _schedule_memory(runs).rows
     if left:
         ours, *others = (max(row[key] for row in left) for key in ("ours", "without", "dp", "dp_whole"))
         names = {"without": "without 1F1B", "dp_micro": "DP by micro-batches", "dp_mini": "DP, mini-batch at once"}
         for (key, name), other in zip(names.items(), others, strict=True):
-            found.append(
-                {
-                    "id": f"memory_{key}",
-                    "claim": f"peak memory of 1F1B, over {name}",
-                    "printed": printed["f15b_schedules"],
-                    "value": ours / other,
-                    "margin": ours / other - 1,
-                }
-            )
+            yield {
+                "id": f"memory_{key}",
+                "claim": f"peak memory of 1F1B, over {name}",
+                "printed": printed["f15b_schedules"],
+                "value": ours / other,
+                "margin": ours / other - 1,
+            }
     for mbps in sorted({row["mbps"] for row in rows}):
         by = {row["policy"]: row["relative"] for row in rows if row["mbps"] == mbps}
         value = 1 / max(by["(a)"], by["(c)"])
-        found.append(
-            {
-                "id": f"throughput_{mbps}",
-                "claim": f"throughput over the better of (a) and (c), {mbps} Mbit/s",
-                "printed": printed["f15b_throughput"],
-                "value": value,
-                "margin": value - COMPARABLE,
-            }
-        )
-    columns = [Column("id", "id"), Column("claim", "claim"), Column("printed", "printed")]
-    columns += [Column("value", "here", ".3f"), Column("margin", "margin", "+.3f")]
-    note = (
-        "Margin: below 0 where the memory is smaller as the paper says; above 0 where the throughput reaches "
-        f"{COMPARABLE:g} of the other policies'. That K_p = 2 (P - p) - 1 has the smallest peak memory is no claim to "
-        "be tested: by Eq. (3) a larger K_p never stores less, so (a) and (c) are above it and (b) is below, always."
-    )
-    return Table("fig15b_claims", "Sec. 5.4: what the paper says of K_p = 2 (P - p) - 1", columns, found, note)
+        yield {
+            "id": f"throughput_{mbps}",
+            "claim": f"throughput over the better of (a) and (c), {mbps} Mbit/s",
+            "printed": printed["f15b_throughput"],
+            "value": value,
+            "margin": value - COMPARABLE,
+        }
 
 
-def model_error(runs: Runs) -> Table:
+@tabulated(
+    "simulated",
+    "Model error: simulated round over Eqs. (4)-(6)",
+    "environment: env. | network | method: plan of | model: model [s]; .3f | simulated: simulated [s]; .3f "
+    "| ratio: simulated / model; .3f | full: full duplex / model; .3f | bound: simulated / bound; .3f",
+    "Event-driven 1F1B, K_p = 2 (P - p) - 1, half-duplex links unless stated. Bound: simulator_bound, below which "
+    "no plan's simulated round (half duplex) can be; 1.000 proves the plan best in the simulation, too.",
+)
+def model_error(runs: Runs) -> Rows:
     """The simulated 1F1B round over the closed form, of the plans of Asteroid and of the exact method."""
-    rows: list[dict[str, Any]] = []
     for environment in "bc":
         for network, title in NETWORKS.items():
             name = library_name(environment, network)
@@ -175,33 +168,16 @@ def model_error(runs: Runs) -> Table:
                 if model is None or half is None or full is None:
                     continue
                 least = bound.bound * instance(name).seconds_per_tick if bound and bound.bound else None
-                rows.append(
-                    {
-                        "environment": environment.upper(),
-                        "network": title,
-                        "method": method,
-                        "model": model,
-                        "simulated": half["latency_s"],
-                        "ratio": half["latency_s"] / model,
-                        "full": full["latency_s"] / model,
-                        "bound": half["latency_s"] / least if least else None,
-                    }
-                )
-    columns = [
-        Column("environment", "env."),
-        Column("network", "network"),
-        Column("method", "plan of"),
-        Column("model", "model [s]", ".3f"),
-        Column("simulated", "simulated [s]", ".3f"),
-        Column("ratio", "simulated / model", ".3f"),
-        Column("full", "full duplex / model", ".3f"),
-        Column("bound", "simulated / bound", ".3f"),
-    ]
-    note = (
-        "Event-driven 1F1B, K_p = 2 (P - p) - 1, half-duplex links unless stated. Bound: simulator_bound, below which "
-        "no plan's simulated round (half duplex) can be; 1.000 proves the plan best in the simulation, too."
-    )
-    return Table("simulated", "Model error: simulated round over Eqs. (4)-(6)", columns, rows, note)
+                yield {
+                    "environment": environment.upper(),
+                    "network": title,
+                    "method": method,
+                    "model": model,
+                    "simulated": half["latency_s"],
+                    "ratio": half["latency_s"] / model,
+                    "full": full["latency_s"] / model,
+                    "bound": half["latency_s"] / least if least else None,
+                }
 
 
 def plans(runs: Runs) -> list[Picture]:
@@ -258,7 +234,7 @@ def comparison(
             bars = figures.grouped_bars(labels, series, ylabel="throughput, optimum = 100")
             text = f"Environment {environment.upper()}, 100 Mbit/s; an empty place is out of memory."
             pictures.append(picture(f"{key}_{environment}", bars, text))
-    columns = [Column("environment", "env."), Column("network", "network"), *(Column(m, m, ".3f") for m in shown)]
+    columns = [*header("environment: env. | network"), *(Column(m, m, ".3f") for m in shown)]
     note = "Latency over the certified optimum; blank: out of memory."
     if own:
         note += f" {', '.join(own)} by its own execution, memory not checked."
@@ -269,9 +245,16 @@ def _latency_s(method: str) -> Latency:
     return lambda runs, name: runs.term(name, method, "latency_s")
 
 
-def as_hpp(runs: Runs) -> Table:
+@tabulated(
+    "hetpipe",
+    "HetPipe: its own execution, and its placement as an HPP",
+    "environment: env. | network | workers: virtual workers | own: own execution; .3f | hpp: as an HPP; .3f",
+    "Latency over the optimum. Own: every virtual worker is a pipeline, and all weights cross the link of a "
+    "parameter server once in each direction. HetPipe chooses the number of workers by that; with one there is no "
+    "server, and every stage has one board.",
+)
+def as_hpp(runs: Runs) -> Rows:
     """HetPipe's placement: by its own execution, and run as an HPP."""
-    rows: list[dict[str, Any]] = []
     for environment in "bc":
         for network, title in NETWORKS.items():
             name = library_name(environment, network)
@@ -280,17 +263,4 @@ def as_hpp(runs: Runs) -> Table:
                 continue
             row: dict[str, Any] = {"environment": environment.upper(), "network": title, "own": own / best}
             row |= {"workers": runs.note(name, "hetpipe", "workers"), "hpp": ratio(runs, name, "hetpipe", EXACT)}
-            rows.append(row)
-    columns = [
-        Column("environment", "env."),
-        Column("network", "network"),
-        Column("workers", "virtual workers"),
-        Column("own", "own execution", ".3f"),
-        Column("hpp", "as an HPP", ".3f"),
-    ]
-    note = (
-        "Latency over the optimum. Own: every virtual worker is a pipeline, and all weights cross the link of a "
-        "parameter server once in each direction. HetPipe chooses the number of workers by that; with one there is no "
-        "server, and every stage has one board."
-    )
-    return Table("hetpipe", "HetPipe: its own execution, and its placement as an HPP", columns, rows, note)
+            yield row

@@ -17,7 +17,7 @@ from mapgap.records.record import RunRecord
 from mapgap.records.runs import Runs
 from mapgap.reporting.report import Page, Section
 from mapgap.reporting.study import Phase, Study
-from mapgap.reporting.tables import Column, Table
+from mapgap.reporting.tables import Table, header
 
 PROBLEM, EXACT = "multi_model_splitting", "joint"
 LIMITS_S = (1.0, 10.0, 60.0)
@@ -121,33 +121,19 @@ def each(runs: Runs) -> Table:
     return Table("each", "Every instance", EACH, rows, "Plans and bounds are cycle times in ticks of the instance.")
 
 
-COLUMNS = [
-    Column("family", "family"),
-    Column("limit", "time [s]", ".0f"),
-    Column("instances", "instances"),
-    Column("plans", "with a plan"),
-    Column("worse", "worse than a heuristic"),
-    Column("proven", "proven"),
-    Column("close", "gap at most 1 %"),
-    Column("near", "at most 5 %"),
-    Column("far", "at most 10 %"),
-    Column("mean", "mean gap [%]", ".2f"),
-    Column("worst", "worst gap [%]", ".1f"),
-    Column("late", "over time by more than 1 s"),
-]
+COLUMNS = header(
+    "family | limit: time [s]; .0f | instances | plans: with a plan | worse: worse than a heuristic | proven "
+    "| close: gap at most 1 % | near: at most 5 % | far: at most 10 % | mean: mean gap [%]; .2f "
+    "| worst: worst gap [%]; .1f | late: over time by more than 1 s"
+)
 NOTE = (
     "Gap: plan over proven bound, less one. Worse: some published heuristic or baseline that ended within the time has "
     "a better plan, or has one where there is none."
 )
-EACH = [
-    Column("instance", "instance"),
-    Column("limit", "time [s]", ".0f"),
-    Column("plan", "plan"),
-    Column("bound", "bound"),
-    Column("gap", "gap [%]", ".2f"),
-    Column("heuristic", "best heuristic"),
-    Column("heuristic_plan", "its plan"),
-]
+EACH = header(
+    "instance | limit: time [s]; .0f | plan | bound | gap: gap [%]; .2f | heuristic: best heuristic "
+    "| heuristic_plan: its plan"
+)
 
 
 def page(records: Runs, quick: bool) -> Page:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from statistics import fmean, geometric_mean
 
 from mapgap.records.runs import Runs
-from mapgap.reporting.tables import Column, Table
+from mapgap.reporting.tables import Column, Rows, Table, header, tabulated
 from mapgap.reporting.verdicts import Kind, verdict
 from mapgap.studies.multi_model_splitting.facts import printed
 from mapgap.studies.multi_model_splitting.runs import (
@@ -83,9 +83,9 @@ def claims(results: Results) -> Table:
             row["verdict_longest"] = verdict(paper[key], later, kind=kind)
         rows.append(row)
     rows.sort(key=lambda row: row["where"].replace("Fig. 9", "Fig. 09"))
-    columns = [Column("where", "where"), Column("claim", "claim"), Column("printed", "printed", ".3g")]
-    columns += [Column("ours", "ours", ".3g"), Column("unit", "unit"), Column("verdict", "verdict")]
-    columns += [Column("longest", f"sensing {LONGEST_MS} ms", ".3g"), Column("verdict_longest", "verdict then")]
+    columns = header("where | claim | printed; .3g")
+    columns += header("ours; .3g | unit | verdict")
+    columns += header(f"longest: sensing {LONGEST_MS} ms; .3g | verdict_longest: verdict then")
     note = (
         "PriMinDev of workload 1 is 4.20 / 38.4; a cycle is 3 / throughput. Ratios below 2 are judged by what they "
         "gain (reproduced within a quarter, close within a half), all else by value (10 %, 25 %). Workload 1 placed "
@@ -117,39 +117,31 @@ def _ours(results: Results) -> Iterator[tuple[str, str, str, float | None, str, 
         yield "Fig. 13", f"W1 {mapping}, cycle", f"cycle_{end}", 3000 / rate if rate else None, "ms", SENSING
 
 
-def mean_gain(runs: Runs) -> Table:
+@tabulated(
+    "mean_gain",
+    "Mean throughput gain over the baselines",
+    "sensing: sensing [ms] | over | ratios | printed; .1f | mean: arithmetic mean; .2f | geometric: geometric mean; .2f "
+    "| verdict: verdict on the geometric mean",
+    "Throughput of Synergy over that of a baseline, in the scenarios of Figs. 9 and 11 to 13. The paper does not "
+    "say over what it averages; a baseline that is out of resource has no ratio. Next best: the best baseline of a "
+    "scenario.",
+)
+def mean_gain(runs: Runs) -> Rows:
     """The abstract's mean gain over the baselines, under every reading of "on average"."""
-    average, rows = printed()["avg_gain"], []
+    average = printed()["avg_gain"]
     for ms in (0, LONGEST_MS):
         ratios = [found for name in COMPARED if (found := _over_baselines(Results(runs, ms), name))]
         for over, chosen in (("all", [r for each in ratios for r in each]), ("next best", [min(r) for r in ratios])):
             if chosen:
-                rows.append(
-                    {
-                        "sensing": ms,
-                        "over": over,
-                        "ratios": len(chosen),
-                        "mean": fmean(chosen),
-                        "geometric": geometric_mean(chosen),
-                        "printed": average,
-                        "verdict": verdict(average, geometric_mean(chosen), kind=_kind(average, "x")),
-                    }
-                )
-    columns = [
-        Column("sensing", "sensing [ms]"),
-        Column("over", "over"),
-        Column("ratios", "ratios"),
-        Column("printed", "printed", ".1f"),
-        Column("mean", "arithmetic mean", ".2f"),
-        Column("geometric", "geometric mean", ".2f"),
-        Column("verdict", "verdict on the geometric mean"),
-    ]
-    note = (
-        "Throughput of Synergy over that of a baseline, in the scenarios of Figs. 9 and 11 to 13. The paper does not "
-        "say over what it averages; a baseline that is out of resource has no ratio. Next best: the best baseline of a "
-        "scenario."
-    )
-    return Table("mean_gain", "Mean throughput gain over the baselines", columns, rows, note)
+                yield {
+                    "sensing": ms,
+                    "over": over,
+                    "ratios": len(chosen),
+                    "mean": fmean(chosen),
+                    "geometric": geometric_mean(chosen),
+                    "printed": average,
+                    "verdict": verdict(average, geometric_mean(chosen), kind=_kind(average, "x")),
+                }
 
 
 def _over_baselines(results: Results, name: str) -> list[float]:
@@ -158,7 +150,12 @@ def _over_baselines(results: Results, name: str) -> list[float]:
     return [mine / its for method in BASELINES if (its := results.term(name, method))] if mine else []
 
 
-def thresholds(results: Results) -> Table:
+@tabulated(
+    "thresholds",
+    "Counts of devices and pipelines",
+    "what: Fig. 11 | printed | ours | verdict",
+)
+def thresholds(results: Results) -> Rows:
     """Counts of devices or pipelines at which something changes (Fig. 11)."""
     devices = {n: results.term(name, SYNERGY) for n, name in FIG_11A.items()}
     full = devices[max(devices)]
@@ -185,21 +182,26 @@ def thresholds(results: Results) -> Table:
         ),
     ]
     complete = None not in (*devices.values(), *alone.values(), *crowded.values())
-    rows = [
+    yield from (
         {"key": key, "what": what, "printed": value, "ours": ours}
         | {"verdict": "equal" if value == ours else "differs", "agrees": 1 if value == ours else -1}
         for key, what, value, ours in found
         if complete
-    ]
-    columns = [Column("what", "Fig. 11"), Column("printed", "printed"), Column("ours", "ours")]
-    return Table("thresholds", "Counts of devices and pipelines", [*columns, Column("verdict", "verdict")], rows)
+    )
 
 
 def _first(numbers: Iterable[int]) -> int | None:
     return min(numbers, default=None)
 
 
-def oor_pattern(results: Results) -> Table:
+@tabulated(
+    "out_of_resource",
+    "Out of resource: printed and here",
+    "where | instance | method | printed | ours | verdict | first: first limit exceeded",
+    "Workload 2: Sec. 7.2 says that IndBest is comparable to Synergy there, and further down that it runs out of "
+    "resource there; the first is taken.",
+)
+def oor_pattern(results: Results) -> Rows:
     """Where the paper reports OOR of IndModel and IndBest, and where it happens here."""
     expected: list[tuple[str, str, str, bool]] = []
     expected += [("Fig. 9", name, "ind_model", True) for name in WORKLOADS[:2]]
@@ -209,29 +211,18 @@ def oor_pattern(results: Results) -> Table:
     expected += [("Fig. 11 (b)", name, "ind_best", n >= 5) for n, name in FIG_11B.items()]
     expected += [("Fig. 12", name, "ind_best", False) for name in FIG_12]
     expected += [("Fig. 6", name, "synergy_without_joint", True) for name in FIG_6]
-    rows = []
     for where, name, method, paper in expected:
         ours = results.out_of_resource(name, method)
         if ours is not None:
             record = results.record(name, method)
             reason = record.reason if record is not None else ""
-            rows.append(
-                {
-                    "where": where,
-                    "instance": SHORT[name],
-                    "method": TITLES[method],
-                    "printed": "OOR" if paper else "runs",
-                    "ours": "OOR" if ours else "runs",
-                    "sign": 1 if ours else -1,
-                    "verdict": "reproduced" if paper == ours else "differs",
-                    "first": reason.split(";")[0] if ours else "",
-                }
-            )
-    columns = [Column("where", "where"), Column("instance", "instance"), Column("method", "method")]
-    columns += [Column("printed", "printed"), Column("ours", "ours"), Column("verdict", "verdict")]
-    note = (
-        "Workload 2: Sec. 7.2 says that IndBest is comparable to Synergy there, and further down that it runs out of "
-        "resource there; the first is taken."
-    )
-    title = "Out of resource: printed and here"
-    return Table("out_of_resource", title, [*columns, Column("first", "first limit exceeded")], rows, note)
+            yield {
+                "where": where,
+                "instance": SHORT[name],
+                "method": TITLES[method],
+                "printed": "OOR" if paper else "runs",
+                "ours": "OOR" if ours else "runs",
+                "sign": 1 if ours else -1,
+                "verdict": "reproduced" if paper == ours else "differs",
+                "first": reason.split(";")[0] if ours else "",
+            }

@@ -9,7 +9,7 @@ from typing import Any
 from mapgap.instances.multi_model_splitting.compact import Compact, CompactDevice, CompactPipeline, expand
 from mapgap.instances.multi_model_splitting.models import TITLES, load_model
 from mapgap.instances.published_numbers import load_published
-from mapgap.reporting.tables import Column, Table
+from mapgap.reporting.tables import Rows, tabulated
 from mapgap.reporting.verdicts import verdict
 
 OTHER = {"WideNet": "ressimplenet", "ResSimpleNet": "widenet"}
@@ -21,44 +21,34 @@ def printed() -> dict[str, Any]:
     return load_published("synergy")
 
 
-def table_1() -> Table:
+@tabulated(
+    "table_1",
+    "Table 1: models",
+    "model | printed_layers: layers printed | layers | printed_bytes: bytes printed | bytes "
+    '| printed_average: "Avg. Out Size" printed | cycles: mean cycles per layer; .1f | output: mean output bytes; .1f '
+    "| verdict: verdict on the last printed column",
+    "Mean cycles: the accelerator vendor's latency estimator, summed over the layers and divided by their number. "
+    "One constant each of UNet and ResSimpleNet was inferred from this column (networks/synergy/*.yaml), so their "
+    "rows are no evidence on their own; the others have no fitted constant.",
+)
+def table_1() -> Rows:
     """Table 1: layer counts, model bytes, and what its last column holds."""
-    rows = []
     for name in TITLES:
         model = load_model(name)
         same = round(model.average_cycles) == model.printed_average
-        rows.append(
-            {
-                "model": model.title,
-                "layers": len(model.rows),
-                "printed_layers": model.printed_layers,
-                "bytes": model.model_bytes,
-                "printed_bytes": model.printed_bytes,
-                "printed_average": model.printed_average,
-                "cycles": model.average_cycles,
-                "output": model.average_output,
-                "rounded": round(model.average_cycles),
-                "other": _other_total(model.title),
-                "verdict": "equal to mean cycles" if same else _swapped(model.title, model.printed_average),
-            }
-        )
-    columns = [
-        Column("model", "model"),
-        Column("printed_layers", "layers printed"),
-        Column("layers", "layers"),
-        Column("printed_bytes", "bytes printed"),
-        Column("bytes", "bytes"),
-        Column("printed_average", '"Avg. Out Size" printed'),
-        Column("cycles", "mean cycles per layer", ".1f"),
-        Column("output", "mean output bytes", ".1f"),
-        Column("verdict", "verdict on the last printed column"),
-    ]
-    note = (
-        "Mean cycles: the accelerator vendor's latency estimator, summed over the layers and divided by their number. "
-        "One constant each of UNet and ResSimpleNet was inferred from this column (networks/synergy/*.yaml), so their "
-        "rows are no evidence on their own; the others have no fitted constant."
-    )
-    return Table("table_1", "Table 1: models", columns, rows, note)
+        yield {
+            "model": model.title,
+            "layers": len(model.rows),
+            "printed_layers": model.printed_layers,
+            "bytes": model.model_bytes,
+            "printed_bytes": model.printed_bytes,
+            "printed_average": model.printed_average,
+            "cycles": model.average_cycles,
+            "output": model.average_output,
+            "rounded": round(model.average_cycles),
+            "other": _other_total(model.title),
+            "verdict": "equal to mean cycles" if same else _swapped(model.title, model.printed_average),
+        }
 
 
 def _swapped(title: str, value: int) -> str:
@@ -123,22 +113,18 @@ def _unet() -> dict[str, float]:
     }
 
 
-def figure_7() -> Table:
+@tabulated(
+    "figure_7",
+    "Fig. 7: layers of UNet",
+    "what: UNet on MAX78000 [ms] | printed; g | ours; .2f | verdict",
+    "Fitted: the time per byte of the radio comes from the two extremes (divided by ten, which their contradiction "
+    "with the mean asks for), that of copies from the memory latency, so these rows confirm nothing. The mean "
+    "communication latency, the ratio of the extremes (no time per byte in it) and inference have no free constant.",
+)
+def figure_7() -> Rows:
     """Fig. 7: mean latencies of UNet per layer under the latency model of the instances."""
-    ours, rows = _unet(), []
+    ours = _unet()
     for key, what in WHAT.items():
         paper = printed()[key.removesuffix("_inner")]
         word = "fitted" if key in FITTED else verdict(paper, ours[key])
-        rows.append({"key": key, "what": what, "printed": paper, "ours": ours[key], "verdict": word})
-    columns = [
-        Column("what", "UNet on MAX78000 [ms]"),
-        Column("printed", "printed", "g"),
-        Column("ours", "ours", ".2f"),
-        Column("verdict", "verdict"),
-    ]
-    note = (
-        "Fitted: the time per byte of the radio comes from the two extremes (divided by ten, which their contradiction "
-        "with the mean asks for), that of copies from the memory latency, so these rows confirm nothing. The mean "
-        "communication latency, the ratio of the extremes (no time per byte in it) and inference have no free constant."
-    )
-    return Table("figure_7", "Fig. 7: layers of UNet", columns, rows, note)
+        yield {"key": key, "what": what, "printed": paper, "ours": ours[key], "verdict": word}

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from mapgap.records.record import relative
 from mapgap.records.runs import Runs
 from mapgap.reporting import figures
-from mapgap.reporting.tables import Column, Table
+from mapgap.reporting.tables import Column, Rows, Table, header, tabulated
 from mapgap.studies.multi_model_splitting.runs import EVERY, PAPER, SENSING_MS, SHORT, SYNERGY, Results, instance
 
 OPTIMAL = 1.0005
@@ -48,18 +48,14 @@ def gaps(results: Results, objective: str = "throughput") -> Table:
                 "failed": notes.get("orders_out_of_resource"),
             }
         )
-    columns = [Column("instance", "instance"), Column("origin", "origin"), Column("case", "case")]
-    columns += [Column("best", "best plan [ticks]"), Column("proven", "optimum")]
+    columns = header("instance | origin | case")
+    columns += header("best: best plan [ticks] | proven: optimum")
     if objective == "throughput":
         columns.append(Column("throughput", "inferences/s", ".4g"))
-    columns += [
-        Column("synergy", "Synergy", ".2f"),
-        Column("io", "ordered by in + out", ".2f"),
-        Column("best_order", "best order", ".2f"),
-        Column("worst_order", "worst order", ".1f"),
-        Column("orders", "orders"),
-        Column("failed", "of them OOR"),
-    ]
+    columns += header(
+        "synergy: Synergy; .2f | io: ordered by in + out; .2f | best_order: best order; .2f "
+        "| worst_order: worst order; .1f | orders | failed: of them OOR"
+    )
     what = "cycle time" if objective == "throughput" else "summed latency"
     note = (
         "Factors above the best plan; 1 is the joint optimum where it is proven. Instances of equal content once. "
@@ -81,38 +77,31 @@ def _ratio(value: int | None, best: int | None) -> float | None:
     return None if gap is None else 1 + gap
 
 
-def counts(table: Table) -> Table:
+@tabulated(
+    "counts",
+    "How often deciding in sequence is optimal",
+    "title: instances | instances: proven optima | optimal: Synergy optimal | cases | "
+    "optimal_cases: Synergy optimal in | lost_cases: loses in | worst: worst factor; .2f | best_order: worst factor of the best order; .2f",
+    "Sensing takes no time here.",
+)
+def counts(table: Table) -> Rows:
     """How often Synergy is optimal, by origin, in instances and in cases; ``table`` has the gaps."""
-    rows = []
     for origin, title in {**ORIGINS, "": "all"}.items():
         chosen = [row for row in table.rows if origin in ("", row["origin"]) and row["synergy"] and row["proven"]]
         if not chosen:
             continue
         cases = {row["case"]: row for row in chosen}
-        rows.append(
-            {
-                "origin": origin or "all",
-                "title": title,
-                "instances": len(chosen),
-                "optimal": _optimal(chosen),
-                "cases": len(cases),
-                "optimal_cases": _optimal(cases.values()),
-                "lost_cases": len(cases) - _optimal(cases.values()),
-                "worst": max(row["synergy"] for row in chosen),
-                "best_order": max((row["best_order"] for row in chosen if row["best_order"]), default=None),
-            }
-        )
-    columns = [
-        Column("title", "instances"),
-        Column("instances", "proven optima"),
-        Column("optimal", "Synergy optimal"),
-        Column("cases", "cases"),
-        Column("optimal_cases", "Synergy optimal in"),
-        Column("lost_cases", "loses in"),
-        Column("worst", "worst factor", ".2f"),
-        Column("best_order", "worst factor of the best order", ".2f"),
-    ]
-    return Table("counts", "How often deciding in sequence is optimal", columns, rows, "Sensing takes no time here.")
+        yield {
+            "origin": origin or "all",
+            "title": title,
+            "instances": len(chosen),
+            "optimal": _optimal(chosen),
+            "cases": len(cases),
+            "optimal_cases": _optimal(cases.values()),
+            "lost_cases": len(cases) - _optimal(cases.values()),
+            "worst": max(row["synergy"] for row in chosen),
+            "best_order": max((row["best_order"] for row in chosen if row["best_order"]), default=None),
+        }
 
 
 def _optimal(rows: Iterable[dict[str, Any]]) -> int:
@@ -134,40 +123,33 @@ def sensing(runs: Runs) -> Table:
             row[f"at_{ms}"] = _ratio(record.objective, proven) if record is not None else None
         if any(row[f"at_{ms}"] is not None for ms in SENSING_MS):
             rows.append(row)
-    columns = [Column("instance", "instance"), Column("origin", "origin")]
+    columns = header("instance | origin")
     columns += [Column(f"at_{ms}", f"{ms} ms", ".2f") for ms in SENSING_MS]
     note = "Cycle time of Synergy's plan over the proven optimum of the same instance; all signals take the same time."
     return Table("sensing", "Synergy against the joint optimum over sensing time", columns, rows, note)
 
 
-def sensing_counts(table: Table) -> Table:
+@tabulated(
+    "sensing_counts",
+    "What the headline owes to sensing that takes no time",
+    "sensing: sensing [ms] | origin: instances of | instances: proven optima | optimal: Synergy optimal "
+    "| worst: worst factor; .2f",
+    "The paper measures sensing times and does not print them. Fig. 13 bounds them: workload 1 placed anywhere "
+    "has a cycle of 3 / 16.8 s = 178.6 ms, in which every sensing task of its pipelines must fit.",
+)
+def sensing_counts(table: Table) -> Rows:
     """How often Synergy is optimal and how far off it is at worst, per sensing time; ``table`` has the factors."""
-    rows = []
     for ms in SENSING_MS:
         for origin in (*ORIGINS, ""):
             factors = [r[f"at_{ms}"] for r in table.rows if origin in ("", r["origin"]) and r[f"at_{ms}"] is not None]
             if factors:
-                rows.append(
-                    {
-                        "sensing": ms,
-                        "origin": origin or "all",
-                        "instances": len(factors),
-                        "optimal": sum(factor < OPTIMAL for factor in factors),
-                        "worst": max(factors),
-                    }
-                )
-    columns = [
-        Column("sensing", "sensing [ms]"),
-        Column("origin", "instances of"),
-        Column("instances", "proven optima"),
-        Column("optimal", "Synergy optimal"),
-        Column("worst", "worst factor", ".2f"),
-    ]
-    note = (
-        "The paper measures sensing times and does not print them. Fig. 13 bounds them: workload 1 placed anywhere "
-        "has a cycle of 3 / 16.8 s = 178.6 ms, in which every sensing task of its pipelines must fit."
-    )
-    return Table("sensing_counts", "What the headline owes to sensing that takes no time", columns, rows, note)
+                yield {
+                    "sensing": ms,
+                    "origin": origin or "all",
+                    "instances": len(factors),
+                    "optimal": sum(factor < OPTIMAL for factor in factors),
+                    "worst": max(factors),
+                }
 
 
 def sensing_lines(table: Table) -> Figure:

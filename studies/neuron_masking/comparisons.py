@@ -8,7 +8,7 @@ from statistics import mean, stdev
 from typing import Any
 
 from mapgap.records.runs import Runs
-from mapgap.reporting.tables import Column, Table
+from mapgap.reporting.tables import Rows, Table, header, tabulated
 from mapgap.studies.neuron_masking.curves import (
     TITLES,
     Measure,
@@ -92,22 +92,11 @@ def comparisons(trainings: Trainings) -> Table:
         row |= {"positive": sum(value > 0 for group in groups for value in group)}
         row |= {"p": found.p, "flipped": flipped_p(groups), "adjusted": adjusted}
         row["claim"] = _claim(found.mean, adjusted)
-    columns = [
-        Column("data", "data"),
-        Column("pair", "pair"),
-        Column("measure", "measure"),
-        Column("difference", "difference [points]", "+.2f"),
-        Column("half", "± (95 %)", ".2f"),
-        Column("across", "± (95 %), fleets as sample", ".2f"),
-        Column("least", "least fleet", "+.2f"),
-        Column("largest", "largest fleet", "+.2f"),
-        Column("positive", "positive"),
-        Column("runs", "of pairs"),
-        Column("p", "p", ".2g"),
-        Column("flipped", "p (random signs)", ".2g"),
-        Column("adjusted", "p (Holm)", ".2g"),
-        Column("claim", "claim"),
-    ]
+    columns = header(
+        "data | pair | measure | difference: difference [points]; +.2f | half: ± (95 %); .2f "
+        "| across: ± (95 %), fleets as sample; .2f | least: least fleet; +.2f | largest: largest fleet; +.2f "
+        "| positive | runs: of pairs | p; .2g | flipped: p (random signs); .2g | adjusted: p (Holm); .2g | claim"
+    )
     note = (
         "Differences on equal seeds (same data, same initial model), pooled over the fleets with equal weight; errors "
         f"of seeds within fleets. A claim needs p {LEVEL:g} after Holm's correction over the {len(rows)} rows. 'Fleets "
@@ -125,18 +114,10 @@ def equivalence(trainings: Trainings) -> Table:
         half = found.half(1 - 2 * LEVEL)
         row |= {"low": found.mean - half, "high": found.mean + half, "p": found.equivalence_p(MARGIN)}
         row |= {"adjusted": adjusted, "claim": "equivalent" if adjusted <= LEVEL else "not shown"}
-    columns = [
-        Column("data", "data"),
-        Column("pair", "pair"),
-        Column("measure", "measure"),
-        Column("difference", "difference [points]", "+.2f"),
-        Column("low", "90 % from", "+.2f"),
-        Column("high", "to", "+.2f"),
-        Column("runs", "pairs"),
-        Column("p", "p", ".2g"),
-        Column("adjusted", "p (Holm)", ".2g"),
-        Column("claim", f"within {MARGIN:g} point"),
-    ]
+    columns = header(
+        "data | pair | measure | difference: difference [points]; +.2f | low: 90 % from; +.2f | high: to; +.2f "
+        f"| runs: pairs | p; .2g | adjusted: p (Holm); .2g | claim: within {MARGIN:g} point"
+    )
     note = (
         f"Two one-sided tests (Schuirmann 1987) of the hypothesis that the difference is {MARGIN:g} percentage point "
         f"or more; equivalent where p is at most {LEVEL:g} after Holm's correction over the {len(rows)} rows. The "
@@ -146,9 +127,14 @@ def equivalence(trainings: Trainings) -> Table:
     return Table("training_equivalence", "Better masks against ELFISH's: equivalence", columns, _shown(rows), note)
 
 
-def by_fleet(trainings: Trainings) -> Table:
+@tabulated(
+    "training_pairs",
+    "The differences fleet by fleet",
+    "fleet | pair | measure | difference: difference [points]; +.2f | half: ± (95 %); .2f | seeds",
+    "Every interval is of its row alone; claims are in the pooled table.",
+)
+def by_fleet(trainings: Trainings) -> Rows:
     """The same differences fleet by fleet, without tests."""
-    rows: list[dict[str, Any]] = []
     for setting in trainings.settings:
         for first, second in COMPARED:
             for name, measure in MEASURES.items():
@@ -159,22 +145,19 @@ def by_fleet(trainings: Trainings) -> Table:
                 row: dict[str, Any] = {"fleet": setting.label, "stragglers": setting.fleet, "iid": setting.iid}
                 row |= {"first": first, "second": second, "pair": pair_title(first, second), "measure": name}
                 row |= {"difference": centre, "half": half, "seeds": len(values)}
-                rows.append(row | {"low": centre - (half or 0.0), "high": centre + (half or 0.0)})
-    columns = [
-        Column("fleet", "fleet"),
-        Column("pair", "pair"),
-        Column("measure", "measure"),
-        Column("difference", "difference [points]", "+.2f"),
-        Column("half", "± (95 %)", ".2f"),
-        Column("seeds", "seeds"),
-    ]
-    note = "Every interval is of its row alone; claims are in the pooled table."
-    return Table("training_pairs", "The differences fleet by fleet", columns, rows, note)
+                yield row | {"low": centre - (half or 0.0), "high": centre + (half or 0.0)}
 
 
-def speed(trainings: Trainings) -> Table:
+@tabulated(
+    "training_speed",
+    "How many times faster",
+    "fleet | title: against | cycles: ratio of cycles; .2f | target: accuracy [%] | ratio: ratio of times; .2f "
+    "| low: 95 % from; .2f | high: to; .2f | reached_rival: rival gets there | reached: ELFISH gets there | seeds: of",
+    "Time of the rival by time of ELFISH, geometric mean over seeds; above 1 ELFISH is faster. A target not "
+    "reached counts as the end of the simulated time, so that a ratio is too small where only ELFISH gets there.",
+)
+def speed(trainings: Trainings) -> Rows:
     """How many times faster ELFISH is: by the length of its cycles, and by the time to an accuracy."""
-    rows: list[dict[str, Any]] = []
     horizon = trainings.horizon
     for setting in trainings.settings:
         for rival in RIVALS:
@@ -188,24 +171,7 @@ def speed(trainings: Trainings) -> Table:
                     row[name] = sum(max(value for _, value in curves[seed]) >= target for seed in seeds)
                 if rival == "sync":
                     row["cycles"] = mean(cycle(a[seed], horizon) / cycle(b[seed], horizon) for seed in seeds)
-                rows.append(row)
-    columns = [
-        Column("fleet", "fleet"),
-        Column("title", "against"),
-        Column("cycles", "ratio of cycles", ".2f"),
-        Column("target", "accuracy [%]"),
-        Column("ratio", "ratio of times", ".2f"),
-        Column("low", "95 % from", ".2f"),
-        Column("high", "to", ".2f"),
-        Column("reached_rival", "rival gets there"),
-        Column("reached", "ELFISH gets there"),
-        Column("seeds", "of"),
-    ]
-    note = (
-        "Time of the rival by time of ELFISH, geometric mean over seeds; above 1 ELFISH is faster. A target not "
-        "reached counts as the end of the simulated time, so that a ratio is too small where only ELFISH gets there."
-    )
-    return Table("training_speed", "How many times faster", columns, rows, note)
+                yield row
 
 
 def _of_setting(setting: Setting, rival: str) -> dict[str, Any]:
@@ -221,9 +187,15 @@ def _ratio(logarithms: Sequence[float]) -> dict[str, float]:
     return {"ratio": math.exp(centre), "low": low, "high": high, "gain_low": low - 1}
 
 
-def robustness(trainings: Trainings) -> Table:
+@tabulated(
+    "training_robustness",
+    "Robustness",
+    "fleet | title: against | kind: of | ratio: times better; .2f | low: 95 % from; .2f | high: to; .2f | seeds",
+    "Accuracy: mean over the simulated time, ELFISH by rival. Variance: of the accuracy over the last half, rival "
+    "by ELFISH. Geometric means over seeds. 'Replacing': an upload replaces the global model (mixing weight 1).",
+)
+def robustness(trainings: Trainings) -> Rows:
     """Secs. 6.3 and 6.4: accuracy and its variance over time, ELFISH against other schemes."""
-    rows: list[dict[str, Any]] = []
     kinds: dict[str, tuple[Measure, int]] = {"accuracy": (overall, 1), "variance": (unrest, -2)}
     for setting in trainings.settings:
         for rival in ("async", "replacing", "soft"):
@@ -232,26 +204,17 @@ def robustness(trainings: Trainings) -> Table:
                 ratios = [math.log(a[s] / b[s]) for s in sorted(a.keys() & b.keys()) if a[s] > 0 and b[s] > 0]
                 if ratios:
                     row = {**_of_setting(setting, rival), "kind": kind, "seeds": len(ratios)}
-                    rows.append(row | _ratio([exponent * value for value in ratios]))
-    columns = [
-        Column("fleet", "fleet"),
-        Column("title", "against"),
-        Column("kind", "of"),
-        Column("ratio", "times better", ".2f"),
-        Column("low", "95 % from", ".2f"),
-        Column("high", "to", ".2f"),
-        Column("seeds", "seeds"),
-    ]
-    note = (
-        "Accuracy: mean over the simulated time, ELFISH by rival. Variance: of the accuracy over the last half, rival "
-        "by ELFISH. Geometric means over seeds. 'Replacing': an upload replaces the global model (mixing weight 1)."
-    )
-    return Table("training_robustness", "Robustness", columns, rows, note)
+                    yield row | _ratio([exponent * value for value in ratios])
 
 
-def tuning(records: Runs) -> Table:
+@tabulated(
+    "training_tuning",
+    "The mixing weight of asynchronous learning",
+    "fleet | mixing: mixing weight; g | accuracy: mean accuracy [%]; .2f | seeds | best | used: in the tests",
+    "Mean accuracy over the simulated time, on seeds that no test uses.",
+)
+def tuning(records: Runs) -> Rows:
     """Asynchronous learning tuned for itself: mean accuracy by mixing weight, on the tuning seeds."""
-    rows = []
     for setting, curves in tried_mixings(records).items():
         means = {mixing: 100 * mean(overall(c, CYCLES) for c in found) for mixing, found in curves.items()}
         best = max(means, key=means.__getitem__)
@@ -259,17 +222,7 @@ def tuning(records: Runs) -> Table:
             row: dict[str, Any] = {"fleet": setting.label, "stragglers": setting.fleet, "iid": setting.iid}
             row |= {"mixing": mixing, "accuracy": means[mixing], "seeds": len(curves[mixing])}
             row |= {"best": "best" if mixing == best else "", "used": "used" if mixing == TUNED[setting] else ""}
-            rows.append(row)
-    columns = [
-        Column("fleet", "fleet"),
-        Column("mixing", "mixing weight", "g"),
-        Column("accuracy", "mean accuracy [%]", ".2f"),
-        Column("seeds", "seeds"),
-        Column("best", "best"),
-        Column("used", "in the tests"),
-    ]
-    note = "Mean accuracy over the simulated time, on seeds that no test uses."
-    return Table("training_tuning", "The mixing weight of asynchronous learning", columns, rows, note)
+            yield row
 
 
 def spread_in_pilot(records: Runs, first: str, second: str, measure: Measure) -> float | None:
@@ -302,13 +255,10 @@ def power(records: Runs) -> Table:
 
             row: dict[str, Any] = {"pair": pair_title(first, second), "measure": name, "spread": spread}
             rows.append(row | {"seeds": seeds_needed(chance), "power": chance(TEST_SEEDS)})
-    columns = [
-        Column("pair", "pair"),
-        Column("measure", "measure"),
-        Column("spread", "spread in the pilot [points]", ".2f"),
-        Column("seeds", f"seeds for power {POWER:g}"),
-        Column("power", f"power with {TEST_SEEDS}", ".3f"),
-    ]
+    columns = header(
+        f"pair | measure | spread: spread in the pilot [points]; .2f | seeds: seeds for power {POWER:g} "
+        f"| power: power with {TEST_SEEDS}; .3f"
+    )
     note = (
         f"Power to show equivalence within {MARGIN:g} point over {fleets} fleets if the true difference is "
         f"{TRUE_DIFFERENCE:g}, at level {LEVEL:g} / {tests} (the first step of Holm's correction). Spread: standard "

@@ -23,7 +23,7 @@ from mapgap.reporting import figures
 from mapgap.reporting.report import Page, Picture, Section, picture
 from mapgap.reporting.run_tables import instance_table, method_table, run_table
 from mapgap.reporting.study import Phase, Study
-from mapgap.reporting.tables import Column, Table
+from mapgap.reporting.tables import Column, Rows, Table, header, tabulated
 from mapgap.studies.neuron_masking import profile, trainings
 from mapgap.studies.neuron_masking.design import (
     ALL_STRAGGLERS,
@@ -195,16 +195,10 @@ def gaps(runs: Runs) -> Table:
                 row |= {"kept": kept(runs, name, EXACT), "kept_greedy": kept(runs, name, "elfish_greedy")}
                 rows.append(row)
     columns = [
-        Column("network", "network"),
-        Column("straggler", "str."),
-        Column("objective", "objective"),
-        Column("best", "best plan"),
-        Column("proven", "proven"),
-        Column("elfish_greedy", "ELFISH [%]", ".2f"),
+        *header("network | straggler: str. | objective | best: best plan | proven | elfish_greedy: ELFISH [%]; .2f"),
         *(Column(f"top_{alpha}", f"ELFISH, alpha {alpha}, top U [%]", ".2f") for alpha in ALPHAS),
         *(Column(method, f"{method} [%]", ".2f") for method in HEURISTICS[1:]),
-        Column("kept_greedy", "kept, ELFISH", ".3f"),
-        Column("kept", "kept, exact", ".3f"),
+        *header("kept_greedy: kept, ELFISH; .3f | kept: kept, exact; .3f"),
     ]
     shown = [c for c in columns if any(row.get(c.key) is not None for row in rows)]
     note = (
@@ -214,9 +208,15 @@ def gaps(runs: Runs) -> Table:
     return Table("gaps", "How far below the proven bound each mask lies", shown, rows, note)
 
 
-def spill(runs: Runs) -> Table:
+@tabulated(
+    "spill",
+    "Hard memory and spill",
+    "network | straggler: str. | hard_greedy: ELFISH, hard; .3f | spill_greedy: ELFISH, spill; .3f "
+    "| hard: exact, hard; .3f | spill: exact, spill; .3f",
+    "Kept part of all neurons. Hard: M <= b_M as Eq. (5); spill: M may exceed it at Eq. (4)'s price in time.",
+)
+def spill(runs: Runs) -> Rows:
     """Hard memory against Eq. (4)'s spill, kept neurons."""
-    rows = []
     for network in NETWORKS:
         for number in (1, 2, 3, 4):
             name = f"{library_name(network, number)}@neurons"
@@ -225,22 +225,16 @@ def spill(runs: Runs) -> Table:
                 row[mode] = kept(runs, name + suffix, EXACT)
                 row[f"{mode}_greedy"] = kept(runs, name + suffix, "elfish_greedy")
             if row["spill"] is not None:
-                rows.append(row)
-    columns = [
-        Column("network", "network"),
-        Column("straggler", "str."),
-        Column("hard_greedy", "ELFISH, hard", ".3f"),
-        Column("spill_greedy", "ELFISH, spill", ".3f"),
-        Column("hard", "exact, hard", ".3f"),
-        Column("spill", "exact, spill", ".3f"),
-    ]
-    note = "Kept part of all neurons. Hard: M <= b_M as Eq. (5); spill: M may exceed it at Eq. (4)'s price in time."
-    return Table("spill", "Hard memory and spill", columns, rows, note)
+                yield row
 
 
-def fleets(runs: Runs) -> Table:
+@tabulated(
+    "fleets",
+    "One cycle time for a whole fleet",
+    "fleet | method | cycle: cycle [min]; g | rate: contribution per hour | kept; .3f | gap: gap [%]; .2f",
+)
+def fleets(runs: Runs) -> Rows:
     """The common cycle time of a whole fleet."""
-    rows = []
     for name in FLEETS:
         for method in (EXACT, *HEURISTICS):
             record = runs.get(name, method)
@@ -252,22 +246,19 @@ def fleets(runs: Runs) -> Table:
                     "rate": record.objective,
                     "gap": percent_below(runs, name, method),
                 }
-                rows.append(row | {"cycle": terms["cycle_ms"] / 60_000, "kept": terms["kept_fraction"]})
-    columns = [
-        Column("fleet", "fleet"),
-        Column("method", "method"),
-        Column("cycle", "cycle [min]", "g"),
-        Column("rate", "contribution per hour"),
-        Column("kept", "kept", ".3f"),
-        Column("gap", "gap [%]", ".2f"),
-    ]
-    return Table("fleets", "One cycle time for a whole fleet", columns, rows)
+                yield row | {"cycle": terms["cycle_ms"] / 60_000, "kept": terms["kept_fraction"]}
 
 
-def engines(runs: Runs) -> Table:
+@tabulated(
+    "engines",
+    "What the exact methods prove",
+    "method | objective | runs | proven: proven optimal | longest: longest proof [s]; .2f "
+    "| open: most left open [%]; .4f",
+    f"Limit {EXACT_S:g} s, two workers; the last column is the distance of a method's plan to its own bound.",
+)
+def engines(runs: Runs) -> Rows:
     """What each exact method proves of the stragglers, and what it leaves open."""
     wanted = {instance(library_name(n, k), o).name: o for n in NETWORKS for k in (1, 2, 3, 4) for o in OBJECTIVES}
-    rows = []
     for method in EXACTS:
         for objective, title in OBJECTIVES.items():
             found = [r for r in runs if r.method == method and wanted.get(r.instance) == objective and not r.error]
@@ -276,17 +267,7 @@ def engines(runs: Runs) -> Table:
             if found:
                 row = {"method": method, "objective": title, "runs": len(found), "proven": len(times)}
                 row |= {"longest": max(times, default=None), "open": 100 * max(left) if left else None}
-                rows.append(row)
-    columns = [
-        Column("method", "method"),
-        Column("objective", "objective"),
-        Column("runs", "runs"),
-        Column("proven", "proven optimal"),
-        Column("longest", "longest proof [s]", ".2f"),
-        Column("open", "most left open [%]", ".4f"),
-    ]
-    note = f"Limit {EXACT_S:g} s, two workers; the last column is the distance of a method's plan to its own bound."
-    return Table("engines", "What the exact methods prove", columns, rows, note)
+                yield row
 
 
 def layer_pictures(runs: Runs) -> list[Picture]:

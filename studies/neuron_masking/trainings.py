@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from mapgap.records.runs import Runs
 from mapgap.reporting import figures
 from mapgap.reporting.report import Picture, Section, picture
-from mapgap.reporting.tables import Column, Table
+from mapgap.reporting.tables import Rows, Table, tabulated
 from mapgap.studies.neuron_masking.comparisons import (
     BETTER_MASKS,
     PRIMARY,
@@ -48,9 +48,16 @@ TARGET = 0.9
 """Accuracy whose time is reported of every scheme."""
 
 
-def summary(trainings: Trainings) -> Table:
+@tabulated(
+    "training",
+    "Training on the digits",
+    "fleet | scheme | seeds | overall: mean accuracy [%] | final: final accuracy [%] | unrest: fluctuation [points] "
+    f"| time: time to {TARGET:.0%} [b_T]",
+    "Mean and half-width of the 95 % interval over seeds. Mean accuracy: over the simulated time; final: its last "
+    "quarter; fluctuation: standard deviation over its last half; a target not reached counts as the end.",
+)
+def summary(trainings: Trainings) -> Rows:
     """Every scheme in every fleet, with 95 % intervals over the seeds."""
-    rows = []
     for key in trainings.settings:
         for scheme in (s for s in TITLES if s in trainings.curves[key]):
             row: dict[str, Any] = {"fleet": key.label, "scheme": TITLES[scheme]}
@@ -59,21 +66,7 @@ def summary(trainings: Trainings) -> Table:
                 values = list(trainings.values(key, scheme, measure).values())
                 row["seeds"] = len(values)
                 row[name] = _text(interval(values), 1.0 if name == "time" else 100.0)
-            rows.append(row)
-    columns = [
-        Column("fleet", "fleet"),
-        Column("scheme", "scheme"),
-        Column("seeds", "seeds"),
-        Column("overall", "mean accuracy [%]"),
-        Column("final", "final accuracy [%]"),
-        Column("unrest", "fluctuation [points]"),
-        Column("time", f"time to {TARGET:.0%} [b_T]"),
-    ]
-    note = (
-        "Mean and half-width of the 95 % interval over seeds. Mean accuracy: over the simulated time; final: its last "
-        "quarter; fluctuation: standard deviation over its last half; a target not reached counts as the end."
-    )
-    return Table("training", "Training on the digits", columns, rows, note)
+            yield row
 
 
 def _text(found: tuple[float, float | None], scale: float) -> str:

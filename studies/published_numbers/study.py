@@ -14,7 +14,7 @@ from mapgap.instances.published_numbers import papers, published_rows
 from mapgap.reporting.prose import Tables, looked_up
 from mapgap.reporting.report import Page, Section
 from mapgap.reporting.study import Gathering
-from mapgap.reporting.tables import Column, Table
+from mapgap.reporting.tables import Column, Table, header
 from mapgap.reporting.verdicts import WORDS, Verdict, judge, of_order
 from mapgap.studies.published_numbers.entries import REASONS, Entry, Specs, entries_of
 
@@ -105,7 +105,7 @@ def counts(rows: Sequence[Mapping[str, Any]]) -> Table:
         line |= {"judged": judged} | {word: verdicts[word] for word in WORDS}
         line |= {"missing": verdicts[MISSING] + verdicts[BROKEN]} | {reason: reasons[reason] for reason in REASONS}
         lines.append(line)
-    columns = [Column("paper", "paper"), Column("numbers", "numbers"), Column("checkable", "checkable")]
+    columns = header("paper | numbers | checkable")
     columns += [Column("judged", "with a verdict"), *(Column(word, word) for word in WORDS)]
     columns += [Column("missing", MISSING), *(Column(reason, f"none: {reason}") for reason in REASONS)]
     note = "; ".join(f"{reason}: {words}" for reason, words in REASONS.items())
@@ -114,10 +114,10 @@ def counts(rows: Sequence[Mapping[str, Any]]) -> Table:
 
 def numbers(paper: str, rows: Sequence[dict[str, Any]]) -> Table:
     """All numbers of one paper."""
-    columns = [Column("what", "what"), Column("printed", "printed"), Column("unit", "unit")]
-    columns += [Column("reproduced", "here"), Column("verdict", "verdict"), Column("detail", "by how much, or why")]
-    columns += [Column("reason", "reason"), Column("reading", "reading"), Column("others", "other readings")]
-    columns += [Column("kind", "judged as"), Column("where", "where"), Column("status", "status")]
+    columns = header("what | printed | unit")
+    columns += header("reproduced: here | verdict | detail: by how much, or why")
+    columns += header("reason | reading | others: other readings")
+    columns += header("kind: judged as | where | status")
     columns += [Column("id", "number")]
     return Table(paper, f"Numbers of {TITLES.get(paper, paper)}", [*columns, Column("source", "from")], rows)
 

@@ -19,7 +19,7 @@ from mapgap.records.record import RunRecord
 from mapgap.records.runs import Runs
 from mapgap.reporting.report import Page, Section
 from mapgap.reporting.study import Phase, Study
-from mapgap.reporting.tables import Column, Table
+from mapgap.reporting.tables import Rows, Table, header, tabulated
 
 FIRST_SEED, SEEDS = 200, 40
 LIBRARY = "library"
@@ -160,55 +160,39 @@ def _row(
     return row
 
 
-COLUMNS = [
-    Column("problem", "problem"),
-    Column("suite", "suite"),
-    Column("published", "published"),
-    Column("planner", "quick planner"),
-    Column("instances", "instances"),
-    Column("only_planner", "only the planner has a plan"),
-    Column("worse", "planner worse"),
-    Column("mean_published", "mean gap, published [%]", ".2f"),
-    Column("mean_planner", "planner [%]", ".2f"),
-    Column("worst_published", "worst gap, published [%]", ".1f"),
-    Column("worst_planner", "planner [%]", ".1f"),
-    Column("time_published", "mean time, published [s]", ".3f"),
-    Column("time_planner", "planner [s]", ".3f"),
-    Column("longest_published", "longest, published [s]", ".2f"),
-    Column("longest_planner", "planner [s]", ".2f"),
-    Column("late", "later than the published one and 0.1 s"),
-    Column("halved", "mean gap halved"),
-]
+COLUMNS = header(
+    "problem | suite | published | planner: quick planner | instances | only_planner: only the planner has a plan "
+    "| worse: planner worse | mean_published: mean gap, published [%]; .2f | mean_planner: planner [%]; .2f "
+    "| worst_published: worst gap, published [%]; .1f | worst_planner: planner [%]; .1f "
+    "| time_published: mean time, published [s]; .3f | time_planner: planner [s]; .3f "
+    "| longest_published: longest, published [s]; .2f | longest_planner: planner [s]; .2f "
+    "| late: later than the published one and 0.1 s | halved: mean gap halved"
+)
 NOTE = (
     "Gap: to the best plan known, over the instances where both have a plan. Times are those of the runs, on a machine "
     "that did other things as well; late: the planner took longer than the published heuristic and than 0.1 s."
 )
 
 
-def bars(table: Table) -> Table:
+@tabulated(
+    "bars",
+    "Where the mean gap is halved",
+    "problem | rows: comparisons | halved: mean gap halved | not_halved: not halved | worse: instances: planner worse "
+    "| late: instances: planner late",
+    "Comparisons are the rows of the table below.",
+)
+def bars(table: Table) -> Rows:
     """Per problem: in how many rows the mean gap is halved, and in how many instances the planner is worse or late."""
-    rows = []
     for problem in FIELDS:
         mine = [row for row in table.rows if row["problem"] == problem and "halved" in row]
-        rows.append(
-            {
-                "problem": problem,
-                "rows": len(mine),
-                "halved": sum(row["halved"] == "yes" for row in mine),
-                "not_halved": "; ".join(f"{r['suite']} ({r['published']})" for r in mine if r["halved"] == "no"),
-                "worse": sum(row["worse"] for row in mine),
-                "late": sum(row["late"] for row in mine),
-            }
-        )
-    columns = [
-        Column("problem", "problem"),
-        Column("rows", "comparisons"),
-        Column("halved", "mean gap halved"),
-        Column("not_halved", "not halved"),
-        Column("worse", "instances: planner worse"),
-        Column("late", "instances: planner late"),
-    ]
-    return Table("bars", "Where the mean gap is halved", columns, rows, "Comparisons are the rows of the table below.")
+        yield {
+            "problem": problem,
+            "rows": len(mine),
+            "halved": sum(row["halved"] == "yes" for row in mine),
+            "not_halved": "; ".join(f"{r['suite']} ({r['published']})" for r in mine if r["halved"] == "no"),
+            "worse": sum(row["worse"] for row in mine),
+            "late": sum(row["late"] for row in mine),
+        }
 
 
 def page(records: Runs, quick: bool) -> Page:
