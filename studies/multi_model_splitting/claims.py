@@ -120,8 +120,8 @@ def _ours(results: Results) -> Iterator[tuple[str, str, str, float | None, str, 
 @tabulated(
     "mean_gain",
     "Mean throughput gain over the baselines",
-    "sensing: sensing [ms] | over | ratios | printed; .1f | mean: arithmetic mean; .2f | geometric: geometric mean; .2f "
-    "| verdict: verdict on the geometric mean",
+    "sensing: sensing [ms] | over | ratios | printed; .1f | mean: arithmetic mean; .2f "
+    "| geometric: geometric mean; .2f | verdict: verdict on the geometric mean",
     "Throughput of Synergy over that of a baseline, in the scenarios of Figs. 9 and 11 to 13. The paper does not "
     "say over what it averages; a baseline that is out of resource has no ratio. Next best: the best baseline of a "
     "scenario.",

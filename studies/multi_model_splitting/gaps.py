@@ -80,8 +80,9 @@ def _ratio(value: int | None, best: int | None) -> float | None:
 @tabulated(
     "counts",
     "How often deciding in sequence is optimal",
-    "title: instances | instances: proven optima | optimal: Synergy optimal | cases | "
-    "optimal_cases: Synergy optimal in | lost_cases: loses in | worst: worst factor; .2f | best_order: worst factor of the best order; .2f",
+    "title: instances | instances: proven optima | optimal: Synergy optimal | cases "
+    "| optimal_cases: Synergy optimal in | lost_cases: loses in | worst: worst factor; .2f "
+    "| best_order: worst factor of the best order; .2f",
     "Sensing takes no time here.",
 )
 def counts(table: Table) -> Rows:
