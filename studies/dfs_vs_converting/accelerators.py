@@ -17,7 +17,7 @@ from mapgap.instances.suboperation_mapping.accelerators import (
 )
 from mapgap.instances.suboperation_mapping.network import blocks_of
 from mapgap.reporting.tables import Column, Rows, Table, header, tabulated
-from mapgap.studies.dfs_vs_converting.runs import TITLES
+from mapgap.studies.dfs_vs_converting.experiments import TITLES
 
 BATCHES = {
     "U50LV": 64, "U30": 64, "XCZU9EG": 16, "XC7Z045": 16, "XC7Z015": 16, "VCU128": 64, "ZCU102": 64, "ZCU104": 64

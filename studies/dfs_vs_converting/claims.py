@@ -13,7 +13,7 @@ from mapgap.instances.published_numbers import published_rows
 from mapgap.records.runs import Runs
 from mapgap.reporting.tables import Rows, tabulated
 from mapgap.reporting.verdicts import Kind, judge
-from mapgap.studies.dfs_vs_converting.runs import (
+from mapgap.studies.dfs_vs_converting.experiments import (
     BANDWIDTHS,
     CONVERTING,
     DFS,

@@ -8,7 +8,7 @@ from mapgap.records.runs import Runs
 from mapgap.reporting import figures
 from mapgap.reporting.report import Picture, picture
 from mapgap.reporting.tables import Column, Table, header
-from mapgap.studies.dfs_vs_converting.runs import (
+from mapgap.studies.dfs_vs_converting.experiments import (
     BANDWIDTHS,
     CONVERTING,
     FPGAS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mapgap.records.runs import Runs
 from mapgap.reporting.tables import Rows, Table, tabulated
 from mapgap.reporting.verdicts import verdict
-from mapgap.studies.dfs_vs_converting.runs import (
+from mapgap.studies.dfs_vs_converting.experiments import (
     CONVERTING,
     DFS,
     EXACT,

@@ -51,7 +51,7 @@ from mapgap.instances.fpga_gpu_partition.lowering import Graph, graph_of
 from mapgap.instances.fpga_gpu_partition.options import Pricing, instance
 from mapgap.instances.fpga_gpu_partition.plan_cost import plan_cost
 from mapgap.problems.fpga_gpu_partition import Instance, Plan
-from mapgap.studies.fpga_gpu_partition.runs import FOLDS, NETWORKS, PROBLEM, fits
+from mapgap.studies.fpga_gpu_partition.experiments import FOLDS, NETWORKS, PROBLEM, fits
 
 Array = npt.NDArray[np.float64]
 Options = tuple[str, ...]

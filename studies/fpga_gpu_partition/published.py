@@ -19,8 +19,8 @@ from mapgap.records.runs import Runs
 from mapgap.reporting import figures
 from mapgap.reporting.report import Picture, picture
 from mapgap.reporting.tables import Column, Rows, Table, header, tabulated
+from mapgap.studies.fpga_gpu_partition.experiments import fits, module_instance, module_names
 from mapgap.studies.fpga_gpu_partition.plans import gain, terms_of
-from mapgap.studies.fpga_gpu_partition.runs import fits, module_instance, module_names
 
 TITLES = {"fire": "SqueezeNet's Fire", "bottleneck": "MobileNetV2's bottleneck", "unit": "ShuffleNetV2's unit"}
 QUANTITIES = {"e": "energy gain", "l": "latency speed-up"}

@@ -20,8 +20,7 @@ from mapgap.records.runs import Runs
 from mapgap.reporting import figures
 from mapgap.reporting.report import Picture, picture
 from mapgap.reporting.tables import Column, Rows, Table, header, tabulated
-from mapgap.studies.fpga_gpu_partition.plans import chosen_options, front_of, gain, repriced, terms_of
-from mapgap.studies.fpga_gpu_partition.runs import (
+from mapgap.studies.fpga_gpu_partition.experiments import (
     EXACT,
     EXTREME_VARIANTS,
     FOLDS,
@@ -34,6 +33,7 @@ from mapgap.studies.fpga_gpu_partition.runs import (
     sets,
     variant_of,
 )
+from mapgap.studies.fpga_gpu_partition.plans import chosen_options, front_of, gain, repriced, terms_of
 
 RULE = "paper_rule_folded"
 RULE_VARIANTS = ("setup_2", "bandwidth_0.25")

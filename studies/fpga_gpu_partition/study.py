@@ -14,6 +14,14 @@ from mapgap.reporting.report import Page, Picture, Section
 from mapgap.reporting.run_tables import method_table, run_table
 from mapgap.reporting.study import Study
 from mapgap.reporting.tables import Table
+from mapgap.studies.fpga_gpu_partition.experiments import PROBLEM, phases
+from mapgap.studies.fpga_gpu_partition.networks import (
+    front_pictures,
+    front_table,
+    networks_table,
+    patterns_table,
+    sensitivity,
+)
 from mapgap.studies.fpga_gpu_partition.published import figure_4, modules_table, ranges_table, table_1
 from mapgap.studies.fpga_gpu_partition.robustness import (
     constants_table,
@@ -21,14 +29,6 @@ from mapgap.studies.fpga_gpu_partition.robustness import (
     intervals,
     readings_table,
     robustness,
-)
-from mapgap.studies.fpga_gpu_partition.runs import PROBLEM, phases
-from mapgap.studies.fpga_gpu_partition.tables import (
-    front_pictures,
-    front_table,
-    networks_table,
-    patterns_table,
-    sensitivity,
 )
 
 

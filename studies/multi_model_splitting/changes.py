@@ -15,7 +15,7 @@ from mapgap.execution.sweep import Job, MethodJob
 from mapgap.problems.multi_model_splitting import Instance, Plan, after, part
 from mapgap.records.runs import Runs
 from mapgap.reporting.tables import Rows, tabulated
-from mapgap.studies.multi_model_splitting.runs import FIG_11B, PROBLEM, SYNERGY, instance
+from mapgap.studies.multi_model_splitting.experiments import FIG_11B, PROBLEM, SYNERGY, instance
 
 OVERLAPPED = f"{FIG_11B[6]}_overlapped"
 PLANNERS = {SYNERGY: "Synergy", "joint": "joint optimum", "replan": "joint optimum, least churn"}

@@ -9,8 +9,7 @@ from statistics import fmean, geometric_mean
 from mapgap.records.runs import Runs
 from mapgap.reporting.tables import Column, Rows, Table, header, tabulated
 from mapgap.reporting.verdicts import Kind, verdict
-from mapgap.studies.multi_model_splitting.facts import printed
-from mapgap.studies.multi_model_splitting.runs import (
+from mapgap.studies.multi_model_splitting.experiments import (
     BASELINES,
     FIG_6,
     FIG_11A,
@@ -25,6 +24,7 @@ from mapgap.studies.multi_model_splitting.runs import (
     WORKLOADS,
     Results,
 )
+from mapgap.studies.multi_model_splitting.facts import printed
 
 SENSING = "sensing times, source and target devices"
 ENDS = "source and target devices"

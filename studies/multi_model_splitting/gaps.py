@@ -11,7 +11,7 @@ from mapgap.records.record import relative
 from mapgap.records.runs import Runs
 from mapgap.reporting import figures
 from mapgap.reporting.tables import Column, Rows, Table, header, tabulated
-from mapgap.studies.multi_model_splitting.runs import EVERY, PAPER, SENSING_MS, SHORT, SYNERGY, Results, instance
+from mapgap.studies.multi_model_splitting.experiments import EVERY, PAPER, SENSING_MS, SHORT, SYNERGY, Results, instance
 
 OPTIMAL = 1.0005
 """A factor below this is an optimum."""

@@ -22,17 +22,7 @@ from mapgap.reporting.study import Phase, Study
 from mapgap.reporting.tables import Column, Table
 from mapgap.studies.multi_model_splitting.changes import change_jobs, changes
 from mapgap.studies.multi_model_splitting.claims import claims, mean_gain, oor_pattern, thresholds
-from mapgap.studies.multi_model_splitting.facts import figure_7, table_1
-from mapgap.studies.multi_model_splitting.gaps import (
-    ORIGINS,
-    counts,
-    gap_bars,
-    gaps,
-    sensing,
-    sensing_counts,
-    sensing_lines,
-)
-from mapgap.studies.multi_model_splitting.runs import (
+from mapgap.studies.multi_model_splitting.experiments import (
     ABLATIONS,
     BASELINES,
     EVERY,
@@ -58,6 +48,16 @@ from mapgap.studies.multi_model_splitting.runs import (
     Results,
     instance,
     jobs,
+)
+from mapgap.studies.multi_model_splitting.facts import figure_7, table_1
+from mapgap.studies.multi_model_splitting.gaps import (
+    ORIGINS,
+    counts,
+    gap_bars,
+    gaps,
+    sensing,
+    sensing_counts,
+    sensing_lines,
 )
 
 METHODS = (SYNERGY, *BASELINES)

@@ -8,8 +8,7 @@ from mapgap.records.runs import Runs
 from mapgap.reporting import figures
 from mapgap.reporting.report import Picture, picture
 from mapgap.reporting.tables import Column, Rows, Table, header, tabulated
-from mapgap.studies.fpga_gpu_partition.plans import front_of, gain, reference, repriced, terms_of
-from mapgap.studies.fpga_gpu_partition.runs import (
+from mapgap.studies.fpga_gpu_partition.experiments import (
     EXACT,
     FOLDS,
     LABELS,
@@ -25,6 +24,7 @@ from mapgap.studies.fpga_gpu_partition.runs import (
     patterns_instance,
     variant_name,
 )
+from mapgap.studies.fpga_gpu_partition.plans import front_of, gain, reference, repriced, terms_of
 
 TITLES = {"paper_rule": "rule", "paper_rule_folded": "rule, folded", "greedy": "greedy", EXACT: "optimum"}
 AXES = {
