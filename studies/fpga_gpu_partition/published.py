@@ -18,7 +18,7 @@ from mapgap.instances.published_numbers import load_published
 from mapgap.records.runs import Runs
 from mapgap.reporting import figures
 from mapgap.reporting.report import Picture, picture
-from mapgap.reporting.tables import Column, Rows, Table, header, tabulated
+from mapgap.reporting.tables import Rows, Table, header, tabulated
 from mapgap.studies.fpga_gpu_partition.experiments import fits, module_instance, module_names
 from mapgap.studies.fpga_gpu_partition.plans import gain, terms_of
 
@@ -38,24 +38,24 @@ def published() -> dict[str, Any]:
 
 def table_1() -> Table:
     """The six gains of Table I under every fit."""
-    printed = published()
+    printed, rows = published(), []
     found = {name: gains(load_fit(name), load_share(name)) for name in fits()}
-    rows: list[dict[str, Any]] = []
     for index, key in enumerate(TARGETS):
         kind = next(k for k, stem in PUBLISHED.items() if key.startswith(stem))
         values = {name: float(values[index]) for name, values in found.items()}
         residuals = [100 * (value / printed[key] - 1) for value in values.values()]
         row = {"module": TITLES[kind], "quantity": QUANTITIES[key[-1]], "printed": printed[key]} | values
         rows.append(row | {"worst": max(residuals, key=abs)})
-    columns = header("module | quantity | printed; .2f")
-    columns += [Column(name, name, ".2f") for name in fits()]
-    columns += [Column("worst", "worst residual [%]", "+.1f")]
-    note = (
+    columns = "".join(f"{name}; .2f | " for name in fits())
+    return Table(
+        "table_1",
+        "Table I: heterogeneous over GPU only",
+        header(f"module | quantity | printed; .2f | {columns} worst: worst residual [%]; +.1f"),
+        rows,
         "Eleven constants are fitted to these six numbers: agreement is no confirmation, and there is no verdict. The "
         "residuals show how far even a free fit stays away. Every module is priced alone with the whole fabric and as "
-        "many folds as it needs."
+        "many folds as it needs.",
     )
-    return Table("table_1", "Table I: heterogeneous over GPU only", columns, rows, note)
 
 
 def reductions() -> dict[tuple[str, str], dict[str, tuple[float, float]]]:
@@ -100,7 +100,7 @@ def ranges_table() -> Rows:
         low, high = claim if isinstance(claim, list) else (claim, claim)
         least, most = values[fits()[0]]
         outer = (min(v[0] for v in values.values()), max(v[1] for v in values.values()))
-        implied = 100 * (1 - 1 / float(printed[_gain_key(kind, key)]))
+        implied = 100 * (1 - 1 / float(printed[f"{PUBLISHED[kind]}_{key}"]))
         yield {
             "module": TITLES[kind],
             "quantity": "energy" if key == "e" else "latency",
@@ -115,29 +115,17 @@ def ranges_table() -> Rows:
         }
 
 
-def _gain_key(kind: str, key: str) -> str:
-    return f"{PUBLISHED[kind]}_{key}"
-
-
 def figure_4() -> Picture:
     """Energy and latency of every module, GPU only and heterogeneous, under the first fit."""
     figure, ax = figures.axes(6.4, 3.8)
-    for index, kind in enumerate(TITLES):
+    for colour, kind in zip(figures.COLOURS, TITLES, strict=False):
         costs = _costs(kind, fits()[0])
         for position, (label, marker) in enumerate((("GPU only", "o"), ("FPGA-GPU", "^"))):
-            xs = [pair[position][1] / 1000 for pair in costs]
-            ys = [pair[position][0] / 1000 for pair in costs]
-            colour = figures.COLOURS[index]
-            ax.plot(xs, ys, marker, color=colour, alpha=0.35, markersize=4, fillstyle="full" if position else "none")
-            ax.plot(
-                [sum(xs) / len(xs)],
-                [sum(ys) / len(ys)],
-                marker,
-                color=colour,
-                markersize=9,
-                label=f"{TITLES[kind]}, {label}",
-                fillstyle="full" if position else "none",
-            )
+            ys, xs = ([pair[position][k] / 1000 for pair in costs] for k in (0, 1))
+            look: dict[str, Any] = {"color": colour, "fillstyle": "full" if position else "none"}
+            ax.plot(xs, ys, marker, alpha=0.35, markersize=4, **look)
+            centre = [sum(xs) / len(xs)], [sum(ys) / len(ys)]
+            ax.plot(*centre, marker, markersize=9, label=f"{TITLES[kind]}, {label}", **look)
     ax.set(xlabel="energy [mJ]", ylabel="latency [ms]")
     figures.legend(ax)
     return picture("figure_4", figure, "Modules alone (small) and their means (large) as in Fig. 4; first fit.")
@@ -155,14 +143,8 @@ def modules_table(runs: Runs) -> Rows:
     for name in module_names():
         instance = module_instance(name)
         rule, best = terms_of(runs, name, "paper_rule"), terms_of(runs, name, "mip")
-        if rule is None or best is None:
-            continue
-        yield {
-            "instance": name,
-            "rule_e": gain(instance, rule, "energy"),
-            "rule_l": gain(instance, rule, "latency"),
-            "best_e": gain(instance, best, "energy"),
-            "best_l": gain(instance, best, "latency"),
-            "gap": 100 * (rule["energy"] / best["energy"] - 1),
-            "multipliers": best["multipliers"],
-        }
+        if rule is not None and best is not None:
+            row = {"instance": name, "gap": 100 * (rule["energy"] / best["energy"] - 1)}
+            row |= {"rule_e": gain(instance, rule, "energy"), "rule_l": gain(instance, rule, "latency")}
+            row |= {"best_e": gain(instance, best, "energy"), "best_l": gain(instance, best, "latency")}
+            yield row | {"multipliers": best["multipliers"]}
