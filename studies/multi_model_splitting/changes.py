@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from functools import cache
+from itertools import product
 
 from mapgap.catalogue import registry
 from mapgap.core import Budget, InstanceBase
@@ -64,17 +65,10 @@ def change_jobs(time_s: float) -> list[Job]:
 )
 def changes(runs: Runs) -> Rows:
     """Throughput and churn after every event."""
-    for event in EVENTS:
-        for method, title in PLANNERS.items():
-            record = runs.get(changed(event).content_hash, method)
-            if record is not None and record.objective is not None:
-                churn = record.terms["churn"]
-                yield {
-                    "event": event,
-                    "method": title,
-                    "throughput": record.terms["throughput_per_s"],
-                    "moved": churn["moved_weights"] / 1000,
-                    "layers": churn["moved_layers"],
-                    "pipelines": churn["moved_pipelines"],
-                    "new": churn["new_weights"] / 1000,
-                }
+    for event, (method, title) in product(EVENTS, PLANNERS.items()):
+        record = runs.get(changed(event).content_hash, method)
+        if record is not None and record.objective is not None:
+            churn = record.terms["churn"]
+            row = {"event": event, "method": title, "throughput": record.terms["throughput_per_s"]}
+            row |= {"layers": churn["moved_layers"], "pipelines": churn["moved_pipelines"]}
+            yield row | {"moved": churn["moved_weights"] / 1000, "new": churn["new_weights"] / 1000}

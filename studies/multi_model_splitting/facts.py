@@ -33,30 +33,19 @@ def printed() -> dict[str, Any]:
 )
 def table_1() -> Rows:
     """Table 1: layer counts, model bytes, and what its last column holds."""
-    for name in TITLES:
-        model = load_model(name)
-        same = round(model.average_cycles) == model.printed_average
-        yield {
-            "model": model.title,
-            "layers": len(model.rows),
-            "printed_layers": model.printed_layers,
-            "bytes": model.model_bytes,
-            "printed_bytes": model.printed_bytes,
-            "printed_average": model.printed_average,
+    for model in map(load_model, TITLES):
+        rounded, other = round(model.average_cycles), _other_total(model.title)
+        word = "equal to mean cycles" if rounded == model.printed_average else "differs"
+        if word == "differs" and other == model.printed_average:
+            word = f"total cycles of {load_model(OTHER[model.title]).title} / {len(model.rows)}"
+        row = {"model": model.title, "layers": len(model.rows), "bytes": model.model_bytes, "other": other}
+        row |= {key: getattr(model, key) for key in ("printed_layers", "printed_bytes", "printed_average")}
+        yield row | {
             "cycles": model.average_cycles,
             "output": model.average_output,
-            "rounded": round(model.average_cycles),
-            "other": _other_total(model.title),
-            "verdict": "equal to mean cycles" if same else _swapped(model.title, model.printed_average),
+            "rounded": rounded,
+            "verdict": word,
         }
-
-
-def _swapped(title: str, value: int) -> str:
-    """The two simple networks: each row prints the other's total over its own number of layers."""
-    other = OTHER.get(title)
-    if other is None or _other_total(title) != value:
-        return "differs"
-    return f"total cycles of {load_model(other).title} / {len(load_model(title).rows)}"
 
 
 def _other_total(title: str) -> int | None:
@@ -87,30 +76,23 @@ WHAT = {
 
 def _unet() -> dict[str, float]:
     """Ours of every row of Fig. 7, in milliseconds or as a ratio."""
-    one = expand(
-        Compact(
-            name="unet",
-            devices=(CompactDevice(name="d1", type="MAX78000"),),
-            pipelines=(CompactPipeline(model="unet"),),
-        )
-    )
+    device, unet = CompactDevice(name="d1", type="MAX78000"), CompactPipeline(model="unet")
+    one = expand(Compact(name="unet", devices=(device,), pipelines=(unet,)))
     pipeline, tick = one.pipelines[0], one.seconds_per_tick * 1e3
     cuts = pipeline.boundaries
-    sent = sum(cut.transmit[0] for cut in cuts[1:-1])
+    sent = [cut.transmit[0] * tick for cut in cuts[1:]]
     ours = {
         "fig7_inf": mean(layer.inference[0] for layer in pipeline.layers) * tick,
         "fig7_mem": mean(a.load[0] + b.unload[0] for a, b in pairwise(cuts)) * tick,
-        "fig7_comm": mean(cut.transmit[0] for cut in cuts[1:]) * tick,
-        "fig7_comm_inner": sent / len(pipeline.layers) * tick,
-        "fig7_min": min(cut.transmit[0] for cut in cuts[1:]) * tick * 10,
-        "fig7_max": max(cut.transmit[0] for cut in cuts[1:]) * tick * 10,
+        "fig7_comm": mean(sent),
+        "fig7_comm_inner": sum(sent[:-1]) / len(pipeline.layers),
+        "fig7_min": min(sent) * 10,
+        "fig7_max": max(sent) * 10,
     }
-    return ours | {
-        "fig7_mem_ratio": ours["fig7_mem"] / ours["fig7_inf"],
-        "fig7_comm_ratio": ours["fig7_comm"] / ours["fig7_inf"],
-        "fig7_comm_ratio_inner": ours["fig7_comm_inner"] / ours["fig7_inf"],
-        "fig7_range": ours["fig7_max"] / ours["fig7_min"],
-    }
+    for key in ("fig7_mem", "fig7_comm"):
+        ours[f"{key}_ratio"] = ours[key] / ours["fig7_inf"]
+    inner = ours["fig7_comm_inner"] / ours["fig7_inf"]
+    return ours | {"fig7_comm_ratio_inner": inner, "fig7_range": ours["fig7_max"] / ours["fig7_min"]}
 
 
 @tabulated(
