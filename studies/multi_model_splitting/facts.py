@@ -80,14 +80,14 @@ def _unet() -> dict[str, float]:
     one = expand(Compact(name="unet", devices=(device,), pipelines=(unet,)))
     pipeline, tick = one.pipelines[0], one.seconds_per_tick * 1e3
     cuts = pipeline.boundaries
-    sent = [cut.transmit[0] * tick for cut in cuts[1:]]
+    sent = [cut.transmit[0] for cut in cuts[1:]]
     ours = {
         "fig7_inf": mean(layer.inference[0] for layer in pipeline.layers) * tick,
         "fig7_mem": mean(a.load[0] + b.unload[0] for a, b in pairwise(cuts)) * tick,
-        "fig7_comm": mean(sent),
-        "fig7_comm_inner": sum(sent[:-1]) / len(pipeline.layers),
-        "fig7_min": min(sent) * 10,
-        "fig7_max": max(sent) * 10,
+        "fig7_comm": mean(sent) * tick,
+        "fig7_comm_inner": sum(sent[:-1]) / len(pipeline.layers) * tick,
+        "fig7_min": min(sent) * tick * 10,
+        "fig7_max": max(sent) * tick * 10,
     }
     for key in ("fig7_mem", "fig7_comm"):
         ours[f"{key}_ratio"] = ours[key] / ours["fig7_inf"]

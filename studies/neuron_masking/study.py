@@ -38,9 +38,7 @@ from mapgap.studies.neuron_masking.design import (
     Setting,
     seeds_for_tests,
 )
-from mapgap.studies.neuron_masking.training.data import available
-from mapgap.studies.neuron_masking.training.federated import SCHEMES, Options
-from mapgap.studies.neuron_masking.training.job import KIND, TrainingJob
+from mapgap.studies.neuron_masking.job import KIND, SCHEMES, Options, TrainingJob, available
 
 PROBLEM = "neuron_masking"
 NETWORKS = {"lenet": "LeNet", "alexnet_cifar": "AlexNet", "vgg11": "VGG-11", "vgg13": "VGG-13"}
