@@ -195,7 +195,7 @@ def page(records: Runs, quick: bool) -> Page:
         "At equal time no exact method should end worse than a heuristic, late, or without what it announced. Every "
         f"exact method, published heuristic and baseline runs on a fresh seed ({FIRST_SEED}) of every family, on some "
         f"larger ones and on {FILES} instances of every library for {SHORT_S:g}, {MIDDLE_S:g} and {LONG_S:g} s; one "
-        f"thread and {MEMORY_MB} MB each.",
+        f"thread and {MEMORY_MB} MB each."
     ]
     if quick:
         lead.append("The small version: three instances per problem.")

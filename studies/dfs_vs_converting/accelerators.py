@@ -56,9 +56,7 @@ def accelerators() -> Table:
 
 
 @tabulated(
-    "limits",
-    "All units of a cluster busy [GFLOPS]",
-    "cluster: cl. | peak; .0f | limit: with the efficiency; .0f",
+    "limits", "All units of a cluster busy [GFLOPS]", "cluster: cl. | peak; .0f | limit: with the efficiency; .0f"
 )
 def limits() -> Rows:
     """Per cluster: the throughput that no mapping can exceed, with every unit of every board busy."""

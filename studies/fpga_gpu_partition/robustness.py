@@ -8,13 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mapgap.instances.fpga_gpu_partition.cost_model import (
-    CostModel,
-    extremes,
-    load_fit,
-    load_reading,
-    load_share,
-)
+from mapgap.instances.fpga_gpu_partition.cost_model import CostModel, extremes, load_fit, load_reading, load_share
 from mapgap.instances.fpga_gpu_partition.gains import Reading, gains, published_gains
 from mapgap.records.runs import Runs
 from mapgap.reporting import figures

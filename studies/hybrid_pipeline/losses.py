@@ -16,15 +16,7 @@ from typing import Any
 from mapgap.records.runs import Runs
 from mapgap.reporting.report import Picture, picture
 from mapgap.reporting.tables import Rows, tabulated
-from mapgap.studies.hybrid_pipeline.experiments import (
-    ASTEROID,
-    BEST_TIES,
-    EXACT,
-    NETWORKS,
-    cases,
-    instance,
-    schedule,
-)
+from mapgap.studies.hybrid_pipeline.experiments import ASTEROID, BEST_TIES, EXACT, NETWORKS, cases, instance, schedule
 from mapgap.studies.hybrid_pipeline.figures import waterfall
 from mapgap.studies.hybrid_pipeline.gaps import OPTIMAL, PIPELINE, pays
 

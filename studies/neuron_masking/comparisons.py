@@ -30,15 +30,7 @@ from mapgap.studies.neuron_masking.design import (
     TUNED,
     Setting,
 )
-from mapgap.studies.neuron_masking.statistics import (
-    LEVEL,
-    across,
-    equivalence_power,
-    flipped_p,
-    holm,
-    interval,
-    pooled,
-)
+from mapgap.studies.neuron_masking.statistics import LEVEL, across, equivalence_power, flipped_p, holm, interval, pooled
 
 PRIMARY = "mean accuracy"
 MEASURES: dict[str, Measure] = {PRIMARY: overall, "final accuracy": final}

@@ -23,16 +23,7 @@ from mapgap.studies.neuron_masking.comparisons import (
     speed,
     tuning,
 )
-from mapgap.studies.neuron_masking.curves import (
-    TITLES,
-    Measure,
-    Trainings,
-    at,
-    final,
-    overall,
-    time_to,
-    unrest,
-)
+from mapgap.studies.neuron_masking.curves import TITLES, Measure, Trainings, at, final, overall, time_to, unrest
 from mapgap.studies.neuron_masking.design import (
     FIRST_TEST_SEED,
     MARGIN,
