@@ -16,7 +16,7 @@ from mapgap.instances.suboperation_mapping.accelerators import (
     phases,
 )
 from mapgap.instances.suboperation_mapping.network import blocks_of
-from mapgap.reporting.tables import Column, Rows, Table, header, tabulated
+from mapgap.reporting.tables import Rows, tabulated
 from mapgap.studies.dfs_vs_converting.experiments import TITLES
 
 BATCHES = {
@@ -34,9 +34,15 @@ def peak(device: Board) -> float:
     return 2 * device.macs * device.clock_mhz / 1000
 
 
-def accelerators() -> Table:
+@tabulated(
+    "accelerators",
+    "Every board alone [GFLOPS]",
+    "board | batch | dsp: DSP | macs: MAC units | clock: MHz | peak; .0f"
+    + "".join(f" | {network}_tiles: {title}, tiles | {network}: {title}; .0f" for network, title in TITLES.items()),
+    "EF: EF-Train, output by input channels; Dark: DarkFPGA, samples by output channels. DRAM size ignored.",
+)
+def accelerators() -> Rows:
     """Per board: the IP and tiles that Alg. 1 chooses for each network, and the throughput alone."""
-    rows = []
     for name, batch in BATCHES.items():
         device = board(name)
         row: dict[str, Any] = {"board": name, "batch": batch, "dsp": device.dsp, "macs": device.macs}
@@ -46,13 +52,7 @@ def accelerators() -> Table:
             array, ns = choose(blocks, device, batch)
             row[f"{network}_tiles"] = f"{NAMES[array.ip]} {array.tiles[0]} x {array.tiles[1]}"
             row[network] = flops(blocks, batch) / ns
-        rows.append(row)
-    columns = header("board | batch | dsp: DSP | macs: MAC units")
-    columns += header("clock: MHz | peak; .0f")
-    for network, title in TITLES.items():
-        columns += [Column(f"{network}_tiles", f"{title}, tiles"), Column(network, title, ".0f")]
-    note = "EF: EF-Train, output by input channels; Dark: DarkFPGA, samples by output channels. DRAM size ignored."
-    return Table("accelerators", "Every board alone [GFLOPS]", columns, rows, note)
+        yield row
 
 
 @tabulated(

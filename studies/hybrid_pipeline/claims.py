@@ -33,6 +33,8 @@ CONVERGENCE = tuple(library_name(environment, network) for environment in "bc" f
 """Where the paper trains to a target accuracy."""
 ENERGY = library_name("d", "efficientnet_b1")
 OVER_PP = library_name("b", "resnet50")
+MEDIA = (("", "", ""), ("_medium", "+medium", "; shared medium"))
+"""Links of the boards' own, or one medium that they share: endings of identifiers, of instances and of notes."""
 POWER = "latencies, at the same power of the boards"
 PLANNING = {"efficientnet_b1": "t7_effnet", "mobilenetv2": "t7_mobilenet", "resnet50": "t7_resnet"}
 PLANNING |= {"bert_small": "t7_bert"}
@@ -93,89 +95,68 @@ def _range(ending: str, found: Sequence[float]) -> dict[str, Any]:
 )
 def claims(runs: Runs) -> Rows:
     """Sentences with a number, each with its least and largest value here (equal for a single one)."""
-    yield from _most(runs)
-    yield from _single(runs)
+    yield from _speedups(runs)
+    for ending, variant, shared in MEDIA:
+        gain = [ratio(runs, ENERGY + variant, "data_parallel", ASTEROID)]
+        yield from _claim("energy_ratio", "energy of DP over Asteroid's", gain, POWER + shared, ending[1:])
+    speed = runs.term(ENERGY, ASTEROID, "samples_per_s")
+    watts = speed and published()["energy"] * speed
+    volumes = [row["ratio"] for row in table_2(runs).rows]
+    yield from _claim("energy", "J per sample; here the watts of all boards that it means", [watts], "times samples/s")
+    yield from _claim(
+        "comm_exec", "transfer behind the first stage over its execution", [_pp_transfer(runs)], "ResNet50"
+    )
+    yield from _claim("hdp_hpp", "HDP over HPP volume", volumes, "Table 2 here")
     yield from _printed_twice()
     yield from _of_instances()
 
 
-def _claim(
-    key: str, text: str, found: Iterable[float | None], note: str = "", reading: str = ""
-) -> list[dict[str, Any]]:
+def _claim(key: str, text: str, found: Iterable[float | None], note: str = "", reading: str = "") -> Rows:
     """The row of a printed number, under a reading that follows its identifier; none where there is no value."""
     known, said = [each for each in found if each is not None], published()[key]
-    if not known:
-        return []
-    row = {"id": f"{key}_{reading}" if reading else key, "claim": text, "note": note}
-    row["printed"] = " to ".join(map(str, said)) if isinstance(said, list) else str(said)
-    return [row | {"low": min(known), "high": max(known)}]
+    if known:
+        row = {"id": f"{key}_{reading}" if reading else key, "claim": text, "note": note}
+        row["printed"] = " to ".join(map(str, said)) if isinstance(said, list) else str(said)
+        yield row | {"low": min(known), "high": max(known)}
 
 
-def _most(runs: Runs) -> list[dict[str, Any]]:
-    """The largest speedups over conventional and hybrid parallelism, and over all baselines to a target accuracy."""
-    rows, text, pp = [], "most over DP and PP (Table 4)", "PP without regard to memory"
-    for ending, reading in (("", ""), ("_medium", "medium")):
-        found = [row[key + ending] for row in table_4(runs).rows for key in ("dp", "pp") if row[key + ending]]
-        rows += _claim("max_conv", text, [max(found, default=None)], f"{pp}; shared medium" if reading else pp, reading)
+def _speedups(runs: Runs) -> Rows:
+    """The largest speedups over conventional and hybrid parallelism, and all over baselines to a target accuracy."""
+    for ending, _, shared in MEDIA:
+        gains = [row[key + ending] for row in table_4(runs).rows for key in ("dp", "pp") if row[key + ending]]
+        most, note = [max(gains, default=None)], f"PP without regard to memory{shared}"
+        yield from _claim("max_conv", "most over DP and PP (Table 4)", most, note, ending[1:])
     for reading in PIPEDREAM:
-        for ending, variant in (("", ""), ("_medium", "+medium")):
-            found = _over(runs, SECTION_5_3, [reading, "dapple", "hetpipe"], variant)
-            note = f"{reading}, dapple, hetpipe" + ("; shared medium" if variant else "")
-            rows += _claim(
-                "max_hyb", "most over hybrid parallelism", [max(found, default=None)], note, f"{reading}{ending}"
-            )
-    note = "throughput: synchronous systems need the same epochs, HetPipe not fewer"
-    for variant, reading in (("", ""), ("+medium", "medium")):
-        found = _over(runs, CONVERGENCE, BASELINES, variant)
-        words = f"{note}; shared medium" if reading else note
-        rows += _claim("tta", "time to accuracy over baselines", found, words, reading)
-    return rows
+        for ending, variant, shared in MEDIA:
+            gains = _over(runs, SECTION_5_3, [reading, "dapple", "hetpipe"], variant)
+            most, note = [max(gains, default=None)], f"{reading}, dapple, hetpipe{shared}"
+            yield from _claim("max_hyb", "most over hybrid parallelism", most, note, reading + ending)
+    for ending, variant, shared in MEDIA:
+        note = f"throughput: synchronous systems need the same epochs, HetPipe not fewer{shared}"
+        gains = _over(runs, CONVERGENCE, BASELINES, variant)
+        yield from _claim("tta", "time to accuracy over baselines", gains, note, ending[1:])
 
 
-def _single(runs: Runs) -> list[dict[str, Any]]:
-    """Energy, communication."""
-    rows: list[dict[str, Any]] = []
-    for variant, reading in (("", ""), ("+medium", "medium")):
-        gain = [ratio(runs, ENERGY + variant, "data_parallel", ASTEROID)]
-        rows += _claim(
-            "energy_ratio",
-            "energy of DP over Asteroid's",
-            gain,
-            POWER + ("; shared medium" if reading else ""),
-            reading,
-        )
-    speed = runs.term(ENERGY, ASTEROID, "samples_per_s")
-    watts = [speed and published()["energy"] * speed]
-    volumes = [row["ratio"] for row in table_2(runs).rows]
-    rows += _claim("energy", "J per sample; here the watts of all boards that it means", watts, "times samples/s")
-    rows += _claim("comm_exec", "transfer behind the first stage over its execution", [_pp_transfer(runs)], "ResNet50")
-    return rows + _claim("hdp_hpp", "HDP over HPP volume", volumes, "Table 2 here")
-
-
-def _printed_twice() -> list[dict[str, Any]]:
+def _printed_twice() -> Rows:
     """Sentences that repeat numbers of the paper's tables."""
-    printed, rows = published(), []
+    printed = published()
     for key, board in (("nano_slow", "nano"), ("tx2_slow", "tx2")):
         slowdown = 60 * printed[f"t1_mobilenetv2_{board}"] / printed["t1_mobilenetv2_a100"]
-        rows += _claim(key, f"{board} over A100, MobileNetV2", [slowdown], "from Table 1")
+        yield from _claim(key, f"{board} over A100, MobileNetV2", [slowdown], "from Table 1")
     for key, said in (("dp", "2.1 to 6.8"), ("pp", "1.3 to 12.8")):
         found = [printed[f"t4_{n}_{e}_{mbps}_{key}"] for n in NETWORKS for e, mbps in ENVIRONMENTS]
-        rows += _claim("dp_range_check", f"over {key.upper()}", found, f"from Table 4; the text says {said}", key)
-    return rows
+        yield from _claim("dp_range_check", f"over {key.upper()}", found, f"from Table 4; the text says {said}", key)
 
 
-def _of_instances() -> list[dict[str, Any]]:
+def _of_instances() -> Rows:
     """What the library's instances are."""
-    rows = []
     for network, place in PARAMETERS_MB.items():
-        layers = instance(library_name("a", network)).layers
+        weights = sum(layer.weight_bytes for layer in instance(library_name("a", network)).layers) / 1e6
         row = {"id": f"params_{network}", "claim": f"MB of weights, {NETWORKS[network]}"}
-        weights = sum(layer.weight_bytes for layer in layers) / 1e6
-        rows.append(row | {"printed": str(published()["params_mb"][place]), "low": weights, "high": weights})
+        yield row | {"printed": str(published()["params_mb"][place]), "low": weights, "high": weights}
     for key, network in (("layers_effb1", "efficientnet_b1"), ("layers_bert", "bert_small")):
         layers = instance(library_name("c", network)).layers
-        rows += _claim(key, f"layers of {NETWORKS[network]}", [len(layers)])
-    return rows
+        yield from _claim(key, f"layers of {NETWORKS[network]}", [len(layers)])
 
 
 def _pp_transfer(runs: Runs) -> float | None:
@@ -204,18 +185,12 @@ def table_7(runs: Runs) -> Rows:
     for network, key in PLANNING.items():
         name = library_name("c", network)
         work = runs.note(name, ASTEROID, "stages_evaluated")
-        if work is None or most is None:
-            continue
-        seconds = {m: runs.note(name, m, "planner_median_s", **REPEAT) for m in (ASTEROID, EXACT)}
-        yield {
-            "network": NETWORKS[network],
-            "layers": len(instance(name).layers),
-            "printed": printed[key],
-            "asteroid": seconds[ASTEROID] and 1000 * seconds[ASTEROID],
-            "exact": seconds[EXACT] and 1000 * seconds[EXACT],
-            "evaluated": work,
-            "scaled": printed["t7_effnet"] * work / most,
-        }
+        if work is not None and most is not None:
+            row = {"network": NETWORKS[network], "layers": len(instance(name).layers), "printed": printed[key]}
+            for title, method in (("asteroid", ASTEROID), ("exact", EXACT)):
+                seconds = runs.note(name, method, "planner_median_s", **REPEAT)
+                row[title] = seconds and 1000 * seconds
+            yield row | {"evaluated": work, "scaled": printed["t7_effnet"] * work / most}
 
 
 @tabulated(

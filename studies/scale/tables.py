@@ -32,11 +32,10 @@ def cause(record: RunRecord) -> str:
 
 def sizes(problem: str, records: Runs) -> Table:
     """A row per size and method of a problem, over the seeds of the size."""
-    rows = []
-    for rung, role, method, runs in _groups(problem, records):
-        rows.append(
-            {"series": rung.series, "size": rung.size, "role": role, "method": method} | _measures(runs, records)
-        )
+    rows = [
+        {"series": rung.series, "size": rung.size, "role": role, "method": method} | _measures(runs, records)
+        for rung, role, method, runs in _groups(problem, records)
+    ]
     columns = [
         Column("series", "series"),
         Column("size", LADDERS[problem].unit),
@@ -66,10 +65,8 @@ def _groups(problem: str, records: Runs) -> Iterable[tuple[Rung, str, str, Seque
 
 def _measures(runs: Sequence[RunRecord], records: Runs) -> dict[str, Any]:
     """Counts, time, memory and gaps of runs of one method on one size."""
-    gaps, own = [], []
-    for run in runs:
-        gaps.append(relative(run.objective, records.facts[run.instance_hash].bound, run.sign))
-        own.append(relative(run.objective, run.bound, run.sign))
+    gaps = [relative(run.objective, records.facts[run.instance_hash].bound, run.sign) for run in runs]
+    own = [relative(run.objective, run.bound, run.sign) for run in runs]
     known, proved = ([100 * gap for gap in some if gap is not None] for some in (gaps, own))
     peaks = [run.peak_mb for run in runs if run.peak_mb is not None]
     causes = {cause(run) for run in runs}
