@@ -113,7 +113,7 @@ class Table:
 
 
 def tabulated(
-    name: str, title: str, line: str, note: str = ""
+    name: str, title: str, line: str, note: str = "", *, fold: bool = False
 ) -> Callable[[Callable[P, Iterable[dict[str, Any]]]], Callable[P, Table]]:
     """Declares a table: what gives its rows becomes what gives the table, with the header that ``line`` declares."""
     columns = header(line)
@@ -121,7 +121,7 @@ def tabulated(
     def declared(rows: Callable[P, Iterable[dict[str, Any]]]) -> Callable[P, Table]:
         @wraps(rows)
         def table(*args: P.args, **kwargs: P.kwargs) -> Table:
-            return Table(name, title, columns, list(rows(*args, **kwargs)), note)
+            return Table(name, title, columns, list(rows(*args, **kwargs)), note, fold)
 
         return table
 

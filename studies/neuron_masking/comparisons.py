@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import product
 from statistics import mean, stdev
 from typing import Any
 
@@ -57,16 +58,16 @@ def points(trainings: Trainings, setting: Setting, first: str, second: str, meas
 def _pooled_rows(trainings: Trainings, pairs: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
     """A row per group of fleets, pair and measure, with its differences by fleet under ``groups``."""
     rows: list[dict[str, Any]] = []
-    for title, settings in trainings.groups.items():
-        for first, second in pairs:
-            for name, measure in MEASURES.items():
-                groups = [points(trainings, setting, first, second, measure) for setting in settings]
-                found = pooled(groups)
-                if found is not None:
-                    row: dict[str, Any] = {"data": title, "first": first, "second": second, "measure": name}
-                    row |= {"pair": pair_title(first, second), "difference": found.mean, "pooled": found}
-                    rows.append(row | {"groups": groups, "runs": sum(map(len, groups))})
+    for (title, settings), pair, measure in product(trainings.groups.items(), pairs, MEASURES):
+        groups = [points(trainings, setting, *pair, MEASURES[measure]) for setting in settings]
+        if (found := pooled(groups)) is not None:
+            row = {"data": title, **_of_pair(*pair), "measure": measure, "difference": found.mean, "pooled": found}
+            rows.append(row | {"groups": groups, "runs": sum(map(len, groups))})
     return rows
+
+
+def _of_pair(first: str, second: str) -> dict[str, str]:
+    return {"first": first, "second": second, "pair": pair_title(first, second)}
 
 
 def _shown(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -127,17 +128,12 @@ def equivalence(trainings: Trainings) -> Table:
 )
 def by_fleet(trainings: Trainings) -> Rows:
     """The same differences fleet by fleet, without tests."""
-    for setting in trainings.settings:
-        for first, second in COMPARED:
-            for name, measure in MEASURES.items():
-                values = points(trainings, setting, first, second, measure)
-                if not values:
-                    continue
-                centre, half = interval(values)
-                row: dict[str, Any] = {"fleet": setting.label, "stragglers": setting.fleet, "iid": setting.iid}
-                row |= {"first": first, "second": second, "pair": pair_title(first, second), "measure": name}
-                row |= {"difference": centre, "half": half, "seeds": len(values)}
-                yield row | {"low": centre - (half or 0.0), "high": centre + (half or 0.0)}
+    for setting, pair, measure in product(trainings.settings, COMPARED, MEASURES):
+        if values := points(trainings, setting, *pair, MEASURES[measure]):
+            centre, half = interval(values)
+            row = {**_of_setting(setting), **_of_pair(*pair), "measure": measure, "difference": centre, "half": half}
+            low, high = centre - (half or 0.0), centre + (half or 0.0)
+            yield row | {"seeds": len(values), "low": low, "high": high}
 
 
 @tabulated(
@@ -151,25 +147,24 @@ def by_fleet(trainings: Trainings) -> Rows:
 def speed(trainings: Trainings) -> Rows:
     """How many times faster ELFISH is: by the length of its cycles, and by the time to an accuracy."""
     horizon = trainings.horizon
-    for setting in trainings.settings:
-        for rival in RIVALS:
-            a, b = (trainings.curves[setting].get(scheme, {}) for scheme in (rival, "elfish"))
-            seeds = sorted(a.keys() & b.keys())
-            for target in TARGETS if seeds else ():
-                pairs = [(time_to(a[seed], target, horizon), time_to(b[seed], target, horizon)) for seed in seeds]
-                row = {**_of_setting(setting, rival), "target": round(100 * target), "seeds": len(seeds)}
-                row |= _ratio([math.log(slow / fast) for slow, fast in pairs])
-                for name, curves in (("reached_rival", a), ("reached", b)):
-                    row[name] = sum(max(value for _, value in curves[seed]) >= target for seed in seeds)
-                if rival == "sync":
-                    row["cycles"] = mean(cycle(a[seed], horizon) / cycle(b[seed], horizon) for seed in seeds)
-                yield row
+    for setting, rival in product(trainings.settings, RIVALS):
+        a, b = (trainings.curves[setting].get(scheme, {}) for scheme in (rival, "elfish"))
+        seeds = sorted(a.keys() & b.keys())
+        for target in TARGETS if seeds else ():
+            slow, fast = ([time_to(curves[seed], target, horizon) for seed in seeds] for curves in (a, b))
+            row = {**_of_setting(setting, rival), "target": round(100 * target), "seeds": len(seeds)}
+            row |= _ratio([math.log(ours / theirs) for ours, theirs in zip(slow, fast, strict=True)])
+            for name, curves in (("reached_rival", a), ("reached", b)):
+                row[name] = sum(max(value for _, value in curves[seed]) >= target for seed in seeds)
+            if rival == "sync":
+                row["cycles"] = mean(cycle(a[seed], horizon) / cycle(b[seed], horizon) for seed in seeds)
+            yield row
 
 
-def _of_setting(setting: Setting, rival: str) -> dict[str, Any]:
-    """What tells a row: fleet, data and rival."""
+def _of_setting(setting: Setting, rival: str = "") -> dict[str, Any]:
+    """What tells a row: fleet and data, and rival if there is one."""
     row = {"fleet": setting.label, "stragglers": setting.fleet, "iid": setting.iid}
-    return row | {"rival": rival, "title": TITLES[rival]}
+    return row | ({"rival": rival, "title": TITLES[rival]} if rival else {})
 
 
 def _ratio(logarithms: Sequence[float]) -> dict[str, float]:
@@ -189,14 +184,13 @@ def _ratio(logarithms: Sequence[float]) -> dict[str, float]:
 def robustness(trainings: Trainings) -> Rows:
     """Secs. 6.3 and 6.4: accuracy and its variance over time, ELFISH against other schemes."""
     kinds: dict[str, tuple[Measure, int]] = {"accuracy": (overall, 1), "variance": (unrest, -2)}
-    for setting in trainings.settings:
-        for rival in ("async", "replacing", "soft"):
-            for kind, (measure, exponent) in kinds.items():
-                a, b = (trainings.values(setting, scheme, measure) for scheme in ("elfish", rival))
-                ratios = [math.log(a[s] / b[s]) for s in sorted(a.keys() & b.keys()) if a[s] > 0 and b[s] > 0]
-                if ratios:
-                    row = {**_of_setting(setting, rival), "kind": kind, "seeds": len(ratios)}
-                    yield row | _ratio([exponent * value for value in ratios])
+    for setting, rival, kind in product(trainings.settings, ("async", "replacing", "soft"), kinds):
+        measure, exponent = kinds[kind]
+        a, b = (trainings.values(setting, scheme, measure) for scheme in ("elfish", rival))
+        ratios = [math.log(a[s] / b[s]) for s in sorted(a.keys() & b.keys()) if a[s] > 0 and b[s] > 0]
+        if ratios:
+            row = {**_of_setting(setting, rival), "kind": kind, "seeds": len(ratios)}
+            yield row | _ratio([exponent * value for value in ratios])
 
 
 @tabulated(
@@ -211,10 +205,9 @@ def tuning(records: Runs) -> Rows:
         means = {mixing: 100 * mean(overall(c, CYCLES) for c in found) for mixing, found in curves.items()}
         best = max(means, key=means.__getitem__)
         for mixing in sorted(means):
-            row: dict[str, Any] = {"fleet": setting.label, "stragglers": setting.fleet, "iid": setting.iid}
-            row |= {"mixing": mixing, "accuracy": means[mixing], "seeds": len(curves[mixing])}
-            row |= {"best": "best" if mixing == best else "", "used": "used" if mixing == TUNED[setting] else ""}
-            yield row
+            row = _of_setting(setting) | {"mixing": mixing, "accuracy": means[mixing], "seeds": len(curves[mixing])}
+            marks = {"best": mixing == best, "used": mixing == TUNED[setting]}
+            yield row | {mark: mark if holds else "" for mark, holds in marks.items()}
 
 
 def spread_in_pilot(records: Runs, first: str, second: str, measure: Measure) -> float | None:
@@ -231,33 +224,31 @@ def seeds_needed(power: Callable[[int], float]) -> int:
     return next((size for size in range(2, MOST_SEEDS) if power(size) >= POWER), MOST_SEEDS)
 
 
-def power(records: Runs) -> Table:
+TESTS = len(BETTER_MASKS) * len(MEASURES) * 2
+IID_FLEETS = sum(setting.iid for setting in SETTINGS)
+
+
+@tabulated(
+    "training_power",
+    "How many seeds",
+    f"pair | measure | spread: spread in the pilot [points]; .2f | seeds: seeds for power {POWER:g} "
+    f"| power: power with {TEST_SEEDS}; .3f",
+    f"Power to show equivalence within {MARGIN:g} point over {IID_FLEETS} fleets if the true difference is "
+    f"{TRUE_DIFFERENCE:g}, at level {LEVEL:g} / {TESTS} (the first step of Holm's correction). Spread: standard "
+    "deviation of a paired difference within a fleet. The number of test seeds is the largest of the primary "
+    "measure.",
+)
+def power(records: Runs) -> Rows:
     """From the pilot to the number of test seeds."""
-    fleets = sum(setting.iid for setting in SETTINGS)
-    tests = len(BETTER_MASKS) * len(MEASURES) * 2
-    rows = []
-    for first, second in BETTER_MASKS:
-        for name, measure in MEASURES.items():
-            spread = spread_in_pilot(records, first, second, measure)
-            if spread is None:
-                continue
+    for pair, (name, measure) in product(BETTER_MASKS, MEASURES.items()):
+        spread = spread_in_pilot(records, *pair, measure)
+        if spread is not None:
 
             def chance(size: int, spread: float = spread) -> float:
-                return equivalence_power(spread, fleets, size, TRUE_DIFFERENCE, MARGIN, LEVEL / tests)
+                return equivalence_power(spread, IID_FLEETS, size, TRUE_DIFFERENCE, MARGIN, LEVEL / TESTS)
 
-            row: dict[str, Any] = {"pair": pair_title(first, second), "measure": name, "spread": spread}
-            rows.append(row | {"seeds": seeds_needed(chance), "power": chance(TEST_SEEDS)})
-    columns = header(
-        f"pair | measure | spread: spread in the pilot [points]; .2f | seeds: seeds for power {POWER:g} "
-        f"| power: power with {TEST_SEEDS}; .3f"
-    )
-    note = (
-        f"Power to show equivalence within {MARGIN:g} point over {fleets} fleets if the true difference is "
-        f"{TRUE_DIFFERENCE:g}, at level {LEVEL:g} / {tests} (the first step of Holm's correction). Spread: standard "
-        "deviation of a paired difference within a fleet. The number of test seeds is the largest of the primary "
-        "measure."
-    )
-    return Table("training_power", "How many seeds", columns, rows, note)
+            row = {"pair": pair_title(*pair), "measure": name, "spread": spread}
+            yield row | {"seeds": seeds_needed(chance), "power": chance(TEST_SEEDS)}
 
 
 def _claim(centre: float, adjusted: float) -> str:

@@ -260,3 +260,15 @@ def test_an_interrupted_training_is_not_a_finished_one():
     finally:
         limits.INTERRUPT.clear()
     assert record.stop == "interrupted"
+
+
+def test_without_the_package_that_trains_nothing_is_run(monkeypatch):
+    monkeypatch.setattr(job, "TRAINER", "no_such_package:measure")
+    assert not job.available()
+    with pytest.raises(InputError, match="expected federated_training and scikit-learn"):
+        job.measure(load_instance(FLEET).to_json(), {"scheme": "sync"}, 0)
+
+
+def test_a_checkout_has_the_package_that_trains():
+    assert (job.EXAMPLE / "federated_training" / "__init__.py").is_file()
+    assert job.available()
