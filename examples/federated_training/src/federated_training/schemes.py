@@ -28,20 +28,23 @@ Interpretation
 from __future__ import annotations
 
 import heapq
+import json
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
+from federated_training.data import Split, split_digits
+from federated_training.network import Array, Indices, Network, Parameters, stages
 from mapgap.catalogue import registry
 from mapgap.core import Budget, Finding, InputError
 from mapgap.problems.neuron_masking import PROBLEM, Instance, Mask, Plan
 from mapgap.problems.neuron_masking.evaluate import evaluate
-from mapgap.studies.neuron_masking.training.data import Split, split_digits
-from mapgap.studies.neuron_masking.training.network import Array, Indices, Network, Parameters, stages
+from mapgap.studies.neuron_masking.job import SCHEMES, Options
 
-SCHEMES = ("sync", "async", "soft", "elfish", "optimal", "optimal_neurons")
 #: Method, its options and objective that choose the counts of a scheme.
 COUNTS: dict[str, tuple[str, dict[str, Any], str]] = {
     "soft": ("elfish_greedy", {"selection": "top"}, "neurons"),
@@ -51,35 +54,6 @@ COUNTS: dict[str, tuple[str, dict[str, Any], str]] = {
 }
 LARGEST_U = 10_000
 """Contributions are scaled to integers up to this."""
-
-
-@dataclass(frozen=True)
-class Options:
-    """How a fleet trains.
-
-    Attributes
-    ----------
-    scheme : str
-        One of ``SCHEMES``.
-    cycles : int
-        Simulated time, in cycle times of the instance.
-    iid : bool
-    batch : int
-    rate : float
-        Learning rate.
-    mixing : float
-        Weight of an upload in ``async``.
-    network : str
-        The library network that the instance was expanded from.
-    """
-
-    scheme: str
-    cycles: int = 30
-    iid: bool = True
-    batch: int = 16
-    rate: float = 0.05
-    mixing: float = 0.5
-    network: str = "digits_cnn"
 
 
 @dataclass(frozen=True)
@@ -299,3 +273,27 @@ def train(instance: Instance, options: Options, seed: int) -> Outcome:
         shares.append(np.array([[len(row) / n for row, n in zip(rows, fleet.neurons, strict=True)] for rows in kept]))
         curve.append((now, latest.accuracy(*fleet.split.test)))
     return Outcome(curve, np.mean(shares, axis=0).tolist() if shares else [], uploads)
+
+
+def measure(instance: dict[str, Any], options: Options, seed: int) -> dict[str, Any]:
+    """Train on one thread, as a record of a run notes it.
+
+    Parameters
+    ----------
+    instance : dict
+        Its JSON form.
+
+    Returns
+    -------
+    dict
+        ``curve`` (time in cycle times, accuracy), ``kept`` (mean share by device and layer), ``uploads`` and ``cpu_s``.
+    """
+    begin = time.process_time()
+    with threadpool_limits(1):
+        outcome = train(Instance.model_validate_json(json.dumps(instance)), options, seed)
+    return {
+        "curve": [[round(moment, 6), round(accuracy, 6)] for moment, accuracy in outcome.curve],
+        "kept": outcome.kept,
+        "uploads": outcome.uploads,
+        "cpu_s": time.process_time() - begin,
+    }

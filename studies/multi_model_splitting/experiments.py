@@ -26,10 +26,7 @@ BASELINES = {
     "joint_model": "JointModel",
     "ind_best": "IndBest",
 }
-ABLATIONS = {
-    "synergy_without_joint": "Synergy w/o Joint",
-    "synergy_without_source_target": "Synergy w/o Src&Tgt",
-}
+ABLATIONS = {"synergy_without_joint": "Synergy w/o Joint", "synergy_without_source_target": "Synergy w/o Src&Tgt"}
 TITLES = {SYNERGY: "Synergy", **BASELINES, **ABLATIONS}
 WORKLOADS = tuple(f"synergy_w{i}_distributed" for i in (1, 2, 3, 4))
 MAPPINGS = ("overlapped", "distributed", "any")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import os
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -13,19 +13,24 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from mapgap.core import InstanceBase, Status, Stop
+from mapgap.catalogue import registry
+from mapgap.core import InputError, InstanceBase, Status, Stop, resolve
 from mapgap.execution import limits
 from mapgap.execution.progress import Tell, silence
 from mapgap.execution.sweep import Job
-from mapgap.problems.neuron_masking import PROBLEM, Instance
+from mapgap.problems.neuron_masking import PROBLEM
 from mapgap.records.environment import cpu_model, revision, versions
 from mapgap.records.record import RunRecord, run_key
-from mapgap.studies.neuron_masking.training.federated import Options, train
 
+TRAINER = "federated_training:measure"
+EXAMPLE = registry.folder("studies").resolve().parent / "examples" / "federated_training" / "src"
+"""What trains is no part of the library: a package of its own among the examples, and where it lies in a checkout."""
+SCHEMES = ("sync", "async", "soft", "elfish", "optimal", "optimal_neurons")
 KIND = "training"
 PREFIX = "train_"
 """What a record calls a training is its scheme with this in front: ``train_elfish``."""
@@ -33,6 +38,35 @@ LOOK_S = 0.2
 """Between two looks for an interrupt."""
 
 Submit = Callable[..., "Future[dict[str, Any]]"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a fleet trains.
+
+    Attributes
+    ----------
+    scheme : str
+        One of ``SCHEMES``.
+    cycles : int
+        Simulated time, in cycle times of the instance.
+    iid : bool
+    batch : int
+    rate : float
+        Learning rate.
+    mixing : float
+        Weight of an upload in ``async``.
+    network : str
+        The library network that the instance was expanded from.
+    """
+
+    scheme: str
+    cycles: int = 30
+    iid: bool = True
+    batch: int = 16
+    rate: float = 0.05
+    mixing: float = 0.5
+    network: str = "digits_cnn"
 
 
 @dataclass(frozen=True)
@@ -94,26 +128,25 @@ class TrainingJob(Job):
         )
 
 
+def available() -> bool:
+    """Whether trainings can be run: their package is there, installed or in this checkout, and scikit-learn."""
+    if EXAMPLE.is_dir() and str(EXAMPLE) not in sys.path:
+        sys.path.append(str(EXAMPLE))
+    return all(map(find_spec, (TRAINER.partition(":")[0], "sklearn", "threadpoolctl")))
+
+
 def measure(instance: dict[str, Any], options: dict[str, Any], seed: int) -> dict[str, Any]:
-    """Train on one thread; the pool uses the cores.
+    """What the package notes of a training.
 
-    Returns
-    -------
-    dict
-        ``curve`` (time in cycle times, accuracy), ``kept`` (mean share by device and layer), ``uploads`` and ``cpu_s``.
+    Raises
+    ------
+    InputError
+        The package is not there, or what it asks for.
     """
-    from threadpoolctl import threadpool_limits  # of the extra ``training``
-
-    fleet = Instance.model_validate_json(json.dumps(instance))
-    begin = time.process_time()
-    with threadpool_limits(1):
-        outcome = train(fleet, Options(**options), seed)
-    return {
-        "curve": [[round(moment, 6), round(accuracy, 6)] for moment, accuracy in outcome.curve],
-        "kept": outcome.kept,
-        "uploads": outcome.uploads,
-        "cpu_s": time.process_time() - begin,
-    }
+    if not available():
+        raise InputError("training: expected federated_training and scikit-learn, found neither or one; see examples")
+    found: dict[str, Any] = resolve(TRAINER)(instance, Options(**options), seed)
+    return found
 
 
 def _wait(future: Future[dict[str, Any]]) -> tuple[dict[str, Any] | None, str | None]:

@@ -75,11 +75,7 @@ def phases(quick: bool) -> list[Phase]:
     scale = [scale_name(n, bandwidth) for n in FPGAS for bandwidth in SCALE_BANDWIDTHS]
     return [
         Phase("DFS and converting", _jobs([*table_3, *third], (*published, LISTED), 300.0), parallel=1),
-        Phase(
-            "Steps and rivals",
-            _jobs(every, (*STEPS, *READINGS[CONVERTING][1:], *RIVALS, QUICK), 300.0),
-            parallel=2,
-        ),
+        Phase("Steps and rivals", _jobs(every, (*STEPS, *READINGS[CONVERTING][1:], *RIVALS, QUICK), 300.0), parallel=2),
         Phase("DFS in both readings", _jobs(few, READINGS[DFS], 300.0), parallel=2),
         Phase("Scaling", _jobs(scale, (*READINGS[CONVERTING], QUICK, SINGLE), 600.0), parallel=2),
         Phase("Limits", _jobs([*every, *scale], ("fluid_bound",), 2.0), parallel=2),

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-
-from mapgap.core import InputError
+from sklearn.datasets import load_digits
 
 Labels = NDArray[np.int64]
 Images = NDArray[np.float64]
@@ -24,11 +22,6 @@ class Split:
     test: tuple[Images, Labels]
 
 
-def available() -> bool:
-    """Whether the extra ``training`` is installed."""
-    return importlib.util.find_spec("sklearn") is not None
-
-
 def split_digits(devices: int, seed: int, *, iid: bool = True) -> Split:
     """A fifth for the test, the rest in equal parts.
 
@@ -40,16 +33,7 @@ def split_digits(devices: int, seed: int, *, iid: bool = True) -> Split:
     iid : bool
         Otherwise the images are sorted by digit, cut into two shards per device, and the shards are dealt at random,
         so that most devices see two to four digits (McMahan et al. 2017).
-
-    Raises
-    ------
-    InputError
-        The extra ``training`` is not installed.
     """
-    if not available():
-        raise InputError("training: expected scikit-learn, found none; install mapgap[training]")
-    from sklearn.datasets import load_digits
-
     rng = np.random.default_rng([seed, devices, int(iid)])
     digits = load_digits()
     images = np.asarray(digits.images, dtype=np.float64)[..., None] / 16.0

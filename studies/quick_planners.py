@@ -19,7 +19,7 @@ from mapgap.records.record import RunRecord
 from mapgap.records.runs import Runs
 from mapgap.reporting.report import Page, Section
 from mapgap.reporting.study import Phase, Study
-from mapgap.reporting.tables import Column, Table
+from mapgap.reporting.tables import Rows, Table, tabulated
 
 FIRST_SEED, SEEDS = 200, 40
 LIBRARY = "library"
@@ -104,10 +104,8 @@ def best_values(runs: Sequence[RunRecord], known: Sequence[RunRecord]) -> dict[s
     best: dict[str, int] = {}
     for record in (*runs, *known):
         if record.objective is not None:
-            sign = 1 if record.sense == "min" else -1
-            held = best.get(record.instance_hash)
-            if held is None or sign * record.objective < sign * held:
-                best[record.instance_hash] = record.objective
+            held = best.get(record.instance_hash, record.objective)
+            best[record.instance_hash] = min(held, record.objective, key=lambda value: record.sign * value)
     return best
 
 
@@ -119,96 +117,68 @@ def gap_percent(record: RunRecord, best: int) -> float:
     return 100 * abs(record.objective - best) / abs(best or record.objective)
 
 
-def compared(runs: Runs, known: Sequence[RunRecord]) -> Table:
+@tabulated(
+    "compared",
+    "The quick planner against the published heuristic",
+    "problem | suite | published | planner: quick planner | instances | only_planner: only the planner has a plan "
+    "| worse: planner worse | mean_published: mean gap, published [%]; .2f | mean_planner: planner [%]; .2f "
+    "| worst_published: worst gap, published [%]; .1f | worst_planner: planner [%]; .1f "
+    "| time_published: mean time, published [s]; .3f | time_planner: planner [s]; .3f "
+    "| longest_published: longest, published [s]; .2f | longest_planner: planner [s]; .2f "
+    "| late: later than the published one and 0.1 s | halved: mean gap halved",
+    "Gap: to the best plan known, over the instances where both have a plan. Times are those of the runs, on a machine "
+    "that did other things as well; late: the planner took longer than the published heuristic and than 0.1 s.",
+)
+def compared(runs: Runs, known: Sequence[RunRecord]) -> Rows:
     """One row per problem, suite and published heuristic, over the instances where both have a plan."""
     best = best_values(runs, known)
     groups: dict[tuple[str, str], dict[str, dict[str, RunRecord]]] = {}
     for record in runs:
-        groups.setdefault((record.problem, suite_of(record)), {}).setdefault(record.instance_hash, {})[
-            record.method
-        ] = record
-    rows = []
-    for (problem, suite), instances in groups.items():
+        suite = groups.setdefault((record.problem, suite_of(record)), {})
+        suite.setdefault(record.instance_hash, {})[record.method] = record
+    for (problem, name), instances in groups.items():
         fast = registry.fast_planner(problem).name
         for published in FIELDS[problem].published:
             pairs = [(each[published], each[fast]) for each in instances.values() if published in each and fast in each]
-            rows.append(_row(problem, suite, pairs, best) | {"published": published, "planner": fast})
-    return Table("compared", "The quick planner against the published heuristic", COLUMNS, rows, NOTE)
+            yield {"problem": problem, "suite": name, "published": published, "planner": fast} | _row(pairs, best)
 
 
-def _row(
-    problem: str, suite: str, pairs: Sequence[tuple[RunRecord, RunRecord]], best: dict[str, int]
-) -> dict[str, Any]:
-    row: dict[str, Any] = {"problem": problem, "suite": suite, "instances": len(pairs)}
+def _row(pairs: Sequence[tuple[RunRecord, RunRecord]], best: dict[str, int]) -> dict[str, Any]:
+    """Counts, gaps and times of pairs of runs: the published heuristic's, and the planner's."""
     both = [(p, q) for p, q in pairs if p.objective is not None and q.objective is not None]
-    sign = {"min": 1, "max": -1}
-    row["only_planner"] = sum(p.objective is None and q.objective is not None for p, q in pairs)
-    row["worse"] = sum(q.objective is None and p.objective is not None for p, q in pairs) + sum(
-        sign[p.sense] * (q.objective or 0) > sign[p.sense] * (p.objective or 0) for p, q in both
-    )
+    planner, published = (sum(pair[k].objective is not None for pair in pairs) - len(both) for k in (1, 0))
+    worse = published + sum(p.sign * (q.objective or 0) > p.sign * (p.objective or 0) for p, q in both)
+    row: dict[str, Any] = {"instances": len(pairs), "only_planner": planner, "worse": worse}
     if not both:
         return row
-    gaps = [[gap_percent(record, best[record.instance_hash]) for record in pair] for pair in both]
-    theirs, ours = ([pair[k] for pair in gaps] for k in (0, 1))
-    times = [[record.wall_s or 0.0 for record in pair] for pair in both]
-    row |= {"mean_published": fmean(theirs), "mean_planner": fmean(ours)}
-    row |= {"worst_published": max(theirs), "worst_planner": max(ours)}
-    row |= {"time_published": fmean(pair[0] for pair in times), "time_planner": fmean(pair[1] for pair in times)}
-    row |= {"longest_published": max(pair[0] for pair in times), "longest_planner": max(pair[1] for pair in times)}
-    row["late"] = sum(own > max(published, 0.1) for published, own in times)
-    row["halved"] = "yes" if fmean(ours) <= fmean(theirs) / 2 else "no"
-    return row
+    gaps = [[gap_percent(record, best[record.instance_hash]) for record in side] for side in zip(*both, strict=True)]
+    times = [[record.wall_s or 0.0 for record in side] for side in zip(*both, strict=True)]
+    for which, lost, took in zip(("published", "planner"), gaps, times, strict=True):
+        row |= {f"mean_{which}": fmean(lost), f"worst_{which}": max(lost)}
+        row |= {f"time_{which}": fmean(took), f"longest_{which}": max(took)}
+    row["late"] = sum(own > max(published, 0.1) for published, own in zip(*times, strict=True))
+    return row | {"halved": "yes" if fmean(gaps[1]) <= fmean(gaps[0]) / 2 else "no"}
 
 
-COLUMNS = [
-    Column("problem", "problem"),
-    Column("suite", "suite"),
-    Column("published", "published"),
-    Column("planner", "quick planner"),
-    Column("instances", "instances"),
-    Column("only_planner", "only the planner has a plan"),
-    Column("worse", "planner worse"),
-    Column("mean_published", "mean gap, published [%]", ".2f"),
-    Column("mean_planner", "planner [%]", ".2f"),
-    Column("worst_published", "worst gap, published [%]", ".1f"),
-    Column("worst_planner", "planner [%]", ".1f"),
-    Column("time_published", "mean time, published [s]", ".3f"),
-    Column("time_planner", "planner [s]", ".3f"),
-    Column("longest_published", "longest, published [s]", ".2f"),
-    Column("longest_planner", "planner [s]", ".2f"),
-    Column("late", "later than the published one and 0.1 s"),
-    Column("halved", "mean gap halved"),
-]
-NOTE = (
-    "Gap: to the best plan known, over the instances where both have a plan. Times are those of the runs, on a machine "
-    "that did other things as well; late: the planner took longer than the published heuristic and than 0.1 s."
+@tabulated(
+    "bars",
+    "Where the mean gap is halved",
+    "problem | rows: comparisons | halved: mean gap halved | not_halved: not halved | worse: instances: planner worse "
+    "| late: instances: planner late",
+    "Comparisons are the rows of the table below.",
 )
-
-
-def bars(table: Table) -> Table:
+def bars(table: Table) -> Rows:
     """Per problem: in how many rows the mean gap is halved, and in how many instances the planner is worse or late."""
-    rows = []
     for problem in FIELDS:
         mine = [row for row in table.rows if row["problem"] == problem and "halved" in row]
-        rows.append(
-            {
-                "problem": problem,
-                "rows": len(mine),
-                "halved": sum(row["halved"] == "yes" for row in mine),
-                "not_halved": "; ".join(f"{r['suite']} ({r['published']})" for r in mine if r["halved"] == "no"),
-                "worse": sum(row["worse"] for row in mine),
-                "late": sum(row["late"] for row in mine),
-            }
-        )
-    columns = [
-        Column("problem", "problem"),
-        Column("rows", "comparisons"),
-        Column("halved", "mean gap halved"),
-        Column("not_halved", "not halved"),
-        Column("worse", "instances: planner worse"),
-        Column("late", "instances: planner late"),
-    ]
-    return Table("bars", "Where the mean gap is halved", columns, rows, "Comparisons are the rows of the table below.")
+        yield {
+            "problem": problem,
+            "rows": len(mine),
+            "halved": sum(row["halved"] == "yes" for row in mine),
+            "not_halved": "; ".join(f"{r['suite']} ({r['published']})" for r in mine if r["halved"] == "no"),
+            "worse": sum(row["worse"] for row in mine),
+            "late": sum(row["late"] for row in mine),
+        }
 
 
 def page(records: Runs, quick: bool) -> Page:

@@ -17,7 +17,7 @@ from mapgap.records.record import RunRecord
 from mapgap.records.runs import Runs
 from mapgap.reporting.report import Page, Section
 from mapgap.reporting.study import Phase, Study
-from mapgap.reporting.tables import Column, Table
+from mapgap.reporting.tables import Rows, tabulated
 
 PROBLEM, EXACT = "multi_model_splitting", "joint"
 LIMITS_S = (1.0, 10.0, 60.0)
@@ -38,7 +38,7 @@ FAMILIES = {
     "wearables_30x20": Field(range(200, 210), LIMITS_S[1]),
     "mixed_30x20": Field(range(200, 210), LIMITS_S[1]),
 }
-CLOSE, NEAR, FAR = 0.01, 0.05, 0.10
+GAPS = {"close": 0.01, "near": 0.05, "far": 0.10}
 """Gaps that are counted."""
 
 
@@ -62,19 +62,26 @@ def family_of(record: RunRecord) -> str:
     return next(family for family in FAMILIES if record.instance.startswith(f"{family}_"))
 
 
-def counted(runs: Runs) -> Table:
+@tabulated(
+    "counted",
+    "The exact method on large instances",
+    "family | limit: time [s]; .0f | instances | plans: with a plan | worse: worse than a heuristic | proven "
+    "| close: gap at most 1 % | near: at most 5 % | far: at most 10 % | mean: mean gap [%]; .2f "
+    "| worst: worst gap [%]; .1f | late: over time by more than 1 s",
+    "Gap: plan over proven bound, less one. Worse: some published heuristic or baseline that ended within the time has "
+    "a better plan, or has one where there is none.",
+)
+def counted(runs: Runs) -> Rows:
     """A row per family and time limit of ``joint``."""
     others: dict[str, list[RunRecord]] = {}
     for record in runs:
         if record.method != EXACT:
             others.setdefault(record.instance_hash, []).append(record)
-    rows = []
     for family in FAMILIES:
         for limit in LIMITS_S:
             mine = [r for r in runs if r.method == EXACT and r.time_limit_s == limit and family_of(r) == family]
             if mine:
-                rows.append({"family": family, "limit": limit} | _row(mine, others))
-    return Table("counted", "The exact method on large instances", COLUMNS, rows, NOTE)
+                yield {"family": family, "limit": limit} | _row(mine, others)
 
 
 def _row(mine: Sequence[RunRecord], others: dict[str, list[RunRecord]]) -> dict[str, Any]:
@@ -84,70 +91,36 @@ def _row(mine: Sequence[RunRecord], others: dict[str, list[RunRecord]]) -> dict[
         ended = [each for each in others.get(record.instance_hash, []) if (each.wall_s or 0.0) <= record.time_limit_s]
         values = [each.objective for each in ended if each.objective is not None]
         worse += bool(values) and (record.objective is None or record.objective > min(values))
-    return {
+    counts = {key: sum(gap <= most for gap in gaps) for key, most in GAPS.items()}
+    return counts | {
         "instances": len(mine),
         "plans": sum(record.objective is not None for record in mine),
         "worse": worse,
         "proven": sum(record.status == "OPTIMAL" for record in mine),
-        "close": sum(gap <= CLOSE for gap in gaps),
-        "near": sum(gap <= NEAR for gap in gaps),
-        "far": sum(gap <= FAR for gap in gaps),
         "mean": 100 * fmean(gaps) if gaps else None,
         "worst": 100 * max(gaps) if gaps else None,
         "late": sum((record.wall_s or 0.0) > record.time_limit_s + 1.0 for record in mine),
     }
 
 
-def each(runs: Runs) -> Table:
+@tabulated(
+    "each",
+    "Every instance",
+    "instance | limit: time [s]; .0f | plan | bound | gap: gap [%]; .2f | heuristic: best heuristic "
+    "| heuristic_plan: its plan",
+    "Plans and bounds are cycle times in ticks of the instance.",
+)
+def each(runs: Runs) -> Rows:
     """Every instance at the longest limit that it ran for, with the best heuristic beside it."""
-    rows = []
     for instance in dict.fromkeys(record.instance for record in runs):
         mine = [record for record in runs if record.instance == instance]
         exact = max((r for r in mine if r.method == EXACT), key=lambda r: r.time_limit_s, default=None)
         planned = [r for r in mine if r.method != EXACT and r.objective is not None]
         best = min(planned, key=lambda r: r.objective or 0, default=None)
         if exact is not None:
-            rows.append(
-                {
-                    "instance": instance,
-                    "limit": exact.time_limit_s,
-                    "plan": exact.objective,
-                    "bound": exact.bound,
-                    "gap": None if exact.gap is None else 100 * exact.gap,
-                    "heuristic": None if best is None else best.method,
-                    "heuristic_plan": None if best is None else best.objective,
-                }
-            )
-    return Table("each", "Every instance", EACH, rows, "Plans and bounds are cycle times in ticks of the instance.")
-
-
-COLUMNS = [
-    Column("family", "family"),
-    Column("limit", "time [s]", ".0f"),
-    Column("instances", "instances"),
-    Column("plans", "with a plan"),
-    Column("worse", "worse than a heuristic"),
-    Column("proven", "proven"),
-    Column("close", "gap at most 1 %"),
-    Column("near", "at most 5 %"),
-    Column("far", "at most 10 %"),
-    Column("mean", "mean gap [%]", ".2f"),
-    Column("worst", "worst gap [%]", ".1f"),
-    Column("late", "over time by more than 1 s"),
-]
-NOTE = (
-    "Gap: plan over proven bound, less one. Worse: some published heuristic or baseline that ended within the time has "
-    "a better plan, or has one where there is none."
-)
-EACH = [
-    Column("instance", "instance"),
-    Column("limit", "time [s]", ".0f"),
-    Column("plan", "plan"),
-    Column("bound", "bound"),
-    Column("gap", "gap [%]", ".2f"),
-    Column("heuristic", "best heuristic"),
-    Column("heuristic_plan", "its plan"),
-]
+            row = {"instance": instance, "limit": exact.time_limit_s, "plan": exact.objective, "bound": exact.bound}
+            row |= {"gap": None if exact.gap is None else 100 * exact.gap}
+            yield row | {"heuristic": best and best.method, "heuristic_plan": best and best.objective}
 
 
 def page(records: Runs, quick: bool) -> Page:
