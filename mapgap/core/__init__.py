@@ -34,7 +34,6 @@ from mapgap.core.declarations import (
 )
 from mapgap.core.errors import Finding, InputError, Location, MapgapError, PlanError, dotted, printable, short, suggest
 from mapgap.core.explaining import Binding, Exchange, Explainer, relaxed
-from mapgap.core.parts import Known, Parts, Task
 from mapgap.core.references import CallablePackage, Reference, Referred, lazily, resolve
 from mapgap.core.results import (
     DISTRUSTED,
@@ -72,13 +71,11 @@ __all__ = [
     "InputError",
     "InstanceBase",
     "Kind",
-    "Known",
     "Library",
     "Location",
     "MapgapError",
     "Method",
     "OutOfTime",
-    "Parts",
     "PlanBase",
     "PlanError",
     "PlanTable",
@@ -90,7 +87,6 @@ __all__ = [
     "SolveResult",
     "Status",
     "Stop",
-    "Task",
     "TracePoint",
     "Violation",
     "dotted",
