@@ -123,7 +123,7 @@ def telling_of_kernels(send: Send) -> Iterator[None]:
 
     class Handler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            send({"event": "compiling", "kept": bool(getattr(record, "kept", False))})
+            send({"event": "compiling", "obstacle": getattr(record, "obstacle", "")})
 
     log, handler = logging.getLogger("mapgap.kernels"), Handler()
     before = log.level
