@@ -5,16 +5,20 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 import yaml
 
+import mapgap
 from mapgap.catalogue import registry
-from mapgap.catalogue.files import retarget, save_expanded
+from mapgap.catalogue.files import save_expanded
+from mapgap.cli import completion, flags
 from mapgap.cli.output import facts, print_json, say, table, to_file
 from mapgap.cli.progress import Spinner
+from mapgap.cli.solve import solve as run
 from mapgap.core import InputError, InstanceBase, quantity
 from mapgap.core.workload import Settings, Workload, at
 from mapgap.importing.assemble import Assembled, assemble, work_layers
@@ -25,51 +29,47 @@ from mapgap.importing.recognise import read, recognise
 from mapgap.importing.source import Source, located
 
 
-@dataclass(frozen=True)
-class Order:
-    """The flags of ``mapgap import``."""
-
-    files: Sequence[Path]
-    problem: str
-    cluster: Path | None = None
-    profiles: Sequence[str] = ()
-    devices: int | None = None
-    link: float | None = None
-    memory: float | None = None
-    also: Sequence[Path] = ()
-    settings: Sequence[str] = ()
-    name: str | None = None
-    objective: str | None = None
-    output: Path | None = None
-    json: bool = False
-
-
-def import_(order: Order) -> Path:
-    """Make an instance of foreign files and write it; where it was written.
+def import_(
+    files: Annotated[list[Path], typer.Argument(help="Model, profile or planner files of one format")],
+    problem: Annotated[str, typer.Option(help="Problem.", autocompletion=completion.problems)] = "hybrid_pipeline",
+    cluster: Annotated[Path | None, typer.Option(help="Cluster file: boards by name.")] = None,
+    profile: Annotated[list[str] | None, typer.Option(help="BOARD=FILE: times of a board.")] = None,
+    devices: Annotated[int | None, typer.Option(min=1, help="In place of a cluster: equal boards.")] = None,
+    link: Annotated[float | None, typer.Option(min=0.000001, help="Of these: 10^6 bits per second.")] = None,
+    memory: Annotated[float | None, typer.Option(min=0.000001, help="Of these: 10^9 bytes.")] = None,
+    also: Annotated[list[Path] | None, typer.Option(help="Further models, for problems with several.")] = None,
+    settings: Annotated[list[str] | None, typer.Option("--set", help="What a file leaves open: name=value.")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the instance.")] = None,
+    objective: flags.Objective = None,
+    solve: Annotated[bool, typer.Option("--solve", help="Then solve it.")] = False,
+    certify: Annotated[bool, typer.Option("--certify", help="Then solve it and prove the bound.")] = False,
+    time_limit: Annotated[float, flags.seconds("Seconds, with --solve.")] = 60.0,
+    output: Annotated[Path | None, flags.output("Instance file to write.")] = None,
+    as_json: flags.Json = False,
+) -> int:
+    """Make an instance of foreign files, write it, and solve it if asked.
 
     Raises
     ------
     InputError
         What is wrong with a file, or missing, by name.
     """
-    problem = registry.find_problem(order.problem)
-    cluster = _cluster(order)
-    given = {**(cluster.settings if cluster else {}), **typed(order.settings)}
-    settings = Settings(given)
-    graph = read(order.files, settings)
-    assembled = assemble(graph, cluster, settings, order.name)
-    others = tuple(assemble(read([path], settings), cluster, settings).workload for path in order.also)
-    instance = registry.library(problem.name).imported(replace(assembled.workload, others=others), settings)
-    if order.objective is not None:
-        instance = retarget(instance, order.objective)
-    path = order.output or Path(f"{_stem(instance.name)}_{problem.name}.yaml")
+    owner = registry.find_problem(problem).name
+    boards = _boards(cluster, devices, link, memory, profile or ())
+    given = Settings({**(boards.settings if boards else {}), **typed(settings or ())})
+    graph = read(files, given)
+    assembled = assemble(graph, boards, given, name)
+    others = tuple(assemble(read([path], given), boards, given).workload for path in also or ())
+    made = registry.library(owner).imported(replace(assembled.workload, others=others), given)
+    instance = mapgap.load(made, objective)
+    path = output or Path(f"{_stem(instance.name)}_{owner}.yaml")
     to_file(path)
     save_expanded(instance, path)
-    if order.json:
+    if as_json:
         print_json({"file": str(path), **_summary(instance, graph, assembled)})
     else:
         _tell(instance, graph, assembled, path)
-    return path
+    return run(str(path), time_limit=time_limit, certify=certify, as_json=as_json) if solve or certify else 0
 
 
 def typed(settings: Sequence[str]) -> dict[str, Any]:
@@ -95,22 +95,24 @@ def _stem(name: str) -> str:
     return "".join(c if c.isalnum() or c in "._-" else "_" for c in name)
 
 
-def _cluster(order: Order) -> Cluster | None:
-    if order.cluster is not None:
-        for flag, value in (("--devices", order.devices), ("--link", order.link), ("--memory", order.memory)):
+def _boards(
+    file: Path | None, devices: int | None, link: float | None, memory: float | None, profiles: Sequence[str]
+) -> Cluster | None:
+    """The boards of a cluster file, or equal ones, with their profiles."""
+    boards = None
+    if file is not None:
+        for flag, value in (("--devices", devices), ("--link", link), ("--memory", memory)):
             if value is not None:
                 raise InputError(f"{flag}: expected either a cluster file or {flag}, found both")
-        cluster: Cluster | None = load(order.cluster)
-    elif order.devices is not None:
-        cluster = equal_boards(order.devices, order.link, order.memory)
-    elif order.link is not None or order.memory is not None:
+        boards = load(file)
+    elif devices is not None:
+        boards = equal_boards(devices, link, memory)
+    elif link is not None or memory is not None:
         raise InputError("--link, --memory: expected them beside --devices, found no --devices")
-    else:
-        cluster = None
-    named = dict(_profile(text) for text in order.profiles)
-    if named and cluster is None:
+    named = dict(_profile(text) for text in profiles)
+    if named and boards is None:
         raise InputError("--profile: expected boards to have profiles, by --cluster; found none")
-    return with_profiles(cluster, named) if cluster is not None else None
+    return None if boards is None else with_profiles(boards, named)
 
 
 def _profile(text: str) -> tuple[str, str]:
@@ -254,17 +256,16 @@ def _shown(graph: LayerGraph, kind: str, name: str) -> str | None:
 
 
 def profile(
-    path: Path,
-    batches: str,
-    threads: str,
-    output: Path,
-    *,
-    repetitions: int,
-    warm_up: int,
-    provider: str,
-    level: str,
-    settings: Sequence[str],
-    as_json: bool,
+    model: Annotated[Path, typer.Argument(help="ONNX model")],
+    output: Annotated[Path, flags.output("Where to write the layer graph (JSON).")],
+    batch: Annotated[str, typer.Option(help="Batch sizes, separated by commas.")] = "1,2,4,8",
+    threads: Annotated[str, typer.Option(help="Threads; every number is a kind of device.")] = "1",
+    repetitions: Annotated[int, typer.Option(min=1, help="Runs that count.")] = 20,
+    warm_up: Annotated[int, typer.Option(min=0, help="Runs before them.")] = 5,
+    provider: Annotated[str, typer.Option(help="Execution provider of ONNX Runtime.")] = "CPUExecutionProvider",
+    optimise: Annotated[str, typer.Option(help="Graph optimisation: none or basic.")] = "basic",
+    settings: Annotated[list[str] | None, typer.Option("--set", help="Open dimensions: name=value.")] = None,
+    as_json: flags.Json = False,
 ) -> None:
     """Measure a model and write the layer graph.
 
@@ -273,9 +274,9 @@ def profile(
     InputError
     """
     to_file(output)
-    sizes, counts = _numbers("--batch", batches), _numbers("--threads", threads)
-    if level not in ("none", "basic"):
-        raise InputError(f"--optimise: expected none or basic, found {level!r}")
+    sizes, counts = _numbers("--batch", batch), _numbers("--threads", threads)
+    if optimise not in ("none", "basic"):
+        raise InputError(f"--optimise: expected none or basic, found {optimise!r}")
     try:
         room = importlib.import_module("mapgap.importing.measure")
     except ModuleNotFoundError as error:
@@ -283,14 +284,14 @@ def profile(
         raise InputError(f"profile: {text}") from error
     with Spinner() as display:
         graph, machine, note = room.measure(
-            path,
+            model,
             sizes,
             counts,
             repetitions=repetitions,
             warm_up=warm_up,
             provider=provider,
-            level=level,
-            settings=Settings(typed(settings)),
+            level=optimise,
+            settings=Settings(typed(settings or ())),
             tell=display.spin,
         )
     output.write_text(json.dumps(layer_graph.write(graph, machine, note), indent=1) + "\n", encoding="utf-8")
@@ -301,12 +302,12 @@ def profile(
         return
     rows = []
     for kind, times in graph.times.items():
-        for batch in graph.batches(kind):
-            points = [points[batch] for points in times.values()]
+        for size in graph.batches(kind):
+            points = [points[size] for points in times.values()]
             total = 1e-9 * sum(time.forward for time in points)
             low = 1e-9 * sum(time.low if time.low is not None else time.forward for time in points)
             high = 1e-9 * sum(time.high if time.high is not None else time.forward for time in points)
-            rows.append([kind, batch, seconds(total), f"{seconds(low)} to {seconds(high)}"])
+            rows.append([kind, size, seconds(total), f"{seconds(low)} to {seconds(high)}"])
     table(note, ["kind", "batch", "all operators", "quartiles"], rows, right=["batch", "all operators", "quartiles"])
     first = next(iter(graph.times))
     say(f"written to {output}\nnext: mapgap import {output} --cluster boards.yaml, boards with 'kind: {first}'")

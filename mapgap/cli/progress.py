@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from rich.console import Console
 from rich.progress import (
@@ -19,7 +20,7 @@ from rich.progress import (
 from rich.status import Status
 from rich.text import Text
 
-from mapgap.cli.output import percent
+from mapgap.cli.output import percent, say
 from mapgap.cli.words import brief
 from mapgap.core import printable, short
 from mapgap.execution.changes import Changed
@@ -28,19 +29,30 @@ from mapgap.execution.sweep import RunEnded, SweepBegan, SweepEnded
 from mapgap.records.record import relative
 
 SHOW_AFTER_S = 1.0
+Words = Mapping[type[Event], Callable[[Any], str]]
+"""What is said of events, by their class."""
 
 
 class Display:
-    """Shows events; subclasses know more of them, and may keep something in motion until they are left."""
+    """Shows events; subclasses may keep something in motion until they are left.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    lines, results : Words
+        Of events that belong on standard error, and of those that belong on standard output.
+    """
+
+    def __init__(self, lines: Words | None = None, results: Words | None = None) -> None:
+        self.lines: Words = {Compiling: compiling, **(lines or {})}
+        self.results = results or {}
         self.console = Console(stderr=True, soft_wrap=True, highlight=False)
 
     def __call__(self, event: Event) -> None:
         """Show an event, from whichever thread."""
-        if isinstance(event, Compiling):
-            how = "once per installation" if event.kept else "in every process: no cache can be written"
-            self.line(f"compiling kernels, {how} …")
+        if type(event) in self.lines:
+            self.line(self.lines[type(event)](event))
+        elif type(event) in self.results:
+            say(self.results[type(event)](event))
 
     def line(self, text: str, style: str = "") -> None:
         """A line that stays."""
@@ -59,12 +71,24 @@ class Display:
 
 
 class Spinner(Display):
-    """Text in motion; on a terminal only, and only after a second."""
+    """Text in motion; on a terminal only, and only after a second.
 
-    def __init__(self) -> None:
-        super().__init__()
+    Parameters
+    ----------
+    moving, results : Words
+        Of events that are in motion until the next one, and of those that belong on standard output.
+    """
+
+    def __init__(self, moving: Words | None = None, results: Words | None = None) -> None:
+        super().__init__(results=results)
+        self.moving = moving or {}
         self.began = time.perf_counter()
         self.status: Status | None = None
+
+    def __call__(self, event: Event) -> None:
+        super().__call__(event)
+        if type(event) in self.moving:
+            self.spin(self.moving[type(event)](event))
 
     def spin(self, text: str) -> None:
         if not self.console.is_terminal or time.perf_counter() - self.began < SHOW_AFTER_S:
@@ -96,8 +120,8 @@ class RunSpinner(Spinner):
 class SweepBar(Display):
     """A bar per sweep, a warning where the cores are oversubscribed, errors as they come, the account at the end."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, lines: Words | None = None) -> None:
+        super().__init__(lines)
         self.bar: Progress | None = None
         self.task = TaskID(0)
 
@@ -135,6 +159,12 @@ class SweepBar(Display):
         if self.bar is not None:
             self.bar.stop()
             self.bar = None
+
+
+def compiling(event: Compiling) -> str:
+    """What takes a moment before the first run."""
+    how = "once per installation" if event.kept else "in every process: no cache can be written"
+    return f"compiling kernels, {how} …"
 
 
 def last_line(error: str) -> str:

@@ -1,15 +1,22 @@
-"""``mapgap report``, ``study`` and ``pack``."""
+"""``mapgap bench``, ``report``, ``study``, ``pack`` and ``audit``: many runs, and what is made of them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Annotated
 
-from mapgap.cli import output
+import typer
+
+from mapgap.cli import completion, flags, output
 from mapgap.cli.progress import Display, Spinner, SweepBar
-from mapgap.cli.sweeps import refuted, show_path
+from mapgap.evidence.contradictions import Contradiction, contradictions
 from mapgap.evidence.ledger import Ledger
+from mapgap.evidence.ledger import update_ledger as enter
+from mapgap.execution import sweep
 from mapgap.execution.progress import Event
-from mapgap.reporting.committed import committed_tables
+from mapgap.records.files import read_runs
+from mapgap.reporting.committed import Audited, Checkout, committed_tables
 from mapgap.reporting.overview import write_report
 from mapgap.reporting.packing import FolderPacked, pack_reports
 from mapgap.reporting.study import PageWritten, PhaseBegan, run_study
@@ -24,18 +31,62 @@ class StudyBar(SweepBar):
 
     def __call__(self, event: Event) -> None:
         super().__call__(event)
-        if isinstance(event, PhaseBegan):
-            self.line(f"{event.name}: {event.runs} runs")
-        elif isinstance(event, PageWritten):
+        if isinstance(event, PageWritten):
             self.end()
             for table in event.headline:
                 print_table(table)
             output.say(f"Full page: {event.page}")
 
 
-def report(runs: Path, folder: Path, ledger: Ledger | None, figures: Path | None, *, as_json: bool) -> int:
-    """Write the standard report; the exit code."""
-    written = write_report(runs, folder, ledger, figures)
+def bench(
+    spec: Annotated[Path, typer.Argument(help="Sweep file")],
+    jobs: Annotated[int, typer.Option(min=1, help="Runs at a time.")] = 1,
+    resume: flags.Resume = True,
+    dask: Annotated[str | None, typer.Option(help="Scheduler of the dask cluster that does the runs.")] = None,
+    update_ledger: Annotated[bool, typer.Option("--update-ledger", help="Enter the runs into the ledger.")] = False,
+    ledger: flags.Ledger = None,
+    out: Annotated[Path | None, flags.output("Run file (default: beside the spec).")] = None,
+    plugin: flags.Plugins = None,
+    as_json: flags.Json = False,
+) -> int:
+    """Run a sweep file, and enter its runs into the ledger if asked."""
+    flags.load_plugins(plugin)
+    with SweepBar() as display:
+        plugins = tuple(plugin or ())
+        path = sweep.bench(spec, jobs=jobs, resume=resume, out=out, plugins=plugins, dask=dask, tell=display)
+    records = read_runs(path)
+    contrary = contradictions(records)
+    changes = enter(records, ledger, str(path)) if update_ledger and not contrary else None
+    show_path(path, as_json=as_json, ledger=changes)
+    return refuted(contrary)
+
+
+def show_path(path: Path, *, as_json: bool, ledger: list[str] | None = None) -> None:
+    """What was written, and what has changed in the ledger."""
+    if as_json:
+        output.print_json({"output": str(path), **({} if ledger is None else {"ledger": ledger})})
+    else:
+        output.say("\n".join([str(path), *(ledger or ())]))
+
+
+def refuted(contrary: Iterable[Contradiction]) -> int:
+    """Name every contradiction; 5 if there is one, else 0."""
+    words = [str(each) for each in contrary]
+    output.complain(words)
+    return 5 if words else 0
+
+
+def report(
+    runs: Annotated[Path, typer.Argument(help="Run file, or a folder of them")],
+    folder: Annotated[Path, flags.output("Folder.")] = Path("report"),
+    ledger: flags.Ledger = None,
+    no_ledger: Annotated[bool, typer.Option("--no-ledger", help="Only what these runs show.")] = False,
+    figures: flags.Figures = None,
+    as_json: flags.Json = False,
+) -> int:
+    """Write the standard report."""
+    _check_folders(folder, figures)
+    written = write_report(runs, folder, None if no_ledger else Ledger.load(ledger), figures)
     output.complain(written.broken[:BROKEN_SHOWN], label="left out")
     if len(written.broken) > BROKEN_SHOWN:
         output.complain([f"{len(written.broken):,} lines in all"], label="left out")
@@ -44,13 +95,27 @@ def report(runs: Path, folder: Path, ledger: Ledger | None, figures: Path | None
     return refuted(written.contradictions)
 
 
-def study(name: str, *, quick: bool, out: Path | None, resume: bool, report_only: bool, figures: Path | None) -> None:
+def _check_folders(folder: Path | None, figures: Path | None) -> None:
+    for path, flag in ((folder, "-o"), (figures, "--figures")):
+        if path is not None:
+            output.to_folder(path, flag)
+
+
+def study(
+    name: Annotated[str, typer.Argument(help="Name of a committed study, or all", autocompletion=completion.studies)],
+    quick: Annotated[bool, typer.Option("--quick", help="The small version.")] = False,
+    folder: Annotated[Path | None, flags.output("Folder (default: reports/NAME).")] = None,
+    resume: flags.Resume = True,
+    report_only: Annotated[bool, typer.Option("--report-only", help="Run nothing.")] = False,
+    figures: flags.Figures = None,
+) -> None:
     """Run or resume a study."""
-    with StudyBar() as display:
+    _check_folders(folder, figures)
+    with StudyBar({PhaseBegan: lambda phase: f"{phase.name}: {phase.runs} runs"}) as display:
         run_study(
             name,
             quick=quick,
-            out=out,
+            out=folder,
             resume=resume,
             report_only=report_only,
             parts=figures,
@@ -59,19 +124,47 @@ def study(name: str, *, quick: bool, out: Path | None, resume: bool, report_only
         )
 
 
-def pack(folder: Path, ledger: Ledger | None, *, as_json: bool) -> None:
+def pack(
+    folder: Annotated[Path, typer.Argument(help="A report, or a folder of reports.")] = Path("reports"),
+    ledger: flags.Ledger = None,
+    as_json: flags.Json = False,
+) -> None:
     """Make pages anew and pack their runs."""
-    with Spinner() as display:
-
-        def tell(event: Event) -> None:
-            display(event)
-            if isinstance(event, FolderPacked) and not as_json:
-                output.say(f"{event.before:>12,} → {event.after:>11,} bytes  {event.folder}")
-
-        found = pack_reports(folder, ledger, tell, committed_tables(Path()))
+    book = Ledger.load(ledger)
+    with Spinner(results=None if as_json else {FolderPacked: packed}) as display:
+        found = pack_reports(folder, book, display, committed_tables(Path()))
     if as_json:
         fields = [{"folder": str(each.folder), "before": each.before, "after": each.after} for each in found]
         output.print_json({"folders": fields})
+
+
+def packed(event: FolderPacked) -> str:
+    """One line on a report whose runs are packed."""
+    return f"{event.before:>12,} → {event.after:>11,} bytes  {event.folder}"
+
+
+def audit(
+    checkout: Annotated[Path, typer.Argument(help="Folder with reports/, docs/, README.md.")] = Path(),
+    fill: Annotated[bool, typer.Option("--fill", help="First write the figures of README and docs anew.")] = False,
+    as_json: flags.Json = False,
+) -> int:
+    """Audit a checkout; 5 if anything does not hold."""
+    claims = Checkout(checkout)
+    with Spinner(results=None if as_json else {Audited: audited}) as display:
+        for page in claims.fill() if fill else ():
+            display.line(f"figures of {page} written")
+        found = claims.audit(tell=display)
+    if as_json:
+        output.print_json({"faults": [fault.to_json() for fault in found]})
+    else:
+        output.say("nothing is wrong" if not found else f"{len(found)} claim(s) do not hold")
+    return 5 if found else 0
+
+
+def audited(event: Audited) -> str:
+    """A line on a file, and below it what does not hold there."""
+    faults = [f"         {fault.kind}: {fault}" for fault in event.faults]
+    return "\n".join([f"{'ok' if not faults else 'WRONG':9}{event.place}", *faults])
 
 
 def print_table(table: Table) -> None:
