@@ -25,72 +25,42 @@ from typer.models import CommandInfo
 
 from mapgap import __version__
 
-#: In the order of ``mapgap --help``: where the function of each command is, and what the command does.
+#: The function of each command and what the command does, in the order of ``mapgap --help``.
 COMMANDS = {
-    "list": ("catalogue:list_", "List problems, methods and library instances."),
-    "show": ("catalogue:show", "Describe an instance, a method or a problem."),
-    "validate": ("catalogue:validate", "Check instance files; every error with file, line and column."),
-    "expand": ("catalogue:expand", "Write the expanded form: the integers that every method sees."),
-    "solve": (
-        "solve:solve",
-        "Solve an instance; every plan is verified by the evaluator. Ctrl-C keeps and prints the incumbent.",
-    ),
-    "check": ("plans:check", "Evaluate a plan: its objective and every rule it breaks."),
-    "explain": (
-        "plans:explain",
-        "Say why a plan is not better: what binds, what more hardware would bring, which decisions cost how much.",
-    ),
-    "export": (
-        "plans:export",
-        "Write the integer program of an instance for another solver; check --solution reads its answer.",
-    ),
-    "generate": ("catalogue:generate", "Write random instances of a family."),
-    "schema": ("catalogue:schema", "Print the JSON Schema of instance or plan files, for editors."),
-    "import": (
-        "imports:import_",
-        "Make an instance of your own model and profile: ONNX, ONNX Runtime, TensorRT, and files of published "
-        "planners.",
-    ),
-    "profile": ("imports:profile", "Measure the layers of an ONNX model on this machine with ONNX Runtime."),
-    "bench": (
-        "reports:bench",
-        "Run a sweep: any methods on any instances under one budget; one JSON line per run, resumable.",
-    ),
-    "certify": ("evidence:certify", "Raise the certificate of an optimum: two engines that agree, and a case split."),
-    "prove": (
-        "certificates:prove",
-        "Write certificates: files from which a small checker sees, without a solver, that no plan beats a bound.",
-    ),
-    "verify": (
-        "certificates:verify",
-        "Check certificates, without a solver: proof, instance, bound, and that the ledger's plan attains it.",
-    ),
-    "attack": (
-        "evidence:attack",
-        "Search for the instance on which a method is worst against the certified optimum, and shrink it.",
-    ),
-    "report": (
-        "reports:report",
-        "Make tables, figures and one HTML page from runs, against the best-known results.",
-    ),
-    "study": ("reports:study", "Run or resume a committed study, write its page and pack its runs."),
-    "pack": (
-        "reports:pack",
-        "Make the pages of reports anew from their runs, pack these, and keep nothing else that can be made anew.",
-    ),
-    "audit": (
-        "reports:audit",
-        "Look at everything again that a checkout claims: ledger, committed runs, figures in README and docs.",
-    ),
-    "submit": (
-        "ledger:submit",
-        "Check somebody else's plan or certificate, and enter it into the ledger if it is better.",
-    ),
+    "catalogue:list_": "List problems, methods and library instances.",
+    "catalogue:show": "Describe an instance, a method or a problem.",
+    "catalogue:validate": "Check instance files; every error with file, line and column.",
+    "catalogue:expand": "Write the expanded form: the integers that every method sees.",
+    "solve:solve": "Solve an instance; every plan is verified by the evaluator. Ctrl-C keeps and prints the incumbent.",
+    "plans:check": "Evaluate a plan: its objective and every rule it breaks.",
+    "plans:explain": "Say why a plan is not better: what binds, what more hardware would bring, which decisions cost "
+    "how much.",
+    "plans:export": "Write the integer program of an instance for another solver; check --solution reads its answer.",
+    "catalogue:generate": "Write random instances of a family.",
+    "catalogue:schema": "Print the JSON Schema of instance or plan files, for editors.",
+    "imports:import_": "Make an instance of your own model and profile: ONNX, ONNX Runtime, TensorRT, and files of "
+    "published planners.",
+    "imports:profile": "Measure the layers of an ONNX model on this machine with ONNX Runtime.",
+    "reports:bench": "Run a sweep: any methods on any instances under one budget; one JSON line per run, resumable.",
+    "evidence:certify": "Raise the certificate of an optimum: two engines that agree, and a case split.",
+    "certificates:prove": "Write certificates: files from which a small checker sees, without a solver, that no plan "
+    "beats a bound.",
+    "certificates:verify": "Check certificates, without a solver: proof, instance, bound, and that the ledger's plan "
+    "attains it.",
+    "evidence:attack": "Search for the instance on which a method is worst against the certified optimum, and shrink "
+    "it.",
+    "reports:report": "Make tables, figures and one HTML page from runs, against the best-known results.",
+    "reports:study": "Run or resume a committed study, write its page and pack its runs.",
+    "reports:pack": "Make the pages of reports anew from their runs, pack these, and keep nothing else that can be "
+    "made anew.",
+    "reports:audit": "Look at everything again that a checkout claims: ledger, committed runs, figures in README and "
+    "docs.",
+    "ledger:submit": "Check somebody else's plan or certificate, and enter it into the ledger if it is better.",
 }
 LEDGER = {
-    "show": ("ledger:show", "What is known of an instance, and how it came about."),
-    "history": ("ledger:history", "Who improved what, and when."),
-    "close": ("ledger:close", "Pass plans and bounds on between instances that imply each other."),
+    "ledger:show": "What is known of an instance, and how it came about.",
+    "ledger:history": "Who improved what, and when.",
+    "ledger:close": "Pass plans and bounds on between instances that imply each other.",
 }
 
 
@@ -113,10 +83,11 @@ class Lazy(TyperCommand):
         return getattr(self, name)
 
 
-def declared(commands: Mapping[str, tuple[str, str]], **about: Any) -> typer.Typer:
-    """A group of commands."""
+def declared(commands: Mapping[str, str], **about: Any) -> typer.Typer:
+    """A group of commands, each of the name of its function."""
     group = typer.Typer(no_args_is_help=True, **about)
-    for name, (home, text) in commands.items():
+    for home, text in commands.items():
+        name = home.partition(":")[2].rstrip("_")
         group.command(name, cls=partial(Lazy, home), help=text)(lambda: None)  # type: ignore[arg-type]
     return group
 

@@ -6,8 +6,6 @@ import importlib
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 import mapgap
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import (
@@ -23,6 +21,7 @@ from mapgap.catalogue.files import (
 )
 from mapgap.catalogue.sizes import known_sizes, size_of
 from mapgap.cli import completion, flags
+from mapgap.cli.flags import argument, option
 from mapgap.cli.output import complain, facts, print_json, say, table, to_file, to_folder
 from mapgap.cli.words import known_of, plainly, worded
 from mapgap.core import InputError, InstanceBase, Method, suggest
@@ -63,11 +62,9 @@ def method_json(method: Method) -> dict[str, Any]:
 
 
 def list_(
-    what: Annotated[str, typer.Argument(help="problems, methods, instances, or all of them")] = "all",
-    problem: Annotated[
-        str | None, typer.Option(help="Only of this problem.", autocompletion=completion.problems)
-    ] = None,
-    tag: Annotated[list[str] | None, typer.Option(help="Only instances that carry this tag (repeatable).")] = None,
+    what: Annotated[str, argument("problems, methods, instances, or all of them")] = "all",
+    problem: Annotated[str | None, option("Only of this problem.", offers=completion.problems)] = None,
+    tag: Annotated[list[str] | None, option("Only instances that carry this tag (repeatable).")] = None,
     plugin: flags.Plugins = None,
     as_json: flags.Json = False,
 ) -> None:
@@ -125,12 +122,7 @@ def _row(header: Header, size: str | None, known: Known | None) -> dict[str, Any
 
 
 def show(
-    name: Annotated[
-        str,
-        typer.Argument(
-            help="Instance (path or name), method, problem, or PROBLEM/METHOD", autocompletion=completion.things
-        ),
-    ],
+    name: Annotated[str, argument("Instance (path or name), method, problem, or PROBLEM/METHOD", completion.things)],
     plugin: flags.Plugins = None,
     as_json: flags.Json = False,
 ) -> None:
@@ -212,9 +204,7 @@ def _show_instance(instance: InstanceBase, as_json: bool) -> None:
 
 
 def validate(
-    files: Annotated[
-        list[str], typer.Argument(help="Instance files or library names", autocompletion=completion.instances)
-    ],
+    files: Annotated[list[str], argument("Instance files or library names", completion.instances)],
     as_json: flags.Json = False,
 ) -> int:
     """Check instance files; 2 if one of them is wrong."""
@@ -253,12 +243,9 @@ def expand(
 
 def generate(
     problem: flags.Problem,
-    family: Annotated[
-        str,
-        typer.Argument(help="Family of random instances (mapgap show PROBLEM)", autocompletion=completion.families),
-    ],
-    seed: Annotated[int, typer.Option(help="First seed.")] = 0,
-    count: Annotated[int, typer.Option(min=1, help="How many, with seeds one apart.")] = 1,
+    family: Annotated[str, argument("Family of random instances (mapgap show PROBLEM)", completion.families)],
+    seed: Annotated[int, option("First seed.")] = 0,
+    count: Annotated[int, option("How many, with seeds one apart.", min=1)] = 1,
     output: Annotated[Path, flags.output("Folder.")] = Path(),
     as_json: flags.Json = False,
 ) -> None:
@@ -280,9 +267,7 @@ def generate(
         say("\n".join(map(str, paths)))
 
 
-def schema(
-    problem: flags.Problem, form: Annotated[str, typer.Option(help="compact, expanded or plan")] = "expanded"
-) -> None:
+def schema(problem: flags.Problem, form: Annotated[str, option("compact, expanded or plan")] = "expanded") -> None:
     """Print the JSON Schema of a form of files.
 
     Raises

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from mapgap.cli import completion, flags
+from mapgap.cli.flags import argument, option
 from mapgap.cli.output import cell, print_json, say
 from mapgap.cli.progress import Spinner
 from mapgap.core import Budget
@@ -52,15 +51,12 @@ def exit_code(found: Sequence[Outcome]) -> int:
 
 
 def prove(
-    instances: Annotated[
-        list[str],
-        typer.Argument(help="Instances: paths, names, or globs of either", autocompletion=completion.instances),
-    ],
+    instances: Annotated[list[str], argument("Instances: paths, names, or globs of either", completion.instances)],
     objective: flags.Objective = None,
-    bound: Annotated[int | None, typer.Option(help="What to prove (default: what the ledger says).")] = None,
-    share: Annotated[float, typer.Option(min=0.01, max=1.0, help="Of the bound of an entry that is open.")] = 1.0,
+    bound: Annotated[int | None, option("What to prove (default: what the ledger says).")] = None,
+    share: Annotated[float, option("Of the bound of an entry that is open.", min=0.01, max=1.0)] = 1.0,
     time_limit: Annotated[float, flags.seconds("Seconds per instance.")] = 60.0,
-    update_ledger: Annotated[bool, typer.Option("--update-ledger", help="Enter what was proven.")] = False,
+    update_ledger: Annotated[bool, option("Enter what was proven.", "--update-ledger")] = False,
     ledger: flags.Ledger = None,
     output: Annotated[Path | None, flags.output("File or folder (default: beside the ledger's plans).")] = None,
     as_json: flags.Json = False,
@@ -90,13 +86,10 @@ def prove(
 
 def verify(
     certificates: Annotated[
-        list[str] | None,
-        typer.Argument(help="Files, names of instances, or globs of either (default: all of the library)"),
+        list[str] | None, argument("Files, names of instances, or globs of either (default: all of the library)")
     ] = None,
     ledger: flags.Ledger = None,
-    expand: Annotated[
-        bool, typer.Option("--expand", help="Compare with the library's instances, expanded anew.")
-    ] = False,
+    expand: Annotated[bool, option("Compare with the library's instances, expanded anew.", "--expand")] = False,
     as_json: flags.Json = False,
 ) -> int:
     """Check certificates and show what they are worth."""

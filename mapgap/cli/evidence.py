@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from mapgap.cli import completion, flags
+from mapgap.cli.flags import argument, option
 from mapgap.cli.output import facts, print_json, say, table, to_folder
 from mapgap.cli.progress import Display, Spinner
 from mapgap.core import Budget
@@ -16,14 +15,12 @@ from mapgap.evidence.certify import Certification, Solving, certify_all
 
 
 def certify(
-    instance: Annotated[
-        str, typer.Argument(help="Instance: path, name, or a glob of either", autocompletion=completion.instances)
-    ],
+    instance: Annotated[str, argument("Instance: path, name, or a glob of either", completion.instances)],
     objective: flags.Objective = None,
     time_limit: Annotated[float, flags.seconds("Seconds per run.")] = 60.0,
     workers: flags.Workers = 1,
     seed: flags.Seed = 0,
-    update_ledger: Annotated[bool, typer.Option("--update-ledger", help="Enter the result.")] = False,
+    update_ledger: Annotated[bool, option("Enter the result.", "--update-ledger")] = False,
     ledger: flags.Ledger = None,
     as_json: flags.Json = False,
 ) -> int:
@@ -61,14 +58,11 @@ def show_certifications(found: list[Certification], *, as_json: bool) -> None:
 
 def attack(
     problem: flags.Problem,
-    method: Annotated[
-        str,
-        typer.Option("--method", "-m", help="Published method or baseline.", autocompletion=completion.methods),
-    ],
-    budget: Annotated[float, typer.Option(min=1.0, help="Seconds of the whole search.")] = 300.0,
-    family: Annotated[str, typer.Option(help="Random family the instances come from.")] = "small",
+    method: Annotated[str, option("Published method or baseline.", "--method", "-m", offers=completion.methods)],
+    budget: Annotated[float, option("Seconds of the whole search.", min=1.0)] = 300.0,
+    family: Annotated[str, option("Random family the instances come from.")] = "small",
     objective: flags.Objective = None,
-    seed: Annotated[int, typer.Option(help="First seed of the family, and of the search.")] = 0,
+    seed: Annotated[int, option("First seed of the family, and of the search.")] = 0,
     output: Annotated[Path, flags.output("Folder of the instance.")] = Path(),
     as_json: flags.Json = False,
 ) -> None:
@@ -76,14 +70,7 @@ def attack(
     to_folder(output)
     with Spinner({adversary.Tried: tried}) as display:
         search, path = adversary.attack(
-            problem,
-            method,
-            time_s=budget,
-            family=family,
-            seed=seed,
-            objective=objective,
-            folder=output,
-            tell=display,
+            problem, method, time_s=budget, family=family, seed=seed, objective=objective, folder=output, tell=display
         )
     show_attack(search, path, as_json=as_json)
 

@@ -1,6 +1,6 @@
 """What commands have in common: arguments and options, as Typer takes them, and words for the shell."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,26 +10,37 @@ from mapgap.catalogue import registry
 from mapgap.cli import completion
 from mapgap.core import InputError
 
-Instance = Annotated[str, typer.Argument(help="Instance, path or name", autocompletion=completion.instances)]
-Problem = Annotated[str, typer.Argument(help="Problem", autocompletion=completion.problems)]
-Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
-Plugins = Annotated[list[Path] | None, typer.Option("--plugin", help="Python file that exports METHODS.")]
-Objective = Annotated[str | None, typer.Option(help="For problems that offer a choice.")]
-Workers = Annotated[int, typer.Option(min=1, max=4096, help="Threads a solver may use.")]
-Seed = Annotated[int, typer.Option(min=0, max=2**31 - 1, help="The only source of randomness.")]
-Ledger = Annotated[Path | None, typer.Option("--ledger", help="Ledger file (default: the library's).")]
-Figures = Annotated[Path | None, typer.Option(help="Folder for every figure and table as a file.")]
-Resume = Annotated[bool, typer.Option("--resume/--fresh", help="Keep finished runs, or start over.")]
+
+def argument(text: str, offers: Callable[..., list[str]] | None = None) -> Any:
+    """What a command is about; ``offers`` are the words for the shell."""
+    return typer.Argument(help=text, autocompletion=offers)
+
+
+def option(text: str, *names: str, offers: Callable[..., list[str]] | None = None, **limits: Any) -> Any:
+    """An option by its own name or other ones, a number within limits."""
+    return typer.Option(*names, help=text, autocompletion=offers, **limits)
 
 
 def output(text: str) -> Any:
-    """``-o``."""
-    return typer.Option("-o", "--output", help=text)
+    """Where to write."""
+    return option(text, "-o", "--output")
 
 
 def seconds(text: str) -> Any:
     """A limit of time."""
-    return typer.Option(min=0.001, help=text)
+    return option(text, min=0.001)
+
+
+Instance = Annotated[str, argument("Instance, path or name", completion.instances)]
+Problem = Annotated[str, argument("Problem", completion.problems)]
+Json = Annotated[bool, option("One JSON object on standard output.", "--json")]
+Plugins = Annotated[list[Path] | None, option("Python file that exports METHODS.", "--plugin")]
+Objective = Annotated[str | None, option("For problems that offer a choice.")]
+Workers = Annotated[int, option("Threads a solver may use.", min=1, max=4096)]
+Seed = Annotated[int, option("The only source of randomness.", min=0, max=2**31 - 1)]
+Ledger = Annotated[Path | None, option("Ledger file (default: the library's).", "--ledger")]
+Figures = Annotated[Path | None, option("Folder for every figure and table as a file.")]
+Resume = Annotated[bool, option("Keep finished runs, or start over.", "--resume/--fresh")]
 
 
 def load_plugins(paths: Iterable[Path] | None) -> None:

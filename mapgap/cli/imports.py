@@ -9,13 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
 import yaml
 
 import mapgap
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import save_expanded
 from mapgap.cli import completion, flags
+from mapgap.cli.flags import argument, option
 from mapgap.cli.output import facts, print_json, say, table, to_file
 from mapgap.cli.progress import Spinner
 from mapgap.cli.solve import solve as run
@@ -30,19 +30,19 @@ from mapgap.importing.source import Source, located
 
 
 def import_(
-    files: Annotated[list[Path], typer.Argument(help="Model, profile or planner files of one format")],
-    problem: Annotated[str, typer.Option(help="Problem.", autocompletion=completion.problems)] = "hybrid_pipeline",
-    cluster: Annotated[Path | None, typer.Option(help="Cluster file: boards by name.")] = None,
-    profile: Annotated[list[str] | None, typer.Option(help="BOARD=FILE: times of a board.")] = None,
-    devices: Annotated[int | None, typer.Option(min=1, help="In place of a cluster: equal boards.")] = None,
-    link: Annotated[float | None, typer.Option(min=0.000001, help="Of these: 10^6 bits per second.")] = None,
-    memory: Annotated[float | None, typer.Option(min=0.000001, help="Of these: 10^9 bytes.")] = None,
-    also: Annotated[list[Path] | None, typer.Option(help="Further models, for problems with several.")] = None,
-    settings: Annotated[list[str] | None, typer.Option("--set", help="What a file leaves open: name=value.")] = None,
-    name: Annotated[str | None, typer.Option(help="Name of the instance.")] = None,
+    files: Annotated[list[Path], argument("Model, profile or planner files of one format")],
+    problem: Annotated[str, option("Problem.", offers=completion.problems)] = "hybrid_pipeline",
+    cluster: Annotated[Path | None, option("Cluster file: boards by name.")] = None,
+    profile: Annotated[list[str] | None, option("BOARD=FILE: times of a board.")] = None,
+    devices: Annotated[int | None, option("In place of a cluster: equal boards.", min=1)] = None,
+    link: Annotated[float | None, option("Of these: 10^6 bits per second.", min=0.000001)] = None,
+    memory: Annotated[float | None, option("Of these: 10^9 bytes.", min=0.000001)] = None,
+    also: Annotated[list[Path] | None, option("Further models, for problems with several.")] = None,
+    settings: Annotated[list[str] | None, option("What a file leaves open: name=value.", "--set")] = None,
+    name: Annotated[str | None, option("Name of the instance.")] = None,
     objective: flags.Objective = None,
-    solve: Annotated[bool, typer.Option("--solve", help="Then solve it.")] = False,
-    certify: Annotated[bool, typer.Option("--certify", help="Then solve it and prove the bound.")] = False,
+    solve: Annotated[bool, option("Then solve it.", "--solve")] = False,
+    certify: Annotated[bool, option("Then solve it and prove the bound.", "--certify")] = False,
     time_limit: Annotated[float, flags.seconds("Seconds, with --solve.")] = 60.0,
     output: Annotated[Path | None, flags.output("Instance file to write.")] = None,
     as_json: flags.Json = False,
@@ -256,15 +256,15 @@ def _shown(graph: LayerGraph, kind: str, name: str) -> str | None:
 
 
 def profile(
-    model: Annotated[Path, typer.Argument(help="ONNX model")],
+    model: Annotated[Path, argument("ONNX model")],
     output: Annotated[Path, flags.output("Where to write the layer graph (JSON).")],
-    batch: Annotated[str, typer.Option(help="Batch sizes, separated by commas.")] = "1,2,4,8",
-    threads: Annotated[str, typer.Option(help="Threads; every number is a kind of device.")] = "1",
-    repetitions: Annotated[int, typer.Option(min=1, help="Runs that count.")] = 20,
-    warm_up: Annotated[int, typer.Option(min=0, help="Runs before them.")] = 5,
-    provider: Annotated[str, typer.Option(help="Execution provider of ONNX Runtime.")] = "CPUExecutionProvider",
-    optimise: Annotated[str, typer.Option(help="Graph optimisation: none or basic.")] = "basic",
-    settings: Annotated[list[str] | None, typer.Option("--set", help="Open dimensions: name=value.")] = None,
+    batch: Annotated[str, option("Batch sizes, separated by commas.")] = "1,2,4,8",
+    threads: Annotated[str, option("Threads; every number is a kind of device.")] = "1",
+    repetitions: Annotated[int, option("Runs that count.", min=1)] = 20,
+    warm_up: Annotated[int, option("Runs before them.", min=0)] = 5,
+    provider: Annotated[str, option("Execution provider of ONNX Runtime.")] = "CPUExecutionProvider",
+    optimise: Annotated[str, option("Graph optimisation: none or basic.")] = "basic",
+    settings: Annotated[list[str] | None, option("Open dimensions: name=value.", "--set")] = None,
     as_json: flags.Json = False,
 ) -> None:
     """Measure a model and write the layer graph.

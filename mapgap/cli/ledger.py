@@ -6,9 +6,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from mapgap.cli import flags
+from mapgap.cli.flags import argument, option
 from mapgap.cli.output import cell, facts, percent, print_json, say, table
 from mapgap.cli.progress import Spinner
 from mapgap.core import InputError, suggest
@@ -24,7 +23,7 @@ def improved(step: closing.Step) -> str:
 
 
 def show(
-    name: Annotated[str, typer.Argument(help="Instance, or NAME@OBJECTIVE")],
+    name: Annotated[str, argument("Instance, or NAME@OBJECTIVE")],
     ledger: flags.Ledger = None,
     as_json: flags.Json = False,
 ) -> None:
@@ -44,7 +43,7 @@ def show(
 
 
 def history(
-    pattern: Annotated[str, typer.Argument(help="Instances: a name or a glob")] = "*",
+    pattern: Annotated[str, argument("Instances: a name or a glob")] = "*",
     ledger: flags.Ledger = None,
     as_json: flags.Json = False,
 ) -> None:
@@ -61,11 +60,13 @@ def history(
 
 def close(
     ledger: flags.Ledger = None,
-    check: Annotated[bool, typer.Option("--check", help="Change nothing; exit with 5 if something could.")] = False,
+    check: Annotated[bool, option("Change nothing; exit with 5 if something could.", "--check")] = False,
     as_json: flags.Json = False,
 ) -> int:
     """Pass on what entries say of each other; with ``check``, 5 if something could improve."""
-    with Spinner({closing.Comparing: lambda event: event.instance}, None if as_json else {closing.Step: improved}) as display:
+    with Spinner(
+        {closing.Comparing: lambda event: event.instance}, None if as_json else {closing.Step: improved}
+    ) as display:
         steps = closing.close(ledger, check=check, tell=display)
     if as_json:
         print_json({"steps": [step.to_json() for step in steps], "written": bool(steps) and not check})
@@ -76,12 +77,10 @@ def close(
 
 
 def submit(
-    file: Annotated[Path, typer.Argument(help="Plan, JSON of a run (solve --json), or certificate")],
-    by: Annotated[str, typer.Option(help="Who found it.")] = "",
-    instance: Annotated[
-        str | None, typer.Option(help="Of the library (default: what the file or its name says).")
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check it and write nothing.")] = False,
+    file: Annotated[Path, argument("Plan, JSON of a run (solve --json), or certificate")],
+    by: Annotated[str, option("Who found it.")] = "",
+    instance: Annotated[str | None, option("Of the library (default: what the file or its name says).")] = None,
+    dry_run: Annotated[bool, option("Check it and write nothing.", "--dry-run")] = False,
     ledger: flags.Ledger = None,
     as_json: flags.Json = False,
 ) -> None:

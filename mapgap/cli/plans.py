@@ -5,19 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 import mapgap
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_plan, save_plan
 from mapgap.cli import completion, flags
+from mapgap.cli.flags import argument, option
 from mapgap.cli.output import complain, facts, percent, print_json, say, table, to_file
 from mapgap.cli.progress import Spinner
 from mapgap.cli.words import worded
 from mapgap.core import Budget, InputError, InstanceBase, PlanBase, PlanTable
 from mapgap.evidence import explain as explaining
-from mapgap.interface.exchange import Written
-from mapgap.interface.exchange import export as write
+from mapgap.interface.exchange import Written, write
 from mapgap.records.record import plain, relative
 
 
@@ -53,14 +51,14 @@ def write_plan(
 
 def check(
     instance: flags.Instance,
-    plan: Annotated[Path | None, typer.Argument(help="Plan file, or the JSON of a run")] = None,
+    plan: Annotated[Path | None, argument("Plan file, or the JSON of a run")] = None,
     objective: flags.Objective = None,
-    solution: Annotated[Path | None, typer.Option(help="What another solver found for an exported file.")] = None,
-    model: Annotated[str | None, typer.Option(help="Of --solution: the model that was exported.")] = None,
-    part: Annotated[str | None, typer.Option(help="Of --solution: label of the part that was exported.")] = None,
+    solution: Annotated[Path | None, option("What another solver found for an exported file.")] = None,
+    model: Annotated[str | None, option("Of --solution: the model that was exported.")] = None,
+    part: Annotated[str | None, option("Of --solution: label of the part that was exported.")] = None,
     plugin: flags.Plugins = None,
     output: Annotated[Path | None, flags.output("Write the plan as JSON.")] = None,
-    gantt: Annotated[Path | None, typer.Option(help="Draw the plan (.svg, .png, .pdf).")] = None,
+    gantt: Annotated[Path | None, option("Draw the plan (.svg, .png, .pdf).")] = None,
     as_json: flags.Json = False,
 ) -> int:
     """Evaluate the plan of a file or of a solution; 0 if it is feasible, 5 if not.
@@ -103,18 +101,15 @@ def check(
 
 def explain(
     instance: flags.Instance,
-    plan: Annotated[
-        Path | None, typer.Option(help="Plan file, or the JSON of a run (default: that of --method).")
-    ] = None,
+    plan: Annotated[Path | None, option("Plan file, or the JSON of a run (default: that of --method).")] = None,
     method: Annotated[
-        str | None,
-        typer.Option("--method", "-m", help="Default: a published method.", autocompletion=completion.methods),
+        str | None, option("Default: a published method.", "--method", "-m", offers=completion.methods)
     ] = None,
     objective: flags.Objective = None,
     time_limit: Annotated[float, flags.seconds("Seconds for each instance that is solved.")] = 10.0,
     workers: flags.Workers = 1,
     seed: flags.Seed = 0,
-    relax: Annotated[bool, typer.Option("--relax/--no-relax", help="Also solve the relaxations.")] = True,
+    relax: Annotated[bool, option("Also solve the relaxations.", "--relax/--no-relax")] = True,
     plugin: flags.Plugins = None,
     output: Annotated[Path | None, flags.output("Draw it (.svg, .png, .pdf).")] = None,
     as_json: flags.Json = False,
@@ -205,8 +200,8 @@ def _json(found: explaining.Explanation) -> dict[str, Any]:
 def export(
     instance: flags.Instance,
     output: Annotated[Path, flags.output("File: .lp, .mps, or .pbtxt for CP-SAT.")],
-    model: Annotated[str | None, typer.Option(help="mip, cpsat, … (default: the one that writes the suffix).")] = None,
-    part: Annotated[str | None, typer.Option(help="Label of one of several programs, or a pattern ('*').")] = None,
+    model: Annotated[str | None, option("mip, cpsat, … (default: the one that writes the suffix).")] = None,
+    part: Annotated[str | None, option("Label of one of several programs, or a pattern ('*').")] = None,
     objective: flags.Objective = None,
     plugin: flags.Plugins = None,
     as_json: flags.Json = False,

@@ -8,24 +8,13 @@ from types import TracebackType
 from typing import Any, Self
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from rich.status import Status
 from rich.text import Text
 
 from mapgap.cli.output import percent, say
 from mapgap.cli.words import brief
-from mapgap.core import printable, short
-from mapgap.execution.changes import Changed
+from mapgap.core import printable
 from mapgap.execution.progress import Compiling, Event
-from mapgap.execution.sweep import RunEnded, SweepBegan, SweepEnded
 from mapgap.records.record import relative
 
 SHOW_AFTER_S = 1.0
@@ -117,56 +106,7 @@ class RunSpinner(Spinner):
         self.spin(f"{elapsed:.0f} s  {known}  {self.label}")  # a short line loses its end, which is no number
 
 
-class SweepBar(Display):
-    """A bar per sweep, a warning where the cores are oversubscribed, errors as they come, the account at the end."""
-
-    def __init__(self, lines: Words | None = None) -> None:
-        super().__init__(lines)
-        self.bar: Progress | None = None
-        self.task = TaskID(0)
-
-    def __call__(self, event: Event) -> None:
-        super().__call__(event)
-        if isinstance(event, Changed):
-            self.line(f"warning: {event.words}", "yellow")
-        elif isinstance(event, SweepBegan):
-            self.begin(event)
-        elif isinstance(event, RunEnded) and self.bar is not None:
-            label = printable(f"{event.record.instance} · {event.record.method}")
-            self.bar.update(self.task, completed=event.done, total=event.total, description=label)
-            if event.record.error:
-                self.line(f"{label}: {last_line(event.record.error)}", "red")
-        elif isinstance(event, SweepEnded):
-            self.end()
-            self.line(
-                f"{event.runs} run{'s' if event.runs > 1 else ''} in {event.elapsed_s:.1f} s, {event.parallel} at a "
-                f"time: {event.measured_s / event.runs:.3f} s measured per run, {event.around_s:.3f} s around it"
-            )
-
-    def begin(self, event: SweepBegan) -> None:
-        """A new bar."""
-        self.end()
-        if event.oversubscribed:
-            jobs = f"{event.parallel} jobs x {event.workers} workers on {event.cores} cores"
-            self.line(f"warning: {jobs}; times will suffer", "yellow")
-        columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
-        self.bar = Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=self.console)
-        self.task = self.bar.add_task("runs", total=event.total, completed=event.done)
-        self.bar.start()
-
-    def end(self) -> None:
-        """Leave the bar as it stands."""
-        if self.bar is not None:
-            self.bar.stop()
-            self.bar = None
-
-
 def compiling(event: Compiling) -> str:
     """What takes a moment before the first run."""
     how = "once per installation" if event.kept else "in every process: no cache can be written"
     return f"compiling kernels, {how} …"
-
-
-def last_line(error: str) -> str:
-    """The end of an error, which says most."""
-    return short((error.splitlines() or [""])[-1], 300)

@@ -6,15 +6,19 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from rich import progress
 
 from mapgap.cli import completion, flags, output
-from mapgap.cli.progress import Display, Spinner, SweepBar
+from mapgap.cli.flags import argument, option
+from mapgap.cli.progress import Display, Spinner
+from mapgap.core import printable, short
 from mapgap.evidence.contradictions import Contradiction, contradictions
 from mapgap.evidence.ledger import Ledger
 from mapgap.evidence.ledger import update_ledger as enter
 from mapgap.execution import sweep
+from mapgap.execution.changes import Changed
 from mapgap.execution.progress import Event
+from mapgap.execution.sweep import RunEnded, SweepBegan, SweepEnded
 from mapgap.records.files import read_runs
 from mapgap.reporting.committed import Audited, Checkout, committed_tables
 from mapgap.reporting.overview import write_report
@@ -26,24 +30,66 @@ BROKEN_SHOWN = 10
 """Lines that are no runs and are named one by one."""
 
 
-class StudyBar(SweepBar):
-    """The bar of its sweeps; the headline tables on standard output."""
+class SweepBar(Display):
+    """A bar per sweep, a warning where the cores are oversubscribed, errors as they come, the account at the end.
+
+    Of a study also its parts, and its headline tables on standard output.
+    """
+
+    def __init__(self) -> None:
+        super().__init__({PhaseBegan: lambda phase: f"{phase.name}: {phase.runs} runs"})
+        self.bar: progress.Progress | None = None
+        self.task = progress.TaskID(0)
 
     def __call__(self, event: Event) -> None:
         super().__call__(event)
-        if isinstance(event, PageWritten):
+        if isinstance(event, Changed):
+            self.line(f"warning: {event.words}", "yellow")
+        elif isinstance(event, SweepBegan):
+            self.begin(event)
+        elif isinstance(event, RunEnded) and self.bar is not None:
+            label = printable(f"{event.record.instance} · {event.record.method}")
+            self.bar.update(self.task, completed=event.done, total=event.total, description=label)
+            if event.record.error:
+                last = (event.record.error.splitlines() or [""])[-1]  # it says most
+                self.line(f"{label}: {short(last, 300)}", "red")
+        elif isinstance(event, SweepEnded):
+            self.end()
+            self.line(
+                f"{event.runs} run{'s' if event.runs > 1 else ''} in {event.elapsed_s:.1f} s, {event.parallel} at a "
+                f"time: {event.measured_s / event.runs:.3f} s measured per run, {event.around_s:.3f} s around it"
+            )
+        elif isinstance(event, PageWritten):
             self.end()
             for table in event.headline:
                 print_table(table)
             output.say(f"Full page: {event.page}")
 
+    def begin(self, event: SweepBegan) -> None:
+        """A new bar."""
+        self.end()
+        if event.oversubscribed:
+            jobs = f"{event.parallel} jobs x {event.workers} workers on {event.cores} cores"
+            self.line(f"warning: {jobs}; times will suffer", "yellow")
+        text, counts = progress.TextColumn("{task.description}", markup=False), progress.MofNCompleteColumn()
+        times = (progress.TimeElapsedColumn(), progress.TimeRemainingColumn())
+        self.bar = progress.Progress(text, progress.BarColumn(), counts, *times, console=self.console)
+        self.task = self.bar.add_task("runs", total=event.total, completed=event.done)
+        self.bar.start()
+
+    def end(self) -> None:
+        """Leave the bar as it stands."""
+        if self.bar is not None:
+            self.bar.stop()
+            self.bar = None
+
 
 def bench(
-    spec: Annotated[Path, typer.Argument(help="Sweep file")],
-    jobs: Annotated[int, typer.Option(min=1, help="Runs at a time.")] = 1,
+    spec: Annotated[Path, argument("Sweep file")],
+    jobs: Annotated[int, option("Runs at a time.", min=1)] = 1,
     resume: flags.Resume = True,
-    dask: Annotated[str | None, typer.Option(help="Scheduler of the dask cluster that does the runs.")] = None,
-    update_ledger: Annotated[bool, typer.Option("--update-ledger", help="Enter the runs into the ledger.")] = False,
+    dask: Annotated[str | None, option("Scheduler of the dask cluster that does the runs.")] = None,
+    update_ledger: Annotated[bool, option("Enter the runs into the ledger.", "--update-ledger")] = False,
     ledger: flags.Ledger = None,
     out: Annotated[Path | None, flags.output("Run file (default: beside the spec).")] = None,
     plugin: flags.Plugins = None,
@@ -77,10 +123,10 @@ def refuted(contrary: Iterable[Contradiction]) -> int:
 
 
 def report(
-    runs: Annotated[Path, typer.Argument(help="Run file, or a folder of them")],
+    runs: Annotated[Path, argument("Run file, or a folder of them")],
     folder: Annotated[Path, flags.output("Folder.")] = Path("report"),
     ledger: flags.Ledger = None,
-    no_ledger: Annotated[bool, typer.Option("--no-ledger", help="Only what these runs show.")] = False,
+    no_ledger: Annotated[bool, option("Only what these runs show.", "--no-ledger")] = False,
     figures: flags.Figures = None,
     as_json: flags.Json = False,
 ) -> int:
@@ -102,16 +148,16 @@ def _check_folders(folder: Path | None, figures: Path | None) -> None:
 
 
 def study(
-    name: Annotated[str, typer.Argument(help="Name of a committed study, or all", autocompletion=completion.studies)],
-    quick: Annotated[bool, typer.Option("--quick", help="The small version.")] = False,
+    name: Annotated[str, argument("Name of a committed study, or all", completion.studies)],
+    quick: Annotated[bool, option("The small version.", "--quick")] = False,
     folder: Annotated[Path | None, flags.output("Folder (default: reports/NAME).")] = None,
     resume: flags.Resume = True,
-    report_only: Annotated[bool, typer.Option("--report-only", help="Run nothing.")] = False,
+    report_only: Annotated[bool, option("Run nothing.", "--report-only")] = False,
     figures: flags.Figures = None,
 ) -> None:
     """Run or resume a study."""
     _check_folders(folder, figures)
-    with StudyBar({PhaseBegan: lambda phase: f"{phase.name}: {phase.runs} runs"}) as display:
+    with SweepBar() as display:
         run_study(
             name,
             quick=quick,
@@ -125,7 +171,7 @@ def study(
 
 
 def pack(
-    folder: Annotated[Path, typer.Argument(help="A report, or a folder of reports.")] = Path("reports"),
+    folder: Annotated[Path, argument("A report, or a folder of reports.")] = Path("reports"),
     ledger: flags.Ledger = None,
     as_json: flags.Json = False,
 ) -> None:
@@ -144,8 +190,8 @@ def packed(event: FolderPacked) -> str:
 
 
 def audit(
-    checkout: Annotated[Path, typer.Argument(help="Folder with reports/, docs/, README.md.")] = Path(),
-    fill: Annotated[bool, typer.Option("--fill", help="First write the figures of README and docs anew.")] = False,
+    checkout: Annotated[Path, argument("Folder with reports/, docs/, README.md.")] = Path(),
+    fill: Annotated[bool, option("First write the figures of README and docs anew.", "--fill")] = False,
     as_json: flags.Json = False,
 ) -> int:
     """Audit a checkout; 5 if anything does not hold."""

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
 import yaml
 
 import mapgap
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import dump
 from mapgap.cli import certificates, completion, flags
+from mapgap.cli.flags import option
 from mapgap.cli.output import cell, complain, facts, percent, print_json, put, say, styled, table
 from mapgap.cli.plans import check_outputs, write_plan
 from mapgap.cli.progress import RunSpinner, Spinner
@@ -33,23 +33,22 @@ _YES, _NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 def solve(
     instance: flags.Instance,
     method: Annotated[
-        list[str] | None,
-        typer.Option("--method", "-m", help="Method by name (repeatable).", autocompletion=completion.methods),
+        list[str] | None, option("Method by name (repeatable).", "--method", "-m", offers=completion.methods)
     ] = None,
-    exact: Annotated[bool, typer.Option("--exact", help="The strongest exact method (the default).")] = False,
-    fast: Annotated[bool, typer.Option("--fast", help="The quick planner: no solver, no proof.")] = False,
-    every: Annotated[bool, typer.Option("--all", help="Every method of the problem, one after the other.")] = False,
+    exact: Annotated[bool, option("The strongest exact method (the default).", "--exact")] = False,
+    fast: Annotated[bool, option("The quick planner: no solver, no proof.", "--fast")] = False,
+    every: Annotated[bool, option("Every method of the problem, one after the other.", "--all")] = False,
     objective: flags.Objective = None,
     time_limit: Annotated[float, flags.seconds("Seconds per method.")] = 60.0,
-    memory_limit: Annotated[int | None, typer.Option(min=1, help="MB of resident memory, enforced.")] = None,
+    memory_limit: Annotated[int | None, option("MB of resident memory, enforced.", min=1)] = None,
     workers: flags.Workers = 1,
     seed: flags.Seed = 0,
-    settings: Annotated[list[str] | None, typer.Option("--set", help="Method option as name=value.")] = None,
+    settings: Annotated[list[str] | None, option("Method option as name=value.", "--set")] = None,
     plugin: flags.Plugins = None,
-    certify: Annotated[bool, typer.Option("--certify", help="Then prove the bound by a certificate file.")] = False,
+    certify: Annotated[bool, option("Then prove the bound by a certificate file.", "--certify")] = False,
     output: Annotated[Path | None, flags.output("Write the best plan as JSON.")] = None,
-    gantt: Annotated[Path | None, typer.Option(help="Draw the best plan (.svg, .png, .pdf).")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per method on standard output.")] = False,
+    gantt: Annotated[Path | None, option("Draw the best plan (.svg, .png, .pdf).")] = None,
+    as_json: Annotated[bool, option("One JSON object per method on standard output.", "--json")] = False,
 ) -> int:
     """Run methods one after the other; Ctrl-C keeps and prints the incumbent.
 
