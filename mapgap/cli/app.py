@@ -78,7 +78,7 @@ class Lazy(TyperCommand):
         from mapgap.core import resolve
 
         info = CommandInfo(self.name, callback=resolve(f"mapgap.cli.{self._home}"))
-        made = get_command_from_info(info, pretty_exceptions_short=False, rich_markup_mode="rich")
+        made = get_command_from_info(info, pretty_exceptions_short=False, rich_markup_mode=self.rich_markup_mode)
         self.params, self.callback = made.params, made.callback
         return getattr(self, name)
 

@@ -1,13 +1,15 @@
-"""``mapgap import``, ``mapgap profile``, and what ``mapgap show`` says of a foreign file."""
+"""``mapgap import``, ``mapgap profile``, and what ``mapgap show`` says of a foreign file.
+
+Graphs bring NetworkX, so what reads files is imported where a file is read.
+"""
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import yaml
 
@@ -21,12 +23,12 @@ from mapgap.cli.progress import Spinner
 from mapgap.cli.solve import solve as run
 from mapgap.core import InputError, InstanceBase, quantity
 from mapgap.core.workload import Settings, Workload, at
-from mapgap.importing.assemble import Assembled, assemble, work_layers
 from mapgap.importing.cluster import Cluster, equal_boards, load, with_profiles
-from mapgap.importing.formats import layer_graph
-from mapgap.importing.graph import LayerGraph
-from mapgap.importing.recognise import read, recognise
 from mapgap.importing.source import Source, located
+
+if TYPE_CHECKING:
+    from mapgap.importing.assemble import Assembled
+    from mapgap.importing.graph import LayerGraph
 
 
 def import_(
@@ -54,6 +56,9 @@ def import_(
     InputError
         What is wrong with a file, or missing, by name.
     """
+    from mapgap.importing.assemble import assemble
+    from mapgap.importing.recognise import read
+
     owner = registry.find_problem(problem).name
     boards = _boards(cluster, devices, link, memory, profile or ())
     given = Settings({**(boards.settings if boards else {}), **typed(settings or ())})
@@ -182,6 +187,8 @@ def seconds(value: float) -> str:
 
 def is_foreign(path: Path) -> bool:
     """Is it a file of a foreign format, and no instance?"""
+    from mapgap.importing.recognise import recognise
+
     if not located(path).exists():
         return False
     source = Source.open(path)
@@ -198,6 +205,10 @@ def show_foreign(path: Path, *, as_json: bool) -> None:
     ------
     InputError
     """
+    from mapgap.importing.assemble import work_layers
+    from mapgap.importing.formats import layer_graph
+    from mapgap.importing.recognise import read
+
     graph = read([path])
     kinds = list(graph.times)
     if as_json:
@@ -215,16 +226,9 @@ def show_foreign(path: Path, *, as_json: bool) -> None:
     )
     say()
     order = graph.order()
-    single = _single(graph, order)
-    columns = [
-        "layer",
-        "operation",
-        "reads",
-        "output bytes",
-        "weight bytes",
-        "MACs",
-        *[_heading(graph, k) for k in kinds],
-    ]
+    single = Workload("", "", graph.input_bytes, work_layers(graph, list(order)), (), (), ()).cuts()
+    headings = [f"{kind} at {sizes[0]}" if (sizes := graph.batches(kind)) else kind for kind in kinds]
+    columns = ["layer", "operation", "reads", "output bytes", "weight bytes", "MACs", *headings]
     rows = []
     for k, name in enumerate(order):
         layer = graph.layer(name)
@@ -234,16 +238,6 @@ def show_foreign(path: Path, *, as_json: bool) -> None:
         if k in single and k < len(order) - 1:
             rows[-1][0] = f"{name} |"
     table("layers (| a place where a single tensor crosses)", columns, rows, right=columns[3:])
-
-
-def _single(graph: LayerGraph, order: Sequence[str]) -> set[int]:
-    """Articulation points, as positions in the order."""
-    return set(Workload("", "", graph.input_bytes, work_layers(graph, list(order)), (), (), ()).cuts())
-
-
-def _heading(graph: LayerGraph, kind: str) -> str:
-    batches = graph.batches(kind)
-    return f"{kind} at {batches[0]}" if batches else kind
 
 
 def _shown(graph: LayerGraph, kind: str, name: str) -> str | None:
@@ -278,12 +272,13 @@ def profile(
     if optimise not in ("none", "basic"):
         raise InputError(f"--optimise: expected none or basic, found {optimise!r}")
     try:
-        room = importlib.import_module("mapgap.importing.measure")
+        from mapgap.importing.formats import layer_graph
+        from mapgap.importing.measure import measure
     except ModuleNotFoundError as error:
         text = f"expected the package {error.name}; install it by: pip install 'mapgap[onnx]'"
         raise InputError(f"profile: {text}") from error
     with Spinner() as display:
-        graph, machine, note = room.measure(
+        graph, machine, note = measure(
             model,
             sizes,
             counts,

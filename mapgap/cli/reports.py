@@ -1,16 +1,19 @@
-"""``mapgap bench``, ``report``, ``study``, ``pack`` and ``audit``: many runs, and what is made of them."""
+"""``mapgap bench``, ``report``, ``study``, ``pack`` and ``audit``: many runs, and what is made of them.
+
+Reports bring Matplotlib, so they are imported where they are made.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from rich import progress
 
 from mapgap.cli import completion, flags, output
 from mapgap.cli.flags import argument, option
-from mapgap.cli.progress import Display, Spinner
+from mapgap.cli.progress import Display, Spinner, Words
 from mapgap.core import printable, short
 from mapgap.evidence.contradictions import Contradiction, contradictions
 from mapgap.evidence.ledger import Ledger
@@ -20,28 +23,27 @@ from mapgap.execution.changes import Changed
 from mapgap.execution.progress import Event
 from mapgap.execution.sweep import RunEnded, SweepBegan, SweepEnded
 from mapgap.records.files import read_runs
-from mapgap.reporting.committed import Audited, Checkout, committed_tables
-from mapgap.reporting.overview import write_report
-from mapgap.reporting.packing import FolderPacked, pack_reports
-from mapgap.reporting.study import PageWritten, PhaseBegan, run_study
-from mapgap.reporting.tables import Table
+
+if TYPE_CHECKING:
+    from mapgap.reporting.committed import Audited
+    from mapgap.reporting.packing import FolderPacked
+    from mapgap.reporting.study import PageWritten, PhaseBegan
 
 BROKEN_SHOWN = 10
 """Lines that are no runs and are named one by one."""
 
 
 class SweepBar(Display):
-    """A bar per sweep, a warning where the cores are oversubscribed, errors as they come, the account at the end.
+    """A bar per sweep, a warning where the cores are oversubscribed, errors as they come, the account at the end."""
 
-    Of a study also its parts, and its headline tables on standard output.
-    """
-
-    def __init__(self) -> None:
-        super().__init__({PhaseBegan: lambda phase: f"{phase.name}: {phase.runs} runs"})
+    def __init__(self, lines: Words | None = None, results: Words | None = None) -> None:
+        super().__init__(lines, results)
         self.bar: progress.Progress | None = None
         self.task = progress.TaskID(0)
 
     def __call__(self, event: Event) -> None:
+        if type(event) in self.results:
+            self.end()
         super().__call__(event)
         if isinstance(event, Changed):
             self.line(f"warning: {event.words}", "yellow")
@@ -59,11 +61,6 @@ class SweepBar(Display):
                 f"{event.runs} run{'s' if event.runs > 1 else ''} in {event.elapsed_s:.1f} s, {event.parallel} at a "
                 f"time: {event.measured_s / event.runs:.3f} s measured per run, {event.around_s:.3f} s around it"
             )
-        elif isinstance(event, PageWritten):
-            self.end()
-            for table in event.headline:
-                print_table(table)
-            output.say(f"Full page: {event.page}")
 
     def begin(self, event: SweepBegan) -> None:
         """A new bar."""
@@ -131,6 +128,8 @@ def report(
     as_json: flags.Json = False,
 ) -> int:
     """Write the standard report."""
+    from mapgap.reporting.overview import write_report
+
     _check_folders(folder, figures)
     written = write_report(runs, folder, None if no_ledger else Ledger.load(ledger), figures)
     output.complain(written.broken[:BROKEN_SHOWN], label="left out")
@@ -156,8 +155,11 @@ def study(
     figures: flags.Figures = None,
 ) -> None:
     """Run or resume a study."""
+    from mapgap.reporting.committed import committed_tables
+    from mapgap.reporting.study import PageWritten, PhaseBegan, run_study
+
     _check_folders(folder, figures)
-    with SweepBar() as display:
+    with SweepBar({PhaseBegan: phase_began}, {PageWritten: page_written}) as display:
         run_study(
             name,
             quick=quick,
@@ -176,6 +178,9 @@ def pack(
     as_json: flags.Json = False,
 ) -> None:
     """Make pages anew and pack their runs."""
+    from mapgap.reporting.committed import committed_tables
+    from mapgap.reporting.packing import FolderPacked, pack_reports
+
     book = Ledger.load(ledger)
     with Spinner(results=None if as_json else {FolderPacked: packed}) as display:
         found = pack_reports(folder, book, display, committed_tables(Path()))
@@ -195,6 +200,8 @@ def audit(
     as_json: flags.Json = False,
 ) -> int:
     """Audit a checkout; 5 if anything does not hold."""
+    from mapgap.reporting.committed import Audited, Checkout
+
     claims = Checkout(checkout)
     with Spinner(results=None if as_json else {Audited: audited}) as display:
         for page in claims.fill() if fill else ():
@@ -213,10 +220,18 @@ def audited(event: Audited) -> str:
     return "\n".join([f"{'ok' if not faults else 'WRONG':9}{event.place}", *faults])
 
 
-def print_table(table: Table) -> None:
-    """A table of a report on standard output."""
-    rows = [[table.cell(row, column) for column in table.columns] for row in table.rows]
-    numeric = [c.title for c in table.columns if any(isinstance(row.get(c.key), (int, float)) for row in table.rows)]
-    output.table(table.title, [column.title for column in table.columns], rows, right=numeric)
-    if table.note:
-        output.say(table.note)
+def phase_began(event: PhaseBegan) -> str:
+    """One line on a part of a study."""
+    return f"{event.name}: {event.runs} runs"
+
+
+def page_written(event: PageWritten) -> str:
+    """The headline tables of a study, and where its page is."""
+    for table in event.headline:
+        rows = [[table.cell(row, column) for column in table.columns] for row in table.rows]
+        figures = (int, float)
+        right = [c.title for c in table.columns if any(isinstance(row.get(c.key), figures) for row in table.rows)]
+        output.table(table.title, [column.title for column in table.columns], rows, right=right)
+        if table.note:
+            output.say(table.note)
+    return f"Full page: {event.page}"

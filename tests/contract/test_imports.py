@@ -52,7 +52,9 @@ LIBRARIES = {
 LOCAL = {
     "mapgap.cli.app": "start-up: words of errors, where there are any",
     "mapgap.cli.catalogue": "start-up: graphs need NetworkX",
+    "mapgap.cli.imports": "start-up: graphs need NetworkX; the extra onnx",
     "mapgap.cli.plans": "start-up: charts and pictures need Matplotlib",
+    "mapgap.cli.reports": "start-up: reports need Matplotlib",
     "mapgap.cli.solve": "start-up: --gantt needs Matplotlib",
     "mapgap.execution.cluster": "the extra dask",
     "mapgap.reporting.overview": "the extra parquet",
@@ -220,6 +222,8 @@ def loaded_after(code):
     [
         ["--help"],
         ["solve", "--help"],
+        ["study", "--help"],
+        ["import", "--help"],
         ["--version"],
         ["list"],
         ["list", "instances"],
