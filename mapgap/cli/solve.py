@@ -117,11 +117,11 @@ def typed_options(method: Method, settings: Sequence[str], *, strict: bool) -> d
         name, equals, text = setting.partition("=")
         if not equals:
             raise InputError(f"--set {setting}: expected name=value")
-        if name in method.options:
-            found[name] = typed(f"--set {setting}", method.options[name], text)
+        if name in method.settings:
+            found[name] = typed(f"--set {setting}", method.settings[name], text)
         elif strict:
-            known = ", ".join(f"{key}={value}" for key, value in method.options.items()) or "no options"
-            hint = suggest(name, method.options)
+            known = ", ".join(f"{key}={value}" for key, value in method.settings.items()) or "no options"
+            hint = suggest(name, method.settings)
             raise InputError(f"--set {setting}: expected an option of {method.name} ({known}){hint}")
     return found
 
@@ -151,7 +151,7 @@ def refuse_unused(methods: Sequence[Method], settings: Sequence[str]) -> None:
     """A setting that no chosen method knows is a mistake."""
     for setting in settings:
         name = setting.partition("=")[0]
-        if not any(name in method.options for method in methods):
+        if not any(name in method.settings for method in methods):
             raise InputError(f"--set {setting}: expected an option of one of the chosen methods; none has {name!r}")
 
 

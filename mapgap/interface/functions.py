@@ -187,7 +187,7 @@ def compare(
     done: list[tuple[RunRecord, InstanceBase]] = []
     stopped = False
     for one, method in runs:
-        fitting = {name: value for name, value in options.items() if name in method.options}
+        fitting = {name: value for name, value in options.items() if name in method.settings}
         try:
             record = _run(one, method, budget, fitting, progress)
         except KeyboardInterrupt:  # between two runs
