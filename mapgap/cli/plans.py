@@ -16,7 +16,7 @@ from mapgap.cli.words import worded
 from mapgap.core import Budget, InputError, InstanceBase, PlanBase, PlanTable
 from mapgap.evidence import explain as explaining
 from mapgap.interface.exchange import Written, write
-from mapgap.records.record import plain, relative
+from mapgap.records.record import relative
 
 
 def check_outputs(output: Path | None, gantt: Path | None) -> None:
@@ -79,18 +79,7 @@ def check(
     found = mapgap.check(loaded, given)
     write_plan(loaded, found.plan, None if found.objective is None else loaded.name, output, gantt)
     if as_json:
-        print_json(
-            {
-                "instance": loaded.name,
-                "instance_hash": loaded.content_hash,
-                "problem": loaded.problem,
-                "feasible": found.feasible,
-                "objective": found.objective,
-                "unit": found.unit,
-                "terms": plain(found.terms),
-                "violations": [violation.to_json() for violation in found.violations],
-            }
-        )
+        print_json(found.to_json())
     else:
         terms = {key.replace("_", " "): value for key, value in found.terms.items()}
         value = None if found.objective is None else f"{found.objective:,} {found.unit}"

@@ -28,7 +28,7 @@ from mapgap.core import (
     Violation,
 )
 from mapgap.interface.display import Chart, chart_of, percent, quantity, table_html, write_text
-from mapgap.records.record import RunRecord, relative
+from mapgap.records.record import RunRecord, plain, relative
 from mapgap.records.runs import InstanceFacts
 
 
@@ -259,6 +259,19 @@ class Check:
     def violations(self) -> tuple[Violation, ...]:
         """All broken rules: which, where, by how much."""
         return self.evaluation.violations
+
+    def to_json(self) -> dict[str, Any]:
+        """What ``mapgap check --json`` prints."""
+        return {
+            "instance": self.instance.name,
+            "instance_hash": self.instance.content_hash,
+            "problem": self.instance.problem,
+            "feasible": self.feasible,
+            "objective": self.objective,
+            "unit": self.unit,
+            "terms": plain(self.terms),
+            "violations": [violation.to_json() for violation in self.violations],
+        }
 
     def gantt(self) -> Chart:
         """The timetable of the plan.
