@@ -58,7 +58,9 @@ def problem_row(name: str) -> dict[str, Any]:
 
 def method_json(method: Method) -> dict[str, Any]:
     names = ("name", "problem", "kind", "reference", "summary")
-    return {**{name: getattr(method, name) for name in names}, "options": plain(method.options)}
+    told = {name: getattr(method, name) for name in names} | {"options": plain(method.options)}
+    told |= {"members": list(method.members)} if method.members else {}
+    return told | ({"params": plain(method.defaults)} if method.params is not None else {})
 
 
 def list_(

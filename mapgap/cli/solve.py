@@ -18,7 +18,7 @@ from mapgap.cli.output import cell, complain, facts, percent, print_json, put, s
 from mapgap.cli.plans import check_outputs, write_plan
 from mapgap.cli.progress import RunSpinner, Spinner
 from mapgap.cli.words import known_of, standing, worded
-from mapgap.core import Budget, InputError, Method, Stop, suggest
+from mapgap.core import Budget, InputError, InstanceBase, Method, Stop, suggest
 from mapgap.evidence.contradictions import contradictions
 from mapgap.evidence.ledger import CERTIFICATE
 from mapgap.evidence.prove import prove
@@ -61,7 +61,7 @@ def solve(
     problem = registry.problems()[loaded.problem]
     if sum((bool(method), exact, fast, every)) > 1:
         raise InputError("--method, --exact, --fast, --all: expected one of them, found several")
-    methods = chosen(problem.name, method or (), fast=fast, every=every)
+    methods = chosen(loaded, method or (), fast=fast, every=every)
     if certify and registry.library(problem.name).proving is None:
         raise InputError(f"--certify: expected a problem with certificates, found {problem.name}")
     loaded = mapgap.load(loaded, objective)
@@ -101,13 +101,14 @@ def solve(
     return prove_bound(found, time_limit, output, as_json=as_json) if certify and code == 0 else code
 
 
-def chosen(problem: str, names: Sequence[str], *, fast: bool, every: bool) -> list[Method]:
+def chosen(instance: InstanceBase, names: Sequence[str], *, fast: bool, every: bool) -> list[Method]:
     """The methods that the flags name; without any, the strongest exact one."""
+    problem = instance.problem
     if every:
         return list(registry.methods(problem).values())
     if names:
         return [registry.find_method(problem, name) for name in dict.fromkeys(names)]
-    return [registry.fast_planner(problem) if fast else registry.strongest_exact(problem)]
+    return [registry.fast_planner(problem, instance) if fast else registry.strongest_exact(problem)]
 
 
 def typed_options(method: Method, settings: Sequence[str], *, strict: bool) -> dict[str, Any]:
@@ -235,11 +236,18 @@ def run_facts(record: RunRecord) -> dict[str, Any]:
         "objective": worded(record.objective, record.unit),
         "bound": worded(record.bound, record.unit),
         "gap": percent(record.gap),
+        **_members(record),
         "time": None if record.wall_s is None else f"{record.wall_s:.3f} s",
         "process memory": None if record.peak_mb is None else f"{record.peak_mb:.0f} MB",
         "reason": record.reason,
         **({} if record.refuted else _short(record.terms)),
     }
+
+
+def _members(record: RunRecord) -> dict[str, Any]:
+    """Who found the plan and who proved the bound, where that was a member of a portfolio."""
+    both = {"found by": record.found_by, "proved by": record.proved_by}
+    return both if {record.found_by, record.proved_by} - {None, record.method} else {}
 
 
 def _short(terms: Mapping[str, Any]) -> dict[str, Any]:
@@ -257,6 +265,7 @@ def show_records(found: Comparison) -> None:
     first, sign = found[0], found[0].record.sign
     bound, known = first.known.bound, found.best.objective if found.best else None
     columns = ["method", "kind", "status", "stop", "objective", "bound", "gap", "to best plan", "time (s)", "MB"]
+    columns += ["found by", "proved by"] if any(_members(each.record) for each in found) else []
     rows = [
         [
             record.method,
@@ -269,9 +278,10 @@ def show_records(found: Comparison) -> None:
             percent(relative(record.objective, known, sign)),
             None if record.wall_s is None else f"{record.wall_s:.3f}",
             None if record.peak_mb is None else round(record.peak_mb),
+            *([record.found_by, record.proved_by] if len(columns) > 10 else []),
         ]
         for record in sorted(
             (each.record for each in found), key=lambda r: (r.objective is None, sign * (r.objective or 0), r.method)
         )
     ]
-    table(f"{first.instance.name}, objective in {first.unit}", columns, rows, right=columns[4:])
+    table(f"{first.instance.name}, objective in {first.unit}", columns, rows, right=columns[4:10])
