@@ -1,7 +1,7 @@
 """Every parameter of every algorithm, changed one at a time: what the plan, the bound and the time lose.
 
-Fresh seeds of small and realistic families. A number is halved and doubled, a truth value turned over, a list of numbers
-cut and continued. What nobody notices is a candidate to go.
+Fresh seeds of small and realistic families. A number is halved and doubled, a truth value turned over, a list of
+numbers cut at either end. What nobody notices is a candidate to go.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ FAMILIES: Mapping[str, Mapping[str, int]] = {
 }
 """Seeds per family of every problem."""
 LIMIT_S = 4.0
+AS_IT_IS = ("", "''")
+"""Name and value of no change."""
 NOTICED, SLOWER = 0.1, 10.0
 """A loss in percent of plan or bound, and a change in percent of the time, from which a parameter matters."""
 
@@ -83,9 +85,11 @@ def percent(value: int | None, reference: int | None, sign: int) -> float | None
     "parameters",
     "What a changed parameter loses",
     "problem | method | parameter | default | changed: changed to | instances | plan: plan, mean loss [%]; .3f "
-    "| plan_worst: worst [%]; .2f | bound: bound, mean loss [%]; .3f | proofs: proofs lost | time: time [%]; .0f | matters",
-    "Loss: of the changed run against the run with all defaults, same instance, seed and limit; negative is better. Time: "
-    "of the changed run in percent of the other one, mean over instances. Runs that end by time differ between machines.",
+    "| plan_worst: worst [%]; .2f | bound: bound, mean loss [%]; .3f | proofs: proofs lost "
+    "| time: time [%]; .0f | matters",
+    "Loss: of the changed run against the run with all defaults, same instance, seed and limit; negative is better. "
+    "Time: of the changed run in percent of the other one, mean over instances. Runs that end by time differ between "
+    "machines.",
 )
 def parameters(runs: Runs) -> Rows:
     """One row per parameter and change."""
@@ -98,11 +102,8 @@ def parameters(runs: Runs) -> Rows:
         defaults = registry.methods(problem)[method].defaults
         settings = sorted({key for each in found.values() for key in each if key[0]}, key=lambda key: (key[0], key[1]))
         for name, value in settings:
-            pairs = [
-                (each["", "''"], each[name, value])
-                for each in found.values()
-                if {("", "''"), (name, value)} <= each.keys()
-            ]
+            both = (AS_IT_IS, (name, value))
+            pairs = [(each[both[0]], each[both[1]]) for each in found.values() if each.keys() >= set(both)]
             yield {"problem": problem, "method": method, "parameter": name, "default": defaults.get(name)} | row(
                 value, pairs
             )
@@ -115,27 +116,27 @@ def row(value: str, pairs: Sequence[tuple[RunRecord, RunRecord]]) -> dict[str, A
     bounds = [loss for a, b in pairs if (loss := percent(b.bound, a.bound, -a.sign)) is not None]
     times = [100.0 * (b.wall_s or 0.0) / a.wall_s for a, b in pairs if a.wall_s]
     proofs = sum(a.status == "OPTIMAL" and b.status != "OPTIMAL" for a, b in pairs)
-    found = {
+    plan, bound, time = (fmean(each) if each else None for each in (plans, bounds, times))
+    noticed = max(abs(plan or 0.0), abs(bound or 0.0)) >= NOTICED
+    slower = time is not None and abs(time - 100.0) >= SLOWER
+    return {
         "changed": value,
         "instances": len(pairs),
-        "plan": fmean(plans) if plans else None,
+        "plan": plan,
         "plan_worst": max(plans, default=None),
-        "bound": fmean(bounds) if bounds else None,
+        "bound": bound,
         "proofs": proofs,
-        "time": fmean(times) if times else None,
+        "time": time,
+        "matters": "yes" if noticed or proofs else "time" if slower else "no",
     }
-    noticed = max((abs(found[key] or 0.0) for key in ("plan", "bound")), default=0.0) >= NOTICED
-    slower = found["time"] is not None and abs(found["time"] - 100.0) >= SLOWER
-    found["matters"] = "yes" if noticed or proofs else "time" if slower else "no"
-    return found
 
 
 @tabulated(
     "counts",
     "Parameters that matter",
     "problem | parameters | yes: plan, bound or proofs | time: time only | no: nothing noticed",
-    "A parameter matters if any change of it, in any method that has it, costs or gains 0.1 % of plan or bound, loses a "
-    "proof, or changes the time by a tenth.",
+    "A parameter matters if any change of it, in any method that has it, costs or gains 0.1 % of plan or bound, loses "
+    "a proof, or changes the time by a tenth.",
 )
 def counts(table: Table) -> Rows:
     """One row per problem."""
