@@ -34,7 +34,7 @@ from mapgap.core.declarations import (
 )
 from mapgap.core.errors import Finding, InputError, Location, MapgapError, PlanError, dotted, printable, short, suggest
 from mapgap.core.explaining import Binding, Exchange, Explainer, relaxed
-from mapgap.core.parts import Known, Parts, Task
+from mapgap.core.params import Params
 from mapgap.core.references import CallablePackage, Reference, Referred, lazily, resolve
 from mapgap.core.results import (
     DISTRUSTED,
@@ -48,6 +48,7 @@ from mapgap.core.results import (
     TracePoint,
     Violation,
 )
+from mapgap.core.start import read_start
 
 __all__ = [
     "ACTIVITY_LIMIT",
@@ -72,13 +73,12 @@ __all__ = [
     "InputError",
     "InstanceBase",
     "Kind",
-    "Known",
     "Library",
     "Location",
     "MapgapError",
     "Method",
     "OutOfTime",
-    "Parts",
+    "Params",
     "PlanBase",
     "PlanError",
     "PlanTable",
@@ -90,13 +90,13 @@ __all__ = [
     "SolveResult",
     "Status",
     "Stop",
-    "Task",
     "TracePoint",
     "Violation",
     "dotted",
     "lazily",
     "printable",
     "quantity",
+    "read_start",
     "relaxed",
     "resolve",
     "short",

@@ -36,19 +36,20 @@ class Start(_Message):
 
 
 class Compiling(_Message):
-    """Kernels are compiled; ``kept`` if a cache keeps them."""
+    """Kernels are compiled; ``obstacle`` says why no cache keeps them, if none does."""
 
     event: Literal["compiling"]
-    kept: bool
+    obstacle: str = ""
 
 
 class Report(_Message):
-    """A better plan or a better bound, ``time_s`` after the start."""
+    """A better plan or a better bound, ``time_s`` after the start; ``by`` which part of the method."""
 
     event: Literal["report"]
     time_s: Seconds
     plan: dict[str, Any] | None
     bound: Integer | None
+    by: Annotated[str, Field(max_length=100)] = ""
 
 
 class Result(_Message):

@@ -22,8 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from mapgap.catalogue import registry
-from mapgap.core import Budget, Frozen, MapgapError, Method, PlanBase, SolveResult, Status, Stop, resolve
-from mapgap.execution import cluster
+from mapgap.core import Budget, Frozen, MapgapError, PlanBase, SolveResult, Status, Stop, resolve
 from mapgap.execution.keeper import continue_parent
 from mapgap.execution.messages import TEXT_LIMIT, encoded
 from mapgap.records.record import plain
@@ -68,8 +67,8 @@ def execute(solve: Solve, instance: Any, budget: Budget, options: Mapping[str, A
     send({"event": "start"})
 
     def listen(plan: PlanBase | None, bound: int | None) -> None:
-        message = {"event": "report", "time_s": budget.elapsed_s, "plan": plan_json(plan), "bound": integer(bound)}
-        send(message)
+        found = {"plan": plan_json(plan), "bound": integer(bound), "by": budget.by}
+        send({"event": "report", "time_s": budget.elapsed_s, **found})
 
     budget.listener = listen
     budget.start()
@@ -78,7 +77,9 @@ def execute(solve: Solve, instance: Any, budget: Budget, options: Mapping[str, A
     try:
         result = solve(instance, budget, **options)
         wall_s = time.perf_counter() - before
-        end = {"result": result_json(result)}
+        told = result_json(result)
+        spent = {f"{use}_s": round(seconds, 6) for use, seconds in budget.used_s.items()}
+        end = {"result": {**told, "notes": {**spent, **told["notes"]}}}
     except KeyboardInterrupt:
         wall_s = time.perf_counter() - before
         end = {"interrupted": True}
@@ -89,22 +90,6 @@ def execute(solve: Solve, instance: Any, budget: Budget, options: Mapping[str, A
         where = "".join(frames[-3:])  # without this module's own frame
         end = {"error": f"{where}{text}"[-4000:], "memory": isinstance(error, MemoryError)}
     send({"event": "end", "wall_s": wall_s, "peak_mb": peak_mb(), **end})
-
-
-def solver(method: Method, address: str | None) -> Solve:
-    """What runs the method: itself, or the workers of a cluster, to which this process is connected from now on."""
-    if address is None:
-        return method.solve
-    client = cluster.connect(address)
-    cluster.prepare(client, method)
-
-    def solve(instance: Any, budget: Budget, **options: Any) -> SolveResult:
-        try:
-            return cluster.solve(method, instance, budget, options, client)
-        finally:
-            client.close()
-
-    return solve
 
 
 def peak_mb() -> float | None:
@@ -140,7 +125,7 @@ def telling_of_kernels(send: Send) -> Iterator[None]:
 
     class Handler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            send({"event": "compiling", "kept": bool(getattr(record, "kept", False))})
+            send({"event": "compiling", "obstacle": getattr(record, "obstacle", "")})
 
     log, handler = logging.getLogger("mapgap.kernels"), Handler()
     before = log.level
@@ -194,14 +179,13 @@ def serve(fd: int) -> None:
                 registry.load_plugin(Path(path))
             method = registry.methods(job["problem"])[job["method"]]
             resolve(method.run)
-            solve = solver(method, job.get("cluster"))
         build_models()
         instance = registry.problems()[job["problem"]].instance_type.model_validate_json(json.dumps(job["instance"]))
     except BaseException as error:
         text = "".join(traceback.format_exception_only(error)).strip()
         send({"event": "end", "error": f"before the start: {text}"[-4000:]})
         os._exit(1)
-    execute(solve, instance, Budget(**job["budget"]), job["options"], send)
+    execute(method.solve, instance, Budget(**job["budget"]), job["options"], send)
     with contextlib.suppress(Exception):
         sys.stdout.flush()
     os._exit(0)  # no waiting for threads or exit hooks of the method
