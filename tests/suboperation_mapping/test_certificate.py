@@ -15,7 +15,7 @@ from mapgap.core import Budget, Status
 from mapgap.evidence.check import Program, Refused, check
 from mapgap.formulations.suboperation_mapping import enumerate as brute_force
 from mapgap.formulations.suboperation_mapping.certificate import prove
-from mapgap.instances.suboperation_mapping.sampling import random_sequence
+from mapgap.instances.suboperation_mapping.families import random_sequence
 from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.certificate.times import Writer
 from mapgap.problems.suboperation_mapping.lowered.arrays import lower

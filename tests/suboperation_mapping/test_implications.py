@@ -11,7 +11,7 @@ import pytest
 from mapgap.catalogue import registry
 from mapgap.core import Budget
 from mapgap.instances.matching import matching
-from mapgap.instances.suboperation_mapping.implications import carried, implied
+from mapgap.instances.suboperation_mapping.relations import carried, implied
 from mapgap.problems.suboperation_mapping import PROBLEM, Instance
 
 
