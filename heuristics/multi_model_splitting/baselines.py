@@ -70,7 +70,7 @@ def best_split(
     if by_bytes:
         cost[:, 1:] += tables.cut[1 : tables.layers, None]
     cost[misfits(tables, ledger.left)] = FORBIDDEN
-    found = Search(cost, "sum", order, ledger.left, remaining(tables), budget, exactly=segments).run()
+    found = Search(cost, order, ledger.left, remaining(tables), budget, exactly=segments).run()
     return None if found is None else found[1]
 
 

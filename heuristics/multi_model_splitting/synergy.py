@@ -30,12 +30,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from mapgap.core import Budget, InputError, SolveResult, Status, Stop
-from mapgap.heuristics.multi_model_splitting.search.candidate_search import FORBIDDEN, Path, Search
+from mapgap.heuristics.multi_model_splitting.search.candidate_search import FORBIDDEN, Path, Search, least_largest
 from mapgap.heuristics.multi_model_splitting.search.every_order import EveryOrder
 from mapgap.heuristics.multi_model_splitting.search.resources import (
     SENSOR,
@@ -47,7 +47,7 @@ from mapgap.heuristics.multi_model_splitting.search.resources import (
 )
 from mapgap.problems.multi_model_splitting import RESOURCES, Instance, PipelinePlan, Plan, Segment
 from mapgap.problems.multi_model_splitting.evaluate import evaluate
-from mapgap.problems.multi_model_splitting.lowered.tables import Array, Tables, tabulate
+from mapgap.problems.multi_model_splitting.lowered.tables import Array, Mask, Tables, tabulate
 
 RULES = ("data_intensity", "io_bytes", "given")
 
@@ -198,9 +198,12 @@ class Candidates:
         for ends in self._ends():
             if self._floor(ends) < least:
                 largest, _ = costs(self.tables, self.ledger, ends)
-                found = self._search(largest, "max").run(floor=self._floor(ends), below=least)
-                least = least if found is None else found[0]
+                least = least_largest(largest, self._floor(ends), least, self._fits)
         return least
+
+    def _fits(self, allowed: Mask) -> bool:
+        """Whether the allowed segments make a path."""
+        return self._search(np.where(allowed, 0, FORBIDDEN)).run() is not None
 
     def least_latency(self, cycle: int = FORBIDDEN - 1) -> Choice | None:
         """The first candidate of least latency among those up to a cycle time."""
@@ -211,7 +214,7 @@ class Candidates:
             largest, latency = costs(self.tables, self.ledger, ends)
             sensing = int(self.tables.sensing[ends.source]) if ends else 0
             allowed = np.where(largest > cycle, FORBIDDEN, latency)
-            found = self._search(allowed, "sum").run(floor=sensing, below=least)
+            found = self._search(allowed).run(floor=sensing, below=least)
             if found is not None:
                 least, choice = found[0], (found[1], ends)
         return choice
@@ -229,9 +232,9 @@ class Candidates:
         sensing = int(self.ledger.load[SENSOR, ends.source] + self.tables.sensing[ends.source])
         return max(self.ledger.cycle, sensing)
 
-    def _search(self, cost: Array, combine: Literal["sum", "max"]) -> Search:
+    def _search(self, cost: Array) -> Search:
         numbers = list(range(self.ledger.left.shape[1]))
-        return Search(cost, combine, numbers, self.ledger.left, remaining(self.tables), self.budget)
+        return Search(cost, numbers, self.ledger.left, remaining(self.tables), self.budget)
 
 
 # --- how a run ends: source and target where they are planned last, the joint plan, or what is short ---

@@ -9,22 +9,23 @@ that is *strictly* better; so the first of several best candidates is found, as 
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 from mapgap.core import Budget
 from mapgap.kernels import Flag, Flags, Integer, Integers, Integers2, Integers3, kernel
-from mapgap.problems.multi_model_splitting.lowered.tables import Array
+from mapgap.problems.multi_model_splitting.lowered.tables import Array, Mask
 
 Path = tuple[tuple[int, int, int], ...]
 """Segments as (device, first, last)."""
 FORBIDDEN = 2**40
 """Cost of a segment that is not allowed; sums of 2^20 of them still fit into 64 bits."""
-_CACHE = 2**14
-"""States that are remembered; to forget one repeats work and changes no result."""
+_CACHES = 2**12, 2**20
+"""States that are remembered in a short search and in a long one; to forget one repeats work, but changes no result."""
 _CHUNK = 2**16
-"""Steps between two looks at the clock."""
+"""Steps between two looks at the clock, and of a short search."""
 _MASK = 62
 """Devices that one integer can name; states on more are not remembered."""
 
@@ -42,15 +43,16 @@ class Costs(NamedTuple):
         Of the layers from a boundary on.
     bound : (K + 1, L + 1)
         No completion from a boundary costs less with so many more segments, or (one row) with any number of them.
-    largest : bool
-        Minimise the largest cost, not the sum.
+    twin : (N,)
+        The device before that is like this one in costs and capacity, or -1. A path over this one is not tried while
+        its twin is free: the one over the twin came before and costs the same.
     """
 
     segment: Integers3
     left: Integers2
     demand: Integers2
     bound: Integers2
-    largest: Flag
+    twin: Integers
 
 
 class Walk(NamedTuple):
@@ -83,12 +85,6 @@ class Walk(NamedTuple):
     least: Integers
 
 
-@kernel("i8(i8,i8,b1)")
-def join(first: Integer, second: Integer, largest: Flag) -> Integer:
-    """Two costs as one."""
-    return max(first, second) if largest else first + second
-
-
 @kernel("void(Costs)", Costs)
 def relax(costs: Costs) -> None:
     """Fill in ``bound``; there a device may be used again."""
@@ -104,7 +100,7 @@ def relax(costs: Costs) -> None:
             best = costs.bound[k, i]
             for d in range(n):
                 for j in range(i + 1, last + 1):
-                    best = min(best, join(costs.segment[d, i, j], costs.bound[after, j], costs.largest))
+                    best = min(best, costs.segment[d, i, j] + costs.bound[after, j])
             costs.bound[k, i] = best
 
 
@@ -122,7 +118,7 @@ def enter(costs: Costs, walk: Walk, level: Integer, i: Integer, used: Integer, v
         if free < costs.demand[r, i]:
             return False
     if n <= _MASK:
-        slot = ((used * 2654435761 + i * 40503) >> 3) % _CACHE
+        slot = ((used * 2654435761 + i * 40503) >> 3) % walk.at.size
         if walk.at[slot] == i and walk.by[slot] == used and walk.least[slot] <= value:
             return False  # the earlier path to this state was no dearer and has seen all its completions
         walk.at[slot], walk.by[slot], walk.least[slot] = i, used, value
@@ -142,12 +138,13 @@ def search(costs: Costs, walk: Walk, steps: Integer) -> Flag:
         after = 0 if rows == 1 else rows - 2 - level
         reached = FORBIDDEN
         while d < n:
-            while not walk.taken[d] and j > i:
-                reached = join(costs.segment[d, i, j], value, costs.largest)
-                if join(reached, costs.bound[after, j], costs.largest) < walk.now[1]:
+            free = not walk.taken[d] and (costs.twin[d] < 0 or walk.taken[costs.twin[d]])
+            while free and j > i:
+                reached = costs.segment[d, i, j] + value
+                if reached + costs.bound[after, j] < walk.now[1]:
                     break
                 j -= 1
-            if not walk.taken[d] and j > i:
+            if free and j > i:
                 break
             d, j = d + 1, last
         if d == n:  # every candidate has been looked at
@@ -174,13 +171,12 @@ def search(costs: Costs, walk: Walk, steps: Integer) -> Flag:
 
 
 class Search:
-    """Minimise the sum or the maximum of segment costs.
+    """Minimise the sum of segment costs.
 
     Parameters
     ----------
     cost : (N, L, L + 1) int array
         ``cost[d, i, j]`` of the layers ``i..j-1`` on device ``d``, at least 0; ``FORBIDDEN`` or more if not allowed.
-    combine : {"sum", "max"}
     order : sequence of int
         Devices in the order of preference.
     left : (R, N) int array
@@ -196,7 +192,6 @@ class Search:
     def __init__(
         self,
         cost: Array,
-        combine: Literal["sum", "max"],
         order: list[int],
         left: Array,
         demand: Array,
@@ -206,18 +201,57 @@ class Search:
         self.order, self.budget = order, budget
         bound = np.zeros((1 if exactly is None else exactly + 1, cost.shape[2]), np.int64)
         whole = np.ascontiguousarray
-        self.costs = Costs(whole(cost[order]), whole(left[:, order]), whole(demand), bound, combine == "max")
+        segment, room = whole(cost[order]), whole(left[:, order])
+        twin, like = np.full(len(order), -1, np.int64), dict[tuple[bytes, bytes], int]()
+        for d in range(len(order)):
+            key = segment[d].tobytes(), room[:, d].tobytes()
+            twin[d] = like.get(key, -1)
+            like[key] = d
+        self.costs = Costs(segment, room, whole(demand), bound, twin)
         relax(self.costs)
 
     def run(self, floor: int = 0, below: int = FORBIDDEN) -> tuple[int, Path] | None:
         """The first best path that costs less than ``below``; ``floor`` is what every path costs at least."""
         n = len(self.order)
-        levels = (np.zeros(n + 1, np.int64) for _ in range(5))
-        seen = (np.full(_CACHE, -1, np.int64), *np.zeros((2, _CACHE), np.int64))
         now = np.array([0, below, 0], np.int64)
-        walk = Walk(*levels, np.zeros(n, np.bool_), np.zeros((n, 3), np.int64), now, *seen)
-        if enter(self.costs, walk, 0, 0, 0, floor):
-            while not (self.budget.exhausted or search(self.costs, walk, _CHUNK)):
-                pass
+        level = np.zeros((5, n + 1), np.int64)
+        taken, best = np.zeros(n, np.bool_), np.zeros((n, 3), np.int64)
+        walk = Walk(level[0], level[1], level[2], level[3], level[4], taken, best, now, *_nothing_seen(_CACHES[0]))
+        if enter(self.costs, walk, 0, 0, 0, floor) and not self.budget.exhausted:
+            ended = search(self.costs, walk, _CHUNK)
+            if not ended:
+                at, by, least = _nothing_seen(_CACHES[1])
+                walk = walk._replace(at=at, by=by, least=least)
+            while not (ended or self.budget.exhausted):
+                ended = search(self.costs, walk, _CHUNK)
         path = tuple((self.order[d], i, j) for d, i, j in walk.path[: now[2]].tolist())
         return (int(now[1]), path) if path else None
+
+
+def _nothing_seen(size: int) -> tuple[Array, Array, Array]:
+    """Room for so many states."""
+    return np.full(size, -1, np.int64), np.zeros(size, np.int64), np.zeros(size, np.int64)
+
+
+def least_largest(cost: Array, floor: int, below: int, fits: Callable[[Mask], bool]) -> int:
+    """The least that the dearest segment of a path can cost, or ``floor`` if that is more; ``below`` if it is no less.
+
+    Bisection over the costs. A state counts once below each of them, where a search for the least largest cost would
+    come back to it with every better one.
+
+    Parameters
+    ----------
+    fits : callable
+        ``fits(allowed)``: whether the allowed segments (a mask like ``cost``) make a path.
+    """
+    known = [floor, *np.unique(cost[(cost > floor) & (cost < below)]).tolist()]
+    if not fits(cost <= known[-1]):
+        return below
+    low, high = 0, len(known) - 1
+    while low < high:
+        middle = (low + high) // 2
+        if fits(cost <= known[middle]):
+            high = middle
+        else:
+            low = middle + 1
+    return known[low]
