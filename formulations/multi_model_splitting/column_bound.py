@@ -23,7 +23,7 @@ without memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from math import isqrt
 
@@ -87,29 +87,41 @@ class Column:
     demands: Array
 
 
-def bisected(lower: int, upper: int, refutes: Callable[[int], bool], fine: int) -> Iterator[int]:
-    """The best bound below ``upper`` that refuted limits prove, after each limit that is tried.
+Known = Callable[[], tuple[int, int]]
+"""The best bound and what is not to be refuted: the objective of a plan, or more than any."""
+Refuting = Generator[None, None, bool]
+"""Yields between two linear programs, and returns whether the limit is refuted; ``False`` proves nothing."""
+
+
+def bisected(known: Known, refuting: Callable[[int], Refuting], fine: int) -> Iterator[int]:
+    """The best bound that refuted limits prove; yields it after every linear program.
 
     Parameters
     ----------
-    lower : int
-        Proven already.
-    upper : int
-        Not to be refuted: the objective of a plan, or more than any.
-    refutes : callable
+    known : callable
+        Asked anew before each limit.
+    refuting : callable
         Whether no plan has an objective of at most a limit.
     fine : int
         A limit is not looked for more closely than to this part of it.
     """
-    opened = upper
+    lower, opened = known()
     while lower < opened and (opened - lower) * fine > lower:
         middle = isqrt(max(1, lower) * opened) if opened > 4 * lower else (lower + opened) // 2
         limit = min(max(middle, lower), opened - 1)
-        if refutes(limit):
-            lower = limit + 1
-        else:
-            opened = limit
+        program = refuting(limit)
+        try:
+            while True:
+                next(program)
+                yield lower
+        except StopIteration as ended:
+            if ended.value:
+                lower = limit + 1
+            else:
+                opened = limit
         yield lower
+        others, upper = known()
+        lower, opened = max(lower, others), min(opened, upper)
 
 
 class Relaxation:
@@ -152,15 +164,17 @@ class Relaxation:
         for p in self.members:
             self.keep(self.column(p, plan.pipelines[p]))
 
-    def bisect(self, lower: int, upper: int) -> Iterator[int]:
-        """Better and better bounds below ``upper``; see :func:`bisected`."""
-        return bisected(lower, upper, self.refutes, self.params.fine)
+    def bisect(self, known: Known) -> Iterator[int]:
+        """Better and better bounds; see :func:`bisected`."""
+        return bisected(known, self.refuting, self.params.fine)
 
-    def refutes(self, limit: int) -> bool:
-        """Whether no plan has an objective of at most ``limit``; ``False`` proves nothing."""
+    def refuting(self, limit: int) -> Refuting:
+        """Whether no plan has an objective of at most ``limit``."""
+        if self.over():
+            return False
         self.notes["limits"] += 1
         reduced = chains(self.instance, self.tables, limit)
-        found = reduced is None or _Program(self, reduced, limit).refuted()
+        found = reduced is None or (yield from _Program(self, reduced, limit).refuting())
         self.notes["refuted_limits"] += found
         return found
 
@@ -228,11 +242,12 @@ class _Program:
             if self._allows(column):
                 self._add(column)
 
-    def refuted(self) -> bool:
+    def refuting(self) -> Refuting:
         """The decision, by columns and rows in turn."""
         for _ in range(self.all.params.programs):
             if self.all.over():
                 return False
+            yield
             self.all.notes["programs"] += 1
             self.engine.run()
             if self.engine.getModelStatus() != highspy.HighsModelStatus.kOptimal:

@@ -76,23 +76,34 @@ class Joint(Ladder):
             self.time_s *= self.params.growth
 
     def _bounds(self) -> Iterator[None]:
-        """Bounds 2 and 3, one limit after the other."""
-        given = (lambda: self.budget.exhausted, self.params)
-        relaxation = Relaxation(self.instance, self.tables, *given)
+        """Bounds 2 and 3, as much time for the one as for the other."""
+        kinds = [self._by_columns(), self._by_patterns()][: 1 if self.instance.objective == "latency" else 2]
+        used_s = dict.fromkeys(kinds, 0.0)
+        while used_s:
+            least = min(used_s, key=lambda kind: used_s[kind])
+            begun = self.budget.elapsed_s
+            try:
+                self.raise_own(next(least))
+            except StopIteration:
+                used_s.pop(least)
+                continue
+            used_s[least] += self.budget.elapsed_s - begun
+            yield
+
+    def _by_columns(self) -> Iterator[int]:
+        relaxation = Relaxation(self.instance, self.tables, lambda: self.budget.exhausted, self.params)
         if self.plan is not None:
             relaxation.offer(self.plan)
-        for bound in relaxation.bisect(self.own, self.highest + 1):
-            self.raise_own(bound)
+        for bound in relaxation.bisect(lambda: (self.own, self.highest + 1)):
             self.notes |= relaxation.notes
-            yield
-        if self.instance.objective == "latency":
-            return
+            yield bound
+
+    def _by_patterns(self) -> Iterator[int]:
         groups = groups_of(self.instance, self.tables)
         for count in sorted({1, min(2, len(groups)), len(groups)}):
-            patterns = Patterns(self.instance, self.tables, groups[:count], *given)
-            for bound in patterns.bisect(self.own, self.highest + 1):
-                self.raise_own(bound)
-                yield
+            chosen = groups[:count]
+            patterns = Patterns(self.instance, self.tables, chosen, lambda: self.budget.exhausted, self.params)
+            yield from patterns.bisect(lambda: (self.own, self.highest + 1))
 
     def _questions(self) -> Iterator[None]:
         """All questions; ends where no engine is to be believed, or no program could be built in the time left."""
@@ -152,7 +163,10 @@ class Joint(Ladder):
             self.raise_own(limit + 1)
             return Status.INFEASIBLE
         part = self.instance.changed(pipelines=tuple(self.instance.pipelines[p] for p in kept), deployed=())
-        with self.budget.timed("build"):
+        size = sum(reduced[p].inference.size for p in kept)
+        if not self.affordable(size):
+            return Status.UNKNOWN
+        with self.building(size):
             model = AssignmentModel(part, [reduced[p] for p in kept], limit, 0, False)
         found = prove(model, self.budget, time_s=time_s, announce=False, turns=False)
         self.interrupted = found.stop is Stop.INTERRUPTED

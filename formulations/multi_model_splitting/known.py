@@ -15,6 +15,10 @@ from mapgap.problems.multi_model_splitting.evaluate import evaluate
 from mapgap.solvers.turns import EngineError
 
 
+BUILT = 10.0
+"""What it takes to build a program of all layers and devices, in times of what the first bound takes here."""
+
+
 class Known:
     """Plan and bounds.
 
@@ -41,11 +45,13 @@ class Known:
         self.bound = self.own = 0
         self.interrupted = self.spent = False
         self.notes: dict[str, Any] = {}
-        self._pace = 0.0
+        begun = time.perf_counter()
         with budget.timed("build"):
             self.tables = profiles(instance)
             self.top = ceiling(instance, self.tables)
             self.raise_own(floor(instance, self.tables, self.top, lambda: budget.exhausted))
+        size = sum(table.inference.size for table in self.tables)
+        self._pace = BUILT * (time.perf_counter() - begun) / size
         self.offer(start)
 
     @property
@@ -112,7 +118,7 @@ class Known:
         self._pace = (time.perf_counter() - begun) / max(1, size)
 
     def affordable(self, size: int) -> bool:
-        """Whether a program can be built and handed over in the time that is left, going by the one before."""
+        """Whether a program can be built and handed over in the time that is left, as fast as the one before."""
         self.spent = 2 * self._pace * size > self.budget.remaining_s
         return not self.spent
 

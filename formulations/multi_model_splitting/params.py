@@ -21,7 +21,7 @@ class Questions(Params):
     """
 
     slice_s: float = 1.0
-    growth: float = 1.5
+    growth: float = 2.0
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ import numpy as np
 
 from mapgap.formulations.multi_model_splitting import pattern_kernels as kernels
 from mapgap.formulations.multi_model_splitting.chains import NEVER, Chain, Profile, chains, first_of_signal
-from mapgap.formulations.multi_model_splitting.column_bound import bisected
+from mapgap.formulations.multi_model_splitting.column_bound import Known, Refuting, bisected
 from mapgap.formulations.multi_model_splitting.params import Joint
 from mapgap.problems.multi_model_splitting import Instance
 from mapgap.problems.multi_model_splitting.lowered.tables import Array, capacities
@@ -92,14 +92,16 @@ class Patterns:
         for d, memory in enumerate(capacities(instance).T.tolist()):
             self.classes.setdefault(tuple(memory), []).append(d)
 
-    def bisect(self, lower: int, upper: int) -> Iterator[int]:
-        """Better and better bounds below ``upper``; see :func:`.column_bound.bisected`."""
-        return bisected(lower, upper, self.refutes, self.params.pattern_fine)
+    def bisect(self, known: Known) -> Iterator[int]:
+        """Better and better bounds; see :func:`.column_bound.bisected`."""
+        return bisected(known, self.refuting, self.params.pattern_fine)
 
-    def refutes(self, limit: int) -> bool:
-        """Whether no plan has a cycle time of at most ``limit``; ``False`` proves nothing."""
+    def refuting(self, limit: int) -> Refuting:
+        """Whether no plan has a cycle time of at most ``limit``."""
+        if self.over():
+            return False
         reduced = chains(self.instance, self.tables, limit)
-        return reduced is None or Program(self, reduced, limit).refuted()
+        return reduced is None or (yield from Program(self, reduced, limit).refuting())
 
 
 class Program:
@@ -158,11 +160,12 @@ class Program:
         demands = np.array([found[name] for name in sorted(found)], np.int64).reshape(-1, 6)
         return Kind(len(devices), memory, names[:, 0], names[:, 1], names[:, 2], demands)
 
-    def refuted(self) -> bool:
+    def refuting(self) -> Refuting:
         """The decision, by columns."""
         for _ in range(self.all.params.pattern_programs):
             if self.all.over():
                 return False
+            yield
             self.engine.run()
             if self.engine.getModelStatus() != highspy.HighsModelStatus.kOptimal:
                 return False

@@ -27,7 +27,7 @@ def optimum(instance, name="enumerate"):
 
 def best(relaxation, lower, upper):
     """The best bound that a relaxation proves."""
-    return max(relaxation.bisect(lower, upper), default=lower)
+    return max(relaxation.bisect(lambda: (lower, upper)), default=lower)
 
 
 def bounds(instance):
@@ -141,7 +141,7 @@ def test_models_that_cannot_be_cut_are_counted():
     instance = whole_models(3, 2)
     tables = profiles(instance)
     assert best(Relaxation(instance, tables), 0, 2000) == 1500
-    told = list(Patterns(instance, tables, groups_of(instance, tables)).bisect(0, 2000))
+    told = list(Patterns(instance, tables, groups_of(instance, tables)).bisect(lambda: (0, 2000)))
     assert told[-1] >= 1990
     assert told == sorted(told)
     assert optimum(instance) == 2000

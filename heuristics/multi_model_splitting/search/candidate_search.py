@@ -254,4 +254,4 @@ def least_largest(cost: Array, floor: int, below: int, fits: Callable[[Mask], bo
             high = middle
         else:
             low = middle + 1
-    return known[low]
+    return int(known[low])
