@@ -17,9 +17,10 @@
 - latency: segment flow (:mod:`.mip`), below the best plan and above the bound. Total latency is a sum, for which the
   relaxation of whole segments is nearly tight.
 
-Bounds and questions take turns; each has as long as a question may take, which grows from turn to turn. No search for
-plans takes part: a plan to start from is an argument. Where an engine contradicts itself, the plan and the own bound
-are what is left, and the note ``distrusted`` says so.
+Bounds and questions take turns; each has as long as a question may take, which grows from turn to turn. While there is
+something else to do no program is built that takes longer to build than it may be asked. No search for plans takes
+part: a plan to start from is an argument. Where an engine contradicts itself, the plan and the own bound are what is
+left, and the note ``distrusted`` says so.
 """
 
 from __future__ import annotations
@@ -62,9 +63,12 @@ class Joint(Ladder):
 
     def steps(self) -> Iterator[None]:
         """Bounds and questions in turns; yields after each piece."""
-        turns = [self._bounds(), self._questions()]
+        bounds, questions = self._bounds(), self._questions()
+        turns = [bounds, questions]
         while turns and not self.over:
             for each in tuple(turns):
+                if each is questions and bounds in turns and self.building_s > self.time_s:
+                    continue
                 end = self.budget.elapsed_s + self.time_s
                 while not self.over and self.budget.elapsed_s < end:
                     try:
@@ -155,9 +159,8 @@ class Joint(Ladder):
         Without the others no plan has more load or needs more memory, so a limit that the half cannot keep is refuted.
         """
         capacity = [max(1, sum(getattr(device, r) for device in self.instance.devices)) for r in RESOURCES]
-        size = [max(table.need[:, -1] / capacity) for table in self.tables]
-        hardest = sorted(range(len(size)), key=lambda p: -size[p])[: (len(size) + 1) // 2]
-        kept = sorted(hardest)
+        need = [max(table.need[:, -1] / capacity) for table in self.tables]
+        kept = sorted(sorted(range(len(need)), key=lambda p: -need[p])[: (len(need) + 1) // 2])
         reduced = self.within(limit)
         if reduced is None:
             self.raise_own(limit + 1)

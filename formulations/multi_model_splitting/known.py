@@ -14,7 +14,6 @@ from mapgap.problems.multi_model_splitting import Instance, Plan
 from mapgap.problems.multi_model_splitting.evaluate import evaluate
 from mapgap.solvers.turns import EngineError
 
-
 BUILT = 10.0
 """What it takes to build a program of all layers and devices, in times of what the first bound takes here."""
 
@@ -50,8 +49,8 @@ class Known:
             self.tables = profiles(instance)
             self.top = ceiling(instance, self.tables)
             self.raise_own(floor(instance, self.tables, self.top, lambda: budget.exhausted))
-        size = sum(table.inference.size for table in self.tables)
-        self._pace = BUILT * (time.perf_counter() - begun) / size
+        self._size = sum(table.inference.size for table in self.tables)
+        self._pace = BUILT * (time.perf_counter() - begun) / self._size
         self.offer(start)
 
     @property
@@ -116,6 +115,11 @@ class Known:
         with self.budget.timed("build"):
             yield
         self._pace = (time.perf_counter() - begun) / max(1, size)
+
+    @property
+    def building_s(self) -> float:
+        """Seconds that it would take to build a program of all layers and devices, as fast as the one before."""
+        return self._pace * self._size
 
     def affordable(self, size: int) -> bool:
         """Whether a program can be built and handed over in the time that is left, as fast as the one before."""
