@@ -67,7 +67,7 @@ class Joint(Ladder):
         turns = [bounds, questions]
         while turns and not self.over:
             for each in tuple(turns):
-                if each is questions and bounds in turns and self.building_s > self.time_s:
+                if each is questions and bounds in turns and self.building_s(self.highest) > self.time_s:
                     continue
                 end = self.budget.elapsed_s + self.time_s
                 while not self.over and self.budget.elapsed_s < end:

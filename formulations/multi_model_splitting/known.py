@@ -49,8 +49,8 @@ class Known:
             self.tables = profiles(instance)
             self.top = ceiling(instance, self.tables)
             self.raise_own(floor(instance, self.tables, self.top, lambda: budget.exhausted))
-        self._size = sum(table.inference.size for table in self.tables)
-        self._pace = BUILT * (time.perf_counter() - begun) / self._size
+        size = sum(table.inference.size for table in self.tables)
+        self._pace = BUILT * (time.perf_counter() - begun) / size
         self.offer(start)
 
     @property
@@ -116,10 +116,9 @@ class Known:
             yield
         self._pace = (time.perf_counter() - begun) / max(1, size)
 
-    @property
-    def building_s(self) -> float:
-        """Seconds that it would take to build a program of all layers and devices, as fast as the one before."""
-        return self._pace * self._size
+    def building_s(self, limit: int) -> float:
+        """Seconds that it would take to build the program of a limit, as fast as the one before."""
+        return self._pace * sum(chain.inference.size for chain in self.within(limit) or ())
 
     def affordable(self, size: int) -> bool:
         """Whether a program can be built and handed over in the time that is left, as fast as the one before."""
