@@ -45,11 +45,17 @@ def models(instance: Instance) -> list[Part]:
     return single_part(instance, model)
 
 
+BUILT = 10.0
+"""What it takes to build a program of all layers and devices, in times of what tables and first bound take here."""
+
+
 class Ladder(Known):
     """Questions to CP-SAT."""
 
     def __init__(self, instance: Instance, budget: Budget, start: Plan | None = None) -> None:
         super().__init__(instance, budget, start)
+        size = sum(table.inference.size for table in self.tables)
+        self.pace["blocks"] = BUILT * budget.used_s["build"] / size
         self.notes |= {"probes": 0, "refuted": 0, "open": 0}
 
     def ask(self, limit: int, minimise: bool, time_s: float) -> Status:
@@ -59,10 +65,10 @@ class Ladder(Known):
             self.raise_own(limit + 1)
             return Status.INFEASIBLE
         size = sum(chain.inference.size for chain in reduced)
-        if not self.affordable(size):
+        if not self.affordable("blocks", size):
             return Status.UNKNOWN
         self.notes["probes"] += 1
-        with self.building(size):
+        with self.building("blocks", size):
             model = AssignmentModel(self.instance, reduced, limit, self.bound, minimise)
         found = prove(model, self.budget, time_s=time_s, start=self.plan, turns=False)
         self.interrupted = found.stop is Stop.INTERRUPTED

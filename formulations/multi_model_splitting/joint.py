@@ -67,7 +67,7 @@ class Joint(Ladder):
         turns = [bounds, questions]
         while turns and not self.over:
             for each in tuple(turns):
-                if each is questions and bounds in turns and self.building_s(self.highest) > self.time_s:
+                if each is questions and bounds in turns and self._dear():
                     continue
                 end = self.budget.elapsed_s + self.time_s
                 while not self.over and self.budget.elapsed_s < end:
@@ -78,6 +78,13 @@ class Joint(Ladder):
                         break
                     yield
             self.time_s *= self.params.growth
+
+    def _dear(self) -> bool:
+        """The next program takes longer to build than it may be asked; first plans are looked for in small ones."""
+        if self.plan is None:
+            return False
+        size = sum(chain.inference.size for chain in self.within(self.highest) or ())
+        return self.pace["blocks"] * size > self.time_s
 
     def _bounds(self) -> Iterator[None]:
         """Bounds 2 and 3, as much time for the one as for the other."""
@@ -167,9 +174,9 @@ class Joint(Ladder):
             return Status.INFEASIBLE
         part = self.instance.changed(pipelines=tuple(self.instance.pipelines[p] for p in kept), deployed=())
         size = sum(reduced[p].inference.size for p in kept)
-        if not self.affordable(size):
+        if not self.affordable("blocks", size):
             return Status.UNKNOWN
-        with self.building(size):
+        with self.building("blocks", size):
             model = AssignmentModel(part, [reduced[p] for p in kept], limit, 0, False)
         found = prove(model, self.budget, time_s=time_s, announce=False, turns=False)
         self.interrupted = found.stop is Stop.INTERRUPTED

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from mapgap.core import Budget, SolveResult, Status, Stop
 from mapgap.formulations.multi_model_splitting.chains import Chain, ceiling, chains, floor, profiles
@@ -14,8 +14,8 @@ from mapgap.problems.multi_model_splitting import Instance, Plan
 from mapgap.problems.multi_model_splitting.evaluate import evaluate
 from mapgap.solvers.turns import EngineError
 
-BUILT = 10.0
-"""What it takes to build a program of all layers and devices, in times of what the first bound takes here."""
+Parts = Literal["blocks", "segments"]
+"""What the size of a program is measured in."""
 
 
 class Known:
@@ -33,6 +33,8 @@ class Known:
         Of every pipeline.
     interrupted : bool
         An engine was.
+    pace : dict
+        Seconds per part that the last program took to be built; 0 before the first.
     spent : bool
         There was no time to build a program.
     """
@@ -44,13 +46,11 @@ class Known:
         self.bound = self.own = 0
         self.interrupted = self.spent = False
         self.notes: dict[str, Any] = {}
-        begun = time.perf_counter()
         with budget.timed("build"):
             self.tables = profiles(instance)
             self.top = ceiling(instance, self.tables)
             self.raise_own(floor(instance, self.tables, self.top, lambda: budget.exhausted))
-        size = sum(table.inference.size for table in self.tables)
-        self._pace = BUILT * (time.perf_counter() - begun) / size
+        self.pace: dict[Parts, float] = {"blocks": 0.0, "segments": 0.0}
         self.offer(start)
 
     @property
@@ -109,20 +109,16 @@ class Known:
             return chains(self.instance, self.tables, limit)
 
     @contextmanager
-    def building(self, size: int) -> Iterator[None]:
+    def building(self, parts: Parts, size: int) -> Iterator[None]:
         """Time what it takes to build a program of so many parts."""
         begun = time.perf_counter()
         with self.budget.timed("build"):
             yield
-        self._pace = (time.perf_counter() - begun) / max(1, size)
+        self.pace[parts] = (time.perf_counter() - begun) / max(1, size)
 
-    def building_s(self, limit: int) -> float:
-        """Seconds that it would take to build the program of a limit, as fast as the one before."""
-        return self._pace * sum(chain.inference.size for chain in self.within(limit) or ())
-
-    def affordable(self, size: int) -> bool:
+    def affordable(self, parts: Parts, size: int) -> bool:
         """Whether a program can be built and handed over in the time that is left, as fast as the one before."""
-        self.spent = 2 * self._pace * size > self.budget.remaining_s
+        self.spent = 2 * self.pace[parts] * size > self.budget.remaining_s
         return not self.spent
 
     def result(self) -> SolveResult:

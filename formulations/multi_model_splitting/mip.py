@@ -2,7 +2,7 @@
 
 Only segments on a path within a limit exist (``chains.py``), which keeps the program (``flow_model.py``) small. The
 first bound is what every pipeline needs alone: the largest cycle time, or the sum of the latencies. The first limit
-lies a tenth above it; a limit that is refuted is followed by one three times as far. Because the best plan below a
+lies a thousandth above it; a limit that is refuted is followed by one three times as far. Because the best plan below a
 limit is optimal, the first limit with a plan ends the search, once the engine has proven it; a plan to start from caps
 the limits. A question that stays open is asked again for longer (:class:`.params.Questions`), with a larger limit
 while there is no plan. No rule looks at the time limit.
@@ -60,7 +60,7 @@ class Flow:
 
     def __init__(self, known: Known, engine: Engine, tell: bool = False) -> None:
         self.known, self.engine, self.tell = known, engine, tell
-        self.step, self.opened = max(1, known.bound // 10), False
+        self.step, self.opened = max(1, known.bound // 1000), False
 
     def questions(self, params: Questions) -> Iterator[None]:
         """All questions; yields between two.
@@ -91,10 +91,10 @@ class Flow:
         if known.value is not None and margin and (self.opened or known.bound >= known.value - margin):
             return self._refute(known.value, time_s)
         size = sum(int(chain.segments.sum()) for chain in reduced)
-        if not known.affordable(size):
+        if not known.affordable("segments", size):
             return Stop.DONE
         minimise = limit > known.bound  # all plans between two equal limits are equal
-        with known.building(size):
+        with known.building("segments", size):
             model = FlowModel(known.instance, reduced, limit, known.bound, minimise, self.engine)
         found = prove(model, known.budget, time_s=time_s, announce=False, turns=False)
         known.interrupted = found.stop is Stop.INTERRUPTED

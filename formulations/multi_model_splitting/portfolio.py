@@ -69,6 +69,6 @@ def run(instance: Instance, budget: Budget, params: Params = DEFAULT) -> SolveRe
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(found))
     members = Portfolio(
         first=[Member("ruin_and_recreate", whole(ruin_and_recreate.run, params=params))],
-        turns=[Member("joint", joint(params)), Member("neighbourhood", neighbourhood(params))],
+        turns=[Member("neighbourhood", neighbourhood(params)), Member("joint", joint(params))],
     )
     return members.run(Board(instance, budget, evaluate))
