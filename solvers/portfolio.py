@@ -45,6 +45,11 @@ class Board:
         self.bound: int | None = None
         self.infeasible: str | None = None
         self.notes: dict[str, Any] = {}
+        self.resting = False
+
+    def rest(self) -> None:
+        """Called by a member at work that has nothing urgent to do: whoever else works has a piece before its next."""
+        self.resting = True
 
     @property
     def closed(self) -> bool:
@@ -159,10 +164,11 @@ class _Working:
     member: Member
     pieces: Iterator[None]
     used_s: float = 0.0
+    rested_s: float = 0.0
 
     @property
     def debt(self) -> float:
-        return self.used_s / self.member.share
+        return (self.used_s + self.rested_s) / self.member.share
 
     def work(self, board: Board) -> bool:
         """One piece; ``False`` if there was none left."""
@@ -205,8 +211,11 @@ class Portfolio:
         done += working
         while working and not board.over:
             least = min(working, key=lambda each: each.debt)
+            board.resting = False
             if not least.work(board):
                 working.remove(least)
+            elif board.resting:
+                least.rested_s += max(0.0, max(each.debt for each in working) - least.debt) * least.member.share
         board.notes["used_s"] = used(done)
         return board.result()
 

@@ -8,10 +8,15 @@ import pytest
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance
 from mapgap.core import Budget, InputError, Status
-from mapgap.heuristics.multi_model_splitting.search.candidates import Candidates, best_split
-from mapgap.heuristics.multi_model_splitting.search.joint_plan import fewest_ends, pipeline_plan
-from mapgap.heuristics.multi_model_splitting.search.orders import data_intensity, ordered
+from mapgap.heuristics.multi_model_splitting.baselines import best_split
 from mapgap.heuristics.multi_model_splitting.search.resources import Ends, Ledger
+from mapgap.heuristics.multi_model_splitting.synergy import (
+    Candidates,
+    data_intensity,
+    fewest_ends,
+    ordered,
+    pipeline_plan,
+)
 from mapgap.instances.multi_model_splitting.compact import Compact, CompactDevice, CompactPipeline, expand
 from mapgap.problems.multi_model_splitting import PROBLEM, Plan, Requirement
 from mapgap.problems.multi_model_splitting.lowered.tables import tabulate

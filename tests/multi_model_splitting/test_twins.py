@@ -5,8 +5,8 @@ import random
 
 from mapgap.catalogue import registry
 from mapgap.core import Budget, Status
-from mapgap.formulations.multi_model_splitting.twins import TwinNeighbourhood, merged
 from mapgap.heuristics.multi_model_splitting.search.neighbourhood import started
+from mapgap.heuristics.multi_model_splitting.search.twins import TwinNeighbourhood, merged
 from mapgap.problems.multi_model_splitting.evaluate import evaluate
 
 METHODS = registry.methods("multi_model_splitting")
