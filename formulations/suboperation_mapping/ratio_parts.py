@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mapgap.core import Budget, Known, SolveResult, Status, Stop, Task, resolve
+from mapgap.formulations.suboperation_mapping.params import Sweep as Params
 from mapgap.formulations.suboperation_mapping.ratio_sweep import Sweep
-from mapgap.problems.suboperation_mapping import Instance
+from mapgap.problems.suboperation_mapping import Instance, Plan
 from mapgap.problems.suboperation_mapping.evaluate import diagnose
 from mapgap.problems.suboperation_mapping.lowered.arrays import lower
 from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio, parse_ratio
@@ -19,15 +20,21 @@ class RatioParts:
     """See :class:`mapgap.core.Parts`; the parts know the best makespan."""
 
     def __init__(
-        self, instance: Instance, budget: Budget, solve_ratio: str, ratio: str, given: Mapping[str, Any]
+        self,
+        instance: Instance,
+        budget: Budget,
+        solve_ratio: str,
+        ratio: str,
+        start: str | Plan | None,
+        given: Mapping[str, Any],
     ) -> None:
         self.reasons = diagnose(instance)
-        self.solve_ratio, self.given, self.searched = solve_ratio, dict(given), 0
+        self.solve_ratio, self.given = solve_ratio, dict(given)
         self.stop = Stop.PROVED
-        self.sweep = Sweep(instance, budget, [])
+        self.sweep = Sweep(instance, budget, {})
         if not self.reasons:
-            self.sweep = Sweep.begin(instance, budget, parse_ratio(instance, ratio) if ratio else (), alone=False)
-        self.graphs = {",".join(map(str, graph.ratio)): graph for graph in self.sweep.graphs}
+            self.sweep = Sweep.begin(instance, budget, parse_ratio(instance, ratio) if ratio else (), start)
+        self.graphs = {",".join(map(str, each)): self.sweep.graph(each) for each in self.sweep.waiting()}
 
     def tasks(self) -> Sequence[Task]:
         return [
@@ -43,14 +50,13 @@ class RatioParts:
         return self.sweep.cutoff
 
     def learn(self, task: Task, found: SolveResult) -> None:
-        self.searched += 1
         self.stop = self.stop if found.stop is Stop.PROVED else found.stop
         self.sweep.enter(self.graphs[task.name], found)
 
     def result(self, stop: Stop) -> SolveResult:
         if self.reasons:
             return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(self.reasons))
-        return self.sweep.conclude(self.stop if stop is Stop.PROVED else stop, self.searched)
+        return self.sweep.conclude(self.stop if stop is Stop.PROVED else stop)
 
 
 def part(
@@ -61,11 +67,20 @@ def part(
     return found
 
 
-def cpsat(instance: Instance, budget: Budget, ratio: str = "") -> RatioParts:
+def cpsat(
+    instance: Instance, budget: Budget, ratio: str = "", start: str | Plan | None = None, params: Params = Params()
+) -> RatioParts:
     """Parts of the method ``cpsat``."""
-    return RatioParts(instance, budget, f"{_HERE}.cpsat:solve_ratio", ratio, {})
+    return RatioParts(instance, budget, f"{_HERE}.cpsat:solve_ratio", ratio, start, {"few": params.few})
 
 
-def mip(instance: Instance, budget: Budget, ratio: str = "", engine: str = "highs") -> RatioParts:
+def mip(
+    instance: Instance,
+    budget: Budget,
+    ratio: str = "",
+    start: str | Plan | None = None,
+    engine: str = "highs",
+    params: Params = Params(),
+) -> RatioParts:
     """Parts of the methods ``mip`` and ``mip_cbc``."""
-    return RatioParts(instance, budget, f"{_HERE}.mip:solve_ratio", ratio, {"engine": engine})
+    return RatioParts(instance, budget, f"{_HERE}.mip:solve_ratio", ratio, start, {"engine": engine})

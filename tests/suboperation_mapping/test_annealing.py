@@ -6,16 +6,16 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from mapgap.heuristics.suboperation_mapping.mtrain_converting import mtrain_converting
+from mapgap.heuristics.suboperation_mapping.search.starts import starts
 
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance
 from mapgap.core import Budget, InputError, Status, Stop
 from mapgap.formulations.suboperation_mapping import ratio_sweep
 from mapgap.heuristics.suboperation_mapping import anneal
-from mapgap.heuristics.suboperation_mapping.mtrain_converting import mtrain_converting
 from mapgap.heuristics.suboperation_mapping.search import incremental, shortening
 from mapgap.heuristics.suboperation_mapping.search.pool import Graph, Search, ratio_moves, transferred
-from mapgap.heuristics.suboperation_mapping.search.starts import starts
 from mapgap.heuristics.suboperation_mapping.search.step_aligned import step_aligned_ratios, work_tables
 from mapgap.instances.suboperation_mapping import LIBRARY
 from mapgap.problems.suboperation_mapping import PROBLEM

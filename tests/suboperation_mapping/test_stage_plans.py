@@ -1,16 +1,16 @@
 """The search for plans inside ``stage_mip``, and the rounds that it shares with ``anneal``."""
 
 import pytest
+from mapgap.formulations.suboperation_mapping.stage_plans import Plans, parts_of
+from mapgap.heuristics.suboperation_mapping.search.starts import simple_starts
 
 from mapgap.catalogue.files import load_instance
 from mapgap.core import Budget, InputError
 from mapgap.evidence.ledger import Ledger
 from mapgap.formulations.suboperation_mapping.stage_mip import run
-from mapgap.formulations.suboperation_mapping.stage_plans import Plans, parts_of
 from mapgap.formulations.suboperation_mapping.stage_search import Reply, known
 from mapgap.formulations.suboperation_mapping.stage_state import State
 from mapgap.heuristics.suboperation_mapping.search.pool import Rounds, Search
-from mapgap.heuristics.suboperation_mapping.search.starts import simple_starts
 from mapgap.instances.suboperation_mapping import LIBRARY
 from mapgap.problems.suboperation_mapping import PROBLEM, Plan
 from mapgap.problems.suboperation_mapping.lowered.mapped import best_single
