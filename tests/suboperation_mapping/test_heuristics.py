@@ -5,7 +5,6 @@ from functools import cache
 
 import numpy as np
 import pytest
-from mapgap.heuristics.suboperation_mapping.mtrain_mapping import parts
 
 from mapgap.core import Budget, InputError, Status
 from mapgap.heuristics.suboperation_mapping import METHODS as LISTED
@@ -14,6 +13,7 @@ from mapgap.heuristics.suboperation_mapping import (
     mtrain,
 )
 from mapgap.heuristics.suboperation_mapping.common import partition_ratios
+from mapgap.heuristics.suboperation_mapping.mtrain import parts
 from mapgap.heuristics.suboperation_mapping.search import incremental, mapping_kernels, ready_set_kernels
 from mapgap.heuristics.suboperation_mapping.synchronous import DATA, TENSOR, Synchronous
 from mapgap.instances.suboperation_mapping import LIBRARY
