@@ -86,21 +86,24 @@ def record(path: Path, only: set[str]) -> None:
     """Run everything (or the problems named) and append to a file, leaving out what it holds."""
     held = set()
     if path.exists():
-        held = {(line["instance"], line["method"]) for line in map(json.loads, path.read_text().splitlines())}
+        held = {(line["hash"], line["method"]) for line in map(json.loads, path.read_text().splitlines())}
     with path.open("a", encoding="utf-8") as file:
         for problem in registry.problems():
             if only and problem not in only:
                 continue
             for instance in instances(problem):
                 for method in registry.methods(problem):
-                    if (instance.name, method) not in held:
+                    if (instance.content_hash, method) not in held:
                         file.write(json.dumps(run(instance, method)) + "\n")
                         file.flush()
 
 
 def compare(old: Path, new: Path) -> int:
     """List differences; the number of runs that ended by work before and are worse now."""
-    lines = [{(x["instance"], x["method"]): x for x in map(json.loads, p.read_text().splitlines())} for p in (old, new)]
+    lines = [
+        {(x["problem"], x["instance"], x["method"]): x for x in map(json.loads, p.read_text().splitlines())}
+        for p in (old, new)
+    ]
     worse, counts = 0, {"equal": 0, "better": 0, "other": 0, "worse": 0, "by time": 0, "gone": 0}
     for key, before in lines[0].items():
         after = lines[1].get(key)
