@@ -45,6 +45,8 @@ class Boxes(Params):
         Of one layer, above which the stage model has pairwise variables in the place of columns.
     stage_columns : int
         Columns of one stage, above which only one fused predecessor, or none, enters them.
+    windows : int
+        Fusion points before another one from which the load up to it is a row.
     """
 
     columns: int = 3
@@ -54,6 +56,7 @@ class Boxes(Params):
     thresholds: int = 8
     configurations: int = 256
     stage_columns: int = 3000
+    windows: int = 4
 
 
 @dataclass(frozen=True)
@@ -99,7 +102,8 @@ class Portfolio(Stage, Annealing):
     tiny : int
         Operations up to which CP-SAT takes part.
     eager, lazy : float
-        Shares of the annealing, that of the stage MIP being 1: while it finds better plans, and after that.
+        Shares of the annealing, that of the stage MIP being 1: while it finds better plans, and after that. Until all
+        ratios are bounded in boxes the stage MIP has the larger share as well, and neighbourhoods have the smaller one.
     window : int
         Operations of the first neighbourhood that CP-SAT decides anew; 0 for none.
     window_s : float
@@ -107,7 +111,7 @@ class Portfolio(Stage, Annealing):
     """
 
     tiny: int = 24
-    eager: float = 2.0
+    eager: float = 4.0
     lazy: float = 0.4
     window: int = 16
     window_s: float = 3.0

@@ -81,6 +81,10 @@ class _Members:
         stale = 0 if self.rounds is None else self.search.rounds - self.rounds.last
         return self.params.eager if stale < self.params.pool else self.params.lazy
 
+    def bounding(self) -> float:
+        """The share of the stage MIP: as large until every ratio is in a box with a bound of its own program."""
+        return self.params.eager if self.mip.rooting else 1.0
+
     def ask(self, board: Board) -> Iterator[bool]:
         """CP-SAT, ratio by ratio."""
         state, known = Sweep.begin(self.instance, board.listened()), self.mip.state.ratios
@@ -123,7 +127,7 @@ def run(instance: Instance, budget: Budget, params: Params = Params()) -> SolveR
     quick = QuickPlanner().changed({k: v for k, v in params.to_json().items() if k in QuickPlanner().to_json()})
     turns = [
         Member("anneal", members.improve, members.eager),
-        Member("stage_mip", members.prove),
+        Member("stage_mip", members.prove, members.bounding),
     ]
     if len(operations(instance, pe_ratio(instance))) <= params.tiny:
         turns.insert(0, Member("cpsat", members.ask))

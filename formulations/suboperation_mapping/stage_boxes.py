@@ -16,7 +16,7 @@ class StageBoxes:
     """The search over boxes of ratios, box by box.
 
     With few accelerators a single ratio is bounded by the stage model with columns, whose most likely mapping is
-    improved where that bound leaves room for a better plan and is the smallest of all.
+    improved where that bound leaves room for a better plan.
     """
 
     def __init__(self, state: State, frame: Frame) -> None:
@@ -29,7 +29,6 @@ class StageBoxes:
         state, one = self.state, search.solver(ratio)
         bound = one.relax(time_s)
         room = state.makespan is None or bound < state.makespan
-        room = room and all(bound <= each.bound for each in self.search.heap[:1])
         if state.rounding and room and not state.budget.exhausted and not state.ratios[ratio].explored:
             state.take(Reply(ratio, search.known(0, one.rounded(state.budget.remaining_s, state.budget.seed))))
         state.ratios[ratio].explored = True
@@ -41,6 +40,11 @@ class StageBoxes:
         limit = NO_PLAN if state.makespan is None else state.makespan
         single = (state.ratios[next(self.search.ratios(each))] for each in self.search.finished)
         return bool(heap) and heap[0].bound < min([limit, *(k.bound for k in single if not k.infeasible)])
+
+    @property
+    def rooted(self) -> bool:
+        """Whether as many programs have been solved as there are boxes at first."""
+        return self.search.programs >= min(self.search.batch, self.search.parts)
 
     def step(self) -> None:
         """Solve or divide the box of smallest bound."""

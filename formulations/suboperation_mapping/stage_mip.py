@@ -115,6 +115,8 @@ class StageMip:
 
     Attributes
     ----------
+    rooting : bool
+        Some ratios are in boxes whose programs have not been solved yet.
     state : State
         What is known; :meth:`State.learn` takes a plan of others, and ``state.news`` has those that were found here.
 
@@ -139,8 +141,7 @@ class StageMip:
         self.state.kinds = _kinds(instance, params.staged)
         self.frame = Frame(instance, params)
         self.running: dict[Future[Reply], _Task] = {}
-        self.turn = 0
-        self.width = 1
+        self.turn, self.width, self.rooting = 0, 1, not ratio and params.boxes
         known = known_plan(instance, start, ratios[0] if ratio else ())
         if known is not None:
             self.state.learn(known.plan, known.makespan)
@@ -163,6 +164,7 @@ class StageMip:
                     self.take(self.running.pop(future), future.result())
                 if division and boxes is not None:
                     boxes.step()
+                    self.rooting = not boxes.rooted
                 elif not answered and not self.running:
                     return
                 yield not division and not answered

@@ -383,7 +383,7 @@ class StageModel(RatioGraph):
             if len(feeds) < 2 and (not feeds or self.phases.fused(feeds[0]) or feeds[0] in self.stage):
                 continue
             shared = [u for u in fused if u in self.phases.ancestors[v]]
-            for u in shared[::-1][:4]:  # further windows say what these say together
+            for u in shared[::-1][: self.params.windows]:
                 between = [d for d in self.phases.descendants[u] if d in self.phases.ancestors[v]]
                 for a in range(self.count):
                     row: Terms = [(self.start[self.part(v)], 1.0), (self.end[self.part(u)], -1.0)]
