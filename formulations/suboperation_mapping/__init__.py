@@ -27,6 +27,7 @@ METHODS = [
         reference="brute force",
         run=f"{_HERE}.enumerate:run",
         summary="every ratio, mapping and order of a tiny instance",
+        params=f"{_HERE}.params:Enumeration",
         rank=-1,
         engines=("enumeration",),
     ),

@@ -115,3 +115,32 @@ class Portfolio(Stage, Annealing):
     lazy: float = 0.4
     window: int = 16
     window_s: float = 3.0
+
+
+@dataclass(frozen=True)
+class Certificate(Params):
+    """The search for a proof that no plan is better.
+
+    Attributes
+    ----------
+    ratios : int
+        Above so many only the program of all ratios is tried.
+    boxes : int
+        Boxes after which a ratio is tried with orders.
+    """
+
+    ratios: int = 1000
+    boxes: int = 300
+
+
+@dataclass(frozen=True)
+class Enumeration(Params):
+    """Brute force.
+
+    Attributes
+    ----------
+    limit : int
+        Most pairs of a mapping and a sequence that are tried; a table of sequences may have a tenth as many entries.
+    """
+
+    limit: int = 100_000_000

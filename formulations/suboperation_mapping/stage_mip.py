@@ -142,9 +142,7 @@ class StageMip:
         self.frame = Frame(instance, params)
         self.running: dict[Future[Reply], _Task] = {}
         self.turn, self.width, self.rooting = 0, 1, not ratio and params.boxes
-        known = known_plan(instance, start, ratios[0] if ratio else ())
-        if known is not None:
-            self.state.learn(known.plan, known.makespan)
+        self.known = known_plan(instance, start, ratios[0] if ratio else ())
 
     def steps(self) -> Generator[bool, None, None]:
         """Work in pieces; yields whether there is nothing to do but to wait for processes."""
@@ -184,8 +182,10 @@ class StageMip:
         wait(self.running, timeout=LONGEST_WAIT_S, return_when=FIRST_COMPLETED)
 
     def first_bounds(self) -> Iterator[bool]:
-        """Step 1, whatever the time."""
+        """A plan, and step 1, whatever the time."""
         state, paths = self.state, share_paths(self.frame.phases)
+        if self.known is not None:
+            state.learn(self.known.plan, self.known.makespan)
         for ratio, known in state.ratios.items():
             known.bound = max(known.bound, path_bound(paths, ratio))
         state.announce("path")
