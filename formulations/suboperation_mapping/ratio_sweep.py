@@ -5,7 +5,8 @@
     is known: the plan given as ``start``, everything on one accelerator, the well-balanced scheme of a ratio, or what
     the engine has found. No other search takes part.
 3.  The first pass gives every ratio a few tenths of a second, each further one more (:class:`Sweep`). So a longer run
-    begins like a shorter one.
+    begins like a shorter one. Where a ratio was not answered, the next question asks only for a plan in the lower half
+    of what its bound leaves, then of what is left of that: the nearer the cutoff, the easier the proof.
 """
 
 from __future__ import annotations
@@ -124,6 +125,8 @@ class Sweep:
         Only one ratio is asked for: nothing is proven of the instance.
     searched : int
         Questions so far.
+    halved : dict
+        How often the distance between bound and best plan is halved in the next question about a ratio.
     """
 
     instance: Instance
@@ -135,6 +138,7 @@ class Sweep:
     infeasible: set[Ratio] = field(default_factory=set)
     reasons: dict[Ratio, str] = field(default_factory=dict)
     distrusted: list[str] = field(default_factory=list)
+    halved: dict[Ratio, int] = field(default_factory=dict)
 
     @classmethod
     def begin(cls, instance: Instance, budget: Budget, ratio: Ratio = (), start: str | Plan | None = None) -> Sweep:
@@ -168,6 +172,17 @@ class Sweep:
         self.bounds[ratio] = max(self.bounds[ratio], critical_path(graph))
         self.offer(timed(graph, well_balanced(graph), graph.topological))
         return graph
+
+    def aim(self, ratio: Ratio) -> int | None:
+        """The cutoff of the next question about a ratio."""
+        bound, cutoff = self.bounds[ratio], self.cutoff
+        return None if cutoff is None else max(bound + 1, bound + ((cutoff - bound) >> self.halved.get(ratio, 0)))
+
+    def learn(self, ratio: Ratio, result: SolveResult) -> None:
+        """Where a question was answered, the next one asks for half of the rest, else for less."""
+        halved = self.halved.get(ratio, 0)
+        answered = result.stop is Stop.PROVED or result.plan is not None
+        self.halved[ratio] = min(halved, 1) if answered else halved + 1
 
     def enter(self, graph: Lowered, result: SolveResult) -> None:
         """Take what a question about one ratio has found, and announce it."""
@@ -233,7 +248,8 @@ def questions(state: Sweep, solve_ratio: SolveRatio, params: Params) -> Iterator
                 continue
             graph = state.graph(ratio)
             if state.open(ratio):
-                result = solve_ratio(graph, state.cutoff, min(seconds, state.budget.remaining_s))
+                result = solve_ratio(graph, state.aim(ratio), min(seconds, state.budget.remaining_s))
+                state.learn(ratio, result)
                 state.enter(graph, result)
                 yield result.stop
         seconds *= params.growth
