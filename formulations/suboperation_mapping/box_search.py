@@ -12,7 +12,6 @@ from mapgap.core import Status
 from mapgap.formulations.suboperation_mapping.boxes import Cutter, few_ratios, of_ratio, ratios, roots, single
 from mapgap.formulations.suboperation_mapping.located_frame import Box, Frame
 from mapgap.formulations.suboperation_mapping.located_model import LocatedModel
-from mapgap.formulations.suboperation_mapping.path_bound import least_path, share_paths
 from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio
 
 OfRatio = Callable[[Ratio, float], tuple[int, dict[str, Any] | None]]
@@ -54,9 +53,8 @@ class BoxSearch:
         self.heap: list[Open] = []
         self.finished: list[Open] = []
         self.changed: list[Open] = []
-        paths = share_paths(frame.phases)
-        for count, box in enumerate(roots(self.batch, self.parts), 1):
-            self._push(least_path(paths, count), box, None)
+        for box in roots(self.batch, self.parts):
+            self._push(0, box, None)
 
     def _push(self, bound: int, box: Box, proof: dict[str, Any] | None) -> None:
         self.serial += 1
