@@ -27,7 +27,7 @@ DEFAULT = Params()
 def neighbourhood(params: Params) -> Steps:
     """Neighbourhood search without an end."""
 
-    def steps(board: Board) -> Iterator[None]:
+    def steps(board: Board) -> Iterator[bool | None]:
         assert isinstance(board.instance, Instance)
         search = TwinNeighbourhood(board.instance, board.budget.seed, params)
         board.offer(search.plan)
@@ -39,8 +39,7 @@ def neighbourhood(params: Params) -> Steps:
                 if search.walk(board.bound or 0, params.first):
                     board.offer(search.plan)
                 yield
-            board.rest()
-            yield
+            yield True  # nothing urgent to do: whoever else works has a piece first
 
     return steps
 

@@ -91,8 +91,7 @@ def test_who_rests_waits_for_a_piece_of_the_others():
     def restless(board):
         while True:
             order.append("search")
-            board.rest()
-            yield
+            yield True
 
     def working(board):
         for _ in range(5):

@@ -10,12 +10,10 @@ import pytest
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance
 from mapgap.core import Budget, InputError, Status, Stop
-from mapgap.formulations.suboperation_mapping import ratio_sweep
-from mapgap.heuristics.suboperation_mapping import anneal
-from mapgap.heuristics.suboperation_mapping.mtrain_converting import mtrain_converting
+from mapgap.heuristics.suboperation_mapping.anneal import starts
+from mapgap.heuristics.suboperation_mapping.mtrain import mtrain_converting
 from mapgap.heuristics.suboperation_mapping.search import incremental, shortening
 from mapgap.heuristics.suboperation_mapping.search.pool import Graph, Search, ratio_moves, transferred
-from mapgap.heuristics.suboperation_mapping.search.starts import starts
 from mapgap.heuristics.suboperation_mapping.search.step_aligned import step_aligned_ratios, work_tables
 from mapgap.instances.suboperation_mapping import LIBRARY
 from mapgap.problems.suboperation_mapping import PROBLEM
@@ -221,6 +219,14 @@ def test_anneal_repeats_for_a_seed_where_it_ends_by_rounds():
     assert {result.notes["rounds"] for result in plans} == {2}
 
 
+def test_a_parameter_changes_the_search_and_is_a_setting_of_the_method():
+    instance = load_instance("mtrain_c1_alexnet_3gbs")
+    method = METHODS["anneal"]
+    assert {"hot", "patience", "rounds", "start"} <= set(method.settings)
+    plain, warm = (method.solve(instance, Budget(60, seed=1), rounds=4, **given) for given in ({}, {"hot": [0.03]}))
+    assert plain.plan != warm.plan
+
+
 def test_annealing_respects_a_dram_that_binds():
     # The least capacity that single accelerators need: most relocations break it, and the plan must not.
     instance = generated("small", 4)
@@ -267,15 +273,6 @@ def test_a_start_that_is_no_plan_is_refused(tmp_path, text, found):
         path.write_text(text)
     with pytest.raises(InputError, match=f"(?s)start: expected a plan file .*{found}"):
         METHODS["anneal"].solve(load_instance("mtrain_c1_alexnet_3gbs"), Budget(1), start=str(path))
-
-
-def test_where_time_is_scarce_exact_methods_take_the_steps_of_anneal():
-    """The same starts, seeds and temperatures: after as many rounds the same plan."""
-    instance = load_instance("mtrain_c2_alexnet_1gbs")
-    found = ratio_sweep.Annealing(instance, Budget(600.0).start(), (), 1.0, 5)
-    other = anneal.search(instance, Budget(600.0).start(), rounds=5)
-    assert found.search.rounds == other.rounds == 5
-    assert found.search.best.plan == other.best.plan
 
 
 def test_no_search_begins_with_less_than_the_published_heuristic():

@@ -13,7 +13,7 @@ from mapgap.heuristics.suboperation_mapping import (
     mtrain,
 )
 from mapgap.heuristics.suboperation_mapping.common import partition_ratios
-from mapgap.heuristics.suboperation_mapping.mtrain_mapping import parts
+from mapgap.heuristics.suboperation_mapping.mtrain import parts
 from mapgap.heuristics.suboperation_mapping.search import incremental, mapping_kernels, ready_set_kernels
 from mapgap.heuristics.suboperation_mapping.synchronous import DATA, TENSOR, Synchronous
 from mapgap.instances.suboperation_mapping import LIBRARY

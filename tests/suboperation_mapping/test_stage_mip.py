@@ -15,8 +15,9 @@ from mapgap.formulations.suboperation_mapping import enumerate as enumeration
 from mapgap.formulations.suboperation_mapping import fluid_bound, stage_mip
 from mapgap.formulations.suboperation_mapping import stage_search as search
 from mapgap.formulations.suboperation_mapping.fluid_bound import FluidModel
+from mapgap.formulations.suboperation_mapping.params import Stage
 from mapgap.formulations.suboperation_mapping.phase_graph import PhaseGraph
-from mapgap.formulations.suboperation_mapping.stage_mip import area_bound, run
+from mapgap.formulations.suboperation_mapping.stage_mip import run
 from mapgap.formulations.suboperation_mapping.stage_model import StageModel
 from mapgap.formulations.suboperation_mapping.stage_state import RatioState
 from mapgap.formulations.suboperation_mapping.staged_ratio import StagedRatioModel
@@ -43,9 +44,6 @@ def test_bounds_never_exceed_the_enumerated_optimum(seed):
         return
     assert result.bound is not None
     assert result.bound <= best
-    area = area_bound(instance, Budget(time_s=10).start())
-    assert area.bound is not None
-    assert area.bound <= best
     if result.plan is not None:
         value = PROBLEM.evaluate(instance, result.plan)
         assert value.feasible
@@ -82,7 +80,7 @@ def test_one_process_for_questions_asks_none_of_them_for_all_the_time(monkeypatc
     monkeypatch.setattr(stage_mip, "ProcessPoolExecutor", AtOnce)
     with pytest.raises(Asked) as question:
         run(LIBRARY.generate("small", 7), Budget(time_s=60, workers=2).start(), ratio="5,1")
-    assert question.value.args[0] <= stage_mip.COMPLETE_S
+    assert question.value.args[0] <= Stage().question_s * 2
 
 
 @pytest.mark.parametrize("seed", [20044, 462])
@@ -93,7 +91,12 @@ def test_a_relaxation_that_doubles_cannot_hold_proves_nothing(seed):
     best = optimum(instance)
     result = run(instance, Budget(time_s=20, seed=seed).start())
     assert (result.status, result.bound, result.claimed) == (Status.OPTIMAL, best, best)
-    assert result.notes[DISTRUSTED] == [search.UNRESOLVED]
+    assert result.notes.get(DISTRUSTED) in (None, [search.UNRESOLVED])  # none where nobody had to ask
+    search.prepare(instance, 1.0)
+    ratios = partitions(instance.batch, len(instance.accelerators))
+    replies = [search.destroy(ratio, best, 10.0, 10.0, 0) for ratio in ratios]
+    assert all(reply.bound <= best for reply in replies)
+    assert [search.UNRESOLVED] in [reply.result.notes.get(DISTRUSTED) for reply in replies]
 
 
 @pytest.mark.parametrize("family", ["small", "branching"])
@@ -101,9 +104,9 @@ def test_a_relaxation_that_doubles_cannot_hold_proves_nothing(seed):
 def test_every_plan_is_at_least_its_ratio_s_bound(family, seed):
     """Any plan of a ratio is a schedule, so the LP must lie below it; longer annealing makes the test sharper."""
     instance = LIBRARY.generate(family, seed)
-    search.prepare(instance, 1.0, True)
+    search.prepare(instance, 1.0)
     for ratio in list(partitions(instance.batch, len(instance.accelerators)))[::2]:
-        reply = search.explore(ratio, seed, 30.0)
+        reply = search.explore(ratio, True, 30.0, seed)
         assert reply.result.plan is None or reply.bound <= reply.result.claimed
 
 
@@ -188,14 +191,6 @@ def test_four_shares_on_four_accelerators_keep_their_configurations():
     assert {len(found) for found in model.lam.values()} == {256, 35}
 
 
-def test_area_bound_says_infeasible_where_no_ratio_fits():
-    """Weights of each layer fit somewhere, all together do not: there is no bound of 2^62 ticks."""
-    found = [area_bound(LIBRARY.generate("tiny", seed), Budget(time_s=10).start()) for seed in range(60)]
-    assert all(result.bound is None or result.bound < 2**40 for result in found)
-    assert all((result.status is Status.INFEASIBLE) == (result.bound is None) for result in found)
-    assert any(result.status is Status.INFEASIBLE for result in found)
-
-
 def test_lp_bounds_are_recomputed_from_their_duals():
     """The exact bound of a ratio is at most the engine's optimum, and no further below it than a tick."""
     for seed in range(6):
@@ -240,7 +235,7 @@ def test_the_complete_model_tells_the_optimum_from_one_tick_less(seed, kind):
     limited = LIBRARY.generate("realistic", seed)
     instance = limited.changed(accelerators=tuple(a.model_copy(update={"memory": 10**9}) for a in limited.accelerators))
     best = optimum(instance)
-    search.prepare(instance, 1.0, columns=False)
+    search.prepare(instance, 1.0)
 
     def below(cutoff):
         ratios = partitions(instance.batch, len(instance.accelerators))
