@@ -29,6 +29,8 @@ extensions = [
     "site_files",
     "site_drawings",
     "site_catalogue",
+    "site_results",
+    "site_docstrings",
     "site_commands",
     "site_ledger",
     "site_lessons",
