@@ -31,6 +31,7 @@ extensions = [
     "site_catalogue",
     "site_results",
     "site_docstrings",
+    "site_listing",
     "site_commands",
     "site_ledger",
     "site_lessons",
