@@ -1,4 +1,4 @@
-"""The directive ``listing``: the files of an algorithm, whole, so that a page can show them beside the paper's steps."""
+"""The directive ``listing``: the files of an algorithm, whole, beside the paper's steps."""
 
 from __future__ import annotations
 
