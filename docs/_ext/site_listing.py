@@ -1,4 +1,4 @@
-"""The directive ``listing``: the files of an algorithm, whole, beside the paper's steps."""
+"""The directive ``listing``: files of the repository, whole: an algorithm beside its paper's steps, an example."""
 
 from __future__ import annotations
 
@@ -24,8 +24,11 @@ def files(root: Path, pattern: str) -> list[Path]:
     return found
 
 
+LANGUAGES = {".py": "python", ".toml": "toml", ".yaml": "yaml"}
+
+
 class Listing(SphinxDirective):
-    """``{listing} heuristics/PROBLEM/ALGORITHM*.py``: code with the numbers of its lines."""
+    """``{listing} heuristics/PROBLEM/ALGORITHM*.py``: the files that the pattern names, with the numbers of lines."""
 
     required_arguments = 1
 
@@ -40,7 +43,7 @@ class Listing(SphinxDirective):
             self.env.note_dependency(str(path))
             text = path.read_text(encoding="utf-8")
             shown.append(nodes.rubric("", "", nodes.literal(text=path.relative_to(root).as_posix())))
-            shown.append(nodes.literal_block(text, text, language="python", linenos=True))
+            shown.append(nodes.literal_block(text, text, language=LANGUAGES[path.suffix], linenos=True))
         return shown
 
 

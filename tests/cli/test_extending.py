@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "maintainers"
 PROJECT = ROOT / "examples" / "unrelated_machines"
 EXAMPLE = re.compile(r"^```python (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-SHOWN = re.compile(r"^```\{literalinclude\} (\S+)$", re.MULTILINE)
+SHOWN = re.compile(r"^```\{listing\} (\S+)$", re.MULTILINE)
 COMMANDS = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 if not PAGES.is_dir():
@@ -28,7 +28,7 @@ LINES = [line.partition("  #")[0] for block in COMMANDS.findall(HOUR) for line i
 
 
 def test_the_page_shows_every_file_of_the_example():
-    shown = {(PAGES / place).resolve() for place in SHOWN.findall(HOUR)}
+    shown = {ROOT / place for place in SHOWN.findall(HOUR)}
     assert shown == {path for path in PROJECT.rglob("*") if path.suffix in (".py", ".toml", ".yaml")}
 
 
