@@ -1,4 +1,4 @@
-"""Directives that show docstrings as they stand in the code: ``docstring`` of a module, ``program`` of a model.
+"""Directives that show docstrings as they stand in the code: ``docstring`` of anything, ``program`` of a model.
 
 ``{program} module:Class`` adds which method of the class makes which numbered row, so a page need not repeat either.
 """
@@ -15,6 +15,13 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 
+def named(reference: str) -> Any:
+    """The module ``module``, or what ``module:name`` names in it."""
+    module, _, name = reference.partition(":")
+    owner = import_module(module)
+    return getattr(owner, name) if name else owner
+
+
 def shown(owner: Any) -> nodes.literal_block:
     """A docstring, letter for letter."""
     text = inspect.getdoc(owner) or ""
@@ -22,12 +29,12 @@ def shown(owner: Any) -> nodes.literal_block:
 
 
 class Docstring(SphinxDirective):
-    """``{docstring} mapgap.problems.NAME``: the docstring of a module."""
+    """``{docstring} module`` or ``{docstring} module:Class``."""
 
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        return [shown(import_module(self.arguments[0]))]
+        return [shown(named(self.arguments[0]))]
 
 
 class Program(SphinxDirective):
@@ -36,8 +43,7 @@ class Program(SphinxDirective):
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        module, _, name = self.arguments[0].partition(":")
-        model = getattr(import_module(module), name)
+        model = named(self.arguments[0])
         rows = [
             (f"({row.number})" + (" implied" if row.implied else ""), row.method)
             for row in sorted(model.rows(), key=lambda row: row.number)
