@@ -18,7 +18,7 @@
 4.  The bound of the instance is the smallest over all ratios.
 
 The relaxation ignores the DRAM except for static weights; plans satisfy it in full. The proofs of the rows are in
-``docs/stage_mip.md``.
+``docs/methods/suboperation_mapping.md``.
 """
 
 from __future__ import annotations
