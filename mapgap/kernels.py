@@ -1,46 +1,48 @@
 """Compiled inner loops: Numba kernels that take named tables.
 
-A kernel states its types, so that importing its module is what compiles it: once per installation, because the machine
-code is cached; in every process where nothing can be written. Only modules of methods import kernels, so a command that
-runs no method compiles nothing. The first compilation of a process is logged (:data:`LOG`), for it takes a while.
+A kernel states its types, so that importing its module is what compiles it: once per installation, because Numba keeps
+the machine code in a folder; in every process where nothing can be kept. Only modules of methods import kernels, so a
+command that runs no method compiles nothing. The first compilation of a process is logged (:data:`LOG`), for it takes a
+while.
 
-Numba compares cached machine code with the source file of its function alone. But machine code takes over much from
+Numba compares kept machine code with the source file of its function alone. But machine code takes over much from
 other files: a kernel that is called is linked or inlined, a constant is frozen, a field of a table becomes an offset.
-After a change of one of those, Numba would go on running the old code. Therefore the names of a kernel's cache files
-carry a digest of all that its machine code is made of: its byte code and constants; the kernels, constants and
-``NamedTuple`` classes that it names, with those that they name in turn; its tables, signature and options; the
-versions of Numba and NumPy. The digest is taken from the objects in memory, at the moment at which Numba freezes them,
-so no file has to be read and an edit under a running process cannot mislead it. A change of a comment below recompiles
-nothing above. Files under another digest are never opened (Numba unpickles an index before it looks whether it is
-fresh, which fails when a class has gone), and they are deleted when the kernel is compiled anew. A kernel that names
-what cannot be described in this way (a function that is not compiled, a member of an enumeration) is compiled in every
-process.
+Therefore the folder is named by a hash of all sources that a kernel may be made of, and after any change of them it is
+another one. A plug-in's kernels may be made of its own package, too, or of the modules beside its file.
+
+Machine code that another user could have put there is never run: a folder that is not ours alone is not used.
 """
 
 from __future__ import annotations
 
 import hashlib
 import logging
-import re
+import os
+import platform
+import shutil
+import stat
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, suppress
+from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
-from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from tempfile import TemporaryFile
 from typing import Annotated, Any, TypeVar, get_type_hints
-from weakref import WeakKeyDictionary
 
 import numba
 import numpy as np
 from numba.core import event
-from numba.core.caching import CompileResultCacheImpl, FunctionCache
-from numba.core.dispatcher import Dispatcher
-from numba.core.typeinfer import register_dispatcher
 from numpy.typing import NDArray
 
 LOG = logging.getLogger("mapgap.kernels")
-"""Gets one record when the first kernel is compiled rather than read from the cache; its attribute ``kept`` says
-whether the machine code will be there next time."""
+"""Gets one record when the first kernel is compiled rather than read from the folder. Its attribute ``obstacle`` is
+empty, or says why the machine code will not be there next time, which makes it a warning."""
+
+HOUSE = Path(__file__).parent
+ROOMS = ("core", "problems", "heuristics", "solvers", "formulations")
+"""Of the house: where kernels are, and what their modules may import."""
+KEPT = 8
+"""Folders of other sources that stay, the last used ones: other checkouts, plug-ins."""
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
@@ -87,186 +89,111 @@ def kernel(signature: str, *tables: type, makes_arrays: bool = True, **options: 
     types = _evaluated(signature, {table.__name__: table_type(table) for table in tables})
 
     def compiled(function: Kernel) -> Kernel:
-        found: Any = numba.njit(**options)(function)
-        if found is function:  # NUMBA_DISABLE_JIT
-            return function
-        try:
-            # The names of the fields are no part of how Numba writes a type whose fields are all alike.
-            _DIGESTS[function] = _digest(found, str(types), *(_described(table, set(), ()) for table in tables))
-            found._cache = _KernelCache(function)
-        except (_UndescribedError, RuntimeError) as error:
-            if isinstance(error, RuntimeError) and "no locator" not in str(error):
-                raise
-            kept = False  # a read-only installation and no home, or a value whose changes would not be seen
-        else:
-            kept = True
-        with _telling(kept=kept), register_dispatcher(found):  # so that a kernel may call itself
-            found.compile(types)
-        found.disable_compile()
+        home = _home(Path(function.__code__.co_filename))
+        folder, obstacle = _folder(home) if home else (None, "it has no source file")
+        listener = _Listener(obstacle)
+        with event.install_listener("numba:compile", listener), _kept_in(folder):
+            try:
+                found = numba.njit(types, cache=folder is not None, **options)(function)
+            except OSError:  # no room is left, or another process has just deleted the folder
+                found = numba.njit(types, **options)(function)
+        if listener.heard and home and folder and folder.name != _digest(home):
+            shutil.rmtree(folder, ignore_errors=True)  # an edit under this process: nobody knows what it holds
         return found  # type: ignore[no-any-return]
 
     return compiled
 
 
-_DIGESTS: WeakKeyDictionary[Callable[..., Any], str] = WeakKeyDictionary()
-"""Of the Python function of each kernel: what its machine code is made of."""
-
-_LIBRARIES = sys.stdlib_module_names | {"numba", "numpy"}
-"""Whose functions and classes a name and a version describe."""
-
-_FUNCTIONS = (type, FunctionType, BuiltinFunctionType, np.ufunc, type(np.sum))
-
-
-class _UndescribedError(Exception):
-    """A kernel names a value whose changes would not be seen."""
+def _home(file: Path) -> Path | None:
+    """What belongs together with a source file: its outermost package, else its folder; none if there is no file."""
+    home = file.parent
+    if not file.is_file():
+        return None
+    while (home.parent / "__init__.py").is_file():
+        home = home.parent
+    return home
 
 
-def _digest(dispatcher: Any, *more: str) -> str:
-    """Name all that goes into the machine code of a function, in 20 hexadecimal digits."""
-    parts = (
-        *(numba.__version__, np.__version__, repr(sorted(dispatcher.targetoptions.items()))),
-        *(_described_function(dispatcher.py_func, ()), *more),
-    )
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:20]
+def sources(home: Path) -> list[Path]:
+    """All files that the kernels of a home may be made of."""
+    files = [HOUSE / "kernels.py", *(path for room in ROOMS for path in (HOUSE / room).rglob("*.py"))]
+    if home != HOUSE:
+        files += home.rglob("*.py") if (home / "__init__.py").is_file() else home.glob("*.py")
+    return sorted(files)
 
 
-def _described_function(function: FunctionType, within: tuple[object, ...]) -> str:
-    """Describe byte code and the values that it finds outside, as they are now."""
-    names = set(_names(function.__code__))
-    cells = [cell.cell_contents for cell in function.__closure__ or ()]
-    values = {name: function.__globals__[name] for name in sorted(names) if name in function.__globals__}
-    described = [_described(value, names, (*within, function)) for value in values.values()]
-    outside = _described((function.__defaults__, *cells), names, (*within, function))
-    return repr((_described_code(function.__code__), list(values), described, outside))
+def _digest(home: Path) -> str:
+    """Name all that the kernels of a home are made of and by; for which processor, Numba looks itself."""
+    made_by = (numba.__version__, np.__version__, platform.python_version(), sys.flags.optimize)
+    found = hashlib.sha256(repr(made_by).encode())
+    for path in sources(home):
+        data = path.read_bytes()
+        found.update(f"{path.name} {len(data)} ".encode() + data)
+    return found.hexdigest()[:20]
 
 
-def _names(code: CodeType) -> Iterator[str]:
-    """Names of globals and attributes, also in comprehensions and inner functions."""
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _names(constant)
+@cache
+def _folder(home: Path) -> tuple[Path | None, str]:
+    """Where the machine code of a home's kernels is kept; or none, and why."""
+    try:
+        root = _root() / "mapgap"
+        root.parent.mkdir(parents=True, exist_ok=True)
+        folder = root / _digest(home)
+        for path in (root, folder):
+            path.mkdir(mode=0o700, exist_ok=True)
+            if not _is_ours_alone(path):
+                return None, f"{path} belongs to another user, or others can write to it"
+        TemporaryFile(dir=folder).close()
+        os.utime(folder)
+    except (OSError, RuntimeError):  # a full disk, no home
+        return None, "no cache can be written"
+    with suppress(OSError):  # other processes delete, too
+        for other in sorted(root.iterdir(), key=lambda path: -path.stat().st_mtime)[1 + KEPT :]:
+            shutil.rmtree(other, ignore_errors=True)
+    return folder, ""
 
 
-def _described_code(code: CodeType) -> str:
-    constants = [_described(constant, set(), ()) for constant in code.co_consts]
-    variables = code.co_varnames, code.co_freevars, code.co_cellvars, code.co_argcount, code.co_flags
-    return repr((code.co_code, code.co_exceptiontable, code.co_names, variables, constants))
+def _root() -> Path:
+    """The user's folder for caches, or the one that ``NUMBA_CACHE_DIR`` names."""
+    if numba.config.CACHE_DIR:
+        return Path(numba.config.CACHE_DIR)
+    places = {"win32": ("LOCALAPPDATA", "AppData/Local"), "darwin": ("", "Library/Caches")}
+    variable, usual = places.get(sys.platform, ("XDG_CACHE_HOME", ".cache"))
+    return Path(os.environ.get(variable) or Path.home() / usual)
 
 
-def _described(value: Any, names: set[str], within: tuple[object, ...]) -> str:
-    """Describe a value so that two values of one description make the same machine code.
-
-    Parameters
-    ----------
-    value
-        A global, a constant, or a cell of a closure.
-    names : set of str
-        Attributes that the code may ask of a module.
-    within : tuple
-        Functions and modules that are being described: a circle ends there.
-
-    Raises
-    ------
-    _UndescribedError
-        For all that has no such description.
-    """
-    if value is None or value is Ellipsis or isinstance(value, bool | int | float | complex | str | bytes | np.generic):
-        text = repr(value)
-    elif any(value is other for other in within):
-        text = "itself"
-    elif isinstance(value, Dispatcher):
-        text = _described_dispatcher(value, within)
-    elif isinstance(value, CodeType):
-        text = _described_code(value)
-    elif isinstance(value, tuple | frozenset):
-        items = [_described(item, names, within) for item in value]
-        text = repr((getattr(value, "_fields", None), items if isinstance(value, tuple) else sorted(items)))
-    elif isinstance(value, np.ndarray) and not value.dtype.hasobject:
-        text = repr((value.dtype, value.shape, value.strides, hashlib.sha256(value.tobytes()).hexdigest()))
-    elif isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields"):
-        defaults = tuple(getattr(value, "_field_defaults", {}).items())
-        text = repr((value.__module__, value.__qualname__, value._fields, _described(defaults, names, within)))
-    elif isinstance(value, ModuleType) and value.__name__.partition(".")[0] not in _LIBRARIES:
-        found = {name: vars(value)[name] for name in sorted(names & vars(value).keys())}
-        text = repr({name: _described(item, names, (*within, value)) for name, item in found.items()})
-    else:
-        text = _described_of_library(value)
-    return f"{type(value).__qualname__} {text}"
+def _is_ours_alone(folder: Path) -> bool:
+    if sys.platform == "win32":  # what lies below a user's own folder is the user's
+        return True
+    found = folder.lstat()
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022
 
 
-def _described_dispatcher(dispatcher: Any, within: tuple[object, ...]) -> str:
-    if dispatcher.py_func in _DIGESTS:
-        return _DIGESTS[dispatcher.py_func]
-    if any(dispatcher.py_func is other for other in within):
-        return "itself"
-    described = _described_function(dispatcher.py_func, within)  # compiled by numba.njit, not by kernel
-    return repr((described, sorted(dispatcher.targetoptions.items()), str(dispatcher.signatures)))
-
-
-def _described_of_library(value: Any) -> str:
-    """Name a module, function, class or type of Numba, NumPy or Python; their versions are part of each digest."""
-    if isinstance(value, numba.types.Type | np.dtype):
-        return str(value)
-    if isinstance(value, ModuleType):
-        return value.__name__
-    home, name = getattr(value, "__module__", None), getattr(value, "__name__", None)
-    if not isinstance(value, _FUNCTIONS) or str(home).partition(".")[0] not in _LIBRARIES:
-        raise _UndescribedError
-    return f"{home}.{name}"
-
-
-class _NamedByDigest(CompileResultCacheImpl):  # type: ignore[misc]
-    """Names the files of a kernel by its digest, where Numba takes the line of the function."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.digest = _DIGESTS[function]
-        super().__init__(function)
-
-    def get_filename_base(self, fullname: str, abiflags: str) -> str:
-        version = f"py{sys.version_info[0]}{sys.version_info[1]}{abiflags}"
-        self.start, self.end = fullname.replace("<", "").replace(">", "") + "-", f".{version}"
-        return f"{self.start}{self.digest}{self.end}"
-
-
-class _KernelCache(FunctionCache):  # type: ignore[misc]
-    """Numba's cache, with files named by :class:`_NamedByDigest`."""
-
-    _impl_class = _NamedByDigest
-    _in_use: set[Path] = set()  # noqa: RUF012 - of all kernels: two made by one factory share the start of their names
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__(function)
-        self._in_use.add(Path(self.cache_path, self._impl.filename_base))
-
-    def save_overload(self, sig: Any, data: Any) -> None:
-        super().save_overload(sig, data)
-        named = re.compile(rf"({re.escape(self._impl.start)}[0-9a-f]+{re.escape(self._impl.end)})\.(nbi|\d+\.nbc)")
-        with suppress(OSError):  # another process may have deleted it, or have it open
-            for path in Path(self.cache_path).iterdir():
-                match = named.fullmatch(path.name)
-                if match and path.with_name(match[1]) not in self._in_use:
-                    path.unlink()
+@contextmanager
+def _kept_in(folder: Path | None) -> Iterator[None]:
+    """Tell Numba where to look, and let others' functions be kept where they were."""
+    before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(folder or "")
+    try:
+        yield
+    finally:
+        numba.config.CACHE_DIR = before
 
 
 class _Listener(event.Listener):  # type: ignore[misc]
-    """Logs that something is compiled."""
+    """Notices that something is compiled, and logs it the first time."""
 
     told = False
 
-    def __init__(self, kept: bool) -> None:
-        self.kept = kept
+    def __init__(self, obstacle: str) -> None:
+        self.obstacle, self.heard = obstacle, False
 
     def on_start(self, found: Any) -> None:
+        self.heard = True
         if not _Listener.told:
             _Listener.told = True
-            LOG.info("compiling kernels", extra={"kept": self.kept})
+            how = f"in every process: {self.obstacle}" if self.obstacle else "once per installation"
+            level = logging.WARNING if self.obstacle else logging.INFO
+            LOG.log(level, "compiling kernels, %s", how, extra={"obstacle": self.obstacle})
 
     def on_end(self, found: Any) -> None:
         pass
-
-
-def _telling(*, kept: bool) -> AbstractContextManager[Any]:
-    """Log the first compilation inside."""
-    listening: AbstractContextManager[Any] = event.install_listener("numba:compile", _Listener(kept))
-    return listening

@@ -36,7 +36,6 @@ METHODS = [
         summary="joint plan of all pipelines: a plan at once, a bound soon, integer programs in between",
         rank=20,
         engines=("CP-SAT", "HiGHS", "own"),
-        parts=f"{_HERE}.joint_parts:parts",
     ),
     Method(
         "mip",

@@ -23,7 +23,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 
-from mapgap.core import DISTRUSTED, Budget, Known, SolveResult, Status, Stop
+from mapgap.core import DISTRUSTED, Budget, SolveResult, Status, Stop
 from mapgap.formulations.multi_model_splitting import mip
 from mapgap.formulations.multi_model_splitting.assignment_model import AssignmentModel
 from mapgap.formulations.multi_model_splitting.chains import chains
@@ -31,7 +31,7 @@ from mapgap.formulations.multi_model_splitting.column_bound import Relaxation
 from mapgap.formulations.multi_model_splitting.cpsat import Search
 from mapgap.formulations.multi_model_splitting.pattern_bound import Patterns, groups_of
 from mapgap.formulations.multi_model_splitting.starting import BLOCK_S, first_plan, margin_s, until
-from mapgap.problems.multi_model_splitting import RESOURCES, Instance, Plan
+from mapgap.problems.multi_model_splitting import RESOURCES, Instance
 from mapgap.problems.multi_model_splitting.diagnose import diagnose
 from mapgap.solvers.guard import GuardError
 from mapgap.solvers.model import prove
@@ -53,22 +53,13 @@ class Joint(Search):
     ----------
     own : int
         The part of the bound that rests on no engine.
-    bounds : bool
-        Without, the second step is left out and the first one gets its time: others look for the bound.
-    told : callable, optional
-        Says what others have found: a plan as JSON, a bound, and what of it rests on no engine.
     """
 
     own: int = 0
-    bounds: bool = True
-    told: Known | None = None
 
     def begin(self) -> None:
         """Steps 1 and 2."""
         time_s = self.budget.time_s
-        if not self.bounds:
-            self.seek(BOUND * time_s)
-            return
         self.seek(max(SEARCH * time_s, min(0.4, 0.4 * time_s)))
         self.relax(max(BOUND * time_s, min(1.0, 0.75 * time_s)))
         if self.instance.objective == "throughput":
@@ -76,21 +67,6 @@ class Joint(Search):
 
     def until(self, seconds: float) -> bool:
         return until(self.budget, seconds)
-
-    def hear(self) -> None:
-        """Take what others have found."""
-        if self.told is None:
-            return
-        found = self.told()
-        plan = None if found["plan"] is None else Plan.model_validate(found["plan"], strict=False)
-        if plan is not None and self.seeker.offer(plan):
-            self.accept(plan)
-        self.own = max(self.own, found["own"])
-        self.raise_bound(found["bound"])
-
-    def seek(self, seconds: float) -> None:
-        self.hear()
-        super().seek(seconds)
 
     def relax(self, seconds: float) -> None:
         """The bound by column generation."""
@@ -181,16 +157,10 @@ class Joint(Search):
 
 
 def run(instance: Instance, budget: Budget) -> SolveResult:
-    """Best joint plan."""
+    """Best joint plan. The note ``own_bound`` says what is proven without an engine in the end."""
     if found := diagnose(instance):
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(found))
-    return search(instance, budget)
-
-
-def search(instance: Instance, budget: Budget, told: Known | None = None, bounds: bool = True) -> SolveResult:
-    """Steps 1 to 3; see :class:`Joint`. The note ``own_bound`` says what is proven without an engine in the end."""
-    # Who is told of others' plans need not make the quick planner's again.
-    joint = Joint(instance, budget, first_plan(instance, budget, quick=told is None), bounds=bounds, told=told)
+    joint = Joint(instance, budget, first_plan(instance, budget))
     joint.notes["own_bound"] = joint.own
     if instance.objective == "latency" and not joint.over:
         return _latency(joint)

@@ -22,18 +22,17 @@ BLOCK_S, SEGMENT_S = 2e-4, 1.5e-4
 """Seconds per block and device, and per segment, that a program may take to be built, on a busy machine."""
 
 
-def first_plan(instance: Instance, budget: Budget, quick: bool = True) -> Neighbourhood:
-    """The ``quick`` planner's search, then a longer one of its own; every better plan is announced.
+def first_plan(instance: Instance, budget: Budget) -> Neighbourhood:
+    """The quick planner's search, then a longer one of its own; every better plan is announced.
 
     So no exact method ends with less than the quick planner, and that is never worse than Synergy. On few instances
     Synergy takes seconds; what it has not found within a part of the time is not waited for.
     """
     found = TwinNeighbourhood(instance, budget.seed)
-    if quick:
-        early = replace(budget, time_s=budget.elapsed_s + QUICK * budget.remaining_s)
-        plan = quick_search(instance, early)[0].plan
-        if plan is not None:
-            found.offer(plan)
+    early = replace(budget, time_s=budget.elapsed_s + QUICK * budget.remaining_s)
+    plan = quick_search(instance, early)[0].plan
+    if plan is not None:
+        found.offer(plan)
     while not (found.settled or budget.exhausted or found.work >= WORK):
         if found.walk(work=FIRST):
             budget.report(plan=found.plan)

@@ -196,14 +196,14 @@ class Sweep:
     distrusted: list[str] = field(default_factory=list)
 
     @classmethod
-    def begin(cls, instance: Instance, budget: Budget, ratio: Ratio = (), alone: bool = True) -> Sweep:
+    def begin(cls, instance: Instance, budget: Budget, ratio: Ratio = ()) -> Sweep:
         """Lower every partition of the batch (or one ratio), bound each, announce a first plan and a better one.
 
-        ``alone``: nobody else helps. Where the time does not suffice for a model of every ratio, it is for annealing.
+        Where the time does not suffice for a model of every ratio, it is for annealing.
         """
         ratios = [ratio] if ratio else list(partitions(instance.batch, len(instance.accelerators)))
         least_s = MODEL_S * max(1.0, lower(instance, ratio or pe_ratio(instance)).n / MODEL_SIZE)
-        scarce = alone and SOLVED * budget.remaining_s < least_s * len(ratios)
+        scarce = SOLVED * budget.remaining_s < least_s * len(ratios)
         found = cls(instance, budget, [], bool(ratio), bounds=dict.fromkeys(ratios, 0))
         found._lower(ratios[:1] if scarce else ratios)
         share, most = (1.0 - LEAST_LEFT, math.inf) if scarce else (SEARCHED, ROUNDS)

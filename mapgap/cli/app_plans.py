@@ -33,9 +33,6 @@ def solve(
     settings: Annotated[list[str] | None, typer.Option("--set", help="Method option as name=value.")] = None,
     plugin: Plugins = None,
     certify: Annotated[bool, typer.Option("--certify", help="Then prove the bound by a certificate file.")] = False,
-    dask: Annotated[
-        str | None, typer.Option(help="Scheduler of the dask cluster that does the parts of the run.")
-    ] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Write the best plan as JSON.")] = None,
     gantt: Annotated[Path | None, typer.Option(help="Draw the best plan (.svg, .png, .pdf).")] = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object per method on standard output.")] = False,
@@ -59,7 +56,6 @@ def solve(
         settings=settings or (),
         plugins=plugin or (),
         certify=certify,
-        dask=dask,
         output=output,
         gantt=gantt,
         json=json,

@@ -39,7 +39,7 @@ class Display:
     def __call__(self, event: Event) -> None:
         """Show an event, from whichever thread."""
         if isinstance(event, Compiling):
-            how = "once per installation" if event.kept else "in every process: no cache can be written"
+            how = f"in every process: {event.obstacle}" if event.obstacle else "once per installation"
             self.line(f"compiling kernels, {how} …")
 
     def line(self, text: str, style: str = "") -> None:

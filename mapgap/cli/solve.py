@@ -21,7 +21,6 @@ from mapgap.core import Budget, InputError, InstanceBase, Method, Problem, Stop,
 from mapgap.evidence.contradictions import contradictions
 from mapgap.evidence.ledger import CERTIFICATE
 from mapgap.evidence.prove import prove
-from mapgap.execution import cluster
 from mapgap.execution.run import run_method
 from mapgap.records.record import RunRecord, relative
 from mapgap.records.runs import facts as instance_facts
@@ -46,7 +45,6 @@ class Request:
     settings: Sequence[str] = ()
     plugins: Sequence[Path] = ()
     certify: bool = False
-    dask: str | None = None
     output: Path | None = None
     gantt: Path | None = None
     json: bool = False
@@ -70,8 +68,6 @@ def solve(request: Request) -> int:
     options = {m.name: typed_options(m, request.settings, strict=len(methods) == 1) for m in methods}
     refuse_unused(methods, request.settings)
     _check_outputs(request)
-    if request.dask is not None:
-        cluster.connect(request.dask).close()  # a wrong address is bad input, not a failed run
     budget = Budget(request.time_limit, request.memory_limit, request.workers, request.seed)
     records: list[RunRecord] = []
     for method in methods:
@@ -82,7 +78,6 @@ def solve(request: Request) -> int:
                 budget,
                 options=options[method.name],
                 plugins=request.plugins,
-                cluster=request.dask,
                 observer=display.observe,
                 tell=display,
             )

@@ -35,7 +35,6 @@ from mapgap.core.declarations import (
 from mapgap.core.errors import Finding, InputError, Location, MapgapError, PlanError, dotted, printable, short, suggest
 from mapgap.core.explaining import Binding, Exchange, Explainer, relaxed
 from mapgap.core.params import Params
-from mapgap.core.parts import Known, Parts, Task
 from mapgap.core.references import CallablePackage, Reference, Referred, lazily, resolve
 from mapgap.core.results import (
     DISTRUSTED,
@@ -74,14 +73,12 @@ __all__ = [
     "InputError",
     "InstanceBase",
     "Kind",
-    "Known",
     "Library",
     "Location",
     "MapgapError",
     "Method",
     "OutOfTime",
     "Params",
-    "Parts",
     "PlanBase",
     "PlanError",
     "PlanTable",
@@ -93,7 +90,6 @@ __all__ = [
     "SolveResult",
     "Status",
     "Stop",
-    "Task",
     "TracePoint",
     "Violation",
     "dotted",

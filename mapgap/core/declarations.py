@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from mapgap.core.data import CompactBase, InstanceBase, PlanBase
 from mapgap.core.errors import InputError, suggest
 from mapgap.core.params import Params
-from mapgap.core.parts import Parts
 from mapgap.core.references import Reference, Referred, resolve
 from mapgap.core.results import Budget, Evaluation, SolveResult
 
@@ -61,9 +60,6 @@ class Method:
         other method.
     engines : tuple of str
         Of an exact method: on whose word a proof rests (CP-SAT, HiGHS, CBC, own, enumeration).
-    parts : str or callable, optional
-        ``parts(instance, budget, **options) -> mapgap.core.Parts``: the same run in independent parts, which
-        ``solve --dask`` hands to the workers of a cluster.
     models : str or callable, optional
         ``models(instance) -> list of mapgap.solvers.model.Part``: the integer programs that the method hands to its
         engine, for export, fix-and-compare and flip tests.
@@ -84,7 +80,6 @@ class Method:
     members: tuple[str, ...] = ()
     engines: tuple[str, ...] = ()
     models: Reference | Callable[..., Any] | None = None
-    parts: Reference | Callable[..., Parts] | None = None
 
     @property
     def module(self) -> str:

@@ -36,10 +36,10 @@ class Start(_Message):
 
 
 class Compiling(_Message):
-    """Kernels are compiled; ``kept`` if a cache keeps them."""
+    """Kernels are compiled; ``obstacle`` says why no cache keeps them, if none does."""
 
     event: Literal["compiling"]
-    kept: bool
+    obstacle: str = ""
 
 
 class Report(_Message):

@@ -29,8 +29,8 @@ class Compiling(Event):
 
     Attributes
     ----------
-    kept : bool
-        The machine code is written to a cache, so this happens once per installation; else in every process.
+    obstacle : str
+        Why every process has to do it again; empty where a cache keeps the machine code, once per installation.
     """
 
-    kept: bool
+    obstacle: str = ""

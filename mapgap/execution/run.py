@@ -41,7 +41,6 @@ def run_method(
     options: Mapping[str, Any] | None = None,
     plugins: Sequence[Path | str] = (),
     isolate: bool = True,
-    cluster: str | None = None,
     observer: Observer | None = None,
     tell: Tell = silence,
 ) -> RunRecord:
@@ -61,9 +60,6 @@ def run_method(
         already).
     isolate : bool
         ``False`` runs inside this process: for tests and debuggers; no limit is enforced.
-    cluster : str, optional
-        Address or scheduler file of a ``dask.distributed`` cluster whose workers do the parts of the run; limits of
-        memory hold for this machine's process only.
     observer : callable, optional
         Progress, a few times per second.
     tell : callable, optional
@@ -78,7 +74,7 @@ def run_method(
     Raises
     ------
     InputError
-        Unknown method or option, an instance of another problem, or a cluster and a method without parts.
+        Unknown method or option, or an instance of another problem.
     """
     if isinstance(method, str):
         method = registry.find_method(instance.problem, method)
@@ -86,15 +82,11 @@ def run_method(
         raise InputError(f"method {method.name!r} solves {method.problem}, the instance is one of {instance.problem}")
     options = dict(options or {})
     check_options(method, options)
-    if cluster is not None and method.parts is None:
-        able = [m.name for m in registry.methods(method.problem).values() if m.parts is not None]
-        known = f"expected a method in independent parts ({', '.join(able) or 'none of this problem'})"
-        raise InputError(f"--dask: {known}, found {method.name}")
     problem = registry.problems()[instance.problem]
     watch = Watch(problem, instance, observer, tell, enumerates="enumeration" in method.engines)
     blank = _blank(problem, instance, method, budget, options)
     if isolate:
-        return _isolated(blank, watch, method, budget, options, plugins, cluster)
+        return _isolated(blank, watch, method, budget, options, plugins)
     local = Budget(budget.time_s, budget.memory_mb, budget.workers, budget.seed)
 
     def send(data: dict[str, Any]) -> None:
@@ -103,7 +95,7 @@ def run_method(
     with worker.telling_of_kernels(send):  # imports, and the compilation in them, are no part of a run
         resolve(method.run)
     try:
-        worker.execute(worker.solver(method, cluster), instance, local, options, send)
+        worker.execute(method.solve, instance, local, options, send)
     except messages.BadMessage as error:
         return watch.conclude(blank, Stop.ERROR, f"bad message: {error}")
     return watch.conclude(blank, Stop.INTERRUPTED if watch.end is not None and watch.end.interrupted else None)
@@ -139,7 +131,6 @@ def _isolated(
     budget: Budget,
     options: Mapping[str, Any],
     plugins: Sequence[Path | str],
-    cluster: str | None,
 ) -> RunRecord:
     limit = {"time_s": budget.time_s, "memory_mb": budget.memory_mb, "workers": budget.workers, "seed": budget.seed}
     job = {
@@ -149,7 +140,6 @@ def _isolated(
         "budget": limit,
         "options": plain(options),
         "plugins": [str(Path(path).resolve()) for path in plugins],
-        "cluster": cluster,
     }
     threads = str(budget.workers)
     hard_s = budget.time_s * (1 + GRACE_SHARE) + GRACE_S

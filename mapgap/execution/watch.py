@@ -83,7 +83,7 @@ class Watch:
             self.began = time.perf_counter()
         elif isinstance(message, messages.Compiling):
             if not self.compiling:
-                self.tell(Compiling(kept=message.kept))
+                self.tell(Compiling(message.obstacle))
             self.compiling = True
         elif isinstance(message, messages.End):
             self._take_end(message)

@@ -22,8 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from mapgap.catalogue import registry
-from mapgap.core import Budget, Frozen, MapgapError, Method, PlanBase, SolveResult, Status, Stop, resolve
-from mapgap.execution import cluster
+from mapgap.core import Budget, Frozen, MapgapError, PlanBase, SolveResult, Status, Stop, resolve
 from mapgap.execution.keeper import continue_parent
 from mapgap.execution.messages import TEXT_LIMIT, encoded
 from mapgap.records.record import plain
@@ -93,22 +92,6 @@ def execute(solve: Solve, instance: Any, budget: Budget, options: Mapping[str, A
     send({"event": "end", "wall_s": wall_s, "peak_mb": peak_mb(), **end})
 
 
-def solver(method: Method, address: str | None) -> Solve:
-    """What runs the method: itself, or the workers of a cluster, to which this process is connected from now on."""
-    if address is None:
-        return method.solve
-    client = cluster.connect(address)
-    cluster.prepare(client, method)
-
-    def solve(instance: Any, budget: Budget, **options: Any) -> SolveResult:
-        try:
-            return cluster.solve(method, instance, budget, options, client)
-        finally:
-            client.close()
-
-    return solve
-
-
 def peak_mb() -> float | None:
     """High-water mark of this process' resident set, 2^20 bytes (Linux only; elsewhere the supervisor polls)."""
     with contextlib.suppress(OSError, ValueError, IndexError):
@@ -142,7 +125,7 @@ def telling_of_kernels(send: Send) -> Iterator[None]:
 
     class Handler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            send({"event": "compiling", "kept": bool(getattr(record, "kept", False))})
+            send({"event": "compiling", "obstacle": getattr(record, "obstacle", "")})
 
     log, handler = logging.getLogger("mapgap.kernels"), Handler()
     before = log.level
@@ -196,14 +179,13 @@ def serve(fd: int) -> None:
                 registry.load_plugin(Path(path))
             method = registry.methods(job["problem"])[job["method"]]
             resolve(method.run)
-            solve = solver(method, job.get("cluster"))
         build_models()
         instance = registry.problems()[job["problem"]].instance_type.model_validate_json(json.dumps(job["instance"]))
     except BaseException as error:
         text = "".join(traceback.format_exception_only(error)).strip()
         send({"event": "end", "error": f"before the start: {text}"[-4000:]})
         os._exit(1)
-    execute(solve, instance, Budget(**job["budget"]), job["options"], send)
+    execute(method.solve, instance, Budget(**job["budget"]), job["options"], send)
     with contextlib.suppress(Exception):
         sys.stdout.flush()
     os._exit(0)  # no waiting for threads or exit hooks of the method

@@ -12,7 +12,6 @@ from mapgap.reporting import figures
 from mapgap.reporting.report import Page, Picture, Section
 from mapgap.reporting.study import Phase, Study
 from mapgap.reporting.tables import Table
-from mapgap.studies.scale import workers
 from mapgap.studies.scale.ladder import LADDERS, MEMORY_MB, TIME_S, jobs, roles
 from mapgap.studies.scale.tables import breaks, sizes
 
@@ -24,13 +23,12 @@ WORDY = 30
 
 
 def phases(quick: bool) -> list[Phase]:
-    """All runs; the small version has one instance of the first size of every problem and no cluster."""
-    found = [Phase(problem, list(jobs(problem, *((1, 1) if quick else ())))) for problem in LADDERS]
-    return found if quick else [Phase("dask", workers.jobs()), *found]
+    """All runs; the small version has one instance of the first size of every problem."""
+    return [Phase(problem, list(jobs(problem, *((1, 1) if quick else ())))) for problem in LADDERS]
 
 
 def page(records: Runs, quick: bool) -> Page:
-    """A table and a picture per problem, where each method breaks, and the runs on a cluster."""
+    """A table and a picture per problem, and where each method breaks."""
     tables = {problem: sizes(problem, records) for problem in LADDERS}
     lead = [
         f"Generated instances of growing size, fresh seeds, {TIME_S:g} s, {MEMORY_MB} MB and one thread per run: the "
@@ -44,8 +42,6 @@ def page(records: Runs, quick: bool) -> Page:
         Section("Where each method breaks", tables=[breaks(tables)]),
         Section("Sizes", tables=list(tables.values()), figures=[_picture(tables)]),
     ]
-    if not quick:
-        sections.append(Section("On a cluster", tables=[workers.table(records)]))
     return Page("Scale", lead, sections)
 
 
@@ -87,10 +83,5 @@ def _draw(ax: Axes, problem: str, table: Table) -> None:
 
 
 STUDY = Study(
-    name="scale",
-    title="Size against time, memory and gap",
-    problem="",
-    phases=phases,
-    page=page,
-    headline=["breaks"],
+    name="scale", title="Size against time, memory and gap", problem="", phases=phases, page=page, headline=["breaks"]
 )

@@ -42,7 +42,7 @@ LIBRARIES = {
     "highspy": {"solvers", "formulations", "contract"},
     "numba": {"kernels"},
     "psutil": {"execution"},
-    "jinja2": {"reporting"},
+    "jinja2": {"reporting", "instances"},
     "matplotlib": {"reporting", "interface", "studies"},
     "sklearn": {"studies"},
     "onnx": {"importing"},
@@ -64,8 +64,6 @@ LOCAL = {
     "mapgap.reporting.overview": "the extra parquet",
     "mapgap.interface.comparison": "pandas, where it is installed",
     "mapgap.interface.display": "start-up: charts need Matplotlib",
-    "mapgap.studies.neuron_masking.training.data": "the extra training",
-    "mapgap.studies.neuron_masking.training.job": "the extra training",
     "mapgap.contract.test_models": "one engine per format of a written model",
 }
 HEAVY = {"numpy", "numba", "scipy", "matplotlib", "networkx", "pandas", "ortools", "pulp", "highspy"}

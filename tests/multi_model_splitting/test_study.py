@@ -12,8 +12,8 @@ from mapgap.reporting.study import studies
 from mapgap.studies.multi_model_splitting import facts as printed_facts
 from mapgap.studies.multi_model_splitting.changes import change_jobs, changed, changes
 from mapgap.studies.multi_model_splitting.claims import claims, mean_gain, oor_pattern, thresholds
+from mapgap.studies.multi_model_splitting.experiments import EVERY, FIG_6, FIG_11A, FIG_11B, QUICK, Results, instance
 from mapgap.studies.multi_model_splitting.gaps import counts, gaps, sensing, sensing_counts
-from mapgap.studies.multi_model_splitting.runs import EVERY, FIG_6, FIG_11A, FIG_11B, QUICK, Results, instance
 from mapgap.studies.multi_model_splitting.study import STUDY
 
 METHODS = registry.methods("multi_model_splitting")

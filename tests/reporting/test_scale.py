@@ -1,13 +1,12 @@
 """The study of sizes: its tables by hand, the sizes of its ladder, and the page that quotes them."""
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from mapgap.records.record import RunRecord
 from mapgap.records.runs import Runs
-from mapgap.studies.scale import ladder, workers
+from mapgap.studies.scale import ladder
 from mapgap.studies.scale.ladder import LADDERS, roles
 from mapgap.studies.scale.study import page, phases
 from mapgap.studies.scale.tables import breaks, cause, sizes
@@ -142,45 +141,6 @@ def test_bandwidths_differ_by_pair_and_seed():
     assert all(each.bandwidth[0][1] == each.bandwidth[1][0] for each in made)
 
 
-class Pool:
-    """In place of a cluster of local processes."""
-
-    scheduler_address = "tcp://here"
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        pass
-
-
-def test_a_run_on_workers_says_how_many_and_the_method_does_not_hear_of_it(monkeypatch):
-    heard = {}
-
-    def library(address):
-        return SimpleNamespace(LocalCluster=lambda **settings: heard.update(settings) or Pool())
-
-    def run(instance, method, budget, **more):
-        heard.update(more)
-        return record(instance.name, method, 1)
-
-    monkeypatch.setattr(workers.cluster, "library", library)
-    monkeypatch.setattr(workers, "run_method", run)
-    job = next(job for job in workers.jobs() if job.options.get(workers.OPTION) == 4)
-    assert job.execute().options == {workers.OPTION: 4}
-    assert (heard["n_workers"], heard["cluster"]) == (4, "tcp://here")
-    assert "options" not in heard
-
-
-def test_rows_of_runs_on_workers():
-    name = workers.SPLITTING
-    one, two = record(name, "joint", 120, 100), record(name, "joint", 110, 100, options={workers.OPTION: 2})
-    rows = workers.table(Runs([one, two, record("another", "joint", 5, 5)])).rows
-    assert [row["processes"] for row in rows] == [0, 2]
-    assert [row["gap"] for row in rows] == [20.0, 10.0]
-    assert [row["to_best"] for row in rows] == [pytest.approx(100 / 11), 0.0]
-
-
 def test_the_page_of_hand_made_runs():
     made = page(runs(), quick=True)
     tables = {table.name: table for table in made.tables()}
@@ -189,7 +149,7 @@ def test_the_page_of_hand_made_runs():
     assert made.markdown()
 
 
-def test_the_small_version_has_one_instance_of_every_problem_and_no_cluster():
+def test_the_small_version_has_one_instance_of_every_problem():
     found = phases(quick=True)
     assert [phase.name for phase in found] == list(LADDERS)
     assert all({job.method for job in phase.jobs} == set(roles(phase.name).values()) for phase in found)

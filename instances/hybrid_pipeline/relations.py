@@ -1,0 +1,114 @@
+"""Instances whose optimum follows from that of a given one.
+
+What does *not* follow: with more memory or a faster device the optimum may be worse. Shares solve Eq. (7), whose T may
+then be smaller with a larger Ef + Eb (family ``small``, seed 136: twice the memory costs 2 of 855 ticks); and an
+AllReduce ends ``Ta - sum Eb`` after the dominant step, so that a faster stage in front of it may move it back.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from functools import partial
+from itertools import product
+
+from mapgap.core import Relation
+from mapgap.instances.editing import each, edited, mapped, ordered, related, replaced, square
+from mapgap.instances.hybrid_pipeline.cases import tables
+from mapgap.problems.hybrid_pipeline import Instance
+
+FACTOR = 3
+
+
+def relations(instance: Instance, rng: random.Random) -> list[Relation]:
+    """All of them are exact in whole ticks."""
+    return [
+        *_reordered(instance, rng),
+        *_slower_clock(instance),
+        *_scaled_times(instance),
+        *_faster_links(instance),
+        *_other_units(instance),
+        *_more_freedom(instance),
+    ]
+
+
+def _reordered(instance: Instance, rng: random.Random) -> Iterator[Relation]:
+    """The devices in another order; not after a failure, whose ties go to the lowest index (rule 11)."""
+    if instance.replanning is None:
+        order = rng.sample(range(len(instance.devices)), len(instance.devices))
+        devices, bandwidth = ordered(instance.devices, order), square(instance.bandwidth, order)
+        yield from related(instance, "devices in another order", devices=devices, bandwidth=bandwidth)
+
+
+def _slower_clock(instance: Instance) -> Iterator[Relation]:
+    """All times doubled, in ticks of twice the length: only the product of tick and bandwidth is seen."""
+    if all(rate % 2 == 0 for i, row in enumerate(instance.bandwidth) for j, rate in enumerate(row) if i != j):
+        halved = mapped(instance.bandwidth, lambda rate: rate // 2)
+        label = "links half as fast and ticks twice as long"
+        yield from related(instance, label, tick_ns=2 * instance.tick_ns, bandwidth=halved)
+
+
+def _faster_links(instance: Instance) -> Iterator[Relation]:
+    """All links k times as fast, k whole.
+
+    Shares and sources of a migration stay as they are, and every D falls, since it rises with each c. An AllReduce
+    excess is a whole number ``Ta - C - sum Eb`` with ``C = sum c``. Because ``ceil(Ta / k) <= ceil(C / k) + ceil((Ta -
+    C) / k)`` and rounding up term by term takes no less, the new ``Ta - C`` is at most the old one over k, rounded up:
+    no larger where that is positive, and not positive where it was not. The excess of the first stage is never
+    negative, so A does not rise, nor does the migration. (One faster link alone is not covered.)
+    """
+    faster = mapped(instance.bandwidth, lambda rate: FACTOR * rate)
+    yield from related(instance, "all links three times as fast", equal=False, bandwidth=faster)
+
+
+def _scaled_times(instance: Instance) -> Iterator[Relation]:
+    """All times tripled, where no transfer is rounded up."""
+    if _exact(instance):
+        tripled = partial(tables, change=lambda rows: mapped(rows, lambda ticks: FACTOR * ticks))
+        types = each(instance.types, tripled)
+        names = ("output_bytes", "weight_bytes")
+        layers = each(instance.layers, lambda layer: {name: FACTOR * getattr(layer, name) for name in names})
+        yield from related(instance, "all times tripled", FACTOR, types=types, layers=layers)
+
+
+def _exact(instance: Instance) -> bool:
+    """Whether every transfer, AllReduce and migration takes whole ticks; sums of such bytes then do, too."""
+    n = len(instance.devices)
+    rates = {instance.bandwidth[i][j] for i in range(n) for j in range(i)}
+    for rate, layer in product(rates, instance.layers):
+        ticks = rate * instance.tick_ns
+        sizes = [batch * layer.output_bytes for batch in instance.micro_batch_sizes]
+        if any(size * 10**9 % ticks for size in (*sizes, layer.weight_bytes)):
+            return False
+        if any(2 * (m - 1) * layer.weight_bytes * 10**9 % (m * ticks) for m in range(2, n + 1)):
+            return False
+    return True
+
+
+def _other_units(instance: Instance) -> Iterator[Relation]:
+    """Memory in smaller units; bytes behind the last layer, which no cut carries."""
+    types = each(instance.types, lambda kind: {"memory": 2 * kind.memory})
+    names = ("state_memory", "activation_memory")
+    layers = each(instance.layers, lambda layer: {name: 2 * getattr(layer, name) for name in names})
+    yield from related(instance, "memory counted in halves", types=types, layers=layers)
+    place, last = len(instance.layers) - 1, instance.layers[-1]
+    larger = replaced(instance.layers, place, edited(last, output_bytes=last.output_bytes + 7))
+    yield from related(instance, "more bytes behind the last layer", layers=larger)
+
+
+def _more_freedom(instance: Instance) -> Iterator[Relation]:
+    """Every plan stays one, with the same value, and others come in addition."""
+    if instance.all_devices:
+        yield from related(instance, "devices may stay idle", equal=False, all_devices=False)
+    elif instance.replanning is None:
+        devices = (*instance.devices, edited(instance.devices[-1], name="one more"))
+        rows = [(*row, row[-1]) for row in instance.bandwidth]
+        fastest = max(max(row) for row in instance.bandwidth)
+        rows[-1] = (*rows[-1][:-1], fastest)
+        rows.append((*rows[-1][:-2], fastest, 1))
+        label = "one more device, which may stay idle"
+        yield from related(instance, label, equal=False, devices=devices, bandwidth=tuple(rows))
+    smaller = [b for b in range(1, max(instance.micro_batch_sizes)) if instance.mini_batch % b == 0]
+    sizes = tuple(sorted({*instance.micro_batch_sizes, *smaller}))
+    if sizes != instance.micro_batch_sizes:
+        yield from related(instance, "smaller micro-batches allowed", equal=False, micro_batch_sizes=sizes)
