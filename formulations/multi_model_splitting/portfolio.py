@@ -38,7 +38,7 @@ def neighbourhood(params: Params) -> Steps:
             while not search.settled:
                 if search.walk(board.bound or 0, params.first):
                     board.offer(search.plan)
-                yield
+                yield False
             yield True  # nothing urgent to do: whoever else works has a piece first
 
     return steps

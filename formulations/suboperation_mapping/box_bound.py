@@ -3,7 +3,7 @@
 ``fluid_bound`` solves one program for every number of shares; together their boxes hold all ratios. ``box_bound`` goes
 on from there: the box of smallest bound is divided where the latency tables have their largest steps, until the time is
 over or the smallest bound belongs to one ratio. With few accelerators one ratio is bounded by the stage model with its
-columns, which is stronger. ``docs/stage_mip.md`` proves the rows.
+columns, which is stronger. ``docs/methods/suboperation_mapping.md`` proves the rows.
 
 Every bound is recomputed from rounded duals in whole numbers. The option ``duals`` names a file for them
 (:mod:`duals_file`).

@@ -20,7 +20,7 @@ portfolio has the search for better ones. A question that is not answered is ask
 the time limit.
 
 The relaxation ignores the DRAM except for static weights; plans satisfy it in full. The proofs of the rows are in
-``docs/stage_mip.md``.
+``docs/methods/suboperation_mapping.md``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The stage-configuration MIP of one ratio: a relaxation of the scheduling problem that keeps assignment exact.
 
 A *stage* is a split node of the phase graph all of whose neighbours in FP and BP are fused: it lies between fusion
-points only. Every row holds for every schedule (DRAM aside); ``docs/stage_mip.md`` proves them one by one under the
-same numbers.
+points only. Every row holds for every schedule (DRAM aside); ``docs/methods/suboperation_mapping.md`` proves them one
+by one under the same numbers.
 """
 
 from __future__ import annotations

@@ -182,7 +182,7 @@ def test_the_instances_above_have_every_kind():
 
 
 def test_every_plan_but_the_best_is_above_the_worked_example():
-    accepts_up_to(example(), 74)  # docs/hybrid_pipeline_label_dp.md
+    accepts_up_to(example(), 74)  # docs/methods/hybrid_pipeline.md
     accepts_up_to(example(), optimum(example()))
 
 

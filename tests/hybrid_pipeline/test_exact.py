@@ -64,7 +64,7 @@ def test_the_small_family_has_every_kind():
 
 
 def test_the_worked_example():
-    # docs/hybrid_pipeline_label_dp.md: fast l1-l3, slow l4.
+    # docs/methods/hybrid_pipeline.md: fast l1-l3, slow l4.
     result = EXACT["label_dp"].solve(example(), Budget())
     assert result.bound == 74
     assert [(s.start, s.stop, s.devices) for s in result.plan.stages] == [(0, 3, (0,)), (3, 4, (1,))]

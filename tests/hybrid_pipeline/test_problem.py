@@ -45,7 +45,7 @@ def two_stages(cut, first=0):
     ("first", "cut", "ticks"), [(0, 3, 74), (0, 2, 112), (0, 1, 162), (1, 1, 96), (1, 2, 96), (1, 3, 144)]
 )
 def test_latency_of_the_example(first, cut, ticks):
-    # The table of docs/hybrid_pipeline_label_dp.md, by hand.
+    # The table of docs/methods/hybrid_pipeline.md, by hand.
     result = evaluate(example(), two_stages(cut, first))
     assert result.feasible
     assert result.objective == ticks

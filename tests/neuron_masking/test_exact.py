@@ -221,8 +221,8 @@ def test_branching_does_not_change_the_answer(steps):
 
 @pytest.mark.parametrize("seed", range(30))
 def test_uniform_mask_rounded_up_is_optimal_for_the_smallest_share(seed):
-    # The proposition of docs/neuron_masking_exact.md: a mask of smallest share s exists if and only if the uniform one
-    # of s is within the limits. All shares, not only the optimal one.
+    # The proposition of docs/methods/neuron_masking.md: a mask of smallest share s exists if and only if the uniform
+    # one of s is within the limits. All shares, not only the optimal one.
     for family in ("tiny", "small"):
         instance = PROBLEM.retarget(LIBRARY.generate(family, seed), "smallest_share")
         for single, chain in chains(instance):

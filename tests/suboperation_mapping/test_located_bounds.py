@@ -356,7 +356,7 @@ def test_every_row_is_a_method_and_proven_in_the_docs():
     stated = numbered(LocatedModel.__doc__)
     assert stated == list(range(1, len(stated) + 1))
     assert sorted({number for doc in methods for number in numbered(doc)}) == stated
-    page = (Path(__file__).parents[2] / "docs" / "stage_mip.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "methods" / "suboperation_mapping.md").read_text()
     section = page.partition("## The located program")[2].partition("\n## ")[0]
     proofs = re.findall(r"^- \*\*((?:\(\d+\)(?:, )?)+)", section, re.MULTILINE)
     assert [int(number) for numbers in proofs for number in re.findall(r"\d+", numbers)] == stated

@@ -4,9 +4,7 @@
 """
 
 import os
-import re
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -169,14 +167,6 @@ def test_large_instances_are_not_enumerated():
     result = enumerate.run(LIBRARY.generate("small", 0), budget())
     assert result.status is Status.UNKNOWN
     assert "enumerate" in result.reason or "tried" in result.reason
-
-
-@pytest.mark.parametrize("model", [cpsat.RatioModel, mip.RatioProgram])
-def test_the_page_lists_every_row_with_its_method(model):
-    page = (Path(__file__).parents[2] / "docs" / "suboperation_mapping.md").read_text()
-    _, _, table = page.partition(f"`{model.__name__}`")
-    listed = re.findall(r"^\| \((\d+)\) \| .* \| `(\w+)` \|$", table.partition("\n`formulations")[0], re.MULTILINE)
-    assert [(int(number), method) for number, method in listed] == [(row.number, row.method) for row in model.rows()]
 
 
 def test_no_word_of_one_run_about_a_big_m_is_believed():
