@@ -1,6 +1,6 @@
 """At equal time no exact method is worse than a heuristic, and the fast planner is not worse than the published one.
 
-The suite holds the strongest exact method to it for a second on one instance. ``pytest -m fuzz -k equal_time`` takes
+By day the strongest exact method is held to it for a second on one instance. ``pytest -m nightly -k equal_time`` takes
 every exact method, fresh seeds of every family (``MAPGAP_RACE_SEEDS`` of each, 1, from ``MAPGAP_RACE_FIRST`` on, 200)
 and ten instances of the library, for every time in ``MAPGAP_RACE_TIMES`` (``1 10 60`` seconds).
 ``MAPGAP_CONTRACT_SLACK`` says by how many seconds a run may be late. Every race is kept in the file
@@ -43,7 +43,7 @@ def test_the_strongest_exact_method_loses_to_no_heuristic(problem: str) -> None:
     assert lost(records, 1.0, BUSY_S) == []
 
 
-@pytest.mark.fuzz
+@pytest.mark.nightly
 @pytest.mark.parametrize("time_s", TIMES)
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_no_exact_method_loses_to_a_heuristic(problem: str, time_s: float) -> None:

@@ -21,10 +21,11 @@ from ortools.sat.python import cp_model
 
 from mapgap.catalogue import registry
 from mapgap.contract.known import TIME_S, best, optimum, problem_of, tiny
+from mapgap.contract.seeds import seeds
 from mapgap.core import Budget, InputError, InstanceBase, PlanBase, Status, Stop, resolve
 from mapgap.solvers.model import Model, Part, prove, read_solution
 
-SEEDS = range(8)
+SEEDS = range(8)  # of which an implied row must change nothing
 HINT_SEEDS = range(4)
 FLIP_SEEDS = range(120)
 PROBLEMS = list(registry.problems())
@@ -111,7 +112,7 @@ def test_rows_are_numbered_in_the_program_and_in_the_code(problem: str, name: st
     assert sorted(stated) == numbers
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", seeds(4, 40))
 @pytest.mark.parametrize(("problem", "name"), CASES)
 def test_a_model_has_the_optimum_of_brute_force(problem: str, name: str, seed: int) -> None:
     if parts(problem, name, seed) is None:

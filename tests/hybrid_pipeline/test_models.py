@@ -1,6 +1,5 @@
 """Columns of the MIP and CP-SAT models: costs against the evaluator, the filter against no filter and brute force."""
 
-import os
 from itertools import pairwise
 
 import numpy as np
@@ -9,6 +8,7 @@ from pipelines import example
 
 from mapgap.catalogue.files import load_instance
 from mapgap.catalogue.registry import methods
+from mapgap.contract.seeds import seeds
 from mapgap.core import Budget, InputError, Status
 from mapgap.formulations.hybrid_pipeline.columns import build
 from mapgap.formulations.hybrid_pipeline.cpsat import ColumnCpSat
@@ -22,7 +22,6 @@ from mapgap.problems.hybrid_pipeline.evaluate import best_shares, evaluate, exec
 from mapgap.problems.hybrid_pipeline.lowered.arrays import lower
 from mapgap.solvers.model import prove
 
-COUNT = int(os.environ.get("MAPGAP_CROSSCHECK", "20"))
 METHODS = methods("hybrid_pipeline")
 MODELS = {name: METHODS[name] for name in ("cpsat", "mip")}
 TESTS = ("none", "window", "reach", "front")
@@ -38,7 +37,7 @@ def outcome(method, instance, **options):
     return result.status, checked.objective
 
 
-@pytest.mark.parametrize("seed", range(COUNT))
+@pytest.mark.parametrize("seed", seeds(4, 40))
 def test_filtered_is_unfiltered_is_brute_force(seed):
     instance = LIBRARY.generate("tiny", seed)
     truth = outcome(METHODS["enumerate"], instance)
@@ -47,7 +46,7 @@ def test_filtered_is_unfiltered_is_brute_force(seed):
             assert outcome(method, instance, keep=keep) == truth, (name, keep)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds(3, 12))
 def test_costs_are_those_of_the_evaluator(seed):
     instance = LIBRARY.generate("small", seed)
     instance = instance.with_micro_batch(instance.micro_batch_sizes[0])

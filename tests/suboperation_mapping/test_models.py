@@ -1,9 +1,5 @@
-"""Exact models of sub-operation mapping against brute force and against the evaluator.
+"""Exact models of sub-operation mapping against brute force and against the evaluator."""
 
-``MAPGAP_CROSSCHECK=1000 pytest tests/suboperation_mapping/test_models.py`` cross-checks that many instances.
-"""
-
-import os
 import re
 from pathlib import Path
 
@@ -11,6 +7,7 @@ import numpy as np
 import pytest
 
 from mapgap.catalogue.files import load_instance
+from mapgap.contract.seeds import seeds
 from mapgap.core import Budget, Status, Stop
 from mapgap.formulations.suboperation_mapping import cpsat, enumerate, mip, ratio_sweep
 from mapgap.formulations.suboperation_mapping.ratio_model import decisions, dram_binds, horizon
@@ -23,7 +20,6 @@ from mapgap.solvers.model import prove
 
 #: Instances whose relaxation gains from waiting; about one in 190 does.
 DELAYS = (353, 495, 621, 1410)
-SEEDS = int(os.environ.get("MAPGAP_CROSSCHECK", "80"))
 BINDING = [
     s
     for s in range(60)
@@ -41,7 +37,7 @@ def budget():
     return Budget(time_s=60).start()
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("seed", seeds(12, 120))
 def test_models_agree_with_brute_force(seed):
     """Same status, objective and bound from enumeration, CP-SAT and MIP; every plan passes the evaluator."""
     instance = tiny(seed)
@@ -58,7 +54,7 @@ def test_models_agree_with_brute_force(seed):
             assert checked.objective == truth.claimed
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds(3, 12))
 def test_cbc_agrees_with_brute_force(seed):
     instance = tiny(seed)
     result, truth = mip.run(instance, budget(), engine="cbc"), enumerate.run(instance, budget())
@@ -132,7 +128,7 @@ def test_dram_flips_feasibility(seed):
         assert method(instance.model_copy(update={"accelerators": none}), budget()).status is Status.INFEASIBLE
 
 
-@pytest.mark.parametrize("seed", range(0, 40, 4))
+@pytest.mark.parametrize("seed", seeds(3, 40))
 def test_fixed_mapping_is_ordered_optimally(seed):
     """The ordering model against all sequences of one mapping."""
     instance, rng = tiny(seed), np.random.default_rng(seed)
