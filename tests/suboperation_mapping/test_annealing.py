@@ -1,6 +1,7 @@
 """Annealing of sub-operation mappings, the incremental timing under it, step-aligned ratios and the quick planner."""
 
 import random
+import time
 from functools import cache
 from itertools import pairwise
 
@@ -206,8 +207,9 @@ def test_anneal_announces_at_once_and_keeps_the_budget():
     instance = load_instance("mtrain_scale_4fpga_resnet18_3gbs")
     told = []
     budget = Budget(1.0, listener=lambda plan, bound: told.append(PROBLEM.evaluate(instance, plan).objective))
+    begun = time.process_time()
     result = METHODS["anneal"].solve(instance, budget.start())
-    assert budget.elapsed_s < budget.time_s + 1
+    assert time.process_time() - begun < budget.time_s + 1
     assert result.stop is Stop.TIME
     assert told[0] == value("single_accelerator", instance)
     *better, last = told  # the result is announced once more

@@ -8,12 +8,15 @@ from pathlib import Path
 
 from mapgap.core import SolveResult, Status, Task
 
+NOTHING = 10**6
+"""What is known at the begin."""
+
 
 class Numbers:
     """Parts that return numbers; the smallest is known. A part of at least that much is not wanted."""
 
     def __init__(self, instance, budget, tasks):
-        self.given, self.best, self.found, self.stop = tasks, 10**6, {}, None
+        self.given, self.best, self.found, self.stop = tasks, NOTHING, {}, None
 
     def tasks(self):
         return [Task(name, f"parts:{run}", arguments) for name, (run, *arguments) in self.given.items()]
@@ -55,9 +58,11 @@ class Telling(Numbers):
 
 
 def telling(instance, budget, known, number, told, seconds):
-    """Tells a number, and returns after some seconds what is known then, and its own time."""
+    """Tells a number; after some seconds, or when less is known, returns what is known, and its own time."""
     budget.report(bound=told)
-    time.sleep(seconds)
+    until = time.monotonic() + seconds
+    while known() >= told and time.monotonic() < until:
+        time.sleep(0.05)
     return known(), budget.time_s
 
 
@@ -68,9 +73,11 @@ def telling_then_dying(instance, budget, known, number, told):
 
 
 def after(instance, budget, known, number, seconds):
-    """What was known at the begin and after some seconds, and the part's own time."""
+    """What was known at the begin, and after some seconds or when anything is, and the part's own time."""
     first, limit = known(), budget.time_s
-    time.sleep(seconds)
+    until = time.monotonic() + seconds
+    while known() == NOTHING and time.monotonic() < until:
+        time.sleep(0.05)
     return first, known(), limit
 
 
