@@ -70,17 +70,15 @@ def solve(folder):
     done = mapgap("solve", folder / "tiny.yaml", "--plugin", folder / "plugin.py", "-m", "compiled", "--json")
     assert done.returncode == 0, done.stderr
     record = json.loads(done.stdout)
-    assert (
-        record["wall_s"] <= time.monotonic() - record["notes"]["loaded"]
-    )  # no time of compiling, on a busy machine too
+    assert record["wall_s"] <= time.monotonic() - record["notes"]["loaded"], "compiling is charged"
     assert record["notes"]["value"] == 2 * 10 * (0 + 1 + 2 + 3)
-    return record, done.stderr
+    return done.stderr
 
 
 def test_the_first_run_says_that_it_compiles_and_is_not_charged_for_it(folder):
-    record, told = solve(folder)
+    told = solve(folder)
     assert told.count(SAYS) == 1
-    record, told = solve(folder)
+    told = solve(folder)
     assert told == ""
 
 
@@ -123,7 +121,7 @@ def test_where_no_cache_can_be_written_methods_still_run(folder):
         "    kind._locator_classes = []\n"
     )
     for _ in range(2):
-        record, told = solve(folder)
+        told = solve(folder)
         assert told.count("compiling kernels, in every process: no cache can be written") == 1
 
 
