@@ -2,7 +2,8 @@
 
 By day, when the machine may do other things as well, the strongest exact method has time to end, on one instance.
 ``pytest -m nightly -k equal_time`` takes every exact method, fresh seeds of every family (``MAPGAP_RACE_SEEDS`` of
-each, 1, from ``MAPGAP_RACE_FIRST`` on, 200) and ten instances of the library, for every time in ``MAPGAP_RACE_TIMES`` (``1 10 60`` seconds).
+each, 1, from ``MAPGAP_RACE_FIRST`` on, 200) and ten instances of the library, for every time in ``MAPGAP_RACE_TIMES``
+(``1 10 60`` seconds).
 ``MAPGAP_CONTRACT_SLACK`` says by how many seconds a run may be late. Every race is kept in the file
 ``MAPGAP_RACE_FILE``, if one is named, and none that it holds is run again.
 """
