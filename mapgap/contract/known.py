@@ -8,7 +8,7 @@ from typing import Any
 from mapgap.catalogue import registry
 from mapgap.core import Budget, InstanceBase, Problem, SolveResult, Status
 
-TIME_S = 60.0
+TIME_S = 300.0
 """More than any method may need on a tiny instance."""
 
 

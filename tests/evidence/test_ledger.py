@@ -21,7 +21,7 @@ EXAMPLE = "mtrain_example_fig5"
 @pytest.fixture(scope="module")
 def record():
     instance = load_instance(EXAMPLE)
-    return run_method(instance, "enumerate", Budget(30.0), isolate=False)
+    return run_method(instance, "enumerate", Budget(300.0), isolate=False)
 
 
 def entered(tmp_path, *records):

@@ -23,7 +23,7 @@ from mapgap.problems.fpga_gpu_partition.evaluate import evaluate
 METHODS = {each.__name__.rpartition(".")[2]: each.run for each in (cpsat, mip, label_setting, pareto_front, portfolio)}
 
 
-def budget(seconds=60.0):
+def budget(seconds=300.0):
     return Budget(time_s=seconds).start()
 
 

@@ -22,7 +22,7 @@ def options_of(instance, result):
 
 
 def run(method, instance, **options):
-    return registry.methods(PROBLEM.name)[method].solve(instance, Budget(time_s=60.0), **options)
+    return registry.methods(PROBLEM.name)[method].solve(instance, Budget(time_s=300.0), **options)
 
 
 def test_pattern_of_a_fire_module_is_the_grouped_convolution():

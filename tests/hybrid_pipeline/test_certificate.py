@@ -163,7 +163,7 @@ def test_realistic_numbers_with_all_shares(seed):
 @pytest.mark.parametrize("seed", seeds(8, 160))
 def test_small_instances(family, seed):
     instance = library("hybrid_pipeline").generate(family, seed)
-    result = methods("hybrid_pipeline")["enumerate"].solve(instance, Budget(time_s=60.0))
+    result = methods("hybrid_pipeline")["enumerate"].solve(instance, Budget(time_s=300.0))
     assert result.enumerated
     accepts_up_to(instance, None if result.plan is None else evaluate(instance, result.plan).objective)
 
@@ -257,7 +257,7 @@ def test_labels_stay_that_are_better_in_one_of_three():
 def test_deep_networks_against_the_label_search(seed):
     instance = library("hybrid_pipeline").generate("scaling", seed)
     for changed in (instance, instance.changed(all_devices=False)):
-        value = methods("hybrid_pipeline")["label_dp"].solve(changed, Budget(time_s=60.0)).bound
+        value = methods("hybrid_pipeline")["label_dp"].solve(changed, Budget(time_s=300.0)).bound
         assert check(changed.to_json(), value, {}) is None
         assert check(changed.to_json(), value + 1, {}) is not None
 

@@ -18,7 +18,7 @@ EXACT = {name: METHODS[name] for name in ("label_dp", "cpsat", "mip")}
 
 
 def solved(method, instance, **options):
-    result = method.solve(instance, Budget(time_s=60.0), **options)
+    result = method.solve(instance, Budget(time_s=300.0), **options)
     if result.plan is None:
         return result.status, None
     checked = evaluate(instance, result.plan)

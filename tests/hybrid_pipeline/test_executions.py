@@ -119,7 +119,7 @@ def test_loads_need_links_that_are_all_equal():
 
 
 def solved(method, instance, **options):
-    result = METHODS[method].solve(instance, Budget(time_s=60.0), **options)
+    result = METHODS[method].solve(instance, Budget(time_s=300.0), **options)
     if result.plan is None:
         return result.status, None
     checked = evaluate(instance, result.plan)

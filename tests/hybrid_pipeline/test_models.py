@@ -28,7 +28,7 @@ TESTS = ("none", "window", "reach", "front")
 
 
 def outcome(method, instance, **options):
-    result = method.solve(instance, Budget(time_s=60.0), **options)
+    result = method.solve(instance, Budget(time_s=300.0), **options)
     if result.plan is None:
         return result.status, None
     checked = evaluate(instance, result.plan)
@@ -111,7 +111,7 @@ def test_a_poor_plan_before_is_improved(keep):
         low = lower(instance)
         columns = build(low, Budget(), keep, known=worst(low))
         for model in (ColumnCpSat, ColumnMip) if columns.columns else ():
-            result = prove(model(columns), Budget(time_s=60.0))
+            result = prove(model(columns), Budget(time_s=300.0))
             assert (result.status, result.claimed) == truth, (seed, model)
         assert columns.columns or truth[1] is None
 
@@ -133,7 +133,7 @@ def test_a_network_of_the_library_is_proven_by_both_models():
     instance = load_instance("asteroid_c_resnet50_1000mbps")
     known = METHODS["label_dp"].solve(instance, Budget())
     for method in MODELS.values():
-        result = method.solve(instance, Budget(time_s=60.0))
+        result = method.solve(instance, Budget(time_s=300.0))
         assert (result.status, result.bound) == (Status.OPTIMAL, known.bound)
         assert evaluate(instance, result.plan).objective == known.bound
         assert result.notes["columns"] < 100
@@ -144,7 +144,7 @@ def test_a_network_of_the_library_is_proven_by_both_models():
 def test_the_bound_of_a_large_value_is_exact_to_the_tick():
     # A tolerance of 1e-6 of 4.8 million ticks is more than one tick; the model counts from the plan known before.
     instance = load_instance("asteroid_c_resnet50_1000mbps")
-    result = MODELS["mip"].solve(instance, Budget(time_s=60.0))
+    result = MODELS["mip"].solve(instance, Budget(time_s=300.0))
     assert result.claimed == result.bound > 10**6
 
 

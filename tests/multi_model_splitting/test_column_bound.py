@@ -22,7 +22,7 @@ FUNCTIONS = [(PLAIN, 0), *((ROUNDED, k) for k in range(1, 9)), *((k, q) for k in
 
 
 def value(instance, name="enumerate"):
-    result = METHODS[name].solve(instance, Budget(time_s=60).start())
+    result = METHODS[name].solve(instance, Budget(time_s=300).start())
     assert result.status in (Status.OPTIMAL, Status.INFEASIBLE)
     return None if result.plan is None else evaluate(instance, result.plan).objective
 
@@ -65,7 +65,7 @@ def test_any_prices_give_no_more_than_the_length_of_a_plan_s_path():
     rng = random.Random(5)
     for seed in range(40):
         instance = LIBRARY.generate("realistic", seed).changed(sharing=False, objective="throughput")
-        plan = METHODS["enumerate"].solve(instance, Budget(60).start()).plan
+        plan = METHODS["enumerate"].solve(instance, Budget(300).start()).plan
         if plan is None:
             continue
         tables = profiles(instance)
@@ -127,7 +127,7 @@ def test_the_bound_is_far_above_that_of_single_pipelines():
         instance = LIBRARY.generate("wearables_20x16", seed)
         tables = profiles(instance)
         alone = floor(instance, tables, ceiling(instance, tables))
-        plan = METHODS["ruin_and_recreate"].solve(instance, Budget(60).start()).plan
+        plan = METHODS["ruin_and_recreate"].solve(instance, Budget(300).start()).plan
         reached = evaluate(instance, plan).objective
         found, _ = bound(instance, reached)
         assert alone < found <= reached

@@ -28,7 +28,7 @@ LIBRARY = registry.library("multi_model_splitting")
 
 
 def solve(name, instance, **options):
-    return METHODS[name].solve(instance, Budget(time_s=60).start(), **options)
+    return METHODS[name].solve(instance, Budget(time_s=300).start(), **options)
 
 
 def optimum(instance, name="cpsat"):
@@ -42,7 +42,7 @@ def fixed(instance, name, plan):
     (whole,) = resolve(METHODS[name].models)(instance)
     model = whole.build(complete=True)
     assert model.fix(plan)
-    outcome = model.solve(Budget(time_s=60).start())
+    outcome = model.solve(Budget(time_s=300).start())
     return None if outcome.objective is None else model.objective(outcome.objective)
 
 
@@ -225,7 +225,7 @@ def test_an_optimum_that_tight_rows_get_wrong():
 def test_plans_that_differ_by_less_than_the_tolerance(name, seed):
     """Ticks of 1 and 10^7: HiGHS said that nothing is below 10,000,002, where a plan of 10,000,001 is."""
     instance = LIBRARY.generate("realistic", 1097)
-    result = METHODS[name].solve(instance, Budget(time_s=60, seed=seed).start())
+    result = METHODS[name].solve(instance, Budget(time_s=300, seed=seed).start())
     assert result.bound <= 10_000_001 <= evaluate(instance, result.plan).objective
     assert (result.status is Status.OPTIMAL) == (result.bound == result.claimed)
 
@@ -260,7 +260,7 @@ def test_a_bound_beyond_its_own_plan_is_never_a_result(monkeypatch):
     # A plan that is known already stays, and so does a bound that no engine has claimed.
     instance = load_instance("synergy_w1_distributed")
     plan = solve("max_dev", instance).plan
-    kept = mip.between(instance, Budget(time_s=60).start(), "highs", 5, plan)
+    kept = mip.between(instance, Budget(time_s=300).start(), "highs", 5, plan)
     assert (kept.status, kept.plan, kept.bound) == (Status.FEASIBLE, plan, 5)
     assert "highs: claims" in kept.reason
 
@@ -304,8 +304,8 @@ def test_a_limit_that_the_hardest_half_cannot_keep_is_refuted():
         best = optimum(instance)
         if best is None:
             continue
-        seeker = starting.first_plan(instance, Budget(60))
-        search = joint.Joint(instance, Budget(60).start(), seeker)
+        seeker = starting.first_plan(instance, Budget(300))
+        search = joint.Joint(instance, Budget(300).start(), seeker)
         for limit in {best - 1, best * 3 // 4, best // 2, best}:
             status = search.solve_part(limit, 20.0)
             assert status is Status.UNKNOWN or limit < best
@@ -358,7 +358,7 @@ def test_a_question_that_stays_open_makes_way_for_search(name, monkeypatch):
     monkeypatch.setattr(module, "prove", silent)
     monkeypatch.setattr(starting, "WORK", 0)
     instance = LIBRARY.generate("mixed_14x8", 404)
-    first = starting.first_plan(instance, Budget(60.0).start())
+    first = starting.first_plan(instance, Budget(300.0).start())
     found = METHODS[name].solve(instance, Budget(time_s=6.0).start())
     assert evaluate(instance, found.plan).objective < first.value
 
@@ -369,6 +369,6 @@ def test_exact_methods_begin_where_the_quick_planner_ends(family):
     for seed in range(440, 444):
         instance = LIBRARY.generate(family, seed)
         quick, published = solve("ruin_and_recreate", instance).plan, solve("synergy", instance).plan
-        first = starting.first_plan(instance, Budget(60.0).start())
+        first = starting.first_plan(instance, Budget(300.0).start())
         for plan in (quick, published):
             assert plan is None or first.value <= evaluate(instance, plan).objective

@@ -23,7 +23,7 @@ OURS = [name for name, method in METHODS.items() if method.kind in ("published",
 
 
 def solve(name, instance, **options):
-    return METHODS[name].solve(instance, Budget(time_s=60.0), **options)
+    return METHODS[name].solve(instance, Budget(time_s=300.0), **options)
 
 
 @cache

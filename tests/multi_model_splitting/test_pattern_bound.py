@@ -21,7 +21,7 @@ LIBRARY = registry.library("multi_model_splitting")
 
 
 def optimum(instance, name="enumerate"):
-    result = METHODS[name].solve(instance, Budget(time_s=60).start())
+    result = METHODS[name].solve(instance, Budget(time_s=300).start())
     assert result.status in (Status.OPTIMAL, Status.INFEASIBLE)
     return None if result.plan is None else evaluate(instance, result.plan).objective
 
@@ -143,7 +143,7 @@ def test_five_large_models_on_four_large_boards_are_bounded():
     tables = profiles(instance)
     groups = groups_of(instance, tables)
     assert len(groups[0]) == 5
-    plan = METHODS["ruin_and_recreate"].solve(instance, Budget(60).start()).plan
+    plan = METHODS["ruin_and_recreate"].solve(instance, Budget(300).start()).plan
     reached = evaluate(instance, plan).objective
     alone = Relaxation(instance, tables).bisect(0, reached, lambda _: None)
     assert 1.5 * alone < Patterns(instance, tables, groups[:1]).bisect(alone, reached, lambda _: None) <= reached

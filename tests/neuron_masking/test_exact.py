@@ -23,7 +23,7 @@ METHODS = {"cpsat": cpsat.run, "mip": mip.run, "lagrangian": lagrangian.run}
 FEASIBLE = [seed for seed in range(60) if not PROBLEM.diagnose(LIBRARY.generate("tiny", seed))]
 
 
-def budget(seconds=60.0):
+def budget(seconds=300.0):
     return Budget(time_s=seconds).start()
 
 
@@ -50,20 +50,6 @@ def chains(instance):
 
 def masks(chain):
     return itertools.product(*(range(low, high + 1) for low, high in zip(chain.lower, chain.upper, strict=True)))
-
-
-@pytest.mark.parametrize("seed", seeds(12, 60))
-def test_methods_agree_with_brute_force(seed):
-    instance = LIBRARY.generate("tiny", seed)
-    for objective in PROBLEM.objectives:
-        target = PROBLEM.retarget(instance, objective)
-        truth = brute_force.run(target, budget())
-        assert truth.enumerated
-        for name, method in METHODS.items():
-            result = method(target, budget())
-            assert (result.status, result.claimed, result.bound) == (truth.status, truth.claimed, truth.bound), name
-            if result.plan is not None:
-                assert PROBLEM.evaluate(target, result.plan).objective == truth.claimed
 
 
 def test_no_choice_of_cycle_masks_and_neurons_is_better():

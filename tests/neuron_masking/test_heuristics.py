@@ -54,8 +54,8 @@ def test_never_above_brute_force_and_always_feasible(run, options):
     enumerate_all = registry.methods("neuron_masking")["enumerate"].solve
     for seed in range(60):
         instance = LIBRARY.generate("tiny", seed)
-        best = enumerate_all(instance, Budget(time_s=60.0))
-        found = run(instance, Budget(time_s=60.0, seed=seed), **options)
+        best = enumerate_all(instance, Budget(time_s=300.0))
+        found = run(instance, Budget(time_s=300.0, seed=seed), **options)
         assert (found.plan is None) == (best.plan is None) == bool(diagnose(instance)), seed
         if found.plan is None:
             assert found.status is Status.UNKNOWN
@@ -72,9 +72,9 @@ def test_uniform_is_optimal_for_the_smallest_share():
     compared = 0
     for seed in range(60):
         instance = spec.retarget(LIBRARY.generate("tiny", seed), "smallest_share")
-        best = enumerate_all(instance, Budget(time_s=60.0))
+        best = enumerate_all(instance, Budget(time_s=300.0))
         if best.plan is not None:
-            found = uniform.run(instance, Budget(time_s=60.0))
+            found = uniform.run(instance, Budget(time_s=300.0))
             assert evaluate(instance, found.plan).objective == evaluate(instance, best.plan).objective, seed
             compared += 1
     assert compared > 40

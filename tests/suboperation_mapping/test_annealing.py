@@ -219,7 +219,7 @@ def test_anneal_announces_at_once_and_keeps_the_budget():
 
 def test_anneal_repeats_for_a_seed_where_it_ends_by_rounds():
     instance = load_instance("mtrain_c1_alexnet_3gbs")
-    plans = [METHODS["anneal"].solve(instance, Budget(60, seed=s), rounds=2) for s in (1, 1, 2)]
+    plans = [METHODS["anneal"].solve(instance, Budget(300, seed=s), rounds=2) for s in (1, 1, 2)]
     assert plans[0].plan == plans[1].plan
     assert {result.notes["rounds"] for result in plans} == {2}
 
@@ -247,11 +247,11 @@ def test_anneal_starts_from_a_plan_file(tmp_path):
     # A plan stays feasible, and is no slower, where the bandwidth is larger.
     slow, fast = load_instance("mtrain_c1_alexnet_1gbs"), load_instance("mtrain_c1_alexnet_3gbs")
     path = tmp_path / "plan.json"
-    plan = METHODS["anneal"].solve(slow, Budget(60), rounds=3).plan
+    plan = METHODS["anneal"].solve(slow, Budget(300), rounds=3).plan
     path.write_text(plan.model_dump_json())
     passed = PROBLEM.evaluate(fast, plan).objective
     assert passed <= PROBLEM.evaluate(slow, plan).objective
-    assert value("anneal", fast, Budget(60), rounds=1, start=str(path)) <= passed
+    assert value("anneal", fast, Budget(300), rounds=1, start=str(path)) <= passed
 
 
 @pytest.mark.parametrize(
@@ -284,7 +284,7 @@ def test_where_time_is_scarce_exact_methods_take_the_steps_of_anneal():
 def test_no_search_begins_with_less_than_the_published_heuristic():
     for seed in range(6):
         instance = LIBRARY.generate("small", seed)
-        first = [mapped.makespan for mapped in starts(instance, Budget(60.0).start()) if mapped is not None]
+        first = [mapped.makespan for mapped in starts(instance, Budget(300.0).start()) if mapped is not None]
         for delta in ("sum", "makespan"):
-            published = mtrain_converting(instance, Budget(60.0).start(), delta=delta)[0]
+            published = mtrain_converting(instance, Budget(300.0).start(), delta=delta)[0]
             assert published is None or min(first) <= published.makespan

@@ -72,7 +72,7 @@ def generated(family, seed):
 
 
 def optimum(instance):
-    result = enumeration.run(instance, Budget(time_s=60).start())
+    result = enumeration.run(instance, Budget(time_s=300).start())
     assert result.enumerated or result.reason
     return None if result.plan is None else PROBLEM.evaluate(instance, result.plan).objective
 
@@ -90,8 +90,8 @@ def root_bound(frame):
 def bounded(instance, best):
     """All bounds are at most ``best``: of the roots, of both methods, and of the best ratio's own program."""
     frame = Frame(instance)
-    flow = fluid_bound(instance, Budget(time_s=30).start())
-    boxes = box_bound(instance, Budget(time_s=30).start())
+    flow = fluid_bound(instance, Budget(time_s=300).start())
+    boxes = box_bound(instance, Budget(time_s=300).start())
     assert flow.bound is not None
     assert boxes.bound is not None
     assert flow.bound <= best
@@ -287,7 +287,7 @@ def test_the_file_of_duals_proves_every_box_again(tmp_path):
     """From the file alone: the multipliers of each box give at least the bound that it is listed with."""
     instance = LIBRARY.generate("branching", 1)
     path = tmp_path / "duals.json.gz"
-    result = fluid_bound(instance, Budget(time_s=30).start(), duals=str(path))
+    result = fluid_bound(instance, Budget(time_s=300).start(), duals=str(path))
     content = json.loads(gzip.decompress(path.read_bytes()))
     frame = Frame(instance)
     values = []
@@ -305,7 +305,7 @@ def test_duals_on_the_stage_model_prove_its_bounds_again(tmp_path, method, name)
     """From the file alone, and for every ratio: the rows of the stage model, weighted with the doubles of the file."""
     instance = LIBRARY.generate(name, 1) if name == "branching" else load_instance(name)
     path = tmp_path / "duals.json.gz"
-    result = method(instance, Budget(time_s=30).start(), duals=str(path))
+    result = method(instance, Budget(time_s=300).start(), duals=str(path))
     content = json.loads(gzip.decompress(path.read_bytes()))
     phases, seen = PhaseGraph(instance), 0
     for each in content["boxes"]:

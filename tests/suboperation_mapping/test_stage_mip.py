@@ -28,7 +28,7 @@ from mapgap.problems.suboperation_mapping.lowered.ratios import partitions
 
 
 def optimum(instance):
-    result = enumeration.run(instance, Budget(time_s=60).start())
+    result = enumeration.run(instance, Budget(time_s=300).start())
     assert result.status in (Status.OPTIMAL, Status.INFEASIBLE)
     return None if result.plan is None else PROBLEM.evaluate(instance, result.plan).objective
 
@@ -82,7 +82,7 @@ def test_one_process_for_questions_asks_none_of_them_for_all_the_time(monkeypatc
     monkeypatch.setattr(search, "complete", asked)
     monkeypatch.setattr(stage_mip, "ProcessPoolExecutor", AtOnce)
     with pytest.raises(Asked) as question:
-        run(LIBRARY.generate("small", 7), Budget(time_s=60, workers=2).start(), ratio="5,1")
+        run(LIBRARY.generate("small", 7), Budget(time_s=300, workers=2).start(), ratio="5,1")
     assert question.value.args[0] <= stage_mip.COMPLETE_S
 
 
@@ -92,7 +92,7 @@ def test_a_relaxation_that_doubles_cannot_hold_proves_nothing(seed):
     plan of 4,000,007 answers, so the bound stood above the optimum; of the second instance it said so of all plans."""
     instance = LIBRARY.generate("realistic", seed)
     best = optimum(instance)
-    result = run(instance, Budget(time_s=20, seed=seed).start())
+    result = run(instance, Budget(time_s=200, seed=seed).start())
     assert (result.status, result.bound, result.claimed) == (Status.OPTIMAL, best, best)
     assert result.notes[DISTRUSTED] == [search.UNRESOLVED]
 

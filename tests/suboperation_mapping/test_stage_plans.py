@@ -17,7 +17,7 @@ from mapgap.problems.suboperation_mapping.lowered.mapped import best_single
 from mapgap.problems.suboperation_mapping.lowered.ratios import partitions
 
 
-def state_of(instance, seconds=60.0):
+def state_of(instance, seconds=300.0):
     ratios = list(partitions(instance.batch, len(instance.accelerators)))
     return State.begin(instance, Budget(seconds).start(), ratios, False)
 
@@ -48,7 +48,7 @@ def test_rounds_of_one_ratio_stay_with_it(seed):
     # Nothing is proven of other ratios when one is asked for, so a plan of another one would be no answer.
     instance = LIBRARY.generate("small", seed)
     only = next(ratio for ratio in partitions(instance.batch, len(instance.accelerators)) if min(ratio) > 0)
-    search = Search(instance, Budget(60.0, seed=seed).start().quiet())
+    search = Search(instance, Budget(300.0, seed=seed).start().quiet())
     for start in simple_starts(instance, only):
         search.offer(start)
     rounds = Rounds(search, only)
@@ -72,7 +72,7 @@ def test_the_first_plan_comes_before_any_bound():
             raise Enough
 
     with pytest.raises(Enough):
-        run(LIBRARY.generate("small", 1), Budget(60.0, listener=listener).start())
+        run(LIBRARY.generate("small", 1), Budget(300.0, listener=listener).start())
     assert events[0] == "plan"
 
 
