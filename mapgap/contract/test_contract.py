@@ -10,7 +10,7 @@ from mapgap.contract.seeds import samples, seeds
 from mapgap.core import Budget, Status
 
 PROBLEMS = list(registry.problems())
-DAILY, NIGHTLY = 5, 40
+DAILY, NIGHTLY = 10, 80
 CASES = [(problem, method) for problem in PROBLEMS for method in registry.methods(problem)]
 
 

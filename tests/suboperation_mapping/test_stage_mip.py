@@ -251,6 +251,7 @@ def test_the_complete_model_tells_the_optimum_from_one_tick_less(seed, kind):
     assert min(result.claimed for result in below(best + 1) if result.plan is not None) == best
 
 
+@pytest.mark.nightly
 def test_the_stages_make_the_complete_model_prove_more():
     """The same work of the engine (its own deterministic measure), with rows (14) and without."""
     lowered = lower(build(1, "tinyyolov3", 3.0), (32, 32))
