@@ -266,7 +266,7 @@ def test_deep_networks_against_the_label_search(seed):
 def test_the_ledger(number):
     entry = ENTRIES[number % len(ENTRIES)]
     instance, bound = load_instance(entry.instance).to_json(), entry.bound.value
-    proof = prove(instance, bound, Budget())
+    proof = prove(instance, bound, Budget(300.0))
     assert entry.instance in checker.check({"schema": 1, "instance": instance, "bound": bound, "proof": proof})
     if entry.plan.value == bound:
         with pytest.raises(checker.Refused, match=str(bound)):
@@ -274,8 +274,8 @@ def test_the_ledger(number):
 
 
 def test_a_proof_is_given_for_what_holds_only():
-    assert prove(example().to_json(), 74, Budget()) == {}
-    assert prove(example().to_json(), 75, Budget()) is None
+    assert prove(example().to_json(), 74, Budget(300.0)) == {}
+    assert prove(example().to_json(), 75, Budget(300.0)) is None
 
 
 @pytest.mark.parametrize("proof", [{"cutoff": 1}, [], [["q", 0]], None])

@@ -54,13 +54,13 @@ def test_the_small_family_has_every_kind():
         True,
         False,
     }
-    infeasible = [BRUTE.solve(i, Budget()).status is Status.INFEASIBLE for i in family]
+    infeasible = [BRUTE.solve(i, Budget(300.0)).status is Status.INFEASIBLE for i in family]
     assert 0 < sum(infeasible) < len(infeasible)
 
 
 def test_the_worked_example():
     # docs/hybrid_pipeline_label_dp.md: fast l1-l3, slow l4.
-    result = EXACT["label_dp"].solve(example(), Budget())
+    result = EXACT["label_dp"].solve(example(), Budget(300.0))
     assert result.bound == 74
     assert [(s.start, s.stop, s.devices) for s in result.plan.stages] == [(0, 3, (0,)), (3, 4, (1,))]
 
@@ -96,9 +96,9 @@ def test_classes_of_devices():
 def test_no_simulated_round_is_shorter_than_the_bounds():
     for seed in range(60):
         instance = LIBRARY.generate("small", seed).model_copy(update={"replanning": None})
-        bound = simulator_bound.run(instance, Budget()).bound
+        bound = simulator_bound.run(instance, Budget(300.0)).bound
         for method in (EXACT["label_dp"], BRUTE):
-            result = method.solve(instance, Budget())
+            result = method.solve(instance, Budget(300.0))
             if result.plan is None:
                 assert bound is None
                 continue
@@ -109,4 +109,4 @@ def test_no_simulated_round_is_shorter_than_the_bounds():
 
 def test_unknown_engine():
     with pytest.raises(InputError, match="engine"):
-        EXACT["label_dp"].solve(example(), Budget(), engine="fast")
+        EXACT["label_dp"].solve(example(), Budget(300.0), engine="fast")

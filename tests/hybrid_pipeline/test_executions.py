@@ -159,7 +159,7 @@ def test_inference_is_simulated_as_it_is_computed():
     checked = 0
     for seed in range(120):
         instance = LIBRARY.generate("executions", seed)
-        plan = METHODS["label_dp"].solve(instance, Budget()).plan
+        plan = METHODS["label_dp"].solve(instance, Budget(300.0)).plan
         if plan is None or instance.execution.training:
             continue
         checked += len(plan.stages) > 1
@@ -186,17 +186,17 @@ def test_other_executions_are_not_certified():
         instance = example(**change)
         assert "not covered by the argument" in check(instance.to_json(), 1, {})
         with pytest.raises(InputError, match="not covered by the argument"):
-            prove(instance.to_json(), 1, Budget())
+            prove(instance.to_json(), 1, Budget(300.0))
 
 
 def test_planners_that_replicate_are_refused_where_that_is_not_allowed():
     instance = example(execution=Execution(replication=False))
-    result = METHODS["data_parallel"].solve(instance, Budget())
+    result = METHODS["data_parallel"].solve(instance, Budget(300.0))
     assert result.status is Status.UNKNOWN
     assert "expected one device" in result.reason
 
 
 def test_the_bound_on_simulated_rounds_is_for_asteroids_execution_only():
-    result = METHODS["simulator_bound"].solve(example(execution=Execution(training=False)), Budget())
+    result = METHODS["simulator_bound"].solve(example(execution=Execution(training=False)), Budget(300.0))
     assert (result.bound, result.status) == (None, Status.UNKNOWN)
     assert "Asteroid's execution" in result.reason

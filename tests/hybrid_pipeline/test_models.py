@@ -72,7 +72,7 @@ def test_the_filter_keeps_every_plan_below_the_one_known():
     for seed in range(30):
         instance = LIBRARY.generate("small", seed)
         instance = instance.with_micro_batch(instance.micro_batch_sizes[0])
-        result = METHODS["label_dp"].solve(instance, Budget())
+        result = METHODS["label_dp"].solve(instance, Budget(300.0))
         if result.plan is None:
             continue
         low = lower(instance)
@@ -109,7 +109,7 @@ def test_a_poor_plan_before_is_improved(keep):
         instance = instance.with_micro_batch(instance.micro_batch_sizes[-1])
         truth = outcome(METHODS["label_dp"], instance)
         low = lower(instance)
-        columns = build(low, Budget(), keep, known=worst(low))
+        columns = build(low, Budget(300.0), keep, known=worst(low))
         for model in (ColumnCpSat, ColumnMip) if columns.columns else ():
             result = prove(model(columns), Budget(time_s=300.0))
             assert (result.status, result.claimed) == truth, (seed, model)
@@ -121,7 +121,7 @@ def test_each_test_keeps_a_part_of_the_one_before():
     for seed in range(12):
         instance = LIBRARY.generate("small", seed)
         low = lower(instance.with_micro_batch(instance.micro_batch_sizes[0]))
-        sets = [set(build(low, Budget(), keep).columns) for keep in TESTS]
+        sets = [set(build(low, Budget(300.0), keep).columns) for keep in TESTS]
         assert all(later <= earlier for earlier, later in pairwise(sets))
         for keep, columns in zip(TESTS, sets, strict=True):
             total[keep] += len(columns)
@@ -131,7 +131,7 @@ def test_each_test_keeps_a_part_of_the_one_before():
 def test_a_network_of_the_library_is_proven_by_both_models():
     # ResNet50 on six boards: over 100,000 stages fit into the memories, less than a hundred pass the tests.
     instance = load_instance("asteroid_c_resnet50_1000mbps")
-    known = METHODS["label_dp"].solve(instance, Budget())
+    known = METHODS["label_dp"].solve(instance, Budget(300.0))
     for method in MODELS.values():
         result = method.solve(instance, Budget(time_s=300.0))
         assert (result.status, result.bound) == (Status.OPTIMAL, known.bound)
@@ -150,11 +150,11 @@ def test_the_bound_of_a_large_value_is_exact_to_the_tick():
 
 def test_too_many_stages():
     instance = load_instance("asteroid_c_efficientnet_b1_100mbps")
-    result = MODELS["cpsat"].solve(instance, Budget(), keep="none")
+    result = MODELS["cpsat"].solve(instance, Budget(300.0), keep="none")
     assert result.status is Status.UNKNOWN
     assert "too many" in result.reason
 
 
 def test_unknown_filter():
     with pytest.raises(InputError, match="keep"):
-        MODELS["mip"].solve(example(), Budget(), keep="most")
+        MODELS["mip"].solve(example(), Budget(300.0), keep="most")

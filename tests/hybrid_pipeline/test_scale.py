@@ -50,7 +50,7 @@ def test_no_heuristic_is_better_than_a_search_that_had_no_time():
     for name in HEURISTICS:
         if METHODS[name].fast or name == "asteroid_pareto":
             continue
-        result = METHODS[name].solve(instance, Budget())
+        result = METHODS[name].solve(instance, Budget(300.0))
         if result.plan is not None:
             compared += 1
             assert best.value <= objective(instance, result.plan), name
@@ -68,7 +68,7 @@ def test_orders_hold_every_plan_of_the_heuristics_on_small_instances():
         if best.plan is not None:
             assert best.value == objective(instance, best.plan)
         for name in HEURISTICS:
-            result = METHODS[name].solve(instance, Budget())
+            result = METHODS[name].solve(instance, Budget(300.0))
             if result.plan is not None and not METHODS[name].fast:
                 compared += 1
                 assert best.value <= objective(instance, result.plan), (seed, name)
@@ -86,7 +86,7 @@ def test_models_of_too_many_stages_have_a_plan_and_a_bound():
 
 def test_a_model_that_cannot_be_built_in_time_is_not_begun(monkeypatch):
     instance = LIBRARY.generate("small", 3)
-    optimum = METHODS["label_dp"].solve(instance, Budget()).bound
+    optimum = METHODS["label_dp"].solve(instance, Budget(300.0)).bound
     monkeypatch.setattr(columns, "COLUMN_S", 1e6)
     for name in ("cpsat", "mip", "mip_cbc"):
         result, _, _ = solve(name, instance, 5.0)
@@ -97,7 +97,7 @@ def test_a_model_that_cannot_be_built_in_time_is_not_begun(monkeypatch):
 def test_a_search_that_is_stopped_knows_a_bound():
     """Stopped at any point, the bound is none above the optimum, and it says so."""
     instance = LIBRARY.generate("distinct", 0)
-    optimum = METHODS["label_dp"].solve(instance, Budget()).bound
+    optimum = METHODS["label_dp"].solve(instance, Budget(300.0)).bound
     seen = set()
     for work in (1, 10_000, 100_000, 1_000_000):
         search = OrderSearch(instance, work=work)
@@ -115,7 +115,7 @@ def test_no_plan_is_below_the_fluid_bound():
         for family in ("small", "executions", "steady"):
             instance = LIBRARY.generate(family, seed)
             instance = instance.with_micro_batch(instance.micro_batch_sizes[0])
-            result = METHODS["label_dp"].solve(instance, Budget())
+            result = METHODS["label_dp"].solve(instance, Budget(300.0))
             if result.plan is not None:
                 assert fluid_bound(lower(instance)) <= result.claimed, (family, seed)
 

@@ -83,7 +83,7 @@ def test_algorithm_1_selects_the_first_best_of_all_candidates(seed):
     ledger = Ledger.empty(instance)
     for index in ordered(instance, "data_intensity"):
         tables = tabulate(instance.pipelines[index])
-        choice = Candidates(instance, index, tables, ledger, Budget()).best()
+        choice = Candidates(instance, index, tables, ledger, Budget(300.0)).best()
         expected = listed_best(instance, index, tables, ledger)
         assert (choice is None) == (expected is None)
         if choice is None:
@@ -99,7 +99,7 @@ def test_what_synergy_estimates_is_what_the_evaluator_finds(seed):
     ledger, plans = Ledger.empty(instance), {}
     for index in ordered(instance, "given"):
         tables = tabulate(instance.pipelines[index])
-        choice = Candidates(instance, index, tables, ledger, Budget()).best()
+        choice = Candidates(instance, index, tables, ledger, Budget(300.0)).best()
         if choice is None:
             return
         path, ends = choice
@@ -248,8 +248,8 @@ def test_a_split_into_a_number_of_segments_is_the_first_or_cheapest_of_all(seed)
     for count in range(1, n + 1):
         fitting = [path for path in runnable if len(path) == count]
         moved = [sum(int(tables.cut[i]) for _, i, _ in path[1:]) for path in fitting]
-        first = best_split(tables, ledger, Budget(), count, order=list(range(n)), by_bytes=False)
-        least = best_split(tables, ledger, Budget(), count, order=list(range(n)), by_bytes=True)
+        first = best_split(tables, ledger, Budget(300.0), count, order=list(range(n)), by_bytes=False)
+        least = best_split(tables, ledger, Budget(300.0), count, order=list(range(n)), by_bytes=True)
         assert first == (fitting[0] if fitting else None)
         assert least == (fitting[moved.index(min(moved))] if fitting else None)
 

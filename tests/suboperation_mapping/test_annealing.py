@@ -35,7 +35,7 @@ def generated(family, seed):
 
 def value(name, instance, budget=None, **options):
     """Makespan of the plan of a method, or None; the plan is checked by the evaluator."""
-    result = METHODS[name].solve(instance, budget or Budget(), **options)
+    result = METHODS[name].solve(instance, budget or Budget(300.0), **options)
     if result.plan is None:
         assert result.status in (Status.UNKNOWN, Status.INFEASIBLE)
         return None
@@ -233,7 +233,7 @@ def test_annealing_respects_a_dram_that_binds():
     tight = instance.model_copy(
         update={"accelerators": tuple(a.model_copy(update={"memory": peak}) for a in instance.accelerators)}
     )
-    search = Search(tight, Budget())
+    search = Search(tight, Budget(300.0))
     assert search.offer(alone(lower(tight, lowered.ratio), 0))
     start = search.best
     for turn in range(4):
