@@ -39,7 +39,7 @@ def kin(problem: str, seed: int) -> list[InstanceBase]:
     return [first, *rng.sample(rest, min(MOST - 1, len(rest)))]
 
 
-@pytest.mark.parametrize("seed", seeds(3, 30))
+@pytest.mark.parametrize("seed", seeds(2, 30))
 @pytest.mark.parametrize("problem", IMPLYING)
 def test_what_is_implied_is_a_bound(problem: str, seed: int) -> None:
     library = registry.library(problem)
@@ -71,7 +71,7 @@ def test_something_is_implied_that_is_tight_and_something_that_is_not(problem: s
     raise AssertionError(f"{tight} tight bounds and {loose} loose ones")
 
 
-@pytest.mark.parametrize("sample", samples(4, 24))
+@pytest.mark.parametrize("sample", samples(3, 24))
 @pytest.mark.parametrize("problem", CARRYING)
 def test_carried_plans_are_plans_and_some_are_optimal(problem: str, sample: list[int]) -> None:
     library, spec, optimal = registry.library(problem), problem_of(problem), 0

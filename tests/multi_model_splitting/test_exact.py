@@ -10,7 +10,7 @@ import pytest
 
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance
-from mapgap.contract.seeds import seeds
+from mapgap.contract.seeds import samples, seeds
 from mapgap.core import DISTRUSTED, Budget, SolveResult, Status, Stop, resolve
 from mapgap.formulations.multi_model_splitting import cpsat, joint, mip, starting
 from mapgap.formulations.multi_model_splitting.chains import NEVER, ceiling, chains, floor, profiles, whole
@@ -148,10 +148,11 @@ def test_what_only_packing_refutes():
         assert "out of resource" in result.reason
 
 
-def test_replanning_writes_least_among_all_optimal_plans():
+@pytest.mark.parametrize("sample", samples(20, 60))
+def test_replanning_writes_least_among_all_optimal_plans(sample):
     # Against listing every joint plan of tiny instances after a plan that is not optimal has been deployed.
     seen = 0
-    for seed in range(60):
+    for seed in sample:
         instance = LIBRARY.generate("tiny", seed)
         if prod(count(instance, p) for p in range(len(instance.pipelines))) > 1500:
             continue
@@ -167,7 +168,7 @@ def test_replanning_writes_least_among_all_optimal_plans():
         assert (mine.status, mine.bound) == (Status.OPTIMAL, best)
         assert churn(deployed, mine.plan).moved_weights == least
         seen += least > 0
-    assert seen >= 5
+    assert seen
 
 
 def test_replanning_without_a_trusted_engine_returns_the_best_plan_and_says_so(monkeypatch):
