@@ -16,7 +16,7 @@ portfolio's: the methods that are a model and an engine do not make it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -109,6 +109,16 @@ class Board:
 
 Steps = Callable[[Board], Iterator[None]]
 """``steps(board)`` yields between two pieces of work, and ends when there is no more to do."""
+
+
+def exhausted(pieces: Generator[None, None, SolveResult]) -> SolveResult:
+    """What an algorithm in pieces returns when nobody works between them."""
+    while True:
+        try:
+            next(pieces)
+        except StopIteration as end:
+            result: SolveResult = end.value
+            return result
 
 
 def whole(run: Callable[..., SolveResult], *, start: bool = False, **options: Any) -> Steps:

@@ -28,6 +28,7 @@ from mapgap.formulations.fpga_gpu_partition.label_passes import Point, merge, ru
 from mapgap.formulations.fpga_gpu_partition.params import LabelSetting as Params
 from mapgap.problems.fpga_gpu_partition import Instance, Plan
 from mapgap.problems.fpga_gpu_partition.evaluate import diagnose
+from mapgap.solvers.portfolio import exhausted
 
 
 def caps(stages: Chain) -> tuple[int, int]:
@@ -285,13 +286,7 @@ def solve(
 ) -> SolveResult:
     """All :func:`steps` at once."""
     first = read_start(start, Plan, instance)
-    pieces = steps(instance, budget, lambda: first, params, whole_front)
-    while True:
-        try:
-            next(pieces)
-        except StopIteration as end:
-            result: SolveResult = end.value
-            return result
+    return exhausted(steps(instance, budget, lambda: first, params, whole_front))
 
 
 def run(instance: Instance, budget: Budget, start: str | Plan | None = None, params: Params = Params()) -> SolveResult:
