@@ -95,6 +95,6 @@ def test_the_contract_finds(name, tmp_path):
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=900,
     )
     assert expected in FAILED.findall(done.stdout), done.stdout[-2000:]

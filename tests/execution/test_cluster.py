@@ -33,7 +33,7 @@ def dask():
 def do(dask, seconds=20.0, parts=Numbers, **tasks):
     method = Method("numbers", "suboperation_mapping", "exact", "test", lambda: None, parts=parts)
     with distributed.Client(dask.scheduler_address) as client:
-        client.wait_for_workers(2, timeout=30)
+        client.wait_for_workers(2, timeout=300)
         return cluster.solve(method, tiny(), Budget(seconds).start(), {"tasks": tasks}, client)
 
 

@@ -16,7 +16,7 @@ HEAVY = {
 
 
 def in_a_new_process(code):
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=900)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -233,7 +233,7 @@ def test_control_c_stops_and_keeps_the_incumbent(tmp_path, call, words):
         time.sleep(0.02)
     time.sleep(0.3)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=900)
     assert process.returncode == 0, err
     assert words in out
     assert "sys.last_value.result" in out
