@@ -1,5 +1,6 @@
 """Runs in parts on a cluster: what is known is shared, time is kept, a worker that dies costs its part only."""
 
+import contextlib
 import json
 import os
 import signal
@@ -19,8 +20,8 @@ from mapgap.execution.run import run_method
 distributed = pytest.importorskip("distributed")
 
 
-@pytest.fixture(scope="module")
-def dask():
+@contextlib.contextmanager
+def two_workers():
     """Two workers of one thread; a part whose workers die twice is given up."""
     import dask
 
@@ -28,6 +29,19 @@ def dask():
         pool = distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None)
         with pool:
             yield pool
+
+
+@pytest.fixture(scope="module")
+def dask():
+    with two_workers() as pool:
+        yield pool
+
+
+@pytest.fixture
+def mortal():
+    """A cluster of its own: on a busy machine a worker that was killed may not come back in time for another test."""
+    with two_workers() as pool:
+        yield pool
 
 
 def do(dask, seconds=20.0, parts=Numbers, **tasks):
@@ -66,15 +80,15 @@ def test_the_run_ends_in_time_whatever_its_parts_do(dask):
     time.sleep(3.0)  # the worker is busy with it still
 
 
-def test_a_worker_that_dies_costs_its_part_only(dask, tmp_path):
-    found = do(dask, mortal=("dying_once", 1, str(tmp_path)), other=("after", 0, 0.2))
-    assert found.notes["found"]["mortal"] == "done"
+def test_a_worker_that_dies_costs_its_part_only(mortal, tmp_path):
+    found = do(mortal, doomed=("dying_once", 1, str(tmp_path)), other=("after", 0, 0.2))
+    assert found.notes["found"]["doomed"] == "done"
     assert "other" in found.notes["found"]
     assert "parts_lost" not in found.notes
 
 
-def test_a_part_that_kills_every_worker_is_left_out(dask):
-    found = do(dask, deadly=("deadly", 2), other=("after", 1, 0.1))
+def test_a_part_that_kills_every_worker_is_left_out(mortal):
+    found = do(mortal, deadly=("deadly", 2), other=("after", 1, 0.1))
     assert found.notes["parts_lost"] == ["deadly"]
     assert set(found.notes["found"]) == {"other"}
 
@@ -102,24 +116,24 @@ def test_a_part_that_can_change_nothing_any_more_is_not_waited_for(dask):
     assert (found.stop, found.notes["heard"], found.notes["found"]) == ("proved", [("endless", 5)], {})
 
 
-def test_what_a_part_has_told_outlives_its_worker(dask):
-    found = do(dask, parts=Telling, mortal=("telling_then_dying", 1, 30), other=("after", 1, 0.1))
-    assert ("mortal", 30) in found.notes["heard"]
-    assert found.notes["parts_lost"] == ["mortal"]
+def test_what_a_part_has_told_outlives_its_worker(mortal):
+    found = do(mortal, parts=Telling, doomed=("telling_then_dying", 1, 30), other=("after", 1, 0.1))
+    assert ("doomed", 30) in found.notes["heard"]
+    assert found.notes["parts_lost"] == ["doomed"]
     assert "other" in found.notes["found"]
 
 
-def test_a_worker_that_is_killed_costs_a_joint_search_its_part_only(dask):
+def test_a_worker_that_is_killed_costs_a_joint_search_its_part_only(mortal):
     instance, pids = registry.library("multi_model_splitting").generate("mixed_20x16", 200), []
 
     def kill():
-        with distributed.Client(dask.scheduler_address) as client:
+        with distributed.Client(mortal.scheduler_address) as client:
             pids.extend(client.run(os.getpid).values())
             os.kill(pids[0], signal.SIGKILL)
 
     timer = threading.Timer(3.0, kill)
     timer.start()
-    found = run_method(instance, "joint", Budget(8.0), cluster=dask.scheduler_address)
+    found = run_method(instance, "joint", Budget(8.0), cluster=mortal.scheduler_address)
     timer.join()
     assert pids
     assert (found.error, found.status) == (None, "FEASIBLE")

