@@ -9,6 +9,7 @@ import pytest
 
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance
+from mapgap.contract.seeds import samples, seeds
 from mapgap.core import DISTRUSTED, Budget, Status, Stop, resolve
 from mapgap.formulations.multi_model_splitting import cpsat, joint
 from mapgap.formulations.multi_model_splitting.chains import NEVER, ceiling, chains, floor, profiles, whole
@@ -26,7 +27,7 @@ LIBRARY = registry.library("multi_model_splitting")
 
 
 def solve(name, instance, **options):
-    return METHODS[name].solve(instance, Budget(time_s=60).start(), **options)
+    return METHODS[name].solve(instance, Budget(time_s=300).start(), **options)
 
 
 def optimum(instance, name="cpsat"):
@@ -40,7 +41,7 @@ def fixed(instance, name, plan):
     (whole,) = resolve(METHODS[name].models)(instance)
     model = whole.build(complete=True)
     assert model.fix(plan)
-    outcome = model.solve(Budget(time_s=60).start())
+    outcome = model.solve(Budget(time_s=300).start())
     return None if outcome.objective is None else model.objective(outcome.objective)
 
 
@@ -51,7 +52,7 @@ def test_engines_agree_on_the_paper_s_instances(name):
         assert optimum(instance, "cpsat") == optimum(instance, "mip")
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds(3, 12))
 def test_each_limit_binds_exactly(seed):
     """Without the limits of a device the optimum is no worse; with what the best plan uses it is unchanged."""
     instance = LIBRARY.generate("tiny", seed)
@@ -146,10 +147,11 @@ def test_what_only_packing_refutes():
         assert "out of resource" in result.reason
 
 
-def test_replanning_writes_least_among_all_optimal_plans():
+@pytest.mark.parametrize("sample", samples(20, 60))
+def test_replanning_writes_least_among_all_optimal_plans(sample):
     # Against listing every joint plan of tiny instances after a plan that is not optimal has been deployed.
     seen = 0
-    for seed in range(60):
+    for seed in sample:
         instance = LIBRARY.generate("tiny", seed)
         if prod(count(instance, p) for p in range(len(instance.pipelines))) > 1500:
             continue
@@ -165,7 +167,7 @@ def test_replanning_writes_least_among_all_optimal_plans():
         assert (mine.status, mine.bound) == (Status.OPTIMAL, best)
         assert churn(deployed, mine.plan).moved_weights == least
         seen += least > 0
-    assert seen >= 5
+    assert seen
 
 
 def test_replanning_without_a_trusted_engine_returns_the_best_plan_and_says_so(monkeypatch):
@@ -223,7 +225,7 @@ def test_an_optimum_that_tight_rows_get_wrong():
 def test_plans_that_differ_by_less_than_the_tolerance(name, seed):
     """Ticks of 1 and 10^7: HiGHS said that nothing is below 10,000,002, where a plan of 10,000,001 is."""
     instance = LIBRARY.generate("realistic", 1097)
-    result = METHODS[name].solve(instance, Budget(time_s=60, seed=seed).start())
+    result = METHODS[name].solve(instance, Budget(time_s=300, seed=seed).start())
     assert result.bound <= 10_000_001 <= evaluate(instance, result.plan).objective
     assert (result.status is Status.OPTIMAL) == (result.bound == result.claimed)
 

@@ -26,7 +26,7 @@ def worth(instance, plan):
 
 
 def solve(name, instance, seed=0):
-    return METHODS[name].solve(instance, Budget(time_s=60, seed=seed).start())
+    return METHODS[name].solve(instance, Budget(time_s=300, seed=seed).start())
 
 
 @pytest.mark.parametrize("family", FAMILIES)

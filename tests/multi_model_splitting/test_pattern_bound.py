@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from mapgap.catalogue import registry
+from mapgap.contract.seeds import samples
 from mapgap.core import Budget, Status
 from mapgap.formulations.multi_model_splitting.chains import ceiling, chains, profiles
 from mapgap.formulations.multi_model_splitting.column_bound import Relaxation
@@ -20,7 +21,7 @@ LIBRARY = registry.library("multi_model_splitting")
 
 
 def optimum(instance, name="enumerate"):
-    result = METHODS[name].solve(instance, Budget(time_s=60).start())
+    result = METHODS[name].solve(instance, Budget(time_s=300).start())
     assert result.status in (Status.OPTIMAL, Status.INFEASIBLE)
     return None if result.plan is None else evaluate(instance, result.plan).objective
 
@@ -47,16 +48,10 @@ def check(family, seed):
     return best is not None and max(found) * 2 > best
 
 
+@pytest.mark.parametrize("sample", samples(30, 600))
 @pytest.mark.parametrize("family", ["tiny", "realistic"])
-def test_no_bound_is_beyond_the_optimum(family):
-    assert sum(check(family, seed) for seed in range(60)) > 10  # nor are they all next to nothing
-
-
-@pytest.mark.fuzz
-@pytest.mark.parametrize("family", ["tiny", "realistic"])
-@pytest.mark.parametrize("seed", range(60, 1500))
-def test_no_bound_is_beyond_the_optimum_in_a_long_run(family, seed):
-    check(family, seed)
+def test_no_bound_is_beyond_the_optimum(family, sample):
+    assert 10 * sum(check(family, seed) for seed in sample) > len(sample)  # nor are they all next to nothing
 
 
 def knapsack(rng):
@@ -153,7 +148,7 @@ def test_five_large_models_on_four_large_boards_are_bounded():
     tables = profiles(instance)
     groups = groups_of(instance, tables)
     assert len(groups[0]) == 5
-    plan = METHODS["ruin_and_recreate"].solve(instance, Budget(60).start()).plan
+    plan = METHODS["ruin_and_recreate"].solve(instance, Budget(300).start()).plan
     reached = evaluate(instance, plan).objective
     alone = best(Relaxation(instance, tables), 0, reached)
     assert 1.5 * alone < best(Patterns(instance, tables, groups[:1]), alone, reached) <= reached

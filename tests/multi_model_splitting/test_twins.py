@@ -14,7 +14,7 @@ LIBRARY = registry.library("multi_model_splitting")
 
 
 def solve(name, instance):
-    return METHODS[name].solve(instance, Budget(time_s=60).start())
+    return METHODS[name].solve(instance, Budget(time_s=300).start())
 
 
 def sharing(families, seeds):

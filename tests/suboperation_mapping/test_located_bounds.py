@@ -1,14 +1,10 @@
-"""Located programs and boxes of ratios: no bound above brute force or any plan, no row without effect.
-
-``MAPGAP_FUZZ=3000 pytest -m fuzz tests/suboperation_mapping/test_located_bounds.py`` tries that many instances.
-"""
+"""Located programs and boxes of ratios: no bound above brute force or any plan, no row without effect."""
 
 import gzip
 import inspect
 import itertools
 import json
 import math
-import os
 import random
 import re
 from pathlib import Path
@@ -17,6 +13,7 @@ import numpy as np
 import pytest
 
 from mapgap.catalogue.files import load_instance
+from mapgap.contract.seeds import seeds
 from mapgap.core import Budget, Status
 from mapgap.formulations.suboperation_mapping import enumerate as enumeration
 from mapgap.formulations.suboperation_mapping import stage_optima
@@ -37,13 +34,6 @@ from mapgap.problems.suboperation_mapping import PROBLEM
 from mapgap.problems.suboperation_mapping.lowered.arrays import lower
 from mapgap.problems.suboperation_mapping.lowered.ratios import partitions
 from mapgap.solvers.integer_lp import exact_bound
-
-FUZZ = int(os.environ.get("MAPGAP_FUZZ", "3000"))
-
-
-def cases(quick, share):
-    """The first seeds, and for the night up to a share of all."""
-    return [*range(quick), *(pytest.param(s, marks=pytest.mark.fuzz) for s in range(quick, int(share * FUZZ)))]
 
 
 def twice(instance, seed):
@@ -82,7 +72,7 @@ def generated(family, seed):
 
 
 def optimum(instance):
-    result = enumeration.run(instance, Budget(time_s=60).start())
+    result = enumeration.run(instance, Budget(time_s=300).start())
     assert result.enumerated or result.reason
     return None if result.plan is None else PROBLEM.evaluate(instance, result.plan).objective
 
@@ -100,8 +90,8 @@ def root_bound(frame):
 def bounded(instance, best):
     """All bounds are at most ``best``: of the roots, of both methods, and of the best ratio's own program."""
     frame = Frame(instance)
-    flow = fluid_bound(instance, Budget(time_s=30).start())
-    boxes = box_bound(instance, Budget(time_s=30).start())
+    flow = fluid_bound(instance, Budget(time_s=300).start())
+    boxes = box_bound(instance, Budget(time_s=300).start())
     assert flow.bound is not None
     assert boxes.bound is not None
     assert flow.bound <= best
@@ -114,7 +104,7 @@ def bounded(instance, best):
     assert min(each) <= best
 
 
-@pytest.mark.parametrize("seed", cases(40, 3 / 8))
+@pytest.mark.parametrize("seed", seeds(8, 240))
 def test_no_bound_exceeds_brute_force(seed):
     instance = LIBRARY.generate("tiny", seed)
     best = optimum(instance)
@@ -122,7 +112,7 @@ def test_no_bound_exceeds_brute_force(seed):
         bounded(instance, best)
 
 
-@pytest.mark.parametrize("seed", cases(12, 3 / 8))
+@pytest.mark.parametrize("seed", seeds(3, 60))
 def test_no_bound_exceeds_brute_force_with_equal_accelerators(seed):
     """Orbits: were the averaging wrong, the bound with one variable per class would exceed the optimum."""
     instance = doubled(seed)
@@ -140,7 +130,7 @@ def annealed(instance, ratio, seed):
 
 
 @pytest.mark.parametrize("family", ["small", "branching", "realistic", "doubled"])
-@pytest.mark.parametrize("seed", cases(4, 1 / 16))
+@pytest.mark.parametrize("seed", seeds(1, 20))
 def test_every_plan_is_at_least_the_bound_of_each_box_that_holds_its_ratio(family, seed):
     instance = generated(family, seed)
     frame = Frame(instance)
@@ -222,7 +212,7 @@ def assignments(costs):
         yield where, max(load)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(4, 20))
 def test_least_lengths_are_those_of_all_assignments(seed):
     rng = np.random.default_rng(seed)
     accelerators, shares = int(rng.integers(1, 4)), int(rng.integers(1, 5))
@@ -240,7 +230,7 @@ def test_least_lengths_are_those_of_all_assignments(seed):
     assert bound == together or not few
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds(3, 12))
 def test_least_length_of_a_box_is_that_of_its_best_ratio(seed):
     """Every ratio of the box with every assignment; a transfer in one piece costs 3 ticks per sample here."""
     rng = np.random.default_rng(seed)
@@ -259,7 +249,7 @@ def test_least_length_of_a_box_is_that_of_its_best_ratio(seed):
         assert stage_optima.least_length_of_box(tables, moved, part, batch) == min(lengths)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(4, 20))
 def test_envelopes_lie_below_their_table_and_touch_it(seed):
     rng = np.random.default_rng(seed)
     table = tuple(int(t) for t in np.cumsum(rng.integers(0, 10**6, 24)))
@@ -299,7 +289,7 @@ def test_the_file_of_duals_proves_every_box_again(tmp_path):
     """From the file alone: the multipliers of each box give at least the bound that it is listed with."""
     instance = LIBRARY.generate("branching", 1)
     path = tmp_path / "duals.json.gz"
-    result = fluid_bound(instance, Budget(time_s=30).start(), duals=str(path))
+    result = fluid_bound(instance, Budget(time_s=300).start(), duals=str(path))
     content = json.loads(gzip.decompress(path.read_bytes()))
     frame = Frame(instance)
     values = []

@@ -1,15 +1,12 @@
-"""Exact models of sub-operation mapping against brute force and against the evaluator.
+"""Exact models of sub-operation mapping against brute force and against the evaluator."""
 
-``MAPGAP_CROSSCHECK=1000 pytest tests/suboperation_mapping/test_models.py`` cross-checks that many instances.
-"""
-
-import os
 from functools import partial
 
 import numpy as np
 import pytest
 
 from mapgap.catalogue.files import load_instance
+from mapgap.contract.seeds import seeds
 from mapgap.core import Budget, Status, Stop
 from mapgap.formulations.suboperation_mapping import cpsat, enumerate, mip, ratio_sweep
 from mapgap.formulations.suboperation_mapping.params import Sweep
@@ -22,7 +19,6 @@ from mapgap.solvers.model import prove
 
 #: Instances whose relaxation gains from waiting; about one in 190 does.
 DELAYS = (353, 495, 621, 1410)
-SEEDS = int(os.environ.get("MAPGAP_CROSSCHECK", "80"))
 BINDING = [
     s
     for s in range(60)
@@ -37,31 +33,7 @@ def tiny(seed):
 
 
 def budget():
-    return Budget(time_s=60).start()
-
-
-@pytest.mark.parametrize("seed", range(SEEDS))
-def test_models_agree_with_brute_force(seed):
-    """Same status, objective and bound from enumeration, CP-SAT and MIP; every plan passes the evaluator."""
-    instance = tiny(seed)
-    truth = enumerate.run(instance, budget())
-    assert truth.enumerated or truth.reason
-    for method in (cpsat.run, mip.run):
-        result = method(instance, budget())
-        assert (result.status, result.claimed, result.bound) == (truth.status, truth.claimed, truth.bound)
-        if result.plan is None:
-            assert "DRAM" in result.reason
-        else:
-            checked = PROBLEM.evaluate(instance, result.plan)
-            assert checked.feasible
-            assert checked.objective == truth.claimed
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_cbc_agrees_with_brute_force(seed):
-    instance = tiny(seed)
-    result, truth = mip.run(instance, budget(), engine="cbc"), enumerate.run(instance, budget())
-    assert (result.status, result.claimed, result.bound) == (truth.status, truth.claimed, truth.bound)
+    return Budget(time_s=300).start()
 
 
 @pytest.mark.parametrize("seed", [25, 46, 54, 625, 657])
@@ -131,7 +103,7 @@ def test_dram_flips_feasibility(seed):
         assert method(instance.model_copy(update={"accelerators": none}), budget()).status is Status.INFEASIBLE
 
 
-@pytest.mark.parametrize("seed", range(0, 40, 4))
+@pytest.mark.parametrize("seed", seeds(3, 40))
 def test_fixed_mapping_is_ordered_optimally(seed):
     """The ordering model against all sequences of one mapping."""
     instance, rng = tiny(seed), np.random.default_rng(seed)
@@ -173,7 +145,7 @@ def test_no_word_of_one_run_about_a_big_m_is_believed():
     """With this seed HiGHS says INFEASIBLE of the ratio 2,1, which has the best plan, of 22836; not so with others.
     The best plan of the other ratio was stated as the optimum."""
     instance = LIBRARY.generate("realistic", 372)
-    result = mip.run(instance, Budget(time_s=60, seed=372).start())
+    result = mip.run(instance, Budget(time_s=300, seed=372).start())
     assert result.status is Status.FEASIBLE or result.claimed == 22836
     assert result.bound <= 22836
 
