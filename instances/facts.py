@@ -7,6 +7,7 @@ operator, ``devices/<name>.yaml`` one fact per row with its status (published, d
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -152,6 +153,13 @@ def read_yaml(path: Path) -> Any:
     return yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER)
 
 
+def read_table(path: Path, names: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """A library file whose ``rows`` have ``columns``, with the rows by column; ``names`` spells columns out."""
+    data: dict[str, Any] = read_yaml(path)
+    columns = [(names or {}).get(column, column) for column in data["columns"]]
+    return data | {"columns": columns, "rows": [dict(zip(columns, row, strict=True)) for row in data["rows"]]}
+
+
 def network_names() -> list[str]:
     """Networks of the library, alphabetically; only convolutional ones have a :class:`Network`."""
     return sorted(path.stem for path in (ROOT / "networks").glob("*.yaml"))
@@ -174,9 +182,8 @@ def load_network(name: str) -> Network:
     """
     if name not in network_names():
         raise unknown("network", name, network_names())
-    data = read_yaml(ROOT / "networks" / f"{name}.yaml")
-    columns = [_COLUMNS.get(column, column) for column in data["columns"]]
-    if set(columns) != set(Row.model_fields):
+    data = read_table(ROOT / "networks" / f"{name}.yaml", _COLUMNS)
+    if set(data["columns"]) != set(Row.model_fields):
         text = f"expected a convolutional network, found {name!r} ({data['model']})"
         raise InputError(Finding(text, ("network",)))
     totals = data["totals"]
@@ -184,7 +191,7 @@ def load_network(name: str) -> Network:
         "name": name,
         "title": data["model"],
         "input_chw": data["input_chw"],
-        "rows": [dict(zip(columns, row, strict=True)) for row in data["rows"]],
+        "rows": data["rows"],
         **{column: totals[column] for column in ("params", "macs", "out")},
     }
     try:
@@ -205,9 +212,8 @@ def load_devices(name: str) -> Devices:
     path = ROOT / "devices" / f"{name}.yaml"
     if not path.is_file():
         raise unknown("devices", name, sorted(p.stem for p in path.parent.glob("*.yaml")))
-    data = read_yaml(path)
-    rows = [dict(zip(data["columns"], row, strict=True)) for row in data["rows"]]
+    data = read_table(path)
     try:
-        return Devices.model_validate_json(json.dumps({"facts": rows, "clusters": data.get("clusters", {})}))
+        return Devices.model_validate_json(json.dumps({"facts": data["rows"], "clusters": data.get("clusters", {})}))
     except ValidationError as error:
         raise InputError(f"devices/{name}.yaml: {error}") from error

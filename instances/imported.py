@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from mapgap.core import InputError, InstanceBase
 from mapgap.core.workload import Curve, Settings, WorkLayer, Workload, at
+from mapgap.instances import expanding
 
 TICKS_NS = tuple(10**k for k in range(2, 13))
 """Ticks that are tried, the finest first: 100 ns to 1000 s."""
@@ -33,21 +34,19 @@ def finest(make: Callable[[int, int], Made]) -> Made:
     InputError
         Anything else that is wrong.
     """
-    tick, unit = 0, 0
-    while True:
+
+    def in_units(unit: int) -> Made:
+        return expanding.finest(lambda tick_ns: make(tick_ns, unit), TICKS_NS)
+
+    for unit in UNITS:
         try:
-            return make(TICKS_NS[tick], UNITS[unit])
+            return in_units(unit)
+        except InputError as error:
+            if unit == UNITS[-1] or any(found.location[:1] != ("memory_unit_bytes",) for found in error.findings):
+                raise
         except ValidationError as error:
-            raised = [each.get("ctx", {}).get("error") for each in error.errors()]
-            findings = [finding for each in raised if isinstance(each, InputError) for finding in each.findings]
-            fields = {str(finding.location[0]) if finding.location else "" for finding in findings}
-            coarser = fields & {"tick_ns", "memory_unit_bytes"}
-            if not findings or fields - coarser:
-                raise InputError(findings or str(error)) from error
-            tick += "tick_ns" in coarser
-            unit += "memory_unit_bytes" in coarser
-            if tick == len(TICKS_NS) or unit == len(UNITS):
-                raise InputError(findings) from error
+            raise InputError(str(error)) from error
+    raise AssertionError("unreachable")  # the last unit returns or raises
 
 
 def ticks(nanoseconds: float, tick_ns: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 
 def matching(allowed: Sequence[Sequence[int]]) -> tuple[int, ...] | None:
@@ -32,6 +32,16 @@ def matching(allowed: Sequence[Sequence[int]]) -> tuple[int, ...] | None:
     return tuple(found[item] for item in range(len(allowed)))
 
 
-def same_first(name: str, names: Sequence[str]) -> list[int]:
-    """All places, those of that name first."""
-    return sorted(range(len(names)), key=lambda place: names[place] != name)
+def placed(names: Sequence[str], offered: Sequence[str], fits: Callable[[int, int], bool]) -> tuple[int, ...] | None:
+    """A different place for each named item where ``fits(item, place)``, of the same name if it can be.
+
+    Parameters
+    ----------
+    names, offered : sequence of str
+        Names of the items and of the places.
+    """
+
+    def places(name: str) -> list[int]:
+        return sorted(range(len(offered)), key=lambda place: offered[place] != name)
+
+    return matching([[place for place in places(name) if fits(item, place)] for item, name in enumerate(names)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mapgap.instances.facts import ROOT, read_yaml, unknown
+from mapgap.instances.facts import ROOT, read_table, unknown
 
 
 def load_published(paper: str) -> dict[str, Any]:
@@ -36,8 +36,8 @@ def published_rows(paper: str) -> list[dict[str, Any]]:
     path = folder / f"{paper}.yaml"
     if not path.is_file():
         raise unknown("paper", paper, papers())
-    data = read_yaml(path)
-    return [dict(zip(data["columns"], row, strict=True)) for row in data["rows"]]
+    rows: list[dict[str, Any]] = read_table(path)["rows"]
+    return rows
 
 
 def papers() -> list[str]:

@@ -295,7 +295,8 @@ def prove(
 
     def ask(engine: str) -> SolveResult:
         model.engine = engine
-        outcome = model.solve(budget, time_s=time_s, on_solution=improved if announce else None)
+        with budget.timed("engine"):
+            outcome = model.solve(budget, time_s=time_s, on_solution=improved if announce else None)
         _check(model, outcome, known)
         result = _result(model, outcome, reason, notes or {})
         if value is not None and result.plan is not None:

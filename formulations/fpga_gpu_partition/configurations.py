@@ -192,12 +192,18 @@ def tabulate(instance: Instance, budget: Budget, complete: bool = False) -> Tabl
     ------
     OutOfTime
     """
+    with budget.timed("build"):
+        return Tables(instance, tuple(tables_of(instance, budget, complete)))
+
+
+def tables_of(instance: Instance, budget: Budget, complete: bool = False) -> Iterator[Table]:
+    """The tables of :func:`tabulate`, module by module."""
     known: dict[tuple[Shape, int, int], tuple[Array, Array, Array, Array, int]] = {}
     needs = [
         [sum(min(getattr(o, name) for o in layer.options) for layer in module.layers) for module in instance.modules]
         for name in ("multipliers", "m20k")
     ]
-    tables, first = [], 0
+    first = 0
     for number, module in enumerate(instance.modules):
         shape, inputs = _shape(instance, first, len(module.layers))
         room = (
@@ -208,9 +214,8 @@ def tabulate(instance: Instance, budget: Budget, complete: bool = False) -> Tabl
         if key not in known:
             known[key] = _enumerate(instance, shape, None if complete else room, budget)
         outputs = tuple(first + i for i in shape.exported)
-        tables.append(Table(inputs, outputs, *known[key]))
+        yield Table(inputs, outputs, *known[key])
         first += len(module.layers)
-    return Tables(instance, tuple(tables))
 
 
 def _shape(instance: Instance, first: int, count: int) -> tuple[Shape, tuple[int, ...]]:

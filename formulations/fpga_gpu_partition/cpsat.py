@@ -146,7 +146,9 @@ class Model(CpSatModel):
 
 def answer(tables: Tables, question: Question, budget: Budget, start: Plan | None) -> SolveResult:
     """Put one question to CP-SAT."""
-    return prove(Model(tables, question), budget, start=start)
+    with budget.timed("build"):
+        model = Model(tables, question)
+    return prove(model, budget, start=start)
 
 
 def models(instance: Instance) -> list[Part]:
@@ -160,6 +162,6 @@ def models(instance: Instance) -> list[Part]:
     return parts(instance, Model)
 
 
-def run(instance: Instance, budget: Budget) -> SolveResult:
+def run(instance: Instance, budget: Budget, start: str | Plan | None = None) -> SolveResult:
     """Minimise the instance's objective with CP-SAT."""
-    return minimise(instance, budget, answer)
+    return minimise(instance, budget, answer, start)

@@ -14,10 +14,6 @@ BLOCK = 10_000_000
 """Pairs of rows that are compared between two looks at the clock."""
 
 
-CHUNK = 100_000
-"""Rows that are sorted at once; more are thinned out chunk by chunk first."""
-
-
 @kernel("i8(i8[:,::1],i8[::1],i8,i8,i8)")
 def sift(rows: Array, kept: Array, found: int, first: int, last: int) -> int:
     """Append to the ``found`` rows in ``kept`` those of ``first..last - 1`` that no earlier row is nowhere worse than.
@@ -45,7 +41,7 @@ def sift(rows: Array, kept: Array, found: int, first: int, last: int) -> int:
     return found
 
 
-def nondominated(rows: Array, budget: Budget | None = None) -> Array:
+def nondominated(rows: Array, budget: Budget | None = None, chunk: int = 100_000) -> Array:
     """Indices of the rows that are not dominated; of equal rows the first.
 
     In lexicographic order a row is dominated only by rows before it, so one pass over the rows kept is enough.
@@ -53,6 +49,8 @@ def nondominated(rows: Array, budget: Budget | None = None) -> Array:
     Parameters
     ----------
     rows : (n, d) int64
+    chunk : int
+        Rows that are sorted at once; more are thinned out chunk by chunk first.
 
     Returns
     -------
@@ -65,11 +63,11 @@ def nondominated(rows: Array, budget: Budget | None = None) -> Array:
     """
     if len(rows) <= 1:
         return np.arange(len(rows), dtype=np.int64)
-    if len(rows) > CHUNK:  # what no chunk keeps is dominated; of equal rows the first chunk's stays the first
-        chunks = range(0, len(rows), CHUNK)
-        some = np.concatenate([first + nondominated(rows[first : first + CHUNK], budget) for first in chunks])
+    if len(rows) > chunk:  # what no chunk keeps is dominated; of equal rows the first chunk's stays the first
+        chunks = range(0, len(rows), chunk)
+        some = np.concatenate([first + nondominated(rows[first : first + chunk], budget) for first in chunks])
         if len(some) < len(rows):
-            kept_of_some: Array = some[nondominated(rows[some], budget)]
+            kept_of_some: Array = some[nondominated(rows[some], budget, chunk)]
             return kept_of_some
     order = np.lexsort(rows.T[::-1])
     kept = np.empty(len(rows), np.int64)

@@ -12,24 +12,23 @@ the value at ``l`` is smaller than the best known one.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator, Iterator
 from fractions import Fraction
 from itertools import combinations, pairwise
+from math import prod
 
 import numpy as np
 
-from mapgap.core import Budget, OutOfTime, SolveResult, Status, Stop
+from mapgap.core import Budget, OutOfTime, SolveResult, Status, Stop, read_start
+from mapgap.formulations.fpga_gpu_partition.bounds import LATE, no_plan, relaxed, without_tables
 from mapgap.formulations.fpga_gpu_partition.chain import Chain, TooManyStates, chain, priced
-from mapgap.formulations.fpga_gpu_partition.configurations import Tables, tabulate
+from mapgap.formulations.fpga_gpu_partition.configurations import Tables, tables_of
 from mapgap.formulations.fpga_gpu_partition.dominance import Array
 from mapgap.formulations.fpga_gpu_partition.label_passes import Point, merge, run_pass
-from mapgap.formulations.fpga_gpu_partition.start import LATE, announced, no_plan, without_tables
+from mapgap.formulations.fpga_gpu_partition.params import LabelSetting as Params
 from mapgap.problems.fpga_gpu_partition import Instance, Plan
 from mapgap.problems.fpga_gpu_partition.evaluate import diagnose
-
-WIDTHS = (64, 1024, 16_384, 262_144, 4_194_304)
-STRIPS = 200
-"""Rectangles that cover a level set."""
-MOST_PRICES = 16
+from mapgap.solvers.portfolio import exhausted
 
 
 def caps(stages: Chain) -> tuple[int, int]:
@@ -51,7 +50,7 @@ def front_corners(stages: Chain, front: list[Point]) -> Array:
     return _reachable(stages, np.column_stack([energies, latencies]).astype(np.int64))
 
 
-def value_corners(stages: Chain, front: list[Point]) -> Array:
+def value_corners(stages: Chain, front: list[Point], strips: int) -> Array:
     """Corners of everything with a smaller value than the best point of the front."""
     instance, (energy, latency) = stages.tables.instance, caps(stages)
     if not front:
@@ -62,7 +61,7 @@ def value_corners(stages: Chain, front: list[Point]) -> Array:
         return _reachable(stages, np.array([[min(energy, value), latency]], np.int64))
     if instance.objective == "latency":
         return _reachable(stages, np.array([[energy, min(latency, value)]], np.int64))
-    ends = sorted({int(t) for t in np.linspace(quickest - 1, latency, STRIPS + 1)} | {quickest - 1, latency})
+    ends = sorted({int(t) for t in np.linspace(quickest - 1, latency, strips + 1)} | {quickest - 1, latency})
     found = []
     for before, last in pairwise(ends):
         most = _most_energy(instance, value, before + 1)
@@ -101,10 +100,10 @@ def hull_slopes(front: list[Point]) -> list[tuple[float, float]]:
 
 
 class Prices:
-    """Prices for a growing set of directions."""
+    """Prices for a growing set of at most ``most`` directions."""
 
-    def __init__(self, stages: Chain, directions: list[tuple[float, float]]) -> None:
-        self.stages = stages
+    def __init__(self, stages: Chain, directions: list[tuple[float, float]], most: int = Params.prices) -> None:
+        self.stages, self.most = stages, most
         self.angles: list[float] = []
         self.rows: list[Array] = []
         for direction in directions:
@@ -114,7 +113,7 @@ class Prices:
         """Price a direction unless one much like it is priced."""
         scale = self.stages.most[:2] - self.stages.least[:2] + 1
         angle = float(np.arctan2(direction[1] * scale[0], direction[0] * scale[1]))
-        if len(self.rows) < MOST_PRICES and all(abs(angle - known) > 0.02 for known in self.angles):
+        if len(self.rows) < self.most and all(abs(angle - known) > 0.02 for known in self.angles):
             self.angles.append(angle)
             self.rows.append(priced(self.stages, *direction))
 
@@ -155,23 +154,22 @@ class Prices:
 class Run:
     """One run: the front so far and how wide it was searched."""
 
-    def __init__(self, instance: Instance, budget: Budget, whole_front: bool) -> None:
-        self.instance, self.budget, self.whole_front = instance, budget, whole_front
+    def __init__(self, instance: Instance, budget: Budget, whole_front: bool, params: Params) -> None:
+        self.instance, self.budget, self.whole_front, self.params = instance, budget, whole_front, params
         self.front: list[Point] = []
         self.complete = False
         self.notes: dict[str, object] = {}
 
-    def search(self, stages: Chain, passes: int | None = None) -> None:
-        """Wider and wider passes until one is exhaustive (step 2), or so many."""
+    def search(self, stages: Chain) -> Iterator[None]:
+        """Wider and wider passes until one is exhaustive (step 2)."""
         objective = "front" if self.whole_front else self.instance.objective
         free = self.instance.latency_limit is None and self.instance.energy_limit is None
         directions = {"energy": [(1.0, 0.0)], "latency": [(0.0, 1.0)]}.get(objective) if free else None
-        self.prices = Prices(stages, directions or [(1.0, 0.0), (0.0, 1.0)])
+        self.prices = Prices(stages, directions or [(1.0, 0.0), (0.0, 1.0)], self.params.prices)
         if objective == "weighted":
             self.prices.add((float(self.instance.energy_weight), float(self.instance.latency_weight)))
-        corners_of = front_corners if self.whole_front else value_corners
-        for number, width in enumerate(WIDTHS[:passes]):
-            done = run_pass(stages, self.prices.matrix, corners_of(stages, self.front), width, self.budget)
+        for number, width in enumerate(self.params.widths):
+            done = run_pass(stages, self.prices.matrix, self.corners(stages), width, self.budget)
             self.keep(stages, done.points)
             self.budget.report(bound=self.bound)
             self.notes |= {"passes": number + 1, "most_labels": done.labels, "prices": len(self.prices.rows)}
@@ -182,6 +180,13 @@ class Run:
                 slopes = hull_slopes(self.front)
                 for at in np.linspace(0, len(slopes) - 1, min(8, len(slopes))):
                     self.prices.add(slopes[round(at)])
+            yield
+
+    def corners(self, stages: Chain) -> Array:
+        """What the next pass looks for."""
+        if self.whole_front:
+            return front_corners(stages, self.front)
+        return value_corners(stages, self.front, self.params.strips)
 
     def keep(self, stages: Chain, points: list[Point]) -> None:
         """Labels may pass a limit that no price could rule out, so complete ones are judged here."""
@@ -189,6 +194,29 @@ class Run:
         self.front = merge([*self.front, *(p for p in points if p[0] <= energy and p[1] <= latency)])
         if self.value is not None and (before is None or self.value < before):
             self.budget.report(plan=stages.tables.plan(self.best[2]))
+
+    def learn(self, stages: Chain, plan: Plan | None) -> None:
+        """Take a plan that was found elsewhere, or one that is no worse."""
+        choice = None if plan is None else stages.tables.no_worse(plan)
+        if choice is not None:
+            self.keep(stages, [(*stages.tables.totals(choice), choice)])
+
+    def result(self, tables: Tables) -> SolveResult:
+        """What was found and proven."""
+        if self.whole_front:
+            self.notes["front_complete"] = self.complete
+            self.notes["front"] = [
+                {"energy": e, "latency": t, "options": list(tables.plan(choice).options)} for e, t, choice in self.front
+            ]
+        stop = Stop.PROVED if self.complete else (Stop.TIME if self.budget.exhausted else Stop.DONE)
+        if self.value is None:
+            if self.complete:
+                return SolveResult(Status.INFEASIBLE, stop, reason=no_plan(self.instance), notes=self.notes)
+            return SolveResult(Status.UNKNOWN, stop, reason="no plan found", notes=self.notes)
+        bound = self.value if self.complete else self.bound
+        status = Status.OPTIMAL if bound == self.value else Status.FEASIBLE
+        stop = Stop.PROVED if status is Status.OPTIMAL else stop
+        return SolveResult(status, stop, tables.plan(self.best[2]), bound, self.value, notes=self.notes)
 
     @property
     def bound(self) -> int:
@@ -207,60 +235,69 @@ class Run:
         return self.instance.value(*self.best[:2]) if self.front else None
 
 
-def solve(instance: Instance, budget: Budget, whole_front: bool) -> SolveResult:
-    """Minimise the instance's objective; with ``whole_front`` over the exact front, which goes into the notes.
+def steps(
+    instance: Instance,
+    budget: Budget,
+    known: Callable[[], Plan | None],
+    params: Params = Params(),
+    whole_front: bool = False,
+) -> Generator[None, None, SolveResult]:
+    """The algorithm in pieces: the configurations of a module, a pass; it returns the result.
 
-    ``notes["front"]`` lists ``energy``, ``latency`` and the options of every point, by rising energy; it is proven to
-    be the whole front if ``notes["front_complete"]``.
+    Parameters
+    ----------
+    known : callable
+        The best plan that others have found; asked for before the first pass and between passes.
+    whole_front : bool
+        Minimise over the exact front, which goes into the notes: ``notes["front"]`` lists ``energy``, ``latency`` and
+        the options of every point, by rising energy; it is proven to be the whole front if ``notes["front_complete"]``.
     """
     reasons = diagnose(instance)
     if reasons:
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(reasons))
-    begun, this, first = budget.elapsed_s, Run(instance, budget, whole_front), announced(instance, budget)
+    this = Run(instance, budget, whole_front, params)
+    budget.report(bound=relaxed(instance))
+    made, found = [], tables_of(instance, budget)
     try:
-        tables = tabulate(instance, budget)
-        stages = chain(tables)
+        for _ in instance.modules:
+            with budget.timed("build"):
+                made.append(next(found))
+            yield
+        tables = Tables(instance, tuple(made))
+        with budget.timed("build"):
+            stages = chain(tables)
     except OutOfTime:
-        return without_tables(instance, first, Stop.TIME, LATE)
+        return without_tables(instance, known(), Stop.TIME, LATE)
     except TooManyStates as error:
-        return without_tables(instance, first, Stop.DONE, str(error))
-    this.notes |= {"build_s": budget.elapsed_s - begun, "configurations": tables.size}
+        return without_tables(instance, known(), Stop.DONE, str(error))
+    this.notes |= {"configurations": tables.size}
     if not tables.empty and stages.joined:
-        choice = None if first is None else tables.no_worse(first)
-        if choice is not None:
-            this.keep(stages, [(*tables.totals(choice), choice)])
-        this.search(stages)
+        this.learn(stages, known())
+        for _ in this.search(stages):
+            yield
+            this.learn(stages, known())
     else:
         this.complete = True
-    if whole_front:
-        this.notes["front_complete"] = this.complete
-        this.notes["front"] = [
-            {"energy": e, "latency": t, "options": list(tables.plan(choice).options)} for e, t, choice in this.front
-        ]
-    stop = Stop.PROVED if this.complete else (Stop.TIME if budget.exhausted else Stop.DONE)
-    if this.value is None:
-        if this.complete:
-            return SolveResult(Status.INFEASIBLE, stop, reason=no_plan(instance), notes=this.notes)
-        return SolveResult(Status.UNKNOWN, stop, reason="no plan found", notes=this.notes)
-    bound = this.value if this.complete else this.bound
-    status = Status.OPTIMAL if bound == this.value else Status.FEASIBLE
-    stop = Stop.PROVED if status is Status.OPTIMAL else stop
-    return SolveResult(status, stop, tables.plan(this.best[2]), bound, this.value, notes=this.notes)
+    return this.result(tables)
 
 
-def narrow_plan(tables: Tables, budget: Budget) -> tuple[Plan | None, int]:
-    """The best plan of a narrow pass, for methods that need a start, and the bound of the prices."""
-    try:
-        stages = chain(tables)
-    except TooManyStates:
-        return None, 0
-    if not stages.joined:
-        return None, 0
-    this = Run(tables.instance, budget.quiet(), whole_front=False)
-    this.search(stages, passes=1)
-    return tables.plan(this.best[2]) if this.front else None, this.bound
+def solve(
+    instance: Instance, budget: Budget, whole_front: bool, start: str | Plan | None, params: Params
+) -> SolveResult:
+    """All :func:`steps` at once."""
+    first = read_start(start, Plan, instance)
+    return exhausted(steps(instance, budget, lambda: first, params, whole_front))
 
 
-def run(instance: Instance, budget: Budget) -> SolveResult:
+def run(instance: Instance, budget: Budget, start: str | Plan | None = None, params: Params = Params()) -> SolveResult:
     """Minimise the instance's objective."""
-    return solve(instance, budget, whole_front=False)
+    return solve(instance, budget, False, start, params)
+
+
+def cheap(instance: Instance) -> bool:
+    """Whether the optimum is there sooner than the quick planner's plan: few options in all modules."""
+    return sum(prod(len(layer.options) for layer in module.layers) for module in instance.modules) <= FEW
+
+
+FEW = 5_000
+"""Choices of options, module by module, that are enumerated within the time of a short annealing."""

@@ -133,7 +133,8 @@ def answer(tables: Tables, question: Question, budget: Budget, start: Plan | Non
     A bound from floating point is trusted to 10^-6 of its value only. Where that leaves whole units open, the engine is
     asked again for anything better; "infeasible" then closes the gap.
     """
-    model = Model(tables, question)
+    with budget.timed("build"):
+        model = Model(tables, question)
 
     def value(plan: PlanBase) -> int | None:
         assert isinstance(plan, Plan)
@@ -164,6 +165,6 @@ def models(instance: Instance) -> list[Part]:
     return parts(instance, Model)
 
 
-def run(instance: Instance, budget: Budget) -> SolveResult:
+def run(instance: Instance, budget: Budget, start: str | Plan | None = None) -> SolveResult:
     """Minimise the instance's objective with HiGHS."""
-    return minimise(instance, budget, answer)
+    return minimise(instance, budget, answer, start)

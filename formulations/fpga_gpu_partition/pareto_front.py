@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from mapgap.core import Budget, Finding, InputError, SolveResult, Status, Stop, suggest
 from mapgap.formulations.fpga_gpu_partition import cpsat, mip
 from mapgap.formulations.fpga_gpu_partition.label_setting import solve
+from mapgap.formulations.fpga_gpu_partition.params import LabelSetting
 from mapgap.formulations.fpga_gpu_partition.questions import Engine, Question, Search, begin, result
 from mapgap.problems.fpga_gpu_partition import Instance, Plan
 
@@ -75,19 +76,25 @@ def _bound(search: Search, front: Front) -> int | None:
     return search.tables.instance.value(max(seen, cheapest), quickest)
 
 
-def run(instance: Instance, budget: Budget, engine: str = "labels") -> SolveResult:
+def run(
+    instance: Instance,
+    budget: Budget,
+    engine: str = "labels",
+    start: str | Plan | None = None,
+    params: LabelSetting = LabelSetting(),
+) -> SolveResult:
     """The front in ``notes["front"]``: ``energy``, ``latency`` and the options of every point, by rising energy.
 
     The plan of the result is the front's best for the instance's objective. ``notes["front_complete"]`` says whether
     the front is proven to be whole.
     """
     if engine == "labels":
-        return solve(instance, budget, whole_front=True)
+        return solve(instance, budget, True, start, params)
     if engine not in ENGINES:
         known = sorted(["labels", *ENGINES])
         text = f"expected one of {', '.join(known)}; found {engine!r}{suggest(engine, known)}"
         raise InputError(Finding(text, ("engine",)))
-    search = begin(instance, budget, ENGINES[engine])
+    search = begin(instance, budget, ENGINES[engine], start)
     if isinstance(search, SolveResult):
         return search
     front = walk(search)

@@ -18,7 +18,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import chain
 from typing import Any
 
 from mapgap.core import (
@@ -32,19 +31,16 @@ from mapgap.core import (
     SolveResult,
     Status,
     Stop,
+    read_start,
 )
+from mapgap.formulations.fpga_gpu_partition.bounds import LATE, no_plan, relaxed, without_tables
 from mapgap.formulations.fpga_gpu_partition.configurations import E, L, Tables, tabulate
-from mapgap.formulations.fpga_gpu_partition.label_setting import narrow_plan
-from mapgap.formulations.fpga_gpu_partition.start import LATE, announced, further, no_plan, without_tables
 from mapgap.problems.fpga_gpu_partition import Instance, Plan
 from mapgap.problems.fpga_gpu_partition.evaluate import diagnose
 from mapgap.solvers.model import Model, Part
 
 WEIGHTED_RANGE = 2**20
 """Weights along a chord keep the weighted sum about below this, where an engine's bound is exact to a unit."""
-
-NEAR = 0.001
-"""Distance of a plan to the bound of the prices, as a part of it, from which no other plan is looked for first."""
 
 
 @dataclass(frozen=True)
@@ -144,32 +140,30 @@ class Search:
         return answer
 
 
-def begin(instance: Instance, budget: Budget, engine: Engine) -> Search | SolveResult:
-    """A search that holds a first plan; the result where there is nothing to search, or no time was left."""
+def begin(instance: Instance, budget: Budget, engine: Engine, start: str | Plan | None) -> Search | SolveResult:
+    """A search that holds the plan it was given; the result where there is nothing to search, or no time was left."""
     reasons = diagnose(instance)
     if reasons:
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(reasons))
-    begun, first = budget.elapsed_s, announced(instance, budget)
+    first = read_start(start, Plan, instance)
+    budget.report(bound=relaxed(instance))
     try:
         tables = tabulate(instance, budget)
     except OutOfTime:
         return without_tables(instance, first, Stop.TIME, LATE)
-    notes = {"build_s": budget.elapsed_s - begun, "configurations": tables.size}
+    notes = {"configurations": tables.size}
     if tables.empty:
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason=no_plan(instance), notes=notes)
     search = Search(tables, engine, budget, notes=notes)
-    narrow, bound = narrow_plan(tables, budget)
-    for plan in chain([first, narrow], further(instance, budget)):
-        choice = None if plan is None else tables.no_worse(plan)
-        search.offer(None if choice is None else tables.plan(choice))
-        if search.value is not None and search.value - bound <= NEAR * bound:
-            break
+    choice = None if first is None else tables.no_worse(first)
+    search.offer(None if choice is None else tables.plan(choice))
+    budget.report(bound=search.floor)
     return search
 
 
-def minimise(instance: Instance, budget: Budget, engine: Engine) -> SolveResult:
-    """Minimise the instance's objective with an engine."""
-    search = begin(instance, budget, engine)
+def minimise(instance: Instance, budget: Budget, engine: Engine, start: str | Plan | None = None) -> SolveResult:
+    """Minimise the instance's objective with an engine; the plan ``start`` is announced, and handed to it."""
+    search = begin(instance, budget, engine, start)
     if isinstance(search, SolveResult):
         return search
     if instance.objective == "edp":

@@ -3,10 +3,9 @@
 Constant costs per column matter: the latency is not monotone in E_b (a larger one lowers the AllReduce excess), so a
 model with ``E_b >= ...`` would inflate it.
 
-Proofs over columns owe nothing to the label search: what it contributes is a plan of coarse cuts, and the evaluator
-says its value U. Stages that no plan below U can have are left out
-(:mod:`mapgap.formulations.hybrid_pipeline.windows`), the
-stages of the plan are left in: the optimum of a model over the columns is that of the instance, be it below U or U.
+Stages that no plan below a value U can have are left out (:mod:`.windows`): U is what the evaluator says of the plan to
+start from, or of the best plan of one stage. The stages of that plan are left in: the optimum of a model over the
+columns is that of the instance, be it below U or U.
 """
 
 from __future__ import annotations
@@ -20,11 +19,10 @@ from typing import Any, TypeVar, get_args
 
 import numpy as np
 
-from mapgap.core import Budget, Finding, InputError, OutOfTime, PlanError, SolveResult, Status, Stop
-from mapgap.formulations.hybrid_pipeline.label.first_plan import OPEN, Path, approach
-from mapgap.formulations.hybrid_pipeline.label.order_search import OrderSearch, fluid_bound
-from mapgap.formulations.hybrid_pipeline.label.search import CompiledSearch
-from mapgap.formulations.hybrid_pipeline.label_python import Interpreted
+from mapgap.core import Budget, Finding, InputError, OutOfTime, PlanError, SolveResult, Status, Stop, read_start
+from mapgap.formulations.hybrid_pipeline.label.first_plan import OPEN, Path
+from mapgap.formulations.hybrid_pipeline.label.order_search import fluid_bound
+from mapgap.formulations.hybrid_pipeline.params import Columns as Params
 from mapgap.formulations.hybrid_pipeline.pricing import NEVER, stage_times
 from mapgap.formulations.hybrid_pipeline.windows import Filter, Windows
 from mapgap.problems.hybrid_pipeline import Instance, Plan
@@ -39,15 +37,6 @@ Node = tuple[int, int, int]
 """A cut, the stages behind the one in front of it, and what a link has to know of a group beside it."""
 Sides = defaultdict[Node, list[V]]
 """Variables by node."""
-
-COLUMN_LIMIT = 400_000
-"""Most columns a model is built of."""
-
-COLUMN_S = 2e-4
-"""Seconds per column that a model may take to be built."""
-
-GROUP_LAYERS = 150_000
-"""Most pairs of a group and a layer that columns are looked for in."""
 
 
 @dataclass(frozen=True, order=True)
@@ -132,10 +121,10 @@ class Columns:
         """Most stages."""
         return min(int(self.low.members[-1]), self.low.layers)
 
-    def notes(self, budget: Budget) -> dict[str, Any]:
+    @property
+    def notes(self) -> dict[str, Any]:
         """What a run says of its columns."""
-        upper = self.upper if self.start else None
-        return {"columns": len(self.columns), "links": len(self.links), "upper": upper, "build_s": budget.elapsed_s}
+        return {"columns": len(self.columns), "links": len(self.links), "upper": self.upper if self.start else None}
 
     def key(self, group: int) -> int:
         """What a link has to know of a group."""
@@ -185,7 +174,13 @@ Known = tuple[int, Path]
 
 
 def build(
-    low: Lowered, budget: Budget, keep: Filter = "front", *, known: Known | None = None, complete: bool = False
+    low: Lowered,
+    budget: Budget,
+    keep: Filter = "front",
+    *,
+    known: Known | None = None,
+    complete: bool = False,
+    params: Params = Params(),
 ) -> Columns | None:
     """All useful columns; ``None`` when the time is over or they are too many.
 
@@ -195,7 +190,7 @@ def build(
         The last test of :mod:`mapgap.formulations.hybrid_pipeline.windows` that a stage has to pass; ``none`` asks
         for no plan before and keeps every stage on a chain.
     known : (int, list of (start, stop, group)), optional
-        By default that of :func:`known_plan`.
+        By default that of :func:`one_stage`.
     complete : bool
         Nothing is left out: no plan before, no test, and stages that lie on no chain are kept.
 
@@ -207,12 +202,12 @@ def build(
     if keep not in get_args(Filter):
         raise InputError(Finding(f"expected one of {', '.join(get_args(Filter))}; found {keep!r}", ("keep",)))
     keep = "none" if complete else keep
-    upper, path = known or ((OPEN, []) if keep == "none" else known_plan(low, budget))
+    upper, path = known or ((OPEN, []) if keep == "none" else one_stage(low))
     try:
         stages = list(Windows(low, upper, budget).stages(keep))
     except OutOfTime:
         return None
-    if sum(len(start) for _, start, _ in stages) > COLUMN_LIMIT:
+    if sum(len(start) for _, start, _ in stages) > params.columns:
         return None
     columns = {
         column
@@ -227,7 +222,7 @@ def build(
                 for column in _priced(low, group, behind, start[here], stop[here])
                 if low.rounds * (low.form.factor * column.both + column.allreduce) + column.migration < upper
             )
-        if budget.exhausted or len(columns) > COLUMN_LIMIT:
+        if budget.exhausted or len(columns) > params.columns:
             return None
     return Columns(low, sorted(columns) if complete else _connected(sorted(columns), low), upper, path)
 
@@ -242,25 +237,20 @@ def _priced(low: Lowered, group: int, behind: int, start: Array, stop: Array) ->
         yield Column(i, j, group, behind, forward, backward, allreduce, moved)
 
 
-def known_plan(low: Lowered, budget: Budget) -> Known:
-    """The evaluator's value of a plan, and the plan: along orders of the devices, of coarse cuts, or of one stage.
+def known_plan(low: Lowered, plan: Plan | None) -> Known:
+    """The evaluator's value of a plan and its stages, where columns stand for it; else :func:`one_stage`."""
+    if plan is not None and plan.micro_batch == low.batch:
+        count = len(plan.stages)
+        rows = [low.stage_of(stage, count - 1 - p) for p, stage in enumerate(plan.stages)]
+        path = [row for row in rows if row is not None]
+        if len(path) == count and evaluate(low.instance, low.plan(path)).feasible:
+            return _value(low, path), path
+    return one_stage(low)
 
-    ``OPEN`` and no stages if none of them is found.
-    """
-    known: Known = OPEN, []
-    everyone = low.instance.all_devices
-    if not low.overflows:
-        search = OrderSearch(low.instance, budget, announce=lambda plan: budget.report(plan=plan))
-        search.quick()
-        if search.plan is not None:
-            count = len(search.plan.stages)
-            rows = [low.stage_of(stage, count - 1 - p) for p, stage in enumerate(search.plan.stages)]
-            known = search.value, [row for row in rows if row is not None]
-    engine = Interpreted(low, everyone, budget) if low.overflows else CompiledSearch(low, everyone, budget)
-    _, path, _ = approach(low, engine, known)
-    if path:
-        return _value(low, path), path
-    moves = low.moves
+
+def one_stage(low: Lowered) -> Known:
+    """The best plan of one stage; ``OPEN`` and no stages if none fits."""
+    everyone, moves = low.instance.all_devices, low.moves
     groups = moves.group[: moves.first[1]].tolist()
     single: list[Path] = [
         [(0, low.layers, group)]
@@ -294,57 +284,74 @@ def _connected(columns: list[Column], low: Lowered) -> list[Column]:
 
 
 def prove_columns(
-    instance: Instance, budget: Budget, keep: Filter, make: Callable[[Columns], Model], *, hint: bool
+    instance: Instance,
+    budget: Budget,
+    keep: Filter,
+    make: Callable[[Columns], Model],
+    *,
+    hint: bool,
+    start: str | Plan | None,
+    params: Params,
 ) -> SolveResult:
     """Build the columns that pass the tests up to ``keep`` and prove the model over them; UNKNOWN if they are too many.
 
-    Too many are also those whose model could not be built in the time that is left.
+    A bound from floating point is exact near the value that the model is shifted by. Where an engine has ended a few
+    ticks below a plan of its own, it is asked again with that plan as the start.
 
-    ``hint``: the engine begins with the plan known before. Where it has no better one, that plan is the result.
+    Parameters
+    ----------
+    hint : bool
+        The engine begins with the plan known before. Where it has no better one, that plan is the result.
+    start : plan or file, optional
+        A plan known before, which leaves fewer columns; without, the best plan of one stage.
     """
-    if group_count(instance) * len(instance.layers) > GROUP_LAYERS:
-        return _too_many(instance, budget)
-    low = lower(instance)
-    found = (OPEN, []) if keep == "none" else known_plan(low, budget)
-    columns = build(low, budget, keep, known=found)
-    if columns is None or COLUMN_S * len(columns.columns) > budget.remaining_s:
+    given = read_start(start, Plan, instance)
+    least = fluid_bound(lower(instance, tuple(range(len(instance.devices)))))
+    budget.report(plan=given, bound=least)
+    if group_count(instance) * len(instance.layers) > params.cells:
+        return _without_model(instance, Stop.MEMORY, given, least)
+    with budget.timed("build"):
+        low = lower(instance)
+        found = (OPEN, []) if keep == "none" else known_plan(low, given)
+        if found[1]:
+            budget.report(plan=low.plan(found[1]))
+        columns = build(low, budget, keep, known=found, params=params)
+    if columns is None:
         plan = low.plan(found[1]) if found[1] else None
-        return _without_model(instance, budget, Stop.TIME, plan, found[0], fluid_bound(low))
-    notes, otherwise = columns.notes(budget), "memory: no chain of stages holds a micro-batch"
+        return _without_model(instance, Stop.TIME if budget.exhausted else Stop.MEMORY, plan, least)
+    notes, otherwise = columns.notes, "memory: no chain of stages holds a micro-batch"
     if not columns.columns:
         return infeasible(instance, otherwise, notes=notes)
     known = low.plan(columns.start) if columns.start else None
+    with budget.timed("build"):
+        model = make(columns)
     result = prove(
-        make(columns),
+        model,
         budget,
         start=known if hint else None,
         notes=notes,
         value=lambda plan: evaluate(instance, plan).objective if isinstance(plan, Plan) else None,
         known=None if known is None else columns.upper,
     )
+    if result.status is Status.FEASIBLE and result.stop is Stop.DONE and result.plan not in (None, known):
+        assert isinstance(result.plan, Plan)
+        return prove_columns(instance, budget, keep, make, hint=hint, start=result.plan, params=params)
     if result.plan is None and known is not None:
-        return replace(result, status=Status.FEASIBLE, plan=known)
-    return infeasible(instance, otherwise, notes=notes) if result.status is Status.INFEASIBLE else result
+        result = replace(result, status=Status.FEASIBLE, plan=known)
+    if result.status is Status.INFEASIBLE:
+        return infeasible(instance, otherwise, notes=notes)
+    return result if result.bound is not None and result.bound >= least else replace(result, bound=least)
 
 
-def _too_many(instance: Instance, budget: Budget) -> SolveResult:
-    """More groups than columns are made of: plans along orders of the devices."""
-    search = OrderSearch(instance, budget, announce=lambda plan: budget.report(plan=plan))
-    search.quick()
-    along = lower(instance, tuple(range(len(instance.devices))))
-    return _without_model(instance, budget, Stop.MEMORY, search.plan, search.value, fluid_bound(along))
-
-
-def _without_model(
-    instance: Instance, budget: Budget, stop: Stop, plan: Plan | None, value: int, bound: int
-) -> SolveResult:
+def _without_model(instance: Instance, stop: Stop, plan: Plan | None, bound: int) -> SolveResult:
     """The plan known, if any, and a bound that needs no model."""
     reason = f"{group_count(instance)} groups of devices on {len(instance.layers)} layers: too many stages to build a"
     reason += " model of" + (" in the time given" if stop is Stop.TIME else "")
-    budget.report(bound=bound)
-    if plan is None:
+    value = None if plan is None else evaluate(instance, plan).objective
+    if value is None:
         return SolveResult(Status.UNKNOWN, stop, bound=bound, reason=reason)
-    return SolveResult(Status.FEASIBLE, stop, plan, bound, value, reason=reason)
+    status = Status.OPTIMAL if value == bound else Status.FEASIBLE
+    return SolveResult(status, Stop.PROVED if value == bound else stop, plan, bound, value, reason=reason)
 
 
 def parts(instance: Instance, make: Callable[[Columns, Collection[int]], Model]) -> list[Part]:
@@ -358,7 +365,7 @@ def parts(instance: Instance, make: Callable[[Columns, Collection[int]], Model])
             low = lower(instance.with_micro_batch(size), merge=not complete)
             columns = build(low, Budget(time_s=math.inf), complete=complete)
             if columns is None:
-                text = f"expected at most {COLUMN_LIMIT} stages to choose from, found more"
+                text = f"expected at most {Params.columns} stages to choose from, found more"
                 raise InputError(Finding(text, ("layers",)))
             return make(columns, without)
 

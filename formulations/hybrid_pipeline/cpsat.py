@@ -14,6 +14,7 @@ from ortools.sat.python.cp_model import IntVar, LinearExpr
 
 from mapgap.core import Budget, PlanBase, SolveResult
 from mapgap.formulations.hybrid_pipeline.columns import Column, Columns, parts, prove_columns
+from mapgap.formulations.hybrid_pipeline.params import Columns as Params
 from mapgap.formulations.hybrid_pipeline.windows import Filter
 from mapgap.problems.hybrid_pipeline import Instance, Plan
 from mapgap.problems.hybrid_pipeline.lowered.batching import every_micro_batch
@@ -224,9 +225,15 @@ class ColumnCpSat(CpSatModel):
 
 
 @every_micro_batch
-def run(instance: Instance, budget: Budget, keep: Filter = "front") -> SolveResult:
+def run(
+    instance: Instance,
+    budget: Budget,
+    keep: Filter = "front",
+    start: str | Plan | None = None,
+    params: Params = Params(),
+) -> SolveResult:
     """The optimum over the columns that pass the tests up to ``keep``."""
-    return prove_columns(instance, budget, keep, ColumnCpSat, hint=True)
+    return prove_columns(instance, budget, keep, ColumnCpSat, hint=True, start=start, params=params)
 
 
 def models(instance: Instance) -> list[Part]:

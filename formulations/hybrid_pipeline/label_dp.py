@@ -24,60 +24,39 @@ cost of a stage is computed when a label asks for it.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
-from mapgap.core import Budget, Finding, InputError, SolveResult, Status, Stop
+from mapgap.core import Budget, Finding, InputError, SolveResult, Status, Stop, read_start
 from mapgap.formulations.hybrid_pipeline.label.first_plan import OPEN, Path, approach
-from mapgap.formulations.hybrid_pipeline.label.order_search import OrderSearch, fluid_bound
+from mapgap.formulations.hybrid_pipeline.label.order_search import Order, OrderSearch, fluid_bound
 from mapgap.formulations.hybrid_pipeline.label.search import CompiledSearch
 from mapgap.formulations.hybrid_pipeline.label_python import Interpreted
-from mapgap.formulations.hybrid_pipeline.relaxation import COARSER, Refinement
-from mapgap.formulations.hybrid_pipeline.relaxation import MOVES as MOST_RELAXED
+from mapgap.formulations.hybrid_pipeline.params import LabelSearch as Params
+from mapgap.formulations.hybrid_pipeline.relaxation import Refinement
 from mapgap.problems.hybrid_pipeline import Instance, Plan
+from mapgap.problems.hybrid_pipeline.evaluate import evaluate
 from mapgap.problems.hybrid_pipeline.lowered.arrays import Lowered, infeasible, lower
 from mapgap.problems.hybrid_pipeline.lowered.batching import every_micro_batch
 from mapgap.problems.hybrid_pipeline.lowered.groups import group_count, interchangeable, move_count
 from mapgap.problems.hybrid_pipeline.lowered.observe import observed
-from mapgap.problems.hybrid_pipeline.lowered.order import BEST, TIES, memory_orders
+from mapgap.problems.hybrid_pipeline.lowered.order import BEST, TIES, memory_order, memory_orders
 from mapgap.problems.hybrid_pipeline.lowered.replay import replayed
-
-MANY = 200_000
-"""Moves times layers from which a plan of little work comes first."""
-
-FEW = 20_000
-"""Moves from which relaxations come first: their sums in front of cuts spare more labels than they cost."""
-
-FIRST = 0.3
-"""Share of the time that relaxations may take before most of the orders."""
-
-SHORT_S = 3.0
-"""With less time no relaxation comes before them."""
-
-HALF = 0.5
-"""Share of the time left that relaxations may take before the search over all groups, or before orders."""
-
-MOVES = 2**23
-"""Most moves (a group in front of the devices used behind it) that a search holds."""
-
-CELLS = 2**23
-"""Most pairs of a group and a layer that a search holds."""
-
-PAIRS = 2**26
-"""Most pairs of groups that a search holds, where links differ."""
+from mapgap.solvers.portfolio import exhausted
 
 
-def too_large(instance: Instance) -> str:
+def too_large(instance: Instance, params: Params = Params()) -> str:
     """Why the search over all groups would not fit into memory; empty where it does."""
     groups, moves = group_count(instance), move_count(instance)
     devices, classes = len(instance.devices), len(interchangeable(instance))
     what = f"{devices} devices in {classes} classes of equal ones"
-    if moves > MOVES:
-        return f"{what}: {moves} moves, at most {MOVES} are held"
-    if groups * (len(instance.layers) + 1) > CELLS:
-        return f"{what}: {groups} groups on {len(instance.layers)} layers, at most {CELLS} such pairs are held"
+    if moves > params.moves:
+        return f"{what}: {moves} moves, at most {params.moves} are held"
+    if groups * (len(instance.layers) + 1) > params.cells:
+        return f"{what}: {groups} groups on {len(instance.layers)} layers, at most {params.cells} such pairs are held"
     rates = {rate for d, row in enumerate(instance.bandwidth) for e, rate in enumerate(row) if d != e}
-    if groups**2 > PAIRS and (len(rates) > 1 or instance.execution.transfers == "parallel"):
-        return f"{what} and links that differ: {groups} groups, at most {int(PAIRS**0.5)} with such links"
+    if groups**2 > params.pairs and (len(rates) > 1 or instance.execution.transfers == "parallel"):
+        return f"{what} and links that differ: {groups} groups, at most {int(params.pairs**0.5)} with such links"
     return ""
 
 
@@ -87,13 +66,13 @@ UNFINISHED = "the search over all groups is not finished"
 class Run:
     """One run for one micro-batch size: what is known so far."""
 
-    def __init__(self, instance: Instance, budget: Budget) -> None:
-        self.instance, self.budget = instance, budget
+    def __init__(self, instance: Instance, budget: Budget, params: Params) -> None:
+        self.instance, self.budget, self.params = instance, budget, params
         self.value, self.plan = OPEN, None
         self.notes: dict[str, Any] = {}
         self.begin = time.process_time()
-        self.orders = OrderSearch(instance, budget, announce=self.announce)
         self.refinement = None
+        self.least = 0
 
     value: int
     plan: Plan | None
@@ -104,47 +83,39 @@ class Run:
         self.plan = plan
         self.budget.report(plan=plan)
 
-    def quick(self) -> None:
-        """A plan of little work: along one order, and, after first relaxations, as :class:`OrderSearch` has it."""
-        self.orders.first()
-        self._ordered()
-        if self.plan is not None and move_count(self.instance) >= FEW and self.budget.remaining_s > SHORT_S:
-            self.refine(FIRST, move_count(self.instance) // COARSER)
-        self.orders.quick()
-        self.orders.work = None
-        self._ordered()
+    def learn(self, plan: Plan | None) -> None:
+        """A plan that was found elsewhere; one of another micro-batch size, or worse than known, is left out."""
+        if plan is None or plan.micro_batch != self.instance.micro_batch_sizes[0]:
+            return
+        found = evaluate(self.instance, plan)
+        if found.feasible and found.objective is not None and found.objective < self.value:
+            self.value = found.objective
+            self.announce(plan)
 
-    def _ordered(self) -> None:
-        self.value = self.orders.value
-        self.notes["orders"] = self.orders.searches
+    def along(self, order: Order) -> None:
+        """The best plan along an order of the devices."""
+        search = OrderSearch(self.instance, self.budget, announce=self.announce)
+        search.value = self.value
+        search.along(order)
+        self.value = search.value
 
-    def refine(self, share: float, most: int) -> None:
-        """Bounds of relaxations of at most so many moves, in a share of the time that is left."""
-        budget = self.budget
-        given = Budget(budget.remaining_s * share, budget.memory_mb, budget.workers, budget.seed)
-        self.refinement = self.refinement or Refinement(self.instance, given, min(most, MOST_RELAXED))
-        self.refinement.renew(given)
-        while self.refinement.promising() and self.refinement.bound < self.value:
+    def refine(self, most: int) -> Iterator[None]:
+        """Bounds of relaxations of at most so many moves, from coarse to fine, and plans along the orders they name."""
+        self.refinement = Refinement(self.instance, self.budget, most, self.params)
+        while self.refinement.left and self.refinement.bound < self.value and not self.budget.exhausted:
             self.refinement.step(self.value)
             self.notes |= self.refinement.notes
             self.budget.report(bound=self.bound)
             order = self.refinement.order()
             if order is not None and not self.budget.exhausted:
-                self.orders.along(order)
-                self._ordered()
-
-    def improve(self, share: float) -> None:
-        """Neighbours of the best order as long as that helps, in a share of the time that is left."""
-        budget = self.budget
-        self.orders.budget = Budget(budget.remaining_s * share, budget.memory_mb, budget.workers, budget.seed)
-        self.orders.improve()
-        self.orders.budget = budget
-        self._ordered()
+                self.along(order)
+            yield
 
     @property
     def bound(self) -> int:
-        """What the relaxations prove, at most the value of the plan."""
-        return 0 if self.refinement is None else min(self.refinement.bound, self.value)
+        """What is proven without a search over all groups, at most the value of the plan."""
+        found = self.least if self.refinement is None else max(self.least, self.refinement.bound)
+        return min(found, self.value)
 
     def search(self, low: Lowered, engine: str, everyone: bool) -> tuple[Stop | None, int]:
         """Coarse cuts, neighbourhoods, all cuts; why that was not finished, and a bound then."""
@@ -190,10 +161,65 @@ class Run:
         return SolveResult(status, stop, self.plan, bound, self.value, reason=reason, notes=self.notes)
 
 
+def steps(
+    instance: Instance,
+    budget: Budget,
+    known: Callable[[], Plan | None],
+    engine: str = "auto",
+    params: Params = Params(),
+) -> Generator[None, None, SolveResult]:
+    """The algorithm in pieces, for one micro-batch size; it returns the result.
+
+    1. A bound on what all devices can do together; on large instances the best plan along the order of Algorithm 2.
+    2. Relaxations, from few classes of devices to many.
+    3. The search over all groups, where it fits into the memory.
+
+    Parameters
+    ----------
+    known : callable
+        The best plan that others have found; asked for between pieces.
+    """
+    this = Run(instance, budget, params)
+    this.learn(known())
+    this.least = fluid_bound(lower(instance, tuple(range(len(instance.devices)))))
+    budget.report(bound=this.bound)
+    large, moves = too_large(instance, params), move_count(instance)
+    compiled = engine != "python"
+    if this.plan is None and (large or (moves * len(instance.layers) > params.ordered and compiled)):
+        this.along(tuple(memory_order(instance)))
+        yield
+    if large or (moves >= params.relaxed and compiled):
+        for _ in this.refine(params.relaxed_moves if large else moves // params.coarser):
+            yield
+            this.learn(known())
+    if large:
+        return this.stopped(Stop.TIME if budget.exhausted else Stop.MEMORY, this.bound, large)
+    if budget.exhausted or this.bound == this.value:
+        return this.stopped(Stop.TIME, this.bound, UNFINISHED)
+    stop, bound = this.search(lower(instance), engine, instance.all_devices)
+    if stop is not None:
+        return this.stopped(stop, max(this.bound, min(bound, this.value)), UNFINISHED)
+    if this.plan is None:
+        return infeasible(instance, "memory: no cut and choice of groups holds a micro-batch", notes=this.notes)
+    return SolveResult(Status.OPTIMAL, Stop.PROVED, this.plan, this.value, this.value, notes=this.notes)
+
+
+def cheap(instance: Instance) -> bool:
+    """Whether the optimum is there sooner than the quick planner's plan: few moves in few layers."""
+    return move_count(instance) * len(instance.layers) <= Params.ordered
+
+
 @observed
 @replayed
 @every_micro_batch
-def run(instance: Instance, budget: Budget, engine: str = "auto", order: str = "free") -> SolveResult:
+def run(
+    instance: Instance,
+    budget: Budget,
+    engine: str = "auto",
+    order: str = "free",
+    start: str | Plan | None = None,
+    params: Params = Params(),
+) -> SolveResult:
     """The certified optimum; with an order, the best plan whose groups are runs of it and that uses every device.
 
     ``order=best`` is the best plan over all orders that descending memory permits.
@@ -204,49 +230,16 @@ def run(instance: Instance, budget: Budget, engine: str = "auto", order: str = "
     ------
     InputError
         ``engine`` is not auto, compiled or python; ``order`` is not free, fastest_first, slowest_first or best, or best
-        of too many.
+        of too many; ``start`` is no plan of the problem.
     """
     if engine not in ("auto", "compiled", "python"):
         raise InputError(Finding(f"expected auto, compiled or python; found {engine!r}", ("engine",)))
     if order not in ("free", *TIES, BEST):
         raise InputError(Finding(f"expected free, {', '.join(TIES)} or {BEST}; found {order!r}", ("order",)))
-    this = Run(instance, budget)
     if order != "free":
-        return restricted(this, memory_orders(instance, order, "order"), engine)
-    large, moves = too_large(instance), move_count(instance)
-    if large or (moves * len(instance.layers) > MANY and engine != "python"):
-        this.quick()
-    if large:
-        return beyond(this, large)
-    if moves >= FEW and this.plan is not None and engine != "python":
-        this.refine(HALF, moves // COARSER)
-    if this.plan is not None and (budget.exhausted or this.bound == this.value):
-        return this.stopped(Stop.TIME, fluid(instance, this), UNFINISHED)
-    low = lower(instance)
-    stop, bound = this.search(low, engine, instance.all_devices)
-    if stop is not None:
-        return this.stopped(stop, max(fluid_bound(low), this.bound, min(bound, this.value)), UNFINISHED)
-    if this.plan is None:
-        return infeasible(instance, "memory: no cut and choice of groups holds a micro-batch", notes=this.notes)
-    return SolveResult(Status.OPTIMAL, Stop.PROVED, this.plan, this.value, this.value, notes=this.notes)
-
-
-def beyond(this: Run, large: str) -> SolveResult:
-    """Relaxations and orders in turn: where the search over all groups does not fit into memory."""
-    while this.plan is not None and not this.budget.exhausted and this.bound < this.value:
-        before = this.bound, this.value
-        this.refine(HALF, move_count(this.instance))
-        this.improve(HALF)
-        if (this.bound, this.value) == before:
-            this.improve(1.0)
-            break
-    stop = Stop.TIME if this.budget.exhausted else Stop.MEMORY
-    return this.stopped(stop, fluid(this.instance, this), large)
-
-
-def fluid(instance: Instance, this: Run) -> int:
-    """The best bound known without a search over all groups."""
-    return max(this.bound, fluid_bound(lower(instance, tuple(range(len(instance.devices))))))
+        return restricted(Run(instance, budget, params), memory_orders(instance, order, "order"), engine)
+    first = read_start(start, Plan, instance)
+    return exhausted(steps(instance, budget, lambda: first, engine, params))
 
 
 def restricted(this: Run, orders: list[list[int]], engine: str) -> SolveResult:

@@ -15,6 +15,7 @@ from pulp import LpVariable, lpSum
 
 from mapgap.core import Budget, PlanBase, SolveResult
 from mapgap.formulations.hybrid_pipeline.columns import Column, Columns, parts, prove_columns
+from mapgap.formulations.hybrid_pipeline.params import Columns as Params
 from mapgap.formulations.hybrid_pipeline.windows import Filter
 from mapgap.problems.hybrid_pipeline import Instance, Plan
 from mapgap.problems.hybrid_pipeline.lowered.batching import every_micro_batch
@@ -207,9 +208,18 @@ class ColumnMip(MipModel):
 
 
 @every_micro_batch
-def run(instance: Instance, budget: Budget, solver: Engine = "highs", keep: Filter = "front") -> SolveResult:
+def run(
+    instance: Instance,
+    budget: Budget,
+    solver: Engine = "highs",
+    keep: Filter = "front",
+    start: str | Plan | None = None,
+    params: Params = Params(),
+) -> SolveResult:
     """The optimum over the columns that pass the tests up to ``keep``."""
-    return prove_columns(instance, budget, keep, partial(ColumnMip, engine=solver), hint=False)
+    return prove_columns(
+        instance, budget, keep, partial(ColumnMip, engine=solver), hint=False, start=start, params=params
+    )
 
 
 def models(instance: Instance) -> list[Part]:

@@ -11,7 +11,7 @@ Steps 1 and 2 are the label search of docs/hybrid_pipeline_label_dp.md with grou
 between idle where the instance allows it. No plan of Algorithm 2 is better than the result of step 1: it uses runs of
 that order, and rule 6 of the problem credits no shares but those of Eq. (7). Step 1 is always finished; the others stop
 after so much work (moves and places looked at, stages priced). The steps are those of
-``mapgap.formulations.hybrid_pipeline.label.order_search``, with which exact methods begin on large clusters.
+``mapgap.formulations.hybrid_pipeline.label.order_search``.
 """
 
 from __future__ import annotations
@@ -20,15 +20,16 @@ import time
 
 from mapgap.core import Budget, SolveResult
 from mapgap.formulations.hybrid_pipeline.label.order_search import OrderSearch
+from mapgap.formulations.hybrid_pipeline.params import OrderSearch as Params
 from mapgap.heuristics.hybrid_pipeline.chain import report, result
 from mapgap.problems.hybrid_pipeline import Instance
 from mapgap.problems.hybrid_pipeline.lowered.batching import every_micro_batch
 
 
 @every_micro_batch
-def run(instance: Instance, budget: Budget) -> SolveResult:
+def run(instance: Instance, budget: Budget, params: Params = Params()) -> SolveResult:
     """The best plan of the four steps."""
     begin = time.process_time()
-    search = OrderSearch(instance, budget, announce=lambda plan: budget.report(plan=plan))
+    search = OrderSearch(instance, budget, announce=lambda plan: budget.report(plan=plan), params=params)
     search.quick()
     return report(budget, result(instance, search.plan, begin, orders=search.searches))

@@ -14,15 +14,14 @@ As labels ``(D, Z)`` with ``Z`` the right-hand side,
 
     D' = max(M T, T + 2 M c, T + 2 c + D),    Z' = max(D' + Ta, Z + Ef + c).
 
-A few classes are searched in milliseconds, more classes bound better: :class:`Refinement` goes from few to many as long
-as the time seems to suffice. The classes are those of least loss, merged pair by pair from the devices that are equal.
-After a failure the migration counts as 0.
+A few classes are searched in milliseconds, more classes bound better: :class:`Refinement` goes from few to many. Each
+has ``growth`` times the moves of the one before, so all together take about as long as the last. The classes are those
+of least loss, merged pair by pair from the devices that are equal. After a failure the migration counts as 0.
 """
 
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -31,6 +30,7 @@ import numpy as np
 from mapgap.core import Budget
 from mapgap.formulations.hybrid_pipeline.label.first_plan import Path, approach
 from mapgap.formulations.hybrid_pipeline.label.search import CompiledSearch
+from mapgap.formulations.hybrid_pipeline.params import LabelSearch as Params
 from mapgap.problems.hybrid_pipeline import Instance
 from mapgap.problems.hybrid_pipeline.instance import Device, DeviceType
 from mapgap.problems.hybrid_pipeline.lowered.arrays import Lowered, lower
@@ -39,21 +39,6 @@ from mapgap.problems.hybrid_pipeline.lowered.order import slowness
 from mapgap.problems.hybrid_pipeline.lowered.tables import Array, times_before
 
 Parts = list[list[int]]
-
-MOVES = 2**22
-"""Most moves of a relaxed instance."""
-
-CELLS = 2**21
-"""Most pairs of a group and a layer of a relaxed instance."""
-
-GROWTH = 2.5
-"""Least factor of moves from one relaxation to the next."""
-
-POWER = 0.75
-"""The time of a relaxation grows about like this power of its moves."""
-
-COARSER = 4
-"""A search takes sums in front of cuts from one with so many times fewer moves."""
 
 
 def relaxed(instance: Instance, parts: Parts) -> Lowered:
@@ -151,6 +136,11 @@ def merged(low: Lowered, coarse: Lowered) -> Array:
 class Refinement:
     """Relaxations from few classes to many, each with the sums in front of cuts that a coarser one gives.
 
+    Parameters
+    ----------
+    most : int
+        Moves of the last one, at most.
+
     Attributes
     ----------
     bound : int
@@ -159,8 +149,8 @@ class Refinement:
         What was searched to its end, the stages of its best pipeline (none where none is below the upper bound).
     """
 
-    def __init__(self, instance: Instance, budget: Budget, most: int = MOVES) -> None:
-        self.instance, self.budget = instance, budget
+    def __init__(self, instance: Instance, budget: Budget, most: int, params: Params = Params()) -> None:
+        self.instance, self.budget, self.coarser = instance, budget, params.coarser
         self.bound = 0
         self.searched: list[tuple[int, CompiledSearch, Path]] = []
         self.bounds: list[tuple[int, int]] = []
@@ -168,31 +158,20 @@ class Refinement:
         layers = len(instance.layers) + 1
         for parts in partitions(instance):
             moves, groups = move_count(parts), math.prod(len(part) + 1 for part in parts)
-            if moves > most or groups * layers > CELLS:
+            if moves > min(most, params.relaxed_moves) or groups * layers > params.relaxed_cells:
                 break
-            if not self.left or moves >= GROWTH * move_count(self.left[-1]):
+            if not self.left or moves >= params.growth * move_count(self.left[-1]):
                 self.left.append(parts)
-        self.pace = 0.0  # seconds, by the power of the moves
 
     @property
     def notes(self) -> dict[str, Any]:
         """Bounds by number of classes."""
         return {"relaxations": {str(classes): bound for classes, bound in self.bounds}}
 
-    def renew(self, budget: Budget) -> None:
-        """Go on under another budget."""
-        self.budget = budget
-        for _, search, _ in self.searched:
-            search.budget = budget
-
-    def promising(self) -> bool:
-        """Whether the next relaxation seems to fit into the time, at the pace of the last one."""
-        return bool(self.left) and self.pace * move_count(self.left[0]) ** POWER < self.budget.remaining_s
-
     def step(self, upper: int) -> None:
         """The next relaxation, against the value of a plan."""
         parts = self.left.pop(0)
-        begin, moves = time.perf_counter(), move_count(parts)
+        moves = move_count(parts)
         search = CompiledSearch(relaxed(self.instance, parts), self.instance.all_devices, self.budget, relaxed=True)
         self.lend(search, moves, upper)
         value, path, _ = approach(search.low, search, (upper, []))
@@ -204,11 +183,10 @@ class Refinement:
             self.bounds.append((len(parts), search.bound))
         if search.stop is None:
             self.searched.append((moves, search, better or path))
-        self.pace = (time.perf_counter() - begin) / moves**POWER
 
     def lend(self, search: CompiledSearch, moves: int, upper: int) -> None:
         """Give a search the sums of a coarser one, for plans below ``upper``."""
-        coarse = [found for number, found, _ in self.searched if number * COARSER <= moves]
+        coarse = [found for number, found, _ in self.searched if number * self.coarser <= moves]
         fronts = coarse[-1].fronts(upper) if coarse else None
         if fronts is not None:
             place = merged(search.low, coarse[-1].low)

@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 
 from mapgap.core import Budget
-from mapgap.formulations.neuron_masking.lagrangian import SHRINKS, Bounds, Search, solve_single
+from mapgap.formulations.neuron_masking.lagrangian import Bounds, Search, solve_single
 from mapgap.formulations.neuron_masking.lagrangian_kernels import run_enumeration
+from mapgap.formulations.neuron_masking.params import Lagrangian as Params
 from mapgap.formulations.neuron_masking.price_kernels import Prices, solve_master
-from mapgap.formulations.neuron_masking.prices import CUTS, Counts, box_of
+from mapgap.formulations.neuron_masking.prices import Counts, box_of
 from mapgap.problems.neuron_masking import Instance
 from mapgap.problems.neuron_masking import certificate as checker
 from mapgap.problems.neuron_masking.lowered.chain import Chain
@@ -120,7 +121,7 @@ class Part:
                 if span is None:
                     break
                 before, (lower, upper) = (lower, upper), span
-                if volume(*before) - volume(*span) >= SHRINKS or not self.chain.fits(lower):
+                if volume(*before) - volume(*span) >= Params.shrinks or not self.chain.fits(lower):
                     continue
                 if best.listed(lower, upper, limit):
                     found.append(["e", best.scale, *best.y])
@@ -145,7 +146,7 @@ class Part:
         span = self.chain.worth(upper) - cuts[0][0] + 1.0
         reach = [4.0 * span / max(1.0, hull[:, k].max() - cuts[0][k + 1]) for k in (0, 1)]
         best: Priced | None = None
-        for _ in range(CUTS):
+        for _ in range(Params.cuts):
             a, b, value = solve_master(np.array(cuts), hull, *reach)
             priced = Priced(self, lower, upper, self.multipliers(a, b), bits)
             if best is None or priced.limit < best.limit:

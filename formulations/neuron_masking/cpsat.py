@@ -12,15 +12,12 @@ from typing import Any
 from ortools.sat.python import cp_model
 
 from mapgap.core import ACTIVITY_LIMIT, Budget, SolveResult
-from mapgap.formulations.neuron_masking import lagrangian
 from mapgap.formulations.neuron_masking.fleet import solve, trusted
+from mapgap.formulations.neuron_masking.params import Fleet as Params
 from mapgap.formulations.neuron_masking.program import MaskProgram, parts
-from mapgap.problems.neuron_masking import SHARE, Instance
+from mapgap.problems.neuron_masking import SHARE, Instance, Plan
 from mapgap.solvers.cpsat import CpSatModel
 from mapgap.solvers.model import Part, row
-
-STEP_S = 3e-5
-"""Seconds that a line of row (8) may take to be built and read, on a busy machine."""
 
 
 class CpSatMasks(MaskProgram, CpSatModel):
@@ -202,12 +199,11 @@ def models(instance: Instance) -> list[Part]:
     return parts(instance, CpSatMasks)
 
 
-def solve_single(single: Instance, budget: Budget) -> SolveResult:
+def solve_single(single: Instance, budget: Budget, start: Plan | None = None) -> SolveResult:
     """Best mask of one device under one cycle time, and a bound."""
-    start = lagrangian.start(single, budget)
-    return trusted(single, CpSatMasks, budget, step_s=STEP_S, announce=True, start=start)
+    return trusted(single, CpSatMasks, budget, announce=True, start=start)
 
 
-def run(instance: Instance, budget: Budget) -> SolveResult:
+def run(instance: Instance, budget: Budget, start: str | Plan | None = None, params: Params = Params()) -> SolveResult:
     """Solve every device under every cycle time that matters."""
-    return solve(instance, budget, solve_single)
+    return solve(instance, budget, solve_single, start, params)

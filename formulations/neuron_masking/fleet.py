@@ -8,20 +8,19 @@ serves every objective but ``rate``, and the contribution of a cycle bounds that
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
-from mapgap.core import Budget, PlanBase, PlanError, SolveResult, Status, Stop
-from mapgap.formulations.neuron_masking.prices import quick_plan
+from mapgap.core import Budget, PlanBase, PlanError, SolveResult, Status, Stop, read_start
+from mapgap.formulations.neuron_masking.params import Fleet as Params
 from mapgap.problems.neuron_masking import MS_PER_HOUR, Instance, Mask, Plan
 from mapgap.problems.neuron_masking.evaluate import diagnose
 from mapgap.problems.neuron_masking.lowered.chain import Chain
 from mapgap.solvers.model import Model, prove
 
-SolveSingle = Callable[[Instance, Budget], SolveResult]
-"""Solves an instance of one device and one cycle time that has a mask (see :meth:`Instance.single`)."""
+SolveSingle = Callable[[Instance, Budget, Plan | None], SolveResult]
+"""``solve_single(single, budget, start)`` solves an instance of one device and one cycle time that has a mask (see
+:meth:`Instance.single`)."""
 
 
 def scaled(instance: Instance, cycle: int, value: int) -> int:
@@ -34,7 +33,13 @@ def joined(instance: Instance, values: Sequence[int]) -> int:
     return min(values) if instance.objective == "smallest_share" else sum(values)
 
 
-def solve(instance: Instance, budget: Budget, solve_single: SolveSingle) -> SolveResult:
+def solve(
+    instance: Instance,
+    budget: Budget,
+    solve_single: SolveSingle,
+    start: str | Plan | None = None,
+    params: Params = Params(),
+) -> SolveResult:
     """Solve a fleet by ``solve_single``, which is only called for instances that have a mask.
 
     Raises
@@ -44,9 +49,20 @@ def solve(instance: Instance, budget: Budget, solve_single: SolveSingle) -> Solv
     """
     if not _has_masks(instance, len(instance.cycle_ms) - 1):
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(diagnose(instance)))
-    search = _Search(instance, budget, solve_single)
-    search.begin()
-    return search.run()
+    return _Search(instance, budget, solve_single, read_start(start, Plan, instance), params).run()
+
+
+def whole_bound(instance: Instance) -> int:
+    """What the unmasked models would be worth, under the cycle time that serves best."""
+    chains = [Chain.of(instance, d) for d in range(len(instance.devices))]
+    value = joined(instance, [chain.worth(chain.upper) for chain in chains])
+    return max(scaled(instance, cycle, value) for cycle in cycles(instance))
+
+
+def cycles(instance: Instance) -> list[int]:
+    """Cycle times that may be the best, the longest first."""
+    found = list(reversed(range(len(instance.cycle_ms))))
+    return found if instance.objective == "rate" else found[:1]
 
 
 def _has_masks(instance: Instance, cycle: int) -> bool:
@@ -55,44 +71,100 @@ def _has_masks(instance: Instance, cycle: int) -> bool:
     return all(chain.fits(chain.lower) for chain in chains)
 
 
-class _Search:
-    """Cycle times from the longest down."""
+@dataclass
+class _Single:
+    """One device under one cycle time: the best mask known, its worth, and a bound."""
 
-    def __init__(self, instance: Instance, budget: Budget, solve_single: SolveSingle) -> None:
-        self.instance, self.budget, self.solve_single = instance, budget, solve_single
+    instance: Instance
+    chain: Chain
+    bound: int
+    mask: Mask | None = None
+    worth: int = 0
+    stop: Stop = Stop.TIME
+
+    @property
+    def settled(self) -> bool:
+        """Nothing is left to find or to prove, or the engine has given up."""
+        return self.stop in (Stop.DONE, Stop.PROVED) or (self.mask is not None and self.worth >= self.bound)
+
+    def take(self, mask: Mask | None, worth: int, bound: int) -> None:
+        """Enter what a question has brought."""
+        self.bound = min(self.bound, bound)
+        if mask is not None and (self.mask is None or worth > self.worth):
+            self.mask, self.worth = mask, worth
+        if self.mask is not None and self.worth > self.bound:
+            raise PlanError(f"a mask of {self.worth} above the proven bound {self.bound}")
+
+
+class _Search:
+    """Cycle times from the longest down; what stays open is asked again for twice as long."""
+
+    def __init__(
+        self, instance: Instance, budget: Budget, solve_single: SolveSingle, start: Plan | None, params: Params
+    ) -> None:
+        self.instance, self.budget, self.solve_single, self.params = instance, budget, solve_single, params
         self.value: int | None = None
         self.plan: Plan | None = None
-        self.stops: list[Stop] = []
         self.notes: dict[str, Any] = {"singles": 0}
-        self.cycles = list(reversed(range(len(instance.cycle_ms))))
-        if instance.objective != "rate":
-            self.cycles = self.cycles[:1]
+        self.cycles = [cycle for cycle in cycles(instance) if _has_masks(instance, cycle)]
+        self.fleets = {cycle: self._fleet(cycle, start) for cycle in self.cycles}
 
-    def begin(self) -> None:
-        """Announce a plan at once; what the single problems find later need not be the better one.
-
-        The search is more thorough than that of the quick planner, which also begins with ELFISH's counts.
-        """
-        plan = quick_plan(self.instance, self.budget, thorough=True)
-        assert plan is not None  # the longest cycle time has masks
-        chains = (Chain.of(self.instance, d, plan.cycle) for d in range(len(self.instance.devices)))
-        values = [chain.worth(mask.kept) for chain, mask in zip(chains, plan.masks, strict=True)]
-        self.value, self.plan = scaled(self.instance, plan.cycle, joined(self.instance, values)), plan
+    def _fleet(self, cycle: int, start: Plan | None) -> list[_Single]:
+        """The singles of a cycle time, with the masks of the start if it has this cycle time and they fit."""
+        found = []
+        for d in range(len(self.instance.devices)):
+            single = self.instance.single(d, cycle)
+            chain = Chain.of(single)
+            found.append(_Single(single, chain, chain.worth(chain.upper)))
+            mask = start.masks[d] if start is not None and start.cycle == cycle else None
+            if mask is not None and mask.chosen is None and chain.fits(mask.kept):
+                found[-1].take(mask, chain.worth(mask.kept), found[-1].bound)
+        return found
 
     def run(self) -> SolveResult:
-        bounds: list[int] = []
-        ceiling: int | None = None  # of the value of every shorter cycle
-        for position, cycle in enumerate(self.cycles):
-            if not _has_masks(self.instance, cycle):
-                break  # nor does a shorter one
-            if ceiling is not None and self._reached(scaled(self.instance, cycle, ceiling)):
-                continue
-            ceiling = self._cycle(cycle, len(self.cycles) - position)
-            bounds.append(scaled(self.instance, cycle, ceiling))
-        bound = max(bounds)
+        seconds = self.params.first_s
+        for cycle in self.cycles:
+            self._join(cycle)
+        self.budget.report(bound=self.bound)
+        while True:
+            for cycle in self.cycles:
+                if self._reached(self._ceiling(cycle)):
+                    continue
+                for single in self.fleets[cycle]:
+                    if not single.settled and not self.budget.exhausted:
+                        self._ask(cycle, single, seconds)
+                self._join(cycle)
+            self.budget.report(bound=self.bound)
+            if self._reached(self.bound) or self.budget.exhausted or not self._open():
+                return self.result()
+            seconds *= 2.0
+
+    def _open(self) -> list[_Single]:
+        """Singles that may still bring something."""
+        return [
+            single
+            for cycle in self.cycles
+            if not self._reached(self._ceiling(cycle))
+            for single in self.fleets[cycle]
+            if not single.settled
+        ]
+
+    def _ceiling(self, cycle: int) -> int:
+        """No plan of this cycle time is worth more: its own bounds, and those of longer ones."""
+        known = [joined(self.instance, [s.bound for s in self.fleets[c]]) for c in self.cycles if c >= cycle]
+        return scaled(self.instance, cycle, min(known))
+
+    @property
+    def bound(self) -> int:
+        """No plan is worth more."""
+        return max(self._ceiling(cycle) for cycle in self.cycles)
+
+    def result(self) -> SolveResult:
+        bound = self.bound
         if self._reached(bound):
             return SolveResult(Status.OPTIMAL, Stop.PROVED, self.plan, self.value, self.value, notes=self.notes)
-        stop = next((stop for stop in self.stops if stop is not Stop.PROVED), Stop.TIME)
+        stops = [single.stop for fleet in self.fleets.values() for single in fleet]
+        stop = next((stop for stop in stops if stop is not Stop.PROVED), Stop.TIME)
         if self.plan is None:
             return SolveResult(Status.UNKNOWN, stop, bound=bound, reason="no mask found in time", notes=self.notes)
         return SolveResult(Status.FEASIBLE, stop, self.plan, bound, self.value, notes=self.notes)
@@ -101,51 +173,36 @@ class _Search:
         """The plan held is no worse."""
         return self.value is not None and bound <= self.value
 
-    def _cycle(self, cycle: int, left: int) -> int:
-        """Solve all devices under one cycle time; returns the bound of their joint value."""
-        instance, count = self.instance, len(self.instance.devices)
-        masks: list[Mask] = []
-        values: list[int] = []
-        bounds: list[int] = []
-        first = self.plan.masks if self.plan is not None and self.plan.cycle == cycle else None
-        for d in range(count):
-            single = instance.single(d, cycle)
-            part = Budget(
-                time_s=self.budget.remaining_s / ((left - 1) * count + count - d),
-                memory_mb=self.budget.memory_mb,
-                workers=self.budget.workers,
-                seed=self.budget.seed,
-                listener=self._listener(cycle),
-            ).start()
-            found = self.solve_single(single, part)
-            self.stops.append(found.stop)
-            self.notes["singles"] += 1
-            for key, each in found.notes.items():  # numbers, and lists of reasons
-                self.notes[key] = self.notes[key] + each if key in self.notes else each
-            chain = Chain.of(single)
-            mask, value, bound = _checked(chain, found)
-            if first is not None and (known := chain.worth(first[d].kept)) > value:
-                if known > bound:
-                    raise PlanError(f"a mask of {known} above the proven bound {bound}")
-                mask, value = first[d], known
-            bounds.append(bound)
-            if mask is not None:
-                masks.append(mask)
-                values.append(value)
-        if len(masks) == count:
-            reached = scaled(instance, cycle, joined(instance, values))
+    def _ask(self, cycle: int, single: _Single, seconds: float) -> None:
+        """One question; whoever is the last gets all the time that is left."""
+        left = self.budget.remaining_s if len(self._open()) == 1 else seconds
+        part = replace(self.budget.part(left), listener=self._listener(cycle))
+        start = None if single.mask is None else Plan(masks=(single.mask,))
+        found = self.solve_single(single.instance, part, start)
+        single.stop = found.stop
+        self.notes["singles"] += 1
+        for key, each in found.notes.items():  # numbers, and lists of reasons
+            self.notes[key] = self.notes[key] + each if key in self.notes else each
+        single.take(*_checked(single.chain, found))
+
+    def _join(self, cycle: int) -> None:
+        """The plan of the masks of a cycle time, if every device has one."""
+        fleet = self.fleets[cycle]
+        masks = [single.mask for single in fleet if single.mask is not None]
+        if len(masks) == len(fleet):
+            reached = scaled(self.instance, cycle, joined(self.instance, [single.worth for single in fleet]))
             if self.value is None or reached > self.value:
                 self.value, self.plan = reached, Plan(cycle=cycle, masks=tuple(masks))
                 self.budget.report(plan=self.plan)
-        return joined(instance, bounds)
 
     def _listener(self, cycle: int) -> Callable[[PlanBase | None, int | None], None] | None:
         """Hands on what a single problem announces if it is the whole; of a part it says nothing of the whole."""
-        if len(self.instance.devices) > 1 or len(self.cycles) > 1:
+        if self.budget.listener is None or len(self.instance.devices) > 1 or len(self.cycles) > 1:
             return None
 
         def hand_on(plan: PlanBase | None, bound: int | None) -> None:
             whole = Plan(cycle=cycle, masks=plan.masks) if isinstance(plan, Plan) else None
+            bound = None if bound is None else min(bound, joined(self.instance, [s.bound for s in self.fleets[cycle]]))
             self.budget.report(whole, None if bound is None else scaled(self.instance, cycle, bound))
 
         return hand_on
@@ -170,24 +227,11 @@ def _checked(chain: Chain, found: SolveResult) -> tuple[Mask | None, int, int]:
     return mask, worth, bound
 
 
-def steps(chain: Chain) -> int:
-    """How often the contribution of the next neuron differs from that of the one before, over all layers.
-
-    Where contributions do not count there are none (the smallest share).
-    """
-    found = 0
-    for line, low, high in zip(chain.value, chain.lower, chain.upper, strict=False):
-        gains = np.diff(np.asarray(line[low : high + 1], np.int64))
-        found += 1 + int((np.diff(gains) != 0).sum())
-    return found
-
-
 def trusted(
     single: Instance,
     build: Callable[[Instance], Model],
     budget: Budget,
     *,
-    step_s: float = 0.0,
     announce: bool = False,
     start: PlanBase | None = None,
 ) -> SolveResult:
@@ -195,12 +239,8 @@ def trusted(
 
     Parameters
     ----------
-    build : callable
-        Makes the model. Where the time left does not allow that, the start is the result.
-    step_s : float
-        Seconds that building and reading take per step of contribution, on a busy machine.
     start : plan, optional
-        Announced, handed to the engine, and kept where the engine ends with less.
+        Handed to the engine, and kept where the engine ends with less.
     """
     chain = Chain.of(single)
 
@@ -210,12 +250,8 @@ def trusted(
         return chain.worth(kept) if chain.fits(kept) else None
 
     known = None if start is None else worth(start)
-    if known is not None:
-        budget.report(plan=start)
-    if step_s * steps(chain) > budget.remaining_s:
-        status = Status.UNKNOWN if known is None else Status.FEASIBLE
-        return SolveResult(status, Stop.TIME, None if known is None else start, claimed=known)
-    model = build(single)
+    with budget.timed("build"):
+        model = build(single)
     if known is None:
         return prove(model, budget, announce=announce, value=worth, known=chain.worth(chain.lower))
     found = prove(model, budget, announce=announce, value=worth, start=start, known=known)

@@ -21,12 +21,14 @@ costs grow with every n_i, so share s is possible if and only if this mask is wi
 from __future__ import annotations
 
 import heapq
+from functools import partial
 
 import numpy as np
 
-from mapgap.core import Budget, PlanBase, SolveResult, Status, Stop
+from mapgap.core import Budget, SolveResult, Status, Stop
 from mapgap.formulations.neuron_masking.fleet import solve
 from mapgap.formulations.neuron_masking.lagrangian_kernels import Tables, run_enumeration, run_hull
+from mapgap.formulations.neuron_masking.params import Lagrangian as Params
 from mapgap.formulations.neuron_masking.price_kernels import Box, Prices, run_program
 from mapgap.formulations.neuron_masking.prices import Counts, Lagrangian, box_of
 from mapgap.kernels import Integers
@@ -37,15 +39,6 @@ from mapgap.problems.neuron_masking.lowered.shares import largest_fitting, unifo
 Bounds = tuple[Counts, Counts]
 """Lower and upper counts of a box."""
 
-STEPS = 20_000_000
-"""Steps of the enumeration per box, about a twentieth of a second."""
-
-START = 0.5
-"""Part of the time of another method that a start for it may take, at most."""
-
-SHRINKS = 0.5
-"""A box is bounded again when its volume has shrunk by exp(-SHRINKS) or more."""
-
 
 def _reversed(row: Integers) -> Integers:
     return np.ascontiguousarray(row[::-1])
@@ -54,9 +47,9 @@ def _reversed(row: Integers) -> Integers:
 class Search(Lagrangian):
     """Branch and bound for the objectives ``neurons`` and ``contribution``; the chain has a mask."""
 
-    def __init__(self, chain: Chain, budget: Budget, steps: int = STEPS) -> None:
-        super().__init__(chain, budget)
-        self.steps, self.boxes = steps, 0
+    def __init__(self, chain: Chain, budget: Budget, params: Params = Params()) -> None:
+        super().__init__(chain, budget, params)
+        self.steps, self.shrinks, self.boxes = params.steps, params.shrinks, 0
         self.tables = Tables(self.prefix, np.zeros_like(self.prefix), self.choice)
 
     def shrunk(self, lower: Counts, upper: Counts) -> Counts:
@@ -108,7 +101,7 @@ class Search(Lagrangian):
             if not self.chain.fits(lower):
                 return self.best_worth, []
             before, after = (box.upper - box.lower + 1).astype(float), np.array(upper) - np.array(lower) + 1.0
-            if np.log(before / after).sum() < SHRINKS:
+            if np.log(before / after).sum() < self.shrinks:
                 break
         bound = self.enumerate(box, prices, bound)
         if bound <= self.best_worth or self.budget.exhausted:
@@ -166,20 +159,17 @@ class Search(Lagrangian):
         return max(self.best_worth, -waiting[0][0]) if waiting else self.best_worth
 
 
-def solve_single(single: Instance, budget: Budget, steps: int = STEPS) -> SolveResult:
+def solve_single(single: Instance, budget: Budget, start: Plan | None = None, params: Params = Params()) -> SolveResult:
     """Best mask of one device under one cycle time, and a bound."""
     chain = Chain.of(single)
     if single.objective == "smallest_share":
         share = largest_fitting(lambda s: uniform_mask(chain.lower, chain.upper, s), chain.fits, SHARE) or chain.lower
         return _result(chain, share, chain.worth(share))
-    search = Search(chain, budget, steps)
+    search = Search(chain, budget, params)
+    if start is not None:
+        search.offer(start.masks[0].kept)
     bound = search.run()
     return _result(chain, search.best, bound, {"boxes": search.boxes})
-
-
-def start(single: Instance, budget: Budget) -> PlanBase | None:
-    """A mask for other exact methods to begin with, found in a part of their time; its bound is not theirs to claim."""
-    return solve_single(single, Budget(time_s=START * budget.remaining_s, seed=budget.seed).start()).plan
 
 
 def _result(chain: Chain, kept: Counts, bound: int, notes: dict[str, int] | None = None) -> SolveResult:
@@ -189,6 +179,6 @@ def _result(chain: Chain, kept: Counts, bound: int, notes: dict[str, int] | None
     return SolveResult(status, stop, plan, bound, worth, notes=notes or {})
 
 
-def run(instance: Instance, budget: Budget) -> SolveResult:
+def run(instance: Instance, budget: Budget, start: str | Plan | None = None, params: Params = Params()) -> SolveResult:
     """Solve every device under every cycle time that matters."""
-    return solve(instance, budget, solve_single)
+    return solve(instance, budget, partial(solve_single, params=params), start, params)

@@ -20,17 +20,15 @@ from typing import Any
 import pulp
 
 from mapgap.core import Budget, SolveResult
-from mapgap.formulations.neuron_masking import lagrangian
 from mapgap.formulations.neuron_masking.fleet import solve, trusted
+from mapgap.formulations.neuron_masking.params import Fleet as Params
 from mapgap.formulations.neuron_masking.program import MaskProgram, parts
-from mapgap.problems.neuron_masking import SHARE, Instance
+from mapgap.problems.neuron_masking import SHARE, Instance, Plan
 from mapgap.problems.neuron_masking.lowered.chain import Chain
 from mapgap.solvers.mip import MipModel
 from mapgap.solvers.model import Part, row
 
 HALF = 0.5
-STEP_S = 4e-5
-"""Seconds that a bucket may take to be built and handed to the engine, on a busy machine."""
 
 
 @dataclass(frozen=True)
@@ -271,14 +269,13 @@ def models(instance: Instance) -> list[Part]:
     return parts(instance, MipMasks)
 
 
-def solve_single(single: Instance, budget: Budget) -> SolveResult:
+def solve_single(single: Instance, budget: Budget, start: Plan | None = None) -> SolveResult:
     """Best mask of one device under one cycle time, and a bound."""
-    start = lagrangian.start(single, budget)
-    found = trusted(single, MipMasks, budget, step_s=STEP_S, start=start)
+    found = trusted(single, MipMasks, budget, start=start)
     budget.report(found.plan, found.bound)
     return found
 
 
-def run(instance: Instance, budget: Budget) -> SolveResult:
+def run(instance: Instance, budget: Budget, start: str | Plan | None = None, params: Params = Params()) -> SolveResult:
     """Solve every device under every cycle time that matters, with HiGHS."""
-    return solve(instance, budget, solve_single)
+    return solve(instance, budget, solve_single, start, params)

@@ -8,7 +8,7 @@ For every device and cycle time:
    layers; what lies outside of the limits is pulled inside and filled up.
 3. Neurons of one layer are given for neurons of another while that is worth it.
 
-Steps 2 and 3 are :mod:`mapgap.formulations.neuron_masking.prices`, with which exact methods begin. Every layer
+Steps 2 and 3 are :mod:`mapgap.formulations.neuron_masking.prices`. Every layer
 keeps its neurons of largest contribution, so the result is never worse than ELFISH's: same counts or more, and none
 drawn. For the smallest share the common share is the optimum. No solver takes part and nothing is drawn.
 """
@@ -16,20 +16,21 @@ drawn. For the smallest share the common share is the optimum. No solver takes p
 from __future__ import annotations
 
 from mapgap.core import Budget, SolveResult, Status, Stop
+from mapgap.formulations.neuron_masking.params import Prices as Params
 from mapgap.formulations.neuron_masking.prices import quick_plan
 from mapgap.heuristics.neuron_masking.elfish_greedy import counts
 from mapgap.heuristics.neuron_masking.straggler import NOTHING_FITS, Straggler
 from mapgap.problems.neuron_masking import Instance
 
 
-def run(instance: Instance, budget: Budget) -> SolveResult:
+def run(instance: Instance, budget: Budget, params: Params = Params()) -> SolveResult:
     """The best plan of the three steps."""
 
     def elfish(device: int, cycle: int) -> list[tuple[int, ...]]:
         kept = counts(Straggler(instance, instance.devices[device], cycle), "neuron_time")
         return [] if kept is None else [tuple(kept)]
 
-    plan = quick_plan(instance, budget, elfish)
+    plan = quick_plan(instance, budget, elfish, params=params)
     if plan is None:
         return SolveResult(Status.UNKNOWN, Stop.DONE, reason=NOTHING_FITS)
     return SolveResult(Status.FEASIBLE, Stop.TIME if budget.exhausted else Stop.DONE, plan)

@@ -22,6 +22,7 @@ from itertools import combinations
 import numpy as np
 
 from mapgap.core import Budget
+from mapgap.formulations.neuron_masking.params import Prices as Params
 from mapgap.formulations.neuron_masking.price_kernels import (
     Box,
     Limits,
@@ -39,15 +40,6 @@ Counts = tuple[int, ...]
 
 ROOM = 2**60
 """Scaled values and priced costs stay below this; their differences then fit 64 bits."""
-
-CUTS = 40
-"""Most cutting planes per box."""
-
-EXCHANGES = 300_000
-"""Pairs of layers that the exchange of neurons looks at, at most."""
-
-NEURONS = 30_000
-"""Neurons of all masks that the search over cycle times makes, about; it always makes those of one cycle time."""
 
 
 def corners(chain: Chain) -> list[tuple[Fraction, Fraction]]:
@@ -104,8 +96,8 @@ def box_of(lower: Counts, upper: Counts) -> Box:
 class Lagrangian:
     """Masks and bounds for the objectives ``neurons`` and ``contribution``; the chain has a mask."""
 
-    def __init__(self, chain: Chain, budget: Budget) -> None:
-        self.chain, self.budget = chain, budget
+    def __init__(self, chain: Chain, budget: Budget, params: Params = Params()) -> None:
+        self.chain, self.budget, self.params = chain, budget, params
         shift = max(0, (ROOM // max(1, chain.worth(chain.upper))).bit_length() - 2)
         start = np.cumsum([0, *(most + 1 for most in chain.upper[:-1])]).astype(np.int64)
         self.worth = Worth(np.array([number << shift for row in chain.value for number in row], np.int64), start, shift)
@@ -165,7 +157,7 @@ class Lagrangian:
         span = self.chain.worth(upper) - cuts[0][0] + 1.0
         reach = [4.0 * span / max(1.0, self.float_corners[:, k].max() - cuts[0][k + 1]) for k in (0, 1)]
         best: tuple[int, Prices] | None = None
-        for _ in range(CUTS):
+        for _ in range(self.params.cuts):
             a, b, value = solve_master(np.array(cuts), self.float_corners, *reach)
             prices = self.priced(a, b)
             reached, kept = self.run_forwards(box, prices)
@@ -182,12 +174,14 @@ class Lagrangian:
         assert best is not None
         return *best, masks
 
-    def improve(self, start: Counts | None = None, steps: int = EXCHANGES) -> None:
+    def improve(self, start: Counts | None = None) -> None:
         """Give neurons of one layer for neurons of another, from the best mask or from another one."""
         begin = self.best if start is None else start
         kept = np.array(begin, np.int64)
         totals = np.array(self.chain.totals(begin), np.int64)
-        exchange(self.worth, box_of(self.chain.lower, self.chain.upper), self.limits, kept, totals, steps)
+        exchange(
+            self.worth, box_of(self.chain.lower, self.chain.upper), self.limits, kept, totals, self.params.exchanges
+        )
         self.offer([int(n) for n in kept])
 
     def improve_all(self) -> None:
@@ -198,7 +192,13 @@ class Lagrangian:
             self.improve(start)
 
 
-def quick_mask(chain: Chain, budget: Budget, others: Sequence[Counts] = (), thorough: bool = False) -> Counts:
+def quick_mask(
+    chain: Chain,
+    budget: Budget,
+    others: Sequence[Counts] = (),
+    thorough: bool = False,
+    params: Params = Params(),
+) -> Counts:
     """A good mask of a chain that has one, without a proof; ``others`` are masks to begin with.
 
     The smallest share is solved by it: see :func:`.shares.uniform_mask`. A ``thorough`` search improves every mask on
@@ -207,7 +207,7 @@ def quick_mask(chain: Chain, budget: Budget, others: Sequence[Counts] = (), thor
     shared = largest_fitting(lambda s: uniform_mask(chain.lower, chain.upper, s), chain.fits, SHARE) or chain.lower
     if chain.objective == "smallest_share":
         return shared
-    search = Lagrangian(chain, budget)
+    search = Lagrangian(chain, budget, params)
     for mask in (shared, *others):
         search.offer(mask)
     search.bound(chain.lower, chain.upper)
@@ -222,11 +222,12 @@ def quick_plan(
     budget: Budget,
     others: Callable[[int, int], Sequence[Counts]] = lambda device, cycle: (),
     thorough: bool = False,
+    params: Params = Params(),
 ) -> Plan | None:
     """A good plan of a fleet, without a proof; ``None`` if no cycle time leaves every device a mask.
 
     Only ``rate`` can prefer a shorter cycle time. Its cycle times are searched from the one whose first masks are the
-    best, as far as the work (:data:`NEURONS`) goes.
+    best, as far as the work (``params.neurons``) goes.
 
     Parameters
     ----------
@@ -250,13 +251,13 @@ def quick_plan(
         return None
     best = max(first, key=lambda each: each[0])
     budget.report(plan=best[2])
-    left = NEURONS
+    left = params.neurons
     for _, cycle, _ in sorted(first, key=lambda each: -each[0]):
         if budget.exhausted or left <= 0:
             break
         chains, starts = fleets[cycle]
         quiet = Budget(time_s=budget.remaining_s).start()
-        masks = [quick_mask(chain, quiet, some, thorough) for chain, some in zip(chains, starts, strict=True)]
+        masks = [quick_mask(chain, quiet, some, thorough, params) for chain, some in zip(chains, starts, strict=True)]
         best = max(best, _joined(instance, cycle, chains, masks), key=lambda each: each[0])
         budget.report(plan=best[2])
         left -= sum(sum(chain.upper) for chain in chains)

@@ -12,6 +12,7 @@ METHODS = [
         kind="baseline",
         reference="simulated annealing (Kirkpatrick, Gelatt, Vecchi 1983), at least the patterns of Fig. 2",
         run=f"{_HERE}.annealed_options:run",
+        params=f"{_HERE}.params:Annealing",
         summary="The best of both published plans and a short annealing of the options of all layers",
         fast=True,
     ),

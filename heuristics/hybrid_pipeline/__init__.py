@@ -54,6 +54,7 @@ METHODS = [
         kind="baseline",
         reference="label search along orders of devices",
         run="mapgap.formulations.hybrid_pipeline.order_search:run",
+        params="mapgap.formulations.hybrid_pipeline.params:OrderSearch",
         summary="Best pipelines along orders of the devices, then over all groups as far as little work goes",
         fast=True,
     ),

@@ -7,17 +7,18 @@ every option (``cost_model.py``, ``options.py``). Measured values of single opti
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import Literal
 
 from pydantic import Field
 
 from mapgap.core import MOST_SAMPLES, CompactBase, Finding, Frozen, InputError
-from mapgap.instances.fpga_gpu_partition.cost_model import Fabric, fabric, load_fit
+from mapgap.instances.editing import each, edited
+from mapgap.instances.fpga_gpu_partition.cases import each_layer
+from mapgap.instances.fpga_gpu_partition.cost_model import fabric, load_fit
 from mapgap.instances.fpga_gpu_partition.lowering import alone, graph_of
 from mapgap.instances.fpga_gpu_partition.options import Pricing, Splits, instance
-from mapgap.problems.fpga_gpu_partition import Instance, Objective
+from mapgap.problems.fpga_gpu_partition import Instance, Layer, Objective, Option
 
 
 class Measured(Frozen):
@@ -98,11 +99,8 @@ def expand(compact: Compact) -> Instance:
         model = replace(model, link_gbs=compact.bandwidth_gbs)
     if compact.link_us is not None:
         model = replace(model, link_us=compact.link_us)
-    device = fabric()
-    limits = Fabric(
-        device.multipliers if compact.multipliers is None else compact.multipliers,
-        device.m20k if compact.m20k is None else compact.m20k,
-    )
+    given = {"multipliers": compact.multipliers, "m20k": compact.m20k}
+    limits = edited(fabric(), **{name: value for name, value in given.items() if value is not None})
     folds = tuple(2**i for i in range(compact.max_fold.bit_length()))
     made = instance(
         graph,
@@ -113,6 +111,10 @@ def expand(compact: Compact) -> Instance:
         objective=compact.objective,
     )
     return with_measured(made, compact.measured)
+
+
+MEASURED = {"gpu_us": "gpu_ticks", "gpu_uj": "gpu_energy", "fpga_us": "fpga_ticks", "fpga_uj": "fpga_energy"}
+"""Fields of an option by those of a measured one; the others are called alike."""
 
 
 def with_measured(made: Instance, measured: tuple[Measured, ...]) -> Instance:
@@ -134,16 +136,16 @@ def with_measured(made: Instance, measured: tuple[Measured, ...]) -> Instance:
     ]
     if strange:
         raise InputError(strange)
-    names = {"gpu_us": "gpu_ticks", "gpu_uj": "gpu_energy", "fpga_us": "fpga_ticks", "fpga_uj": "fpga_energy"}
-    data = made.to_json()
-    for module in data["modules"]:
-        for layer in module["layers"]:
-            for option in layer["options"]:
-                found = wanted.get((layer["name"], option["name"]))
-                for key, value in found.to_json().items() if found else ():
-                    if value is not None and key not in ("layer", "option"):
-                        option[names.get(key, key)] = value
-    return Instance.model_validate_json(json.dumps(data))
+
+    def values(layer: Layer) -> Layer:
+        def of(option: Option) -> dict[str, int]:
+            found = wanted.get((layer.name, option.name))
+            told = found.model_dump(exclude={"layer", "option"}, exclude_none=True) if found else {}
+            return {MEASURED.get(name, name): value for name, value in told.items()}
+
+        return edited(layer, options=each(layer.options, of))
+
+    return made.changed(modules=each_layer(made, values))
 
 
 def build(network: str, max_fold: int = 1, name: str | None = None, **fields: object) -> Instance:

@@ -2,7 +2,7 @@
 
 The paper prints no latency and no energy of a layer: its figures have axes without numbers that could be read. Each
 device therefore has the smallest model that the paper's statements ask for, whose constants are fitted to the six gains
-of Table I (:mod:`mapgap.instances.fpga_gpu_partition.calibration`).
+of Table I (:mod:`mapgap.studies.fpga_gpu_partition.calibration`).
 
 ===========  ==========================================================  ======================================
  where        latency                                                     energy
@@ -31,8 +31,9 @@ from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any
 
-from mapgap.instances.facts import ROOT, load_devices, read_yaml, unknown
+from mapgap.instances.facts import ROOT, load_devices, read_table, unknown
 from mapgap.instances.fpga_gpu_partition.lowering import Kind, Shape
+from mapgap.problems.fpga_gpu_partition import Fabric
 
 WORD_BITS = 8
 M20K_BITS, M20K_WIDTH = 20 * 1024, 40
@@ -133,46 +134,18 @@ def m20k_blocks(shape: Shape, channels: int) -> int:
     return (row.kernel - 1) * per_row
 
 
-@dataclass(frozen=True)
-class Fabric:
-    """What the FPGA offers to all mapped layers of a network together."""
-
-    multipliers: int
-    m20k: int
-
-
 @cache
 def fabric() -> Fabric:
     """Cyclone 10 GX: 64 · 5 · 5 · 3 = 4,800 multipliers in logic (Fig. 1's limit), two per DSP block, all M20K."""
     facts = load_devices("dhm").of("Cyclone 10 GX 10CX220")
-    return Fabric(64 * 5 * 5 * 3 + int(facts["mult18x19"].value), int(facts["m20k_blocks"].value))
-
-
-def fit_names() -> list[str]:
-    """Names of the fits kept, best first."""
-    return [row[0] for row in read_yaml(ROOT / "devices" / f"{FITS}.yaml")["rows"]]
+    return Fabric(multipliers=64 * 5 * 5 * 3 + int(facts["mult18x19"].value), m20k=int(facts["m20k_blocks"].value))
 
 
 @cache
-def _sets() -> dict[str, dict[str, Any]]:
-    """All sets of constants by name: the fits, and the extremes of studies."""
-    found = {}
-    for file in (FITS, EXTREMES):
-        data = read_yaml(ROOT / "devices" / f"{file}.yaml")
-        for row in data["rows"]:
-            found[str(row[0])] = dict(zip(data["columns"], row, strict=True))
-    return found
-
-
-def _set(name: str) -> dict[str, Any]:
-    if name not in _sets():
-        raise unknown("cost_model", name, list(_sets()))
-    return _sets()[name]
-
-
-def extremes() -> dict[str, str]:
-    """Names of the sets at which some gain is least or most, and what is extreme there."""
-    return {name: values["extreme"] for name, values in _sets().items() if "extreme" in values}
+def constant_sets() -> dict[str, dict[str, Any]]:
+    """All sets of constants by name, with what their files say of them: the fits, and the extremes of studies."""
+    tables = [read_table(ROOT / "devices" / f"{file}.yaml") for file in (FITS, EXTREMES)]
+    return {str(row["fit"]): row for table in tables for row in table["rows"]}
 
 
 @cache
@@ -184,27 +157,7 @@ def load_fit(name: str) -> CostModel:
     InputError
         No such set of constants.
     """
-    values = _set(name)
+    if name not in constant_sets():
+        raise unknown("cost_model", name, list(constant_sets()))
+    values = constant_sets()[name]
     return CostModel(**{field.name: float(values[field.name]) for field in fields(CostModel)})
-
-
-def load_share(name: str) -> float:
-    """Share g_l / C_I of the grouped 3×3 expansion that belongs to a set of constants.
-
-    Raises
-    ------
-    InputError
-        No such set.
-    """
-    return float(_set(name)["share"])
-
-
-def load_reading(name: str) -> str:
-    """How Table I's ShuffleNetV2 units are read where a set of constants explains it: ``sequential`` or ``parallel``.
-
-    Raises
-    ------
-    InputError
-        No such set.
-    """
-    return str(_set(name).get("reading", "sequential"))

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
+from mapgap.instances.drawing import enlarged, generated, stretched
+from mapgap.instances.editing import each, edited
+from mapgap.instances.fpga_gpu_partition.cases import each_layer
 from mapgap.instances.fpga_gpu_partition.compact import build
-from mapgap.instances.magnitudes import largest_valid, stretched
 from mapgap.problems.fpga_gpu_partition import (
     NETWORK_INPUT,
     OBJECTIVES,
@@ -48,7 +51,7 @@ def tiny(seed: int) -> Instance:
     rng = Rng(f"tiny-{seed}")
     shapes = [rng.choice(_TINY) for _ in range(rng.randint(1, 3))]
     while True:
-        instance = _instance(rng, f"tiny_{seed}", "tiny", shapes, rich=False)
+        instance = _instance(rng, "tiny", seed, shapes, rich=False)
         plans = 1
         for layer in instance.layers:
             plans *= len(layer.options)
@@ -60,49 +63,37 @@ def tiny(seed: int) -> Instance:
 def realistic(seed: int) -> Instance:
     """Like ``tiny``, with times and energies of 10^3 to 10^7."""
     small = tiny(seed).changed(latency_limit=None, energy_limit=None)
+    fields = ("gpu_ticks", "fpga_ticks", "gpu_energy", "fpga_energy")
+    most = max(getattr(option, name) for layer in small.layers for option in layer.options for name in fields)
 
-    def make(largest: int) -> Instance:
-        rng = Rng(f"realistic-{seed}")
-        fields = ("gpu_ticks", "fpga_ticks", "gpu_energy", "fpga_energy")
-        most = max(getattr(option, name) for layer in small.layers for option in layer.options for name in fields)
+    def change(rng: Rng, largest: int) -> dict[str, Any]:
         ticks, energy = stretched(rng, most, largest), stretched(rng, most, largest)
         maps = dict(zip(fields, (ticks, ticks, energy, energy), strict=True))
 
-        def layer(old: Layer) -> Layer:
-            options = tuple(
-                option.model_copy(update={name: change(getattr(option, name)) for name, change in maps.items()})
-                for option in old.options
-            )
-            return old.model_copy(update={"options": options})
+        def longer(option: Option) -> dict[str, int]:
+            return {name: stretch(getattr(option, name)) for name, stretch in maps.items()}
 
         slow = rng.choice((1, 1000, 33_331))
-        link = small.link.model_copy(update={"bytes_per_second": small.link.bytes_per_second // slow})
-        modules = tuple(
-            module.model_copy(update={"layers": tuple(map(layer, module.layers))}) for module in small.modules
-        )
-        return small.changed(
-            name=f"realistic_{seed}",
-            source="generated: family realistic",
-            tags=("generated", "realistic"),
-            link=link,
-            modules=modules,
-        )
+        return {
+            "link": edited(small.link, bytes_per_second=small.link.bytes_per_second // slow),
+            "modules": each_layer(small, lambda layer: edited(layer, options=each(layer.options, longer))),
+        }
 
-    return _limited(Rng(f"realistic-limits-{seed}"), largest_valid(make))
+    return _limited(Rng(f"realistic-limits-{seed}"), enlarged(small, seed, change))
 
 
 def small(seed: int) -> Instance:
     """Four to eight modules of every shape, up to twelve options per layer."""
     rng = Rng(f"small-{seed}")
     shapes = [rng.choice(tuple(_SHAPES)) for _ in range(rng.randint(4, 8))]
-    return _instance(rng, f"small_{seed}", "small", shapes, rich=True)
+    return _instance(rng, "small", seed, shapes, rich=True)
 
 
 def scaling(seed: int) -> Instance:
     """``10 * (seed + 1)`` modules of two repeated kinds with few options: seed 11 has 120."""
     rng = Rng(f"scaling-{seed}")
     shapes = [("fire", "bottleneck", "residual")[i % 3] for i in range(10 * (seed + 1))]
-    return _instance(rng, f"scaling_{seed}", "scaling", shapes, rich=False)
+    return _instance(rng, "scaling", seed, shapes, rich=False)
 
 
 def networks(seed: int) -> Instance:
@@ -114,9 +105,7 @@ def networks(seed: int) -> Instance:
     return build(
         NETWORKS[seed % len(NETWORKS)],
         max_fold=rng.choice((1, 2, 4)),
-        name=f"networks_{seed}",
-        source="generated: family networks",
-        tags=("generated", "networks"),
+        **generated("networks", seed),
         splits="all",
         cost_model=rng.choice(FITS),
         bandwidth_gbs=rng.choice((0.5, 2.5, 8.0)),
@@ -126,7 +115,7 @@ def networks(seed: int) -> Instance:
     )
 
 
-def _instance(rng: Rng, name: str, family: str, shapes: list[str], *, rich: bool) -> Instance:
+def _instance(rng: Rng, family: str, seed: int, shapes: list[str], *, rich: bool) -> Instance:
     modules: list[Module] = []
     sizes: list[tuple[int, ...]] = []  # bytes of the parts of every layer so far
     entry = [Read(source=NETWORK_INPUT)]
@@ -157,9 +146,7 @@ def _instance(rng: Rng, name: str, family: str, shapes: list[str], *, rich: bool
         entry = entry if skipped and first else _parts(len(sizes) - 1, sizes[-1])
     options = [layer.options for module in modules for layer in module.layers]
     return Instance(
-        name=name,
-        source=f"generated: family {family}",
-        tags=("generated", family),
+        **generated(family, seed),
         objective=rng.choice(OBJECTIVES),
         energy_weight=rng.randint(1, 3),
         latency_weight=rng.randint(1, 5),
@@ -254,4 +241,4 @@ def _limited(rng: Rng, instance: Instance) -> Instance:
     latency = sum(o.gpu_ticks + o.fpga_ticks for o in first)
     energy = sum(o.gpu_energy + o.fpga_energy for o in first) + instance.standby_energy(latency)
     limit = int((latency if kind == "latency_limit" else energy) * rng.uniform(0.5, 1.1))
-    return instance.model_copy(update={kind: limit})
+    return edited(instance, **{kind: limit})

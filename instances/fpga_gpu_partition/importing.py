@@ -26,6 +26,7 @@ of output values; layers without weights are wired and occupy nothing.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from mapgap.core.workload import Settings, WorkBoard, WorkLayer, Workload, at
 from mapgap.instances.imported import finest, ticks
@@ -101,18 +102,8 @@ def _fact(board: WorkBoard, name: str, meaning: str, settings: Settings) -> floa
 def _option(side: Side, board: WorkBoard, layer: int, watts: float, tick_ns: int, fabric: tuple[int, int]) -> Option:
     nanoseconds = at(board.forward[layer], 1)
     time, energy = ticks(nanoseconds, tick_ns), round(nanoseconds * watts / ENERGY_UNIT_NJ)
-    on_gpu = side == "gpu"
-    return Option(
-        name=side,
-        kind=side,
-        home=side,
-        gpu_ticks=time if on_gpu else 0,
-        gpu_energy=energy if on_gpu else 0,
-        fpga_ticks=0 if on_gpu else time,
-        fpga_energy=0 if on_gpu else energy,
-        multipliers=fabric[0],
-        m20k=fabric[1],
-    )
+    spent: dict[str, Any] = {f"{side}_ticks": time, f"{side}_energy": energy}
+    return Option(name=side, kind=side, home=side, multipliers=fabric[0], m20k=fabric[1], **spent)
 
 
 def _fabric(layer: WorkLayer, fold: int) -> tuple[int, int] | None:

@@ -283,30 +283,18 @@ def alone(graph: Graph, name: str) -> Graph:
         text = f"expected one of {', '.join(known)}; found {name!r}{suggest(name, known)}"
         raise InputError(Finding(text, ("module",)))
     shapes = graph.shapes_of(block)
-    outside = dict.fromkeys(t for shape in shapes for t in shape.reads if t.layer < block.first)
+    outside = [t for shape in shapes for t in shape.reads if t.layer < block.first]
     parts = {t.part: t.elements for t in outside}
-    if len(parts) == 1:
-        moved = [_renumbered(shape, -block.first, NETWORK_INPUT, 0) for shape in shapes]
-        return Graph(graph.name, max(parts.values()), moved, [Block(name, block.kind, 0, len(shapes) - 1)])
-    # Several parts of one tensor: a layer without cost holds them apart, as the network input has one part only.
     total = sum(parts.values())
-    row = _standing_for(shapes[-1].row, total)
-    first = Shape(row, (Tensor(NETWORK_INPUT, 0, total),), [parts[part] for part in sorted(parts)])
-    moved = [first, *(_renumbered(shape, 1 - block.first, 0, None) for shape in shapes)]
-    return Graph(graph.name, total, moved, [Block(name, block.kind, 0, len(shapes))])
+    # Several parts of one tensor: a layer without cost holds them apart, as the network input has one part only.
+    row = shapes[-1].row.model_copy(update={"name": INPUT_LAYER, "type": "cat", "out": total, "macs": 0})
+    holder = [Shape(row, (Tensor(NETWORK_INPUT, 0, total),), [parts[part] for part in sorted(parts)])]
+    first = holder if len(parts) > 1 else []
 
+    def moved(tensor: Tensor) -> Tensor:
+        if tensor.layer >= block.first:
+            return replace(tensor, layer=tensor.layer - block.first + len(first))
+        return replace(tensor, layer=0) if first else replace(tensor, layer=NETWORK_INPUT, part=0)
 
-def _standing_for(row: Row, total: int) -> Row:
-    """A row without arithmetic for a tensor of so many elements."""
-    return row.model_copy(update={"name": INPUT_LAYER, "type": "cat", "out": total, "macs": 0})
-
-
-def _renumbered(shape: Shape, shift: int, source: int, part: int | None) -> Shape:
-    """Layers moved by ``shift``; tensors from before the module read from ``source``."""
-    reads = [
-        replace(t, layer=t.layer + shift)
-        if t.layer + shift >= (0 if source == NETWORK_INPUT else 1)
-        else replace(t, layer=source, part=t.part if part is None else part)
-        for t in shape.reads
-    ]
-    return replace(shape, reads=tuple(reads))
+    inside = [replace(shape, reads=tuple(map(moved, shape.reads))) for shape in shapes]
+    return Graph(graph.name, total, [*first, *inside], [Block(name, block.kind, 0, len(first) + len(inside) - 1)])

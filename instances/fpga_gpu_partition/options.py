@@ -31,7 +31,6 @@ from mapgap.instances.fpga_gpu_partition.cost_model import (
     multipliers,
     weights,
 )
-from mapgap.instances.fpga_gpu_partition.cost_model import Fabric as FabricSize
 from mapgap.instances.fpga_gpu_partition.lowering import INPUT_LAYER, Graph, Shape, Tensor
 from mapgap.problems.fpga_gpu_partition import Fabric, Instance, Layer, Link, Module, Objective, Option, Read
 
@@ -50,7 +49,7 @@ class Pricing:
     """What turns a shape into options."""
 
     model: CostModel
-    fabric: FabricSize
+    fabric: Fabric
     folds: tuple[int, ...]
     splits: Splits = "conv"
 
@@ -188,7 +187,7 @@ def instance(
         energy_unit_nj=ENERGY_UNIT_NJ,
         standby_mw=round(model.base_power_w * 1000),
         input_bytes=graph.input,
-        fabric=Fabric(multipliers=pricing.fabric.multipliers, m20k=pricing.fabric.m20k),
+        fabric=pricing.fabric,
         link=Link(bytes_per_second=round(model.link_gbs * 1e9), setup_ticks=_up(model.link_us)),
         modules=modules(graph, pricing),
     )

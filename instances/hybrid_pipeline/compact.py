@@ -7,19 +7,18 @@ A compact file names a network, boards, bandwidth and batch sizes; :func:`expand
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from itertools import count
 from typing import Annotated, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from mapgap.core import MOST_DEVICES, MOST_SAMPLES, CompactBase, Finding, InputError
+from mapgap.instances.expanding import Matrix, all_known, bandwidths, collect, either, finest, numbered
 from mapgap.instances.facts import load_devices
 from mapgap.instances.hybrid_pipeline.failure import Failure, survivors
 from mapgap.instances.hybrid_pipeline.network import WORD, crossing, operators
 from mapgap.instances.hybrid_pipeline.profiles import DEVICES, boards, memory_bytes, nanoseconds, over_roofline, table
 from mapgap.problems.hybrid_pipeline import Device, DeviceType, Instance, Layer
-from mapgap.problems.hybrid_pipeline.instance import TOO_FINE
 
 MEMORY_UNIT_BYTES = 1024
 STATE_COPIES = 3
@@ -56,7 +55,7 @@ class Compact(CompactBase):
     network: str
     cluster: str | None = None
     devices: tuple[str, ...] | None = Field(default=None, max_length=MOST_DEVICES)
-    bandwidth_mbps: float | tuple[tuple[float, ...], ...]
+    bandwidth_mbps: float | Matrix
     mini_batch: int = Field(ge=1, le=MOST_SAMPLES**2)
     micro_batch: Samples | tuple[Samples, ...]
     all_devices: bool = False
@@ -73,16 +72,50 @@ def expand(compact: Compact) -> Instance:
     """
     sizes = (compact.micro_batch,) if isinstance(compact.micro_batch, int) else compact.micro_batch
     names = _boards(compact)
-    findings = _findings(compact, sizes, names)
-    if findings:
+    findings: list[Finding] = []
+    collect(findings, lambda: _check_names(compact, names))
+    if any(b < 1 or compact.mini_batch % b for b in sizes):
+        text = f"expected divisors of the mini-batch {compact.mini_batch}, found {list(sizes)}"
+        findings.append(Finding(text, ("micro_batch",)))
+    mbps = compact.bandwidth_mbps
+    rates = collect(findings, lambda: bandwidths("bandwidth_mbps", mbps, len(names), "Mbit/s"))
+    if findings or rates is None:
         raise InputError(findings)
-    return _finest(compact, sizes, names, _bandwidth(compact.bandwidth_mbps, len(names)))
+    kinds = list(dict.fromkeys(names))
+    times = {kind: nanoseconds(compact.network, kind, max(sizes)) for kind in kinds}
+
+    def at(tick_ns: int) -> Instance:
+        instance = Instance(
+            name=compact.name,
+            source=compact.source,
+            tags=compact.tags,
+            mini_batch=compact.mini_batch,
+            micro_batch_sizes=sizes,
+            tick_ns=tick_ns,
+            memory_unit_bytes=MEMORY_UNIT_BYTES,
+            types=tuple(
+                DeviceType(
+                    name=kind,
+                    memory=memory_bytes(kind) // MEMORY_UNIT_BYTES,
+                    forward=table(times[kind][0], tick_ns),
+                    backward=table(times[kind][1], tick_ns),
+                )
+                for kind in kinds
+            ),
+            devices=tuple(
+                Device(name=label, type=kinds.index(name)) for label, name in zip(numbered(names), names, strict=True)
+            ),
+            bandwidth=rates,
+            layers=layers_of(compact.network),
+            all_devices=compact.all_devices,
+        )
+        return instance if compact.failure is None else survivors(instance, compact.failure)
+
+    return finest(at, (1000 * 10**k for k in count()))
 
 
 def _boards(compact: Compact) -> tuple[str, ...]:
-    if (compact.cluster is None) == (compact.devices is None):
-        found = "neither" if compact.cluster is None else "both"
-        raise InputError(Finding(f"expected either cluster or devices, found {found}", ("cluster",)))
+    either("cluster", "devices", compact.cluster, compact.devices)
     clusters = load_devices(DEVICES).clusters
     if compact.devices is not None:
         return compact.devices
@@ -93,49 +126,11 @@ def _boards(compact: Compact) -> tuple[str, ...]:
     return clusters[compact.cluster]
 
 
-def _findings(compact: Compact, sizes: Sequence[int], names: tuple[str, ...]) -> list[Finding]:
-    found = []
-    if not names:
-        found.append(Finding("expected at least one board, found none", ("devices",)))
-    for i, name in enumerate(names):
-        if name not in boards():
-            found.append(Finding(f"expected one of {', '.join(boards())}; found {name!r}", ("devices", i)))
-    if any(b < 1 or compact.mini_batch % b for b in sizes):
-        text = f"expected divisors of the mini-batch {compact.mini_batch}, found {list(sizes)}"
-        found.append(Finding(text, ("micro_batch",)))
-    if not found:
-        try:
-            for name in dict.fromkeys(names):
-                over_roofline(compact.network, name)
-            operators(compact.network)
-        except InputError as error:
-            found += error.findings
-    return found + _bandwidth_findings(compact.bandwidth_mbps, len(names))
-
-
-def _bandwidth_findings(rates: float | tuple[tuple[float, ...], ...], n: int) -> list[Finding]:
-    rows = rates if isinstance(rates, tuple) else ((rates,) * n,) * n
-    if len(rows) != n or any(len(row) != n for row in rows):
-        shape = [len(row) for row in rows]
-        return [Finding(f"expected one number or {n} rows of {n}, found rows of {shape}", ("bandwidth_mbps",))]
-    off = [b for i, row in enumerate(rows) for j, b in enumerate(row) if i != j and not (math.isfinite(b) and b > 0)]
-    if off:
-        return [Finding(f"expected positive numbers of Mbit/s, found {off[0]:g}", ("bandwidth_mbps",))]
-    return []
-
-
-def _bandwidth(mbps: float | tuple[tuple[float, ...], ...], n: int) -> tuple[tuple[int, ...], ...]:
-    """Bytes per second; the diagonal is 1."""
-    rows = mbps if isinstance(mbps, tuple) else ((mbps,) * n,) * n
-    return tuple(
-        tuple(1 if i == j else max(1, round(value * 1e6 / 8)) for j, value in enumerate(row))
-        for i, row in enumerate(rows)
-    )
-
-
-def numbered(names: Sequence[str]) -> list[str]:
-    """``Nano 1``, ``Nano 2``, ... where a board occurs more than once."""
-    return [name if names.count(name) == 1 else f"{name} {names[: i + 1].count(name)}" for i, name in enumerate(names)]
+def _check_names(compact: Compact, names: tuple[str, ...]) -> None:
+    all_known(names, boards(), "board")
+    for name in dict.fromkeys(names):
+        over_roofline(compact.network, name)
+    operators(compact.network)
 
 
 def layers_of(network: str) -> tuple[Layer, ...]:
@@ -151,46 +146,3 @@ def layers_of(network: str) -> tuple[Layer, ...]:
         )
         for operator, size in zip(operators(network), crossing(network), strict=True)
     )
-
-
-def _finest(
-    compact: Compact, sizes: tuple[int, ...], names: tuple[str, ...], rates: tuple[tuple[int, ...], ...]
-) -> Instance:
-    """The instance with the finest tick of 1, 10, 100, ... microseconds that keeps all sums below the limit."""
-    kinds = list(dict.fromkeys(names))
-    labels = numbered(names)
-    tick_ns = 1000
-    while True:
-        times = {kind: nanoseconds(compact.network, kind, max(sizes)) for kind in kinds}
-        try:
-            instance = Instance(
-                name=compact.name,
-                source=compact.source,
-                tags=compact.tags,
-                mini_batch=compact.mini_batch,
-                micro_batch_sizes=sizes,
-                tick_ns=tick_ns,
-                memory_unit_bytes=MEMORY_UNIT_BYTES,
-                types=tuple(
-                    DeviceType(
-                        name=kind,
-                        memory=memory_bytes(kind) // MEMORY_UNIT_BYTES,
-                        forward=table(times[kind][0], tick_ns),
-                        backward=table(times[kind][1], tick_ns),
-                    )
-                    for kind in kinds
-                ),
-                devices=tuple(
-                    Device(name=label, type=kinds.index(name)) for label, name in zip(labels, names, strict=True)
-                ),
-                bandwidth=rates,
-                layers=layers_of(compact.network),
-                all_devices=compact.all_devices,
-            )
-            return instance if compact.failure is None else survivors(instance, compact.failure)
-        except ValidationError as error:
-            raised = [each.get("ctx", {}).get("error") for each in error.errors()]
-            findings = [finding for each in raised if isinstance(each, InputError) for finding in each.findings]
-            if all(finding.location != TOO_FINE for finding in findings):
-                raise InputError(findings or str(error)) from error
-            tick_ns *= 10

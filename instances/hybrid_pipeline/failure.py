@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 
 from pydantic import Field
 
 from mapgap.core import Finding, Frozen, InputError
+from mapgap.instances.editing import each, edited, ordered, square, without
 from mapgap.problems.hybrid_pipeline import Instance, OldStage, Plan, Replanning, Stage
 from mapgap.problems.hybrid_pipeline.evaluate import best_shares, evaluate, warm_up
 
@@ -62,48 +63,49 @@ def survivors(instance: Instance, failure: Failure) -> Instance:
     if wrong:
         raise InputError(wrong)
     groups = [tuple(sorted(index[name] for name in stage.devices)) for stage in failure.pipeline]
-    spans = list(zip([0, *stops], stops, strict=False))
-    latency = _old_latency(instance, spans, groups)
-    held: list[list[tuple[int, int]]] = [[] for _ in instance.devices]
-    for p, (span, group) in enumerate(zip(spans, groups, strict=True)):
-        for d in group:
-            held[d].append(span)
-        if len(group) == 1 and len(groups) > 1:  # backup node: next stage, of the last stage the first one
-            held[groups[(p + 1) % len(groups)][0]].append(span)
+    starts = [0, *stops[:-1]]
+    stages = [OldStage(start=a, stop=b, devices=g) for a, b, g in zip(starts, stops, groups, strict=True)]
     lost = index[failure.device]
-    alive = [d for d in range(len(instance.devices)) if d != lost]
+    alive = without(range(len(instance.devices)), lost)
     types = sorted({instance.devices[d].type for d in alive})
-    data = instance.to_json() | {
-        "devices": [{"name": instance.devices[d].name, "type": types.index(instance.devices[d].type)} for d in alive],
-        "types": [instance.types[t].to_json() for t in types],
-        "bandwidth": [[instance.bandwidth[d][e] for e in alive] for d in alive],
-    }
-    replanning = Replanning(
-        failed=failure.device,
-        rounds=failure.rounds,
-        stages=tuple(
-            OldStage(start=span[0], stop=span[1], devices=tuple(alive.index(d) for d in group if d != lost))
-            for span, group in zip(spans, groups, strict=True)
+    return instance.changed(
+        devices=each(ordered(instance.devices, alive), lambda device: {"type": types.index(device.type)}),
+        types=ordered(instance.types, types),
+        bandwidth=square(instance.bandwidth, alive),
+        replanning=Replanning(
+            failed=failure.device,
+            rounds=failure.rounds,
+            stages=each(stages, lambda stage: {"devices": tuple(alive.index(d) for d in stage.devices if d != lost)}),
+            held=ordered(held_by(stages, len(instance.devices)), alive),
+            old_latency=_old_latency(instance, stages),
         ),
-        held=tuple(tuple(held[d]) for d in alive),
-        old_latency=latency,
     )
-    data["replanning"] = replanning.to_json()
-    return Instance.model_validate_json(json.dumps(data))
 
 
-def _old_latency(instance: Instance, spans: list[tuple[int, int]], groups: list[tuple[int, ...]]) -> int:
+def held_by(stages: Sequence[OldStage], n: int) -> list[tuple[tuple[int, int], ...]]:
+    """Layers ``[start, stop)`` that each of ``n`` devices holds: those of its stage, and those that it backs up.
+
+    The backup node of a stage of one device is the first of the next stage, of the last stage that of the first one.
+    """
+    held: list[tuple[tuple[int, int], ...]] = [()] * n
+    for p, stage in enumerate(stages):
+        backup = stages[(p + 1) % len(stages)].devices[:1] if len(stage.devices) == 1 and len(stages) > 1 else ()
+        for d in (*stage.devices, *backup):
+            held[d] += ((stage.start, stage.stop),)
+    return held
+
+
+def _old_latency(instance: Instance, old: list[OldStage]) -> int:
     """HPP-round latency before the failure, with the shares of Eq. (7)."""
     batch = instance.micro_batch_sizes[0]
     stages = []
-    for p, ((start, stop), group) in enumerate(zip(spans, groups, strict=True)):
-        bare = Stage(start=start, stop=stop, devices=group, shares=())
-        kept = warm_up(len(groups) - 1 - p, instance.mini_batch // batch)
-        shares = best_shares(instance, bare, batch, kept)
+    for p, before in enumerate(old):
+        bare = Stage(start=before.start, stop=before.stop, devices=before.devices, shares=())
+        shares = best_shares(instance, bare, batch, warm_up(len(old) - 1 - p, instance.mini_batch // batch))
         if shares is None:
             place = ("failure", "pipeline", p)
             raise InputError(Finding(f"expected a stage that fits the memory, found stage {p}", place))
-        stages.append(bare.model_copy(update={"shares": shares}))
+        stages.append(edited(bare, shares=shares))
     latency = evaluate(instance, Plan(micro_batch=batch, stages=tuple(stages))).objective
     assert latency is not None
     return latency

@@ -3,52 +3,49 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
-from mapgap.instances.magnitudes import largest_valid, stretched
+from mapgap.instances.drawing import enlarged, generated, spans, stretched
+from mapgap.instances.editing import each, edited, mapped
+from mapgap.instances.hybrid_pipeline.cases import tables
+from mapgap.instances.hybrid_pipeline.failure import held_by
 from mapgap.problems.hybrid_pipeline import Device, DeviceType, Execution, Instance, Layer, OldStage, Replanning
 
 TICK_NS = 1000
 BYTE_PER_TICK = 10**6
 """Bytes per second that move one byte per tick."""
+RATE = 12_500_000
+"""Bytes per second of 100 Mbit/s."""
 
 
 def tiny(seed: int) -> Instance:
     """Two to four layers, one to three devices; binding memory, idle devices, uneven links and failures among them."""
     rng = random.Random(f"tiny-{seed}")
-    return _random(rng, f"tiny_{seed}", "tiny", rng.randint(2, 4), rng.randint(1, 3), rng.randint(1, 5))
+    return _random(rng, "tiny", seed, rng.randint(2, 4), rng.randint(1, 3), rng.randint(1, 5))
 
 
 def realistic(seed: int) -> Instance:
     """Like ``tiny``, with times and transfers of 10^3 to 10^7 ticks."""
-    small = tiny(seed)
+    base = tiny(seed)
 
-    def make(largest: int) -> Instance:
-        rng = random.Random(f"realistic-{seed}")
-        most = max(max(row) for kind in small.types for table in (kind.forward, kind.backward) for row in table)
+    def change(rng: random.Random, largest: int) -> dict[str, Any]:
+        most = max(max(row) for kind in base.types for table in (kind.forward, kind.backward) for row in table)
         ticks = stretched(rng, most, largest)
         slow = min(rng.choice((1, 1000, 30_001, 99_991)), largest)  # ticks per byte
+        return {
+            "bandwidth": mapped(base.bandwidth, lambda rate: max(1, rate // slow)),
+            "types": each(base.types, partial(tables, change=lambda rows: mapped(rows, ticks))),
+        }
 
-        def table(rows: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
-            return tuple(tuple(map(ticks, row)) for row in rows)
-
-        return small.changed(
-            name=f"realistic_{seed}",
-            source="generated: family realistic",
-            tags=("generated", "realistic"),
-            bandwidth=tuple(tuple(max(1, rate // slow) for rate in row) for row in small.bandwidth),
-            types=tuple(
-                kind.model_copy(update={"forward": table(kind.forward), "backward": table(kind.backward)})
-                for kind in small.types
-            ),
-        )
-
-    return largest_valid(make)
+    return enlarged(base, seed, change)
 
 
 def small(seed: int) -> Instance:
     """Three to seven layers, two to four devices, micro-batches of two to eight samples; the same kinds as ``tiny``."""
     rng = random.Random(f"small-{seed}")
-    return _random(rng, f"small_{seed}", "small", rng.randint(3, 7), rng.randint(2, 4), rng.randint(2, 8))
+    return _random(rng, "small", seed, rng.randint(3, 7), rng.randint(2, 4), rng.randint(2, 8))
 
 
 def executions(seed: int) -> Instance:
@@ -69,9 +66,7 @@ def executions(seed: int) -> Instance:
         execution = execution.model_copy(update={"transfers": "one_link"})
         bandwidth = ((bandwidth[0][-1],) * n,) * n
     return base.changed(
-        name=f"executions_{seed}",
-        source="generated: family executions",
-        tags=("generated", "executions"),
+        **generated("executions", seed),
         execution=execution,
         bandwidth=bandwidth,
         objective=rng.choice(("latency", "bottleneck")),
@@ -93,9 +88,7 @@ def steady(seed: int) -> Instance:
         back = tuple(tuple(2 * ticks for ticks in row) for row in rows)
         types.append(DeviceType(name=f"T{t}", memory=10**6, forward=tuple(rows), backward=back))
     return Instance(
-        name=f"steady_{seed}",
-        source="generated: family steady",
-        tags=("generated", "steady"),
+        **generated("steady", seed),
         mini_batch=batch * rng.randint(2, 6),
         micro_batch_sizes=(batch,),
         tick_ns=TICK_NS,
@@ -118,7 +111,7 @@ def steady(seed: int) -> Instance:
     )
 
 
-def _random(rng: random.Random, name: str, family: str, count: int, n: int, batch: int) -> Instance:
+def _random(rng: random.Random, family: str, seed: int, count: int, n: int, batch: int) -> Instance:
     sizes = tuple(sorted({batch, rng.choice([b for b in range(1, batch + 1) if batch % b == 0])}))
     if rng.random() < 0.8:
         sizes = (batch,)
@@ -149,9 +142,7 @@ def _random(rng: random.Random, name: str, family: str, count: int, n: int, batc
     devices = tuple(Device(name=f"D{d}", type=d if d < kinds else rng.randrange(kinds)) for d in range(n))
     replanning = _failure(rng, count, n, weights) if n > 1 and rng.random() < 0.2 else None
     return Instance(
-        name=name,
-        source=f"generated: family {family}",
-        tags=("generated", family),
+        **generated(family, seed),
         mini_batch=batch * rng.randint(1, 6),
         micro_batch_sizes=sizes,
         tick_ns=TICK_NS,
@@ -181,47 +172,42 @@ def _tables(rng: random.Random, count: int, batch: int) -> dict[str, tuple[tuple
 def _links(rng: random.Random, n: int) -> tuple[tuple[int, ...], ...]:
     """The same bandwidth everywhere in half of the cases."""
     uniform = rng.choice((1, 2, 4, 10)) if rng.random() < 0.5 else None
-    matrix = [[BYTE_PER_TICK] * n for _ in range(n)]
+    return _symmetric(n, BYTE_PER_TICK, lambda: (uniform or rng.choice((1, 2, 4, 10))) * BYTE_PER_TICK)
+
+
+def _symmetric(n: int, own: int, draw: Callable[[], int]) -> tuple[tuple[int, ...], ...]:
+    """Bandwidths as they are drawn, row by row below the diagonal; ``own`` on it."""
+    matrix = [[own] * n for _ in range(n)]
     for i in range(n):
         for j in range(i):
-            matrix[i][j] = matrix[j][i] = (uniform or rng.choice((1, 2, 4, 10))) * BYTE_PER_TICK
-    return tuple(tuple(row) for row in matrix)
+            matrix[i][j] = matrix[j][i] = draw()
+    return tuple(map(tuple, matrix))
+
+
+def _uneven(rng: random.Random) -> int:
+    return rng.choice((5, 8, 12, 30)) * 10**6 + 1
 
 
 def _failure(rng: random.Random, count: int, n: int, weights: list[int]) -> Replanning:
     """An old pipeline of the survivors and one failed device that was alone in its stage or shared it."""
     p = rng.randint(1, min(n, count))
-    cuts = [0, *sorted(rng.sample(range(1, count), p - 1)), count]
     members: list[list[int]] = [[s] for s in range(p)]
+    chain = spans(rng, count, p)
     for d in range(p, n):
         members[rng.randrange(p)].append(d)
-    stages = [OldStage(start=cuts[s], stop=cuts[s + 1], devices=tuple(members[s])) for s in range(p)]
-    held: list[list[tuple[int, int]]] = [[] for _ in range(n)]
-    for s, stage in enumerate(stages):
-        for d in stage.devices:
-            held[d].append((stage.start, stage.stop))
-        if len(stage.devices) == 1:  # its backup; of the last stage on the first
-            held[stages[(s + 1) % p].devices[0]].append((stage.start, stage.stop))
+    stages = [OldStage(start=a, stop=b, devices=tuple(group)) for (a, b), group in zip(chain, members, strict=True)]
+    held = held_by(stages, n)
     if p > 1 and rng.random() < 0.5:  # the failed device was alone: its stage lives on in the backup only
         lost = rng.randrange(p)
-        survivors = [stage for s, stage in enumerate(stages) if s != lost]
-        if len(stages[lost].devices) == 1:
-            holder = stages[(lost + 1) % p].devices[0]
-            ghost = stages[lost].devices[0]
-            moved = OldStage(start=stages[lost].start, stop=stages[lost].stop, devices=())
-            others = [stage for stage in survivors if stage.devices[0] != holder]
-            if others:  # the survivor that stands for the ghost joins another stage
-                joined = others[0]
-                at = stages.index(joined)
-                stages[at] = OldStage(start=joined.start, stop=joined.stop, devices=(*joined.devices, ghost))
-                stages[lost] = moved
-                held[ghost] = [(joined.start, joined.stop)]
+        holder = stages[(lost + 1) % p].devices[0]
+        others = [s for s in range(p) if s != lost and stages[s].devices[0] != holder]
+        if len(stages[lost].devices) == 1 and others:  # who stands for the failed device joins another stage
+            (ghost,), joined = stages[lost].devices, stages[others[0]]
+            stages[others[0]] = edited(joined, devices=(*joined.devices, ghost))
+            stages[lost] = edited(stages[lost], devices=())
+            held[ghost] = ((joined.start, joined.stop),)
     return Replanning(
-        failed="X",
-        rounds=rng.randint(1, 5),
-        stages=tuple(stages),
-        held=tuple(tuple(row) for row in held),
-        old_latency=sum(weights),
+        failed="X", rounds=rng.randint(1, 5), stages=tuple(stages), held=tuple(held), old_latency=sum(weights)
     )
 
 
@@ -258,22 +244,15 @@ def clusters(seed: int, count: int, sizes: tuple[int, ...], uneven: bool = False
         }
         types.append(DeviceType(name=f"T{t}", memory=(6, 6, 3, 2)[t % 4] * 2**20, **rows))
     devices = tuple(Device(name=f"T{t}_{k}", type=t) for t, number in enumerate(sizes) for k in range(number))
-    n = len(devices)
-    matrix = [[1] * n for _ in range(n)]
-    for i in range(n):
-        for j in range(i):
-            matrix[i][j] = matrix[j][i] = rng.choice((5, 8, 12, 30)) * 10**6 + 1 if uneven else 12_500_000
     return Instance(
-        name=f"scaling_{seed}",
-        source="generated: family scaling",
-        tags=("generated", "scaling"),
+        **generated("scaling", seed),
         mini_batch=batch * rounds,
         micro_batch_sizes=(batch,),
         tick_ns=20_000,
         memory_unit_bytes=1024,
         types=tuple(types),
         devices=devices,
-        bandwidth=tuple(tuple(row) for row in matrix),
+        bandwidth=_symmetric(len(devices), 1, lambda: _uneven(rng) if uneven else RATE),
         layers=tuple(layers),
         all_devices=True,
     )
@@ -326,15 +305,9 @@ def distinct(seed: int) -> Instance:
             for phase, rows in (("forward", base.types[0].forward), ("backward", base.types[0].backward))
         }
         types.append(DeviceType(name=f"T{d}", memory=rng.choice((2, 3, 4, 6)) * 2**20, **tables))
-    rate = [[12_500_000] * n for _ in range(n)]
-    for d in range(n):
-        for e in range(d if uneven else 0):
-            rate[d][e] = rate[e][d] = rng.choice((5, 8, 12, 30)) * 10**6 + 1
     return base.changed(
-        name=f"distinct_{seed}",
-        source="generated: family distinct",
-        tags=("generated", "distinct"),
+        **generated("distinct", seed),
         types=tuple(types),
         devices=tuple(Device(name=f"D{d}", type=d) for d in range(n)),
-        bandwidth=tuple(map(tuple, rate)),
+        bandwidth=_symmetric(n, RATE, lambda: _uneven(rng) if uneven else RATE),
     )

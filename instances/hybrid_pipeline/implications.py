@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mapgap.instances.matching import matching, same_first
+from mapgap.instances.editing import each, edited
+from mapgap.instances.hybrid_pipeline.cases import tables
+from mapgap.instances.matching import placed
 from mapgap.problems.hybrid_pipeline import DeviceType, Execution, Instance, Plan
 
 
@@ -18,23 +20,13 @@ def carried(plan: Plan, source: Instance, target: Instance) -> Iterator[Plan]:
     used = sorted({d for stage in plan.stages for d in stage.devices})
     if used and used[-1] >= len(source.devices):
         return
-    names = [device.name for device in target.devices]
-    allowed = [
-        [
-            e
-            for e in same_first(source.devices[d].name, names)
-            if names[e] == source.devices[d].name or _profile(source, d) == _profile(target, e)
-        ]
-        for d in used
-    ]
-    places = matching(allowed)
+    own, names = [source.devices[d].name for d in used], [device.name for device in target.devices]
+    places = placed(own, names, lambda i, e: own[i] == names[e] or _profile(source, used[i]) == _profile(target, e))
     if places is None:
         return
     moved = dict(zip(used, places, strict=True))
-    stages = tuple(
-        stage.model_copy(update={"devices": tuple(moved[d] for d in stage.devices)}) for stage in plan.stages
-    )
-    yield plan.model_copy(update={"stages": stages})
+    stages = each(plan.stages, lambda stage: {"devices": tuple(moved[d] for d in stage.devices)})
+    yield edited(plan, stages=stages)
 
 
 def implied(bound: int, source: Instance, target: Instance) -> int | None:
@@ -49,7 +41,7 @@ def implied(bound: int, source: Instance, target: Instance) -> int | None:
 
     *Proof.* With k = 1 the plan has the same stages, groups and shares, all rules read only what is equal, and the
     devices that are left stay idle. Shares of Eq. (7) read no bandwidth, and of the memories those of the group. With
-    k > 1 no latency rises (:mod:`mapgap.instances.hybrid_pipeline.relating`, ``_faster_links``), nor does the
+    k > 1 no latency rises (:mod:`mapgap.instances.hybrid_pipeline.relations`, ``_faster_links``), nor does the
     migration, whose sources stay the fastest ones as all links grow alike.
 
     More memory, faster devices or one faster link alone prove nothing: the shares follow from Eq. (7), and an AllReduce
@@ -57,19 +49,14 @@ def implied(bound: int, source: Instance, target: Instance) -> int | None:
     """
     if not _same_task(source, target):
         return None
-    names = [device.name for device in source.devices]
-    same = len(names) == len(target.devices)
+    names, others = [device.name for device in source.devices], [device.name for device in target.devices]
+    width = max(target.micro_batch_sizes)
     if source.replanning is not None or target.replanning is not None or source.all_devices:
-        if not same or source.replanning != target.replanning or (source.all_devices and not target.all_devices):
+        if source.replanning != target.replanning or (source.all_devices and not target.all_devices):
             return None
-        places: tuple[int, ...] | None = tuple(range(len(names)))
+        places = tuple(range(len(names))) if len(names) == len(others) else None
     else:
-        width = max(target.micro_batch_sizes)
-        allowed = [
-            [d for d in same_first(device.name, names) if _profile(source, d, width) == _profile(target, e, width)]
-            for e, device in enumerate(target.devices)
-        ]
-        places = matching(allowed)
+        places = placed(others, names, lambda e, d: _profile(source, d, width) == _profile(target, e, width))
     if places is None or not _equal_devices(source, target, places) or not _uniformly_faster(source, target, places):
         return None
     return bound
@@ -90,11 +77,7 @@ def _same_task(source: Instance, target: Instance) -> bool:
 def _profile(instance: Instance, device: int, width: int | None = None) -> DeviceType:
     """What a device is, without the name of its type; times of up to ``width`` samples."""
     kind = instance.device_type(device)
-    tables = {
-        "forward": tuple(row[:width] for row in kind.forward),
-        "backward": tuple(row[:width] for row in kind.backward),
-    }
-    return kind.model_copy(update={"name": "", **tables})
+    return edited(kind, name="", **tables(kind, lambda rows: tuple(row[:width] for row in rows)))
 
 
 def _equal_devices(source: Instance, target: Instance, places: tuple[int, ...]) -> bool:

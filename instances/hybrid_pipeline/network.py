@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from mapgap.instances.facts import NETWORK_INPUT, ROOT, load_network, network_names, read_yaml, unknown
+from mapgap.instances.facts import NETWORK_INPUT, ROOT, load_network, network_names, read_table, unknown
 
 WORD = 4
 """Bytes of a value (fp32)."""
@@ -71,8 +71,7 @@ def _bert() -> tuple[Operator, ...]:
 
     What is left has 56 layers, the number that Sec. 5.7 states.
     """
-    data = read_yaml(ROOT / "networks" / "bert_small.yaml")
-    rows = [dict(zip(data["columns"], row, strict=True)) for row in data["rows"]]
+    rows = read_table(ROOT / "networks" / "bert_small.yaml")["rows"]
     kept = [row for row in rows if not row["name"].startswith(("emb.", "pooler"))]
     place = {row["i"]: i for i, row in enumerate(kept)}
     size = {row["i"]: row["out_s32"] for row in rows}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 
+from mapgap.instances.drawing import shares, spans
+from mapgap.instances.editing import edited
 from mapgap.problems.hybrid_pipeline import Instance, Plan, Stage
 from mapgap.problems.hybrid_pipeline.evaluate import best_shares, warm_up
 
@@ -32,12 +34,12 @@ def _chain(instance: Instance, rng: random.Random) -> tuple[list[list[int]], lis
     layers, devices = len(instance.layers), list(range(len(instance.devices)))
     rng.shuffle(devices)
     count = rng.randint(1, min(layers, len(devices)))
-    cuts = [0, *sorted(rng.sample(range(1, layers), count - 1)), layers]
+    chain = [list(span) for span in spans(rng, layers, count)]
     used = len(devices) if instance.all_devices else rng.randint(count, len(devices))
     groups = [[device] for device in devices[:count]]
     for device in devices[count:used]:
         rng.choice(groups).append(device)
-    return [[cuts[p], cuts[p + 1]] for p in range(count)], groups
+    return chain, groups
 
 
 def _spoil(rng: random.Random, spans: list[list[int]], groups: list[list[int]]) -> None:
@@ -71,10 +73,9 @@ def _shared(
     stages, held = [], True
     for p, ((start, stop), group) in enumerate(zip(spans, groups, strict=True)):
         bare = Stage(start=start, stop=stop, devices=tuple(sorted(group)), shares=(0,) * len(group))
-        shares = best_shares(instance, bare, batch, warm_up(len(spans) - 1 - p, instance.mini_batch // batch))
-        held &= shares is not None
-        if shares is None or not nested:
-            ends = sorted(rng.randint(0, batch) for _ in group[1:])
-            shares = tuple(b - a for a, b in zip([0, *ends], [*ends, batch], strict=True))
-        stages.append(bare.model_copy(update={"shares": shares}))
+        found = best_shares(instance, bare, batch, warm_up(len(spans) - 1 - p, instance.mini_batch // batch))
+        held &= found is not None
+        if found is None or not nested:
+            found = shares(rng, batch, len(group))
+        stages.append(edited(bare, shares=found))
     return Plan(micro_batch=batch, stages=tuple(stages)), held

@@ -10,19 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from mapgap.core import MOST_DEVICES, CompactBase, Finding, Frozen, InputError
+from mapgap.instances.expanding import finest
 from mapgap.instances.facts import unknown
 from mapgap.instances.multi_model_splitting.latency_model import (
     COPY_US_PER_BYTE,
     RADIO_US_PER_BYTE,
-    Rates,
     make_device,
     make_pipeline,
 )
 from mapgap.instances.multi_model_splitting.models import SIGNALS, Model, load_model
-from mapgap.problems.multi_model_splitting import Device, Instance, Requirement
+from mapgap.problems.multi_model_splitting import Device, Instance, Pipeline, Requirement
 
 TICKS_NS = tuple(1000 * 10**k for k in range(10))
 """A microsecond if it is coarse enough, or the next power of ten."""
@@ -88,13 +88,13 @@ def expand(compact: Compact) -> Instance:
     devices, models = _looked_up(compact)
     names = pipeline_names(compact.pipelines)
     accelerators = [device.type for device in compact.devices]
-    rates = Rates(compact.radio_us_per_byte, compact.copy_us_per_byte, compact.sensing_ms)
 
     def at(tick_ns: int) -> Instance:
-        pipelines = tuple(
-            make_pipeline(name, model, (given.source, given.target), accelerators, rates, compact.live, tick_ns)
-            for name, given, model in zip(names, compact.pipelines, models, strict=True)
-        )
+        pipelines = []
+        for name, given, model in zip(names, compact.pipelines, models, strict=True):
+            rates = compact.radio_us_per_byte, compact.copy_us_per_byte, compact.sensing_ms.get(model.signal, 0.0)
+            tasks = make_pipeline(model, accelerators, rates, compact.live, tick_ns)
+            pipelines.append(Pipeline(name=name, source=given.source, target=given.target, **tasks))
         return Instance(
             name=compact.name,
             source=compact.source,
@@ -103,16 +103,11 @@ def expand(compact: Compact) -> Instance:
             tick_ns=tick_ns,
             sharing=compact.sharing,
             devices=devices,
-            pipelines=pipelines,
+            pipelines=tuple(pipelines),
         )
 
-    for tick_ns in TICKS_NS:
-        try:
-            return at(tick_ns)
-        except ValidationError as error:
-            if not _too_fine(error):
-                raise
-    raise InputError(Finding("expected tasks of less than 10^18 ns in all", ("pipelines",)))
+    too_long = Finding("expected tasks of less than 10^18 ns in all", ("pipelines",))
+    return finest(at, TICKS_NS, too_long)
 
 
 def _looked_up(compact: Compact) -> tuple[tuple[Device, ...], list[Model]]:
@@ -138,13 +133,6 @@ def _looked_up(compact: Compact) -> tuple[tuple[Device, ...], list[Model]]:
     if findings:
         raise InputError(findings)
     return tuple(devices), models
-
-
-def _too_fine(error: ValidationError) -> bool:
-    """The tick is what is wrong with the instance."""
-    raised = [each.get("ctx", {}).get("error") for each in error.errors(include_url=False)]
-    findings = [finding for each in raised if isinstance(each, InputError) for finding in each.findings]
-    return any(finding.location == ("tick_ns",) for finding in findings)
 
 
 def pipeline_names(pipelines: Iterable[CompactPipeline]) -> list[str]:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
-from mapgap.instances.magnitudes import largest_valid, stretched
+from mapgap.instances.drawing import enlarged, generated, stretched
+from mapgap.instances.editing import each
 from mapgap.instances.multi_model_splitting.compact import Compact, CompactDevice, CompactPipeline, expand
 from mapgap.instances.multi_model_splitting.models import TITLES
+from mapgap.instances.multi_model_splitting.relations import timed
 from mapgap.problems.multi_model_splitting import Boundary, Device, Instance, Layer, Pipeline, Requirement
 
 TICK_NS = 1000
@@ -17,8 +20,6 @@ SMALL_MODELS = tuple(TITLES)[:6]
 """Models that fit into one MAX78000."""
 LARGE_MODELS = tuple(TITLES)[6:]
 """Models that do not."""
-SIZES = [(4, 4), (6, 4), (10, 8), (14, 8), (20, 16), (30, 20)]
-"""(pipelines, devices) of the scaling families."""
 
 
 def tiny(seed: int) -> Instance:
@@ -28,51 +29,34 @@ def tiny(seed: int) -> Instance:
     """
     rng = random.Random(f"tiny-{seed}")
     shape = rng.choice([(1, 3, 3), (2, 3, 2), (2, 2, 3), (2, 3, 3), (3, 2, 2), (3, 3, 2), (2, 4, 2), (3, 3, 1)])
-    return _chains(rng, f"tiny_{seed}", "tiny", *shape, fill=rng.choice((0.3, 0.6, 0.8, 1.0, 1.2)), fixed=0.7)
+    return _chains(rng, "tiny", seed, *shape, fill=rng.choice((0.3, 0.6, 0.8, 1.0, 1.2)), fixed=0.7)
 
 
 def realistic(seed: int) -> Instance:
     """Like ``tiny``, with durations of 10^3 to 10^7 ticks."""
-    small = tiny(seed)
+    base = tiny(seed)
 
-    def make(largest: int) -> Instance:
-        rng = random.Random(f"realistic-{seed}")
+    def change(rng: random.Random, largest: int) -> dict[str, Any]:
         ticks = stretched(rng, 30, largest)
         busy = stretched(rng, 30, rng.choice((1000, largest)))  # inference may be much shorter than transfers
+        longer = partial(timed, moving=lambda row: tuple(map(ticks, row)), computing=lambda row: tuple(map(busy, row)))
+        return {"pipelines": each(base.pipelines, longer)}
 
-        def boundary(old: Boundary) -> Boundary:
-            names = ("load", "unload", "transmit", "receive")
-            return old.model_copy(update={name: tuple(map(ticks, getattr(old, name))) for name in names})
-
-        def pipeline(old: Pipeline) -> Pipeline:
-            layers = tuple(
-                layer.model_copy(update={"inference": tuple(map(busy, layer.inference))}) for layer in old.layers
-            )
-            moved = {"sensing": tuple(map(ticks, old.sensing)), "boundaries": tuple(map(boundary, old.boundaries))}
-            return old.model_copy(update={"layers": layers, **moved})
-
-        return small.changed(
-            name=f"realistic_{seed}",
-            source="generated: family realistic",
-            tags=("generated", "realistic"),
-            pipelines=tuple(map(pipeline, small.pipelines)),
-        )
-
-    return largest_valid(make)
+    return enlarged(base, seed, change)
 
 
 def small(seed: int) -> Instance:
     """Three to five pipelines of four to eight layers on three or four devices; memory fill 0.3 to 0.95."""
     rng = random.Random(f"small-{seed}")
     pipelines, layers, n = rng.randint(3, 5), rng.randint(4, 8), rng.randint(3, 4)
-    return _chains(rng, f"small_{seed}", "small", pipelines, layers, n, fill=rng.uniform(0.3, 0.95), fixed=0.6)
+    return _chains(rng, "small", seed, pipelines, layers, n, fill=rng.uniform(0.3, 0.95), fixed=0.6)
 
 
 def full(seed: int) -> Instance:
     """Like ``small`` with all three memories filled to 0.9 to 1, where sequential planning often runs out of them."""
     rng = random.Random(f"full-{seed}")
     pipelines, layers, n = rng.randint(3, 5), rng.randint(4, 8), rng.randint(3, 4)
-    return _chains(rng, f"full_{seed}", "full", pipelines, layers, n, fill=rng.uniform(0.9, 1.0), fixed=0.6)
+    return _chains(rng, "full", seed, pipelines, layers, n, fill=rng.uniform(0.9, 1.0), fixed=0.6)
 
 
 def wearables(pipelines: int, devices: int, models: tuple[str, ...], large: int, family: str, seed: int) -> Instance:
@@ -124,7 +108,7 @@ def _wearables(
 
 
 def _chains(
-    rng: random.Random, name: str, family: str, pipelines: int, layers: int, n: int, fill: float, fixed: float
+    rng: random.Random, family: str, seed: int, pipelines: int, layers: int, n: int, fill: float, fixed: float
 ) -> Instance:
     """Chains with random durations; ``fill`` is demand over capacity, ``fixed`` the share of designated devices."""
     sharing = rng.random() < 1 / 3
@@ -155,9 +139,7 @@ def _chains(
         for d in range(n)
     )
     return Instance(
-        name=name,
-        source=f"generated: family {family}",
-        tags=("generated", family),
+        **generated(family, seed),
         objective=rng.choice(("throughput", "throughput", "latency")),
         tick_ns=TICK_NS,
         sharing=sharing,

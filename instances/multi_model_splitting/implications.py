@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
-from mapgap.instances.matching import matching, same_first
-from mapgap.problems.multi_model_splitting import RESOURCES, Instance, Pipeline, Plan
+from mapgap.instances.editing import each
+from mapgap.instances.matching import placed
+from mapgap.problems.multi_model_splitting import RESOURCES, Instance, Pipeline, PipelinePlan, Plan
 
 
 def carried(plan: Plan, source: Instance, target: Instance) -> Iterator[Plan]:
@@ -17,21 +19,13 @@ def carried(plan: Plan, source: Instance, target: Instance) -> Iterator[Plan]:
         return
     numbers = {device.name: d for d, device in enumerate(target.devices)}
     moved = {d: numbers.get(device.name, -1) for d, device in enumerate(source.devices)}
-    yield Plan(
-        pipelines=tuple(
-            decisions.model_copy(
-                update={
-                    "source": moved.get(decisions.source, -1),
-                    "target": moved.get(decisions.target, -1),
-                    "segments": tuple(
-                        segment.model_copy(update={"device": moved.get(segment.device, -1)})
-                        for segment in decisions.segments
-                    ),
-                }
-            )
-            for decisions in (own[pipeline.name] for pipeline in target.pipelines)
-        )
-    )
+
+    def there(decisions: PipelinePlan) -> dict[str, Any]:
+        segments = each(decisions.segments, lambda segment: {"device": moved.get(segment.device, -1)})
+        ends = {end: moved.get(getattr(decisions, end), -1) for end in ("source", "target")}
+        return {**ends, "segments": segments}
+
+    yield Plan(pipelines=each((own[pipeline.name] for pipeline in target.pipelines), there))
 
 
 def implied(bound: int, source: Instance, target: Instance) -> int | None:
@@ -64,14 +58,11 @@ def implied(bound: int, source: Instance, target: Instance) -> int | None:
         return None
     if target.sharing and any(_identity(source.pipelines[p]) != _identity(target.pipelines[q]) for p, q in pairs):
         return None
-    names = [device.name for device in source.devices]
+    names, wearables = ([device.name for device in instance.devices] for instance in (source, target))
     offered = [_demands(source, d, [p for p, _ in pairs]) for d in range(len(names))]
-    allowed = []
-    for e, device in enumerate(target.devices):
-        most = _demands(target, e, [q for _, q in pairs])
-        places = same_first(device.name, names)
-        allowed.append([d for d in places if all(x <= y for x, y in zip(offered[d], most, strict=True))])
-    return None if matching(allowed) is None else bound
+    wanted = [_demands(target, e, [q for _, q in pairs]) for e in range(len(wearables))]
+    places = placed(wearables, names, lambda e, d: all(x <= y for x, y in zip(offered[d], wanted[e], strict=True)))
+    return None if places is None else bound
 
 
 def _identity(pipeline: Pipeline) -> tuple[str, str]:

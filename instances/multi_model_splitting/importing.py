@@ -19,9 +19,9 @@ a board sends and receives at the rate of its slowest link.
 from __future__ import annotations
 
 from mapgap.core.workload import LibraryBoard, Settings, WorkBoard, Workload, at
-from mapgap.instances.facts import load_devices
+from mapgap.instances.expanding import numbered
 from mapgap.instances.imported import ask_for_memory, finest, ticks
-from mapgap.instances.multi_model_splitting.latency_model import WEIGHT_BYTES, accelerator_types
+from mapgap.instances.multi_model_splitting.latency_model import accelerator_types, make_device
 from mapgap.problems.multi_model_splitting import Boundary, Device, Instance, Layer, Pipeline, Requirement
 
 KEPT = ("sensors", "interfaces")
@@ -45,10 +45,7 @@ def build(workload: Workload, settings: Settings) -> Instance:
     settings.check(complete=True)
     chains = [each.chain() for each in (workload, *workload.others)]
     layers = sum(len(chain.layers) for chain in chains)
-    models = [chain.name for chain in chains]
-    labels = [
-        name if models.count(name) == 1 else f"{name} {models[: k + 1].count(name)}" for k, name in enumerate(models)
-    ]
+    labels = numbered([chain.name for chain in chains])
     source, target = (Requirement() if end == "any" else Requirement(device=end) for end in ends)
 
     def make(tick_ns: int, unit: int) -> Instance:
@@ -117,11 +114,7 @@ def library() -> list[LibraryBoard]:
     """The accelerators of Synergy's wearables; they have limits, and no speed model for layers of other files."""
     found = []
     for name in accelerator_types():
-        facts = load_devices("synergy").of(name)
-        limits = {
-            "weight_bytes": WEIGHT_BYTES[name],
-            "bias_bytes": int(facts["bias_mem"].value),
-            "most_layers": int(facts["max_layers"].value),
-        }
-        found.append(LibraryBoard(name=name, memory_bytes=WEIGHT_BYTES[name], facts=limits))
+        device = make_device(name, name, (), ())
+        limits = {"weight_bytes": device.weights, "bias_bytes": device.bias, "most_layers": device.layers}
+        found.append(LibraryBoard(name=name, memory_bytes=device.weights, facts=limits))
     return found

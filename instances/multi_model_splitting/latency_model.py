@@ -13,12 +13,12 @@ reception, sending     radio time per byte x bytes, on either side              
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 from mapgap.instances.facts import load_devices, unknown
 from mapgap.instances.multi_model_splitting.models import Model
-from mapgap.problems.multi_model_splitting import Boundary, Device, Layer, Pipeline, Requirement
+from mapgap.problems.multi_model_splitting import Boundary, Device, Layer
 
 RADIO_US_PER_BYTE = 109.8
 """From the extremes of Fig. 7: (161864.5 - 4426.2) ms / (147456 - 4032) bytes = 1.0977 ms/byte, taken as a slipped
@@ -27,25 +27,6 @@ COPY_US_PER_BYTE = 0.0746
 """Between the memories of MCU and accelerator; fits the mean memory latency of Fig. 7 (10.6 ms per layer of UNet)."""
 WEIGHT_BYTES = {"MAX78000": 442_368, "MAX78002": 2_097_152}
 """The paper's 442 KB and 2 MB; the vendor gives 2,396,160 for the MAX78002."""
-
-
-@dataclass(frozen=True)
-class Rates:
-    """The free numbers of the latency model.
-
-    Attributes
-    ----------
-    radio_us_per_byte : float
-        Sending or receiving one byte.
-    copy_us_per_byte : float
-        Loading or unloading one byte.
-    sensing_ms : dict
-        Per signal (``image``, ``audio``); the paper measures but does not print them.
-    """
-
-    radio_us_per_byte: float = RADIO_US_PER_BYTE
-    copy_us_per_byte: float = COPY_US_PER_BYTE
-    sensing_ms: dict[str, float] = field(default_factory=dict)
 
 
 def accelerator_types() -> list[str]:
@@ -85,28 +66,22 @@ def _ticks(microseconds: Fraction, tick_ns: int) -> int:
 
 
 def make_pipeline(
-    name: str,
-    model: Model,
-    ends: tuple[Requirement, Requirement],
-    accelerators: Sequence[str],
-    rates: Rates,
-    live: bool,
-    tick_ns: int,
-) -> Pipeline:
-    """One pipeline with a duration per task and device.
+    model: Model, accelerators: Sequence[str], rates: tuple[float, float, float], live: bool, tick_ns: int
+) -> dict[str, Any]:
+    """Fields of a pipeline with a duration per task and device.
 
     Parameters
     ----------
-    ends : tuple
-        Source and target requirement.
     accelerators : sequence of str
         Type per device.
+    rates : tuple of float
+        Microseconds to send or receive a byte, microseconds to load or unload one, milliseconds to sense.
     live : bool
         Bytes at a cut: all live tensors, not only the last output.
     """
     clocks = [clock_hz(kind) for kind in accelerators]
     n, last = len(clocks), len(model.rows)
-    radio, copy = Fraction(str(rates.radio_us_per_byte)), Fraction(str(rates.copy_us_per_byte))
+    radio, copy, sensing_ms = (Fraction(str(rate)) for rate in rates)
     boundaries = []
     for b, size in enumerate(model.boundary_bytes(live)):
         moved, copied = (_ticks(rate * size, tick_ns) for rate in (radio, copy))
@@ -129,14 +104,10 @@ def make_pipeline(
         )
         for row in model.rows
     ]
-    sensing = _ticks(Fraction(str(rates.sensing_ms.get(model.signal, 0.0))) * 1000, tick_ns)
-    return Pipeline(
-        name=name,
-        source=ends[0],
-        target=ends[1],
-        signal=f"{model.signal}_{model.input_bytes}",
-        model=model.title,
-        sensing=(sensing,) * n,
-        layers=tuple(layers),
-        boundaries=tuple(boundaries),
-    )
+    return {
+        "signal": f"{model.signal}_{model.input_bytes}",
+        "model": model.title,
+        "sensing": (_ticks(sensing_ms * 1000, tick_ns),) * n,
+        "layers": tuple(layers),
+        "boundaries": tuple(boundaries),
+    }

@@ -14,7 +14,7 @@ from math import prod
 from pydantic import Field, ValidationError, model_validator
 
 from mapgap.core import Frozen, InputError
-from mapgap.instances.facts import NETWORK_INPUT, ROOT, read_yaml, unknown
+from mapgap.instances.facts import NETWORK_INPUT, ROOT, read_table, unknown
 
 FOLDER = ROOT / "networks" / "synergy"
 TITLES = {
@@ -155,15 +155,13 @@ def load_model(name: str) -> Model:
     stem = name.lower()
     if stem not in TITLES:
         raise unknown("model", name, list(TITLES))
-    data = read_yaml(FOLDER / f"{stem}.yaml")
-    columns = [_COLUMNS.get(column, column) for column in data["columns"]]
-    rows = [dict(zip(columns, row, strict=True)) for row in data["rows"]]
+    data = read_table(FOLDER / f"{stem}.yaml", _COLUMNS)
     printed = data["table1"]
     content = {
         "name": stem,
         "title": data["model"],
         "input_bytes": prod(data["input_chw"]),
-        "rows": [{key: row[key] for key in _KEPT} for row in rows],
+        "rows": [{key: row[key] for key in _KEPT} for row in data["rows"]],
         "printed_layers": printed["layers"],
         "printed_bytes": printed["model_bytes"],
         "printed_average": printed["avg_out_size"],

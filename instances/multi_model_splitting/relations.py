@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from mapgap.core import Relation
+from mapgap.instances.editing import each, edited, ordered, related, replaced, without
 from mapgap.problems.multi_model_splitting import (
     RESOURCES,
     Boundary,
-    Device,
     Instance,
+    Layer,
     Pipeline,
     Requirement,
     on_devices,
@@ -38,63 +40,57 @@ def relations(instance: Instance, rng: random.Random) -> list[Relation]:
 def _equal(instance: Instance, rng: random.Random) -> Iterator[Relation]:
     n, count = len(instance.devices), len(instance.pipelines)
     order = rng.sample(range(n), n)
-    devices = tuple(instance.devices[d] for d in order)
-    yield from _related(instance, "devices in another order", devices=devices, pipelines=on_devices(instance, order))
-    mixed = tuple(instance.pipelines[p] for p in rng.sample(range(count), count))
-    yield from _related(instance, "pipelines in another order", pipelines=mixed)
+    moved: dict[str, Any] = {"devices": ordered(instance.devices, order), "pipelines": on_devices(instance, order)}
+    yield from related(instance, "devices in another order", **moved)
+    mixed = ordered(instance.pipelines, rng.sample(range(count), count))
+    yield from related(instance, "pipelines in another order", pipelines=mixed)
     if instance.deployed:
-        yield from _related(instance, "nothing deployed", deployed=())
-    tripled = _timed(instance, lambda ticks: tuple(3 * each for each in ticks), everything=True)
-    yield from _related(instance, "all times tripled", factor=3, pipelines=tripled)
+        yield from related(instance, "nothing deployed", deployed=())
+    tripled = each(instance.pipelines, lambda pipeline: timed(pipeline, _tripled, _tripled))
+    yield from related(instance, "all times tripled", 3, pipelines=tripled)
 
 
 def _never_worse(instance: Instance, rng: random.Random) -> Iterator[Relation]:
     resource = rng.choice(RESOURCES)
-    roomy = tuple(_roomier(device, resource) for device in instance.devices)
-    yield from _related(instance, f"twice the {resource}", equal=False, devices=roomy)
-    faster = _timed(instance, lambda ticks: tuple(each // 2 for each in ticks), everything=False)
-    yield from _related(instance, "radios twice as fast", equal=False, pipelines=faster)
+    roomy = each(instance.devices, lambda device: {resource: 2 * getattr(device, resource)})
+    yield from related(instance, f"twice the {resource}", equal=False, devices=roomy)
+    faster = each(instance.pipelines, lambda pipeline: {"boundaries": each(pipeline.boundaries, _faster)})
+    yield from related(instance, "radios twice as fast", equal=False, pipelines=faster)
     d, n = rng.randrange(len(instance.devices)), len(instance.devices)
-    more = (*instance.devices, instance.devices[d].model_copy(update={"name": "one more"}))
+    more = (*instance.devices, edited(instance.devices[d], name="one more"))
     longer = on_devices(instance, [*range(n), d])
-    yield from _related(instance, "a device more", equal=False, devices=more, pipelines=longer)
+    yield from related(instance, "a device more", equal=False, devices=more, pipelines=longer)
     p = rng.randrange(len(instance.pipelines))
-    free = instance.pipelines[p].model_copy(update={"source": Requirement()})
-    others = (*instance.pipelines[:p], *instance.pipelines[p + 1 :])
-    anywhere = (*instance.pipelines[:p], free, *instance.pipelines[p + 1 :])
-    yield from _related(instance, "any source for a pipeline", equal=False, pipelines=anywhere)
+    anywhere = replaced(instance.pipelines, p, edited(instance.pipelines[p], source=Requirement()))
+    yield from related(instance, "any source for a pipeline", equal=False, pipelines=anywhere)
     if not instance.sharing:
-        yield from _related(instance, "operations shared", equal=False, sharing=True)
-    if others:
+        yield from related(instance, "operations shared", equal=False, sharing=True)
+    if others := without(instance.pipelines, p):
         left = {pipeline.name for pipeline in others}
         deployed = tuple(old for old in instance.deployed if old.pipeline in left)
-        yield from _related(instance, "a pipeline less", equal=False, pipelines=others, deployed=deployed)
+        yield from related(instance, "a pipeline less", equal=False, pipelines=others, deployed=deployed)
 
 
-def _related(
-    instance: Instance, label: str, *, factor: int = 1, equal: bool = True, **changes: object
-) -> Iterator[Relation]:
-    """The relation, if the changed instance is one (durations may leave the safe range)."""
-    for changed in instance.if_valid(**changes, name=f"{instance.name}, {label}"):
-        yield Relation(label, changed, factor, equal)
+def timed(pipeline: Pipeline, moving: Callable[[Ticks], Ticks], computing: Callable[[Ticks], Ticks]) -> dict[str, Any]:
+    """A pipeline's durations changed: those of sensing and of moving data, and those of inference."""
+
+    def boundary(cut: Boundary) -> dict[str, Any]:
+        return {name: moving(getattr(cut, name)) for name in ("load", "unload", "transmit", "receive")}
+
+    def layer(old: Layer) -> dict[str, Any]:
+        return {"inference": computing(old.inference)}
+
+    return {
+        "sensing": moving(pipeline.sensing),
+        "layers": each(pipeline.layers, layer),
+        "boundaries": each(pipeline.boundaries, boundary),
+    }
 
 
-def _roomier(device: Device, resource: str) -> Device:
-    return device.model_copy(update={resource: 2 * getattr(device, resource)})
+def _tripled(ticks: Ticks) -> Ticks:
+    return tuple(3 * tick for tick in ticks)
 
 
-def _timed(instance: Instance, times: Callable[[Ticks], Ticks], *, everything: bool) -> tuple[Pipeline, ...]:
-    """The pipelines with other durations, of radios only or of all tasks."""
-
-    def boundary(cut: Boundary) -> Boundary:
-        names = ("load", "unload", "transmit", "receive") if everything else ("transmit", "receive")
-        return cut.model_copy(update={name: times(getattr(cut, name)) for name in names})
-
-    def pipeline(each: Pipeline) -> Pipeline:
-        cuts = {"boundaries": tuple(boundary(cut) for cut in each.boundaries)}
-        if not everything:
-            return each.model_copy(update=cuts)
-        layers = tuple(layer.model_copy(update={"inference": times(layer.inference)}) for layer in each.layers)
-        return each.model_copy(update=cuts | {"sensing": times(each.sensing), "layers": layers})
-
-    return tuple(pipeline(each) for each in instance.pipelines)
+def _faster(cut: Boundary) -> dict[str, Any]:
+    """Half the time of both radios."""
+    return {name: tuple(ticks // 2 for ticks in getattr(cut, name)) for name in ("transmit", "receive")}

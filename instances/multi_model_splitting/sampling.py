@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+from mapgap.instances.drawing import spans
 from mapgap.problems.multi_model_splitting import Instance, PipelinePlan, Plan, Segment
 
 COPIED, REVISITING, LOST = 0.6, 0.15, 0.05
@@ -33,8 +34,8 @@ def _execution_plan(instance: Instance, p: int, rng: random.Random) -> PipelineP
     else:
         count = rng.randint(1, min(layers, n))
         devices = rng.sample(range(n), count)
-    cuts = [0, *sorted(rng.sample(range(1, layers), count - 1)), layers]
-    segments = tuple(Segment(device=d, first=cuts[i], last=cuts[i + 1]) for i, d in enumerate(devices))
+    parts = zip(devices, spans(rng, layers, count), strict=True)
+    segments = tuple(Segment(device=d, first=first, last=last) for d, (first, last) in parts)
     source, target = (_end(allowed, n, rng) for allowed in (instance.sources(p), instance.targets(p)))
     return PipelinePlan(source=source, target=target, segments=segments)
 

@@ -12,19 +12,18 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import Literal, TypeVar
+from typing import Literal
 
 from pydantic import Field
 
 from mapgap.core import ACTIVITY_LIMIT, LARGEST, MOST_DEVICES, CompactBase, Finding, InputError, Location
+from mapgap.instances.expanding import collect, either
 from mapgap.instances.facts import Network, Row, load_devices, load_network, unknown
 from mapgap.problems.neuron_masking import Device, Instance, Layer, Rate
-
-Made = TypeVar("Made")
 
 MEMORY_UNIT_BYTES = 8
 FEATURE_BYTES = 4
@@ -94,9 +93,9 @@ def expand(compact: Compact) -> Instance:
         Every field that cannot be expanded, each with what was expected and what was found.
     """
     findings: list[Finding] = []
-    layers = _collect(findings, lambda: layers_of(load_network(compact.network), compact.batch, compact.floor_percent))
-    kinds = _collect(findings, lambda: _kinds(compact.devices))
-    cycles = _collect(findings, lambda: _cycles_ms(compact, layers))
+    layers = collect(findings, lambda: layers_of(load_network(compact.network), compact.batch, compact.floor_percent))
+    kinds = collect(findings, lambda: _kinds(compact.devices))
+    cycles = collect(findings, lambda: _cycles_ms(compact, layers))
     if layers is None or kinds is None or cycles is None:
         raise InputError(findings)
     inputs = load_network(compact.network).input_chw[0]
@@ -124,15 +123,6 @@ def expand(compact: Compact) -> Instance:
 def _macs(compact: Compact) -> int:
     """Multiply-accumulates of a work unit in a cycle: Eq. (1)."""
     return 2 * compact.batches * compact.batch
-
-
-def _collect(findings: list[Finding], make: Callable[[], Made]) -> Made | None:
-    """The value, or ``None`` with its findings noted."""
-    try:
-        return make()
-    except InputError as error:
-        findings += error.findings
-        return None
 
 
 def layers_of(network: Network, batch: int, floor_percent: float) -> tuple[Layer, ...]:
@@ -172,7 +162,7 @@ def _layer(row: Row, batch: int, floor_percent: float) -> Layer:
     )
 
 
-def totals(inputs: int, layers: tuple[Layer, ...]) -> tuple[int, int]:
+def totals(inputs: int, layers: Sequence[Layer]) -> tuple[int, int]:
     """Work and memory units of the whole model."""
     work = memory = 0
     before = inputs
@@ -187,7 +177,7 @@ def _kinds(names: tuple[str, ...]) -> list[Kind]:
     if not names:
         raise InputError(Finding("expected at least one device, found none", ("devices",)))
     findings: list[Finding] = []
-    found = [_collect(findings, partial(_kind, ("devices", i), name)) for i, name in enumerate(names)]
+    found = [collect(findings, partial(_kind, ("devices", i), name)) for i, name in enumerate(names)]
     if findings:
         raise InputError(findings)
     return [kind for kind in found if kind is not None]
@@ -207,9 +197,7 @@ def _kind(location: Location, name: str) -> Kind:
 def _cycles_ms(compact: Compact, layers: tuple[Layer, ...] | None) -> tuple[int, ...]:
     """Candidate cycle times: as stated, or the time of the whole model on the reference device (O_T = 0)."""
     minutes, reference = compact.cycle_min, compact.reference
-    if (minutes is None) == (reference is None):
-        found = "neither" if reference is None else "both"
-        raise InputError(Finding(f"expected either cycle_min or reference, found {found}", ("cycle_min",)))
+    either("cycle_min", "reference", minutes, reference)
     if minutes is not None:
         wrong = [value for value in minutes if not (math.isfinite(value) and round(value * 60_000) >= 1)]
         if wrong or not minutes:

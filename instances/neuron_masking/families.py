@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Sequence
 
 from mapgap.core import ACTIVITY_LIMIT
-from mapgap.instances.magnitudes import LARGEST, largest_valid
+from mapgap.instances.drawing import LARGEST, generated, largest_valid
 from mapgap.problems.neuron_masking import Device, Instance, Layer, Rate, costs
 from mapgap.problems.neuron_masking.instance import Objective
 
@@ -51,8 +51,8 @@ def _tiny(seed: int, family: str, largest: tuple[int, int, int], worth: int) -> 
         kind = "spill"
     return _instance(
         rng,
-        f"{family}_{seed}",
         family,
+        seed,
         layers,
         inputs=rng.randint(1, 3),
         devices=rng.randint(2, 3) if fleet else 1,
@@ -70,8 +70,8 @@ def small(seed: int) -> Instance:
     layers = _layers(rng, sizes, largest=(50, 20, 100), whole=True)
     return _instance(
         rng,
-        f"small_{seed}",
         "small",
+        seed,
         layers,
         inputs=rng.randint(1, 3),
         devices=1,
@@ -88,8 +88,8 @@ def fleet(seed: int) -> Instance:
     layers = _layers(rng, sizes, largest=(50, 20, 100), whole=True)
     return _instance(
         rng,
-        f"fleet_{seed}",
         "fleet",
+        seed,
         layers,
         inputs=3,
         devices=rng.randint(3, 5),
@@ -136,8 +136,8 @@ def _rung(seed: int, family: str, shape: Callable[[int, int], tuple[int, float]]
 
     return _instance(
         rng,
-        f"{family}_{count}x{width}_{seed}",
         family,
+        f"{count}x{width}_{seed}",
         tuple(layer(i) for i in range(count)),
         inputs=3,
         devices=1,
@@ -167,8 +167,8 @@ def _layers(rng: random.Random, sizes: Sequence[int], largest: tuple[int, int, i
 
 def _instance(
     rng: random.Random,
-    name: str,
     family: str,
+    label: int | str,
     layers: tuple[Layer, ...],
     inputs: int,
     devices: int,
@@ -183,9 +183,7 @@ def _instance(
     Contributions have a mean of 1000 times ``worth``.
     """
     loose = Instance(
-        name=name,
-        source=f"generated: family {family}",
-        tags=("generated", family),
+        **generated(family, label),
         objective=objective,
         memory_mode="spill" if binding == "spill" else rng.choice(("hard", "spill")),
         top_percent=rng.choice((20, 50, 80, 100)),  # with 0 ELFISH draws any neurons, and may lose everything
@@ -201,7 +199,7 @@ def _instance(
         _limited(rng, loose, device, "none" if binding == "infeasible" and d != tight else binding)
         for d, device in enumerate(loose.devices)
     )
-    return Instance.model_validate(loose.model_copy(update={"devices": limited}).model_dump(by_alias=True))
+    return loose.changed(devices=limited)
 
 
 def _loose_device(
@@ -225,7 +223,9 @@ def _loose_device(
 
 def _limited(rng: random.Random, loose: Instance, device: Device, binding: str) -> Device:
     low, high = (costs(loose, device, kept) for kept in _extremes(loose))
-    longest = loose.cycle_ms[-1]
+
+    def per_cycle(limit: int) -> tuple[int, ...]:
+        return tuple(limit * ms // loose.cycle_ms[-1] for ms in loose.cycle_ms)
 
     def between(least: int, most: int) -> int:
         return int(least + rng.uniform(0.02, 0.9) * (most - least))
@@ -233,21 +233,19 @@ def _limited(rng: random.Random, loose: Instance, device: Device, binding: str) 
     changes: dict[str, int | tuple[int, ...]] = {}
     if binding in ("time", "all"):
         limit = between(low.time, high.time + (high.memory - low.memory if loose.memory_mode == "spill" else 0))
-        changes["time_limit"] = tuple(limit * ms // longest for ms in loose.cycle_ms)
+        changes["time_limit"] = per_cycle(limit)
     if binding in ("work", "all"):
-        limit = between(low.work, high.work)
-        changes["work_limit"] = tuple(limit * ms // longest for ms in loose.cycle_ms)
+        changes["work_limit"] = per_cycle(between(low.work, high.work))
     if binding == "spill":
         device = device.model_copy(update={"memory_limit": between(low.memory, high.memory)})
         least, whole = (costs(loose, device, kept).time for kept in _extremes(loose))
-        limit = between(least, whole)
-        changes["time_limit"] = tuple(limit * ms // longest for ms in loose.cycle_ms)
+        changes["time_limit"] = per_cycle(between(least, whole))
     if binding in ("memory", "all"):
         changes["memory_limit"] = between(low.memory, high.memory)
     if binding == "infeasible":
         worst = rng.choice(("time_limit", "work_limit"))
         limit = max(0, (low.time if worst == "time_limit" else low.work) - 1)
-        changes[worst] = tuple(limit * ms // longest for ms in loose.cycle_ms)
+        changes[worst] = per_cycle(limit)
     return device.model_copy(update=changes)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mapgap.instances.editing import each
 from mapgap.problems.neuron_masking import MS_PER_HOUR, Device, Instance, Layer, Plan, Rate
 
 
@@ -15,7 +16,7 @@ def carried(plan: Plan, source: Instance, target: Instance) -> Iterator[Plan]:
     shape = [layer.neurons for layer in source.layers]
     if shape != [layer.neurons for layer in target.layers] or len(source.devices) != len(target.devices):
         return
-    masks = tuple(mask.model_copy(update={"chosen": None}) for mask in plan.masks)
+    masks = each(plan.masks, lambda mask: {"chosen": None})
     for cycle in range(len(target.cycle_ms)):
         yield Plan(cycle=cycle, masks=masks)
 

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from mapgap.core import ACTIVITY_LIMIT, InputError
 from mapgap.core.workload import Settings, WorkBoard, WorkLayer, Workload, at
 from mapgap.instances.imported import ask_for_memory, with_backward
+from mapgap.instances.neuron_masking.compact import totals
 from mapgap.problems.neuron_masking import Device, Instance, Layer, Rate
 
 HEAD_ROOM = ACTIVITY_LIMIT // 16
@@ -81,7 +82,7 @@ def build(workload: Workload, settings: Settings) -> Instance:
             )
         )
         before = part.neurons
-    total = _total(inputs, layers)
+    total = max(1, totals(inputs, layers)[0])
     return Instance(
         name=workload.name,
         source=" ".join([workload.source, *notes, f"{samples} samples a cycle; every neuron contributes 1."]),
@@ -139,14 +140,6 @@ def _unit(amounts: list[int], inputs: int, parts: list[_Part]) -> int:
         if unit > 2**60:
             raise InputError(f"expected fewer than {HEAD_ROOM:,} pairs of neurons, found {pairs:,}")
     return unit
-
-
-def _total(inputs: int, layers: list[Layer]) -> int:
-    before, total = inputs, 0
-    for layer in layers:
-        total += layer.work * before * layer.neurons
-        before = layer.neurons
-    return max(1, total)
 
 
 def _device(

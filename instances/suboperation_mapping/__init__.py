@@ -1,28 +1,5 @@
 """Instances of suboperation mapping: library files, their compact form and its expansion, random families."""
 
-from pathlib import Path
+from mapgap.instances.house import house_library
 
-from mapgap.core import Library
-
-_HERE = "mapgap.instances.suboperation_mapping"
-
-LIBRARY = Library(
-    "suboperation_mapping",
-    folder=Path(__file__).parent / "library",
-    compact=f"{_HERE}.compact:Compact",
-    expansion=f"{_HERE}.compact:expand",
-    families={
-        "tiny": f"{_HERE}.families:tiny",
-        "realistic": f"{_HERE}.families:realistic",
-        "small": f"{_HERE}.families:small",
-        "branching": f"{_HERE}.families:branching",
-    },
-    splitting=f"{_HERE}.parts:cases",
-    shrinking=f"{_HERE}.parts:shrink",
-    sampling=f"{_HERE}.sampling:random_plan",
-    relating=f"{_HERE}.relations:relations",
-    proving="mapgap.formulations.suboperation_mapping.certificate:prove",
-    carrying=f"{_HERE}.implications:carried",
-    implying=f"{_HERE}.implications:implied",
-    importing=f"{_HERE}.importing:build",
-)
+LIBRARY = house_library("suboperation_mapping", "tiny", "realistic", "small", "branching")

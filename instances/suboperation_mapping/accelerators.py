@@ -25,10 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mapgap.instances.facts import load_devices
-from mapgap.instances.suboperation_mapping.network import Block
+from mapgap.instances.suboperation_mapping.network import Block, Phase
 
 Array = NDArray[np.int64]
-Phase = Literal["fp", "bp", "wu"]
 IP = Literal["ef_train", "darkfpga"]
 IPS: tuple[IP, ...] = ("ef_train", "darkfpga")
 
@@ -72,10 +71,10 @@ class Board:
 
 @dataclass(frozen=True)
 class Array2D:
-    """An IP with its tiles: (Tm, Tn) of EF-Train, (Tb, Tc) of DarkFPGA."""
+    """An IP with its tiles, or with many at once: (Tm, Tn) of EF-Train, (Tb, Tc) of DarkFPGA."""
 
     ip: IP
-    tiles: tuple[int, int]
+    tiles: tuple[Array | int, Array | int]
 
 
 @cache
@@ -141,26 +140,12 @@ def traffic(block: Block, phase: Phase, share: Array | int) -> Array:
 
 
 def nanoseconds(block: Block, phase: Phase, array: Array2D, device: Board, share: Array | int) -> Array:
-    """Latency of an operation for every share, rounded up; a fused layer is bound by DRAM alone."""
+    """Latency of an operation for every share (or pair of tiles), rounded up; a fused layer is bound by DRAM alone."""
     moved = _up(traffic(block, phase, share) * 1000, device.bandwidth_mbs)
     if block.kind == "fused":
         return moved
-    first, second = array.tiles
-    return np.maximum(_busy(cycles(block, phase, array.ip, first, second, share), device), moved)
-
-
-def _busy(count: Array, device: Board) -> Array:
-    return _up(count * 10**6, device.clock_mhz * EFFICIENCY_PERMILLE)
-
-
-def phases(block: Block) -> list[Phase]:
-    """Phases in which the layer has an operation."""
-    found: list[Phase] = ["fp"]
-    if block.has_backward:
-        found.append("bp")
-    if block.kind == "split":
-        found.append("wu")
-    return found
+    busy = cycles(block, phase, array.ip, *array.tiles, share)
+    return np.maximum(_up(busy * 10**6, device.clock_mhz * EFFICIENCY_PERMILLE), moved)
 
 
 def best_array(blocks: tuple[Block, ...], device: Board, batch: int, ip: IP) -> tuple[Array2D, int]:
@@ -174,13 +159,11 @@ def best_array(blocks: tuple[Block, ...], device: Board, batch: int, ip: IP) -> 
     limit = min(device.macs, batch if ip == "darkfpga" else widest)
     first = np.arange(1, limit + 1, dtype=np.int64)
     second = device.macs // first
+    every = Array2D(ip, (first, second))
     total = np.zeros(limit, np.int64)
     for block in blocks:
-        for phase in phases(block):
-            moved = _up(traffic(block, phase, batch) * 1000, device.bandwidth_mbs)
-            if block.kind == "split":
-                moved = np.maximum(_busy(cycles(block, phase, ip, first, second, batch), device), moved)
-            total += moved
+        for phase in block.phases:
+            total += nanoseconds(block, phase, every, device, batch)
     best = int(np.argmin(total))
     if ip == "darkfpga":
         best = int(np.argmax(total * BATCH_TILE_KEEPS <= total[best] * 100))
@@ -194,4 +177,4 @@ def choose(blocks: tuple[Block, ...], device: Board, batch: int, ips: tuple[IP, 
 
 def flops(blocks: tuple[Block, ...], batch: int) -> int:
     """2 operations per multiply-accumulate of every FP, BP and WU of an iteration."""
-    return 2 * batch * sum(block.row.macs * len(phases(block)) for block in blocks if block.kind == "split")
+    return 2 * batch * sum(block.row.macs * len(block.phases) for block in blocks if block.kind == "split")

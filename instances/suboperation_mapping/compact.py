@@ -6,17 +6,19 @@ latencies (``accelerators.py``), and takes the finest tick that the instance can
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
-from typing import Literal, TypeVar
+from collections.abc import Iterator
+from itertools import count
+from typing import Literal
 
 import numpy as np
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from mapgap.core import ACTIVITY_LIMIT, MOST_DEVICES, MOST_SAMPLES, CompactBase, Finding, InputError
-from mapgap.instances.facts import NETWORK_INPUT, load_devices, unknown
+from mapgap.instances.expanding import Matrix, all_known, bandwidths, collect, either, finest, numbered
+from mapgap.instances.facts import NETWORK_INPUT, load_devices
 from mapgap.instances.suboperation_mapping.accelerators import (
     IPS,
+    Array,
     Array2D,
     Board,
     board,
@@ -24,18 +26,16 @@ from mapgap.instances.suboperation_mapping.accelerators import (
     choose,
     flops,
     nanoseconds,
-    phases,
 )
-from mapgap.instances.suboperation_mapping.network import WORD, Block, blocks_of
+from mapgap.instances.suboperation_mapping.network import WORD, Block, Phase, blocks_of
 from mapgap.problems.suboperation_mapping import Accelerator, Edge, Instance, Layer
 
 BATCH = {1: 64, 2: 16, 3: 64}
 """Sec. VI-A: batch of each cluster."""
 MEMORY_UNIT_BYTES = 1024
 TITLES = {"ef_train": "EF-Train", "darkfpga": "DarkFPGA"}
-Value = TypeVar("Value")
-Times = list[dict[str, list[list[int]]]]
-"""Per layer and phase: nanoseconds ``[accelerator][share - 1]`` (one entry for a fused layer)."""
+Times = list[dict[Phase, Array]]
+"""Per layer and phase: nanoseconds ``[accelerator, share - 1]`` (one column for a fused layer)."""
 
 
 class Compact(CompactBase):
@@ -62,20 +62,8 @@ class Compact(CompactBase):
     cluster: Literal[1, 2, 3] | None = None
     devices: tuple[str, ...] | None = Field(default=None, max_length=MOST_DEVICES)
     batch: int | None = Field(default=None, ge=1, le=MOST_SAMPLES)
-    bandwidth_gbs: float | tuple[tuple[float, ...], ...]
+    bandwidth_gbs: float | Matrix
     ip: Literal["best", "ef_train", "darkfpga"] = "best"
-
-
-def build(cluster: Literal[1, 2, 3], network: str, bandwidth_gbs: float, batch: int | None = None) -> Instance:
-    """One of MTrain's experiments: a cluster of Table II, a network, one bandwidth for all pairs in GB/s.
-
-    Raises
-    ------
-    InputError
-        As :func:`expand`.
-    """
-    name = f"mtrain_c{cluster}_{network}_{bandwidth_gbs:g}gbs".replace(".", "p")
-    return expand(Compact(name=name, network=network, cluster=cluster, batch=batch, bandwidth_gbs=bandwidth_gbs))
 
 
 def expand(compact: Compact) -> Instance:
@@ -87,10 +75,10 @@ def expand(compact: Compact) -> Instance:
         Every field that cannot be expanded, each with what was expected and what was found.
     """
     findings: list[Finding] = []
-    blocks = _collect(findings, lambda: blocks_of(compact.network))
-    boards = _collect(findings, lambda: _boards(compact))
-    batch = _collect(findings, lambda: _batch(compact))
-    rates = _collect(findings, lambda: _bandwidth(compact, boards))
+    blocks = collect(findings, lambda: blocks_of(compact.network))
+    boards = collect(findings, lambda: _boards(compact))
+    batch = collect(findings, lambda: _batch(compact))
+    rates = collect(findings, lambda: _bandwidth(compact, boards))
     if blocks is None or boards is None or batch is None or rates is None:
         raise InputError(findings)
     _check_fit(compact.network, blocks, boards)
@@ -109,51 +97,18 @@ def expand(compact: Compact) -> Instance:
             flops=flops(blocks, batch),
             accelerators=_accelerators(boards, arrays),
             bandwidth=rates,
-            layers=_layers(blocks, times, tick_ns),
+            layers=tuple(_layer(block, rows, tick_ns) for block, rows in zip(blocks, times, strict=True)),
         )
 
-    return _finest(at, _ticks(blocks, times, len(boards)))
-
-
-def _collect(findings: list[Finding], make: Callable[[], Value]) -> Value | None:
-    """The value, or ``None`` with its findings noted."""
-    try:
-        return make()
-    except InputError as error:
-        findings += error.findings
-        return None
-
-
-def _finest(at: Callable[[int], Instance], ticks: Iterator[int]) -> Instance:
-    """The instance of the first tick that its validator accepts; transfers count there too."""
-    for tick_ns in ticks:
-        try:
-            return at(tick_ns)
-        except ValidationError as error:
-            if not _too_fine(error):
-                raise
-    raise AssertionError("unreachable")  # ticks grow without end
-
-
-def _too_fine(error: ValidationError) -> bool:
-    causes = [each["ctx"]["error"] for each in error.errors() if "error" in each.get("ctx", {})]
-    findings = [finding for cause in causes if isinstance(cause, InputError) for finding in cause.findings]
-    return any(finding.location == ("tick_ns",) for finding in findings)
+    return finest(at, _ticks(blocks, times, len(boards)))
 
 
 def _boards(compact: Compact) -> list[Board]:
     cluster, devices = compact.cluster, compact.devices
-    if (cluster is None) == (devices is None):
-        found = "neither" if cluster is None else "both"
-        raise InputError(Finding(f"expected either cluster or devices, found {found}", ("cluster",)))
+    either("cluster", "devices", cluster, devices)
     if devices is None:
         return [board(name) for name in load_devices("mtrain_fpga").clusters[f"C{cluster}"]]
-    if not devices:
-        raise InputError(Finding("expected at least one FPGA, found none", ("devices",)))
-    known = board_names()
-    strange = [unknown(("devices", i), name, known) for i, name in enumerate(devices) if name not in known]
-    if strange:
-        raise InputError([finding for each in strange for finding in each.findings])
+    all_known(devices, board_names(), "FPGA")
     return [board(name) for name in devices]
 
 
@@ -173,22 +128,7 @@ def _bandwidth(compact: Compact, boards: list[Board] | None) -> tuple[tuple[int,
         n = len(boards)
     else:
         n = len(gbs) if isinstance(gbs, tuple) else 2
-    rows = gbs if isinstance(gbs, tuple) else ((gbs,) * n,) * n
-    if len(rows) != n or any(len(row) != n for row in rows):
-        found = f"found rows of lengths {[len(row) for row in rows]}"
-        raise InputError(Finding(f"expected a {n} x {n} matrix or one number, {found}", ("bandwidth_gbs",)))
-    wrong = [
-        Finding(
-            f"expected a positive number of GB/s, found {value}",
-            ("bandwidth_gbs", i, j) if isinstance(gbs, tuple) else ("bandwidth_gbs",),
-        )
-        for i, row in enumerate(rows)
-        for j, value in enumerate(row)
-        if i != j and not (math.isfinite(value) and round(value * 1e9) >= 1)
-    ]
-    if wrong:
-        raise InputError(list({str(finding): finding for finding in wrong}.values()))
-    return tuple(tuple(1 if i == j else round(v * 1e9) for j, v in enumerate(row)) for i, row in enumerate(rows))
+    return bandwidths("bandwidth_gbs", gbs, n, "GB/s")
 
 
 def _check_fit(network: str, blocks: tuple[Block, ...], boards: list[Board]) -> None:
@@ -206,58 +146,41 @@ def _check_fit(network: str, blocks: tuple[Block, ...], boards: list[Board]) -> 
 
 def _accelerators(boards: list[Board], arrays: list[Array2D]) -> tuple[Accelerator, ...]:
     """Named ``U50LV (DarkFPGA)``, with a number behind a board that occurs more than once."""
-    names = [device.name for device in boards]
-    found = []
-    for i, (device, array) in enumerate(zip(boards, arrays, strict=True)):
-        number = f" {names[: i + 1].count(device.name)}" if names.count(device.name) > 1 else ""
-        label = f"{device.name}{number} ({TITLES[array.ip]})"
-        found.append(Accelerator(name=label, memory=device.memory_bytes // MEMORY_UNIT_BYTES, pes=device.dsp))
-    return tuple(found)
+    names = numbered([device.name for device in boards])
+    return tuple(
+        Accelerator(
+            name=f"{name} ({TITLES[array.ip]})", memory=device.memory_bytes // MEMORY_UNIT_BYTES, pes=device.dsp
+        )
+        for name, device, array in zip(names, boards, arrays, strict=True)
+    )
 
 
 def _times(blocks: tuple[Block, ...], boards: list[Board], arrays: list[Array2D], batch: int) -> Times:
     shares = np.arange(1, batch + 1, dtype=np.int64)
-    return [
-        {
-            phase: [
-                nanoseconds(block, phase, array, device, shares if block.kind == "split" else shares[-1:]).tolist()
-                for device, array in zip(boards, arrays, strict=True)
-            ]
-            for phase in phases(block)
-        }
-        for block in blocks
-    ]
+
+    def rows(block: Block, phase: Phase) -> Array:
+        told = shares if block.kind == "split" else shares[-1:]
+        return np.stack([nanoseconds(block, phase, a, device, told) for a, device in zip(arrays, boards, strict=True)])
+
+    return [{phase: rows(block, phase) for phase in block.phases} for block in blocks]
 
 
 def _ticks(blocks: tuple[Block, ...], times: Times, n: int) -> Iterator[int]:
     """Ticks of 1, 10, 100, … ns from the finest for which compute alone stays below the limit."""
     total = sum(
-        (n if block.kind == "split" else 1) * sum(max(max(row) for row in rows) for rows in phase_rows.values())
-        for block, phase_rows in zip(blocks, times, strict=True)
+        (n if block.kind == "split" else 1) * sum(int(rows.max()) for rows in tables.values())
+        for block, tables in zip(blocks, times, strict=True)
     )
-    tick_ns = 1
-    while True:
-        if total // tick_ns < ACTIVITY_LIMIT:
-            yield tick_ns
-        tick_ns *= 10
+    return (10**k for k in count() if total // 10**k < ACTIVITY_LIMIT)
 
 
-def _layers(blocks: tuple[Block, ...], times: Times, tick_ns: int) -> tuple[Layer, ...]:
-    layers = []
-    for block, phase_rows in zip(blocks, times, strict=True):
-        tables = {
-            phase: tuple(tuple(-(-ns // tick_ns) for ns in row) for row in rows) for phase, rows in phase_rows.items()
-        }
-        edges = [(s, WORD * elements) for s, elements in block.reads.items() if s != NETWORK_INPUT]
-        layers.append(
-            Layer(
-                name=block.row.name,
-                kind=block.kind,
-                inputs=tuple(Edge(source=source, bytes=size) for source, size in edges),
-                network_input_bytes=WORD * block.reads.get(NETWORK_INPUT, 0),
-                output_bytes=block.output_bytes,
-                weight_bytes=block.weight_bytes,
-                **tables,
-            )
-        )
-    return tuple(layers)
+def _layer(block: Block, times: dict[Phase, Array], tick_ns: int) -> Layer:
+    return Layer(
+        name=block.row.name,
+        kind=block.kind,
+        inputs=tuple(Edge(source=s, bytes=WORD * size) for s, size in block.reads.items() if s != NETWORK_INPUT),
+        network_input_bytes=WORD * block.reads.get(NETWORK_INPUT, 0),
+        output_bytes=block.output_bytes,
+        weight_bytes=block.weight_bytes,
+        **{phase: tuple(map(tuple, (-(-rows // tick_ns)).tolist())) for phase, rows in times.items()},
+    )

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
 
-from mapgap.instances.magnitudes import largest_valid, stretched
+from mapgap.core import ACTIVITY_LIMIT
+from mapgap.instances.drawing import enlarged, generated, stretched
+from mapgap.instances.editing import each, edited, mapped
+from mapgap.instances.suboperation_mapping.relations import tables
 from mapgap.problems.suboperation_mapping import Accelerator, Edge, Instance, Layer
 
 TICK_NS = 1000
@@ -35,33 +41,23 @@ def tiny(seed: int) -> Instance:
     n = rng.choices((1, 2, 3), weights=(1, 8, 1))[0]
     kinds, edges, largest = rng.choice({1: _TINY_ONE, 2: _TINY_TWO, 3: _TINY_THREE}[n])
     batch = rng.randint(1, largest)
-    return _instance(rng, f"tiny_{seed}", "tiny", kinds, edges, n, batch, binding=rng.random() < 0.4)
+    return _instance(rng, "tiny", seed, kinds, edges, n, batch, binding=rng.random() < 0.4)
 
 
 def realistic(seed: int) -> Instance:
     """Like ``tiny``, with times and transfers of 10^3 to 10^7 ticks."""
-    small = tiny(seed)
+    base = tiny(seed)
 
-    def make(largest: int) -> Instance:
-        rng = random.Random(f"realistic-{seed}")
+    def change(rng: random.Random, largest: int) -> dict[str, Any]:
         ticks = stretched(rng, 24, largest)  # a tile of 6, on a speed of 4
-
-        def table(rows: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
-            return tuple(tuple(ticks(min(value, 24)) for value in row) for row in rows)
-
         slow = min(rng.choice((1, 1000, 30_001, 999_983)), largest)  # ticks per byte
-        return small.changed(
-            name=f"realistic_{seed}",
-            source="generated: family realistic",
-            tags=("generated", "realistic"),
-            bandwidth=tuple(tuple(max(1, rate // slow) for rate in row) for row in small.bandwidth),
-            layers=tuple(
-                layer.model_copy(update={"fp": table(layer.fp), "bp": table(layer.bp), "wu": table(layer.wu)})
-                for layer in small.layers
-            ),
-        )
+        longer = partial(tables, change=lambda rows: mapped(rows, lambda value: ticks(min(value, 24))))
+        return {
+            "bandwidth": mapped(base.bandwidth, lambda rate: max(1, rate // slow)),
+            "layers": each(base.layers, longer),
+        }
 
-    return largest_valid(make)
+    return enlarged(base, seed, change)
 
 
 def small(seed: int) -> Instance:
@@ -73,9 +69,7 @@ def small(seed: int) -> Instance:
     if rng.random() < 0.5:
         start = rng.randint(0, count - 3)
         edges.append((start, rng.randint(start + 2, count - 1)))
-    return _instance(
-        rng, f"small_{seed}", "small", kinds, edges, rng.randint(2, 3), rng.randint(4, 8), binding=rng.random() < 0.4
-    )
+    return _instance(rng, "small", seed, kinds, edges, rng.randint(2, 3), rng.randint(4, 8), binding=rng.random() < 0.4)
 
 
 def branching(seed: int) -> Instance:
@@ -89,8 +83,8 @@ def branching(seed: int) -> Instance:
         end = first + 2
     return _instance(
         rng,
-        f"branching_{seed}",
         "branching",
+        seed,
         kinds,
         edges,
         rng.randint(2, 3),
@@ -101,10 +95,10 @@ def branching(seed: int) -> Instance:
 
 def _instance(
     rng: random.Random,
-    name: str,
     family: str,
+    seed: int,
     kinds: str,
-    edges: list[tuple[int, int]] | tuple[tuple[int, int], ...],
+    edges: Sequence[tuple[int, int]],
     n: int,
     batch: int,
     binding: bool,
@@ -114,30 +108,28 @@ def _instance(
     bandwidth = tuple(
         tuple(BYTE_PER_TICK * (1 if i == j else rng.choice((1, 2, 3, 5, 10))) for j in range(n)) for i in range(n)
     )
-    demand = _demand(layers, batch)
-    memory = [demand] * n
-    if binding:
-        memory = [int(demand * rng.uniform(0.3, 1.0)) for _ in range(n)]
-    accelerators = tuple(Accelerator(name=f"A{i}", memory=memory[i], pes=max(1, 5 - speed[i])) for i in range(n))
-    return Instance(
-        name=name,
-        source=f"generated: family {family}",
-        tags=("generated", family),
+    loose = tuple(Accelerator(name=f"A{i}", memory=ACTIVITY_LIMIT, pes=max(1, 5 - speed[i])) for i in range(n))
+    instance = Instance(
+        **generated(family, seed),
         batch=batch,
         tick_ns=TICK_NS,
         memory_unit_bytes=1,
         flops=1000 * batch,
-        accelerators=accelerators,
+        accelerators=loose,
         bandwidth=bandwidth,
         layers=layers,
     )
+    demand = instance.largest_demand
+    memory = [int(demand * rng.uniform(0.3, 1.0)) if binding else demand for _ in range(n)]
+    limited = [edited(accelerator, memory=units) for accelerator, units in zip(loose, memory, strict=True)]
+    return instance.changed(accelerators=tuple(limited))
 
 
 def _layer(
     rng: random.Random,
     index: int,
     kind: str,
-    edges: list[tuple[int, int]] | tuple[tuple[int, int], ...],
+    edges: Sequence[tuple[int, int]],
     speed: list[int],
     batch: int,
 ) -> Layer:
@@ -165,14 +157,3 @@ def _layer(
         bp=table() if inputs else (),
         wu=table() if split else (),
     )
-
-
-def _demand(layers: tuple[Layer, ...], batch: int) -> int:
-    """Bytes of everything that is ever stored: with so much DRAM memory never binds."""
-    total = 0
-    for index, layer in enumerate(layers):
-        total += 2 * layer.weight_bytes
-        if layer.kind == "split":
-            edges = [edge.bytes for other in layers for edge in other.inputs if edge.source == index]
-            total += batch * (layer.input_bytes + (sum(edges) if edges else layer.output_bytes))
-    return total

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import gcd
 
-from mapgap.instances.matching import matching, same_first
+from mapgap.instances.editing import each
+from mapgap.instances.matching import placed
 from mapgap.problems.suboperation_mapping import Instance, Layer, Plan
 
 Tables = list[tuple[int, ...]]
@@ -24,17 +25,11 @@ def carried(plan: Plan, source: Instance, target: Instance) -> Iterator[Plan]:
     n = len(target.accelerators)
     if len(plan.order) != len(source.accelerators) or len(shares) > n or len(used) > n:
         return
-    names = [accelerator.name for accelerator in target.accelerators]
     rows = [_tables(target, j) for j in range(n)]
-    allowed = [
-        [
-            j
-            for j in same_first(source.accelerators[a].name, names)
-            if _equal(source, _tables(source, a), target, rows[j])
-        ]
-        for a in used
-    ]
-    places = matching(allowed)
+    own = {a: _tables(source, a) for a in used}
+    names = [source.accelerators[a].name for a in used]
+    offered = [accelerator.name for accelerator in target.accelerators]
+    places = placed(names, offered, lambda i, j: _equal(source, own[used[i]], target, rows[j]))
     if places is None and n == len(source.accelerators):
         places = tuple(used)
     if places is None:
@@ -73,13 +68,10 @@ def implied(bound: int, source: Instance, target: Instance) -> int | None:
         return None
     s, t = source.tick_ns, target.tick_ns
     slack = s - gcd(s, t)
-    names = [accelerator.name for accelerator in source.accelerators]
+    names, others = ([a.name for a in instance.accelerators] for instance in (source, target))
     rows = [_tables(source, i) for i in range(len(names))]
-    allowed = []
-    for j, accelerator in enumerate(target.accelerators):
-        own = _tables(target, j)
-        allowed.append([i for i in same_first(accelerator.name, names) if _no_slower(rows[i], s, own, t, slack)])
-    places = matching(allowed)
+    own = [_tables(target, j) for j in range(len(others))]
+    places = placed(others, names, lambda j, i: _no_slower(rows[i], s, own[j], t, slack))
     if places is None or not _links_no_slower(source, target, places):
         return None
     roomy = source.largest_demand <= min(accelerator.memory for accelerator in source.accelerators)
@@ -91,12 +83,10 @@ def implied(bound: int, source: Instance, target: Instance) -> int | None:
 def _same_network(source: Instance, target: Instance) -> bool:
     """The same layers, edges and sizes."""
 
-    def seen(layer: Layer) -> Layer:
-        return layer.model_copy(update={"fp": (), "bp": (), "wu": ()})
+    def seen(layer: Layer) -> dict[str, object]:
+        return {"fp": (), "bp": (), "wu": ()}
 
-    return len(source.layers) == len(target.layers) and all(
-        seen(one) == seen(other) for one, other in zip(source.layers, target.layers, strict=True)
-    )
+    return each(source.layers, seen) == each(target.layers, seen)
 
 
 def _tables(instance: Instance, accelerator: int) -> Tables:

@@ -14,7 +14,7 @@ Elements are fp32 words of 4 bytes (Sec. VI-A).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
@@ -28,11 +28,13 @@ RESIZE = ("maxpool", "avgpool", "upsample", "padshortcut", "split")
 COMBINE = ("add", "mul")
 SUPPORTED = (*SPLIT, *FUSED, *RESIZE, *COMBINE, "cat")
 
+Phase = Literal["fp", "bp", "wu"]
+PHASES: tuple[Phase, ...] = ("fp", "bp", "wu")
 Reads = dict[int, int]
 """What reading a row means: producing layer (or ``NETWORK_INPUT``) to elements per sample."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Block:
     """One layer of G* before any device is known; sizes per sample.
 
@@ -43,31 +45,27 @@ class Block:
     kind : {"split", "fused"}
     reads : dict
         Producing layer to elements that cross the edge.
-    output : int
-        Elements of the layer's own output; with its absorbed operators if nothing consumes it.
+    input_bytes, output_bytes, weight_bytes : int
+        The output is that of the absorbed operators, too, if nothing consumes the layer.
+    phases : tuple of {"fp", "bp", "wu"}
+        Phases in which the layer has an operation; layers that read the network input only pass no loss on.
     """
 
     row: Row
     kind: Literal["split", "fused"]
-    reads: Reads = field(default_factory=dict)
-    output: int = 0
+    reads: Reads
+    input_bytes: int
+    output_bytes: int
+    weight_bytes: int
+    phases: tuple[Phase, ...]
 
-    @property
-    def input_bytes(self) -> int:
-        return WORD * sum(self.reads.values())
 
-    @property
-    def output_bytes(self) -> int:
-        return WORD * self.output
-
-    @property
-    def weight_bytes(self) -> int:
-        return WORD * self.row.params
-
-    @property
-    def has_backward(self) -> bool:
-        """Layers that read the network input only pass no loss on."""
-        return any(source != NETWORK_INPUT for source in self.reads)
+def _block(row: Row, reads: Reads, output: int) -> Block:
+    inner = any(source != NETWORK_INPUT for source in reads)
+    kind: Literal["split", "fused"] = "split" if row.type in SPLIT else "fused"
+    present = {"fp": True, "bp": inner, "wu": kind == "split"}
+    phases = tuple(phase for phase in PHASES if present[phase])
+    return Block(row, kind, reads, WORD * sum(reads.values()), WORD * output, WORD * row.params, phases)
 
 
 @cache
@@ -90,7 +88,8 @@ def lower_network(network: Network) -> tuple[Block, ...]:
     InputError
         An operator that MTrain does not treat.
     """
-    blocks: list[Block] = []
+    layers: list[Row] = []
+    reads: list[Reads] = []
     values: list[Reads] = []  # what a reader of the row reads
     for row in network.rows:
         if row.type not in SUPPORTED:
@@ -98,21 +97,23 @@ def lower_network(network: Network) -> tuple[Block, ...]:
             raise InputError(Finding(text, ("network",)))
         read = _merged([values[i] if i != NETWORK_INPUT else _input(network) for i in row.inputs])
         if row.type in SPLIT or row.type in FUSED:
-            kind: Literal["split", "fused"] = "split" if row.type in SPLIT else "fused"
-            blocks.append(Block(row, kind, read, row.out))
-            values.append({len(blocks) - 1: row.out})
+            layers.append(row)
+            reads.append(read)
+            values.append({len(layers) - 1: row.out})
         elif row.type in RESIZE:
             before = sum(read.values())
             values.append({source: -(-elements * row.out // before) for source, elements in read.items()})
-        elif row.type in COMBINE:
-            values.append(_combined(blocks, read, row))
+        elif row.type in COMBINE:  # the latest producer adds: it reads the tensors of the others
+            owner = max(read)
+            reads[owner] = _merged([reads[owner], {source: e for source, e in read.items() if source != owner}])
+            values.append({owner: row.out})
         else:  # cat
             values.append(read)
-    consumed = {source for block in blocks for source in block.reads}
-    for source, elements in values[-1].items():
-        if source not in consumed and source != NETWORK_INPUT:
-            blocks[source].output = elements
-    return tuple(blocks)
+    consumed = {source for read in reads for source in read}
+    last = {source: elements for source, elements in values[-1].items() if source not in consumed}
+    return tuple(
+        _block(row, read, last.get(i, row.out)) for i, (row, read) in enumerate(zip(layers, reads, strict=True))
+    )
 
 
 def _input(network: Network) -> Reads:
@@ -126,11 +127,3 @@ def _merged(parts: list[Reads]) -> Reads:
         for source, elements in part.items():
             found[source] = max(elements, found.get(source, 0))
     return dict(sorted(found.items()))
-
-
-def _combined(blocks: list[Block], read: Reads, row: Row) -> Reads:
-    """The latest producer adds: it reads the tensors of the others and its output is the sum."""
-    owner = max(read)
-    others = {source: elements for source, elements in read.items() if source != owner}
-    blocks[owner].reads = _merged([blocks[owner].reads, others])
-    return {owner: row.out}

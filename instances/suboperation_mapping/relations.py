@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import partial
 from math import gcd
 
 from mapgap.core import Relation
+from mapgap.instances.editing import each, mapped, ordered, related, square
 from mapgap.problems.suboperation_mapping import Instance, Layer
 
 Table = tuple[tuple[int, ...], ...]
@@ -19,52 +21,39 @@ def relations(instance: Instance, rng: random.Random) -> list[Relation]:
     relation, and the rounding of transfers under a finer tick, are left out unless every DRAM holds everything.
     """
     roomy = instance.largest_demand <= min(a.memory for a in instance.accelerators)
+    larger = each(instance.accelerators, lambda a: {"memory": 2 * a.memory})
+    order = list(range(len(instance.accelerators)))
+    rng.shuffle(order)
     found = [
-        Relation("twice the DRAM", _more_memory(instance), equal=False),
-        Relation("accelerators in another order", _permuted(instance, rng)),
+        *related(instance, "twice the DRAM", equal=False, accelerators=larger),
+        *related(
+            instance,
+            "accelerators in another order",
+            accelerators=ordered(instance.accelerators, order),
+            bandwidth=square(instance.bandwidth, order),
+            layers=each(instance.layers, partial(tables, change=lambda table: ordered(table, order))),
+        ),
     ]
     if roomy:
-        faster = tuple(tuple(2 * rate for rate in row) for row in instance.bandwidth)
-        found.append(Relation("twice the bandwidth", instance.changed(bandwidth=faster), equal=False))
+        faster = mapped(instance.bandwidth, lambda rate: 2 * rate)
+        found += related(instance, "twice the bandwidth", equal=False, bandwidth=faster)
     exact = _transfers_are_whole(instance)
     if instance.tick_ns % 2 == 0 and (exact or roomy):
-        layers = tuple(_mapped(layer, lambda table: _times(table, 2)) for layer in instance.layers)
-        for finer in instance.if_valid(tick_ns=instance.tick_ns // 2, layers=layers):
-            found.append(Relation("ticks of half the length", finer, factor=2, equal=exact))
+        doubled = partial(tables, change=lambda table: mapped(table, lambda ticks: 2 * ticks))
+        finer = {"tick_ns": instance.tick_ns // 2, "layers": each(instance.layers, doubled)}
+        found += related(instance, "ticks of half the length", 2, equal=exact, **finer)
     return found
 
 
-def _more_memory(instance: Instance) -> Instance:
-    return instance.changed(
-        accelerators=tuple(a.model_copy(update={"memory": 2 * a.memory}) for a in instance.accelerators)
-    )
-
-
-def _permuted(instance: Instance, rng: random.Random) -> Instance:
-    order = list(range(len(instance.accelerators)))
-    rng.shuffle(order)
-    return instance.changed(
-        accelerators=tuple(instance.accelerators[a] for a in order),
-        bandwidth=tuple(tuple(instance.bandwidth[i][j] for j in order) for i in order),
-        layers=tuple(_mapped(layer, lambda table: tuple(table[a] for a in order)) for layer in instance.layers),
-    )
-
-
-def _mapped(layer: Layer, change: Callable[[Table], Table]) -> Layer:
-    """The layer with all tables changed."""
-    tables = {"fp": layer.fp, "bp": layer.bp, "wu": layer.wu}
-    return layer.model_copy(update={phase: change(table) for phase, table in tables.items() if table})
-
-
-def _times(table: Table, factor: int) -> Table:
-    return tuple(tuple(factor * ticks for ticks in row) for row in table)
+def tables(layer: Layer, change: Callable[[Table], Table]) -> dict[str, Table]:
+    """The tables that a layer has, changed."""
+    return {phase: change(table) for phase in ("fp", "bp", "wu") if (table := getattr(layer, phase))}
 
 
 def _transfers_are_whole(instance: Instance) -> bool:
     """No transfer is ever rounded up to ticks."""
-    sizes = [
-        size for each in instance.layers for size in (each.weight_bytes, each.output_bytes, each.network_input_bytes)
-    ]
+    names = ("weight_bytes", "output_bytes", "network_input_bytes")
+    sizes = [getattr(layer, name) for layer in instance.layers for name in names]
     sizes += [edge.bytes for layer in instance.layers for edge in layer.inputs]
     unit, n = gcd(*sizes) * 10**9, len(instance.accelerators)
     return all(unit % (instance.bandwidth[i][j] * instance.tick_ns) == 0 for i in range(n) for j in range(n) if i != j)

@@ -6,6 +6,7 @@ import random
 
 import numpy as np
 
+from mapgap.instances.drawing import sequence, shares
 from mapgap.problems.suboperation_mapping import Instance, Plan
 from mapgap.problems.suboperation_mapping.lowered.arrays import Lowered, lower
 
@@ -16,8 +17,7 @@ def random_plan(instance: Instance, rng: random.Random) -> Plan:
     Others exceed the DRAM, where it binds.
     """
     n = len(instance.accelerators)
-    cuts = sorted(rng.randint(0, instance.batch) for _ in range(n - 1))
-    ratio = tuple(b - a for a, b in zip((0, *cuts), (*cuts, instance.batch), strict=True))
+    ratio = shares(rng, instance.batch, n)
     lowered = lower(instance, ratio)
     location = [rng.randrange(n) for _ in range(lowered.n)]
     if rng.random() < 0.3:  # few transfers
@@ -37,11 +37,4 @@ def random_plan(instance: Instance, rng: random.Random) -> Plan:
 
 def random_sequence(lowered: Lowered, rng: random.Random) -> list[int]:
     """A random sequence of the operations that respects all precedences."""
-    before = [{int(p) for p in lowered.predecessors(o)} for o in range(lowered.n)]
-    sequence: list[int] = []
-    waiting = set(range(lowered.n))
-    while waiting:
-        chosen = rng.choice(sorted(o for o in waiting if not before[o] & waiting))
-        waiting.remove(chosen)
-        sequence.append(chosen)
-    return sequence
+    return sequence(rng, lowered.n, lambda operation: [int(p) for p in lowered.predecessors(operation)])

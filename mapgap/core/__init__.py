@@ -34,6 +34,7 @@ from mapgap.core.declarations import (
 )
 from mapgap.core.errors import Finding, InputError, Location, MapgapError, PlanError, dotted, printable, short, suggest
 from mapgap.core.explaining import Binding, Exchange, Explainer, relaxed
+from mapgap.core.params import Params
 from mapgap.core.references import CallablePackage, Reference, Referred, lazily, resolve
 from mapgap.core.results import (
     DISTRUSTED,
@@ -47,6 +48,7 @@ from mapgap.core.results import (
     TracePoint,
     Violation,
 )
+from mapgap.core.start import read_start
 
 __all__ = [
     "ACTIVITY_LIMIT",
@@ -76,6 +78,7 @@ __all__ = [
     "MapgapError",
     "Method",
     "OutOfTime",
+    "Params",
     "PlanBase",
     "PlanError",
     "PlanTable",
@@ -93,6 +96,7 @@ __all__ = [
     "lazily",
     "printable",
     "quantity",
+    "read_start",
     "relaxed",
     "resolve",
     "short",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from mapgap.core.data import CompactBase, InstanceBase, PlanBase
 from mapgap.core.errors import InputError, suggest
+from mapgap.core.params import Params
 from mapgap.core.references import Reference, Referred, resolve
 from mapgap.core.results import Budget, Evaluation, SolveResult
 
@@ -41,6 +42,9 @@ class Method:
     options : mapping
         Names and default values of what a user may override (``--set name=value``); values keep the type of the
         default.
+    params : str or type, optional
+        The :class:`~mapgap.core.Params` of the algorithm, which a user may override by name like options; the run gets
+        them as its argument ``params``.
     given : mapping
         Arguments that tell this method from others of the same function.
     rank : int
@@ -48,6 +52,12 @@ class Method:
     fast : bool
         The planner that ``--fast`` picks: no solver, about the time of the published heuristic, never worse than it. At
         most one of a problem.
+    cheap : str or callable, optional
+        Of an exact method: ``cheap(instance) -> bool``, whether its proof costs no more than the quick planner's plan.
+        ``--fast`` then takes it.
+    members : tuple of str
+        Of a portfolio: the methods and searches that take part, in the order in which they begin. Empty for every
+        other method.
     engines : tuple of str
         Of an exact method: on whose word a proof rests (CP-SAT, HiGHS, CBC, own, enumeration).
     models : str or callable, optional
@@ -62,9 +72,12 @@ class Method:
     run: Reference | Callable[..., SolveResult]
     summary: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
+    params: Reference | type[Params] | None = None
     given: Mapping[str, Any] = field(default_factory=dict)
     rank: int = 0
     fast: bool = False
+    cheap: Reference | Callable[[Any], bool] | None = None
+    members: tuple[str, ...] = ()
     engines: tuple[str, ...] = ()
     models: Reference | Callable[..., Any] | None = None
 
@@ -77,8 +90,28 @@ class Method:
 
     def solve(self, instance: InstanceBase, budget: Budget, **options: Any) -> SolveResult:
         """Run the method in this process; nothing is checked (see :func:`mapgap.execution.run.run_method`)."""
-        result: SolveResult = resolve(self.run)(instance, budget, **self.given, **options)
+        given = {**self.given, **options}
+        if self.params is not None:
+            tuned = self.tuned(options)
+            given = {name: value for name, value in given.items() if name not in self.defaults}
+            given["params"] = tuned
+        result: SolveResult = resolve(self.run)(instance, budget, **given)
         return result
+
+    def tuned(self, settings: Mapping[str, Any]) -> Params:
+        """The parameters under some settings; those of a method without any are empty."""
+        kind: type[Params] = Params if self.params is None else resolve(self.params)
+        return kind().changed(settings)
+
+    @property
+    def defaults(self) -> Mapping[str, Any]:
+        """Parameters by name, with their defaults."""
+        return self.tuned({}).to_json()
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """All that a user may set, with defaults: options and parameters."""
+        return {**self.options, **self.defaults}
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
@@ -122,6 +123,12 @@ class Budget:
     listener : callable, optional
         Receives ``(plan or None, bound or None)`` whenever the method calls :meth:`report`; the harness uses it
         to keep the incumbent of a run that is killed.
+    by : str
+        Who is at work, where a method is made of several; empty: the method itself. What is announced is recorded as
+        theirs.
+    used_s : dict
+        Seconds by what they were used for (``engine``, ``build``), added up by :meth:`timed`; all parts of a budget
+        share it, and it goes into the record.
     """
 
     time_s: float = 60.0
@@ -129,6 +136,8 @@ class Budget:
     workers: int = 1
     seed: int = 0
     listener: Callable[[PlanBase | None, int | None], None] | None = None
+    by: str = ""
+    used_s: dict[str, float] = field(default_factory=dict, repr=False)
     _started: float = field(default_factory=time.perf_counter, repr=False)
 
     def start(self) -> Budget:
@@ -151,6 +160,19 @@ class Budget:
     def quiet(self) -> Budget:
         """The same clock, nothing announced: for parts whose plans are offered when they end."""
         return replace(self, listener=None)
+
+    def part(self, seconds: float) -> Budget:
+        """At most so many seconds from now, with the same listener."""
+        return replace(self, time_s=min(self.time_s, self.elapsed_s + seconds))
+
+    @contextmanager
+    def timed(self, use: str) -> Iterator[None]:
+        """Add the seconds spent inside to :attr:`used_s`."""
+        begun = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.used_s[use] = self.used_s.get(use, 0.0) + time.perf_counter() - begun
 
     def report(self, plan: PlanBase | None = None, bound: int | None = None) -> None:
         """Announce a better plan or a better proven bound."""

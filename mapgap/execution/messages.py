@@ -43,12 +43,13 @@ class Compiling(_Message):
 
 
 class Report(_Message):
-    """A better plan or a better bound, ``time_s`` after the start."""
+    """A better plan or a better bound, ``time_s`` after the start; ``by`` which part of the method."""
 
     event: Literal["report"]
     time_s: Seconds
     plan: dict[str, Any] | None
     bound: Integer | None
+    by: Annotated[str, Field(max_length=100)] = ""
 
 
 class Result(_Message):

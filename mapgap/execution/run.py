@@ -107,17 +107,18 @@ def interrupt_all() -> None:
 
 
 def check_options(method: Method, options: Mapping[str, Any]) -> None:
-    """Refuse options that the method does not declare.
+    """Refuse options and parameters that the method does not declare.
 
     Raises
     ------
     InputError
     """
-    known = ", ".join(method.options) or "none"
+    settings = method.settings if options else {}
+    known = ", ".join(settings) or "none"
     found = [
-        f"option of {method.name}: expected one of: {known}; found {name!r}{suggest(name, method.options)}"
+        f"option of {method.name}: expected one of: {known}; found {name!r}{suggest(name, settings)}"
         for name in options
-        if name not in method.options
+        if name not in settings
     ]
     if found:
         raise InputError(found)
@@ -205,6 +206,7 @@ def _blank(
         method=method.name,
         kind=method.kind,
         options=plain(options),
+        params=plain(method.tuned(options).to_json()),
         seed=budget.seed,
         workers=budget.workers,
         time_limit_s=budget.time_s,

@@ -60,11 +60,12 @@ class Watch:
         self.enumerates = enumerates  # as its method declares
         self.sign = 1 if problem.sense == "min" else -1
         self.end: messages.End | None = None
-        self.pending: list[tuple[float, Any]] = []
+        self.pending: list[tuple[float, Any, str]] = []
         self.trace: list[TracePoint] = []
         self.plan: Any = None  # best verified plan, as JSON
         self.evaluation: Evaluation | None = None
         self.bound: int | None = None
+        self.found_by = self.proved_by = ""  # the part of the method that found the plan, that proved the bound
         self.refuted: str | None = None
         self.broken: tuple[Any, Evaluation] | None = None
         self.began: float | None = None
@@ -91,9 +92,9 @@ class Watch:
         else:
             moment = min(message.time_s, time.perf_counter() - self.began)
             if message.bound is not None:
-                self._take_bound(message.bound, moment)
+                self._take_bound(message.bound, moment, message.by)
             if message.plan is not None:
-                self.pending.append((moment, message.plan))
+                self.pending.append((moment, message.plan, message.by))
                 if len(self.pending) > 2 * PENDING_LIMIT:  # faster than they can be verified
                     self.pending = self.pending[1::2]
 
@@ -120,12 +121,12 @@ class Watch:
         if self.refuted is None:
             self.refuted = text
 
-    def _take_bound(self, bound: int, moment: float) -> None:
+    def _take_bound(self, bound: int, moment: float, by: str = "") -> None:
         if self.bound is None or self.sign * bound > self.sign * self.bound:
-            self.bound = bound
+            self.bound, self.proved_by = bound, by
             self.trace.append(TracePoint(moment, bound=bound))
 
-    def _take_plan(self, moment: float, data: Any) -> Evaluation | None:
+    def _take_plan(self, moment: float, data: Any, by: str = "") -> Evaluation | None:
         """Evaluate a plan; keep it if it is the best so far. A plan that breaks a rule refutes the run."""
         if self.plan is not None and data == self.plan:  # most methods announce the plan that they return
             return self.evaluation
@@ -144,15 +145,15 @@ class Watch:
         assert found.objective is not None
         best = self.evaluation.objective if self.evaluation else None
         if best is None or self.sign * found.objective < self.sign * best:
-            self.plan, self.evaluation = data, found
+            self.plan, self.evaluation, self.found_by = data, found, by
             self.trace.append(TracePoint(moment, objective=found.objective))
         return found
 
     def conclude(self, blank: RunRecord, stop: Stop | None, reason: str = "") -> RunRecord:
         """The record of the run; ``stop`` is given when the process never handed in a result."""
         skip = max(1, -(-len(self.pending) // PENDING_LIMIT))
-        for moment, data in [*self.pending[::-1][::skip][::-1]]:
-            self._take_plan(moment, data)
+        for moment, data, by in [*self.pending[::-1][::skip][::-1]]:
+            self._take_plan(moment, data, by)
         self.pending.clear()
         end = self.end or messages.End(event="end")
         result, wall_s = end.result, blank.wall_s if end.wall_s is None else end.wall_s
@@ -235,6 +236,8 @@ class Watch:
             stop=stop,
             objective=objective,
             bound=bound,
+            found_by=None if objective is None else self.found_by or blank.method,
+            proved_by=None if bound is None else self.proved_by or blank.method,
             gap=relative(objective, bound, self.sign),
             certificate=proven if status is Status.OPTIMAL else None,
             wall_s=None if wall_s is None else round(wall_s, 6),

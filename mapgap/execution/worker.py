@@ -67,8 +67,8 @@ def execute(solve: Solve, instance: Any, budget: Budget, options: Mapping[str, A
     send({"event": "start"})
 
     def listen(plan: PlanBase | None, bound: int | None) -> None:
-        message = {"event": "report", "time_s": budget.elapsed_s, "plan": plan_json(plan), "bound": integer(bound)}
-        send(message)
+        found = {"plan": plan_json(plan), "bound": integer(bound), "by": budget.by}
+        send({"event": "report", "time_s": budget.elapsed_s, **found})
 
     budget.listener = listen
     budget.start()
@@ -77,7 +77,9 @@ def execute(solve: Solve, instance: Any, budget: Budget, options: Mapping[str, A
     try:
         result = solve(instance, budget, **options)
         wall_s = time.perf_counter() - before
-        end = {"result": result_json(result)}
+        told = result_json(result)
+        spent = {f"{use}_s": round(seconds, 6) for use, seconds in budget.used_s.items()}
+        end = {"result": {**told, "notes": {**spent, **told["notes"]}}}
     except KeyboardInterrupt:
         wall_s = time.perf_counter() - before
         end = {"interrupted": True}

@@ -23,6 +23,8 @@ class RunRecord:
     kind : str
         That of the method; ``training`` for a training of a federated fleet, which has no plan; ``reference`` for what
         was known before the runs (see :meth:`mapgap.evidence.ledger.Ledger.references`), which is no run.
+    params : mapping
+        All parameters of the algorithm with which it ran, those of ``options`` among them.
     time_limit_s : float
         0 where no limit held.
     status, stop : str
@@ -31,6 +33,8 @@ class RunRecord:
         ``evaluate`` of ``plan``; ``None`` without a verified plan.
     bound : int or None
         Best bound the method proved; ``None`` where none is known or where the plans refute it.
+    found_by, proved_by : str or None
+        Who found ``plan`` and who proved ``bound``: the method, or the member of a portfolio.
     gap : float or None
         See :func:`relative`.
     certificate : str or None
@@ -60,6 +64,7 @@ class RunRecord:
     method: str
     kind: str
     options: Mapping[str, Any] = field(default_factory=dict)
+    params: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
     workers: int = 1
     time_limit_s: float = 0.0
@@ -69,6 +74,8 @@ class RunRecord:
     stop: str = Stop.ERROR
     objective: int | None = None
     bound: int | None = None
+    found_by: str | None = None
+    proved_by: str | None = None
     gap: float | None = None
     certificate: str | None = None
     wall_s: float | None = None

@@ -13,7 +13,6 @@ from mapgap.instances.suboperation_mapping.accelerators import (
     choose,
     flops,
     nanoseconds,
-    phases,
 )
 from mapgap.instances.suboperation_mapping.network import blocks_of
 from mapgap.reporting.tables import Column, Table
@@ -71,7 +70,7 @@ def checks() -> Table:
     rows = []
     for network, batch, printed in CHECKS:
         blocks, array = blocks_of(network), Array2D("ef_train", (16, 16))
-        total = sum(int(nanoseconds(b, phase, array, device, batch)) for b in blocks for phase in phases(b))
+        total = sum(int(nanoseconds(b, phase, array, device, batch)) for b in blocks for phase in b.phases)
         ours = flops(blocks, batch) / total
         row = {"network": network, "batch": batch, "printed": printed, "ours": ours}
         rows.append(row | {"difference": 100 * (ours / printed - 1)})

@@ -35,22 +35,15 @@ from scipy.optimize import minimize
 
 from mapgap.catalogue import registry
 from mapgap.core import Budget
-from mapgap.instances.fpga_gpu_partition.calibration import LINK_GBS, SEEDS, SHARES, TOLERANCE, evolve
-from mapgap.instances.fpga_gpu_partition.calibration import decode as calibration_model
-from mapgap.instances.fpga_gpu_partition.cost_model import (
-    CostModel,
-    Fabric,
-    extremes,
-    fabric,
-    load_fit,
-    load_reading,
-    load_share,
-)
-from mapgap.instances.fpga_gpu_partition.gains import Reading, figure_1, gains, peak_power_w, published_gains
+from mapgap.instances.fpga_gpu_partition.cost_model import CostModel, fabric, load_fit
 from mapgap.instances.fpga_gpu_partition.lowering import Graph, graph_of
 from mapgap.instances.fpga_gpu_partition.options import Pricing, instance
-from mapgap.instances.fpga_gpu_partition.plan_cost import plan_cost
-from mapgap.problems.fpga_gpu_partition import Instance, Plan
+from mapgap.problems.fpga_gpu_partition import Fabric, Instance, Plan
+from mapgap.studies.fpga_gpu_partition.calibration import LINK_GBS, SEEDS, SHARES, TOLERANCE, evolve
+from mapgap.studies.fpga_gpu_partition.calibration import decode as calibration_model
+from mapgap.studies.fpga_gpu_partition.constants import extremes, load_reading, load_share
+from mapgap.studies.fpga_gpu_partition.gains import Reading, figure_1, gains, peak_power_w, published_gains
+from mapgap.studies.fpga_gpu_partition.plan_cost import plan_cost
 from mapgap.studies.fpga_gpu_partition.runs import FOLDS, NETWORKS, PROBLEM, fits
 
 Array = npt.NDArray[np.float64]
@@ -211,7 +204,8 @@ class Search:
         kind, _, amount = self.quantity.variant.partition("_")
         size = fabric()
         if kind == "fabric":
-            size = Fabric(int(size.multipliers * float(amount)), int(size.m20k * float(amount)))
+            amounts = {"multipliers": int(size.multipliers * float(amount)), "m20k": int(size.m20k * float(amount))}
+            size = Fabric(**amounts)
         folds = tuple(2**i for i in range(self.quantity.fold.bit_length()))
         pricing = Pricing(self.model_of(np.array(point.logs)), size, folds)
         return instance(self.graph, pricing, name="extreme", source="", tags=(), objective="energy")

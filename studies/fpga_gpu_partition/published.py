@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from mapgap.instances.fpga_gpu_partition.cost_model import load_fit, load_share
-from mapgap.instances.fpga_gpu_partition.gains import (
+from mapgap.instances.fpga_gpu_partition.cost_model import load_fit
+from mapgap.instances.published_numbers import load_published
+from mapgap.records.runs import Runs
+from mapgap.reporting import figures
+from mapgap.reporting.report import Picture, picture
+from mapgap.reporting.tables import Column, Table
+from mapgap.studies.fpga_gpu_partition.constants import load_share
+from mapgap.studies.fpga_gpu_partition.gains import (
     PUBLISHED,
     TARGETS,
     fold_of,
@@ -14,11 +20,6 @@ from mapgap.instances.fpga_gpu_partition.gains import (
     modules_of,
     pattern,
 )
-from mapgap.instances.published_numbers import load_published
-from mapgap.records.runs import Runs
-from mapgap.reporting import figures
-from mapgap.reporting.report import Picture, picture
-from mapgap.reporting.tables import Column, Table
 from mapgap.studies.fpga_gpu_partition.plans import gain, terms_of
 from mapgap.studies.fpga_gpu_partition.runs import fits, module_instance, module_names
 

@@ -8,18 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from mapgap.instances.fpga_gpu_partition.cost_model import (
-    CostModel,
-    extremes,
-    load_fit,
-    load_reading,
-    load_share,
-)
-from mapgap.instances.fpga_gpu_partition.gains import Reading, gains, published_gains
+from mapgap.instances.fpga_gpu_partition.cost_model import CostModel, load_fit
 from mapgap.records.runs import Runs
 from mapgap.reporting import figures
 from mapgap.reporting.report import Picture, picture
 from mapgap.reporting.tables import Column, Table
+from mapgap.studies.fpga_gpu_partition.constants import extremes, load_reading, load_share
+from mapgap.studies.fpga_gpu_partition.gains import Reading, gains, published_gains
 from mapgap.studies.fpga_gpu_partition.plans import chosen_options, front_of, gain, repriced, terms_of
 from mapgap.studies.fpga_gpu_partition.runs import (
     EXACT,

@@ -10,11 +10,12 @@ from mapgap.catalogue.files import library_files, load_instance
 from mapgap.execution.sweep import Job, MethodJob
 from mapgap.instances.fpga_gpu_partition import LIBRARY
 from mapgap.instances.fpga_gpu_partition.compact import build
-from mapgap.instances.fpga_gpu_partition.cost_model import extremes, fabric, fit_names, load_fit
-from mapgap.instances.fpga_gpu_partition.patterns import within_patterns
+from mapgap.instances.fpga_gpu_partition.cost_model import fabric, load_fit
 from mapgap.problems.fpga_gpu_partition import PROBLEM as SPECIFICATION
 from mapgap.problems.fpga_gpu_partition import Instance
 from mapgap.reporting.study import Phase
+from mapgap.studies.fpga_gpu_partition.constants import extremes, fit_names
+from mapgap.studies.fpga_gpu_partition.patterns import within_patterns
 
 PROBLEM = SPECIFICATION.name
 NETWORKS = {

@@ -2,9 +2,11 @@
 
 import pytest
 
+from mapgap.catalogue import registry
 from mapgap.core import InputError
 from mapgap.instances.facts import ROOT, load_devices, load_network, network_names, read_yaml
 from mapgap.instances.published_numbers import load_published
+from mapgap.instances.writing import library_files, main, specified
 
 CNNS = [name for name in network_names() if name != "bert_small"]
 
@@ -68,3 +70,33 @@ def test_printed_numbers_load_by_identifier():
     assert printed["ratios_c3"] == 385
     with pytest.raises(InputError, match=r"paper: expected one of .*mtrain"):
         load_published("mtrian")
+
+
+#: Library files that stand for themselves: the examples drawn in a paper.
+BY_HAND = {"mtrain_example_fig5", "mtrain_example_fig6"}
+
+
+@pytest.mark.parametrize(
+    ("problem", "count"),
+    [
+        ("fpga_gpu_partition", 2 * 5 + 2 + 9),
+        ("hybrid_pipeline", 4 * 4 * 2 + 8 * 2 + 2 + 4),
+        ("multi_model_splitting", 4 * 3 + 4 * 2 + 6 * 2 + 2 + 2),
+        ("neuron_masking", 4 * 4 + 3 + 3 + 5),
+        ("suboperation_mapping", 3 * 5 * 6 + 4 * 3),
+    ],
+)
+def test_library_files_are_what_the_writer_writes(problem, count):
+    """A hand edit of a written file would be lost when it is written again."""
+    found = {path.stem: path.read_text(encoding="utf-8") for path in registry.library(problem).folder.glob("*.yaml")}
+    written = library_files(problem)
+    assert len(written) == count
+    assert {name: text for name, text in found.items() if name not in BY_HAND} == written
+
+
+def test_the_writer_writes_every_problem_of_the_house_into_its_library(tmp_path):
+    assert specified() == sorted(registry.house())
+    (tmp_path / "neuron_masking" / "library").mkdir(parents=True)
+    main(["neuron_masking"], tmp_path)
+    written = {path.stem: path.read_text(encoding="utf-8") for path in tmp_path.rglob("*.yaml")}
+    assert written == library_files("neuron_masking")

@@ -42,7 +42,7 @@ LIBRARIES = {
     "highspy": {"solvers", "formulations", "contract"},
     "numba": {"kernels"},
     "psutil": {"execution"},
-    "jinja2": {"reporting"},
+    "jinja2": {"reporting", "instances"},
     "matplotlib": {"reporting", "interface", "studies"},
     "sklearn": {"studies"},
     "onnx": {"importing"},

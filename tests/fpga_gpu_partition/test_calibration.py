@@ -8,12 +8,13 @@ import pytest
 from mapgap.catalogue import registry
 from mapgap.core import Budget
 from mapgap.instances.facts import ROOT
-from mapgap.instances.fpga_gpu_partition import calibration, gains
 from mapgap.instances.fpga_gpu_partition.compact import build
-from mapgap.instances.fpga_gpu_partition.cost_model import CostModel, fit_names, load_fit, load_share
+from mapgap.instances.fpga_gpu_partition.cost_model import CostModel, load_fit
 from mapgap.instances.fpga_gpu_partition.lowering import graph_of
-from mapgap.instances.fpga_gpu_partition.plan_cost import plan_cost
 from mapgap.problems.fpga_gpu_partition import PROBLEM, Plan
+from mapgap.studies.fpga_gpu_partition import calibration, gains
+from mapgap.studies.fpga_gpu_partition.constants import fit_names, load_share
+from mapgap.studies.fpga_gpu_partition.plan_cost import plan_cost
 
 
 @pytest.fixture(scope="module")

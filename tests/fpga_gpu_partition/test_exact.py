@@ -7,20 +7,19 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from mapgap.core import Budget, InputError, OutOfTime, SolveResult, Status, Stop
-from mapgap.formulations.fpga_gpu_partition import cpsat, dominance, enumerate, label_setting, mip, pareto_front
+from mapgap.core import Budget, InputError, OutOfTime, Status, Stop
+from mapgap.formulations.fpga_gpu_partition import cpsat, enumerate, label_setting, mip, pareto_front, portfolio
 from mapgap.formulations.fpga_gpu_partition.chain import chain, priced
 from mapgap.formulations.fpga_gpu_partition.configurations import tabulate
 from mapgap.formulations.fpga_gpu_partition.dominance import nondominated
-from mapgap.formulations.fpga_gpu_partition.questions import Question, chord, minimise
-from mapgap.formulations.fpga_gpu_partition.start import further
-from mapgap.heuristics.fpga_gpu_partition.search.annealing import first_plan
-from mapgap.instances.fpga_gpu_partition import LIBRARY
+from mapgap.formulations.fpga_gpu_partition.params import LabelSetting
+from mapgap.formulations.fpga_gpu_partition.questions import Question, chord
+from mapgap.heuristics.fpga_gpu_partition import paper_rule
 from mapgap.instances.fpga_gpu_partition.families import realistic, scaling, small, tiny
 from mapgap.problems.fpga_gpu_partition import OBJECTIVES, PROBLEM, Plan
 from mapgap.problems.fpga_gpu_partition.evaluate import evaluate
 
-METHODS = {"cpsat": cpsat.run, "mip": mip.run, "label_setting": label_setting.run, "pareto_front": pareto_front.run}
+METHODS = {each.__name__.rpartition(".")[2]: each.run for each in (cpsat, mip, label_setting, pareto_front, portfolio)}
 
 
 def budget(seconds=60.0):
@@ -133,33 +132,31 @@ def test_configurations_lose_no_point_of_the_front(seed):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_narrow_passes_change_nothing(seed, monkeypatch):
+def test_narrow_passes_change_nothing(seed):
     # Widening from a single label must end at the same front as a search that never cuts.
     instance = small(seed)
     whole = pareto_front.run(instance, budget()).notes["front"]
-    monkeypatch.setattr(label_setting, "WIDTHS", (1, 7, 50, 10**7))
-    narrow = pareto_front.run(instance, budget()).notes
+    narrow = pareto_front.run(instance, budget(), params=LabelSetting(widths=(1, 7, 50, 10**7))).notes
     assert narrow["front_complete"]
     assert [(p["energy"], p["latency"]) for p in narrow["front"]] == [(p["energy"], p["latency"]) for p in whole]
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("width", [1, 64])
-def test_the_plan_of_one_narrow_pass_lies_between_its_bound_and_no_plan_at_all(width, objective, monkeypatch):
+def test_the_plan_of_one_narrow_pass_lies_above_its_bound(width, objective):
     # 64 labels per module are all that a tiny instance has, so its best plan is found; one label may miss every plan.
-    monkeypatch.setattr(label_setting, "WIDTHS", (width, 10**7))
     for seed in range(14):
         instance = PROBLEM.retarget(tiny(seed), objective)
         truth = enumerate.run(instance, budget())
-        plan, bound = label_setting.narrow_plan(tabulate(instance, budget()), budget())
+        result = label_setting.run(instance, budget(), params=LabelSetting(widths=(width,)))
         if truth.claimed is None:
-            assert plan is None
+            assert result.plan is None
             continue
-        assert bound <= truth.claimed
+        assert result.bound is None or result.bound <= truth.claimed
         if width > 1:
-            assert evaluate(instance, plan).objective == truth.claimed
-        elif plan is not None:
-            found = evaluate(instance, plan)
+            assert evaluate(instance, result.plan).objective == truth.claimed
+        elif result.plan is not None:
+            found = evaluate(instance, result.plan)
             assert found.feasible
             assert found.objective >= truth.claimed
 
@@ -175,27 +172,27 @@ def test_prices_bound_every_plan(seed):
         assert all(price[1] * e + price[0] * t >= least for e, t in all_points(seed))
 
 
-def test_without_time_there_are_a_first_plan_and_a_bound():
+def test_without_time_there_is_a_bound_and_the_plan_to_start_from():
     instance = small(1)
     optimum = label_setting.run(instance, budget()).bound
     with pytest.raises(OutOfTime):
         tabulate(instance, Budget(time_s=0.0).start())
-    for run in METHODS.values():
-        result = run(instance, Budget(time_s=0.0).start())
-        assert (result.status, result.stop) == (Status.FEASIBLE, Stop.TIME)
+    start = paper_rule.run(instance, budget()).plan
+    for name, run in METHODS.items():
+        if name == "portfolio":
+            continue
+        result = run(instance, Budget(time_s=0.0).start(), start=start)
+        assert (result.status, result.stop, result.plan) == (Status.FEASIBLE, Stop.TIME, start)
         assert result.reason
         assert result.bound <= optimum <= evaluate(instance, result.plan).objective
 
 
-def test_an_engine_begins_with_more_than_one_annealing_of_a_whole_network():
-    instance = LIBRARY.generate("networks", 502)  # one annealing ends 12 % above the optimum
-
-    def silent(tables, question, budget, start):
-        return SolveResult(Status.UNKNOWN, Stop.TIME)
-
-    quick = evaluate(instance, first_plan(instance, 0)).objective
-    assert minimise(instance, budget(10.0), silent).claimed < 0.98 * quick
-    assert not list(further(small(1), budget()))
+@pytest.mark.parametrize("name", ["cpsat", "mip", "label_setting"])
+def test_a_plan_to_start_from_is_kept_where_nothing_better_is_found(name):
+    instance = small(3)
+    optimum = METHODS[name](instance, budget())
+    again = METHODS[name](instance, budget(), start=optimum.plan)
+    assert (again.status, again.bound) == (Status.OPTIMAL, optimum.bound)
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
@@ -224,11 +221,10 @@ def test_a_plan_of_dropped_configurations_has_one_that_is_no_worse(make, seed):
             assert after.terms[name] <= before.terms[name]
 
 
-def test_too_few_labels_leave_a_valid_bound(monkeypatch):
+def test_too_few_labels_leave_a_valid_bound():
     # Cut in every pass: the plan stays feasible, nothing is called optimal without proof, the bound is below.
-    monkeypatch.setattr(label_setting, "WIDTHS", (2,))
     instance = PROBLEM.retarget(small(5), "edp")
-    result = label_setting.run(instance, budget())
+    result = label_setting.run(instance, budget(), params=LabelSetting(widths=(2,)))
     optimum = mip.run(instance, budget()).bound
     assert result.bound <= optimum <= result.claimed
     assert result.status is (Status.OPTIMAL if result.bound == result.claimed else Status.FEASIBLE)
@@ -286,10 +282,9 @@ def test_both_models_answer_a_question_with_all_limits():
 
 @pytest.mark.parametrize("chunk", [30, 1000])
 @pytest.mark.parametrize("columns", [1, 2, 4])
-def test_nondominated_rows(columns, chunk, monkeypatch):
-    monkeypatch.setattr(dominance, "CHUNK", chunk)
+def test_nondominated_rows(columns, chunk):
     rows = np.random.default_rng(columns).integers(0, 6, (200, columns))
-    kept = nondominated(rows)
+    kept = nondominated(rows, chunk=chunk)
     for i in range(len(rows)):
         better = [j for j in range(len(rows)) if (rows[j] <= rows[i]).all() and ((rows[j] < rows[i]).any() or j < i)]
         assert (i in kept) == (not better)

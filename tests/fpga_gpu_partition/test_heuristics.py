@@ -9,9 +9,9 @@ from mapgap.heuristics.fpga_gpu_partition import greedy, paper_rule
 from mapgap.heuristics.fpga_gpu_partition.construction import on_gpu
 from mapgap.instances.fpga_gpu_partition import LIBRARY
 from mapgap.instances.fpga_gpu_partition.compact import build
-from mapgap.instances.fpga_gpu_partition.patterns import within_patterns
 from mapgap.problems.fpga_gpu_partition import PROBLEM, Plan
 from mapgap.problems.fpga_gpu_partition.evaluate import evaluate
+from mapgap.studies.fpga_gpu_partition.patterns import within_patterns
 
 PAPERS = ("squeezenet", "mobilenetv2_x0_5", "shufflenetv2_x0_5")
 

@@ -6,7 +6,7 @@ import pytest
 from mapgap.catalogue.files import library_files, load_instance
 from mapgap.core import InputError
 from mapgap.instances.facts import load_network
-from mapgap.instances.fpga_gpu_partition import LIBRARY, write_library
+from mapgap.instances.fpga_gpu_partition import LIBRARY
 from mapgap.instances.fpga_gpu_partition.compact import Compact, Measured, build, expand
 from mapgap.instances.fpga_gpu_partition.cost_model import (
     fabric,
@@ -196,13 +196,6 @@ def test_single_unit_keeps_the_halves_of_its_input_apart():
 
 
 # --- library --------------------------------------------------------------------------------------------------------
-
-
-def test_library_files_are_what_the_writer_writes():
-    files = {**write_library.network_files(), **write_library.module_files()}
-    assert len(files) == 2 * 5 + 9
-    for name, content in files.items():
-        assert (write_library.FOLDER / f"{name}.yaml").read_text(encoding="utf-8") == content, name
 
 
 def test_every_library_file_expands():

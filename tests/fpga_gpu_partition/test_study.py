@@ -5,12 +5,12 @@ import pytest
 from mapgap.catalogue import registry
 from mapgap.core import Budget
 from mapgap.execution.run import run_method
-from mapgap.instances.fpga_gpu_partition import calibration
-from mapgap.instances.fpga_gpu_partition.cost_model import load_fit, load_share
-from mapgap.instances.fpga_gpu_partition.gains import TARGETS
+from mapgap.instances.fpga_gpu_partition.cost_model import load_fit
 from mapgap.records.runs import Runs
-from mapgap.studies.fpga_gpu_partition import extremes
+from mapgap.studies.fpga_gpu_partition import calibration, extremes
 from mapgap.studies.fpga_gpu_partition import runs as runs_module
+from mapgap.studies.fpga_gpu_partition.constants import load_share
+from mapgap.studies.fpga_gpu_partition.gains import TARGETS
 from mapgap.studies.fpga_gpu_partition.plans import front_of, gain, reference, repriced, terms_of
 from mapgap.studies.fpga_gpu_partition.published import published, ranges_table, table_1
 from mapgap.studies.fpga_gpu_partition.robustness import intervals

@@ -133,8 +133,9 @@ def test_a_network_of_the_library_is_proven_by_both_models():
     # ResNet50 on six boards: over 100,000 stages fit into the memories, less than a hundred pass the tests.
     instance = load_instance("asteroid_c_resnet50_1000mbps")
     known = METHODS["label_dp"].solve(instance, Budget())
+    start = METHODS["order_search"].solve(instance, Budget()).plan
     for method in MODELS.values():
-        result = method.solve(instance, Budget(time_s=60.0))
+        result = method.solve(instance, Budget(time_s=60.0).start(), start=start)
         assert (result.status, result.bound) == (Status.OPTIMAL, known.bound)
         assert evaluate(instance, result.plan).objective == known.bound
         assert result.notes["columns"] < 100
@@ -145,7 +146,8 @@ def test_a_network_of_the_library_is_proven_by_both_models():
 def test_the_bound_of_a_large_value_is_exact_to_the_tick():
     # A tolerance of 1e-6 of 4.8 million ticks is more than one tick; the model counts from the plan known before.
     instance = load_instance("asteroid_c_resnet50_1000mbps")
-    result = MODELS["mip"].solve(instance, Budget(time_s=60.0))
+    start = METHODS["order_search"].solve(instance, Budget()).plan
+    result = MODELS["mip"].solve(instance, Budget(time_s=60.0).start(), start=start)
     assert result.claimed == result.bound > 10**6
 
 

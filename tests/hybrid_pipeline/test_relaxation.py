@@ -11,6 +11,7 @@ from mapgap.formulations.hybrid_pipeline.label.first_plan import OPEN
 from mapgap.formulations.hybrid_pipeline.label.order_search import OrderSearch, fluid_bound
 from mapgap.formulations.hybrid_pipeline.label.search import CompiledSearch
 from mapgap.formulations.hybrid_pipeline.label_python import Interpreted
+from mapgap.formulations.hybrid_pipeline.params import LabelSearch
 from mapgap.instances.hybrid_pipeline import LIBRARY
 from mapgap.instances.hybrid_pipeline.families import clusters
 from mapgap.problems.hybrid_pipeline.evaluate import evaluate
@@ -43,9 +44,8 @@ def cuts(low):
 
 
 @pytest.mark.parametrize("family", [*FAMILIES, "several_classes"])
-def test_no_relaxation_is_above_the_optimum_and_no_sum_in_front_loses_a_plan(family, monkeypatch):
-    monkeypatch.setattr(relaxation, "GROWTH", 1)  # every partition, each with the sums of the one before
-    monkeypatch.setattr(relaxation, "COARSER", 1.01)
+def test_no_relaxation_is_above_the_optimum_and_no_sum_in_front_loses_a_plan(family):
+    params = LabelSearch(growth=1, coarser=1)  # every partition, each with the sums of the one before
     seen, exact, coarse = 0, 0, 0
     for seed in range(2 if family == "several_classes" else 25):
         instance = several_classes(seed) if family == "several_classes" else one_size(family, seed)
@@ -53,7 +53,7 @@ def test_no_relaxation_is_above_the_optimum_and_no_sum_in_front_loses_a_plan(fam
         if best is None:
             continue
         upper = best + max(1, best // 10)
-        found = relaxation.Refinement(instance, Budget(time_s=1000))
+        found = relaxation.Refinement(instance, Budget(time_s=1000), params.relaxed_moves, params)
         while found.left:
             found.step(upper)
             assert found.bound <= best, (seed, found.bounds)
@@ -104,7 +104,7 @@ def test_two_or_three_classes_bound_better_than_shared_work(seed):
     instance = LIBRARY.generate("distinct", seed)
     known = OrderSearch(instance)
     known.first()
-    found = relaxation.Refinement(instance, Budget(time_s=1000))
+    found = relaxation.Refinement(instance, Budget(time_s=1000), LabelSearch.relaxed_moves)
     fluid = fluid_bound(lower(instance, tuple(range(len(instance.devices)))))
     while found.bound <= 1.1 * fluid and len(found.bounds) < 3:
         found.step(known.value)

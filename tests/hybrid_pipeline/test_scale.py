@@ -6,7 +6,6 @@ import pytest
 
 from mapgap.catalogue.registry import methods
 from mapgap.core import Budget, Status, Stop
-from mapgap.formulations.hybrid_pipeline import columns
 from mapgap.formulations.hybrid_pipeline.label.order_search import OrderSearch, fluid_bound, orders
 from mapgap.instances.hybrid_pipeline import LIBRARY
 from mapgap.problems.hybrid_pipeline.evaluate import evaluate
@@ -35,11 +34,12 @@ def solve(name, instance, seconds):
 @pytest.mark.parametrize("seed", [TWENTY, TWENTY_UNEVEN])
 def test_twenty_devices_that_all_differ(seed):
     instance = LIBRARY.generate("distinct", seed)
-    result, told, _ = solve("label_dp", instance, 1.0)
+    result, told, _ = solve("portfolio", instance, 5.0)
     assert (result.status, result.stop in (Stop.TIME, Stop.MEMORY)) == (Status.FEASIBLE, True)
-    assert "20 devices in 20 classes" in result.reason
     assert 0 < result.bound <= result.claimed == objective(instance, result.plan)
-    assert told[0][1] is not None
+    assert told[0][2] is not None
+    alone, _, _ = solve("label_dp", instance, 0.1)
+    assert "20 devices in 20 classes" in alone.reason
 
 
 def test_no_heuristic_is_better_than_a_search_that_had_no_time():
@@ -75,23 +75,27 @@ def test_orders_hold_every_plan_of_the_heuristics_on_small_instances():
     assert compared > 300
 
 
-def test_models_of_too_many_stages_have_a_plan_and_a_bound():
+def test_models_of_too_many_stages_have_the_plan_they_began_with_and_a_bound():
     instance = LIBRARY.generate("distinct", TWENTY)
+    start = METHODS["data_parallel"].solve(instance, Budget()).plan
     for name in ("cpsat", "mip"):
-        result, _, _ = solve(name, instance, 5.0)
-        assert result.status is Status.FEASIBLE
+        result = METHODS[name].solve(instance, Budget(time_s=5.0).start(), start=start)
+        assert (result.status, result.plan) == (Status.FEASIBLE, start)
         assert "too many stages" in result.reason
         assert result.bound <= objective(instance, result.plan)
 
 
-def test_a_model_that_cannot_be_built_in_time_is_not_begun(monkeypatch):
-    instance = LIBRARY.generate("small", 3)
-    optimum = METHODS["label_dp"].solve(instance, Budget()).bound
-    monkeypatch.setattr(columns, "COLUMN_S", 1e6)
-    for name in ("cpsat", "mip", "mip_cbc"):
-        result, _, _ = solve(name, instance, 5.0)
-        assert (result.status, result.stop) == (Status.FEASIBLE, Stop.TIME)
-        assert result.bound <= optimum <= objective(instance, result.plan)
+def test_a_model_of_too_many_columns_is_not_built():
+    refused = 0
+    for seed in range(6):
+        instance = LIBRARY.generate("small", seed)
+        optimum = METHODS["label_dp"].solve(instance, Budget()).bound
+        for name in ("cpsat", "mip", "mip_cbc"):
+            result = METHODS[name].solve(instance, Budget(time_s=60.0).start(), columns=1)
+            if result.plan is not None:
+                assert result.bound <= optimum <= objective(instance, result.plan)
+            refused += result.stop is Stop.MEMORY
+    assert refused > 3
 
 
 def test_a_search_that_is_stopped_knows_a_bound():

@@ -8,6 +8,7 @@ from typing import get_args
 
 import numpy as np
 import pytest
+from experiments import build
 
 from mapgap.core import DISTRUSTED, Budget, Status, Stop
 from mapgap.formulations.suboperation_mapping import enumerate as enumeration
@@ -20,7 +21,6 @@ from mapgap.formulations.suboperation_mapping.stage_model import StageModel
 from mapgap.formulations.suboperation_mapping.stage_state import RatioState
 from mapgap.formulations.suboperation_mapping.staged_ratio import StagedRatioModel
 from mapgap.instances.suboperation_mapping import LIBRARY
-from mapgap.instances.suboperation_mapping.compact import build
 from mapgap.problems.suboperation_mapping import PROBLEM
 from mapgap.problems.suboperation_mapping.lowered.arrays import lower
 from mapgap.problems.suboperation_mapping.lowered.ratios import partitions

@@ -1,12 +1,12 @@
 """Neighbourhoods: a plan only gets better, and one neighbourhood of all operations ends at the optimum of its ratio."""
 
 import pytest
+from experiments import build
 
 from mapgap.core import Budget, Status
 from mapgap.formulations.suboperation_mapping import enumerate as enumeration
 from mapgap.formulations.suboperation_mapping.windows import Windows, neighbourhood
 from mapgap.instances.suboperation_mapping import LIBRARY
-from mapgap.instances.suboperation_mapping.compact import build
 from mapgap.problems.suboperation_mapping import PROBLEM
 from mapgap.problems.suboperation_mapping.lowered.arrays import lower
 from mapgap.problems.suboperation_mapping.lowered.mapped import timed, well_balanced

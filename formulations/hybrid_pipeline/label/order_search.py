@@ -15,18 +15,13 @@ import numpy as np
 from mapgap.core import Budget, Stop
 from mapgap.formulations.hybrid_pipeline.label.first_plan import OPEN, Path, approach
 from mapgap.formulations.hybrid_pipeline.label.search import CompiledSearch
+from mapgap.formulations.hybrid_pipeline.params import OrderSearch as Params
 from mapgap.problems.hybrid_pipeline.instance import Instance, Plan
 from mapgap.problems.hybrid_pipeline.lowered.arrays import Lowered, lower
 from mapgap.problems.hybrid_pipeline.lowered.groups import interchangeable, move_count
 from mapgap.problems.hybrid_pipeline.lowered.order import TIES, memory_order, slowness
 
 Order = tuple[int, ...]
-
-WORK = 1_000_000
-"""What a quick search may do on any instance after its first order: some tens of milliseconds."""
-
-SHARE = 20
-"""It may also do N^3 L^2 / 20, which takes less time than Algorithm 2 of Asteroid takes for its N^3 L^2 steps."""
 
 
 def orders(instance: Instance) -> list[Order]:
@@ -71,7 +66,9 @@ class OrderSearch:
         budget: Budget | None = None,
         work: int | None = None,
         announce: Callable[[Plan], None] = lambda plan: None,
+        params: Params = Params(),
     ) -> None:
+        self.params = params
         self.instance, self.budget, self.work, self.announce = instance, budget, work, announce
         self.value, self.plan, self.order = OPEN, None, orders(instance)[0]
         self.tried: set[Order] = set()
@@ -146,23 +143,29 @@ class OrderSearch:
         """
         self.first()
         devices, layers = len(self.instance.devices), len(self.instance.layers)
-        self.work = work = max(WORK, devices**3 * layers**2 // SHARE)
+        self.work = work = max(self.params.work, devices**3 * layers**2 // self.params.share)
         self.run()
         if move_count(self.instance) * layers <= work and not self.over:
             self.everywhere()
-        self.improve()
+        for _ in self.improve():
+            pass
 
-    def improve(self) -> None:
-        """Exchange two devices of the best order, or move one, as long as that helps, time and work permitting."""
+    def improve(self) -> Iterator[None]:
+        """Exchange two devices of the best order, or move one, as long as that helps, time and work permitting.
+
+        Yields after every order.
+        """
         better = True
         while better and not self.over:
             better = False
             for order in _distinct(self.instance, list(_neighbours(self.order))):
                 if self.over:
                     return
-                if order not in self.tried and self.along(order):
-                    better = True
-                    break
+                if order not in self.tried:
+                    better = self.along(order)
+                    yield
+                    if better:
+                        break
 
 
 def _neighbours(order: Order) -> Iterator[Order]:

@@ -1,4 +1,4 @@
-"""A short annealing of the options of all layers: the quick planner's search, and the start of the exact methods.
+"""A short annealing of the options of all layers: the search of the quick planner, and of the portfolio.
 
 Moves and acceptance are in ``annealing_kernels.py``; only the modules that a move touches are timed anew. Limits may be
 exceeded at a price per unit, which rises while the plan is outside and falls while it is inside: so the walk swings
@@ -10,18 +10,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from mapgap.heuristics.fpga_gpu_partition.search.annealing_kernels import Goal, Walk, anneal, keep, value_of
+from mapgap.heuristics.fpga_gpu_partition.params import Annealing as Params
+from mapgap.heuristics.fpga_gpu_partition.search.annealing_kernels import Cooling, Goal, Walk, anneal, keep, value_of
 from mapgap.heuristics.fpga_gpu_partition.search.timing_kernels import State, module_cost
 from mapgap.kernels import Integers
 from mapgap.problems.fpga_gpu_partition.instance import Instance, Plan
 from mapgap.problems.fpga_gpu_partition.lowered.tables import M20K, MULTIPLIERS, plan_of, tables_of
 
-WORK = 60_000
-"""Layers timed, at most; some hundredths of a second."""
-PER_OPTION = 600
-"""As many per option of the instance, if that is less."""
-HOT, COLD = 0.1, 0.001
-"""First and last temperature, as parts of what a module contributes to the objective on average."""
 NO_LIMIT = 2**40
 
 
@@ -37,8 +32,9 @@ def goal_of(instance: Instance) -> Goal:
 class Annealing:
     """A walk through the plans of an instance, from the first option of every layer."""
 
-    def __init__(self, instance: Instance) -> None:
-        self.instance, self.goal, self.tables = instance, goal_of(instance), tables_of(instance)
+    def __init__(self, instance: Instance, params: Params = Params()) -> None:
+        self.params, self.instance = params, instance
+        self.goal, self.tables = goal_of(instance), tables_of(instance)
         layers, modules = len(instance.layers), len(instance.modules)
         self.state = State(_zeros(layers), _zeros(layers), _zeros(len(self.tables.bytes), 2), _zeros(4))
         self.walk = Walk(
@@ -64,8 +60,10 @@ class Annealing:
         value = value_of(self.goal, self.walk.totals)
         self.walk.prices[:] = value / np.maximum(self.goal.room, 1)
         share = max(value, 1.0) / len(self.instance.modules)
-        work = effort * min(WORK, PER_OPTION * len(self.tables.options))
-        anneal(self.tables, self.goal, self.state, self.walk, HOT * share, COLD * share, work, seed)
+        p = self.params
+        work = effort * min(p.work, p.per_option * len(self.tables.options))
+        cooling = Cooling(p.hot * share, p.cold * share, p.patience, p.swing)
+        anneal(self.tables, self.goal, self.state, self.walk, cooling, work, seed)
 
     @property
     def plan(self) -> Plan | None:
@@ -78,10 +76,3 @@ class Annealing:
 def _zeros(*shape: int) -> Integers:
     found: Integers = np.zeros(shape, np.int64)
     return found
-
-
-def first_plan(instance: Instance, seed: int, effort: int = 1) -> Plan | None:
-    """A plan for exact methods to begin with."""
-    annealing = Annealing(instance)
-    annealing.run(seed % 2**32, effort)
-    return annealing.plan

@@ -14,11 +14,6 @@ from mapgap.problems.fpga_gpu_partition.lowered.tables import FOLD, M20K, MULTIP
 Real = Annotated[float, "f8"]
 Reals = Annotated[NDArray[np.float64], "f8[::1]"]
 
-PATIENCE = 16
-"""Steps between two changes of the prices."""
-SWING = 1.15
-"""Factor by which they rise outside of the limits and fall inside."""
-
 
 class Goal(NamedTuple):
     """The objective, and the limits on latency, energy, multipliers and M20K blocks.
@@ -194,28 +189,38 @@ def keep(goal: Goal, state: State, walk: Walk) -> bool:
     return True
 
 
-@kernel("void(Goal,Walk)", Goal, Walk)
-def reprice(goal: Goal, walk: Walk) -> None:
+class Cooling(NamedTuple):
+    """Temperatures from ``hot`` to ``cold``; every ``patience`` steps prices change by the factor ``swing``."""
+
+    hot: Real
+    cold: Real
+    patience: Integer
+    swing: Real
+
+
+@kernel("void(Goal,Walk,f8)", Goal, Walk)
+def reprice(goal: Goal, walk: Walk, swing: float) -> None:
     """Dearer where a limit is exceeded, cheaper where it is kept."""
     for k in range(4):
-        walk.prices[k] *= SWING if walk.totals[k] > goal.room[k] else 1 / SWING
+        walk.prices[k] *= swing if walk.totals[k] > goal.room[k] else 1 / swing
 
 
-@kernel("i8(Tables,Goal,State,Walk,f8,f8,i8,i8)", Tables, Goal, State, Walk)
-def anneal(tables: Tables, goal: Goal, state: State, walk: Walk, hot: float, cold: float, work: int, seed: int) -> int:
-    """Moves until about ``work`` layers were timed; temperatures fall from ``hot`` to ``cold``. Returns the moves made.
+@kernel("i8(Tables,Goal,State,Walk,Cooling,i8,i8)", Tables, Goal, State, Walk, Cooling)
+def anneal(tables: Tables, goal: Goal, state: State, walk: Walk, cooling: Cooling, work: int, seed: int) -> int:
+    """Moves until about ``work`` layers were timed, while it cools. Returns the moves made.
 
     A move that costs more is taken with the probability of Metropolis et al. (1953).
     """
     np.random.seed(seed)
     now, done, turn = priced(goal, walk.totals, walk.prices), 0, 0
     walk.marked[:] = -1
+    hot, cold = cooling.hot, cooling.cold
     heat = hot
     while done < work:
         turn += 1
         done += 1
-        if turn % PATIENCE == 0:
-            reprice(goal, walk)
+        if turn % cooling.patience == 0:
+            reprice(goal, walk, cooling.swing)
             now = priced(goal, walk.totals, walk.prices)
             heat = hot * (cold / hot) ** (done / work)
         count = draw(tables, state, walk, np.random.random())

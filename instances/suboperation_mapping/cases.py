@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
+from typing import Any
 
 from pydantic import ValidationError
 
 from mapgap.core import Case
+from mapgap.instances.editing import case, each, edited, replaced, square, without
+from mapgap.instances.suboperation_mapping.relations import tables
 from mapgap.problems.suboperation_mapping import Edge, Instance, Layer
 from mapgap.problems.suboperation_mapping.lowered.arrays import lower
 from mapgap.problems.suboperation_mapping.lowered.mapped import alone
@@ -46,20 +50,17 @@ def _single(instance: Instance) -> int | None:
 
 
 def _closed(instance: Instance, layer: int, sizes: range, ticks: int, label: str) -> Case:
+    """No plan with a share of these sizes is faster than ``ticks``."""
     shut = instance.layers[layer]
-    fp = tuple(tuple(max(t, ticks) if k + 1 in sizes else t for k, t in enumerate(row)) for row in shut.fp)
-    layers = list(instance.layers)
-    layers[layer] = shut.model_copy(update={"fp": fp})
-    return Case(label, instance.changed(name=f"{instance.name}, {label}", layers=tuple(layers)))
+    fp = tuple(tuple(max(t, ticks) if k in sizes else t for k, t in enumerate(row, 1)) for row in shut.fp)
+    return case(instance, label, layers=replaced(instance.layers, layer, edited(shut, fp=fp)))
 
 
 def _placed(instance: Instance, layer: int, accelerator: int, ticks: int) -> Case:
     here = instance.layers[layer]
     fp = tuple(row if a == accelerator else (max(row[0], ticks),) for a, row in enumerate(here.fp))
-    layers = list(instance.layers)
-    layers[layer] = here.model_copy(update={"fp": fp})
     label = f"{here.name} forward on {instance.accelerators[accelerator].name}"
-    return Case(label, instance.changed(name=f"{instance.name}, {label}", layers=tuple(layers)))
+    return case(instance, label, layers=replaced(instance.layers, layer, edited(here, fp=fp)))
 
 
 def shrink(instance: Instance) -> Iterator[Instance]:
@@ -67,29 +68,20 @@ def shrink(instance: Instance) -> Iterator[Instance]:
     for index in reversed(range(len(instance.layers))):
         if len(instance.layers) > 1:
             yield from instance.if_valid(layers=_without(instance, index))
-    n = len(instance.accelerators)
-    for a in reversed(range(n)) if n > 1 else ():
-        kept = [i for i in range(n) if i != a]
-        layers = tuple(
-            layer.model_copy(update={p: tuple(table[i] for i in kept) for p, table in _tables(layer) if table})
-            for layer in instance.layers
-        )
-        bandwidth = tuple(tuple(instance.bandwidth[i][j] for j in kept) for i in kept)
+    n = range(len(instance.accelerators))
+    for a in reversed(n) if len(n) > 1 else ():
         yield from instance.if_valid(
-            accelerators=tuple(instance.accelerators[i] for i in kept), bandwidth=bandwidth, layers=layers
+            accelerators=without(instance.accelerators, a),
+            bandwidth=square(instance.bandwidth, without(n, a)),
+            layers=each(instance.layers, partial(tables, change=partial(without, index=a))),
         )
     for batch in {instance.batch // 2, instance.batch - 1} - {0}:
-        yield from instance.if_valid(batch=batch, layers=tuple(_cut(layer, batch) for layer in instance.layers))
+        yield from instance.if_valid(batch=batch, layers=each(instance.layers, partial(_cut, batch=batch)))
 
 
-def _tables(layer: Layer) -> list[tuple[str, tuple[tuple[int, ...], ...]]]:
-    return [("fp", layer.fp), ("bp", layer.bp), ("wu", layer.wu)]
-
-
-def _cut(layer: Layer, batch: int) -> Layer:
-    if layer.kind == "fused":
-        return layer
-    return layer.model_copy(update={p: tuple(row[:batch] for row in table) for p, table in _tables(layer)})
+def _cut(layer: Layer, batch: int) -> dict[str, Any]:
+    """The tables of a smaller batch."""
+    return {} if layer.kind == "fused" else tables(layer, lambda table: tuple(row[:batch] for row in table))
 
 
 def _without(instance: Instance, index: int) -> tuple[Layer, ...]:
@@ -109,7 +101,5 @@ def _without(instance: Instance, index: int) -> tuple[Layer, ...]:
             for own in gone.inputs:
                 edges.setdefault(own.source, own.bytes)
         inputs = tuple(Edge(source=s - (s > index), bytes=b) for s, b in sorted(edges.items()))
-        found.append(
-            layer.model_copy(update={"inputs": inputs, "network_input_bytes": outer, "bp": layer.bp if inputs else ()})
-        )
+        found.append(edited(layer, inputs=inputs, network_input_bytes=outer, bp=layer.bp if inputs else ()))
     return tuple(found)

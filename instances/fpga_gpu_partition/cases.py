@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from mapgap.core import Case
-from mapgap.instances.fpga_gpu_partition.editing import one_layer, with_layers
+from mapgap.instances.editing import case, each, edited
 from mapgap.problems.fpga_gpu_partition import Instance, Layer, Module, Option, Read
+
+_WORDS = {"gpu": "on the GPU", "fpga": "on the FPGA", "split": "on both sides"}
 
 
 def cases(instance: Instance) -> list[Case]:
@@ -25,28 +28,39 @@ def cases(instance: Instance) -> list[Case]:
     if len(layer.options) == 1:
         return []
     if len(sides) > 1:
-        return [
-            _only(instance, index, f"{layer.name} {_WORDS[side]}", [o for o in layer.options if o.kind == side])
-            for side in sides
-        ]
-    first, *others = layer.options
+        parts = {_WORDS[side]: [option for option in layer.options if option.kind == side] for side in sides}
+    else:
+        first, *others = layer.options
+        parts = {f"as {first.name}": [first], f"not as {first.name}": others}
     return [
-        _only(instance, index, f"{layer.name} as {first.name}", [first]),
-        _only(instance, index, f"{layer.name} not as {first.name}", others),
+        case(instance, f"{layer.name} {label}", modules=one_layer(instance, layer, edited(layer, options=tuple(kept))))
+        for label, kept in parts.items()
     ]
-
-
-_WORDS = {"gpu": "on the GPU", "fpga": "on the FPGA", "split": "on both sides"}
 
 
 def _sides(layer: Layer) -> list[str]:
     return list(dict.fromkeys(option.kind for option in layer.options))
 
 
-def _only(instance: Instance, index: int, label: str, kept: list[Option]) -> Case:
-    layer = instance.layers[index]
-    modules = one_layer(instance, layer, layer.model_copy(update={"options": tuple(kept)}))
-    return Case(label, instance.changed(name=f"{instance.name}, {label}", modules=modules))
+def with_layers(instance: Instance, layers: Sequence[Layer | None]) -> tuple[Module, ...]:
+    """The modules with other layers, of which ``None`` is left out; a module without layers is none."""
+    modules, first = [], 0
+    for module in instance.modules:
+        kept = tuple(layer for layer in layers[first : first + len(module.layers)] if layer is not None)
+        first += len(module.layers)
+        if kept:
+            modules.append(edited(module, layers=kept))
+    return tuple(modules)
+
+
+def each_layer(instance: Instance, change: Callable[[Layer], Layer]) -> tuple[Module, ...]:
+    """The modules with every layer changed."""
+    return with_layers(instance, [change(layer) for layer in instance.layers])
+
+
+def one_layer(instance: Instance, old: Layer, new: Layer) -> tuple[Module, ...]:
+    """The modules with one layer replaced."""
+    return each_layer(instance, lambda layer: new if layer is old else layer)
 
 
 def shrink(instance: Instance) -> Iterator[Instance]:
@@ -61,8 +75,7 @@ def shrink(instance: Instance) -> Iterator[Instance]:
     for layer in instance.layers:
         for option in layer.options if len(layer.options) > 1 else ():
             others = tuple(other for other in layer.options if other is not option)
-            smaller = layer.model_copy(update={"options": others})
-            yield from instance.if_valid(modules=one_layer(instance, layer, smaller))
+            yield from instance.if_valid(modules=one_layer(instance, layer, edited(layer, options=others)))
     for limit in ("latency_limit", "energy_limit"):
         if getattr(instance, limit) is not None:
             yield from instance.if_valid(**{limit: None})
@@ -91,19 +104,16 @@ def _rewired(instance: Instance, index: int, gone: set[int], numbers: dict[int, 
             found.setdefault((origin.source, origin.part), (origin, position))
     old = [instance.read_bytes(read) for read in layer.reads]
     new = [(instance.read_bytes(read), position) for read, position in found.values()]
-    options = tuple(
-        option.model_copy(
-            update={
-                "gpu_reads": tuple(-(-size * option.gpu_reads[p] // max(1, old[p])) for size, p in new),
-                "fpga_reads": tuple(size * option.fpga_reads[p] // max(1, old[p]) for size, p in new),
-            }
-        )
-        if option.kind == "split"
-        else option
-        for option in layer.options
-    )
-    reads = tuple(r.model_copy(update={"source": numbers.get(r.source, r.source)}) for r, _ in found.values())
-    return layer.model_copy(update={"reads": reads, "options": options})
+
+    def parts(option: Option) -> dict[str, Any]:
+        if option.kind != "split":
+            return {}
+        on_gpu = tuple(-(-size * option.gpu_reads[p] // max(1, old[p])) for size, p in new)
+        on_fpga = tuple(size * option.fpga_reads[p] // max(1, old[p]) for size, p in new)
+        return {"gpu_reads": on_gpu, "fpga_reads": on_fpga}
+
+    reads = tuple(edited(read, source=numbers.get(read.source, read.source)) for read, _ in found.values())
+    return edited(layer, reads=reads, options=each(layer.options, parts))
 
 
 def _origins(instance: Instance, read: Read, gone: set[int]) -> list[Read]:

@@ -1,6 +1,6 @@
-"""Fit of the cost model to Table I: ``python -m mapgap.instances.fpga_gpu_partition.calibration [FILE]``.
+"""Fit of the cost model to Table I: ``python -m mapgap.studies.fpga_gpu_partition.calibration [FILE]``.
 
-Eleven constants (the bandwidth is published) against six numbers (:mod:`mapgap.instances.fpga_gpu_partition.gains`), so
+Eleven constants (the bandwidth is published) against six numbers (:mod:`mapgap.studies.fpga_gpu_partition.gains`), so
 that the constants are *not* determined. The fit therefore keeps several sets that explain Table I equally well and lie
 far apart; a conclusion counts only where it holds for all of them.
 
@@ -33,7 +33,7 @@ import numpy.typing as npt
 from scipy.optimize import differential_evolution
 
 from mapgap.instances.fpga_gpu_partition.cost_model import CostModel
-from mapgap.instances.fpga_gpu_partition.gains import Reading, figure_1, gains, peak_power_w, published_gains
+from mapgap.studies.fpga_gpu_partition.gains import Reading, figure_1, gains, peak_power_w, published_gains
 
 Array = npt.NDArray[np.float64]
 
@@ -176,7 +176,7 @@ def text(found: Iterable[Candidate]) -> str:
     names = [f.name for f in fields(CostModel)]
     lines = [
         "# Constants of the cost model of docs/fpga_gpu_calibration.md, each row an equally good fit to Table I of the",
-        "# FPGA-GPU paper. Derived by differential evolution; mapgap.instances.fpga_gpu_partition.calibration finds",
+        "# FPGA-GPU paper. Derived by differential evolution; mapgap.studies.fpga_gpu_partition.calibration finds",
         "# fits of the same quality, not the same ones. link_gbs is published (V-B).",
         "# share: g_l / C_I of the grouped 3x3 expansion; rms: root mean square of log(model / published).",
         f"columns: [fit, {', '.join(names)}, share, rms]",

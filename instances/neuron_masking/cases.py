@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from mapgap.core import Case
-from mapgap.problems.neuron_masking import SHARE, Device, Instance, Layer, costs
+from mapgap.instances.editing import case, each, edited, ordered, replaced, without
+from mapgap.problems.neuron_masking import SHARE, Device, Instance, costs
 from mapgap.problems.neuron_masking.lowered.shares import uniform_mask
 
 
@@ -39,61 +40,47 @@ def cases(instance: Instance) -> list[Case]:
     if layer.least == layer.neurons or (len(instance.devices) > 1 and not share):
         return []
     k = (layer.least + layer.neurons) // 2
-    more = _replaced(instance, index, layer.model_copy(update={"least": k + 1}))
     if share:
-        low = f"smallest share at most that of {k} neurons of {layer.name}"
-        fewer = _capped(instance, SHARE * k // layer.neurons)
+        low, fewer = f"smallest share at most that of {k} neurons of {layer.name}", _capped(instance, index, k)
     else:
         low, fewer = f"{layer.name} keeps at most {k}", _narrowed(instance, index, k)
-    return [_case(instance, low, fewer), _case(instance, f"{layer.name} keeps more than {k}", more)]
-
-
-def _case(instance: Instance, label: str, changes: dict[str, Any]) -> Case:
-    return Case(label, instance.changed(name=f"{instance.name}, {label}", **changes))
+    more = replaced(layers, index, edited(layer, least=k + 1))
+    return [case(instance, low, **fewer), case(instance, f"{layer.name} keeps more than {k}", layers=more)]
 
 
 def _cycles(instance: Instance, kept: range) -> Case:
-    times = tuple(instance.cycle_ms[c] for c in kept)
-    return _case(instance, f"cycle of {', '.join(map(str, times))} ms", only_cycles(instance, list(kept)))
+    times = ", ".join(map(str, ordered(instance.cycle_ms, kept)))
+    return case(instance, f"cycle of {times} ms", **only_cycles(instance, kept))
 
 
-def only_cycles(instance: Instance, kept: list[int]) -> dict[str, Any]:
+def only_cycles(instance: Instance, kept: Sequence[int]) -> dict[str, Any]:
     """Changes of an instance that leave these cycle times, by index."""
-    devices = tuple(
-        device.model_copy(
-            update={name: tuple(getattr(device, name)[c] for c in kept) for name in ("time_limit", "work_limit")}
-        )
-        for device in instance.devices
+    devices = each(
+        instance.devices,
+        lambda device: {name: ordered(getattr(device, name), kept) for name in ("time_limit", "work_limit")},
     )
-    return {"cycle_ms": tuple(instance.cycle_ms[c] for c in kept), "devices": devices}
-
-
-def _replaced(instance: Instance, index: int, layer: Layer) -> dict[str, Any]:
-    return {"layers": tuple(layer if i == index else old for i, old in enumerate(instance.layers))}
+    return {"cycle_ms": ordered(instance.cycle_ms, kept), "devices": devices}
 
 
 def _narrowed(instance: Instance, index: int, k: int) -> dict[str, Any]:
     """A layer with its ``k`` neurons of largest contribution, which may be others on every device."""
     layer = instance.layers[index]
-    devices = tuple(
-        _with_row(device, index, tuple(device.contributions[index][j] for j in sorted(device.ranking(index)[:k])))
-        for device in instance.devices
-    )
-    changed = layer.model_copy(update={"neurons": k, "least": min(layer.least, k)})
-    return {**_replaced(instance, index, changed), "devices": devices}
+
+    def largest(device: Device) -> dict[str, Any]:
+        row = ordered(device.contributions[index], sorted(device.ranking(index)[:k]))
+        return {"contributions": replaced(device.contributions, index, row)}
+
+    narrow = edited(layer, neurons=k, least=min(layer.least, k))
+    return {"layers": replaced(instance.layers, index, narrow), "devices": each(instance.devices, largest)}
 
 
-def _with_row(device: Device, index: int, row: tuple[int, ...]) -> Device:
-    rows = tuple(row if i == index else old for i, old in enumerate(device.contributions))
-    return device.model_copy(update={"contributions": rows})
-
-
-def _capped(instance: Instance, share: int) -> dict[str, Any]:
-    """Limits of one cycle time at most the costs of the smallest mask of a share."""
+def _capped(instance: Instance, index: int, k: int) -> dict[str, Any]:
+    """Limits of one cycle time at most the costs of the smallest mask with the share of ``k`` neurons of a layer."""
     layers = instance.layers
+    share = SHARE * k // layers[index].neurons
     kept = uniform_mask([layer.least for layer in layers], [layer.neurons for layer in layers], share)
-    devices = []
-    for device in instance.devices:
+
+    def capped(device: Device) -> dict[str, Any]:
         cost = costs(instance, device, kept)
         limits: dict[str, Any] = {
             "time_limit": (min(device.time_limit[0], cost.time),),
@@ -101,24 +88,22 @@ def _capped(instance: Instance, share: int) -> dict[str, Any]:
         }
         if instance.memory_mode == "hard":  # otherwise the limit says what spills, and a smaller one costs time
             limits["memory_limit"] = min(device.memory_limit, cost.memory)
-        devices.append(device.model_copy(update=limits))
-    return {"devices": tuple(devices)}
+        return limits
+
+    return {"devices": each(instance.devices, capped)}
 
 
 def shrink(instance: Instance) -> Iterator[Instance]:
     """One device, one cycle time or one layer less, or a layer with half of its neurons or one less."""
     for d in reversed(range(len(instance.devices))):
-        yield from instance.if_valid(devices=tuple(x for i, x in enumerate(instance.devices) if i != d))
-    for c in range(len(instance.cycle_ms)):
-        if len(instance.cycle_ms) > 1:
-            yield from instance.if_valid(**only_cycles(instance, [i for i in range(len(instance.cycle_ms)) if i != c]))
+        yield from instance.if_valid(devices=without(instance.devices, d))
+    cycles = range(len(instance.cycle_ms))
+    for c in cycles if len(cycles) > 1 else ():
+        yield from instance.if_valid(**only_cycles(instance, without(cycles, c)))
     for index in reversed(range(len(instance.layers))):
-        kept = [i for i in range(len(instance.layers)) if i != index]
-        devices = tuple(
-            device.model_copy(update={"contributions": tuple(device.contributions[i] for i in kept)})
-            for device in instance.devices
-        )
-        yield from instance.if_valid(layers=tuple(instance.layers[i] for i in kept), devices=devices)
+        rows = [without(device.contributions, index) for device in instance.devices]
+        devices = tuple(edited(d, contributions=row) for d, row in zip(instance.devices, rows, strict=True))
+        yield from instance.if_valid(layers=without(instance.layers, index), devices=devices)
     for index, layer in enumerate(instance.layers):
         for k in sorted({layer.neurons // 2, layer.neurons - 1} - {0}):
             yield from instance.if_valid(**_narrowed(instance, index, k))

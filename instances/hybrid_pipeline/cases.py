@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
 
 from pydantic import ValidationError
 
 from mapgap.core import Case
+from mapgap.instances.editing import case, each, edited, replaced, square, without
 from mapgap.problems.hybrid_pipeline import DeviceType, Instance, Layer, OldStage, Replanning
 
-T = TypeVar("T")
+Table = tuple[tuple[int, ...], ...]
 
 
 def cases(instance: Instance) -> list[Case]:
@@ -30,7 +32,7 @@ def cases(instance: Instance) -> list[Case]:
     """
     if len(instance.micro_batch_sizes) > 1:
         return [
-            Case(f"micro-batches of {size}", _resized(instance, instance.mini_batch, (size,)))
+            case(instance, f"micro-batches of {size}", **_resized(instance, instance.mini_batch, (size,)))
             for size in instance.micro_batch_sizes
         ]
     n, places = len(instance.devices), len(instance.layers) - 1
@@ -39,25 +41,23 @@ def cases(instance: Instance) -> list[Case]:
         return [_uncut(instance, free[i * len(free) // n]) for i in range(n)]
     if not places or len(free) < places:
         return []
+    more = 1 + max(kind.memory for kind in instance.types)
+    types = each(instance.types, lambda kind: {"memory": kind.memory + more})
+    layers = each(instance.layers, lambda layer: {"state_memory": layer.state_memory + more})
     try:
-        separate = _separate(instance)
+        separate = case(instance, "every layer a stage", types=types, layers=layers)
     except ValidationError:
         return []
-    return [*(_uncut(instance, k) for k in free), Case("every layer a stage", separate)]
+    return [*(_uncut(instance, k) for k in free), separate]
 
 
 def _uncut(instance: Instance, place: int) -> Case:
-    label = f"no cut behind {instance.layers[place].name}"
-    return Case(label, _joined(instance, place, name=f"{instance.name}, {label}"))
+    return case(instance, f"no cut behind {instance.layers[place].name}", **_joined(instance, place))
 
 
-def _separate(instance: Instance) -> Instance:
-    more = 1 + max(kind.memory for kind in instance.types)
-    return instance.changed(
-        name=f"{instance.name}, every layer a stage",
-        types=tuple(kind.model_copy(update={"memory": kind.memory + more}) for kind in instance.types),
-        layers=tuple(layer.model_copy(update={"state_memory": layer.state_memory + more}) for layer in instance.layers),
-    )
+def tables(kind: DeviceType, change: Callable[[Table], Table]) -> dict[str, Table]:
+    """Both time tables of a type, changed."""
+    return {"forward": change(kind.forward), "backward": change(kind.backward)}
 
 
 def _joinable(instance: Instance, place: int) -> bool:
@@ -70,29 +70,22 @@ def _joinable(instance: Instance, place: int) -> bool:
     )
 
 
-def _joined(instance: Instance, place: int, **changes: Any) -> Instance:
+def _joined(instance: Instance, place: int) -> dict[str, Any]:
     """Layers ``place`` and ``place + 1`` as one; exact wherever they are :func:`_joinable`."""
     first, second = instance.layers[place : place + 2]
-    both = Layer(
-        name=f"{first.name}+{second.name}",
-        output_bytes=second.output_bytes,
-        weight_bytes=first.weight_bytes + second.weight_bytes,
-        state_memory=first.state_memory + second.state_memory,
-        activation_memory=first.activation_memory + second.activation_memory,
-        flops=first.flops + second.flops,
-    )
+    added = ("weight_bytes", "state_memory", "activation_memory", "flops")
+    sums = {name: getattr(first, name) + getattr(second, name) for name in added}
+    both = Layer(name=f"{first.name}+{second.name}", output_bytes=second.output_bytes, **sums)
 
-    def table(rows: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
+    def table(rows: Table) -> Table:
         total = tuple(a + b for a, b in zip(rows[place], rows[place + 1], strict=True))
-        return (*rows[:place], total, *rows[place + 2 :])
+        return replaced(without(rows, place), place, total)
 
-    types = tuple(
-        kind.model_copy(update={"forward": table(kind.forward), "backward": table(kind.backward)})
-        for kind in instance.types
-    )
-    layers = (*instance.layers[:place], both, *instance.layers[place + 2 :])
-    replanning = _relabelled(instance.replanning, place, place + 1)
-    return instance.changed(**{"types": types, "layers": layers, "replanning": replanning, **changes})
+    return {
+        "types": each(instance.types, partial(tables, change=table)),
+        "layers": replaced(without(instance.layers, place), place, both),
+        "replanning": _relabelled(instance.replanning, place, place + 1),
+    }
 
 
 def _relabelled(old: Replanning | None, start_after: int, stop_after: int) -> Replanning | None:
@@ -106,29 +99,16 @@ def _relabelled(old: Replanning | None, start_after: int, stop_after: int) -> Re
     def moved(start: int, stop: int) -> tuple[int, int]:
         return start - (start > start_after), stop - (stop > stop_after)
 
-    stages = [
-        OldStage(start=a, stop=b, devices=stage.devices)
-        for stage in old.stages
-        for a, b in [moved(stage.start, stage.stop)]
-        if a < b
-    ]
+    moves = [(stage, *moved(stage.start, stage.stop)) for stage in old.stages]
+    stages = tuple(OldStage(start=a, stop=b, devices=stage.devices) for stage, a, b in moves if a < b)
     held = tuple(tuple((a, b) for a, b in (moved(*pair) for pair in row) if a < b) for row in old.held)
-    return old.model_copy(update={"stages": tuple(stages), "held": held})
+    return edited(old, stages=stages, held=held)
 
 
-def _resized(instance: Instance, mini_batch: int, sizes: tuple[int, ...]) -> Instance:
+def _resized(instance: Instance, mini_batch: int, sizes: tuple[int, ...]) -> dict[str, Any]:
     """Other batch sizes, none larger than before; time tables end at the largest."""
-
-    def table(rows: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
-        return tuple(row[: max(sizes)] for row in rows)
-
-    types = tuple(
-        kind.model_copy(update={"forward": table(kind.forward), "backward": table(kind.backward)})
-        for kind in instance.types
-    )
-    suffix = "/".join(str(size) for size in sizes)
-    name = f"{instance.name}, micro-batches of {suffix}"
-    return instance.changed(name=name, mini_batch=mini_batch, micro_batch_sizes=sizes, types=types)
+    cut = partial(tables, change=lambda rows: tuple(row[: max(sizes)] for row in rows))
+    return {"mini_batch": mini_batch, "micro_batch_sizes": sizes, "types": each(instance.types, cut)}
 
 
 def shrink(instance: Instance) -> Iterator[Instance]:
@@ -136,47 +116,36 @@ def shrink(instance: Instance) -> Iterator[Instance]:
     for d in reversed(range(len(instance.devices))):
         yield from instance.if_valid(**_without_device(instance, d))
     for i in reversed(range(len(instance.layers))):
-        types = tuple(
-            kind.model_copy(update={"forward": _but(kind.forward, i), "backward": _but(kind.backward, i)})
-            for kind in instance.types
-        )
+        types = each(instance.types, partial(tables, change=partial(without, index=i)))
         replanning = _relabelled(instance.replanning, i, i)
-        yield from instance.if_valid(layers=_but(instance.layers, i), types=types, replanning=replanning)
+        yield from instance.if_valid(layers=without(instance.layers, i), types=types, replanning=replanning)
     for k in range(len(instance.layers) - 1):
         if _joinable(instance, k):
-            yield _joined(instance, k)
+            yield instance.changed(**_joined(instance, k))
     if instance.replanning is not None:
         yield from instance.if_valid(replanning=None)
     sizes, batch = instance.micro_batch_sizes, instance.mini_batch
     if len(sizes) > 1:
-        yield from (_resized(instance, batch, _but(sizes, i)) for i in range(len(sizes)))
+        yield from (instance.changed(**_resized(instance, batch, without(sizes, i))) for i in range(len(sizes)))
         return
     rounds = batch // sizes[0]
     for size in sorted({sizes[0] // 2, sizes[0] - 1} - {0}):
-        yield _resized(instance, rounds * size, (size,))
+        yield instance.changed(**_resized(instance, rounds * size, (size,)))
     for fewer in sorted({rounds // 2, rounds - 1} - {0}):
         yield from instance.if_valid(mini_batch=fewer * sizes[0])
 
 
-def _but(items: tuple[T, ...], index: int) -> tuple[T, ...]:
-    return items[:index] + items[index + 1 :]
-
-
 def _without_device(instance: Instance, gone: int) -> dict[str, Any]:
     """Fields without a device, and without its type if no other device has it."""
-    devices = _but(instance.devices, gone)
+    devices = without(instance.devices, gone)
     used = sorted({device.type for device in devices})
-    types: tuple[DeviceType, ...] = tuple(instance.types[t] for t in used)
     changes: dict[str, Any] = {
-        "types": types,
-        "devices": tuple(device.model_copy(update={"type": used.index(device.type)}) for device in devices),
-        "bandwidth": tuple(_but(row, gone) for row in _but(instance.bandwidth, gone)),
+        "types": tuple(instance.types[t] for t in used),
+        "devices": each(devices, lambda device: {"type": used.index(device.type)}),
+        "bandwidth": square(instance.bandwidth, without(range(len(instance.devices)), gone)),
     }
     old = instance.replanning
     if old is not None:
-        stages = tuple(
-            stage.model_copy(update={"devices": tuple(d - (d > gone) for d in stage.devices if d != gone)})
-            for stage in old.stages
-        )
-        changes["replanning"] = old.model_copy(update={"stages": stages, "held": _but(old.held, gone)})
+        stages = each(old.stages, lambda stage: {"devices": tuple(d - (d > gone) for d in stage.devices if d != gone)})
+        changes["replanning"] = edited(old, stages=stages, held=without(old.held, gone))
     return changes

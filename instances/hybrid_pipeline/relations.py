@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from functools import partial
 from itertools import product
 
 from mapgap.core import Relation
-from mapgap.problems.hybrid_pipeline import DeviceType, Instance
+from mapgap.instances.editing import each, edited, mapped, ordered, related, replaced, square
+from mapgap.instances.hybrid_pipeline.cases import tables
+from mapgap.problems.hybrid_pipeline import Instance
 
 FACTOR = 3
 
@@ -31,24 +34,18 @@ def relations(instance: Instance, rng: random.Random) -> list[Relation]:
 
 def _reordered(instance: Instance, rng: random.Random) -> Iterator[Relation]:
     """The devices in another order; not after a failure, whose ties go to the lowest index (rule 11)."""
-    if instance.replanning is not None:
-        return
-    order = rng.sample(range(len(instance.devices)), len(instance.devices))
-    yield Relation(
-        "devices in another order",
-        instance.changed(
-            devices=tuple(instance.devices[d] for d in order),
-            bandwidth=tuple(tuple(instance.bandwidth[d][e] for e in order) for d in order),
-        ),
-    )
+    if instance.replanning is None:
+        order = rng.sample(range(len(instance.devices)), len(instance.devices))
+        devices, bandwidth = ordered(instance.devices, order), square(instance.bandwidth, order)
+        yield from related(instance, "devices in another order", devices=devices, bandwidth=bandwidth)
 
 
 def _slower_clock(instance: Instance) -> Iterator[Relation]:
     """All times doubled, in ticks of twice the length: only the product of tick and bandwidth is seen."""
     if all(rate % 2 == 0 for i, row in enumerate(instance.bandwidth) for j, rate in enumerate(row) if i != j):
-        halved = tuple(tuple(rate // 2 for rate in row) for row in instance.bandwidth)
-        for slower in instance.if_valid(tick_ns=2 * instance.tick_ns, bandwidth=halved):
-            yield Relation("links half as fast and ticks twice as long", slower)
+        halved = mapped(instance.bandwidth, lambda rate: rate // 2)
+        label = "links half as fast and ticks twice as long"
+        yield from related(instance, label, tick_ns=2 * instance.tick_ns, bandwidth=halved)
 
 
 def _faster_links(instance: Instance) -> Iterator[Relation]:
@@ -60,31 +57,18 @@ def _faster_links(instance: Instance) -> Iterator[Relation]:
     no larger where that is positive, and not positive where it was not. The excess of the first stage is never
     negative, so A does not rise, nor does the migration. (One faster link alone is not covered.)
     """
-    faster = tuple(tuple(FACTOR * rate for rate in row) for row in instance.bandwidth)
-    for better in instance.if_valid(bandwidth=faster):
-        yield Relation("all links three times as fast", better, equal=False)
+    faster = mapped(instance.bandwidth, lambda rate: FACTOR * rate)
+    yield from related(instance, "all links three times as fast", equal=False, bandwidth=faster)
 
 
 def _scaled_times(instance: Instance) -> Iterator[Relation]:
     """All times tripled, where no transfer is rounded up."""
-    if not _exact(instance):
-        return
-
-    def tripled(rows: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
-        return tuple(tuple(FACTOR * ticks for ticks in row) for row in rows)
-
-    types = tuple(
-        DeviceType(name=kind.name, memory=kind.memory, forward=tripled(kind.forward), backward=tripled(kind.backward))
-        for kind in instance.types
-    )
-    layers = tuple(
-        layer.model_copy(
-            update={"output_bytes": FACTOR * layer.output_bytes, "weight_bytes": FACTOR * layer.weight_bytes}
-        )
-        for layer in instance.layers
-    )
-    for scaled in instance.if_valid(types=types, layers=layers):
-        yield Relation("all times tripled", scaled, factor=FACTOR)
+    if _exact(instance):
+        tripled = partial(tables, change=lambda rows: mapped(rows, lambda ticks: FACTOR * ticks))
+        types = each(instance.types, tripled)
+        names = ("output_bytes", "weight_bytes")
+        layers = each(instance.layers, lambda layer: {name: FACTOR * getattr(layer, name) for name in names})
+        yield from related(instance, "all times tripled", FACTOR, types=types, layers=layers)
 
 
 def _exact(instance: Instance) -> bool:
@@ -103,35 +87,28 @@ def _exact(instance: Instance) -> bool:
 
 def _other_units(instance: Instance) -> Iterator[Relation]:
     """Memory in smaller units; bytes behind the last layer, which no cut carries."""
-    types = tuple(kind.model_copy(update={"memory": 2 * kind.memory}) for kind in instance.types)
-    layers = tuple(
-        layer.model_copy(
-            update={"state_memory": 2 * layer.state_memory, "activation_memory": 2 * layer.activation_memory}
-        )
-        for layer in instance.layers
-    )
-    for other in instance.if_valid(types=types, layers=layers):
-        yield Relation("memory counted in halves", other)
-    last = instance.layers[-1]
-    larger = last.model_copy(update={"output_bytes": last.output_bytes + 7})
-    for other in instance.if_valid(layers=(*instance.layers[:-1], larger)):
-        yield Relation("more bytes behind the last layer", other)
+    types = each(instance.types, lambda kind: {"memory": 2 * kind.memory})
+    names = ("state_memory", "activation_memory")
+    layers = each(instance.layers, lambda layer: {name: 2 * getattr(layer, name) for name in names})
+    yield from related(instance, "memory counted in halves", types=types, layers=layers)
+    place, last = len(instance.layers) - 1, instance.layers[-1]
+    larger = replaced(instance.layers, place, edited(last, output_bytes=last.output_bytes + 7))
+    yield from related(instance, "more bytes behind the last layer", layers=larger)
 
 
 def _more_freedom(instance: Instance) -> Iterator[Relation]:
     """Every plan stays one, with the same value, and others come in addition."""
     if instance.all_devices:
-        yield Relation("devices may stay idle", instance.changed(all_devices=False), equal=False)
+        yield from related(instance, "devices may stay idle", equal=False, all_devices=False)
     elif instance.replanning is None:
-        again = instance.devices[-1].model_copy(update={"name": "one more"})
+        devices = (*instance.devices, edited(instance.devices[-1], name="one more"))
         rows = [(*row, row[-1]) for row in instance.bandwidth]
         fastest = max(max(row) for row in instance.bandwidth)
         rows[-1] = (*rows[-1][:-1], fastest)
         rows.append((*rows[-1][:-2], fastest, 1))
-        for larger in instance.if_valid(devices=(*instance.devices, again), bandwidth=tuple(rows)):
-            yield Relation("one more device, which may stay idle", larger, equal=False)
+        label = "one more device, which may stay idle"
+        yield from related(instance, label, equal=False, devices=devices, bandwidth=tuple(rows))
     smaller = [b for b in range(1, max(instance.micro_batch_sizes)) if instance.mini_batch % b == 0]
     sizes = tuple(sorted({*instance.micro_batch_sizes, *smaller}))
     if sizes != instance.micro_batch_sizes:
-        for freer in instance.if_valid(micro_batch_sizes=sizes):
-            yield Relation("smaller micro-batches allowed", freer, equal=False)
+        yield from related(instance, "smaller micro-batches allowed", equal=False, micro_batch_sizes=sizes)

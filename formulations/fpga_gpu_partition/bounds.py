@@ -1,37 +1,11 @@
-"""What every exact method begins with: a plan that is announced at once, and a bound that needs no configurations."""
+"""What is known of an instance before its configurations are: a bound, and the words where there is no more."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from mapgap.core import Budget, SolveResult, Status, Stop
-from mapgap.heuristics.fpga_gpu_partition.search.annealing import first_plan
+from mapgap.core import SolveResult, Status, Stop
 from mapgap.problems.fpga_gpu_partition import Instance, Plan
 
-NETWORK = 40
-"""Layers from which one annealing is rarely near the best plan."""
-FURTHER, FURTHER_S, EFFORT = 0.2, 0.5, 4
-"""For how long further annealings begin, as a part of the budget and in seconds, and how much longer each is."""
 LATE = "the time ended while configurations were enumerated"
-
-
-def announced(instance: Instance, budget: Budget) -> Plan | None:
-    """The first plan, if the annealing finds one; announced."""
-    plan = first_plan(instance, budget.seed)
-    if plan is not None:
-        budget.report(plan=plan)
-    return plan
-
-
-def further(instance: Instance, budget: Budget) -> Iterator[Plan]:
-    """More plans for methods whose engine takes long for whole networks: longer annealings, for a part of the time."""
-    end = budget.elapsed_s + min(FURTHER * budget.time_s, FURTHER_S)
-    turn = 0
-    while len(instance.layers) >= NETWORK and budget.elapsed_s < end:
-        turn += 1
-        plan = first_plan(instance, budget.seed + turn, EFFORT)
-        if plan is not None:
-            yield plan
 
 
 def relaxed(instance: Instance) -> int:
@@ -49,7 +23,7 @@ def relaxed(instance: Instance) -> int:
 
 
 def without_tables(instance: Instance, plan: Plan | None, stop: Stop, reason: str) -> SolveResult:
-    """The result of a run that has not come to its configurations."""
+    """The result of a run that has not come to its configurations: the plan it was given, if any."""
     status = Status.UNKNOWN if plan is None else Status.FEASIBLE
     return SolveResult(status, stop, plan, relaxed(instance), reason=reason)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
 from mapgap.core import Case
-from mapgap.problems.multi_model_splitting import Deployed, Device, Instance, Pipeline, Requirement, part
+from mapgap.instances.editing import case, each, edited, replaced, without
+from mapgap.problems.multi_model_splitting import Device, Instance, Pipeline, Requirement, part
 
 
 def cases(instance: Instance) -> list[Case]:
@@ -53,8 +54,8 @@ def _by_layer(instance: Instance) -> list[Case]:
     where = f"layer {instance.pipelines[p].layers[i].name} of {instance.pipelines[p].name}"
     device = instance.devices[home].name
     return [
-        Case(label, _closed(instance, p, i, shut, f"{instance.name}, {label}"))
-        for label, shut in ((f"{where} on {device}", others), (f"{where} not on {device}", [home]))
+        _closed(instance, p, i, others, f"{where} on {device}"),
+        _closed(instance, p, i, [home], f"{where} not on {device}"),
     ]
 
 
@@ -77,30 +78,27 @@ def _most_ticks(pipeline: Pipeline) -> int:
     return max(pipeline.sensing) + sum(max(layer.inference) for layer in pipeline.layers) + cuts
 
 
-def _closed(instance: Instance, p: int, i: int, shut: Sequence[int], name: str) -> Instance:
+def _closed(instance: Instance, p: int, i: int, shut: Sequence[int], label: str) -> Case:
     """The layer takes longer on these devices than any plan."""
     more = 1 + sum(_most_ticks(pipeline) for pipeline in instance.pipelines)
-    pipelines, pipeline = list(instance.pipelines), instance.pipelines[p]
+    pipeline = instance.pipelines[p]
     layer = pipeline.layers[i]
     ticks = tuple(more if d in shut else t for d, t in enumerate(layer.inference))
-    layers = (*pipeline.layers[:i], layer.model_copy(update={"inference": ticks}), *pipeline.layers[i + 1 :])
-    pipelines[p] = pipeline.model_copy(update={"layers": layers})
-    return instance.changed(name=name, pipelines=tuple(pipelines))
+    longer = edited(pipeline, layers=replaced(pipeline.layers, i, edited(layer, inference=ticks)))
+    return case(instance, label, pipelines=replaced(instance.pipelines, p, longer))
 
 
 def _by_end(instance: Instance, end: Literal["source", "target"]) -> list[Case]:
     """One case per device of the first pipeline whose end can be on two devices."""
     for p, pipeline in enumerate(instance.pipelines):
         allowed = instance.sources(p) if end == "source" else instance.targets(p)
-        if len(allowed) < 2:
-            continue
-        found = []
-        for d in allowed:
-            pipelines = list(instance.pipelines)
-            pipelines[p] = pipeline.model_copy(update={end: Requirement(device=instance.devices[d].name)})
-            label = f"{end} of {pipeline.name} on {instance.devices[d].name}"
-            found.append(Case(label, instance.changed(name=f"{instance.name}, {label}", pipelines=tuple(pipelines))))
-        return found
+        if len(allowed) > 1:
+            names = [instance.devices[d].name for d in allowed]
+            designated = [edited(pipeline, **{end: Requirement(device=name)}) for name in names]
+            return [
+                case(instance, f"{end} of {pipeline.name} on {name}", pipelines=replaced(instance.pipelines, p, one))
+                for name, one in zip(names, designated, strict=True)
+            ]
     return []
 
 
@@ -123,45 +121,31 @@ def shrink(instance: Instance) -> Iterator[Instance]:
 def _without_device(instance: Instance, gone: Device) -> Instance:
     """One device less; what asked for it by name asks for the first of the others."""
     kept = [device.name for device in instance.devices if device is not gone]
-    ends: tuple[Literal["source", "target"], ...] = ("source", "target")
-    pipelines = tuple(
-        pipeline.model_copy(
-            update={end: Requirement(device=kept[0]) for end in ends if getattr(pipeline, end).device == gone.name}
-        )
-        for pipeline in instance.pipelines
-    )
-    names = [pipeline.name for pipeline in pipelines]
-    return part(instance.model_copy(update={"pipelines": pipelines}), kept, names)
+
+    def ends(pipeline: Pipeline) -> dict[str, Any]:
+        asked = [end for end in ("source", "target") if getattr(pipeline, end).device == gone.name]
+        return dict.fromkeys(asked, Requirement(device=kept[0]))
+
+    pipelines = each(instance.pipelines, ends)
+    return part(edited(instance, pipelines=pipelines), kept, [pipeline.name for pipeline in pipelines])
 
 
 def _without_layer(instance: Instance, model: str, i: int) -> Iterator[Instance]:
     """Layer ``i`` less in every pipeline of the model; its producer's output goes on to its consumer."""
 
-    def shorter(pipeline: Pipeline) -> Pipeline:
+    def shorter(pipeline: Pipeline) -> dict[str, Any]:
         last = len(pipeline.layers)
         if pipeline.model != model or i >= last or last == 1:
-            return pipeline
+            return {}
         inner = i + 1 if i + 1 < last else i  # the input and the output of the model stay
-        return pipeline.model_copy(
-            update={
-                "layers": (*pipeline.layers[:i], *pipeline.layers[i + 1 :]),
-                "boundaries": (*pipeline.boundaries[:inner], *pipeline.boundaries[inner + 1 :]),
-            }
-        )
+        return {"layers": without(pipeline.layers, i), "boundaries": without(pipeline.boundaries, inner)}
 
-    pipelines = tuple(shorter(pipeline) for pipeline in instance.pipelines)
-    if pipelines == instance.pipelines:
-        return
-    cut = {new.name for new, old in zip(pipelines, instance.pipelines, strict=True) if new is not old}
-    deployed = tuple(
-        Deployed(pipeline=old.pipeline, device=old.device, first=first, last=last)
+    pipelines = each(instance.pipelines, shorter)
+    cut = {new.name for new, old in zip(pipelines, instance.pipelines, strict=True) if new != old}
+    moved = [
+        edited(old, first=old.first - (old.first > i), last=old.last - (old.last > i)) if old.pipeline in cut else old
         for old in instance.deployed
-        for first, last in [
-            (old.first - (old.first > i), old.last - (old.last > i)) if old.pipeline in cut else (old.first, old.last)
-        ]
-        if first < last
-    )
-    try:
-        yield instance.changed(pipelines=pipelines, deployed=deployed)
-    except ValidationError:
-        return
+    ]
+    if cut:
+        deployed = tuple(old for old in moved if old.first < old.last)
+        yield from instance.if_valid(pipelines=pipelines, deployed=deployed)

@@ -1,0 +1,40 @@
+"""Parameters of the exact methods of the FPGA-GPU partition."""
+
+from dataclasses import dataclass
+
+from mapgap.core import Params
+
+
+@dataclass(frozen=True)
+class LabelSetting(Params):
+    """Label setting over the chain of modules.
+
+    Attributes
+    ----------
+    widths : tuple of int
+        Labels kept behind a module, pass by pass.
+    strips : int
+        Rectangles that cover a level set of a product or a weighted sum.
+    prices : int
+        Most directions that are priced.
+    """
+
+    widths: tuple[int, ...] = (64, 1024, 16_384, 262_144, 4_194_304)
+    strips: int = 200
+    prices: int = 16
+
+
+@dataclass(frozen=True)
+class Portfolio(Params):
+    """The portfolio.
+
+    Attributes
+    ----------
+    annealing : float
+        Share of the time of the annealings while labels are made, that of the labels being 1.
+    stale : int
+        Annealings in a row without a better plan, each twice as long as the one before, after which it ends.
+    """
+
+    annealing: float = 0.25
+    stale: int = 4

@@ -1,0 +1,59 @@
+"""The portfolio of the FPGA-GPU partition.
+
+1. ``relaxation``: every module under the quickest and the cheapest options of its layers; a bound at once.
+2. ``annealed_options``: both published plans and a short annealing, complete.
+3. In turns: ``label_setting``, whose prices bound and whose passes prove; and ``annealing``, each twice as long as the
+   one before, until several in a row find nothing better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import cast
+
+from mapgap.core import Budget, SolveResult, Status, Stop
+from mapgap.formulations.fpga_gpu_partition import label_setting
+from mapgap.formulations.fpga_gpu_partition.bounds import relaxed
+from mapgap.formulations.fpga_gpu_partition.params import Portfolio as Params
+from mapgap.heuristics.fpga_gpu_partition import annealed_options
+from mapgap.heuristics.fpga_gpu_partition.search.annealing import Annealing
+from mapgap.problems.fpga_gpu_partition import Instance, Plan
+from mapgap.problems.fpga_gpu_partition.evaluate import diagnose, evaluate
+from mapgap.solvers.portfolio import Board, Member, Portfolio, whole
+
+
+def bound(board: Board) -> Iterator[None]:
+    """Step 1."""
+    assert isinstance(board.instance, Instance)
+    board.prove(relaxed(board.instance))
+    yield
+
+
+def run(instance: Instance, budget: Budget, params: Params = Params()) -> SolveResult:
+    """Minimise the instance's objective."""
+    if reasons := diagnose(instance):
+        return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(reasons))
+
+    def anneal(board: Board) -> Iterator[None]:
+        """Step 3, the improver."""
+        effort, stale = 2, 0
+        while stale < params.stale:
+            walk = Annealing(instance)
+            walk.run((budget.seed + effort + stale) % 2**32, effort)
+            if board.offer(walk.plan):
+                stale = 0
+            else:
+                effort, stale = 2 * effort, stale + 1
+            yield
+
+    def labels(board: Board) -> Iterator[None]:
+        """Step 3, the engine."""
+        result = yield from label_setting.steps(instance, board.listened(), lambda: cast(Plan | None, board.plan))
+        board.take(result)
+        board.notes["label_setting"] = dict(result.notes)
+
+    portfolio = Portfolio(
+        first=[Member("relaxation", bound), Member("annealed_options", whole(annealed_options.run))],
+        turns=[Member("label_setting", labels), Member("annealing", anneal, params.annealing)],
+    )
+    return portfolio.run(Board(instance, budget, evaluate))

@@ -1,0 +1,81 @@
+"""Parameters of the exact methods of hybrid pipelines, and of the searches along orders of the devices."""
+
+from dataclasses import dataclass
+
+from mapgap.core import Params
+
+
+@dataclass(frozen=True)
+class OrderSearch(Params):
+    """Label searches along orders of the devices.
+
+    Attributes
+    ----------
+    work, share : int
+        Moves and places looked at, and stages priced, after the first order: at most ``work``, or ``N^3 L^2 / share``
+        of N devices and L layers, if that is more; Algorithm 2 of Asteroid takes N^3 L^2 steps.
+    """
+
+    work: int = 1_000_000
+    share: int = 20
+
+
+@dataclass(frozen=True)
+class LabelSearch(Params):
+    """The label search over all groups, and its relaxations.
+
+    Attributes
+    ----------
+    moves, cells, pairs : int
+        Most moves (a group in front of the devices used behind it), pairs of a group and a layer, and pairs of groups
+        where links differ, that a search holds.
+    ordered : int
+        Moves times layers from which a search along one order comes first.
+    relaxed : int
+        Moves from which relaxations come first: their sums in front of cuts spare more labels than they cost.
+    coarser : int
+        A search takes sums in front of cuts from a relaxation with so many times fewer moves.
+    growth : float
+        Least factor of moves from one relaxation to the next.
+    relaxed_moves, relaxed_cells : int
+        As ``moves`` and ``cells``, of a relaxation.
+    """
+
+    moves: int = 2**23
+    cells: int = 2**23
+    pairs: int = 2**26
+    ordered: int = 200_000
+    relaxed: int = 20_000
+    coarser: int = 4
+    growth: float = 2.5
+    relaxed_moves: int = 2**22
+    relaxed_cells: int = 2**21
+
+
+@dataclass(frozen=True)
+class Columns(Params):
+    """Models over columns.
+
+    Attributes
+    ----------
+    columns : int
+        Most columns of a model.
+    cells : int
+        Most pairs of a group and a layer that columns are looked for in.
+    """
+
+    columns: int = 400_000
+    cells: int = 150_000
+
+
+@dataclass(frozen=True)
+class Portfolio(LabelSearch, OrderSearch):
+    """The portfolio: those of its members.
+
+    Attributes
+    ----------
+    orders : float
+        Share of the time of the search along neighbours of the best order, that of the label search being 1.
+    """
+
+    orders: float = 0.5

@@ -1,0 +1,62 @@
+"""The portfolio of hybrid pipelines.
+
+1. ``fluid_bound``: the work of all layers shared by all devices.
+2. ``order_search``, the quick planner, complete; left out where the proof is cheaper.
+3. In turns: ``label_dp``, whose relaxations bound and whose search over all groups proves; and ``orders``, label
+   searches along neighbours of the best order. With several micro-batch sizes ``label_dp`` takes one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import cast
+
+from mapgap.core import Budget, SolveResult, Status, Stop
+from mapgap.formulations.hybrid_pipeline import label_dp, order_search
+from mapgap.formulations.hybrid_pipeline.label.order_search import OrderSearch, fluid_bound
+from mapgap.formulations.hybrid_pipeline.params import Portfolio as Params
+from mapgap.problems.hybrid_pipeline import Instance, Plan
+from mapgap.problems.hybrid_pipeline.evaluate import diagnose, evaluate
+from mapgap.problems.hybrid_pipeline.lowered.arrays import lower
+from mapgap.solvers.portfolio import Board, Member, Portfolio, whole
+
+
+def run(instance: Instance, budget: Budget, params: Params = Params()) -> SolveResult:
+    """The best plan and a bound, or the certified optimum."""
+    if reasons := diagnose(instance):
+        return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(reasons))
+    sizes = [instance.with_micro_batch(size) for size in instance.micro_batch_sizes]
+
+    def fluid(board: Board) -> Iterator[None]:
+        """Step 1."""
+        board.prove(min(fluid_bound(lower(each, tuple(range(len(each.devices))))) for each in sizes))
+        yield
+
+    def labels(board: Board) -> Iterator[None]:
+        """Step 3, the engine."""
+        result = yield from label_dp.steps(
+            instance, board.listened(), lambda: cast(Plan | None, board.plan), params=params
+        )
+        board.take(result)
+        board.notes["label_dp"] = dict(result.notes)
+
+    def orders(board: Board) -> Iterator[None]:
+        """Step 3, the improver."""
+
+        def better(plan: Plan) -> None:
+            board.offer(plan)
+
+        for each in sizes:
+            search = OrderSearch(each, budget, announce=better)
+            search.run()
+            yield
+            yield from search.improve()
+
+    engine = Member("label_dp", labels if len(sizes) == 1 else whole(label_dp.run, start=True, params=params))
+    planner = Member("order_search", whole(order_search.run, params=params))
+    cheap = all(label_dp.cheap(each) for each in sizes)
+    portfolio = Portfolio(
+        first=[Member("fluid_bound", fluid), engine if cheap else planner],
+        turns=[] if cheap else [engine, Member("orders", orders, params.orders)],
+    )
+    return portfolio.run(Board(instance, budget, evaluate))

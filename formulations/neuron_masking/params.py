@@ -1,0 +1,54 @@
+"""Parameters of the exact methods of neuron masking, and of masks from prices."""
+
+from dataclasses import dataclass
+
+from mapgap.core import Params
+
+
+@dataclass(frozen=True)
+class Prices(Params):
+    """Masks and bounds from prices of work and memory.
+
+    Attributes
+    ----------
+    cuts : int
+        Most cutting planes per box of counts.
+    exchanges : int
+        Pairs of layers that the exchange of neurons looks at, at most.
+    neurons : int
+        Neurons of all masks that a search over cycle times makes, about; it always makes those of one cycle time.
+    """
+
+    cuts: int = 40
+    exchanges: int = 300_000
+    neurons: int = 30_000
+
+
+@dataclass(frozen=True)
+class Fleet(Params):
+    """A fleet as a series of single problems.
+
+    Attributes
+    ----------
+    first_s : float
+        Seconds of the first question to an engine about one device and cycle time, where several are open; those that
+        are still open are asked again for twice as long.
+    """
+
+    first_s: float = 4.0
+
+
+@dataclass(frozen=True)
+class Lagrangian(Prices, Fleet):
+    """Branch and bound on the Lagrangian.
+
+    Attributes
+    ----------
+    steps : int
+        Steps of the enumeration per box.
+    shrinks : float
+        A box is bounded again when its volume has shrunk by exp(-shrinks) or more.
+    """
+
+    steps: int = 20_000_000
+    shrinks: float = 0.5

@@ -1,0 +1,37 @@
+"""The library of a problem of the house: modules and functions have the same names in every folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mapgap.core import Library
+
+
+def house_library(problem: str, *families: str, boards: bool = False) -> Library:
+    """The library whose parts lie in ``instances/<problem>``.
+
+    Parameters
+    ----------
+    problem : str
+    families : str
+        Functions of ``families.py``.
+    boards : bool
+        Whether ``importing.py`` knows boards that a cluster file can name.
+    """
+    here = f"mapgap.instances.{problem}"
+    return Library(
+        problem,
+        folder=Path(__file__).parent / problem / "library",
+        compact=f"{here}.compact:Compact",
+        expansion=f"{here}.compact:expand",
+        families={family: f"{here}.families:{family}" for family in families},
+        splitting=f"{here}.cases:cases",
+        shrinking=f"{here}.cases:shrink",
+        sampling=f"{here}.sampling:random_plan",
+        relating=f"{here}.relations:relations",
+        proving=f"mapgap.formulations.{problem}.certificate:prove",
+        carrying=f"{here}.implications:carried",
+        implying=f"{here}.implications:implied",
+        importing=f"{here}.importing:build",
+        boards=f"{here}.importing:library" if boards else None,
+    )

@@ -1,0 +1,216 @@
+"""A portfolio: planner, bounds, improver and engine on one instance, under one clock.
+
+1.  *First* members work one after the other, each to its end: the complete run of the quick planner, then every bound
+    that is cheap.
+2.  The others work in *turns*. A member is a generator; between two ``yield`` it does a piece of work. Next is always
+    who has worked least in proportion to their share. Better plans and bounds stand on the :class:`Board` between them.
+3.  The run ends when plan and bound meet, when nobody has work left, or when the time is over.
+
+No rule looks at the time limit. So a longer run continues a shorter one, but for the piece that the limit cuts, and
+never ends with a worse plan or a weaker bound. The record says which member found the plan and which proved the bound.
+
+A portfolio is never worse than its planner when it has the time of a complete run of it. That promise is the
+portfolio's: the methods that are a model and an engine do not make it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from mapgap.core import DISTRUSTED, Budget, Evaluation, InstanceBase, PlanBase, SolveResult, Status, Stop
+
+Evaluate = Callable[[Any, Any], Evaluation]
+
+
+class Board:
+    """What is known of an instance: the best plan, the best bound, and who is at work.
+
+    Attributes
+    ----------
+    plan, value : PlanBase or None, int or None
+        The best plan and what the evaluator says it is worth.
+    bound : int or None
+    infeasible : str or None
+        Why the instance has no plan, if a member has proven that.
+    """
+
+    def __init__(self, instance: InstanceBase, budget: Budget, evaluate: Evaluate, sign: int = 1) -> None:
+        self.instance, self.budget = instance, budget
+        self._evaluate, self.sign = evaluate, sign
+        self.plan: PlanBase | None = None
+        self.value: int | None = None
+        self.bound: int | None = None
+        self.infeasible: str | None = None
+        self.notes: dict[str, Any] = {}
+
+    @property
+    def closed(self) -> bool:
+        """Nothing is left to find or to prove."""
+        return self.infeasible is not None or (self.value is not None and self.value == self.bound)
+
+    @property
+    def over(self) -> bool:
+        """Nothing is left to do, or no time to do it."""
+        return self.closed or self.budget.exhausted
+
+    def offer(self, plan: PlanBase | None) -> bool:
+        """Take a plan if it is feasible and better than the best one; announced."""
+        if plan is None:
+            return False
+        found = self._evaluate(self.instance, plan)
+        value = found.objective
+        if not found.feasible or value is None:
+            return False
+        if self.value is not None and self.sign * value >= self.sign * self.value:
+            return False
+        self.plan, self.value = plan, value
+        self.budget.report(plan=plan)
+        return True
+
+    def prove(self, bound: int | None) -> bool:
+        """Take a bound if it is better than the best one; announced."""
+        if bound is None or (self.bound is not None and self.sign * bound <= self.sign * self.bound):
+            return False
+        self.bound = bound
+        self.budget.report(bound=bound)
+        return True
+
+    def take(self, result: SolveResult) -> None:
+        """What a run that has ended says."""
+        self.offer(result.plan)
+        self.prove(result.bound)
+        if result.status is Status.OPTIMAL and result.bound is None:
+            self.prove(self.value)
+        if result.status is Status.INFEASIBLE:
+            self.infeasible = result.reason or "no plan exists"
+        if distrusted := result.notes.get(DISTRUSTED):
+            self.notes[DISTRUSTED] = list(dict.fromkeys([*self.notes.get(DISTRUSTED, ()), *distrusted]))
+
+    def listened(self) -> Budget:
+        """What is left of the budget, for a run whose announcements come here."""
+
+        def listen(plan: PlanBase | None, bound: int | None) -> None:
+            self.offer(plan)
+            self.prove(bound)
+
+        return replace(self.budget, listener=listen)
+
+    def result(self) -> SolveResult:
+        """What the portfolio says at its end."""
+        stop = Stop.PROVED if self.closed else Stop.TIME if self.budget.exhausted else Stop.DONE
+        if self.infeasible is not None:
+            return SolveResult(Status.INFEASIBLE, stop, reason=self.infeasible, notes=self.notes)
+        status = Status.UNKNOWN if self.plan is None else Status.OPTIMAL if self.closed else Status.FEASIBLE
+        return SolveResult(status, stop, self.plan, self.bound, self.value, notes=self.notes)
+
+
+Steps = Callable[[Board], Iterator[None]]
+"""``steps(board)`` yields between two pieces of work, and ends when there is no more to do."""
+
+
+def exhausted(pieces: Generator[None, None, SolveResult]) -> SolveResult:
+    """What an algorithm in pieces returns when nobody works between them."""
+    while True:
+        try:
+            next(pieces)
+        except StopIteration as end:
+            result: SolveResult = end.value
+            return result
+
+
+def whole(run: Callable[..., SolveResult], *, start: bool = False, **options: Any) -> Steps:
+    """The steps of a method that works in one piece.
+
+    Parameters
+    ----------
+    run : callable
+        ``run(instance, budget, **options) -> SolveResult``.
+    start : bool
+        It takes the best plan as its argument ``start``.
+    """
+
+    def steps(board: Board) -> Iterator[None]:
+        given = {"start": board.plan} if start else {}
+        result = run(board.instance, board.listened(), **given, **options)
+        board.take(result)
+        if result.notes:
+            board.notes[board.budget.by] = dict(result.notes)
+        yield
+
+    return steps
+
+
+@dataclass(frozen=True)
+class Member:
+    """Who takes part: a name for the record, the work, and the share of the time while others work too."""
+
+    name: str
+    steps: Steps
+    share: float = 1.0
+
+
+@dataclass
+class _Working:
+    """A member at work: its generator and the seconds it has used."""
+
+    member: Member
+    pieces: Iterator[None]
+    used_s: float = 0.0
+
+    @property
+    def debt(self) -> float:
+        return self.used_s / self.member.share
+
+    def work(self, board: Board) -> bool:
+        """One piece; ``False`` if there was none left."""
+        begun = time.perf_counter()
+        board.budget.by = self.member.name
+        try:
+            next(self.pieces)
+        except StopIteration:
+            return False
+        finally:
+            board.budget.by = ""
+            self.used_s += time.perf_counter() - begun
+        return True
+
+
+@dataclass(frozen=True)
+class Portfolio:
+    """A declared portfolio.
+
+    Attributes
+    ----------
+    first : sequence of Member
+        One after the other, each to its end.
+    turns : sequence of Member
+        In turns, by their shares.
+    """
+
+    first: Sequence[Member]
+    turns: Sequence[Member] = field(default=())
+
+    def run(self, board: Board) -> SolveResult:
+        """Let the members work until nothing is left to find or prove, or the time is over."""
+        done: list[_Working] = []
+        for member in self.first:
+            alone = _Working(member, member.steps(board))
+            done.append(alone)
+            while not board.over and alone.work(board):
+                pass
+        working = [_Working(member, member.steps(board)) for member in self.turns]
+        done += working
+        while working and not board.over:
+            least = min(working, key=lambda each: each.debt)
+            if not least.work(board):
+                working.remove(least)
+        board.notes["used_s"] = used(done)
+        return board.result()
+
+
+def used(members: Sequence[_Working]) -> Mapping[str, float]:
+    """Seconds by member."""
+    return {each.member.name: round(each.used_s, 3) for each in members}

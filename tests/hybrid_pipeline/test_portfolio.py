@@ -1,0 +1,56 @@
+"""The portfolio of hybrid pipelines: never worse than a heuristic, and it says who found and who proved."""
+
+import pytest
+
+from mapgap.catalogue import registry
+from mapgap.core import Budget, Status
+from mapgap.execution.run import run_method
+from mapgap.formulations.hybrid_pipeline import enumerate, portfolio
+from mapgap.formulations.hybrid_pipeline.label_dp import cheap
+from mapgap.instances.hybrid_pipeline import LIBRARY
+from mapgap.problems.hybrid_pipeline.evaluate import evaluate
+
+METHODS = registry.methods("hybrid_pipeline")
+
+
+def budget(seconds=60.0):
+    return Budget(time_s=seconds).start()
+
+
+@pytest.mark.parametrize("seed", range(900, 910))
+def test_it_proves_what_enumeration_finds(seed):
+    instance = LIBRARY.generate("tiny", seed)
+    found, truth = portfolio.run(instance, budget()), enumerate.run(instance, budget())
+    assert (found.status, found.bound) == (truth.status, truth.bound)
+
+
+@pytest.mark.parametrize(("family", "seed"), [("small", 910), ("realistic", 911), ("executions", 912), ("distinct", 0)])
+def test_no_heuristic_is_better(family, seed):
+    instance = LIBRARY.generate(family, seed)
+    found = portfolio.run(instance, budget())
+    for method in METHODS.values():
+        if method.kind in ("published", "baseline"):
+            plan = method.solve(instance, budget()).plan
+            if plan is not None:
+                assert found.claimed <= evaluate(instance, plan).objective, method.name
+
+
+def test_on_a_large_cluster_the_complete_planner_comes_first_and_the_record_names_it():
+    instance = LIBRARY.generate("distinct", 1)
+    assert not cheap(instance)
+    record = run_method(instance, "portfolio", Budget(20.0), isolate=False)
+    assert record.found_by in METHODS["portfolio"].members
+    assert record.proved_by in METHODS["portfolio"].members
+    used = record.notes["used_s"]
+    assert list(used) == list(METHODS["portfolio"].members)
+    assert used["order_search"] > 0.0
+    assert record.status in (Status.OPTIMAL, Status.FEASIBLE)
+
+
+def test_a_start_is_never_lost():
+    # One stage on all devices is far from the optimum; whoever has no time to look further keeps it.
+    instance = LIBRARY.generate("distinct", 1)
+    start = METHODS["data_parallel"].solve(instance, budget()).plan
+    for name in ("label_dp", "cpsat", "mip", "mip_cbc"):
+        result = METHODS[name].solve(instance, budget(0.0), start=start)
+        assert evaluate(instance, result.plan).objective <= evaluate(instance, start).objective, name
