@@ -1,7 +1,7 @@
 """CP-SAT over columns (stages with constant costs): a path through a graph, its latency in closed form.
 
 The latency ``max_i (M E_i + sum_{j<i} E_j) + max_s (Ta_s - sum_{j<s} Eb_j)`` of Eqs. (4)-(6) is derived in
-docs/hybrid_pipeline_label_dp.md. Costs of columns are constants, because the latency is not monotone in ``Eb``.
+docs/methods/hybrid_pipeline.md. Costs of columns are constants, because the latency is not monotone in ``Eb``.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ Putting a stage (E, Eb, Ta) and a communication step (c each way, E_comm = 2c) b
 which rise with D and A. So of two suffixes with the same first layer, devices, number of stages (for the memory of
 the stages before, Eq. 3) and head group (for the bandwidth; only where links differ), one that is no better in both
 labels is never needed: the Pareto sets give the optimum. A failure adds a third label, ``G = max(G, migration of the
-stage)``, and the objective ``R (D + A) + G``. docs/hybrid_pipeline_label_dp.md has the proofs and an example.
+stage)``, and the objective ``R (D + A) + G``. docs/methods/hybrid_pipeline.md has the proofs and an example.
 
 What makes it fast, none of which gives up exactness: devices of equal type are one class; an upper bound comes from
 the same search over a coarse selection of cuts, then over the neighbourhood of its cuts; a stage with

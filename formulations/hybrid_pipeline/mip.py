@@ -1,7 +1,7 @@
 """MIP over columns (stages with constant costs): both parts of the latency are maxima of linear functions of them.
 
 So no row has a big-M. The closed form ``max_i (M E_i + sum_{j<i} E_j) + max_s (Ta_s - sum_{j<s} Eb_j)`` of Eqs. (4)-(6)
-is derived in docs/hybrid_pipeline_label_dp.md. All variables are integer: HiGHS presolves purely integer models only
+is derived in docs/methods/hybrid_pipeline.md. All variables are integer: HiGHS presolves purely integer models only
 (see ``mapgap.solvers.mip``).
 """
 

@@ -7,7 +7,7 @@
     3  all groups, below the value found, until the work is used up
     4  along neighbours of the best order: two devices exchanged, or one moved
 
-Steps 1 and 2 are the label search of docs/hybrid_pipeline_label_dp.md with groups that are runs of an order, devices in
+Steps 1 and 2 are the label search of docs/methods/hybrid_pipeline.md with groups that are runs of an order, devices in
 between idle where the instance allows it. No plan of Algorithm 2 is better than the result of step 1: it uses runs of
 that order, and rule 6 of the problem credits no shares but those of Eq. (7). Step 1 is always finished; the others stop
 after so much work (moves and places looked at, stages priced). The steps are those of

@@ -11,8 +11,8 @@ The bound is that of :mod:`mapgap.formulations.neuron_masking.prices`, for given
 4.  *Branching.* Otherwise the box is halved in the layer where the masks of the last cuts differ most.
 
 The products make the Lagrangian favour extremes (one layer whole, its neighbour least). The curvature of contribution
-counteracts and leaves tiny gaps; counts leave larger ones, which branching closes. ``docs/neuron_masking_exact.md`` has
-the proofs.
+counteracts and leaves tiny gaps; counts leave larger ones, which branching closes. The proofs are in
+``docs/methods/neuron_masking.md``.
 
 The smallest share needs none of this: ``n_i = ceil(s N_i / 10000)`` (or least_i) is the smallest mask of share s, and
 costs grow with every n_i, so share s is possible if and only if this mask is within the limits; bisection on s.

@@ -10,7 +10,7 @@ spill mode) but for the rounding to whole ticks, so the (W, M) allowed lie in a 
 Cutting planes find the prices of the smallest bound over a box of counts; the masks on the way are pulled within the
 limits, filled up, and improved by giving neurons of one layer for neurons of another (``exchange``).
 
-The exact algorithm branches on it (docs/neuron_masking_exact.md), the quick planner takes its masks.
+The exact algorithm branches on it (docs/methods/neuron_masking.md), the quick planner takes its masks.
 """
 
 from __future__ import annotations

@@ -44,10 +44,10 @@ class StagedRatioModel(RatioModel):
     (14) the rows of :class:`~mapgap.formulations.suboperation_mapping.stage_model.StageModel` in whole ticks, over the
          same places, starts and makespan; what they call the end of an operation is at most its end here    (implied)
 
-    Every schedule has a point in the stage model (``docs/stage_mip.md``), in which units are 0 or 1 and times whole
-    ticks. Its ends are those of an operation that receives its tensors at the cheapest rate, hence "at most". A row too
-    large for the engine (:data:`~mapgap.solvers.cpsat.ROW_LIMIT`), or with a coefficient that is no whole number (the
-    slack of its DRAM row; row (12) says the same), is left out.
+    Every schedule has a point in the stage model (``docs/methods/suboperation_mapping.md``), in which units are 0 or 1
+    and times whole ticks. Its ends are those of an operation that receives its tensors at the cheapest rate, hence "at
+    most". A row too large for the engine (:data:`~mapgap.solvers.cpsat.ROW_LIMIT`), or with a coefficient that is no
+    whole number (the slack of its DRAM row; row (12) says the same), is left out.
 
     Parameters
     ----------

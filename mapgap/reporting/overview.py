@@ -30,7 +30,7 @@ from mapgap.reporting.report import Answer, Page, Picture, Section, picture
 from mapgap.reporting.run_tables import PERCENT, duel_table, instance_table, method_table, proven_table, run_table, tip
 from mapgap.reporting.shown import EDITED, broken_lines, presentable
 from mapgap.reporting.strips import Dot, Strip, StripChart
-from mapgap.reporting.tables import Column, Table
+from mapgap.reporting.tables import Table, header
 
 LEAST_PERCENT, LEAST_SECONDS = 1.0, 0.001
 """From here on the axes of losses and times are logarithmic."""
@@ -114,21 +114,11 @@ def _spoken(parts: Sequence[Loss], several: bool) -> str:
 def glance_table(whole: Sequence[Loss], name: str = "glance") -> Table:
     """Which heuristic loses how much; what is proven of it."""
     rows = [row_of(each) for each in whole]
-    columns = [
-        Column("method", "method"),
-        Column("problem", "problem"),
-        Column("class", "objective"),
-        Column("kind", "kind"),
-        Column("instances", "solvable"),
-        Column("applies", "applies to"),
-        Column("nothing", "no plan"),
-        Column("optimal", "optimal"),
-        Column("over", "mean over"),
-        Column("at_least", "at least [%]", PERCENT),
-        Column("at_most", "at most [%]", PERCENT),
-        Column("worst", "worst [%]", PERCENT),
-        Column("worst_instance", "on"),
-    ]
+    columns = header(
+        "method | problem | class: objective | kind | instances: solvable | applies: applies to | nothing: no plan "
+        f"| optimal | over: mean over | at_least: at least [%]; {PERCENT} | at_most: at most [%]; {PERCENT} "
+        f"| worst: worst [%]; {PERCENT} | worst_instance: on"
+    )
     several = {key: len({row[key] for row in rows}) > 1 for key in ("problem", "class")}
     note = (
         "Solvable: instances with a plan by any method; no plan: of those that the method applies to; optimal: its "

@@ -7,7 +7,7 @@ from typing import Any
 
 from mapgap.records.runs import Runs
 from mapgap.reporting.analysis import duels, per_method, per_run
-from mapgap.reporting.tables import TIP, Column, Table
+from mapgap.reporting.tables import TIP, Column, Rows, Table, header, tabulated
 
 PERCENT, RUNS = ".2f", "runs"
 """Form of percentages; name of the table of all runs, which lie beside the page in full."""
@@ -16,23 +16,12 @@ PERCENT, RUNS = ".2f", "runs"
 def method_table(records: Runs) -> Table:
     """Gap and time per method, and per choice of its options."""
     rows = per_method(records.labelled)
-    columns = [
-        Column("method", "method"),
-        Column("problem", "problem"),
-        Column("objective", "objective"),
-        Column("kind", "kind"),
-        Column("runs", "runs"),
-        Column("plans", "plans"),
-        Column("errors", "errors"),
-        Column("proven_optimal", "own proofs"),
-        Column("over", "mean over"),
-        Column("gap_percent", "gap [%]", PERCENT),
-        Column("gap_to_best_percent", "to best plan [%]", PERCENT),
-        Column("primal_integral", "primal integral", ".3f"),
-        Column("wall_s", "time [s]", ".2f"),
-        Column("worst_gap_percent", "worst gap [%]", PERCENT),
-        Column("worst_instance", "worst instance"),
-    ]
+    columns = header(
+        "method | problem | objective | kind | runs | plans | errors | proven_optimal: own proofs | over: mean over "
+        f"| gap_percent: gap [%]; {PERCENT} | gap_to_best_percent: to best plan [%]; {PERCENT} "
+        "| primal_integral: primal integral; .3f | wall_s: time [s]; .2f "
+        f"| worst_gap_percent: worst gap [%]; {PERCENT} | worst_instance: worst instance"
+    )
     several = {key: len({row[key] for row in rows}) > 1 for key in ("problem", "objective")}
     shown = [column for column in columns if several.get(column.key, True)]
     note = (
@@ -45,60 +34,42 @@ def method_table(records: Runs) -> Table:
     return Table("methods", "Methods", shown, rows, note)
 
 
-def proven_table(records: Runs) -> Table:
+@tabulated(
+    "proven",
+    "What is proven",
+    "problem | instances | optimal: proven optimal | percent: within 1 % | bounded: with plan and bound "
+    "| median: median gap [%]; .3f | worst: worst gap [%]; .3f",
+    "Gap of the best plan to the best bound, by any method.",
+)
+def proven_table(records: Runs) -> Rows:
     """Per problem: how many instances are proven, and how wide open the others are."""
-    rows = []
     for problem in sorted({r.problem for r in records}):
         known = list(records.where(problem=problem).facts.values())
         gaps = sorted(100 * f.gap for f in known if f.gap is not None)
-        rows.append(
-            {
-                "problem": problem,
-                "instances": len(known),
-                "optimal": sum(f.proven for f in known),
-                "percent": sum(gap <= 1.0 for gap in gaps),
-                "bounded": len(gaps),
-                "median": gaps[len(gaps) // 2] if gaps else None,
-                "worst": gaps[-1] if gaps else None,
-            }
-        )
-    columns = [
-        Column("problem", "problem"),
-        Column("instances", "instances"),
-        Column("optimal", "proven optimal"),
-        Column("percent", "within 1 %"),
-        Column("bounded", "with plan and bound"),
-        Column("median", "median gap [%]", ".3f"),
-        Column("worst", "worst gap [%]", ".3f"),
-    ]
-    return Table("proven", "What is proven", columns, rows, "Gap of the best plan to the best bound, by any method.")
-
-
-def instance_table(records: Runs) -> Table:
-    """What is known of every instance."""
-    rows = [
-        {
-            "instance": fact.name,
-            "best": fact.best,
-            "best_by": fact.best_by,
-            "bound": fact.bound,
-            "bound_by": fact.bound_by,
-            "gap": None if fact.gap is None else 100 * fact.gap,
-            "proven": "proven optimal" if fact.proven else "",
-            TIP: f"plan {fact.best} by {fact.best_by}, bound {fact.bound} by {fact.bound_by}",
+        yield {
+            "problem": problem,
+            "instances": len(known),
+            "optimal": sum(f.proven for f in known),
+            "percent": sum(gap <= 1.0 for gap in gaps),
+            "bounded": len(gaps),
+            "median": gaps[len(gaps) // 2] if gaps else None,
+            "worst": gaps[-1] if gaps else None,
         }
-        for fact in sorted(records.labelled.facts.values(), key=lambda fact: fact.name)
-    ]
-    columns = [
-        Column("instance", "instance"),
-        Column("best", "best plan"),
-        Column("best_by", "by"),
-        Column("bound", "best bound"),
-        Column("bound_by", "by"),
-        Column("gap", "gap [%]", ".3f"),
-        Column("proven", "proven"),
-    ]
-    return Table("instances", "Instances", columns, rows, fold=True)
+
+
+@tabulated(
+    "instances",
+    "Instances",
+    "instance | best: best plan | best_by: by | bound: best bound | bound_by: by | gap: gap [%]; .3f | proven",
+    fold=True,
+)
+def instance_table(records: Runs) -> Rows:
+    """What is known of every instance."""
+    for fact in sorted(records.labelled.facts.values(), key=lambda fact: fact.name):
+        row: dict[str, Any] = {"instance": fact.name, "best": fact.best, "best_by": fact.best_by}
+        row |= {"bound": fact.bound, "bound_by": fact.bound_by, "gap": None if fact.gap is None else 100 * fact.gap}
+        tip = f"plan {fact.best} by {fact.best_by}, bound {fact.bound} by {fact.bound_by}"
+        yield row | {"proven": "proven optimal" if fact.proven else "", TIP: tip}
 
 
 def run_table(records: Runs) -> Table:
@@ -108,18 +79,11 @@ def run_table(records: Runs) -> Table:
         for key in ("gap", "gap_to_best"):
             row[key] = None if row[key] is None else 100 * row[key]
         row[TIP] = tip(row)
-    columns = [
-        Column(k, k.replace("_", " "))
-        for k in ("instance", "method", "status", "stop", "objective", "bound", "best_bound")
-    ]
-    columns += [
-        Column("gap", "gap [%]", PERCENT),
-        Column("gap_to_best", "to best plan [%]", PERCENT),
-        Column("wall_s", "time [s]", ".3f"),
-        Column("seed", "seed"),
-        Column("peak_mb", "peak [MB]", ".0f"),
-        Column("error", "error"),
-    ]
+    columns = header(
+        "instance | method | status | stop | objective | bound | best_bound: best bound "
+        f"| gap: gap [%]; {PERCENT} | gap_to_best: to best plan [%]; {PERCENT} | wall_s: time [s]; .3f | seed "
+        "| peak_mb: peak [MB]; .0f | error"
+    )
     used = [column for column in columns if any(row.get(column.key) not in (None, "") for row in rows)]
     return Table(RUNS, "Runs", used, rows, fold=True)
 

@@ -1,4 +1,8 @@
-"""Write one table as Markdown or CSV, with the same numbers in both."""
+"""Tables: declared by the line of their header, written as Markdown or CSV with the same numbers in both.
+
+A header is a line of columns with bars between them, each ``key: title; form``: the key in the rows, the title shown,
+and a format specification such as ``.2f``. A key alone is its own title.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +11,10 @@ import io
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec
 
 from mapgap.reporting.shown import inert, markdown
 
@@ -19,6 +24,8 @@ EXACT = 2**53
 """Integers below this are what they are in a browser."""
 TIP = "_tip"
 """Key of what stands beside the pointer when it rests on a row."""
+Rows = Iterator[dict[str, Any]]
+P = ParamSpec("P")
 
 
 @dataclass(frozen=True)
@@ -28,6 +35,16 @@ class Column:
     key: str
     title: str
     form: str = ""
+
+
+def header(line: str) -> list[Column]:
+    """The columns that the line of a header declares."""
+    found = []
+    for cell in line.split("|"):
+        names, _, form = cell.strip().partition("; ")
+        key, _, title = names.partition(": ")
+        found.append(Column(key, title or key, form))
+    return found
 
 
 @dataclass(frozen=True)
@@ -93,6 +110,22 @@ class Table:
         for row in self.rows:
             writer.writerow(["" if row.get(c.key) is None else inert(row.get(c.key)) for c in self.columns])
         return stream.getvalue()
+
+
+def tabulated(
+    name: str, title: str, line: str, note: str = "", *, fold: bool = False
+) -> Callable[[Callable[P, Iterable[dict[str, Any]]]], Callable[P, Table]]:
+    """Declares a table: what gives its rows becomes what gives the table, with the header that ``line`` declares."""
+    columns = header(line)
+
+    def declared(rows: Callable[P, Iterable[dict[str, Any]]]) -> Callable[P, Table]:
+        @wraps(rows)
+        def table(*args: P.args, **kwargs: P.kwargs) -> Table:
+            return Table(name, title, columns, list(rows(*args, **kwargs)), note, fold)
+
+        return table
+
+    return declared
 
 
 def _in_table(text: str) -> str:

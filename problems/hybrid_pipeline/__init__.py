@@ -15,7 +15,7 @@ Steps alternate execution and communication. With ``E_i = Ef_i + Eb_i``, Eqs. (4
 
     latency = max_i (M E_i + sum_{j<i} E_j) + max_s (Ta_s - sum_{j<s} Eb_j)
 
-because ``Te_s`` is the first term less ``sum_{j<s} E_j`` (docs/hybrid_pipeline_label_dp.md derives it). The evaluator
+because ``Te_s`` is the first term less ``sum_{j<s} E_j`` (docs/methods/hybrid_pipeline.md derives it). The evaluator
 computes Eqs. (4)-(6) as printed; the exact methods use the closed form.
 
 Interpretation

@@ -15,8 +15,8 @@ from mapgap.instances.suboperation_mapping.accelerators import (
     nanoseconds,
 )
 from mapgap.instances.suboperation_mapping.network import blocks_of
-from mapgap.reporting.tables import Column, Table
-from mapgap.studies.dfs_vs_converting.runs import TITLES
+from mapgap.reporting.tables import Rows, tabulated
+from mapgap.studies.dfs_vs_converting.experiments import TITLES
 
 BATCHES = {
     "U50LV": 64, "U30": 64, "XCZU9EG": 16, "XC7Z045": 16, "XC7Z015": 16, "VCU128": 64, "ZCU102": 64, "ZCU104": 64
@@ -33,9 +33,15 @@ def peak(device: Board) -> float:
     return 2 * device.macs * device.clock_mhz / 1000
 
 
-def accelerators() -> Table:
+@tabulated(
+    "accelerators",
+    "Every board alone [GFLOPS]",
+    "board | batch | dsp: DSP | macs: MAC units | clock: MHz | peak; .0f"
+    + "".join(f" | {network}_tiles: {title}, tiles | {network}: {title}; .0f" for network, title in TITLES.items()),
+    "EF: EF-Train, output by input channels; Dark: DarkFPGA, samples by output channels. DRAM size ignored.",
+)
+def accelerators() -> Rows:
     """Per board: the IP and tiles that Alg. 1 chooses for each network, and the throughput alone."""
-    rows = []
     for name, batch in BATCHES.items():
         device = board(name)
         row: dict[str, Any] = {"board": name, "batch": batch, "dsp": device.dsp, "macs": device.macs}
@@ -45,35 +51,31 @@ def accelerators() -> Table:
             array, ns = choose(blocks, device, batch)
             row[f"{network}_tiles"] = f"{NAMES[array.ip]} {array.tiles[0]} x {array.tiles[1]}"
             row[network] = flops(blocks, batch) / ns
-        rows.append(row)
-    columns = [Column("board", "board"), Column("batch", "batch"), Column("dsp", "DSP"), Column("macs", "MAC units")]
-    columns += [Column("clock", "MHz"), Column("peak", "peak", ".0f")]
-    for network, title in TITLES.items():
-        columns += [Column(f"{network}_tiles", f"{title}, tiles"), Column(network, title, ".0f")]
-    note = "EF: EF-Train, output by input channels; Dark: DarkFPGA, samples by output channels. DRAM size ignored."
-    return Table("accelerators", "Every board alone [GFLOPS]", columns, rows, note)
+        yield row
 
 
-def limits() -> Table:
+@tabulated(
+    "limits", "All units of a cluster busy [GFLOPS]", "cluster: cl. | peak; .0f | limit: with the efficiency; .0f"
+)
+def limits() -> Rows:
     """Per cluster: the throughput that no mapping can exceed, with every unit of every board busy."""
-    rows = []
     for number, boards in enumerate(CLUSTERS, 1):
         total = sum(peak(board(name)) for name in boards)
-        rows.append({"cluster": number, "peak": total, "limit": total * EFFICIENCY_PERMILLE / 1000})
-    columns = [Column("cluster", "cl."), Column("peak", "peak", ".0f"), Column("limit", "with the efficiency", ".0f")]
-    return Table("limits", "All units of a cluster busy [GFLOPS]", columns, rows)
+        yield {"cluster": number, "peak": total, "limit": total * EFFICIENCY_PERMILLE / 1000}
 
 
-def checks() -> Table:
+@tabulated(
+    "checks",
+    "EF-Train on the ZCU102 [GFLOPS]",
+    "network | batch | printed; g | ours: model; .2f | difference: difference [%]; +.1f",
+    "The efficiency is fitted to the first.",
+)
+def checks() -> Rows:
     """EF-Train's published throughput on one board; the efficiency is fitted to the first row."""
     device = Board("ZCU102, 16 x 16, 100 MHz", 16 * 16 * 5, 4 * 10**9, 17060, 100)
-    rows = []
     for network, batch, printed in CHECKS:
         blocks, array = blocks_of(network), Array2D("ef_train", (16, 16))
         total = sum(int(nanoseconds(b, phase, array, device, batch)) for b in blocks for phase in b.phases)
         ours = flops(blocks, batch) / total
         row = {"network": network, "batch": batch, "printed": printed, "ours": ours}
-        rows.append(row | {"difference": 100 * (ours / printed - 1)})
-    columns = [Column("network", "network"), Column("batch", "batch"), Column("printed", "printed", "g")]
-    columns += [Column("ours", "model", ".2f"), Column("difference", "difference [%]", "+.1f")]
-    return Table("checks", "EF-Train on the ZCU102 [GFLOPS]", columns, rows, "The efficiency is fitted to the first.")
+        yield row | {"difference": 100 * (ours / printed - 1)}

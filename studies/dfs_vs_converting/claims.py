@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from mapgap.instances.published_numbers import published_rows
 from mapgap.records.runs import Runs
-from mapgap.reporting.tables import Column, Table
+from mapgap.reporting.tables import Rows, tabulated
 from mapgap.reporting.verdicts import Kind, judge
-from mapgap.studies.dfs_vs_converting.runs import (
+from mapgap.studies.dfs_vs_converting.experiments import (
     BANDWIDTHS,
     CONVERTING,
     DFS,
@@ -177,9 +177,17 @@ def widest_without_gain(runs: Runs, reading: Reading) -> float | None:
     return widest
 
 
-def claims(runs: Runs) -> Table:
+@tabulated(
+    "claims",
+    "Numbers of the paper, in both readings",
+    "key | where | claim | printed; g | unit | sum: literal sum; .4g | growth: growth of the makespan; .4g "
+    "| ours: kinder; .4g | verdict",
+    "Both readings of the delta latency; the verdict is on the one that is nearer to the printed number. "
+    "Search times are of an unnamed machine there and of this one here. "
+    f"More FPGAs that bring less than {NO_GAIN:.0%} bring nothing.",
+)
+def claims(runs: Runs) -> Rows:
     """All numbers that the runs say something about, printed and here; the verdict is on the kinder reading."""
-    rows = []
     printed = {row["id"]: row for row in published_rows("mtrain")}
     for claim in all_claims():
         values = [claim.found(runs, reading) for reading in ((0, 1) if claim.read else (0,))]
@@ -189,23 +197,14 @@ def claims(runs: Runs) -> Table:
         row = printed[claim.key]
         judged = [(judge(claim.kind, row["value"], value, row["unit"]), value) for value in known]
         best, ours = min(judged, key=lambda each: each[0].rank)
-        rows.append(
-            {
-                "key": claim.key,
-                "where": row["where"],
-                "claim": row["what"],
-                "printed": row["value"],
-                "unit": row["unit"],
-            }
-            | {"sum": known[0], "growth": known[-1], "ours": ours, "verdict": str(best)}
-        )
-    columns = [Column("key", "key"), Column("where", "where"), Column("claim", "claim")]
-    columns += [Column("printed", "printed", "g"), Column("unit", "unit"), Column("sum", "literal sum", ".4g")]
-    columns += [Column("growth", "growth of the makespan", ".4g"), Column("ours", "kinder", ".4g")]
-    note = (
-        "Both readings of the delta latency; the verdict is on the one that is nearer to the printed number. "
-        "Search times are of an unnamed machine there and of this one here. "
-        f"More FPGAs that bring less than {NO_GAIN:.0%} bring nothing."
-    )
-    title = "Numbers of the paper, in both readings"
-    return Table("claims", title, [*columns, Column("verdict", "verdict")], rows, note)
+        yield {
+            "key": claim.key,
+            "where": row["where"],
+            "claim": row["what"],
+            "printed": row["value"],
+            "unit": row["unit"],
+            "sum": known[0],
+            "growth": known[-1],
+            "ours": ours,
+            "verdict": str(best),
+        }

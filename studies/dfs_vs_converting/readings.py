@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable, Sequence
 from statistics import mean
 from typing import Any
 
 from mapgap.records.runs import Runs
 from mapgap.reporting import figures
 from mapgap.reporting.report import Picture, picture
-from mapgap.reporting.tables import Column, Table
-from mapgap.studies.dfs_vs_converting.runs import (
+from mapgap.reporting.tables import Rows, Table, tabulated
+from mapgap.studies.dfs_vs_converting.experiments import (
     BANDWIDTHS,
     CONVERTING,
     DFS,
@@ -28,6 +28,7 @@ from mapgap.studies.dfs_vs_converting.runs import (
 
 SUM, GROWTH = range(2)
 NAMES = ("literal sum", "growth of the makespan")
+PLANNERS = {"sum": NAMES[SUM], "growth": NAMES[GROWTH], "quick": "quick planner"}
 
 
 def _over_best(runs: Runs, name: str, method: str) -> float | None:
@@ -47,74 +48,70 @@ def cases(runs: Runs, method: str) -> list[str]:
     ]
 
 
-def what_changes(runs: Runs) -> Table:
+@tabulated(
+    "readings",
+    "What changes by reading",
+    f"statement | cases | sum: {NAMES[SUM]}; .1f | growth: {NAMES[GROWTH]}; .1f",
+    "Delta latency in step 5 of MTrain-Mapping. Literal sum: computation and transfers of the ready set, the words "
+    "of Sec. V-B; the makespan decides ties. Growth of the makespan: of the partial schedule; the sum decides ties.",
+)
+def what_changes(runs: Runs) -> Rows:
     """Statements that depend on the reading, with what each reading makes of them."""
-    rows: list[dict[str, object]] = []
-
-    def row(statement: str, names: list[str], values: Callable[[int], float | None]) -> None:
-        both = [values(SUM), values(GROWTH)]
-        if names and None not in both:
-            rows.append({"statement": statement, "cases": len(names), "sum": both[SUM], "growth": both[GROWTH]})
-
     for method, title in ((CONVERTING, "converting"), (DFS, "DFS")):
         names = cases(runs, method)
         over = [[_over_best(runs, name, m) for name in names] for m in READINGS[method]]
         known = [[value for value in values if value is not None] for values in over]
-        if not all(known):
-            continue
-        row(f"{title}: mean over the best plan known [%]", names, lambda r, known=known: mean(known[r]))  # type: ignore[misc]
-        row(f"{title}: worst over the best plan known [%]", names, lambda r, known=known: max(known[r]))  # type: ignore[misc]
-        faster = [[gflops(runs, name, m) or 0.0 for name in names] for m in READINGS[method]]
-        row(
-            f"{title}: cases in which this reading is faster",
-            names,
-            lambda r, faster=faster: float(sum(a > b for a, b in zip(faster[r], faster[1 - r], strict=True))),  # type: ignore[misc]
-        )
+        if all(known):
+            yield from _said(f"{title}: mean over the best plan known [%]", names, map(mean, known))
+            yield from _said(f"{title}: worst over the best plan known [%]", names, map(max, known))
+            one, other = ([gflops(runs, name, m) or 0.0 for name in names] for m in READINGS[method])
+            faster = (_wins(one, other), _wins(other, one))
+            yield from _said(f"{title}: cases in which this reading is faster", names, faster)
     names = [name for name in cases(runs, CONVERTING) if gflops(runs, name, SINGLE) is not None]
-    row(
-        "converting: cases slower than the best single accelerator",
-        names,
-        lambda r: float(
-            sum((gflops(runs, n, READINGS[CONVERTING][r]) or 0) < (gflops(runs, n, SINGLE) or 0) for n in names)
-        ),
-    )
+    speeds = {m: [gflops(runs, n, m) or 0.0 for n in names] for m in (SINGLE, *READINGS[CONVERTING])}
+    slower = (_wins(speeds[SINGLE], speeds[m]) for m in READINGS[CONVERTING])
+    yield from _said("converting: cases slower than the best single accelerator", names, slower)
     both = [name for name in cases(runs, CONVERTING) if name in cases(runs, DFS)]
-    row(
-        "converting: cases with the throughput of DFS or more",
-        both,
-        lambda r: float(
-            sum(
-                (gflops(runs, n, READINGS[CONVERTING][r]) or 0) >= (gflops(runs, n, READINGS[DFS][r]) or 0)
-                for n in both
-            )
-        ),
-    )
-    columns = [Column("statement", "statement"), Column("cases", "cases"), Column("sum", NAMES[SUM], ".1f")]
-    note = (
-        "Delta latency in step 5 of MTrain-Mapping. Literal sum: computation and transfers of the ready set, the words "
-        "of Sec. V-B; the makespan decides ties. Growth of the makespan: of the partial schedule; the sum decides ties."
-    )
-    return Table("readings", "What changes by reading", [*columns, Column("growth", NAMES[GROWTH], ".1f")], rows, note)
+    pairs = zip(READINGS[CONVERTING], READINGS[DFS], strict=True)
+    level = (float(sum((gflops(runs, n, a) or 0) >= (gflops(runs, n, b) or 0) for n in both)) for a, b in pairs)
+    yield from _said("converting: cases with the throughput of DFS or more", both, level)
 
 
-def per_case(runs: Runs) -> Table:
+def _wins(ours: Sequence[float], theirs: Sequence[float]) -> float:
+    """In how many cases the first is greater."""
+    return float(sum(a > b for a, b in zip(ours, theirs, strict=True)))
+
+
+def _said(statement: str, names: Sequence[str], values: Iterable[float]) -> Rows:
+    """The row of a statement on some instances, by reading; none without instances."""
+    if names:
+        yield {"statement": statement, "cases": len(names), **dict(zip(("sum", "growth"), values, strict=True))}
+
+
+@tabulated(
+    "readings_per_case",
+    "Both readings, throughput [GFLOPS]",
+    "instance | dfs_sum: DFS, sum; .1f | dfs_growth: DFS, growth; .1f | converting_sum: converting, sum; .1f "
+    "| converting_growth: converting, growth; .1f",
+)
+def per_case(runs: Runs) -> Rows:
     """Throughput of DFS and converting in both readings."""
-    rows = []
     for name in cases(runs, CONVERTING):
         row: dict[str, object] = {"instance": name}
         for method, key in ((DFS, "dfs"), (CONVERTING, "converting")):
             for reading, each in zip(("sum", "growth"), READINGS[method], strict=True):
                 row[f"{key}_{reading}"] = gflops(runs, name, each)
-        rows.append(row)
-    columns = [Column("instance", "instance")]
-    for key, title in (("dfs", "DFS"), ("converting", "converting")):
-        columns += [Column(f"{key}_sum", f"{title}, sum", ".1f"), Column(f"{key}_growth", f"{title}, growth", ".1f")]
-    return Table("readings_per_case", "Both readings, throughput [GFLOPS]", columns, rows)
+        yield row
 
 
-def against_single(runs: Runs) -> Table:
+@tabulated(
+    "against_single",
+    "Cases in which MTrain-Converting is slower than the best single accelerator",
+    f"bandwidth: GB/s; g | cases | sum: {NAMES[SUM]} | growth: {NAMES[GROWTH]} | both: both readings",
+    "Converting as published, without the fallback to a single accelerator (mtrain_converting_fallback).",
+)
+def against_single(runs: Runs) -> Rows:
     """Per bandwidth: on how many of Sec. VI-A's instances converting is slower than the best single accelerator."""
-    rows: list[dict[str, Any]] = []
     for label, bandwidth in BANDWIDTHS.items():
         slower: list[list[bool]] = []
         for name in (library_name(cluster, network, label) for cluster in (1, 2, 3) for network in TITLES):
@@ -124,12 +121,7 @@ def against_single(runs: Runs) -> Table:
                 slower.append([value < alone for value in ours if value is not None])
         if slower:
             row = {"bandwidth": bandwidth, "cases": len(slower), "both": sum(all(each) for each in slower)}
-            rows.append(row | {key: sum(each[k] for each in slower) for k, key in enumerate(("sum", "growth"))})
-    columns = [Column("bandwidth", "GB/s", "g"), Column("cases", "cases"), Column("sum", NAMES[SUM])]
-    columns += [Column("growth", NAMES[GROWTH]), Column("both", "both readings")]
-    note = "Converting as published, without the fallback to a single accelerator (mtrain_converting_fallback)."
-    title = "Cases in which MTrain-Converting is slower than the best single accelerator"
-    return Table("against_single", title, columns, rows, note)
+            yield row | {key: sum(each[k] for each in slower) for k, key in enumerate(("sum", "growth"))}
 
 
 def slower_than_single(table: Table) -> list[str]:
@@ -146,31 +138,34 @@ def slower_than_single(table: Table) -> list[str]:
     ]
 
 
-def costs(runs: Runs) -> tuple[Table, list[Picture]]:
+@tabulated(
+    "costs",
+    "MTrain-Converting against accelerators and bandwidth, ResNet-18",
+    "bandwidth: GB/s; g | fpgas: FPGAs | "
+    + " | ".join(f"{key}: {title} [%]; .1f" for key, title in PLANNERS.items())
+    + " | "
+    + " | ".join(f"{key}_s: {title} [s]; .2f" for key, title in PLANNERS.items()),
+    "Percent: makespan over that of the best plan known. Quick planner: annealed_converting, from both readings.",
+)
+def cost_table(runs: Runs) -> Rows:
     """Time over the best plan known, and search time, against accelerators and bandwidth."""
-    rows = []
-    for label in SCALE_BANDWIDTHS:
-        for count in FPGAS:
-            name = scale_name(count, label)
-            if not any(gflops(runs, name, m) is not None for m in READINGS[CONVERTING]):
-                continue
-            row: dict[str, object] = {"bandwidth": BANDWIDTHS[label], "fpgas": count}
-            for key, method in zip(("sum", "growth", "quick"), (*READINGS[CONVERTING], QUICK), strict=True):
-                row[key] = _over_best(runs, name, method)
-                row[f"{key}_s"] = seconds(runs, name, method)
-            rows.append(row)
-    columns = [Column("bandwidth", "GB/s", "g"), Column("fpgas", "FPGAs")]
-    titles = {"sum": NAMES[SUM], "growth": NAMES[GROWTH], "quick": "quick planner"}
-    columns += [Column(key, f"{title} [%]", ".1f") for key, title in titles.items()]
-    columns += [Column(f"{key}_s", f"{title} [s]", ".2f") for key, title in titles.items()]
-    note = "Percent: makespan over that of the best plan known. Quick planner: annealed_converting, from both readings."
-    table = Table("costs", "MTrain-Converting against accelerators and bandwidth, ResNet-18", columns, rows, note)
-    series: dict[str, list[tuple[float, float]]] = {}
-    for row in rows:
-        for reading, key in zip(NAMES, ("sum", "growth"), strict=True):
-            if isinstance(row[key], float):
-                point = (float(str(row["fpgas"])), float(str(row[key])))
-                series.setdefault(f"{reading}, {row['bandwidth']:g} GB/s", []).append(point)
+    for label, count in ((label, count) for label in SCALE_BANDWIDTHS for count in FPGAS):
+        name = scale_name(count, label)
+        if any(gflops(runs, name, m) is not None for m in READINGS[CONVERTING]):
+            row: dict[str, Any] = {"bandwidth": BANDWIDTHS[label], "fpgas": count}
+            for key, method in zip(PLANNERS, (*READINGS[CONVERTING], QUICK), strict=True):
+                row |= {key: _over_best(runs, name, method), f"{key}_s": seconds(runs, name, method)}
+            yield row
+
+
+def costs(runs: Runs) -> tuple[Table, list[Picture]]:
+    """The table of costs, and both readings as a picture."""
+    table, series = cost_table(runs), dict[str, list[tuple[float, float]]]()
+    for row in table.rows:
+        for key in ("sum", "growth"):
+            if row[key] is not None:
+                label = f"{PLANNERS[key]}, {row['bandwidth']:g} GB/s"
+                series.setdefault(label, []).append((row["fpgas"], row[key]))
     if not series:
         return table, []
     figure = figures.lines(series, xlabel="FPGAs", ylabel="over the best plan known [%]")

@@ -16,16 +16,9 @@ from mapgap.reporting.study import Study
 from mapgap.reporting.tables import Table
 from mapgap.studies.dfs_vs_converting.accelerators import accelerators, checks, limits
 from mapgap.studies.dfs_vs_converting.claims import claims
-from mapgap.studies.dfs_vs_converting.figures import ablation, comparison, scaling
-from mapgap.studies.dfs_vs_converting.readings import (
-    against_single,
-    costs,
-    per_case,
-    slower_than_single,
-    what_changes,
-)
-from mapgap.studies.dfs_vs_converting.runs import EXACT, PROBLEM, TABLE_3, library_name, phases
-from mapgap.studies.dfs_vs_converting.tables import table_3, table_3_published
+from mapgap.studies.dfs_vs_converting.experiments import EXACT, PROBLEM, TABLE_3, library_name, phases
+from mapgap.studies.dfs_vs_converting.readings import against_single, costs, per_case, slower_than_single, what_changes
+from mapgap.studies.dfs_vs_converting.regenerated import ablation, comparison, scaling, table_3, table_3_published
 
 
 def _listed(table: Table) -> list[str]:

@@ -42,9 +42,9 @@ from mapgap.problems.fpga_gpu_partition import Fabric, Instance, Plan
 from mapgap.studies.fpga_gpu_partition.calibration import LINK_GBS, SEEDS, SHARES, TOLERANCE, evolve
 from mapgap.studies.fpga_gpu_partition.calibration import decode as calibration_model
 from mapgap.studies.fpga_gpu_partition.constants import extremes, load_reading, load_share
+from mapgap.studies.fpga_gpu_partition.experiments import FOLDS, NETWORKS, PROBLEM, fits
 from mapgap.studies.fpga_gpu_partition.gains import Reading, figure_1, gains, peak_power_w, published_gains
 from mapgap.studies.fpga_gpu_partition.plan_cost import plan_cost
-from mapgap.studies.fpga_gpu_partition.runs import FOLDS, NETWORKS, PROBLEM, fits
 
 Array = npt.NDArray[np.float64]
 Options = tuple[str, ...]

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from mapgap.problems.fpga_gpu_partition import PROBLEM, Instance, Plan
 from mapgap.records.runs import Runs
-from mapgap.studies.fpga_gpu_partition.runs import FRONT
+from mapgap.studies.fpga_gpu_partition.experiments import FRONT
 
 Terms = Mapping[str, Any]
 """``Evaluation.terms`` of a plan."""

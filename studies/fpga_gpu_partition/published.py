@@ -9,8 +9,9 @@ from mapgap.instances.published_numbers import load_published
 from mapgap.records.runs import Runs
 from mapgap.reporting import figures
 from mapgap.reporting.report import Picture, picture
-from mapgap.reporting.tables import Column, Table
+from mapgap.reporting.tables import Rows, Table, header, tabulated
 from mapgap.studies.fpga_gpu_partition.constants import load_share
+from mapgap.studies.fpga_gpu_partition.experiments import fits, module_instance, module_names
 from mapgap.studies.fpga_gpu_partition.gains import (
     PUBLISHED,
     TARGETS,
@@ -21,7 +22,6 @@ from mapgap.studies.fpga_gpu_partition.gains import (
     pattern,
 )
 from mapgap.studies.fpga_gpu_partition.plans import gain, terms_of
-from mapgap.studies.fpga_gpu_partition.runs import fits, module_instance, module_names
 
 TITLES = {"fire": "SqueezeNet's Fire", "bottleneck": "MobileNetV2's bottleneck", "unit": "ShuffleNetV2's unit"}
 QUANTITIES = {"e": "energy gain", "l": "latency speed-up"}
@@ -39,24 +39,24 @@ def published() -> dict[str, Any]:
 
 def table_1() -> Table:
     """The six gains of Table I under every fit."""
-    printed = published()
+    printed, rows = published(), []
     found = {name: gains(load_fit(name), load_share(name)) for name in fits()}
-    rows: list[dict[str, Any]] = []
     for index, key in enumerate(TARGETS):
         kind = next(k for k, stem in PUBLISHED.items() if key.startswith(stem))
         values = {name: float(values[index]) for name, values in found.items()}
         residuals = [100 * (value / printed[key] - 1) for value in values.values()]
         row = {"module": TITLES[kind], "quantity": QUANTITIES[key[-1]], "printed": printed[key]} | values
         rows.append(row | {"worst": max(residuals, key=abs)})
-    columns = [Column("module", "module"), Column("quantity", "quantity"), Column("printed", "printed", ".2f")]
-    columns += [Column(name, name, ".2f") for name in fits()]
-    columns += [Column("worst", "worst residual [%]", "+.1f")]
-    note = (
+    columns = "".join(f"{name}; .2f | " for name in fits())
+    return Table(
+        "table_1",
+        "Table I: heterogeneous over GPU only",
+        header(f"module | quantity | printed; .2f | {columns} worst: worst residual [%]; +.1f"),
+        rows,
         "Eleven constants are fitted to these six numbers: agreement is no confirmation, and there is no verdict. The "
         "residuals show how far even a free fit stays away. Every module is priced alone with the whole fabric and as "
-        "many folds as it needs."
+        "many folds as it needs.",
     )
-    return Table("table_1", "Table I: heterogeneous over GPU only", columns, rows, note)
 
 
 def reductions() -> dict[tuple[str, str], dict[str, tuple[float, float]]]:
@@ -85,102 +85,67 @@ def _costs(kind: str, fit: str) -> list[tuple[tuple[float, float], tuple[float, 
     return found
 
 
-def ranges_table() -> Table:
+@tabulated(
+    "figure_4_ranges",
+    "Fig. 4 and abstract: reductions over the modules",
+    "module | quantity: reduction of | printed: abstract [%] | implied: Table I implies [%]; .1f "
+    "| inside: abstract holds it | ours: modules, first fit [%] | all: modules, all fits [%] | verdict: ranges",
+    "The paper contradicts itself: Table I's 1.55x for MobileNetV2 is 35.5 %, the abstract says at most 30 %; the "
+    "abstract gives ShuffleNetV2 25 % energy and 21 % latency, Sec. V-B has the two the other way round.",
+)
+def ranges_table() -> Rows:
     """Ranges of the abstract next to the ranges over the modules of a network."""
     printed = published()
-    rows = []
     for (kind, key), values in reductions().items():
         claim = printed[CLAIMS[kind][key]]
         low, high = claim if isinstance(claim, list) else (claim, claim)
         least, most = values[fits()[0]]
         outer = (min(v[0] for v in values.values()), max(v[1] for v in values.values()))
-        implied = 100 * (1 - 1 / float(printed[_gain_key(kind, key)]))
-        rows.append(
-            {
-                "module": TITLES[kind],
-                "quantity": "energy" if key == "e" else "latency",
-                "printed": f"{low:g}" if low == high else f"{low:g} to {high:g}",
-                "implied": implied,
-                "low": least,
-                "high": most,
-                "ours": f"{least:.0f} to {most:.0f}",
-                "all": f"{outer[0]:.0f} to {outer[1]:.0f}",
-                "inside": "yes" if low - 1 <= implied <= high + 1 else "no",
-                "verdict": "overlaps" if least <= high and low <= most else "differs",
-            }
-        )
-    columns = [
-        Column("module", "module"),
-        Column("quantity", "reduction of"),
-        Column("printed", "abstract [%]"),
-        Column("implied", "Table I implies [%]", ".1f"),
-        Column("inside", "abstract holds it"),
-        Column("ours", "modules, first fit [%]"),
-        Column("all", "modules, all fits [%]"),
-        Column("verdict", "ranges"),
-    ]
-    note = (
-        "The paper contradicts itself: Table I's 1.55x for MobileNetV2 is 35.5 %, the abstract says at most 30 %; the "
-        "abstract gives ShuffleNetV2 25 % energy and 21 % latency, Sec. V-B has the two the other way round."
-    )
-    return Table("figure_4_ranges", "Fig. 4 and abstract: reductions over the modules", columns, rows, note)
-
-
-def _gain_key(kind: str, key: str) -> str:
-    return f"{PUBLISHED[kind]}_{key}"
+        implied = 100 * (1 - 1 / float(printed[f"{PUBLISHED[kind]}_{key}"]))
+        yield {
+            "module": TITLES[kind],
+            "quantity": "energy" if key == "e" else "latency",
+            "printed": f"{low:g}" if low == high else f"{low:g} to {high:g}",
+            "implied": implied,
+            "low": least,
+            "high": most,
+            "ours": f"{least:.0f} to {most:.0f}",
+            "all": f"{outer[0]:.0f} to {outer[1]:.0f}",
+            "inside": "yes" if low - 1 <= implied <= high + 1 else "no",
+            "verdict": "overlaps" if least <= high and low <= most else "differs",
+        }
 
 
 def figure_4() -> Picture:
     """Energy and latency of every module, GPU only and heterogeneous, under the first fit."""
     figure, ax = figures.axes(6.4, 3.8)
-    for index, kind in enumerate(TITLES):
+    for colour, kind in zip(figures.COLOURS, TITLES, strict=False):
         costs = _costs(kind, fits()[0])
         for position, (label, marker) in enumerate((("GPU only", "o"), ("FPGA-GPU", "^"))):
-            xs = [pair[position][1] / 1000 for pair in costs]
-            ys = [pair[position][0] / 1000 for pair in costs]
-            colour = figures.COLOURS[index]
-            ax.plot(xs, ys, marker, color=colour, alpha=0.35, markersize=4, fillstyle="full" if position else "none")
-            ax.plot(
-                [sum(xs) / len(xs)],
-                [sum(ys) / len(ys)],
-                marker,
-                color=colour,
-                markersize=9,
-                label=f"{TITLES[kind]}, {label}",
-                fillstyle="full" if position else "none",
-            )
+            ys, xs = ([pair[position][k] / 1000 for pair in costs] for k in (0, 1))
+            look: dict[str, Any] = {"color": colour, "fillstyle": "full" if position else "none"}
+            ax.plot(xs, ys, marker, alpha=0.35, markersize=4, **look)
+            centre = [sum(xs) / len(xs)], [sum(ys) / len(ys)]
+            ax.plot(*centre, marker, markersize=9, label=f"{TITLES[kind]}, {label}", **look)
     ax.set(xlabel="energy [mJ]", ylabel="latency [ms]")
     figures.legend(ax)
     return picture("figure_4", figure, "Modules alone (small) and their means (large) as in Fig. 4; first fit.")
 
 
-def modules_table(runs: Runs) -> Table:
+@tabulated(
+    "modules",
+    "Single modules",
+    "instance | rule_e: rule, energy gain; .2f | rule_l: rule, speed-up; .2f | best_e: optimum, energy gain; .2f "
+    "| best_l: optimum, speed-up; .2f | gap: rule above optimum [%]; .1f | multipliers: multipliers of the optimum",
+    "Least energy; up to 32 folds, so that the pattern of every module fits.",
+)
+def modules_table(runs: Runs) -> Rows:
     """Single modules: the pattern, and the optimum when the module owns the fabric."""
-    rows = []
     for name in module_names():
         instance = module_instance(name)
         rule, best = terms_of(runs, name, "paper_rule"), terms_of(runs, name, "mip")
-        if rule is None or best is None:
-            continue
-        rows.append(
-            {
-                "instance": name,
-                "rule_e": gain(instance, rule, "energy"),
-                "rule_l": gain(instance, rule, "latency"),
-                "best_e": gain(instance, best, "energy"),
-                "best_l": gain(instance, best, "latency"),
-                "gap": 100 * (rule["energy"] / best["energy"] - 1),
-                "multipliers": best["multipliers"],
-            }
-        )
-    columns = [
-        Column("instance", "instance"),
-        Column("rule_e", "rule, energy gain", ".2f"),
-        Column("rule_l", "rule, speed-up", ".2f"),
-        Column("best_e", "optimum, energy gain", ".2f"),
-        Column("best_l", "optimum, speed-up", ".2f"),
-        Column("gap", "rule above optimum [%]", ".1f"),
-        Column("multipliers", "multipliers of the optimum"),
-    ]
-    note = "Least energy; up to 32 folds, so that the pattern of every module fits."
-    return Table("modules", "Single modules", columns, rows, note)
+        if rule is not None and best is not None:
+            row = {"instance": name, "gap": 100 * (rule["energy"] / best["energy"] - 1)}
+            row |= {"rule_e": gain(instance, rule, "energy"), "rule_l": gain(instance, rule, "latency")}
+            row |= {"best_e": gain(instance, best, "energy"), "best_l": gain(instance, best, "latency")}
+            yield row | {"multipliers": best["multipliers"]}

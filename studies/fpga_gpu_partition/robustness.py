@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,11 +12,9 @@ from mapgap.instances.fpga_gpu_partition.cost_model import CostModel, load_fit
 from mapgap.records.runs import Runs
 from mapgap.reporting import figures
 from mapgap.reporting.report import Picture, picture
-from mapgap.reporting.tables import Column, Table
+from mapgap.reporting.tables import Rows, Table, header, tabulated
 from mapgap.studies.fpga_gpu_partition.constants import extremes, load_reading, load_share
-from mapgap.studies.fpga_gpu_partition.gains import Reading, gains, published_gains
-from mapgap.studies.fpga_gpu_partition.plans import chosen_options, front_of, gain, repriced, terms_of
-from mapgap.studies.fpga_gpu_partition.runs import (
+from mapgap.studies.fpga_gpu_partition.experiments import (
     EXACT,
     EXTREME_VARIANTS,
     FOLDS,
@@ -29,10 +27,14 @@ from mapgap.studies.fpga_gpu_partition.runs import (
     sets,
     variant_of,
 )
+from mapgap.studies.fpga_gpu_partition.gains import Reading, gains, published_gains
+from mapgap.studies.fpga_gpu_partition.plans import chosen_options, front_of, gain, repriced, terms_of
 
 RULE = "paper_rule_folded"
-RULE_VARIANTS = ("setup_2", "bandwidth_0.25")
-"""Changes of the link under which the rule's plan, which does not depend on it, is priced again."""
+READINGS: tuple[Reading, ...] = ("sequential", "parallel")
+VARIANTS = {"rule_e": ("setup_2", "bandwidth_0.25"), "best_e": EXTREME_VARIANTS}
+"""Changes under which a quantity is looked at again. The rule's plan, which does not depend on the link, is priced
+anew."""
 CHANGES = {
     "": "",
     "setup_2": "set-up x 2",
@@ -56,12 +58,8 @@ class Comparison:
 
     Attributes
     ----------
-    energy_gain, speed_up : float
-        Of the optimum (least energy) over GPU only.
-    rule_gain, rule_speed_up : float
-        Of the rule (folded) over GPU only.
-    gap : float
-        Energy of the rule above that of the optimum, in percent.
+    quantities : mapping
+        By the keys of :data:`QUANTITIES`; the optimum is the plan of least energy.
     fused : int
         Modules of several layers that the optimum runs wholly on the FPGA.
     rule : tuple of int
@@ -70,42 +68,30 @@ class Comparison:
         The exact front; ``None`` without its run.
     """
 
-    energy_gain: float
-    speed_up: float
-    rule_gain: float
-    rule_speed_up: float
-    gap: float
+    quantities: Mapping[str, float]
     fused: int
     rule: tuple[int, int]
     front: list[tuple[int, int]] | None
 
-    def quantity(self, key: str) -> float:
-        """By a key of :data:`QUANTITIES`."""
-        names = {"rule_e": "rule_gain", "rule_l": "rule_speed_up", "best_e": "energy_gain", "best_l": "speed_up"}
-        return float(getattr(self, names.get(key, key)))
 
-
-Claim = tuple[str, Callable[[Comparison], bool | None]]
-CLAIMS: tuple[Claim, ...] = (
-    ("the optimum saves at least 5 % energy over GPU only", lambda x: x.energy_gain >= 1 / 0.95),
-    ("its latency is lower than GPU only's, too", lambda x: x.speed_up > 1),
-    ("the rule (folded) saves energy over GPU only", lambda x: x.rule_gain > 1),
-    ("the rule (folded) needs at least 2 % more energy than the optimum", lambda x: x.gap >= 2),
-    ("the optimum runs at least one module wholly on the FPGA", lambda x: x.fused > 0),
-    ("the rule (folded) is not on the front", lambda x: None if x.front is None else x.rule not in x.front),
-    (
-        "one plan has both the least energy and the least latency",
-        lambda x: None if x.front is None else len(x.front) == 1,
+CLAIMS: Mapping[str, Callable[[Comparison], Any]] = {
+    "the optimum saves at least 5 % energy over GPU only": lambda x: x.quantities["best_e"] >= 1 / 0.95,
+    "its latency is lower than GPU only's, too": lambda x: x.quantities["best_l"] > 1,
+    "the rule (folded) saves energy over GPU only": lambda x: x.quantities["rule_e"] > 1,
+    "the rule (folded) needs at least 2 % more energy than the optimum": lambda x: x.quantities["gap"] >= 2,
+    "the optimum runs at least one module wholly on the FPGA": lambda x: x.fused > 0,
+    "the rule (folded) is not on the front": lambda x: None if x.front is None else x.rule not in x.front,
+    "one plan has both the least energy and the least latency": lambda x: (
+        None if x.front is None else len(x.front) == 1
     ),
-)
-"""A test is ``None`` where its runs are missing; such a claim is not listed."""
+}
+"""Tests, ``None`` where runs are missing; such a claim is not listed."""
 
 
 def compare(runs: Runs, network: str, fold: int, constants: str) -> Comparison | None:
     """Rule and optimum of one network under one set of constants."""
     variant = variant_of(constants)
-    name = library_name(network, fold, variant)
-    instance = instance_of(network, fold, variant)
+    name, instance = library_name(network, fold, variant), instance_of(network, fold, variant)
     method = FRONT if variant else EXACT  # the plan of a front is its point of least energy
     best, options = terms_of(runs, name, method), chosen_options(runs, name, method)
     rule = repriced(runs, library_name(network, fold), RULE, instance)
@@ -116,16 +102,10 @@ def compare(runs: Runs, network: str, fold: int, constants: str) -> Comparison |
         chosen = options[first : first + len(module.layers)]
         fused += len(chosen) > 1 and all(option.startswith("fpga") for option in chosen)
         first += len(module.layers)
-    return Comparison(
-        energy_gain=gain(instance, best, "energy"),
-        speed_up=gain(instance, best, "latency"),
-        rule_gain=gain(instance, rule, "energy"),
-        rule_speed_up=gain(instance, rule, "latency"),
-        gap=100 * (rule["energy"] / best["energy"] - 1),
-        fused=fused,
-        rule=(rule["energy"], rule["latency"]),
-        front=front_of(runs, name),
-    )
+    found = {"gap": 100 * (rule["energy"] / best["energy"] - 1)}
+    for key, plan in (("rule", rule), ("best", best)):
+        found |= {f"{key}_e": gain(instance, plan, "energy"), f"{key}_l": gain(instance, plan, "latency")}
+    return Comparison(found, fused, (rule["energy"], rule["latency"]), front_of(runs, name))
 
 
 def comparisons(runs: Runs, network: str, fold: int) -> dict[str, Comparison]:
@@ -135,87 +115,59 @@ def comparisons(runs: Runs, network: str, fold: int) -> dict[str, Comparison]:
     return found if set(fits()) <= set(found) else {}
 
 
-def robustness(runs: Runs) -> tuple[Table, Table]:
-    """Gains under every fit, and which conclusions hold under all sets of constants."""
-    rows: list[dict[str, Any]] = []
-    held: list[dict[str, Any]] = []
+def _compared(runs: Runs) -> Iterator[tuple[dict[str, Any], dict[str, Comparison]]]:
+    """Every network and fold that has its runs, as cells of a row, and what is known of it."""
     for network, (title, _) in NETWORKS.items():
         for fold in FOLDS:
-            known = comparisons(runs, network, fold)
-            if not known:
-                continue
-            head = {"network": title, "fold": fold}
-            rows.append(head | {fit: known[fit].energy_gain for fit in fits()})
-            for text, test in CLAIMS:
-                answers = [test(found) for found in known.values()]
-                if None in answers:
-                    continue
-                count = sum(bool(answer) for answer in answers)
-                verdict = "holds" if count == len(known) else "fails" if count == 0 else "undecided"
-                held.append(head | {"claim": text, "count": f"{count} of {len(known)}", "verdict": verdict})
-    columns = [Column("network", "network"), Column("fold", "largest fold")]
-    first = Table(
-        "fits",
-        "Energy gain of the optimum under every fit",
-        [*columns, *(Column(fit, fit, ".3f") for fit in fits())],
-        rows,
-        "Six sets of constants that explain Table I equally well; docs/fpga_gpu_calibration.md.",
-    )
-    second = Table(
-        "robustness",
-        "Conclusions across all sets of constants",
-        [*columns, Column("claim", "conclusion"), Column("count", "sets"), Column("verdict", "verdict")],
-        held,
-        "Sets: the fits, and those at which some gain of the network is least or most. Holds: under all. Fails: under "
-        "none. Undecided: the paper's six numbers do not tell. Counts are no probabilities.",
-    )
-    return first, second
+            if known := comparisons(runs, network, fold):
+                yield {"network": title, "fold": fold}, known
 
 
-def intervals(runs: Runs) -> Table:
+def fits_table(runs: Runs) -> Table:
+    """Gains under every fit."""
+    rows = [head | {fit: known[fit].quantities["best_e"] for fit in fits()} for head, known in _compared(runs)]
+    columns = header("network | fold: largest fold" + "".join(f" | {fit}; .3f" for fit in fits()))
+    note = "Six sets of constants that explain Table I equally well; docs/fpga_gpu_calibration.md."
+    return Table("fits", "Energy gain of the optimum under every fit", columns, rows, note)
+
+
+@tabulated(
+    "robustness",
+    "Conclusions across all sets of constants",
+    "network | fold: largest fold | claim: conclusion | count: sets | verdict",
+    "Sets: the fits, and those at which some gain of the network is least or most. Holds: under all. Fails: under "
+    "none. Undecided: the paper's six numbers do not tell. Counts are no probabilities.",
+)
+def conclusions(runs: Runs) -> Rows:
+    """Which conclusions hold under all sets of constants."""
+    for head, known in _compared(runs):
+        for claim, test in CLAIMS.items():
+            answers = [test(found) for found in known.values()]
+            if None not in answers:
+                count = sum(map(bool, answers))
+                verdict = "holds" if count == len(known) else "undecided" if count else "fails"
+                yield head | {"claim": claim, "count": f"{count} of {len(known)}", "verdict": verdict}
+
+
+@tabulated(
+    "intervals",
+    "Gains over all sets of constants that explain Table I",
+    "network | fold: largest fold | title: quantity | change: changed | first: first fit; .3f | low: least; .3f "
+    "| high: most; .3f | gain: above 1 (gap: above 0) | sets | low_set: least at | high_set: most at",
+    "Over the fits and the extreme sets of constants (root mean square residual on Table I within the tolerance, "
+    "base power 1 W). The ends were sought by optimisation from several starts and are attained; the true interval "
+    "may be wider. Undecided: Table I allows both signs.",
+)
+def intervals(runs: Runs) -> Rows:
     """Every gain from its least to its most over all sets of constants that explain Table I."""
-    rows = []
-    for network, (title, _) in NETWORKS.items():
-        for fold in FOLDS:
-            for key, change, values in _values(runs, network, fold):
-                low, high = min(values, key=values.__getitem__), max(values, key=values.__getitem__)
-                zero = 0.0 if key == "gap" else 1.0
-                gained = "yes" if values[low] > zero else "no" if values[high] <= zero else "undecided"
-                rows.append(
-                    {
-                        "network": title,
-                        "fold": fold,
-                        "quantity": key,
-                        "title": QUANTITIES[key],
-                        "change": CHANGES[change],
-                        "first": values[fits()[0]],
-                        "low": values[low],
-                        "high": values[high],
-                        "low_set": low,
-                        "high_set": high,
-                        "sets": len(values),
-                        "gain": gained,
-                    }
-                )
-    columns = [
-        Column("network", "network"),
-        Column("fold", "largest fold"),
-        Column("title", "quantity"),
-        Column("change", "changed"),
-        Column("first", "first fit", ".3f"),
-        Column("low", "least", ".3f"),
-        Column("high", "most", ".3f"),
-        Column("gain", "above 1 (gap: above 0)"),
-        Column("sets", "sets"),
-        Column("low_set", "least at"),
-        Column("high_set", "most at"),
-    ]
-    note = (
-        "Over the fits and the extreme sets of constants (root mean square residual on Table I within the tolerance, "
-        "base power 1 W). The ends were sought by optimisation from several starts and are attained; the true interval "
-        "may be wider. Undecided: Table I allows both signs."
-    )
-    return Table("intervals", "Gains over all sets of constants that explain Table I", columns, rows, note)
+    for network, fold in ((network, fold) for network in NETWORKS for fold in FOLDS):
+        for key, change, values in _values(runs, network, fold):
+            low, high = min(values, key=values.__getitem__), max(values, key=values.__getitem__)
+            zero = 0.0 if key == "gap" else 1.0
+            row = {"network": NETWORKS[network][0], "fold": fold, "quantity": key, "title": QUANTITIES[key]}
+            row |= {"change": CHANGES[change], "first": values[fits()[0]], "low": values[low], "high": values[high]}
+            row |= {"low_set": low, "high_set": high, "sets": len(values)}
+            yield row | {"gain": "yes" if values[low] > zero else "no" if values[high] <= zero else "undecided"}
 
 
 def _values(runs: Runs, network: str, fold: int) -> Iterator[tuple[str, str, dict[str, float]]]:
@@ -224,26 +176,20 @@ def _values(runs: Runs, network: str, fold: int) -> Iterator[tuple[str, str, dic
     if not known:
         return
     for key in QUANTITIES:
-        yield key, "", {name: found.quantity(key) for name, found in known.items()}
-    if fold != FOLDS[-1]:
-        return
-    for change in RULE_VARIANTS:
+        yield key, "", {name: found.quantities[key] for name, found in known.items()}
+    changes = [(key, change) for key, every in VARIANTS.items() for change in every]
+    for key, change in changes if fold == FOLDS[-1] else ():
         values = {}
-        for name in known:
-            instance = instance_of(network, fold, variant_of(name, change))
-            rule = repriced(runs, library_name(network, fold), RULE, instance)
-            if rule is not None:
-                values[name] = gain(instance, rule, "energy")
-        yield "rule_e", change, values
-    for change in EXTREME_VARIANTS:
-        values = {}
-        for name in known:
-            variant = variant_of(name, change)
-            best = terms_of(runs, library_name(network, fold, variant), LABELS)
-            if best is not None:
-                values[name] = gain(instance_of(network, fold, variant), best, "energy")
+        for variant, name in ((variant_of(name, change), name) for name in known):
+            instance = instance_of(network, fold, variant)
+            if key == "rule_e":
+                plan = repriced(runs, library_name(network, fold), RULE, instance)
+            else:
+                plan = terms_of(runs, library_name(network, fold, variant), LABELS)
+            if plan is not None:
+                values[name] = gain(instance, plan, "energy")
         if len(values) == len(known):
-            yield "best_e", change, values
+            yield key, change, values
 
 
 def interval_picture(table: Table) -> Picture:
@@ -254,67 +200,57 @@ def interval_picture(table: Table) -> Picture:
         colour = figures.COLOURS[0 if row["quantity"] == "best_e" else 1]
         ax.plot([row["low"], row["high"]], [y, y], "-", color=colour, linewidth=4, solid_capstyle="round", alpha=0.6)
         ax.plot([row["first"]], [y], "o", color=colour, markersize=5)
-    labels = [
-        f"{row['network']}, fold {row['fold']}{', ' + row['change'] if row['change'] else ''}" for row in reversed(rows)
-    ]
+    labels = [", ".join(filter(None, (r["network"], f"fold {r['fold']}", r["change"]))) for r in reversed(rows)]
     ax.set_yticks(range(len(rows)), labels, fontsize=8)
-    ax.plot([], [], "o-", color=figures.COLOURS[0], label="optimum")
-    ax.plot([], [], "o-", color=figures.COLOURS[1], label="rule (folded)")
+    for colour, label in zip(figures.COLOURS, ("optimum", "rule (folded)"), strict=False):
+        ax.plot([], [], "o-", color=colour, label=label)
     ax.set(xscale="log", xlabel="energy gain over GPU only")
     marks = [1, 1.5, 2, 3, 5, 8, 12]
     ax.set_xticks(marks, [f"{mark:g}" for mark in marks])
     ax.minorticks_off()
     ax.axvline(1.0, color="#888888", linewidth=0.8)
     figures.legend(ax)
-    return picture(
-        "intervals", figure, "Least to most over all sets of constants that explain Table I; dot: first fit."
-    )
+    caption = "Least to most over all sets of constants that explain Table I; dot: first fit."
+    return picture("intervals", figure, caption)
 
 
-def readings_table() -> Table:
+@tabulated(
+    "readings",
+    "ShuffleNetV2's units read in two ways",
+    "reading: reading of units with reduction | fits_e: fits: energy gain | fits_l: fits: speed-up "
+    "| sets: sets fitted to it | rms: least residual (rms); .4f | e: their energy gain | l: their speed-up "
+    "| setup_low: set-up over launch, least; .2f | setup_high: most; .2f | launch_low: launch [µs], least; .0f "
+    "| launch_high: most; .0f",
+    "Printed: 1.39 and 1.35. Sequential: every 1x1 on the FPGA. Parallel (Sec. V-B): a unit with reduction as a "
+    "Fire module with depthwise 3x3. The six fits were made under the sequential reading; constants fitted to the "
+    "parallel one explain Table I alike, so that Table I does not tell the readings apart.",
+)
+def readings_table() -> Rows:
     """Both readings of ShuffleNetV2's units: gains under the fits, and how well constants fitted to either explain."""
-    names = [*fits(), *extremes()]
-    rows = []
-    for reading in ("sequential", "parallel"):
-        kind: Reading = "parallel" if reading == "parallel" else "sequential"
-        under = [gains(load_fit(name), load_share(name), kind)[-2:] for name in fits()]
-        own = [name for name in names if load_reading(name) == reading]
-        found = [gains(load_fit(name), load_share(name), kind) for name in own]
-        setup = [load_fit(name).link_us / load_fit(name).launch_us for name in own]
-        rows.append(
-            {
-                "reading": reading,
-                "fits_e": f"{min(g[0] for g in under):.2f} to {max(g[0] for g in under):.2f}",
-                "fits_l": f"{min(g[1] for g in under):.2f} to {max(g[1] for g in under):.2f}",
-                "sets": len(own),
-                "rms": min((_rms(each) for each in found), default=None),
-                "e": _span([float(each[-2]) for each in found], ".2f"),
-                "l": _span([float(each[-1]) for each in found], ".2f"),
-                "setup_low": min(setup, default=None),
-                "setup_high": max(setup, default=None),
-                "launch_low": min((load_fit(name).launch_us for name in own), default=None),
-                "launch_high": max((load_fit(name).launch_us for name in own), default=None),
+    for reading in READINGS:
+        under = [gains(load_fit(name), load_share(name), reading)[-2:] for name in fits()]
+        own = _fitted(reading)
+        found = [gains(load_fit(name), load_share(name), reading) for name in own]
+        row: dict[str, Any] = {"reading": reading, "sets": len(own), "rms": min(map(_rms, found), default=None)}
+        for key, place in (("e", 0), ("l", 1)):
+            row |= {
+                f"fits_{key}": _span([each[place] for each in under]),
+                key: _span([each[place - 2] for each in found]),
             }
-        )
-    columns = [
-        Column("reading", "reading of units with reduction"),
-        Column("fits_e", "fits: energy gain"),
-        Column("fits_l", "fits: speed-up"),
-        Column("sets", "sets fitted to it"),
-        Column("rms", "least residual (rms)", ".4f"),
-        Column("e", "their energy gain"),
-        Column("l", "their speed-up"),
-        Column("setup_low", "set-up over launch, least", ".2f"),
-        Column("setup_high", "most", ".2f"),
-        Column("launch_low", "launch [µs], least", ".0f"),
-        Column("launch_high", "most", ".0f"),
-    ]
-    note = (
-        "Printed: 1.39 and 1.35. Sequential: every 1x1 on the FPGA. Parallel (Sec. V-B): a unit with reduction as a "
-        "Fire module with depthwise 3x3. The six fits were made under the sequential reading; constants fitted to the "
-        "parallel one explain Table I alike, so that Table I does not tell the readings apart."
-    )
-    return Table("readings", "ShuffleNetV2's units read in two ways", columns, rows, note)
+        for key, ratio in (("setup", RATIOS["setup"]), ("launch", RATIOS["launch"])):
+            values = [ratio[1](load_fit(name)) for name in own]
+            row |= {f"{key}_low": min(values, default=None), f"{key}_high": max(values, default=None)}
+        yield row
+
+
+def _fitted(reading: Reading) -> list[str]:
+    """The sets of constants that were fitted to a reading."""
+    return [name for name in (*fits(), *extremes()) if load_reading(name) == reading]
+
+
+def _launch_uj(model: CostModel) -> float:
+    """Base energy of one launch of a layer, in microjoules."""
+    return float(model.base_power_w * model.launch_us)
 
 
 RATIOS: dict[str, tuple[str, Callable[[CostModel], float]]] = {
@@ -325,50 +261,40 @@ RATIOS: dict[str, tuple[str, Callable[[CostModel], float]]] = {
     "depthwise": ("depthwise convolution of one launch [MMAC]", lambda m: m.depthwise_gmacs * m.launch_us / 1e3),
     "pixels": ("pixels of the FPGA in one launch [1000]", lambda m: m.clock_mhz * m.launch_us / 1e3),
     "gpu_power": ("GPU's power / base power", lambda m: m.gpu_power_w / m.base_power_w),
-    "gpu_energy": (
-        "GPU's energy of 10^6 MAC / base energy of one launch",
-        lambda m: m.gpu_pj / (m.base_power_w * m.launch_us),
-    ),
+    "gpu_energy": ("GPU's energy of 10^6 MAC / base energy of one launch", lambda m: m.gpu_pj / _launch_uj(m)),
     "fpga_power": ("FPGA's power / base power", lambda m: m.fpga_power_w / m.base_power_w),
-    "fpga_energy": (
-        "FPGA's energy of 10^6 MAC / base energy of one launch",
-        lambda m: m.fpga_pj / (m.base_power_w * m.launch_us),
-    ),
+    "fpga_energy": ("FPGA's energy of 10^6 MAC / base energy of one launch", lambda m: m.fpga_pj / _launch_uj(m)),
 }
 """What is left of the constants without a scale of time and of energy; the launch is the scale of time."""
 FIXED, BOUNDED = 2.0, 10.0
 
 
-def constants_table() -> Table:
+@tabulated(
+    "constants",
+    "Which ratios of constants Table I fixes",
+    "title: ratio | "
+    + " | ".join(f"{reading}_low: {reading}, least; .3g | {reading}_high: most; .3g" for reading in READINGS)
+    + " | factor: most over least; .3g | word: by Table I",
+    "Over the fits and the extreme sets. Within either reading of the units, fixed: up to a factor of 2; bounded: "
+    "up to 10; open: more. The search stopped launches at 5,000 µs and clocks at 200 MHz: those ends are the "
+    "ranges', not the paper's.",
+)
+def constants_table() -> Rows:
     """The least and the most of every ratio of constants over all sets, and over those of either reading."""
-    names = [*fits(), *extremes()]
-    rows = []
     for key, (title, ratio) in RATIOS.items():
+        by_reading = {reading: [float(ratio(load_fit(name))) for name in _fitted(reading)] for reading in READINGS}
+        ends = {reading: (min(values), max(values)) for reading, values in by_reading.items() if values}
         row: dict[str, Any] = {"key": key, "title": title}
-        for reading in ("sequential", "parallel"):
-            values = [float(ratio(load_fit(name))) for name in names if load_reading(name) == reading]
-            if values:
-                row |= {f"{reading}_low": min(values), f"{reading}_high": max(values)}
-        ends = [value for end, value in row.items() if end.endswith(("_low", "_high"))]
-        inside = [row[f"{r}_high"] / row[f"{r}_low"] for r in ("sequential", "parallel") if f"{r}_low" in row]
-        row["factor"] = max(ends) / min(ends)
-        row["word"] = "fixed" if max(inside) <= FIXED else "bounded" if max(inside) <= BOUNDED else "open"
-        rows.append(row)
-    columns = [Column("title", "ratio")]
-    for reading in ("sequential", "parallel"):
-        columns += [Column(f"{reading}_low", f"{reading}, least", ".3g"), Column(f"{reading}_high", "most", ".3g")]
-    columns += [Column("factor", "most over least", ".3g"), Column("word", "by Table I")]
-    note = (
-        "Over the fits and the extreme sets. Within either reading of the units, fixed: up to a factor of 2; bounded: "
-        "up to 10; open: more. The search stopped launches at 5,000 µs and clocks at 200 MHz: those ends are the "
-        "ranges', not the paper's."
-    )
-    return Table("constants", "Which ratios of constants Table I fixes", columns, rows, note)
+        for reading, (low, high) in ends.items():
+            row |= {f"{reading}_low": low, f"{reading}_high": high}
+        inside = max(high / low for low, high in ends.values())
+        row["factor"] = max(high for _, high in ends.values()) / min(low for low, _ in ends.values())
+        yield row | {"word": "fixed" if inside <= FIXED else "bounded" if inside <= BOUNDED else "open"}
 
 
 def _rms(found: Any) -> float:
     return float(np.sqrt(np.mean((np.log(found) - np.log(published_gains())) ** 2)))
 
 
-def _span(values: list[float], form: str) -> str:
-    return f"{min(values):{form}} to {max(values):{form}}" if values else ""
+def _span(values: Sequence[float]) -> str:
+    return f"{min(values):.2f} to {max(values):.2f}" if values else ""

@@ -7,32 +7,36 @@ conclusion is undecided.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mapgap.records.runs import Runs
-from mapgap.reporting.report import Page, Picture, Section
+from mapgap.reporting.report import Page, Section
 from mapgap.reporting.run_tables import method_table, run_table
 from mapgap.reporting.study import Study
-from mapgap.reporting.tables import Table
-from mapgap.studies.fpga_gpu_partition.published import figure_4, modules_table, ranges_table, table_1
-from mapgap.studies.fpga_gpu_partition.robustness import (
-    constants_table,
-    interval_picture,
-    intervals,
-    readings_table,
-    robustness,
-)
-from mapgap.studies.fpga_gpu_partition.runs import PROBLEM, phases
-from mapgap.studies.fpga_gpu_partition.tables import (
+from mapgap.studies.fpga_gpu_partition.experiments import PROBLEM, phases
+from mapgap.studies.fpga_gpu_partition.networks import (
     front_pictures,
     front_table,
     networks_table,
     patterns_table,
     sensitivity,
 )
+from mapgap.studies.fpga_gpu_partition.published import figure_4, modules_table, ranges_table, table_1
+from mapgap.studies.fpga_gpu_partition.robustness import (
+    conclusions,
+    constants_table,
+    fits_table,
+    interval_picture,
+    intervals,
+    readings_table,
+)
+
+Found = Sequence[Mapping[str, Any]]
+"""Rows of a table."""
 
 
-def _lead(spans: list[dict[str, Any]], patterns: list[dict[str, Any]], claims: list[dict[str, Any]]) -> list[str]:
+def _lead(spans: Found, patterns: Found, claims: Found) -> list[str]:
     lead = [
         "The paper fixes one partition rule per module. Here the rule stands next to the proven optimum and the whole "
         "energy-latency front of the same instance, under the fabric that all modules of a network share."
@@ -60,26 +64,22 @@ def _lead(spans: list[dict[str, Any]], patterns: list[dict[str, Any]], claims: l
 
 def page(runs: Runs, quick: bool) -> Page:
     """The page of the study."""
-    networks = networks_table(runs)
-    gains, claims = robustness(runs)
+    spans, claims, patterns = intervals(runs), conclusions(runs), patterns_table(runs)
     swept, swept_figures = sensitivity(runs)
-    spans, patterns = intervals(runs), patterns_table(runs)
+    drawn = [interval_picture(spans)] if spans.rows else []
+    decided = [spans, claims, fits_table(runs), constants_table()]
     sections = [
         Section("Published numbers", tables=[table_1(), readings_table(), ranges_table()], figures=[figure_4()]),
-        Section("Whole networks", tables=[networks, front_table(runs)], figures=front_pictures(runs)),
+        Section("Whole networks", tables=[networks_table(runs), front_table(runs)], figures=front_pictures(runs)),
         Section("Patterns or rule", tables=[patterns]),
-        Section("What Table I decides", tables=[spans, claims, gains, constants_table()], figures=_drawn(spans)),
+        Section("What Table I decides", tables=decided, figures=drawn),
         Section("Sensitivity", tables=[swept], figures=swept_figures),
         Section("All runs", tables=[method_table(runs), run_table(runs)]),
     ]
     if not quick:
         sections.insert(1, Section("Single modules", tables=[modules_table(runs)]))
     title = "Which layer parts belong on the FPGA?" + (" (quick)" if quick else "")
-    return Page(title, _lead(list(spans.rows), list(patterns.rows), list(claims.rows)), sections)
-
-
-def _drawn(spans: Table) -> list[Picture]:
-    return [interval_picture(spans)] if spans.rows else []
+    return Page(title, _lead(spans.rows, patterns.rows, claims.rows), sections)
 
 
 STUDY = Study(

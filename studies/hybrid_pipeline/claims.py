@@ -10,7 +10,7 @@ from mapgap.instances.hybrid_pipeline.profiles import boards, nanoseconds
 from mapgap.problems.hybrid_pipeline import Plan
 from mapgap.problems.hybrid_pipeline.evaluate import evaluate
 from mapgap.records.runs import Runs
-from mapgap.reporting.tables import Column, Table
+from mapgap.reporting.tables import Rows, tabulated
 from mapgap.studies.hybrid_pipeline.costs import REPEAT, nano_name
 from mapgap.studies.hybrid_pipeline.experiments import (
     ASTEROID,
@@ -33,6 +33,8 @@ CONVERGENCE = tuple(library_name(environment, network) for environment in "bc" f
 """Where the paper trains to a target accuracy."""
 ENERGY = library_name("d", "efficientnet_b1")
 OVER_PP = library_name("b", "resnet50")
+MEDIA = (("", "", ""), ("_medium", "+medium", "; shared medium"))
+"""Links of the boards' own, or one medium that they share: endings of identifiers, of instances and of notes."""
 POWER = "latencies, at the same power of the boards"
 PLANNING = {"efficientnet_b1": "t7_effnet", "mobilenetv2": "t7_mobilenet", "resnet50": "t7_resnet"}
 PLANNING |= {"bert_small": "t7_bert"}
@@ -59,32 +61,25 @@ def _over(runs: Runs, names: Iterable[str], systems: Sequence[str], variant: str
     return [each for each in found if each is not None]
 
 
-def ranges(runs: Runs) -> Table:
+@tabulated(
+    "ranges",
+    "Secs. 5.3 and 5.6: Asteroid over other systems",
+    "system: over | where: section | low_printed: least, printed; g | low: least; .2f | low_medium: shared medium; .2f "
+    "| high_printed: most, printed; g | high: most; .2f | high_medium: shared medium; .2f",
+    "Throughput of Asteroid over that of another system: least and most over the instances on which the other one "
+    "has a plan (environments B and C, 100 Mbit/s; EfficientNet-B1 in Sec. 5.6). PipeDream's planner in three "
+    "readings; the paper runs it synchronously, as the first one has it. HetPipe by its own execution, memory not "
+    "checked.",
+)
+def ranges(runs: Runs) -> Rows:
     """Sec. 5.3: how much faster than other systems Asteroid is on environments B and C, all networks; and Sec. 5.6."""
-    printed, rows = published(), []
+    printed = published()
     compared = [(system, "5.3", system.partition("_")[0], SECTION_5_3, system) for system in SYSTEMS]
     compared.append(("data_parallel (2 to 8 Nano)", "5.6", "scal_effb1", NANOS, "data_parallel"))
     for title, where, key, names, system in compared:
         row = {"system": title, "where": where} | _range("", _over(runs, names, [system]))
         row |= _range("_medium", _over(runs, names, [system], "+medium"))
-        rows.append(row | {"low_printed": printed[key][0], "high_printed": printed[key][1]})
-    columns = [
-        Column("system", "over"),
-        Column("where", "section"),
-        Column("low_printed", "least, printed", "g"),
-        Column("low", "least", ".2f"),
-        Column("low_medium", "shared medium", ".2f"),
-        Column("high_printed", "most, printed", "g"),
-        Column("high", "most", ".2f"),
-        Column("high_medium", "shared medium", ".2f"),
-    ]
-    note = (
-        "Throughput of Asteroid over that of another system: least and most over the instances on which the other one "
-        "has a plan (environments B and C, 100 Mbit/s; EfficientNet-B1 in Sec. 5.6). PipeDream's planner in three "
-        "readings; the paper runs it synchronously, as the first one has it. HetPipe by its own execution, memory not "
-        "checked."
-    )
-    return Table("ranges", "Secs. 5.3 and 5.6: Asteroid over other systems", columns, rows, note)
+        yield row | {"low_printed": printed[key][0], "high_printed": printed[key][1]}
 
 
 def _range(ending: str, found: Sequence[float]) -> dict[str, Any]:
@@ -92,97 +87,76 @@ def _range(ending: str, found: Sequence[float]) -> dict[str, Any]:
     return {f"low{ending}": low, f"high{ending}": high}
 
 
-def claims(runs: Runs) -> Table:
+@tabulated(
+    "claims",
+    "Claims in sentences",
+    "id | claim | printed | low: least; .2f | high: most; .2f | note: how",
+    "What the runs, or the paper's own tables, say.",
+)
+def claims(runs: Runs) -> Rows:
     """Sentences with a number, each with its least and largest value here (equal for a single one)."""
-    columns = [
-        Column("id", "id"),
-        Column("claim", "claim"),
-        Column("printed", "printed"),
-        Column("low", "least", ".2f"),
-        Column("high", "most", ".2f"),
-        Column("note", "how"),
-    ]
-    rows = [*_most(runs), *_single(runs), *_printed_twice(), *_of_instances()]
-    return Table("claims", "Claims in sentences", columns, rows, "What the runs, or the paper's own tables, say.")
+    yield from _speedups(runs)
+    for ending, variant, shared in MEDIA:
+        gain = [ratio(runs, ENERGY + variant, "data_parallel", ASTEROID)]
+        yield from _claim("energy_ratio", "energy of DP over Asteroid's", gain, POWER + shared, ending[1:])
+    speed = runs.term(ENERGY, ASTEROID, "samples_per_s")
+    watts = speed and published()["energy"] * speed
+    volumes = [row["ratio"] for row in table_2(runs).rows]
+    yield from _claim("energy", "J per sample; here the watts of all boards that it means", [watts], "times samples/s")
+    yield from _claim(
+        "comm_exec", "transfer behind the first stage over its execution", [_pp_transfer(runs)], "ResNet50"
+    )
+    yield from _claim("hdp_hpp", "HDP over HPP volume", volumes, "Table 2 here")
+    yield from _printed_twice()
+    yield from _of_instances()
 
 
-def _claim(
-    key: str, text: str, found: Iterable[float | None], note: str = "", reading: str = ""
-) -> list[dict[str, Any]]:
+def _claim(key: str, text: str, found: Iterable[float | None], note: str = "", reading: str = "") -> Rows:
     """The row of a printed number, under a reading that follows its identifier; none where there is no value."""
     known, said = [each for each in found if each is not None], published()[key]
-    if not known:
-        return []
-    row = {"id": f"{key}_{reading}" if reading else key, "claim": text, "note": note}
-    row["printed"] = " to ".join(map(str, said)) if isinstance(said, list) else str(said)
-    return [row | {"low": min(known), "high": max(known)}]
+    if known:
+        row = {"id": f"{key}_{reading}" if reading else key, "claim": text, "note": note}
+        row["printed"] = " to ".join(map(str, said)) if isinstance(said, list) else str(said)
+        yield row | {"low": min(known), "high": max(known)}
 
 
-def _most(runs: Runs) -> list[dict[str, Any]]:
-    """The largest speedups over conventional and hybrid parallelism, and over all baselines to a target accuracy."""
-    rows, text, pp = [], "most over DP and PP (Table 4)", "PP without regard to memory"
-    for ending, reading in (("", ""), ("_medium", "medium")):
-        found = [row[key + ending] for row in table_4(runs).rows for key in ("dp", "pp") if row[key + ending]]
-        rows += _claim("max_conv", text, [max(found, default=None)], f"{pp}; shared medium" if reading else pp, reading)
+def _speedups(runs: Runs) -> Rows:
+    """The largest speedups over conventional and hybrid parallelism, and all over baselines to a target accuracy."""
+    for ending, _, shared in MEDIA:
+        gains = [row[key + ending] for row in table_4(runs).rows for key in ("dp", "pp") if row[key + ending]]
+        most, note = [max(gains, default=None)], f"PP without regard to memory{shared}"
+        yield from _claim("max_conv", "most over DP and PP (Table 4)", most, note, ending[1:])
     for reading in PIPEDREAM:
-        for ending, variant in (("", ""), ("_medium", "+medium")):
-            found = _over(runs, SECTION_5_3, [reading, "dapple", "hetpipe"], variant)
-            note = f"{reading}, dapple, hetpipe" + ("; shared medium" if variant else "")
-            rows += _claim(
-                "max_hyb", "most over hybrid parallelism", [max(found, default=None)], note, f"{reading}{ending}"
-            )
-    note = "throughput: synchronous systems need the same epochs, HetPipe not fewer"
-    for variant, reading in (("", ""), ("+medium", "medium")):
-        found = _over(runs, CONVERGENCE, BASELINES, variant)
-        words = f"{note}; shared medium" if reading else note
-        rows += _claim("tta", "time to accuracy over baselines", found, words, reading)
-    return rows
+        for ending, variant, shared in MEDIA:
+            gains = _over(runs, SECTION_5_3, [reading, "dapple", "hetpipe"], variant)
+            most, note = [max(gains, default=None)], f"{reading}, dapple, hetpipe{shared}"
+            yield from _claim("max_hyb", "most over hybrid parallelism", most, note, reading + ending)
+    for ending, variant, shared in MEDIA:
+        note = f"throughput: synchronous systems need the same epochs, HetPipe not fewer{shared}"
+        gains = _over(runs, CONVERGENCE, BASELINES, variant)
+        yield from _claim("tta", "time to accuracy over baselines", gains, note, ending[1:])
 
 
-def _single(runs: Runs) -> list[dict[str, Any]]:
-    """Energy, communication."""
-    rows: list[dict[str, Any]] = []
-    for variant, reading in (("", ""), ("+medium", "medium")):
-        gain = [ratio(runs, ENERGY + variant, "data_parallel", ASTEROID)]
-        rows += _claim(
-            "energy_ratio",
-            "energy of DP over Asteroid's",
-            gain,
-            POWER + ("; shared medium" if reading else ""),
-            reading,
-        )
-    speed = runs.term(ENERGY, ASTEROID, "samples_per_s")
-    watts = [speed and published()["energy"] * speed]
-    volumes = [row["ratio"] for row in table_2(runs).rows]
-    rows += _claim("energy", "J per sample; here the watts of all boards that it means", watts, "times samples/s")
-    rows += _claim("comm_exec", "transfer behind the first stage over its execution", [_pp_transfer(runs)], "ResNet50")
-    return rows + _claim("hdp_hpp", "HDP over HPP volume", volumes, "Table 2 here")
-
-
-def _printed_twice() -> list[dict[str, Any]]:
+def _printed_twice() -> Rows:
     """Sentences that repeat numbers of the paper's tables."""
-    printed, rows = published(), []
+    printed = published()
     for key, board in (("nano_slow", "nano"), ("tx2_slow", "tx2")):
         slowdown = 60 * printed[f"t1_mobilenetv2_{board}"] / printed["t1_mobilenetv2_a100"]
-        rows += _claim(key, f"{board} over A100, MobileNetV2", [slowdown], "from Table 1")
+        yield from _claim(key, f"{board} over A100, MobileNetV2", [slowdown], "from Table 1")
     for key, said in (("dp", "2.1 to 6.8"), ("pp", "1.3 to 12.8")):
         found = [printed[f"t4_{n}_{e}_{mbps}_{key}"] for n in NETWORKS for e, mbps in ENVIRONMENTS]
-        rows += _claim("dp_range_check", f"over {key.upper()}", found, f"from Table 4; the text says {said}", key)
-    return rows
+        yield from _claim("dp_range_check", f"over {key.upper()}", found, f"from Table 4; the text says {said}", key)
 
 
-def _of_instances() -> list[dict[str, Any]]:
+def _of_instances() -> Rows:
     """What the library's instances are."""
-    rows = []
     for network, place in PARAMETERS_MB.items():
-        layers = instance(library_name("a", network)).layers
+        weights = sum(layer.weight_bytes for layer in instance(library_name("a", network)).layers) / 1e6
         row = {"id": f"params_{network}", "claim": f"MB of weights, {NETWORKS[network]}"}
-        weights = sum(layer.weight_bytes for layer in layers) / 1e6
-        rows.append(row | {"printed": str(published()["params_mb"][place]), "low": weights, "high": weights})
+        yield row | {"printed": str(published()["params_mb"][place]), "low": weights, "high": weights}
     for key, network in (("layers_effb1", "efficientnet_b1"), ("layers_bert", "bert_small")):
         layers = instance(library_name("c", network)).layers
-        rows += _claim(key, f"layers of {NETWORKS[network]}", [len(layers)])
-    return rows
+        yield from _claim(key, f"layers of {NETWORKS[network]}", [len(layers)])
 
 
 def _pp_transfer(runs: Runs) -> float | None:
@@ -196,63 +170,46 @@ def _pp_transfer(runs: Runs) -> float | None:
     return float(both[1] / both[0]) if len(both) > 1 and both[0] else None
 
 
-def table_7(runs: Runs) -> Table:
+@tabulated(
+    "table_7",
+    "Table 7: planning time, environment C",
+    "network | layers: L | printed: printed, on an NX [s]; g | asteroid: Algorithm 2, compiled [ms]; .1f "
+    "| exact: label_dp [ms]; .1f | evaluated: stages evaluated; ,d | scaled: 480 s by stages evaluated [s]; .0f",
+    "Median process CPU time of tables, search and plan of both. The machines differ, so only the growth over the "
+    "networks can be compared: the last column scales the first printed time by the work of Algorithm 2.",
+)
+def table_7(runs: Runs) -> Rows:
     """Planning time on environment C; how Algorithm 2's work grows with the network."""
-    printed, rows = published(), []
+    printed = published()
     most = runs.note(library_name("c", "efficientnet_b1"), ASTEROID, "stages_evaluated")
     for network, key in PLANNING.items():
         name = library_name("c", network)
         work = runs.note(name, ASTEROID, "stages_evaluated")
-        if work is None or most is None:
-            continue
-        seconds = {m: runs.note(name, m, "planner_median_s", **REPEAT) for m in (ASTEROID, EXACT)}
-        rows.append(
-            {
-                "network": NETWORKS[network],
-                "layers": len(instance(name).layers),
-                "printed": printed[key],
-                "asteroid": seconds[ASTEROID] and 1000 * seconds[ASTEROID],
-                "exact": seconds[EXACT] and 1000 * seconds[EXACT],
-                "evaluated": work,
-                "scaled": printed["t7_effnet"] * work / most,
-            }
-        )
-    columns = [
-        Column("network", "network"),
-        Column("layers", "L"),
-        Column("printed", "printed, on an NX [s]", "g"),
-        Column("asteroid", "Algorithm 2, compiled [ms]", ".1f"),
-        Column("exact", "label_dp [ms]", ".1f"),
-        Column("evaluated", "stages evaluated", ",d"),
-        Column("scaled", "480 s by stages evaluated [s]", ".0f"),
-    ]
-    note = (
-        "Median process CPU time of tables, search and plan of both. The machines differ, so only the growth over the "
-        "networks can be compared: the last column scales the first printed time by the work of Algorithm 2."
-    )
-    return Table("table_7", "Table 7: planning time, environment C", columns, rows, note)
+        if work is not None and most is not None:
+            row = {"network": NETWORKS[network], "layers": len(instance(name).layers), "printed": printed[key]}
+            for title, method in (("asteroid", ASTEROID), ("exact", EXACT)):
+                seconds = runs.note(name, method, "planner_median_s", **REPEAT)
+                row[title] = seconds and 1000 * seconds
+            yield row | {"evaluated": work, "scaled": printed["t7_effnet"] * work / most}
 
 
-def table_8() -> Table:
+@tabulated(
+    "table_8",
+    "Table 8: profiling time of four networks",
+    "board | printed: printed [min]; g | once: every batch size once [min]; .1f "
+    "| scaled: as often as the Nano's time says [min]; .1f",
+    "Batches of 1 to 256 samples (ResNet50 to 32) forward and backward, whatever the memory. How often each is run "
+    "is not printed: the Nano's time fixes that. NX's derived times are TX2's by this very table.",
+)
+def table_8() -> Rows:
     """Profiling times: one pass forward and backward of every batch size, all networks, by the derived tables."""
     printed = {"Nano": "t8_nano", "TX2": "t8_tx2", "NX": "t8_nx"}
     once = {board: sum(_profiled_ns(*each, board) for each in PROFILED.items()) / 60e9 for board in boards()}
     passes = published()["t8_nano"] / once["Nano"]
-    rows = [
+    yield from (
         {"board": board, "printed": published()[key], "once": once[board], "scaled": passes * once[board]}
         for board, key in printed.items()
-    ]
-    columns = [
-        Column("board", "board"),
-        Column("printed", "printed [min]", "g"),
-        Column("once", "every batch size once [min]", ".1f"),
-        Column("scaled", "as often as the Nano's time says [min]", ".1f"),
-    ]
-    note = (
-        "Batches of 1 to 256 samples (ResNet50 to 32) forward and backward, whatever the memory. How often each is run "
-        "is not printed: the Nano's time fixes that. NX's derived times are TX2's by this very table."
     )
-    return Table("table_8", "Table 8: profiling time of four networks", columns, rows, note)
 
 
 def _profiled_ns(network: str, batch: int, board: str) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -19,6 +19,8 @@ NETWORKS = {
     "resnet50": "ResNet50",
     "bert_small": "BERT-small",
 }
+FAST = (("b", 100), ("c", 100))
+"""Environments whose boards differ in speed, at 100 Mbit/s."""
 EXACT, ASTEROID = "label_dp", "asteroid"
 BEST_TIES: Mapping[str, Any] = {"ties": "best"}
 """Asteroid along the best of the orders that descending memory permits."""
@@ -70,6 +72,14 @@ AllReduce on one shared medium; no cuts; memory without limit."""
 def library_name(environment: str, network: str, mbps: int = 100) -> str:
     """Library name of an experiment of Table 4."""
     return f"asteroid_{environment}_{network}_{mbps}mbps"
+
+
+def cases(environments: Iterable[tuple[str, int]]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every network in environments with their Mbit/s: library name, and the cells that say where it is."""
+    for environment, mbps in environments:
+        for network, title in NETWORKS.items():
+            place = {"environment": environment.upper(), "network": title, "mbps": mbps}
+            yield library_name(environment, network, mbps), place
 
 
 @cache

@@ -7,7 +7,7 @@ from typing import Any
 from mapgap.records.runs import Runs
 from mapgap.reporting import figures
 from mapgap.reporting.report import Picture, picture
-from mapgap.reporting.tables import Column, Table
+from mapgap.reporting.tables import Rows, tabulated
 from mapgap.studies.hybrid_pipeline.experiments import ASTEROID, EXACT, instance, library_name, published, ratio
 from mapgap.studies.hybrid_pipeline.figures import outage_figure
 
@@ -41,94 +41,55 @@ def _outage(replay: dict[str, Any], planning_s: float | None = None) -> float:
     return float(replay["detection_s"] + planning + replay["transport_s"])
 
 
-def _rows(runs: Runs) -> list[dict[str, Any]]:
-    rows = []
-    for device in FAILED:
-        name = failure_name(device)
-        for method in REPLANNING:
-            replay, after = runs.note(name, method, "replay"), runs.term(name, method, "samples_per_s")
-            if not replay or after is None:
-                continue
-            rows.append(
-                {
-                    "device": failed_device(name),
-                    "method": method,
-                    "before": replay["corners"][0][1],
-                    "after": after,
-                    "planning": replay["planning_s"],
-                    "transport": replay["transport_s"],
-                    "outage": _outage(replay),
-                    "ratio": ratio(runs, name, method, EXACT),
-                }
-            )
-    return rows
-
-
-def failures(runs: Runs) -> Table:
+@tabulated(
+    "failures",
+    "Fig. 16: re-planning after a failure",
+    "device: failed | method | before: before [1/s]; .1f | after: after [1/s]; .1f | planning: planning [s CPU]; .3f "
+    "| transport: transport [s]; .2f | outage: outage [s]; .2f | ratio: objective / exact; .3f",
+    "Environment D, EfficientNet-B1, 100 rounds to come. Outage: detection (1 s, assumed), planning here, "
+    "transport of weights: between the devices at the same time, with heavy_rescheduling all through the strongest "
+    "device. The objective counts the transport between the devices and 100 rounds.",
+)
+def failures(runs: Runs) -> Rows:
     """Fig. 16: what every way of re-planning costs, for each device that fails."""
-    columns = [
-        Column("device", "failed"),
-        Column("method", "method"),
-        Column("before", "before [1/s]", ".1f"),
-        Column("after", "after [1/s]", ".1f"),
-        Column("planning", "planning [s CPU]", ".3f"),
-        Column("transport", "transport [s]", ".2f"),
-        Column("outage", "outage [s]", ".2f"),
-        Column("ratio", "objective / exact", ".3f"),
-    ]
-    note = (
-        "Environment D, EfficientNet-B1, 100 rounds to come. Outage: detection (1 s, assumed), planning here, "
-        "transport of weights: between the devices at the same time, with heavy_rescheduling all through the strongest "
-        "device. The objective counts the transport between the devices and 100 rounds."
-    )
-    return Table("failures", "Fig. 16: re-planning after a failure", columns, _rows(runs), note)
+    for name, method in ((failure_name(device), method) for device in FAILED for method in REPLANNING):
+        replay, after = runs.note(name, method, "replay"), runs.term(name, method, "samples_per_s")
+        if replay and after is not None:
+            row = {"device": failed_device(name), "method": method, "before": replay["corners"][0][1], "after": after}
+            row |= {"planning": replay["planning_s"], "transport": replay["transport_s"]}
+            yield row | {"outage": _outage(replay), "ratio": ratio(runs, name, method, EXACT)}
 
 
-def recovery(runs: Runs) -> Table:
+@tabulated(
+    "fig17",
+    "Fig. 17 and Sec. 5.5: lightweight against heavy",
+    "device: failed | kept_printed: throughput kept, printed [%]; g | kept: throughput kept [%]; .1f "
+    "| faster_printed: recovers faster, printed; g | faster: recovers faster; .1f "
+    "| planning: heavy planning at Table 7's pace [s]; .1f | paced: recovers faster at that pace; .1f "
+    "| needed: planning time for the printed factor [s]; .1f",
+    "The lightweight re-planning (flops_recut) over heavy rescheduling; printed for device B, whose place the "
+    "paper shows in a picture only. Here Algorithm 2 is compiled and takes milliseconds, so transport and "
+    "detection are what remains. Table 7's pace: 480 s on an NX for environment C, by the number of stages "
+    "evaluated.",
+)
+def recovery(runs: Runs) -> Rows:
     """Sec. 5.5: the lightweight re-planning against heavy rescheduling, printed and here."""
-    printed, rows = published(), []
-    for device in FAILED:
-        name = failure_name(device)
+    printed = published()
+    for name in map(failure_name, FAILED):
         light, heavy = (runs.note(name, method, "replay") for method in (LIGHT, HEAVY))
         speeds = [runs.term(name, method, "samples_per_s") for method in (LIGHT, HEAVY)]
         if not light or not heavy or None in speeds:
             continue
-        slow, kept = paper_planning_s(runs, name), 100 * speeds[0] / speeds[1]
-        here = _outage(heavy) / _outage(light)
-        rows.append(
-            {
-                "device": failed_device(name),
-                "kept_printed": printed["recovery_tput"],
-                "kept": kept,
-                "faster_printed": printed["recovery"],
-                "faster": here,
-                "planning": slow,
-                "paced": _outage(heavy, slow) / _outage(light) if slow else None,
-                "needed": printed["recovery"] * _outage(light) - _outage(heavy, 0.0),
-            }
-        )
-    columns = [
-        Column("device", "failed"),
-        Column("kept_printed", "throughput kept, printed [%]", "g"),
-        Column("kept", "throughput kept [%]", ".1f"),
-        Column("faster_printed", "recovers faster, printed", "g"),
-        Column("faster", "recovers faster", ".1f"),
-        Column("planning", "heavy planning at Table 7's pace [s]", ".1f"),
-        Column("paced", "recovers faster at that pace", ".1f"),
-        Column("needed", "planning time for the printed factor [s]", ".1f"),
-    ]
-    note = (
-        "The lightweight re-planning (flops_recut) over heavy rescheduling; printed for device B, whose place the "
-        "paper shows in a picture only. Here Algorithm 2 is compiled and takes milliseconds, so transport and "
-        "detection are what remains. Table 7's pace: 480 s on an NX for environment C, by the number of stages "
-        "evaluated."
-    )
-    return Table("fig17", "Fig. 17 and Sec. 5.5: lightweight against heavy", columns, rows, note)
+        slow, outage = paper_planning_s(runs, name), _outage(light)
+        row = {"device": failed_device(name), "kept": 100 * speeds[0] / speeds[1], "faster": _outage(heavy) / outage}
+        row |= {"kept_printed": printed["recovery_tput"], "faster_printed": printed["recovery"], "planning": slow}
+        row |= {"paced": _outage(heavy, slow) / outage if slow else None}
+        yield row | {"needed": printed["recovery"] * outage - _outage(heavy, 0.0)}
 
 
 def failure_figures(runs: Runs) -> list[Picture]:
     """Fig. 16 (recovery time, throughput) and Fig. 17 (throughput over time) in form."""
-    rows, pictures = _rows(runs), []
+    rows, pictures = failures(runs).rows, []
     devices = list(dict.fromkeys(row["device"] for row in rows))
     for key, ylabel in (("outage", "outage [s]"), ("after", "samples per second after")):
         by = {(row["device"], row["method"]): row[key] for row in rows}

@@ -12,15 +12,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from mapgap.records.runs import Runs
-from mapgap.reporting.tables import Column, Table
-from mapgap.studies.hybrid_pipeline.experiments import ASTEROID, BEST_TIES, EXACT, NETWORKS, library_name
+from mapgap.reporting.tables import Rows, tabulated
+from mapgap.studies.hybrid_pipeline.experiments import ASTEROID, BEST_TIES, EXACT, cases
 
 PAYS = 0.01
 """Share by which the best plan of one stage is slower than the optimum where a pipeline pays."""
 OPTIMAL = 0.005
 """Percent above the optimum below which a plan counts as optimal."""
-GRID = tuple((e, n, b) for e in "abcd" for b in (100, 1000) for n in NETWORKS)
-"""Environments of Table 6, networks, and Mbit/s of Sec. 5.1."""
+GRID = tuple((e, b) for e in "abcd" for b in (100, 1000))
+"""Environments of Table 6, and Mbit/s of Sec. 5.1."""
 READINGS: Mapping[str, str] = {
     "": "as derived",
     "+bytes2": "activations / 2",
@@ -49,69 +49,64 @@ def pays(runs: Runs, name: str) -> str | None:
     return BOARD if len(stage["devices"]) == 1 else GROUP
 
 
-def gap_rows(runs: Runs, reading: str = "") -> list[dict[str, Any]]:
+def gap_rows(runs: Runs, reading: str = "") -> Rows:
     """One row per instance of :data:`GRID`, losses in percent of the optimum."""
-    rows = []
-    for environment, network, mbps in GRID:
-        name = library_name(environment, network, mbps) + reading
+    for base, place in cases(GRID):
+        name = base + reading
         kind, record = pays(runs, name), runs.get(name, EXACT)
         if kind is None or record is None or record.plan is None:
             continue
         best, single = runs.objective(name, EXACT), runs.objective(whole_name(name), EXACT)
-        default, ordered = runs.objective(name, ASTEROID), runs.objective(name, ASTEROID, **BEST_TIES)
         stages = record.plan["stages"]
-        rows.append(
-            {
-                "environment": environment.upper(),
-                "network": NETWORKS[network],
-                "mbps": mbps,
-                "reading": READINGS[reading],
-                "kind": kind,
-                "stages": len(stages),
-                "boards": sum(len(stage["devices"]) for stage in stages),
-                "gain": single / best if single and best else None,
-                "default": 100 * (default / best - 1) if default and best else None,
-                "best": 100 * (ordered / best - 1) if ordered and best else None,
-            }
-        )
-    return rows
+        row = place | {"reading": READINGS[reading], "kind": kind, "stages": len(stages)}
+        row |= {"boards": sum(len(stage["devices"]) for stage in stages), "gain": best and single and single / best}
+        for key, ties in (("default", {}), ("best", BEST_TIES)):
+            value = runs.objective(name, ASTEROID, **ties)
+            row[key] = 100 * (value / best - 1) if value and best else None
+        yield row
 
 
-_PLACE = (Column("environment", "env."), Column("network", "network"), Column("mbps", "Mbit/s"))
-_LOSS = (
-    Column("best", "Asteroid, best order [%]", ".2f"),
-    Column("default", "fastest first [%]", ".2f"),
+_PLACE = "environment: env. | network | mbps: Mbit/s"
+_LOSS = "best: Asteroid, best order [%]; .2f | default: fastest first [%]; .2f"
+
+
+@tabulated(
+    "gaps",
+    "Where a pipeline pays: Asteroid above the optimum",
+    f"{_PLACE} | stages | boards | gain: over one stage; .2f | {_LOSS}",
+    "Latency of Algorithm 2's plan above the certified optimum, along the best of all orders that descending "
+    "memory permits and along the default one. Over one stage: the best plan without a pipeline over the optimum, "
+    "1.01 at least in this table.",
 )
+def gaps(runs: Runs) -> Rows:
+    """Asteroid's loss where a pipeline pays."""
+    return (row for row in gap_rows(runs) if row["kind"] == PIPELINE)
 
 
-def gaps(runs: Runs) -> tuple[Table, Table]:
-    """Asteroid's loss where a pipeline pays, and where it does not."""
-    rows = gap_rows(runs)
-    columns = [*_PLACE, Column("stages", "stages"), Column("boards", "boards"), Column("gain", "over one stage", ".2f")]
-    note = (
-        "Latency of Algorithm 2's plan above the certified optimum, along the best of all orders that descending "
-        "memory permits and along the default one. Over one stage: the best plan without a pipeline over the optimum, "
-        "1.01 at least in this table."
-    )
-    paying = Table(
-        "gaps",
-        "Where a pipeline pays: Asteroid above the optimum",
-        [*columns, *_LOSS],
-        [row for row in rows if row["kind"] == PIPELINE],
-        note,
-    )
-    columns = [*_PLACE, Column("kind", "trains best"), Column("gain", "over one stage", ".4f"), *_LOSS]
-    note = (
-        "The best plan of one stage is within 1 % of the optimum. On one board: Algorithm 2 must use every board, and "
-        "that costs what the table says; this is no loss of pipeline planning."
-    )
-    rest = [row for row in rows if row["kind"] != PIPELINE]
-    return paying, Table("apart", "Where no pipeline pays", columns, rest, note)
+@tabulated(
+    "apart",
+    "Where no pipeline pays",
+    f"{_PLACE} | kind: trains best | gain: over one stage; .4f | {_LOSS}",
+    "The best plan of one stage is within 1 % of the optimum. On one board: Algorithm 2 must use every board, and "
+    "that costs what the table says; this is no loss of pipeline planning.",
+)
+def apart(runs: Runs) -> Rows:
+    """Asteroid's loss elsewhere."""
+    return (row for row in gap_rows(runs) if row["kind"] != PIPELINE)
 
 
-def readings(runs: Runs) -> Table:
+@tabulated(
+    "readings",
+    "Asteroid above the optimum under other readings",
+    "reading | instances | pipeline_count: a pipeline pays | pipeline_optimal: there optimal "
+    "| pipeline_median: else median [%]; .2f | pipeline_max: most [%]; .2f | group_count: one group "
+    "| group_max: most [%]; .2f | board_count: one board | board_max: most [%]; .2f",
+    "Asteroid along its best order; optimal: within 0.005 %. Activations / k: every cut carries so many times "
+    "fewer bytes, as 16- or 8-bit activations would. Parallel links: two groups are joined by as many links as the "
+    "smaller one has members (Sec. 4), else by one. Shared medium: an AllReduce of m boards takes m times Eq. (5).",
+)
+def readings(runs: Runs) -> Rows:
     """What the losses become under other readings of the paper, all instances together."""
-    rows: list[dict[str, Any]] = []
     for reading, title in READINGS.items():
         found = [row for row in gap_rows(runs, reading) if row["best"] is not None]
         if not found:
@@ -124,39 +119,25 @@ def readings(runs: Runs) -> Table:
                 worse = [loss for loss in losses if loss >= OPTIMAL]
                 row |= {"pipeline_optimal": len(losses) - len(worse)}
                 row |= {"pipeline_median": statistics.median(worse) if worse else None}
-        rows.append(row)
-    columns = [
-        Column("reading", "reading"),
-        Column("instances", "instances"),
-        Column("pipeline_count", "a pipeline pays"),
-        Column("pipeline_optimal", "there optimal"),
-        Column("pipeline_median", "else median [%]", ".2f"),
-        Column("pipeline_max", "most [%]", ".2f"),
-        Column("group_count", "one group"),
-        Column("group_max", "most [%]", ".2f"),
-        Column("board_count", "one board"),
-        Column("board_max", "most [%]", ".2f"),
-    ]
-    note = (
-        "Asteroid along its best order; optimal: within 0.005 %. Activations / k: every cut carries so many times "
-        "fewer bytes, as 16- or 8-bit activations would. Parallel links: two groups are joined by as many links as the "
-        "smaller one has members (Sec. 4), else by one. Shared medium: an AllReduce of m boards takes m times Eq. (5)."
-    )
-    return Table("readings", "Asteroid above the optimum under other readings", columns, rows, note)
+        yield row
 
 
-def sensitivity(runs: Runs) -> Table:
+def _key(reading: str) -> str:
+    return reading.removeprefix("+") or "derived"
+
+
+@tabulated(
+    "sensitivity",
+    "Asteroid above the optimum, by reading and instance",
+    _PLACE + "".join(f" | {_key(each)}_kind: {title} | {_key(each)}: [%]; .2f" for each, title in READINGS.items()),
+    "What trains best under a reading, and Asteroid's loss there along its best order.",
+)
+def sensitivity(runs: Runs) -> list[dict[str, Any]]:
     """The loss along the best order under every reading, by instance."""
     found: dict[tuple[str, str, int], dict[str, Any]] = {}
-    columns = list(_PLACE)
-    for reading, title in READINGS.items():
-        key = reading.removeprefix("+") or "derived"
-        columns += [Column(f"{key}_kind", title), Column(key, "[%]", ".2f")]
+    for reading in READINGS:
         for row in gap_rows(runs, reading):
-            place = row["environment"], row["network"], row["mbps"]
-            same = found.setdefault(place, {k: row[k] for k in ("environment", "network", "mbps")})
-            same |= {f"{key}_kind": row["kind"], key: row["best"]}
-    note = "What trains best under a reading, and Asteroid's loss there along its best order."
-    return Table(
-        "sensitivity", "Asteroid above the optimum, by reading and instance", columns, list(found.values()), note
-    )
+            place = {key: row[key] for key in ("environment", "network", "mbps")}
+            same = found.setdefault(tuple(place.values()), place)
+            same |= {f"{_key(reading)}_kind": row["kind"], _key(reading): row["best"]}
+    return list(found.values())

@@ -18,12 +18,23 @@ from mapgap.reporting.run_tables import instance_table, method_table, run_table
 from mapgap.reporting.study import Phase, Study
 from mapgap.reporting.tables import Table
 from mapgap.studies.hybrid_pipeline.claims import ENERGY, NANOS, SYSTEMS, claims, hetpipe_s, ranges, table_7, table_8
-from mapgap.studies.hybrid_pipeline.costs import REPEAT, SCALED, SHOWN, TIMED, cost, nano_name, scalability
+from mapgap.studies.hybrid_pipeline.costs import (
+    REPEAT,
+    SCALED,
+    SHOWN,
+    TIMED,
+    cost,
+    cost_pictures,
+    nano_name,
+    scalability,
+    scaling_claims,
+)
 from mapgap.studies.hybrid_pipeline.experiments import (
     ASTEROID,
     BEST_TIES,
     EXACT,
     NETWORKS,
+    cases,
     instance,
     library_name,
 )
@@ -35,8 +46,8 @@ from mapgap.studies.hybrid_pipeline.failures import (
     failures,
     recovery,
 )
-from mapgap.studies.hybrid_pipeline.gaps import GRID, OPTIMAL, READINGS, gaps, readings, sensitivity, whole_name
-from mapgap.studies.hybrid_pipeline.losses import BEST_ORDER, CHAIN, PARETO, losses
+from mapgap.studies.hybrid_pipeline.gaps import GRID, OPTIMAL, READINGS, apart, gaps, readings, sensitivity, whole_name
+from mapgap.studies.hybrid_pipeline.losses import BEST_ORDER, CHAIN, PARETO, loss_pictures, losses
 from mapgap.studies.hybrid_pipeline.published import CONVENTIONAL, ENVIRONMENTS, implied, table_2, table_4, table_6
 from mapgap.studies.hybrid_pipeline.schedules import (
     MBPS,
@@ -65,8 +76,8 @@ def phases(quick: bool) -> list[Phase]:
     networks = ("efficientnet_b1", "resnet50") if quick else tuple(NETWORKS)
     conventional = [library_name(e, n, b) for e, b in (ENVIRONMENTS[:1] if quick else ENVIRONMENTS) for n in networks]
     systems = [library_name(e, n) for e in ("c" if quick else "bc") for n in networks]
-    chained = systems if quick else [library_name(e, n, b) for e, b in CHAIN for n in networks]
-    grid = [library_name(e, n, b) for e, n, b in GRID]
+    chained = systems if quick else [name for name, _ in cases(CHAIN)]
+    grid = [name for name, _ in cases(GRID)]
     if quick:
         grid = list(dict.fromkeys([*conventional, *systems]))
     nanos = [nano_name(count, network) for count in range(1, 9) for network in SCALED]
@@ -109,18 +120,17 @@ def phases(quick: bool) -> list[Phase]:
 
 def page(runs: Runs, quick: bool) -> Page:
     """The page of the study."""
-    paying, apart = gaps(runs)
+    paying, others = gaps(runs), apart(runs)
     lead = [
         "Asteroid plans training pipelines over heterogeneous edge devices by a dynamic programme. Here its plans and "
         "those of its baselines stand next to the certified optimum of the same cost model (Eqs. 3-8).",
         "Time tables are derived, not measured: a roofline scaled to the paper's Table 1.",
-        *headline(paying, apart),
+        *headline(paying, others),
         *network_words(ranges(runs)),
     ]
-    lost, loss_pictures = losses(runs)
     sections = [
-        Section("What Asteroid loses", tables=[paying, apart, readings(runs), sensitivity(runs)]),
-        Section("Why", tables=[lost], figures=loss_pictures),
+        Section("What Asteroid loses", tables=[paying, others, readings(runs), sensitivity(runs)]),
+        Section("Why", tables=[losses(runs)], figures=loss_pictures(runs)),
         Section("Conventional training", tables=[table_6(), table_4(runs), implied(runs), table_2(runs)]),
         *_systems(runs),
         *_execution(runs, quick),
@@ -180,13 +190,12 @@ def _systems(runs: Runs) -> list[Section]:
 
 def _execution(runs: Runs, quick: bool) -> list[Section]:
     tables, pictures = policies(runs)
-    costs, cost_pictures = cost(runs)
-    scaled, scaled_pictures = scalability(runs)
+    costs = cost(runs)
     return [
         Section("Execution", tables=[*tables, model_error(runs)], figures=pictures),
         Section("Plans", figures=plans(runs)),
-        Section("Planning time", tables=[table_7(runs), costs, table_8()], figures=cost_pictures),
-        *([] if quick else [Section("Scalability", tables=[scaled], figures=scaled_pictures)]),
+        Section("Planning time", tables=[table_7(runs), costs, table_8()], figures=cost_pictures(costs)),
+        *([] if quick else [Section("Scalability", tables=[scaling_claims(runs)], figures=scalability(runs))]),
     ]
 
 

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from functools import cache
+from itertools import product
 
 from mapgap.catalogue import registry
 from mapgap.core import Budget, InstanceBase
 from mapgap.execution.sweep import Job, MethodJob
 from mapgap.problems.multi_model_splitting import Instance, Plan, after, part
 from mapgap.records.runs import Runs
-from mapgap.reporting.tables import Column, Table
-from mapgap.studies.multi_model_splitting.runs import FIG_11B, PROBLEM, SYNERGY, instance
+from mapgap.reporting.tables import Rows, tabulated
+from mapgap.studies.multi_model_splitting.experiments import FIG_11B, PROBLEM, SYNERGY, instance
 
 OVERLAPPED = f"{FIG_11B[6]}_overlapped"
 PLANNERS = {SYNERGY: "Synergy", "joint": "joint optimum", "replan": "joint optimum, least churn"}
@@ -54,36 +55,20 @@ def change_jobs(time_s: float) -> list[Job]:
     return [MethodJob(changed(event), method, time_s) for event in EVENTS for method in PLANNERS]
 
 
-def changes(runs: Runs) -> Table:
+@tabulated(
+    "changes",
+    "Re-planning after a change",
+    "event | method: planner | throughput: inferences/s; .4g | moved: written again [kB]; .1f | layers: layers moved "
+    "| pipelines: pipelines touched | new: written for new pipelines [kB]; .1f",
+    "Before every event the plan of Synergy is deployed. Layers on a device that left must be written again. "
+    "A planner without a row found no plan.",
+)
+def changes(runs: Runs) -> Rows:
     """Throughput and churn after every event."""
-    rows = []
-    for event in EVENTS:
-        for method, title in PLANNERS.items():
-            record = runs.get(changed(event).content_hash, method)
-            if record is not None and record.objective is not None:
-                churn = record.terms["churn"]
-                rows.append(
-                    {
-                        "event": event,
-                        "method": title,
-                        "throughput": record.terms["throughput_per_s"],
-                        "moved": churn["moved_weights"] / 1000,
-                        "layers": churn["moved_layers"],
-                        "pipelines": churn["moved_pipelines"],
-                        "new": churn["new_weights"] / 1000,
-                    }
-                )
-    columns = [
-        Column("event", "event"),
-        Column("method", "planner"),
-        Column("throughput", "inferences/s", ".4g"),
-        Column("moved", "written again [kB]", ".1f"),
-        Column("layers", "layers moved"),
-        Column("pipelines", "pipelines touched"),
-        Column("new", "written for new pipelines [kB]", ".1f"),
-    ]
-    note = (
-        "Before every event the plan of Synergy is deployed. Layers on a device that left must be written again. "
-        "A planner without a row found no plan."
-    )
-    return Table("changes", "Re-planning after a change", columns, rows, note)
+    for event, (method, title) in product(EVENTS, PLANNERS.items()):
+        record = runs.get(changed(event).content_hash, method)
+        if record is not None and record.objective is not None:
+            churn = record.terms["churn"]
+            row = {"event": event, "method": title, "throughput": record.terms["throughput_per_s"]}
+            row |= {"layers": churn["moved_layers"], "pipelines": churn["moved_pipelines"]}
+            yield row | {"moved": churn["moved_weights"] / 1000, "new": churn["new_weights"] / 1000}

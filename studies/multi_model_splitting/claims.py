@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from statistics import fmean, geometric_mean
+from typing import Any
 
 from mapgap.records.runs import Runs
-from mapgap.reporting.tables import Column, Table
+from mapgap.reporting.tables import Rows, tabulated
 from mapgap.reporting.verdicts import Kind, verdict
-from mapgap.studies.multi_model_splitting.facts import printed
-from mapgap.studies.multi_model_splitting.runs import (
+from mapgap.studies.multi_model_splitting.experiments import (
     BASELINES,
     FIG_6,
     FIG_11A,
@@ -25,6 +25,7 @@ from mapgap.studies.multi_model_splitting.runs import (
     WORKLOADS,
     Results,
 )
+from mapgap.studies.multi_model_splitting.facts import printed
 
 SENSING = "sensing times, source and target devices"
 ENDS = "source and target devices"
@@ -68,35 +69,33 @@ def _kind(paper: float, unit: str) -> Kind:
     return "gain" if unit == "x" and paper < SMALL else "value"
 
 
-def claims(results: Results) -> Table:
+BOUNDING = ("map_any", "cycle_any")
+"""Printed numbers from which the longest sensing time was taken."""
+
+
+@tabulated(
+    "claims",
+    "Printed numbers next to ours",
+    "where | claim | printed; .3g | ours; .3g | unit | verdict "
+    f"| longest: sensing {LONGEST_MS} ms; .3g | verdict_longest: verdict then | why: not printed",
+    "PriMinDev of workload 1 is 4.20 / 38.4; a cycle is 3 / throughput. Ratios below 2 are judged by what they "
+    "gain (reproduced within a quarter, close within a half), all else by value (10 %, 25 %). Workload 1 placed "
+    "anywhere is what bounds sensing, so its agreement at the longest sensing is no evidence. The last column "
+    "names what the paper does not print.",
+)
+def claims(results: Results) -> list[dict[str, Any]]:
     """Numbers of the paper's prose next to ours, where sensing takes no time and where it takes as long as it may."""
     paper, rows = printed(), []
     longest = {key: ours for _, _, key, ours, _, _ in _ours(replace(results, sensing_ms=LONGEST_MS))}
     for where, what, key, ours, unit, why in _ours(results):
-        if ours is None:
-            continue
-        row = {"key": key, "where": where, "claim": what, "printed": paper[key], "ours": ours, "unit": unit, "why": why}
-        kind = _kind(paper[key], unit)
-        row["verdict"] = verdict(paper[key], ours, kind=kind)
-        row["longest"] = later = longest[key]
-        if later is not None and key not in BOUNDING:
-            row["verdict_longest"] = verdict(paper[key], later, kind=kind)
-        rows.append(row)
-    rows.sort(key=lambda row: row["where"].replace("Fig. 9", "Fig. 09"))
-    columns = [Column("where", "where"), Column("claim", "claim"), Column("printed", "printed", ".3g")]
-    columns += [Column("ours", "ours", ".3g"), Column("unit", "unit"), Column("verdict", "verdict")]
-    columns += [Column("longest", f"sensing {LONGEST_MS} ms", ".3g"), Column("verdict_longest", "verdict then")]
-    note = (
-        "PriMinDev of workload 1 is 4.20 / 38.4; a cycle is 3 / throughput. Ratios below 2 are judged by what they "
-        "gain (reproduced within a quarter, close within a half), all else by value (10 %, 25 %). Workload 1 placed "
-        "anywhere is what bounds sensing, so its agreement at the longest sensing is no evidence. The last column "
-        "names what the paper does not print."
-    )
-    return Table("claims", "Printed numbers next to ours", [*columns, Column("why", "not printed")], rows, note)
-
-
-BOUNDING = ("map_any", "cycle_any")
-"""Printed numbers from which the longest sensing time was taken."""
+        if ours is not None:
+            row = {"key": key, "where": where, "claim": what, "printed": paper[key], "ours": ours, "unit": unit}
+            kind, later = _kind(paper[key], unit), longest[key]
+            row |= {"why": why, "verdict": verdict(paper[key], ours, kind=kind), "longest": later}
+            if later is not None and key not in BOUNDING:
+                row["verdict_longest"] = verdict(paper[key], later, kind=kind)
+            rows.append(row)
+    return sorted(rows, key=lambda row: row["where"].replace("Fig. 9", "Fig. 09"))
 
 
 def _ours(results: Results) -> Iterator[tuple[str, str, str, float | None, str, str]]:
@@ -117,39 +116,25 @@ def _ours(results: Results) -> Iterator[tuple[str, str, str, float | None, str, 
         yield "Fig. 13", f"W1 {mapping}, cycle", f"cycle_{end}", 3000 / rate if rate else None, "ms", SENSING
 
 
-def mean_gain(runs: Runs) -> Table:
+@tabulated(
+    "mean_gain",
+    "Mean throughput gain over the baselines",
+    "sensing: sensing [ms] | over | ratios | printed; .1f | mean: arithmetic mean; .2f "
+    "| geometric: geometric mean; .2f | verdict: verdict on the geometric mean",
+    "Throughput of Synergy over that of a baseline, in the scenarios of Figs. 9 and 11 to 13. The paper does not "
+    "say over what it averages; a baseline that is out of resource has no ratio. Next best: the best baseline of a "
+    "scenario.",
+)
+def mean_gain(runs: Runs) -> Rows:
     """The abstract's mean gain over the baselines, under every reading of "on average"."""
-    average, rows = printed()["avg_gain"], []
+    average = printed()["avg_gain"]
     for ms in (0, LONGEST_MS):
         ratios = [found for name in COMPARED if (found := _over_baselines(Results(runs, ms), name))]
         for over, chosen in (("all", [r for each in ratios for r in each]), ("next best", [min(r) for r in ratios])):
             if chosen:
-                rows.append(
-                    {
-                        "sensing": ms,
-                        "over": over,
-                        "ratios": len(chosen),
-                        "mean": fmean(chosen),
-                        "geometric": geometric_mean(chosen),
-                        "printed": average,
-                        "verdict": verdict(average, geometric_mean(chosen), kind=_kind(average, "x")),
-                    }
-                )
-    columns = [
-        Column("sensing", "sensing [ms]"),
-        Column("over", "over"),
-        Column("ratios", "ratios"),
-        Column("printed", "printed", ".1f"),
-        Column("mean", "arithmetic mean", ".2f"),
-        Column("geometric", "geometric mean", ".2f"),
-        Column("verdict", "verdict on the geometric mean"),
-    ]
-    note = (
-        "Throughput of Synergy over that of a baseline, in the scenarios of Figs. 9 and 11 to 13. The paper does not "
-        "say over what it averages; a baseline that is out of resource has no ratio. Next best: the best baseline of a "
-        "scenario."
-    )
-    return Table("mean_gain", "Mean throughput gain over the baselines", columns, rows, note)
+                mean = geometric_mean(chosen)
+                row = {"sensing": ms, "over": over, "ratios": len(chosen), "mean": fmean(chosen), "geometric": mean}
+                yield row | {"printed": average, "verdict": verdict(average, mean, kind=_kind(average, "x"))}
 
 
 def _over_baselines(results: Results, name: str) -> list[float]:
@@ -158,80 +143,48 @@ def _over_baselines(results: Results, name: str) -> list[float]:
     return [mine / its for method in BASELINES if (its := results.term(name, method))] if mine else []
 
 
-def thresholds(results: Results) -> Table:
+@tabulated("thresholds", "Counts of devices and pipelines", "what: Fig. 11 | printed | ours | verdict")
+def thresholds(results: Results) -> Rows:
     """Counts of devices or pipelines at which something changes (Fig. 11)."""
     devices = {n: results.term(name, SYNERGY) for n, name in FIG_11A.items()}
-    full = devices[max(devices)]
     alone = {n: results.out_of_resource(name, "ind_best") for n, name in FIG_11A.items()}
     crowded = {n: results.out_of_resource(name, "ind_best") for n, name in FIG_11B.items()}
-    found: list[tuple[str, str, int, int | None]] = [
-        (
-            "ndev_sat",
-            "devices from which on Synergy's throughput does not rise",
-            4,
-            _first(n for n, value in devices.items() if value and full and value >= 0.99 * full),
-        ),
-        (
-            "ndev_indbest_ok",
-            "fewest devices at which IndBest runs",
-            4,
-            _first(n for n, out in alone.items() if not out),
-        ),
-        (
-            "npipe_indbest_oor",
-            "fewest pipelines at which IndBest is OOR",
-            5,
-            _first(n for n, o in crowded.items() if o),
-        ),
-    ]
-    complete = None not in (*devices.values(), *alone.values(), *crowded.values())
-    rows = [
-        {"key": key, "what": what, "printed": value, "ours": ours}
-        | {"verdict": "equal" if value == ours else "differs", "agrees": 1 if value == ours else -1}
-        for key, what, value, ours in found
-        if complete
-    ]
-    columns = [Column("what", "Fig. 11"), Column("printed", "printed"), Column("ours", "ours")]
-    return Table("thresholds", "Counts of devices and pipelines", [*columns, Column("verdict", "verdict")], rows)
+    if None in (*devices.values(), *alone.values(), *crowded.values()):
+        return
+    full = devices[max(devices)]
+    risen = [n for n, value in devices.items() if value and full and value >= 0.99 * full]
+    for key, what, value, counts in (
+        ("ndev_sat", "devices from which on Synergy's throughput does not rise", 4, risen),
+        ("ndev_indbest_ok", "fewest devices at which IndBest runs", 4, [n for n, out in alone.items() if not out]),
+        ("npipe_indbest_oor", "fewest pipelines at which IndBest is OOR", 5, [n for n, out in crowded.items() if out]),
+    ):
+        ours = min(counts, default=None)
+        row = {"key": key, "what": what, "printed": value, "ours": ours}
+        yield row | {"verdict": "equal" if value == ours else "differs", "agrees": 1 if value == ours else -1}
 
 
-def _first(numbers: Iterable[int]) -> int | None:
-    return min(numbers, default=None)
-
-
-def oor_pattern(results: Results) -> Table:
+@tabulated(
+    "out_of_resource",
+    "Out of resource: printed and here",
+    "where | instance | method | printed | ours | verdict | first: first limit exceeded",
+    "Workload 2: Sec. 7.2 says that IndBest is comparable to Synergy there, and further down that it runs out of "
+    "resource there; the first is taken.",
+)
+def oor_pattern(results: Results) -> Rows:
     """Where the paper reports OOR of IndModel and IndBest, and where it happens here."""
-    expected: list[tuple[str, str, str, bool]] = []
-    expected += [("Fig. 9", name, "ind_model", True) for name in WORKLOADS[:2]]
-    expected += [("Fig. 9", WORKLOADS[0], "ind_best", False), ("Fig. 9", WORKLOADS[1], "ind_best", False)]
-    expected += [("Fig. 11 (a)", name, "ind_model", True) for name in FIG_11A.values()]
-    expected += [("Fig. 11 (a)", name, "ind_best", n < 4) for n, name in FIG_11A.items()]
-    expected += [("Fig. 11 (b)", name, "ind_best", n >= 5) for n, name in FIG_11B.items()]
-    expected += [("Fig. 12", name, "ind_best", False) for name in FIG_12]
-    expected += [("Fig. 6", name, "synergy_without_joint", True) for name in FIG_6]
-    rows = []
+    expected = [
+        *(("Fig. 9", name, "ind_model", True) for name in WORKLOADS[:2]),
+        *(("Fig. 9", name, "ind_best", False) for name in WORKLOADS[:2]),
+        *(("Fig. 11 (a)", name, "ind_model", True) for name in FIG_11A.values()),
+        *(("Fig. 11 (a)", name, "ind_best", n < 4) for n, name in FIG_11A.items()),
+        *(("Fig. 11 (b)", name, "ind_best", n >= 5) for n, name in FIG_11B.items()),
+        *(("Fig. 12", name, "ind_best", False) for name in FIG_12),
+        *(("Fig. 6", name, "synergy_without_joint", True) for name in FIG_6),
+    ]
     for where, name, method, paper in expected:
-        ours = results.out_of_resource(name, method)
-        if ours is not None:
-            record = results.record(name, method)
-            reason = record.reason if record is not None else ""
-            rows.append(
-                {
-                    "where": where,
-                    "instance": SHORT[name],
-                    "method": TITLES[method],
-                    "printed": "OOR" if paper else "runs",
-                    "ours": "OOR" if ours else "runs",
-                    "sign": 1 if ours else -1,
-                    "verdict": "reproduced" if paper == ours else "differs",
-                    "first": reason.split(";")[0] if ours else "",
-                }
-            )
-    columns = [Column("where", "where"), Column("instance", "instance"), Column("method", "method")]
-    columns += [Column("printed", "printed"), Column("ours", "ours"), Column("verdict", "verdict")]
-    note = (
-        "Workload 2: Sec. 7.2 says that IndBest is comparable to Synergy there, and further down that it runs out of "
-        "resource there; the first is taken."
-    )
-    title = "Out of resource: printed and here"
-    return Table("out_of_resource", title, [*columns, Column("first", "first limit exceeded")], rows, note)
+        record, ours = results.record(name, method), results.out_of_resource(name, method)
+        if record is not None and ours is not None:
+            row = {"where": where, "instance": SHORT[name], "method": TITLES[method], "sign": 1 if ours else -1}
+            row |= {key: "OOR" if out else "runs" for key, out in (("printed", paper), ("ours", ours))}
+            row |= {"verdict": "reproduced" if paper == ours else "differs"}
+            yield row | {"first": record.reason.split(";")[0] if ours else ""}

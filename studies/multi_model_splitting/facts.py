@@ -9,7 +9,7 @@ from typing import Any
 from mapgap.instances.multi_model_splitting.compact import Compact, CompactDevice, CompactPipeline, expand
 from mapgap.instances.multi_model_splitting.models import TITLES, load_model
 from mapgap.instances.published_numbers import load_published
-from mapgap.reporting.tables import Column, Table
+from mapgap.reporting.tables import Rows, tabulated
 from mapgap.reporting.verdicts import verdict
 
 OTHER = {"WideNet": "ressimplenet", "ResSimpleNet": "widenet"}
@@ -21,52 +21,31 @@ def printed() -> dict[str, Any]:
     return load_published("synergy")
 
 
-def table_1() -> Table:
+@tabulated(
+    "table_1",
+    "Table 1: models",
+    "model | printed_layers: layers printed | layers | printed_bytes: bytes printed | bytes "
+    '| printed_average: "Avg. Out Size" printed | cycles: mean cycles per layer; .1f | output: mean output bytes; .1f '
+    "| verdict: verdict on the last printed column",
+    "Mean cycles: the accelerator vendor's latency estimator, summed over the layers and divided by their number. "
+    "One constant each of UNet and ResSimpleNet was inferred from this column (networks/synergy/*.yaml), so their "
+    "rows are no evidence on their own; the others have no fitted constant.",
+)
+def table_1() -> Rows:
     """Table 1: layer counts, model bytes, and what its last column holds."""
-    rows = []
-    for name in TITLES:
-        model = load_model(name)
-        same = round(model.average_cycles) == model.printed_average
-        rows.append(
-            {
-                "model": model.title,
-                "layers": len(model.rows),
-                "printed_layers": model.printed_layers,
-                "bytes": model.model_bytes,
-                "printed_bytes": model.printed_bytes,
-                "printed_average": model.printed_average,
-                "cycles": model.average_cycles,
-                "output": model.average_output,
-                "rounded": round(model.average_cycles),
-                "other": _other_total(model.title),
-                "verdict": "equal to mean cycles" if same else _swapped(model.title, model.printed_average),
-            }
-        )
-    columns = [
-        Column("model", "model"),
-        Column("printed_layers", "layers printed"),
-        Column("layers", "layers"),
-        Column("printed_bytes", "bytes printed"),
-        Column("bytes", "bytes"),
-        Column("printed_average", '"Avg. Out Size" printed'),
-        Column("cycles", "mean cycles per layer", ".1f"),
-        Column("output", "mean output bytes", ".1f"),
-        Column("verdict", "verdict on the last printed column"),
-    ]
-    note = (
-        "Mean cycles: the accelerator vendor's latency estimator, summed over the layers and divided by their number. "
-        "One constant each of UNet and ResSimpleNet was inferred from this column (networks/synergy/*.yaml), so their "
-        "rows are no evidence on their own; the others have no fitted constant."
-    )
-    return Table("table_1", "Table 1: models", columns, rows, note)
-
-
-def _swapped(title: str, value: int) -> str:
-    """The two simple networks: each row prints the other's total over its own number of layers."""
-    other = OTHER.get(title)
-    if other is None or _other_total(title) != value:
-        return "differs"
-    return f"total cycles of {load_model(other).title} / {len(load_model(title).rows)}"
+    for model in map(load_model, TITLES):
+        rounded, other = round(model.average_cycles), _other_total(model.title)
+        word = "equal to mean cycles" if rounded == model.printed_average else "differs"
+        if word == "differs" and other == model.printed_average:
+            word = f"total cycles of {load_model(OTHER[model.title]).title} / {len(model.rows)}"
+        row = {"model": model.title, "layers": len(model.rows), "bytes": model.model_bytes, "other": other}
+        row |= {key: getattr(model, key) for key in ("printed_layers", "printed_bytes", "printed_average")}
+        yield row | {
+            "cycles": model.average_cycles,
+            "output": model.average_output,
+            "rounded": rounded,
+            "verdict": word,
+        }
 
 
 def _other_total(title: str) -> int | None:
@@ -97,48 +76,37 @@ WHAT = {
 
 def _unet() -> dict[str, float]:
     """Ours of every row of Fig. 7, in milliseconds or as a ratio."""
-    one = expand(
-        Compact(
-            name="unet",
-            devices=(CompactDevice(name="d1", type="MAX78000"),),
-            pipelines=(CompactPipeline(model="unet"),),
-        )
-    )
+    device, unet = CompactDevice(name="d1", type="MAX78000"), CompactPipeline(model="unet")
+    one = expand(Compact(name="unet", devices=(device,), pipelines=(unet,)))
     pipeline, tick = one.pipelines[0], one.seconds_per_tick * 1e3
     cuts = pipeline.boundaries
-    sent = sum(cut.transmit[0] for cut in cuts[1:-1])
+    sent = [cut.transmit[0] for cut in cuts[1:]]
     ours = {
         "fig7_inf": mean(layer.inference[0] for layer in pipeline.layers) * tick,
         "fig7_mem": mean(a.load[0] + b.unload[0] for a, b in pairwise(cuts)) * tick,
-        "fig7_comm": mean(cut.transmit[0] for cut in cuts[1:]) * tick,
-        "fig7_comm_inner": sent / len(pipeline.layers) * tick,
-        "fig7_min": min(cut.transmit[0] for cut in cuts[1:]) * tick * 10,
-        "fig7_max": max(cut.transmit[0] for cut in cuts[1:]) * tick * 10,
+        "fig7_comm": mean(sent) * tick,
+        "fig7_comm_inner": sum(sent[:-1]) / len(pipeline.layers) * tick,
+        "fig7_min": min(sent) * tick * 10,
+        "fig7_max": max(sent) * tick * 10,
     }
-    return ours | {
-        "fig7_mem_ratio": ours["fig7_mem"] / ours["fig7_inf"],
-        "fig7_comm_ratio": ours["fig7_comm"] / ours["fig7_inf"],
-        "fig7_comm_ratio_inner": ours["fig7_comm_inner"] / ours["fig7_inf"],
-        "fig7_range": ours["fig7_max"] / ours["fig7_min"],
-    }
+    for key in ("fig7_mem", "fig7_comm"):
+        ours[f"{key}_ratio"] = ours[key] / ours["fig7_inf"]
+    inner = ours["fig7_comm_inner"] / ours["fig7_inf"]
+    return ours | {"fig7_comm_ratio_inner": inner, "fig7_range": ours["fig7_max"] / ours["fig7_min"]}
 
 
-def figure_7() -> Table:
+@tabulated(
+    "figure_7",
+    "Fig. 7: layers of UNet",
+    "what: UNet on MAX78000 [ms] | printed; g | ours; .2f | verdict",
+    "Fitted: the time per byte of the radio comes from the two extremes (divided by ten, which their contradiction "
+    "with the mean asks for), that of copies from the memory latency, so these rows confirm nothing. The mean "
+    "communication latency, the ratio of the extremes (no time per byte in it) and inference have no free constant.",
+)
+def figure_7() -> Rows:
     """Fig. 7: mean latencies of UNet per layer under the latency model of the instances."""
-    ours, rows = _unet(), []
+    ours = _unet()
     for key, what in WHAT.items():
         paper = printed()[key.removesuffix("_inner")]
         word = "fitted" if key in FITTED else verdict(paper, ours[key])
-        rows.append({"key": key, "what": what, "printed": paper, "ours": ours[key], "verdict": word})
-    columns = [
-        Column("what", "UNet on MAX78000 [ms]"),
-        Column("printed", "printed", "g"),
-        Column("ours", "ours", ".2f"),
-        Column("verdict", "verdict"),
-    ]
-    note = (
-        "Fitted: the time per byte of the radio comes from the two extremes (divided by ten, which their contradiction "
-        "with the mean asks for), that of copies from the memory latency, so these rows confirm nothing. The mean "
-        "communication latency, the ratio of the extremes (no time per byte in it) and inference have no free constant."
-    )
-    return Table("figure_7", "Fig. 7: layers of UNet", columns, rows, note)
+        yield {"key": key, "what": what, "printed": paper, "ours": ours[key], "verdict": word}

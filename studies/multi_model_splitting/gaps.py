@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from itertools import product
 from typing import Any
 
 from matplotlib.figure import Figure
@@ -10,8 +11,8 @@ from matplotlib.figure import Figure
 from mapgap.records.record import relative
 from mapgap.records.runs import Runs
 from mapgap.reporting import figures
-from mapgap.reporting.tables import Column, Table
-from mapgap.studies.multi_model_splitting.runs import EVERY, PAPER, SENSING_MS, SHORT, SYNERGY, Results, instance
+from mapgap.reporting.tables import Rows, Table, header, tabulated
+from mapgap.studies.multi_model_splitting.experiments import EVERY, PAPER, SENSING_MS, SHORT, SYNERGY, Results, instance
 
 OPTIMAL = 1.0005
 """A factor below this is an optimum."""
@@ -21,45 +22,27 @@ ORIGINS = {"paper": "instances of the paper", "variant": "variants of ours"}
 def gaps(results: Results, objective: str = "throughput") -> Table:
     """Synergy against the joint optimum, instance by instance, and what the order of the pipelines does."""
     rows: list[dict[str, Any]] = []
-    seen: set[str] = set()
     cases: dict[Any, str] = {}
-    for name in EVERY:
-        key = instance(name, objective).content_hash
+    for name in _different(objective):
         best, record = results.best_ticks(name, objective), results.record(name, SYNERGY, objective)
-        if record is None or best is None or key in seen:
+        if record is None or best is None:
             continue
-        seen.add(key)
-        every = results.record(name, SYNERGY, objective, "best")
-        by_ends = results.record(name, SYNERGY, objective, "io_bytes")
+        every, by_ends = (results.record(name, SYNERGY, objective, order) for order in ("best", "io_bytes"))
         notes = every.notes if every is not None else {}
-        rows.append(
-            {
-                "instance": SHORT[name],
-                "origin": "paper" if name in PAPER else "variant",
-                "case": cases.setdefault(_case(name, best, record.objective), SHORT[name]),
-                "best": best,
-                "proven": "proven" if results.proven(name, objective) else "",
-                "throughput": results.best_throughput(name) if objective == "throughput" else None,
-                "synergy": _ratio(record.objective, best),
-                "io": _ratio(by_ends.objective if by_ends is not None else None, best),
-                "best_order": _ratio(notes.get("best_order_ticks"), best),
-                "worst_order": _ratio(notes.get("worst_order_ticks"), best),
-                "orders": notes.get("orders"),
-                "failed": notes.get("orders_out_of_resource"),
-            }
-        )
-    columns = [Column("instance", "instance"), Column("origin", "origin"), Column("case", "case")]
-    columns += [Column("best", "best plan [ticks]"), Column("proven", "optimum")]
-    if objective == "throughput":
-        columns.append(Column("throughput", "inferences/s", ".4g"))
-    columns += [
-        Column("synergy", "Synergy", ".2f"),
-        Column("io", "ordered by in + out", ".2f"),
-        Column("best_order", "best order", ".2f"),
-        Column("worst_order", "worst order", ".1f"),
-        Column("orders", "orders"),
-        Column("failed", "of them OOR"),
-    ]
+        row: dict[str, Any] = {"instance": SHORT[name], "origin": _origin(name), "best": best}
+        row |= {"case": cases.setdefault(_case(name, best, record.objective), SHORT[name])}
+        row |= {"proven": "proven" if results.proven(name, objective) else ""}
+        row |= {"throughput": results.best_throughput(name) if objective == "throughput" else None}
+        row |= {"synergy": _ratio(record.objective, best), "io": _ratio(by_ends.objective if by_ends else None, best)}
+        row |= {f"{which}_order": _ratio(notes.get(f"{which}_order_ticks"), best) for which in ("best", "worst")}
+        rows.append(row | {"orders": notes.get("orders"), "failed": notes.get("orders_out_of_resource")})
+    columns = header(
+        "instance | origin | case | best: best plan [ticks] | proven: optimum | throughput: inferences/s; .4g "
+        "| synergy: Synergy; .2f | io: ordered by in + out; .2f | best_order: best order; .2f "
+        "| worst_order: worst order; .1f | orders | failed: of them OOR"
+    )
+    if objective != "throughput":
+        columns = [column for column in columns if column.key != "throughput"]
     what = "cycle time" if objective == "throughput" else "summed latency"
     note = (
         "Factors above the best plan; 1 is the joint optimum where it is proven. Instances of equal content once. "
@@ -68,6 +51,18 @@ def gaps(results: Results, objective: str = "throughput") -> Table:
         "with sources and targets that the paper does not print."
     )
     return Table(f"gaps_{objective}", f"Synergy against the joint optimum: {what}", columns, rows, note)
+
+
+def _different(objective: str = "throughput") -> list[str]:
+    """The instances, those of equal content once."""
+    first: dict[str, str] = {}
+    for name in EVERY:
+        first.setdefault(instance(name, objective).content_hash, name)
+    return list(first.values())
+
+
+def _origin(name: str) -> str:
+    return "paper" if name in PAPER else "variant"
 
 
 def _case(name: str, best: int, synergy: int | None) -> Any:
@@ -81,93 +76,65 @@ def _ratio(value: int | None, best: int | None) -> float | None:
     return None if gap is None else 1 + gap
 
 
-def counts(table: Table) -> Table:
+@tabulated(
+    "counts",
+    "How often deciding in sequence is optimal",
+    "title: instances | instances: proven optima | optimal: Synergy optimal | cases "
+    "| optimal_cases: Synergy optimal in | lost_cases: loses in | worst: worst factor; .2f "
+    "| best_order: worst factor of the best order; .2f",
+    "Sensing takes no time here.",
+)
+def counts(table: Table) -> Rows:
     """How often Synergy is optimal, by origin, in instances and in cases; ``table`` has the gaps."""
-    rows = []
     for origin, title in {**ORIGINS, "": "all"}.items():
         chosen = [row for row in table.rows if origin in ("", row["origin"]) and row["synergy"] and row["proven"]]
-        if not chosen:
-            continue
         cases = {row["case"]: row for row in chosen}
-        rows.append(
-            {
-                "origin": origin or "all",
-                "title": title,
-                "instances": len(chosen),
-                "optimal": _optimal(chosen),
-                "cases": len(cases),
-                "optimal_cases": _optimal(cases.values()),
-                "lost_cases": len(cases) - _optimal(cases.values()),
-                "worst": max(row["synergy"] for row in chosen),
-                "best_order": max((row["best_order"] for row in chosen if row["best_order"]), default=None),
-            }
-        )
-    columns = [
-        Column("title", "instances"),
-        Column("instances", "proven optima"),
-        Column("optimal", "Synergy optimal"),
-        Column("cases", "cases"),
-        Column("optimal_cases", "Synergy optimal in"),
-        Column("lost_cases", "loses in"),
-        Column("worst", "worst factor", ".2f"),
-        Column("best_order", "worst factor of the best order", ".2f"),
-    ]
-    return Table("counts", "How often deciding in sequence is optimal", columns, rows, "Sensing takes no time here.")
+        if chosen:
+            row = {"origin": origin or "all", "title": title, "instances": len(chosen), "optimal": _optimal(chosen)}
+            optimal = _optimal(cases.values())
+            row |= {"cases": len(cases), "optimal_cases": optimal, "lost_cases": len(cases) - optimal}
+            row |= {"worst": max(row["synergy"] for row in chosen)}
+            yield row | {"best_order": max((row["best_order"] for row in chosen if row["best_order"]), default=None)}
 
 
 def _optimal(rows: Iterable[dict[str, Any]]) -> int:
     return sum(row["synergy"] < OPTIMAL for row in rows)
 
 
-def sensing(runs: Runs) -> Table:
+@tabulated(
+    "sensing",
+    "Synergy against the joint optimum over sensing time",
+    "instance | origin" + "".join(f" | at_{ms}: {ms} ms; .2f" for ms in SENSING_MS),
+    "Cycle time of Synergy's plan over the proven optimum of the same instance; all signals take the same time.",
+)
+def sensing(runs: Runs) -> Rows:
     """Synergy over the joint optimum when every sensing task takes 0 to 170 ms, instance by instance."""
-    rows, seen = [], set()
-    for name in EVERY:
-        if (key := instance(name).content_hash) in seen:
-            continue
-        seen.add(key)
-        row: dict[str, Any] = {"instance": SHORT[name], "origin": "paper" if name in PAPER else "variant"}
+    for name in _different():
+        factors: dict[str, float | None] = {}
         for ms in SENSING_MS:
             results = Results(runs, ms)
             record = results.record(name, SYNERGY)
             proven = results.best_ticks(name) if results.proven(name) else None
-            row[f"at_{ms}"] = _ratio(record.objective, proven) if record is not None else None
-        if any(row[f"at_{ms}"] is not None for ms in SENSING_MS):
-            rows.append(row)
-    columns = [Column("instance", "instance"), Column("origin", "origin")]
-    columns += [Column(f"at_{ms}", f"{ms} ms", ".2f") for ms in SENSING_MS]
-    note = "Cycle time of Synergy's plan over the proven optimum of the same instance; all signals take the same time."
-    return Table("sensing", "Synergy against the joint optimum over sensing time", columns, rows, note)
+            factors[f"at_{ms}"] = _ratio(record.objective, proven) if record else None
+        if any(factor is not None for factor in factors.values()):
+            yield {"instance": SHORT[name], "origin": _origin(name), **factors}
 
 
-def sensing_counts(table: Table) -> Table:
+@tabulated(
+    "sensing_counts",
+    "What the headline owes to sensing that takes no time",
+    "sensing: sensing [ms] | origin: instances of | instances: proven optima | optimal: Synergy optimal "
+    "| worst: worst factor; .2f",
+    "The paper measures sensing times and does not print them. Fig. 13 bounds them: workload 1 placed anywhere "
+    "has a cycle of 3 / 16.8 s = 178.6 ms, in which every sensing task of its pipelines must fit.",
+)
+def sensing_counts(table: Table) -> Rows:
     """How often Synergy is optimal and how far off it is at worst, per sensing time; ``table`` has the factors."""
-    rows = []
-    for ms in SENSING_MS:
-        for origin in (*ORIGINS, ""):
-            factors = [r[f"at_{ms}"] for r in table.rows if origin in ("", r["origin"]) and r[f"at_{ms}"] is not None]
-            if factors:
-                rows.append(
-                    {
-                        "sensing": ms,
-                        "origin": origin or "all",
-                        "instances": len(factors),
-                        "optimal": sum(factor < OPTIMAL for factor in factors),
-                        "worst": max(factors),
-                    }
-                )
-    columns = [
-        Column("sensing", "sensing [ms]"),
-        Column("origin", "instances of"),
-        Column("instances", "proven optima"),
-        Column("optimal", "Synergy optimal"),
-        Column("worst", "worst factor", ".2f"),
-    ]
-    note = (
-        "The paper measures sensing times and does not print them. Fig. 13 bounds them: workload 1 placed anywhere "
-        "has a cycle of 3 / 16.8 s = 178.6 ms, in which every sensing task of its pipelines must fit."
-    )
-    return Table("sensing_counts", "What the headline owes to sensing that takes no time", columns, rows, note)
+    for ms, origin in product(SENSING_MS, (*ORIGINS, "")):
+        factors = [r[f"at_{ms}"] for r in table.rows if origin in ("", r["origin"]) and r[f"at_{ms}"] is not None]
+        if factors:
+            row = {"sensing": ms, "origin": origin or "all", "instances": len(factors), "worst": max(factors)}
+            yield row | {"optimal": sum(factor < OPTIMAL for factor in factors)}
 
 
 def sensing_lines(table: Table) -> Figure:
@@ -177,16 +144,11 @@ def sensing_lines(table: Table) -> Figure:
         factors = tuple(row[f"at_{ms}"] for ms in SENSING_MS)
         if any((factor or 1) >= OPTIMAL for factor in factors):
             lines.setdefault(factors, []).append(row["instance"])
-    series = {_joined(names): _points(factors) for factors, names in lines.items()}
+    series = {}
+    for factors, names in lines.items():
+        label = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} alike"
+        series[label] = [(float(ms), each) for ms, each in zip(SENSING_MS, factors, strict=True) if each is not None]
     return figures.lines(series, xlabel="sensing time [ms]", ylabel="cycle time / optimum")
-
-
-def _joined(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} alike"
-
-
-def _points(factors: Sequence[float | None]) -> list[tuple[float, float]]:
-    return [(float(ms), factor) for ms, factor in zip(SENSING_MS, factors, strict=True) if factor is not None]
 
 
 def gap_bars(table: Table) -> Figure:

@@ -22,17 +22,7 @@ from mapgap.reporting.study import Phase, Study
 from mapgap.reporting.tables import Column, Table
 from mapgap.studies.multi_model_splitting.changes import change_jobs, changes
 from mapgap.studies.multi_model_splitting.claims import claims, mean_gain, oor_pattern, thresholds
-from mapgap.studies.multi_model_splitting.facts import figure_7, table_1
-from mapgap.studies.multi_model_splitting.gaps import (
-    ORIGINS,
-    counts,
-    gap_bars,
-    gaps,
-    sensing,
-    sensing_counts,
-    sensing_lines,
-)
-from mapgap.studies.multi_model_splitting.runs import (
+from mapgap.studies.multi_model_splitting.experiments import (
     ABLATIONS,
     BASELINES,
     EVERY,
@@ -59,42 +49,52 @@ from mapgap.studies.multi_model_splitting.runs import (
     instance,
     jobs,
 )
+from mapgap.studies.multi_model_splitting.facts import figure_7, table_1
+from mapgap.studies.multi_model_splitting.gaps import (
+    ORIGINS,
+    counts,
+    gap_bars,
+    gaps,
+    sensing,
+    sensing_counts,
+    sensing_lines,
+)
 
 METHODS = (SYNERGY, *BASELINES)
 MISSING = "No bar: out of resource."
+THROUGHPUT = "throughput_per_s"
 
 
 def phases(quick: bool) -> list[Phase]:
     """The runs; the quick version leaves out latency, most orders and the instances the paper does not print."""
     if quick:
         few = (SYNERGY, "pri_min_dev", "joint_model", "ind_model", "ind_best")
-        return [
-            Phase("Exact", jobs((*QUICK, *HARD), (EXACT,), 10.0), parallel=2),
-            Phase("Synergy and rivals", jobs(QUICK, few, 10.0) + jobs(HARD, (SYNERGY,), 10.0), parallel=2),
-            Phase("Orders", [job for r in ORDER_RULES for job in jobs(LOSSES, (SYNERGY,), 20.0, order=r)], parallel=2),
-            Phase("Ablations", jobs(FIG_6, (SYNERGY, *ABLATIONS, EXACT), 10.0), parallel=2),
-            Phase("Sensing", jobs(LOSSES, (EXACT, SYNERGY), 10.0, sensing_ms=LONGEST_MS), parallel=2),
-            Phase("Changes", change_jobs(10.0), parallel=2),
-        ]
-    orders = [job for rule in ORDER_RULES for job in jobs(EVERY, (SYNERGY,), 120.0, order=rule)]
-    latency = jobs(EVERY, ("joint", SYNERGY), 120.0, objective="latency")
-    sensed = [job for ms in SENSING_MS[1:] for job in jobs(EVERY, (EXACT, SYNERGY), 120.0, sensing_ms=ms)]
-    sensed += jobs(PAPER, tuple(BASELINES), 120.0, sensing_ms=LONGEST_MS)
-    return [
-        Phase("Exact", jobs(EVERY, (EXACT,), 120.0), parallel=2),
-        Phase("Synergy, baselines, ablations", jobs(EVERY, (*METHODS, *ABLATIONS), 120.0), parallel=2),
-        Phase("Orders", orders, parallel=2),
-        Phase("Latency", latency, parallel=2),
-        Phase("Sensing", sensed, parallel=2),
-        Phase("Changes", change_jobs(60.0), parallel=2),
-        Phase("Second engine", jobs(EVERY, ("mip",), 120.0), parallel=2),
-    ]
+        found = {
+            "Exact": jobs((*QUICK, *HARD), (EXACT,), 10.0),
+            "Synergy and rivals": jobs(QUICK, few, 10.0) + jobs(HARD, (SYNERGY,), 10.0),
+            "Orders": [job for rule in ORDER_RULES for job in jobs(LOSSES, (SYNERGY,), 20.0, order=rule)],
+            "Ablations": jobs(FIG_6, (SYNERGY, *ABLATIONS, EXACT), 10.0),
+            "Sensing": jobs(LOSSES, (EXACT, SYNERGY), 10.0, sensing_ms=LONGEST_MS),
+            "Changes": change_jobs(10.0),
+        }
+    else:
+        sensed = [job for ms in SENSING_MS[1:] for job in jobs(EVERY, (EXACT, SYNERGY), 120.0, sensing_ms=ms)]
+        found = {
+            "Exact": jobs(EVERY, (EXACT,), 120.0),
+            "Synergy, baselines, ablations": jobs(EVERY, (*METHODS, *ABLATIONS), 120.0),
+            "Orders": [job for rule in ORDER_RULES for job in jobs(EVERY, (SYNERGY,), 120.0, order=rule)],
+            "Latency": jobs(EVERY, ("joint", SYNERGY), 120.0, objective="latency"),
+            "Sensing": sensed + jobs(PAPER, tuple(BASELINES), 120.0, sensing_ms=LONGEST_MS),
+            "Changes": change_jobs(60.0),
+            "Second engine": jobs(EVERY, ("mip",), 120.0),
+        }
+    return [Phase(name, runs, parallel=2) for name, runs in found.items()]
 
 
-def rivals(results: Results, key: str, title: str, names: dict[str, str], term: str = "throughput_per_s") -> Table:
+def rivals(results: Results, key: str, title: str, names: dict[str, str], term: str = THROUGHPUT) -> Table:
     """One row per method, one column per instance; OOR where the plan exceeds a device."""
     rows: list[dict[str, Any]] = []
-    if term == "throughput_per_s":
+    if term == THROUGHPUT:
         best = {name: results.best_throughput(name) for name in names}
         rows.append({"method": "joint optimum"} | {n: None if v is None else f"{v:.4g}" for n, v in best.items()})
     for method in (*METHODS, *ABLATIONS):
@@ -106,27 +106,20 @@ def rivals(results: Results, key: str, title: str, names: dict[str, str], term: 
 
 def curves(results: Results, names: dict[int, str], xlabel: str, per_pipeline: bool = False) -> Figure:
     """Throughput of every method over a count, logarithmic; points out of resource are missing."""
-    series: dict[str, list[tuple[float, float]]] = {}
-    for method in METHODS:
-        points = []
-        for count, name in names.items():
-            value = results.term(name, method)
-            if value:
-                points.append((float(count), value / (len(instance(name).pipelines) if per_pipeline else 1)))
-        series[TITLES[method]] = points
-    best = []
-    for count, name in names.items():
-        value = results.best_throughput(name)
-        if value:
-            best.append((float(count), value / (len(instance(name).pipelines) if per_pipeline else 1)))
-    series["joint optimum"] = best
+    shares = {name: len(instance(name).pipelines) if per_pipeline else 1 for name in names.values()}
+    values = {TITLES[m]: {name: results.term(name, m) for name in shares} for m in METHODS}
+    values["joint optimum"] = {name: results.best_throughput(name) for name in shares}
+    series = {
+        title: [(float(count), value / shares[name]) for count, name in names.items() if (value := found[name])]
+        for title, found in values.items()
+    }
     figure = figures.lines(series, xlabel=xlabel, ylabel="inferences/s")
     logarithmic(figure, [y for points in series.values() for _, y in points])
     figure.axes[0].set_xticks(sorted({int(x) for points in series.values() for x, _ in points}))
     return figure
 
 
-def bars(results: Results, names: dict[str, str], term: str, ylabel: str) -> Figure:
+def bars(results: Results, names: dict[str, str], term: str = THROUGHPUT, ylabel: str = "inferences/s") -> Figure:
     """A term of every method on some instances, logarithmic; a missing bar is out of resource."""
     series = {TITLES[m]: [results.term(n, m, term) for n in names] for m in METHODS}
     figure = figures.grouped_bars(list(names.values()), series, ylabel=ylabel)
@@ -186,43 +179,48 @@ def lead(table: Table, times: Table) -> list[str]:
 def figures_of_the_paper(results: Results) -> list[Section]:
     """Figs. 6 and 9 to 13 again."""
     workloads = {name: f"W{i}" for i, name in enumerate(WORKLOADS, 1)}
+    devices = {name: f"{count} devices" for count, name in FIG_11A.items()}
+    growth = {name: f"{count}" for count, name in FIG_11B.items() if results.record(name, SYNERGY)}
     fig_12 = dict(zip(FIG_12, ("4 MAX78000", "3 MAX78000 + MAX78002"), strict=True))
     fig_13 = dict(zip(FIG_13, MAPPINGS, strict=True))
-    unit, throughput, latency = "inferences/s", "throughput_per_s", "mean_latency_s"
-    what = "throughput [inferences/s]"
-    over = rivals(results, "fig9", f"Fig. 9: {what}", workloads)
-    delay = rivals(results, "fig10", "Fig. 10: mean latency of these plans [s]", workloads, latency)
-    devices = rivals(results, "fig11a", f"Fig. 11 (a): {what}", {v: f"{k} devices" for k, v in FIG_11A.items()})
-    shown_b = {v: f"{k}" for k, v in FIG_11B.items() if results.record(v, SYNERGY)}
-    growth = rivals(results, "fig11b", f"Fig. 11 (b): total {what} of 1 to 6 pipelines", shown_b)
+    what, latency = "throughput [inferences/s]", "mean_latency_s"
     delays = bars(results, workloads, latency, "mean latency [s]")
     per_pipeline = curves(results, FIG_11B, "pipelines", True)
     return [
         Section(
             "Overall performance (Figs. 9 and 10)",
-            tables=[over, delay],
-            figures=[
-                picture("fig9", bars(results, workloads, throughput, unit), MISSING),
+            [],
+            [
+                rivals(results, "fig9", f"Fig. 9: {what}", workloads),
+                rivals(results, "fig10", "Fig. 10: mean latency of these plans [s]", workloads, latency),
+            ],
+            [
+                picture("fig9", bars(results, workloads), MISSING),
                 picture("fig10", delays, f"Lower is better. {MISSING}"),
             ],
         ),
         Section(
             "Devices and pipelines (Fig. 11)",
-            tables=[devices, growth],
-            figures=[
+            [],
+            [
+                rivals(results, "fig11a", f"Fig. 11 (a): {what}", devices),
+                rivals(results, "fig11b", f"Fig. 11 (b): total {what} of 1 to 6 pipelines", growth),
+            ],
+            [
                 picture("fig11a", curves(results, FIG_11A, "devices"), "A missing point is out of resource."),
                 picture("fig11b", per_pipeline, "Mean per pipeline, as the paper prints."),
             ],
         ),
         Section(
             "Accelerators and mappings (Figs. 12 and 13)",
-            tables=[
+            [],
+            [
                 rivals(results, "fig12", f"Fig. 12: {what}", fig_12),
                 rivals(results, "fig13", f"Fig. 13: {what} of workload 1", fig_13),
             ],
-            figures=[
-                picture("fig12", bars(results, fig_12, throughput, unit), f"Four devices. {MISSING}"),
-                picture("fig13", bars(results, fig_13, throughput, unit), f"Workload 1. {MISSING}"),
+            [
+                picture("fig12", bars(results, fig_12), f"Four devices. {MISSING}"),
+                picture("fig13", bars(results, fig_13), f"Workload 1. {MISSING}"),
             ],
         ),
         Section("Ablations (Fig. 6)", tables=[rivals(results, "fig6", what, {n: SHORT[n] for n in FIG_6})]),
@@ -235,26 +233,19 @@ def page(runs: Runs, quick: bool) -> Page:
     table, times = gaps(results), sensing(runs)
     counted, timed = counts(table), sensing_counts(times)
     caption = "Cycle time over the optimum, one group per case in which Synergy is not optimal; * is in the paper."
+    alike = "Instances on which Synergy is optimal at every sensing time are left out; equal lines once."
+    drawn = [picture("sensing", sensing_lines(times), alike)] if times.rows else []
+    numbers = [claims(results), mean_gain(runs), thresholds(results), oor_pattern(results), table_1(), figure_7()]
     sections = [
-        Section(
-            "Synergy against the joint optimum",
-            tables=[counted, table],
-            figures=[picture("gaps", gap_bars(table), caption)],
-        ),
+        Section("Synergy against the joint optimum", [], [counted, table], [picture("gaps", gap_bars(table), caption)]),
+        Section("What sensing time does", [], [timed, times], drawn),
+        *([] if quick else [Section("Latency as the objective", tables=[gaps(results, "latency")])]),
         Section("Where sequence loses", figures=plan_pictures(results, HARD[0])),
         *figures_of_the_paper(results),
         Section("Devices and pipelines come and go", tables=[changes(runs)]),
-        Section(
-            "Published numbers",
-            tables=[claims(results), mean_gain(runs), thresholds(results), oor_pattern(results), table_1(), figure_7()],
-        ),
+        Section("Published numbers", tables=numbers),
+        Section("All runs", tables=[method_table(runs), instance_table(runs), run_table(runs)]),
     ]
-    caption = "Instances on which Synergy is optimal at every sensing time are left out; equal lines once."
-    drawn = [picture("sensing", sensing_lines(times), caption)] if times.rows else []
-    sections.insert(1, Section("What sensing time does", tables=[timed, times], figures=drawn))
-    if not quick:
-        sections.insert(2, Section("Latency as the objective", tables=[gaps(results, "latency")]))
-    sections.append(Section("All runs", tables=[method_table(runs), instance_table(runs), run_table(runs)]))
     return Page("Synergy against the joint optimum", lead(counted, timed), sections)
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import product
 from statistics import mean, stdev
 from typing import Any
 
 from mapgap.records.runs import Runs
-from mapgap.reporting.tables import Column, Table
+from mapgap.reporting.tables import Rows, Table, header, tabulated
 from mapgap.studies.neuron_masking.curves import (
     TITLES,
     Measure,
@@ -30,15 +31,7 @@ from mapgap.studies.neuron_masking.design import (
     TUNED,
     Setting,
 )
-from mapgap.studies.neuron_masking.statistics import (
-    LEVEL,
-    across,
-    equivalence_power,
-    flipped_p,
-    holm,
-    interval,
-    pooled,
-)
+from mapgap.studies.neuron_masking.statistics import LEVEL, across, equivalence_power, flipped_p, holm, interval, pooled
 
 PRIMARY = "mean accuracy"
 MEASURES: dict[str, Measure] = {PRIMARY: overall, "final accuracy": final}
@@ -65,16 +58,16 @@ def points(trainings: Trainings, setting: Setting, first: str, second: str, meas
 def _pooled_rows(trainings: Trainings, pairs: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
     """A row per group of fleets, pair and measure, with its differences by fleet under ``groups``."""
     rows: list[dict[str, Any]] = []
-    for title, settings in trainings.groups.items():
-        for first, second in pairs:
-            for name, measure in MEASURES.items():
-                groups = [points(trainings, setting, first, second, measure) for setting in settings]
-                found = pooled(groups)
-                if found is not None:
-                    row: dict[str, Any] = {"data": title, "first": first, "second": second, "measure": name}
-                    row |= {"pair": pair_title(first, second), "difference": found.mean, "pooled": found}
-                    rows.append(row | {"groups": groups, "runs": sum(map(len, groups))})
+    for (title, settings), pair, measure in product(trainings.groups.items(), pairs, MEASURES):
+        groups = [points(trainings, setting, *pair, MEASURES[measure]) for setting in settings]
+        if (found := pooled(groups)) is not None:
+            row = {"data": title, **_of_pair(*pair), "measure": measure, "difference": found.mean, "pooled": found}
+            rows.append(row | {"groups": groups, "runs": sum(map(len, groups))})
     return rows
+
+
+def _of_pair(first: str, second: str) -> dict[str, str]:
+    return {"first": first, "second": second, "pair": pair_title(first, second)}
 
 
 def _shown(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -92,22 +85,11 @@ def comparisons(trainings: Trainings) -> Table:
         row |= {"positive": sum(value > 0 for group in groups for value in group)}
         row |= {"p": found.p, "flipped": flipped_p(groups), "adjusted": adjusted}
         row["claim"] = _claim(found.mean, adjusted)
-    columns = [
-        Column("data", "data"),
-        Column("pair", "pair"),
-        Column("measure", "measure"),
-        Column("difference", "difference [points]", "+.2f"),
-        Column("half", "± (95 %)", ".2f"),
-        Column("across", "± (95 %), fleets as sample", ".2f"),
-        Column("least", "least fleet", "+.2f"),
-        Column("largest", "largest fleet", "+.2f"),
-        Column("positive", "positive"),
-        Column("runs", "of pairs"),
-        Column("p", "p", ".2g"),
-        Column("flipped", "p (random signs)", ".2g"),
-        Column("adjusted", "p (Holm)", ".2g"),
-        Column("claim", "claim"),
-    ]
+    columns = header(
+        "data | pair | measure | difference: difference [points]; +.2f | half: ± (95 %); .2f "
+        "| across: ± (95 %), fleets as sample; .2f | least: least fleet; +.2f | largest: largest fleet; +.2f "
+        "| positive | runs: of pairs | p; .2g | flipped: p (random signs); .2g | adjusted: p (Holm); .2g | claim"
+    )
     note = (
         "Differences on equal seeds (same data, same initial model), pooled over the fleets with equal weight; errors "
         f"of seeds within fleets. A claim needs p {LEVEL:g} after Holm's correction over the {len(rows)} rows. 'Fleets "
@@ -125,18 +107,10 @@ def equivalence(trainings: Trainings) -> Table:
         half = found.half(1 - 2 * LEVEL)
         row |= {"low": found.mean - half, "high": found.mean + half, "p": found.equivalence_p(MARGIN)}
         row |= {"adjusted": adjusted, "claim": "equivalent" if adjusted <= LEVEL else "not shown"}
-    columns = [
-        Column("data", "data"),
-        Column("pair", "pair"),
-        Column("measure", "measure"),
-        Column("difference", "difference [points]", "+.2f"),
-        Column("low", "90 % from", "+.2f"),
-        Column("high", "to", "+.2f"),
-        Column("runs", "pairs"),
-        Column("p", "p", ".2g"),
-        Column("adjusted", "p (Holm)", ".2g"),
-        Column("claim", f"within {MARGIN:g} point"),
-    ]
+    columns = header(
+        "data | pair | measure | difference: difference [points]; +.2f | low: 90 % from; +.2f | high: to; +.2f "
+        f"| runs: pairs | p; .2g | adjusted: p (Holm); .2g | claim: within {MARGIN:g} point"
+    )
     note = (
         f"Two one-sided tests (Schuirmann 1987) of the hypothesis that the difference is {MARGIN:g} percentage point "
         f"or more; equivalent where p is at most {LEVEL:g} after Holm's correction over the {len(rows)} rows. The "
@@ -146,72 +120,51 @@ def equivalence(trainings: Trainings) -> Table:
     return Table("training_equivalence", "Better masks against ELFISH's: equivalence", columns, _shown(rows), note)
 
 
-def by_fleet(trainings: Trainings) -> Table:
+@tabulated(
+    "training_pairs",
+    "The differences fleet by fleet",
+    "fleet | pair | measure | difference: difference [points]; +.2f | half: ± (95 %); .2f | seeds",
+    "Every interval is of its row alone; claims are in the pooled table.",
+)
+def by_fleet(trainings: Trainings) -> Rows:
     """The same differences fleet by fleet, without tests."""
-    rows: list[dict[str, Any]] = []
-    for setting in trainings.settings:
-        for first, second in COMPARED:
-            for name, measure in MEASURES.items():
-                values = points(trainings, setting, first, second, measure)
-                if not values:
-                    continue
-                centre, half = interval(values)
-                row: dict[str, Any] = {"fleet": setting.label, "stragglers": setting.fleet, "iid": setting.iid}
-                row |= {"first": first, "second": second, "pair": pair_title(first, second), "measure": name}
-                row |= {"difference": centre, "half": half, "seeds": len(values)}
-                rows.append(row | {"low": centre - (half or 0.0), "high": centre + (half or 0.0)})
-    columns = [
-        Column("fleet", "fleet"),
-        Column("pair", "pair"),
-        Column("measure", "measure"),
-        Column("difference", "difference [points]", "+.2f"),
-        Column("half", "± (95 %)", ".2f"),
-        Column("seeds", "seeds"),
-    ]
-    note = "Every interval is of its row alone; claims are in the pooled table."
-    return Table("training_pairs", "The differences fleet by fleet", columns, rows, note)
+    for setting, pair, measure in product(trainings.settings, COMPARED, MEASURES):
+        if values := points(trainings, setting, *pair, MEASURES[measure]):
+            centre, half = interval(values)
+            row = {**_of_setting(setting), **_of_pair(*pair), "measure": measure, "difference": centre, "half": half}
+            low, high = centre - (half or 0.0), centre + (half or 0.0)
+            yield row | {"seeds": len(values), "low": low, "high": high}
 
 
-def speed(trainings: Trainings) -> Table:
+@tabulated(
+    "training_speed",
+    "How many times faster",
+    "fleet | title: against | cycles: ratio of cycles; .2f | target: accuracy [%] | ratio: ratio of times; .2f "
+    "| low: 95 % from; .2f | high: to; .2f | reached_rival: rival gets there | reached: ELFISH gets there | seeds: of",
+    "Time of the rival by time of ELFISH, geometric mean over seeds; above 1 ELFISH is faster. A target not "
+    "reached counts as the end of the simulated time, so that a ratio is too small where only ELFISH gets there.",
+)
+def speed(trainings: Trainings) -> Rows:
     """How many times faster ELFISH is: by the length of its cycles, and by the time to an accuracy."""
-    rows: list[dict[str, Any]] = []
     horizon = trainings.horizon
-    for setting in trainings.settings:
-        for rival in RIVALS:
-            a, b = (trainings.curves[setting].get(scheme, {}) for scheme in (rival, "elfish"))
-            seeds = sorted(a.keys() & b.keys())
-            for target in TARGETS if seeds else ():
-                pairs = [(time_to(a[seed], target, horizon), time_to(b[seed], target, horizon)) for seed in seeds]
-                row = {**_of_setting(setting, rival), "target": round(100 * target), "seeds": len(seeds)}
-                row |= _ratio([math.log(slow / fast) for slow, fast in pairs])
-                for name, curves in (("reached_rival", a), ("reached", b)):
-                    row[name] = sum(max(value for _, value in curves[seed]) >= target for seed in seeds)
-                if rival == "sync":
-                    row["cycles"] = mean(cycle(a[seed], horizon) / cycle(b[seed], horizon) for seed in seeds)
-                rows.append(row)
-    columns = [
-        Column("fleet", "fleet"),
-        Column("title", "against"),
-        Column("cycles", "ratio of cycles", ".2f"),
-        Column("target", "accuracy [%]"),
-        Column("ratio", "ratio of times", ".2f"),
-        Column("low", "95 % from", ".2f"),
-        Column("high", "to", ".2f"),
-        Column("reached_rival", "rival gets there"),
-        Column("reached", "ELFISH gets there"),
-        Column("seeds", "of"),
-    ]
-    note = (
-        "Time of the rival by time of ELFISH, geometric mean over seeds; above 1 ELFISH is faster. A target not "
-        "reached counts as the end of the simulated time, so that a ratio is too small where only ELFISH gets there."
-    )
-    return Table("training_speed", "How many times faster", columns, rows, note)
+    for setting, rival in product(trainings.settings, RIVALS):
+        a, b = (trainings.curves[setting].get(scheme, {}) for scheme in (rival, "elfish"))
+        seeds = sorted(a.keys() & b.keys())
+        for target in TARGETS if seeds else ():
+            slow, fast = ([time_to(curves[seed], target, horizon) for seed in seeds] for curves in (a, b))
+            row = {**_of_setting(setting, rival), "target": round(100 * target), "seeds": len(seeds)}
+            row |= _ratio([math.log(ours / theirs) for ours, theirs in zip(slow, fast, strict=True)])
+            for name, curves in (("reached_rival", a), ("reached", b)):
+                row[name] = sum(max(value for _, value in curves[seed]) >= target for seed in seeds)
+            if rival == "sync":
+                row["cycles"] = mean(cycle(a[seed], horizon) / cycle(b[seed], horizon) for seed in seeds)
+            yield row
 
 
-def _of_setting(setting: Setting, rival: str) -> dict[str, Any]:
-    """What tells a row: fleet, data and rival."""
+def _of_setting(setting: Setting, rival: str = "") -> dict[str, Any]:
+    """What tells a row: fleet and data, and rival if there is one."""
     row = {"fleet": setting.label, "stragglers": setting.fleet, "iid": setting.iid}
-    return row | {"rival": rival, "title": TITLES[rival]}
+    return row | ({"rival": rival, "title": TITLES[rival]} if rival else {})
 
 
 def _ratio(logarithms: Sequence[float]) -> dict[str, float]:
@@ -221,55 +174,40 @@ def _ratio(logarithms: Sequence[float]) -> dict[str, float]:
     return {"ratio": math.exp(centre), "low": low, "high": high, "gain_low": low - 1}
 
 
-def robustness(trainings: Trainings) -> Table:
+@tabulated(
+    "training_robustness",
+    "Robustness",
+    "fleet | title: against | kind: of | ratio: times better; .2f | low: 95 % from; .2f | high: to; .2f | seeds",
+    "Accuracy: mean over the simulated time, ELFISH by rival. Variance: of the accuracy over the last half, rival "
+    "by ELFISH. Geometric means over seeds. 'Replacing': an upload replaces the global model (mixing weight 1).",
+)
+def robustness(trainings: Trainings) -> Rows:
     """Secs. 6.3 and 6.4: accuracy and its variance over time, ELFISH against other schemes."""
-    rows: list[dict[str, Any]] = []
     kinds: dict[str, tuple[Measure, int]] = {"accuracy": (overall, 1), "variance": (unrest, -2)}
-    for setting in trainings.settings:
-        for rival in ("async", "replacing", "soft"):
-            for kind, (measure, exponent) in kinds.items():
-                a, b = (trainings.values(setting, scheme, measure) for scheme in ("elfish", rival))
-                ratios = [math.log(a[s] / b[s]) for s in sorted(a.keys() & b.keys()) if a[s] > 0 and b[s] > 0]
-                if ratios:
-                    row = {**_of_setting(setting, rival), "kind": kind, "seeds": len(ratios)}
-                    rows.append(row | _ratio([exponent * value for value in ratios]))
-    columns = [
-        Column("fleet", "fleet"),
-        Column("title", "against"),
-        Column("kind", "of"),
-        Column("ratio", "times better", ".2f"),
-        Column("low", "95 % from", ".2f"),
-        Column("high", "to", ".2f"),
-        Column("seeds", "seeds"),
-    ]
-    note = (
-        "Accuracy: mean over the simulated time, ELFISH by rival. Variance: of the accuracy over the last half, rival "
-        "by ELFISH. Geometric means over seeds. 'Replacing': an upload replaces the global model (mixing weight 1)."
-    )
-    return Table("training_robustness", "Robustness", columns, rows, note)
+    for setting, rival, kind in product(trainings.settings, ("async", "replacing", "soft"), kinds):
+        measure, exponent = kinds[kind]
+        a, b = (trainings.values(setting, scheme, measure) for scheme in ("elfish", rival))
+        ratios = [math.log(a[s] / b[s]) for s in sorted(a.keys() & b.keys()) if a[s] > 0 and b[s] > 0]
+        if ratios:
+            row = {**_of_setting(setting, rival), "kind": kind, "seeds": len(ratios)}
+            yield row | _ratio([exponent * value for value in ratios])
 
 
-def tuning(records: Runs) -> Table:
+@tabulated(
+    "training_tuning",
+    "The mixing weight of asynchronous learning",
+    "fleet | mixing: mixing weight; g | accuracy: mean accuracy [%]; .2f | seeds | best | used: in the tests",
+    "Mean accuracy over the simulated time, on seeds that no test uses.",
+)
+def tuning(records: Runs) -> Rows:
     """Asynchronous learning tuned for itself: mean accuracy by mixing weight, on the tuning seeds."""
-    rows = []
     for setting, curves in tried_mixings(records).items():
         means = {mixing: 100 * mean(overall(c, CYCLES) for c in found) for mixing, found in curves.items()}
         best = max(means, key=means.__getitem__)
         for mixing in sorted(means):
-            row: dict[str, Any] = {"fleet": setting.label, "stragglers": setting.fleet, "iid": setting.iid}
-            row |= {"mixing": mixing, "accuracy": means[mixing], "seeds": len(curves[mixing])}
-            row |= {"best": "best" if mixing == best else "", "used": "used" if mixing == TUNED[setting] else ""}
-            rows.append(row)
-    columns = [
-        Column("fleet", "fleet"),
-        Column("mixing", "mixing weight", "g"),
-        Column("accuracy", "mean accuracy [%]", ".2f"),
-        Column("seeds", "seeds"),
-        Column("best", "best"),
-        Column("used", "in the tests"),
-    ]
-    note = "Mean accuracy over the simulated time, on seeds that no test uses."
-    return Table("training_tuning", "The mixing weight of asynchronous learning", columns, rows, note)
+            row = _of_setting(setting) | {"mixing": mixing, "accuracy": means[mixing], "seeds": len(curves[mixing])}
+            marks = {"best": mixing == best, "used": mixing == TUNED[setting]}
+            yield row | {mark: mark if holds else "" for mark, holds in marks.items()}
 
 
 def spread_in_pilot(records: Runs, first: str, second: str, measure: Measure) -> float | None:
@@ -286,36 +224,31 @@ def seeds_needed(power: Callable[[int], float]) -> int:
     return next((size for size in range(2, MOST_SEEDS) if power(size) >= POWER), MOST_SEEDS)
 
 
-def power(records: Runs) -> Table:
+TESTS = len(BETTER_MASKS) * len(MEASURES) * 2
+IID_FLEETS = sum(setting.iid for setting in SETTINGS)
+
+
+@tabulated(
+    "training_power",
+    "How many seeds",
+    f"pair | measure | spread: spread in the pilot [points]; .2f | seeds: seeds for power {POWER:g} "
+    f"| power: power with {TEST_SEEDS}; .3f",
+    f"Power to show equivalence within {MARGIN:g} point over {IID_FLEETS} fleets if the true difference is "
+    f"{TRUE_DIFFERENCE:g}, at level {LEVEL:g} / {TESTS} (the first step of Holm's correction). Spread: standard "
+    "deviation of a paired difference within a fleet. The number of test seeds is the largest of the primary "
+    "measure.",
+)
+def power(records: Runs) -> Rows:
     """From the pilot to the number of test seeds."""
-    fleets = sum(setting.iid for setting in SETTINGS)
-    tests = len(BETTER_MASKS) * len(MEASURES) * 2
-    rows = []
-    for first, second in BETTER_MASKS:
-        for name, measure in MEASURES.items():
-            spread = spread_in_pilot(records, first, second, measure)
-            if spread is None:
-                continue
+    for pair, (name, measure) in product(BETTER_MASKS, MEASURES.items()):
+        spread = spread_in_pilot(records, *pair, measure)
+        if spread is not None:
 
             def chance(size: int, spread: float = spread) -> float:
-                return equivalence_power(spread, fleets, size, TRUE_DIFFERENCE, MARGIN, LEVEL / tests)
+                return equivalence_power(spread, IID_FLEETS, size, TRUE_DIFFERENCE, MARGIN, LEVEL / TESTS)
 
-            row: dict[str, Any] = {"pair": pair_title(first, second), "measure": name, "spread": spread}
-            rows.append(row | {"seeds": seeds_needed(chance), "power": chance(TEST_SEEDS)})
-    columns = [
-        Column("pair", "pair"),
-        Column("measure", "measure"),
-        Column("spread", "spread in the pilot [points]", ".2f"),
-        Column("seeds", f"seeds for power {POWER:g}"),
-        Column("power", f"power with {TEST_SEEDS}", ".3f"),
-    ]
-    note = (
-        f"Power to show equivalence within {MARGIN:g} point over {fleets} fleets if the true difference is "
-        f"{TRUE_DIFFERENCE:g}, at level {LEVEL:g} / {tests} (the first step of Holm's correction). Spread: standard "
-        "deviation of a paired difference within a fleet. The number of test seeds is the largest of the primary "
-        "measure."
-    )
-    return Table("training_power", "How many seeds", columns, rows, note)
+            row = {"pair": pair_title(*pair), "measure": name, "spread": spread}
+            yield row | {"seeds": seeds_needed(chance), "power": chance(TEST_SEEDS)}
 
 
 def _claim(centre: float, adjusted: float) -> str:

@@ -18,7 +18,7 @@ from mapgap.studies.neuron_masking.design import (
     Setting,
     seeds_for_tests,
 )
-from mapgap.studies.neuron_masking.training.job import PREFIX
+from mapgap.studies.neuron_masking.job import PREFIX
 
 Curve = Sequence[Sequence[float]]
 """Test accuracy after every aggregation, with its time in cycle times."""

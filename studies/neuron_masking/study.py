@@ -10,8 +10,9 @@ fleet, 1100 to 1113 in the second, and so on), fixed before they were run.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import cache
+from itertools import product
 from typing import Any
 
 from mapgap.catalogue.files import load_instance
@@ -23,7 +24,7 @@ from mapgap.reporting import figures
 from mapgap.reporting.report import Page, Picture, Section, picture
 from mapgap.reporting.run_tables import instance_table, method_table, run_table
 from mapgap.reporting.study import Phase, Study
-from mapgap.reporting.tables import Column, Table
+from mapgap.reporting.tables import Rows, Table, header, tabulated
 from mapgap.studies.neuron_masking import profile, trainings
 from mapgap.studies.neuron_masking.design import (
     ALL_STRAGGLERS,
@@ -38,12 +39,11 @@ from mapgap.studies.neuron_masking.design import (
     Setting,
     seeds_for_tests,
 )
-from mapgap.studies.neuron_masking.training.data import available
-from mapgap.studies.neuron_masking.training.federated import SCHEMES, Options
-from mapgap.studies.neuron_masking.training.job import KIND, TrainingJob
+from mapgap.studies.neuron_masking.job import KIND, SCHEMES, Options, TrainingJob, available
 
 PROBLEM = "neuron_masking"
 NETWORKS = {"lenet": "LeNet", "alexnet_cifar": "AlexNet", "vgg11": "VGG-11", "vgg13": "VGG-13"}
+STRAGGLERS = (1, 2, 3, 4)
 OBJECTIVES = {"neurons": "neurons", "contribution": "contribution", "smallest_share": "smallest share"}
 EXACT = "lagrangian"
 EXACTS = (EXACT, "mip", "cpsat")
@@ -69,99 +69,78 @@ def instance(name: str, objective: str | None = None, mode: str = "hard") -> Ins
 
 def _jobs(
     networks: Iterable[str],
-    stragglers: Sequence[int],
-    objectives: Sequence[str],
-    methods: Sequence[str],
+    stragglers: Iterable[int],
+    objectives: Iterable[str],
+    methods: Iterable[str],
     mode: str = "hard",
     time_s: float = 60.0,
-    workers: int = 1,
+    **settings: Any,
 ) -> list[Job]:
+    """Every method on every straggler with every network, under every objective."""
     return [
-        MethodJob(instance(library_name(network, number), objective, mode), method, time_s, workers=workers)
-        for network in networks
-        for number in stragglers
-        for objective in objectives
-        for method in methods
+        MethodJob(instance(library_name(network, number), objective, mode), method, time_s, **settings)
+        for network, number, objective, method in product(networks, stragglers, objectives, methods)
     ]
 
 
-def _greedy_jobs(networks: Iterable[str], stragglers: Sequence[int], alphas: Sequence[str]) -> list[Job]:
-    """ELFISH's counts with the largest contributions: what chance costs, and what alpha does."""
+def _trainings(
+    settings: Iterable[Setting],
+    schemes: Iterable[str],
+    seeds: Callable[[Setting], Iterable[int]],
+    mixings: Callable[[Setting], Iterable[float]] = lambda setting: [TUNED[setting]],
+    cycles: int = CYCLES,
+) -> list[Job]:
+    """Every scheme in every fleet on its seeds; asynchronous learning with every mixing weight of the fleet."""
+    chosen = list(schemes)
     return [
-        MethodJob(
-            instance(library_name(network, number), objective), "elfish_greedy", 60.0, options={"alpha": alpha, **TOP}
+        TrainingJob(
+            instance(f"elfish_digits_{setting.fleet}"), Options(scheme, cycles, setting.iid, mixing=mixing), seed
         )
-        for network in networks
-        for number in stragglers
-        for objective in OBJECTIVES
-        for alpha in alphas
+        for setting in settings
+        for seed in seeds(setting)
+        for scheme in chosen
+        for mixing in (mixings(setting) if scheme == "async" else [UNTUNED])
     ]
 
 
-def _training(setting: Setting, seed: int, scheme: str, mixing: float = UNTUNED, cycles: int = CYCLES) -> Job:
-    options = Options(scheme, cycles=cycles, iid=setting.iid, mixing=mixing)
-    return TrainingJob(instance(f"elfish_digits_{setting.fleet}"), options, seed)
-
-
-def _pilot() -> list[Job]:
-    schemes = [scheme for scheme in SCHEMES if scheme != "async"]
-    return [_training(setting, seed, scheme) for setting in SETTINGS for seed in PILOT_SEEDS for scheme in schemes]
-
-
-def _tuning() -> list[Job]:
-    return [
-        _training(setting, seed, "async", mixing) for setting in SETTINGS for mixing in MIXINGS for seed in TUNING_SEEDS
-    ]
-
-
-def _tests() -> list[Job]:
-    """All schemes; asynchronous learning as tuned, and where all devices are stragglers with replacing models, too."""
-    found = []
-    for setting in SETTINGS:
-        for seed in seeds_for_tests(setting):
-            for scheme in SCHEMES:
-                mixing = TUNED[setting] if scheme == "async" else UNTUNED
-                found.append(_training(setting, seed, scheme, mixing))
-            if setting == ALL_STRAGGLERS:
-                found.append(_training(setting, seed, "async", REPLACING))
-    return found
-
-
-def _few_trainings() -> list[Job]:
-    setting = Setting("2of4")
-    return [
-        _training(setting, seed, scheme, TUNED[setting] if scheme == "async" else UNTUNED, 15)
-        for seed in seeds_for_tests(setting)[:5]
-        for scheme in SCHEMES[:5]
-    ]
+def _tested_mixings(setting: Setting) -> list[float]:
+    """As tuned; where all devices are stragglers also with replacing models."""
+    return [TUNED[setting], *([REPLACING] if setting == ALL_STRAGGLERS else [])]
 
 
 def phases(quick: bool) -> list[Phase]:
-    """The runs; without the extra ``training`` those of masks only."""
+    """The runs; without the package that trains (:mod:`mapgap.studies.neuron_masking.job`) those of masks only."""
     if quick:
-        found = [
-            Phase("Masks", _jobs(NETWORKS, (4,), ("neurons", "contribution"), (EXACT, "elfish_greedy")), 2),
-            Phase("Baselines", _jobs(("alexnet_cifar",), (4,), tuple(OBJECTIVES), (EXACT, *HEURISTICS)), 2),
-            Phase("Spill", _jobs(("vgg13",), (3,), ("neurons",), (EXACT, "elfish_greedy"), "spill"), 2),
-            Phase("Hard", _jobs(("vgg13",), (3,), ("neurons",), (EXACT, "elfish_greedy")), 2),
-        ]
-        trainings_of = [Phase("Training", _few_trainings(), 2)]
+        both = (EXACT, "elfish_greedy")
+        masks = {
+            "Masks": _jobs(NETWORKS, (4,), ("neurons", "contribution"), both),
+            "Baselines": _jobs(("alexnet_cifar",), (4,), OBJECTIVES, (EXACT, *HEURISTICS)),
+            "Spill": _jobs(("vgg13",), (3,), ("neurons",), both, "spill"),
+            "Hard": _jobs(("vgg13",), (3,), ("neurons",), both),
+        }
+        few = _trainings([Setting("2of4")], SCHEMES[:5], lambda setting: seeds_for_tests(setting)[:5], cycles=15)
+        training = {"Training": few}
     else:
-        every = (1, 2, 3, 4)
-        fleets = [MethodJob(instance(name), method, 120.0) for name in FLEETS for method in (EXACT, *HEURISTICS)]
-        found = [
-            Phase("Heuristics", _jobs(NETWORKS, every, tuple(OBJECTIVES), HEURISTICS), 2),
-            Phase("Alpha", _greedy_jobs(NETWORKS, every, ALPHAS), 2),
-            Phase("Spill", _jobs(NETWORKS, every, ("neurons",), (EXACT, "elfish_greedy"), "spill"), 2),
-            Phase("Fleets", fleets, 2),
-            Phase("Exact", _jobs(NETWORKS, every, tuple(OBJECTIVES), EXACTS, time_s=EXACT_S, workers=2), 1),
-        ]
-        trainings_of = [
-            Phase("Training, pilot", _pilot(), 2),
-            Phase("Training, tuning", _tuning(), 2),
-            Phase("Training, test", _tests(), 2),
-        ]
-    return [*found, *trainings_of] if available() else found
+        # ELFISH's counts with the largest contributions: what chance costs, and what alpha does.
+        greedy = {alpha: {"alpha": alpha, **TOP} for alpha in ALPHAS}
+        masks = {
+            "Heuristics": _jobs(NETWORKS, STRAGGLERS, OBJECTIVES, HEURISTICS),
+            "Alpha": [
+                MethodJob(instance(library_name(network, number), objective), "elfish_greedy", 60.0, options=options)
+                for network, number, objective, options in product(NETWORKS, STRAGGLERS, OBJECTIVES, greedy.values())
+            ],
+            "Spill": _jobs(NETWORKS, STRAGGLERS, ("neurons",), (EXACT, "elfish_greedy"), "spill"),
+            "Fleets": [MethodJob(instance(n), method, 120.0) for n, method in product(FLEETS, (EXACT, *HEURISTICS))],
+            "Exact": _jobs(NETWORKS, STRAGGLERS, OBJECTIVES, EXACTS, time_s=EXACT_S, workers=2),
+        }
+        pilot = [scheme for scheme in SCHEMES if scheme != "async"]
+        training = {
+            "Training, pilot": _trainings(SETTINGS, pilot, lambda _: PILOT_SEEDS),
+            "Training, tuning": _trainings(SETTINGS, ["async"], lambda _: TUNING_SEEDS, lambda _: MIXINGS),
+            "Training, test": _trainings(SETTINGS, SCHEMES, seeds_for_tests, _tested_mixings),
+        }
+    found = masks | (training if available() else {})
+    return [Phase(name, jobs, 1 if name == "Exact" else 2) for name, jobs in found.items()]
 
 
 def percent_below(runs: Runs, name: str, method: str, **options: str) -> float | None:
@@ -176,36 +155,29 @@ def kept(runs: Runs, name: str, method: str) -> float | None:
     return part
 
 
+def _cases() -> list[tuple[str, str, int]]:
+    """Library name, network and straggler of every instance of Table 3."""
+    return [(library_name(network, number), NETWORKS[network], number) for network in NETWORKS for number in STRAGGLERS]
+
+
 def gaps(runs: Runs) -> Table:
     """Every heuristic below the proven bound, by objective."""
     rows: list[dict[str, Any]] = []
-    for network in NETWORKS:
-        for number in (1, 2, 3, 4):
-            for objective, title in OBJECTIVES.items():
-                name = f"{library_name(network, number)}@{objective}"
-                fact = runs.fact(name)
-                if fact is None:
-                    continue
-                row: dict[str, Any] = {"network": NETWORKS[network], "straggler": number, "objective": title}
-                row |= {"best": fact.best, "proven": "optimal" if fact.proven else "", "by": fact.bound_by}
-                row |= {method: percent_below(runs, name, method) for method in HEURISTICS}
-                row |= {
-                    f"top_{alpha}": percent_below(runs, name, "elfish_greedy", alpha=alpha, **TOP) for alpha in ALPHAS
-                }
-                row |= {"kept": kept(runs, name, EXACT), "kept_greedy": kept(runs, name, "elfish_greedy")}
-                rows.append(row)
-    columns = [
-        Column("network", "network"),
-        Column("straggler", "str."),
-        Column("objective", "objective"),
-        Column("best", "best plan"),
-        Column("proven", "proven"),
-        Column("elfish_greedy", "ELFISH [%]", ".2f"),
-        *(Column(f"top_{alpha}", f"ELFISH, alpha {alpha}, top U [%]", ".2f") for alpha in ALPHAS),
-        *(Column(method, f"{method} [%]", ".2f") for method in HEURISTICS[1:]),
-        Column("kept_greedy", "kept, ELFISH", ".3f"),
-        Column("kept", "kept, exact", ".3f"),
-    ]
+    for (base, network, number), (objective, title) in product(_cases(), OBJECTIVES.items()):
+        name = f"{base}@{objective}"
+        if (fact := runs.fact(name)) is None:
+            continue
+        row: dict[str, Any] = {"network": network, "straggler": number, "objective": title}
+        row |= {"best": fact.best, "proven": "optimal" if fact.proven else "", "by": fact.bound_by}
+        row |= {method: percent_below(runs, name, method) for method in HEURISTICS}
+        row |= {f"top_{alpha}": percent_below(runs, name, "elfish_greedy", alpha=alpha, **TOP) for alpha in ALPHAS}
+        rows.append(row | {"kept": kept(runs, name, EXACT), "kept_greedy": kept(runs, name, "elfish_greedy")})
+    columns = header(
+        "network | straggler: str. | objective | best: best plan | proven | elfish_greedy: ELFISH [%]; .2f"
+        + "".join(f" | top_{alpha}: ELFISH, alpha {alpha}, top U [%]; .2f" for alpha in ALPHAS)
+        + "".join(f" | {method}: {method} [%]; .2f" for method in HEURISTICS[1:])
+        + " | kept_greedy: kept, ELFISH; .3f | kept: kept, exact; .3f"
+    )
     shown = [c for c in columns if any(row.get(c.key) is not None for row in rows)]
     note = (
         "Gap to the proven bound; memory is hard. ELFISH draws a fifth of the neurons at random, 'top U' does not. "
@@ -214,94 +186,64 @@ def gaps(runs: Runs) -> Table:
     return Table("gaps", "How far below the proven bound each mask lies", shown, rows, note)
 
 
-def spill(runs: Runs) -> Table:
-    """Hard memory against Eq. (4)'s spill, kept neurons."""
-    rows = []
-    for network in NETWORKS:
-        for number in (1, 2, 3, 4):
-            name = f"{library_name(network, number)}@neurons"
-            row: dict[str, Any] = {"network": NETWORKS[network], "straggler": number}
-            for mode, suffix in (("hard", ""), ("spill", ":spill")):
-                row[mode] = kept(runs, name + suffix, EXACT)
-                row[f"{mode}_greedy"] = kept(runs, name + suffix, "elfish_greedy")
-            if row["spill"] is not None:
-                rows.append(row)
-    columns = [
-        Column("network", "network"),
-        Column("straggler", "str."),
-        Column("hard_greedy", "ELFISH, hard", ".3f"),
-        Column("spill_greedy", "ELFISH, spill", ".3f"),
-        Column("hard", "exact, hard", ".3f"),
-        Column("spill", "exact, spill", ".3f"),
-    ]
-    note = "Kept part of all neurons. Hard: M <= b_M as Eq. (5); spill: M may exceed it at Eq. (4)'s price in time."
-    return Table("spill", "Hard memory and spill", columns, rows, note)
+@tabulated(
+    "spill",
+    "Hard memory and spill",
+    "network | straggler: str. | hard_greedy: ELFISH, hard; .3f | spill_greedy: ELFISH, spill; .3f "
+    "| hard: exact, hard; .3f | spill: exact, spill; .3f",
+    "Kept part of all neurons. Hard: M <= b_M as Eq. (5); spill: M may exceed it at Eq. (4)'s price in time.",
+)
+def spill(runs: Runs) -> Rows:
+    """Kept neurons with hard memory and with spill, objective: kept neurons."""
+    for base, network, number in _cases():
+        row: dict[str, Any] = {"network": network, "straggler": number}
+        for mode, name in (("hard", f"{base}@neurons"), ("spill", f"{base}@neurons:spill")):
+            row |= {mode: kept(runs, name, EXACT), f"{mode}_greedy": kept(runs, name, "elfish_greedy")}
+        if row["spill"] is not None:
+            yield row
 
 
-def fleets(runs: Runs) -> Table:
+@tabulated(
+    "fleets",
+    "One cycle time for a whole fleet",
+    "fleet | method | cycle: cycle [min]; g | rate: contribution per hour | kept; .3f | gap: gap [%]; .2f",
+)
+def fleets(runs: Runs) -> Rows:
     """The common cycle time of a whole fleet."""
-    rows = []
-    for name in FLEETS:
-        for method in (EXACT, *HEURISTICS):
-            record = runs.get(name, method)
-            if record is not None and record.plan:
-                terms = record.terms
-                row = {
-                    "fleet": name,
-                    "method": method,
-                    "rate": record.objective,
-                    "gap": percent_below(runs, name, method),
-                }
-                rows.append(row | {"cycle": terms["cycle_ms"] / 60_000, "kept": terms["kept_fraction"]})
-    columns = [
-        Column("fleet", "fleet"),
-        Column("method", "method"),
-        Column("cycle", "cycle [min]", "g"),
-        Column("rate", "contribution per hour"),
-        Column("kept", "kept", ".3f"),
-        Column("gap", "gap [%]", ".2f"),
-    ]
-    return Table("fleets", "One cycle time for a whole fleet", columns, rows)
+    for name, method in product(FLEETS, (EXACT, *HEURISTICS)):
+        record = runs.get(name, method)
+        if record is not None and record.plan:
+            row = {"fleet": name, "method": method, "rate": record.objective, "gap": percent_below(runs, name, method)}
+            yield row | {"cycle": record.terms["cycle_ms"] / 60_000, "kept": record.terms["kept_fraction"]}
 
 
-def engines(runs: Runs) -> Table:
+@tabulated(
+    "engines",
+    "What the exact methods prove",
+    "method | objective | runs | proven: proven optimal | longest: longest proof [s]; .2f "
+    "| open: most left open [%]; .4f",
+    f"Limit {EXACT_S:g} s, two workers; the last column is the distance of a method's plan to its own bound.",
+)
+def engines(runs: Runs) -> Rows:
     """What each exact method proves of the stragglers, and what it leaves open."""
-    wanted = {instance(library_name(n, k), o).name: o for n in NETWORKS for k in (1, 2, 3, 4) for o in OBJECTIVES}
-    rows = []
-    for method in EXACTS:
-        for objective, title in OBJECTIVES.items():
-            found = [r for r in runs if r.method == method and wanted.get(r.instance) == objective and not r.error]
-            times = [r.wall_s for r in found if r.status == "OPTIMAL" and r.wall_s is not None]
-            left = [gap for r in found if (gap := relative(r.objective, r.bound, r.sign)) is not None]
-            if found:
-                row = {"method": method, "objective": title, "runs": len(found), "proven": len(times)}
-                row |= {"longest": max(times, default=None), "open": 100 * max(left) if left else None}
-                rows.append(row)
-    columns = [
-        Column("method", "method"),
-        Column("objective", "objective"),
-        Column("runs", "runs"),
-        Column("proven", "proven optimal"),
-        Column("longest", "longest proof [s]", ".2f"),
-        Column("open", "most left open [%]", ".4f"),
-    ]
-    note = f"Limit {EXACT_S:g} s, two workers; the last column is the distance of a method's plan to its own bound."
-    return Table("engines", "What the exact methods prove", columns, rows, note)
+    for method, (objective, title) in product(EXACTS, OBJECTIVES.items()):
+        wanted = {instance(name, objective).name for name, _, _ in _cases()}
+        found = [r for r in runs if r.method == method and r.instance in wanted and not r.error]
+        times = [r.wall_s for r in found if r.status == "OPTIMAL" and r.wall_s is not None]
+        left = [gap for r in found if (gap := relative(r.objective, r.bound, r.sign)) is not None]
+        if found:
+            row = {"method": method, "objective": title, "runs": len(found), "proven": len(times)}
+            yield row | {"longest": max(times, default=None), "open": 100 * max(left) if left else None}
 
 
 def layer_pictures(runs: Runs) -> list[Picture]:
     """Share of kept neurons by layer."""
     found = []
-    for network in NETWORKS:
-        for objective in ("neurons", "contribution"):
-            name = f"{library_name(network, 4)}@{objective}"
-            shares: dict[str, dict[str, float]] = {}
-            for method in (EXACT, "elfish_greedy", "uniform", "contribution_per_cost"):
-                record = runs.get(name, method)
-                if record is not None and record.plan:
-                    shares[method] = record.terms["devices"]["straggler4"]["shares"]
-            if len(shares) < 2:
-                continue
+    for network, objective in product(NETWORKS, ("neurons", "contribution")):
+        name = f"{library_name(network, 4)}@{objective}"
+        plans = {m: runs.get(name, m) for m in (EXACT, "elfish_greedy", "uniform", "contribution_per_cost")}
+        shares = {m: r.terms["devices"]["straggler4"]["shares"] for m, r in plans.items() if r is not None and r.plan}
+        if len(shares) > 1:
             layers = list(next(iter(shares.values())))
             series = {method: [100 * share[layer] for layer in layers] for method, share in shares.items()}
             title = f"{NETWORKS[network]}, straggler 4, {OBJECTIVES[objective]}"

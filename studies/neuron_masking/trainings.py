@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from mapgap.records.runs import Runs
 from mapgap.reporting import figures
 from mapgap.reporting.report import Picture, Section, picture
-from mapgap.reporting.tables import Column, Table
+from mapgap.reporting.tables import Rows, Table, tabulated
 from mapgap.studies.neuron_masking.comparisons import (
     BETTER_MASKS,
     PRIMARY,
@@ -23,16 +23,7 @@ from mapgap.studies.neuron_masking.comparisons import (
     speed,
     tuning,
 )
-from mapgap.studies.neuron_masking.curves import (
-    TITLES,
-    Measure,
-    Trainings,
-    at,
-    final,
-    overall,
-    time_to,
-    unrest,
-)
+from mapgap.studies.neuron_masking.curves import TITLES, Measure, Trainings, at, final, overall, time_to, unrest
 from mapgap.studies.neuron_masking.design import (
     FIRST_TEST_SEED,
     MARGIN,
@@ -48,32 +39,24 @@ TARGET = 0.9
 """Accuracy whose time is reported of every scheme."""
 
 
-def summary(trainings: Trainings) -> Table:
+@tabulated(
+    "training",
+    "Training on the digits",
+    "fleet | scheme | seeds | overall: mean accuracy [%] | final: final accuracy [%] | unrest: fluctuation [points] "
+    f"| time: time to {TARGET:.0%} [b_T]",
+    "Mean and half-width of the 95 % interval over seeds. Mean accuracy: over the simulated time; final: its last "
+    "quarter; fluctuation: standard deviation over its last half; a target not reached counts as the end.",
+)
+def summary(trainings: Trainings) -> Rows:
     """Every scheme in every fleet, with 95 % intervals over the seeds."""
-    rows = []
+    measures: dict[str, Measure] = {"overall": overall, "final": final, "unrest": unrest, "time": _to_target}
     for key in trainings.settings:
         for scheme in (s for s in TITLES if s in trainings.curves[key]):
             row: dict[str, Any] = {"fleet": key.label, "scheme": TITLES[scheme]}
-            measures: dict[str, Measure] = {"overall": overall, "final": final, "unrest": unrest, "time": _to_target}
             for name, measure in measures.items():
                 values = list(trainings.values(key, scheme, measure).values())
-                row["seeds"] = len(values)
-                row[name] = _text(interval(values), 1.0 if name == "time" else 100.0)
-            rows.append(row)
-    columns = [
-        Column("fleet", "fleet"),
-        Column("scheme", "scheme"),
-        Column("seeds", "seeds"),
-        Column("overall", "mean accuracy [%]"),
-        Column("final", "final accuracy [%]"),
-        Column("unrest", "fluctuation [points]"),
-        Column("time", f"time to {TARGET:.0%} [b_T]"),
-    ]
-    note = (
-        "Mean and half-width of the 95 % interval over seeds. Mean accuracy: over the simulated time; final: its last "
-        "quarter; fluctuation: standard deviation over its last half; a target not reached counts as the end."
-    )
-    return Table("training", "Training on the digits", columns, rows, note)
+                row |= {"seeds": len(values), name: _text(interval(values), 1.0 if name == "time" else 100.0)}
+            yield row
 
 
 def _text(found: tuple[float, float | None], scale: float) -> str:
@@ -108,21 +91,17 @@ def curves(trainings: Trainings, key: Setting, schemes: Sequence[str]) -> Figure
 def by_stragglers(trainings: Trainings, schemes: Sequence[str], measure: Measure, ylabel: str) -> Figure | None:
     """A measure over the number of stragglers among four devices, with 95 % intervals."""
     figure, ax = figures.axes(6.0, 3.2)
-    drawn = False
     for index, scheme in enumerate(schemes):
         found = []
         for count in (1, 2, 3, 4):
-            runs = trainings.curves.get(Setting(f"{count}of4"), {}).get(scheme)
-            if runs:
+            if runs := trainings.curves.get(Setting(f"{count}of4"), {}).get(scheme):
                 values = [100 * measure(curve, trainings.horizon) for curve in runs.values()]
                 found.append((count + 0.05 * (index - 1), *interval(values)))
         if len(found) > 1:
-            drawn = True
             xs, ys, halves = zip(*found, strict=True)
-            bars = [half or 0.0 for half in halves]
             look = {"marker": "o", "markersize": 3.5, "capsize": 3, **figures.style(index)}
-            ax.errorbar(xs, ys, bars, label=TITLES[scheme], **look)
-    if not drawn:
+            ax.errorbar(xs, ys, [half or 0.0 for half in halves], label=TITLES[scheme], **look)
+    if not ax.containers:
         return None
     ax.set_xticks([1, 2, 3, 4])
     ax.set(xlabel="stragglers among four devices", ylabel=ylabel)

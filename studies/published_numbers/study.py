@@ -14,7 +14,7 @@ from mapgap.instances.published_numbers import papers, published_rows
 from mapgap.reporting.prose import Tables, looked_up
 from mapgap.reporting.report import Page, Section
 from mapgap.reporting.study import Gathering
-from mapgap.reporting.tables import Column, Table
+from mapgap.reporting.tables import Table, header
 from mapgap.reporting.verdicts import WORDS, Verdict, judge, of_order
 from mapgap.studies.published_numbers.entries import REASONS, Entry, Specs, entries_of
 
@@ -105,21 +105,23 @@ def counts(rows: Sequence[Mapping[str, Any]]) -> Table:
         line |= {"judged": judged} | {word: verdicts[word] for word in WORDS}
         line |= {"missing": verdicts[MISSING] + verdicts[BROKEN]} | {reason: reasons[reason] for reason in REASONS}
         lines.append(line)
-    columns = [Column("paper", "paper"), Column("numbers", "numbers"), Column("checkable", "checkable")]
-    columns += [Column("judged", "with a verdict"), *(Column(word, word) for word in WORDS)]
-    columns += [Column("missing", MISSING), *(Column(reason, f"none: {reason}") for reason in REASONS)]
+    columns = header(
+        "paper | numbers | checkable | judged: with a verdict"
+        + "".join(f" | {word}" for word in WORDS)
+        + f" | missing: {MISSING}"
+        + "".join(f" | {reason}: none: {reason}" for reason in REASONS)
+    )
     note = "; ".join(f"{reason}: {words}" for reason, words in REASONS.items())
     return Table("counts", "How many", columns, lines, f"Reasons why there is no verdict: {note}.")
 
 
 def numbers(paper: str, rows: Sequence[dict[str, Any]]) -> Table:
     """All numbers of one paper."""
-    columns = [Column("what", "what"), Column("printed", "printed"), Column("unit", "unit")]
-    columns += [Column("reproduced", "here"), Column("verdict", "verdict"), Column("detail", "by how much, or why")]
-    columns += [Column("reason", "reason"), Column("reading", "reading"), Column("others", "other readings")]
-    columns += [Column("kind", "judged as"), Column("where", "where"), Column("status", "status")]
-    columns += [Column("id", "number")]
-    return Table(paper, f"Numbers of {TITLES.get(paper, paper)}", [*columns, Column("source", "from")], rows)
+    columns = header(
+        "what | printed | unit | reproduced: here | verdict | detail: by how much, or why | reason | reading "
+        "| others: other readings | kind: judged as | where | status | id: number | source: from"
+    )
+    return Table(paper, f"Numbers of {TITLES.get(paper, paper)}", columns, rows)
 
 
 def page(tables: Tables) -> Page:

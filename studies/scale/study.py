@@ -83,10 +83,5 @@ def _draw(ax: Axes, problem: str, table: Table) -> None:
 
 
 STUDY = Study(
-    name="scale",
-    title="Size against time, memory and gap",
-    problem="",
-    phases=phases,
-    page=page,
-    headline=["breaks"],
+    name="scale", title="Size against time, memory and gap", problem="", phases=phases, page=page, headline=["breaks"]
 )

@@ -9,7 +9,7 @@ from typing import Any
 from mapgap.core import Status, Stop
 from mapgap.records.record import RunRecord, relative
 from mapgap.records.runs import Runs
-from mapgap.reporting.tables import Column, Table
+from mapgap.reporting.tables import Column, Rows, Table, header, tabulated
 from mapgap.studies.scale.ladder import LADDERS, MEMORY_MB, TIME_S, Rung, roles
 
 CAUSES = ("error", "no plan", "memory", "no bound")
@@ -32,26 +32,18 @@ def cause(record: RunRecord) -> str:
 
 def sizes(problem: str, records: Runs) -> Table:
     """A row per size and method of a problem, over the seeds of the size."""
-    rows = []
-    for rung, role, method, runs in _groups(problem, records):
-        rows.append(
-            {"series": rung.series, "size": rung.size, "role": role, "method": method} | _measures(runs, records)
-        )
+    rows = [
+        {"series": rung.series, "size": rung.size, "role": role, "method": method} | _measures(runs, records)
+        for rung, role, method, runs in _groups(problem, records)
+    ]
     columns = [
         Column("series", "series"),
         Column("size", LADDERS[problem].unit),
-        Column("role", "role"),
-        Column("method", "method"),
-        Column("runs", "runs"),
-        Column("optimal", "optimal"),
-        Column("feasible", "plan, not proven"),
-        Column("none", "no plan"),
-        Column("time", "median time [s]", ".2f"),
-        Column("memory", "peak memory [MB]", ".0f"),
-        Column("gap", "mean gap [%]", ".2f"),
-        Column("worst", "worst gap [%]", ".2f"),
-        Column("own", "mean gap to own bound [%]", ".2f"),
-        Column("breaks", "breaks"),
+        *header(
+            "role | method | runs | optimal | feasible: plan, not proven | none: no plan | time: median time [s]; .2f "
+            "| memory: peak memory [MB]; .0f | gap: mean gap [%]; .2f | worst: worst gap [%]; .2f "
+            "| own: mean gap to own bound [%]; .2f | breaks"
+        ),
     ]
     note = (
         "Gap: of the plan, to the best bound that any of these methods proved on the instance; own bound: to that of "
@@ -73,10 +65,8 @@ def _groups(problem: str, records: Runs) -> Iterable[tuple[Rung, str, str, Seque
 
 def _measures(runs: Sequence[RunRecord], records: Runs) -> dict[str, Any]:
     """Counts, time, memory and gaps of runs of one method on one size."""
-    gaps, own = [], []
-    for run in runs:
-        gaps.append(relative(run.objective, records.facts[run.instance_hash].bound, run.sign))
-        own.append(relative(run.objective, run.bound, run.sign))
+    gaps = [relative(run.objective, records.facts[run.instance_hash].bound, run.sign) for run in runs]
+    own = [relative(run.objective, run.bound, run.sign) for run in runs]
     known, proved = ([100 * gap for gap in some if gap is not None] for some in (gaps, own))
     peaks = [run.peak_mb for run in runs if run.peak_mb is not None]
     causes = {cause(run) for run in runs}
@@ -94,33 +84,22 @@ def _measures(runs: Sequence[RunRecord], records: Runs) -> dict[str, Any]:
     }
 
 
-def breaks(tables: Mapping[str, Table]) -> Table:
+@tabulated(
+    "breaks",
+    "Where each method breaks",
+    "problem | series | role | method | proven: proven up to | breaks: breaks at | how | largest: largest size run",
+    "Proven up to: the last size of the series up to which every run ended with a proof. Breaks at: the first "
+    "size where a run has no plan, fails, ends for want of memory (or since its model would have no room), or (of "
+    "an exact method) has no bound.",
+)
+def breaks(tables: Mapping[str, Table]) -> Rows:
     """Per problem, series and method: the last size that is all proven, and the first one at which it breaks."""
-    rows: list[dict[str, Any]] = []
     for problem, table in tables.items():
         found: dict[tuple[str, str], list[dict[str, Any]]] = {}
         for row in table.rows:
             found.setdefault((row["series"], row["method"]), []).append(row)
         for (series, method), mine in found.items():
-            rows.append(
-                {"problem": problem, "series": series, "method": method, "role": mine[0]["role"], **_ends(mine)}
-            )
-    columns = [
-        Column("problem", "problem"),
-        Column("series", "series"),
-        Column("role", "role"),
-        Column("method", "method"),
-        Column("proven", "proven up to"),
-        Column("breaks", "breaks at"),
-        Column("how", "how"),
-        Column("largest", "largest size run"),
-    ]
-    note = (
-        "Proven up to: the last size of the series up to which every run ended with a proof. Breaks at: the first "
-        "size where a run has no plan, fails, ends for want of memory (or since its model would have no room), or (of "
-        "an exact method) has no bound."
-    )
-    return Table("breaks", "Where each method breaks", columns, rows, note)
+            yield {"problem": problem, "series": series, "method": method, "role": mine[0]["role"], **_ends(mine)}
 
 
 def _ends(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

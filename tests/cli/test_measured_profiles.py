@@ -1,6 +1,7 @@
 """docs/measured_profiles.md does what it says: its scripts run, and what they write is solved by every method."""
 
-import re
+import runpy
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,25 +11,28 @@ from mapgap.catalogue.files import check_file
 from mapgap.core import Budget, Status
 from mapgap.execution.run import run_method
 
-PAGE = Path(__file__).parents[2] / "docs" / "measured_profiles.md"
-BLOCK = re.compile(r"^```(csv|python)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SCRIPTS = Path(__file__).parents[2] / "docs" / "measured"
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """The page's files, and those that its scripts write."""
-    if not PAGE.is_file():
+    """The tables, the scripts, and the instances that these write."""
+    if not SCRIPTS.is_dir():
         pytest.skip("the pages are not part of a wheel")
-    folder = tmp_path_factory.mktemp("measured")
-    names = {}
+    folder = tmp_path_factory.mktemp("measured") / "measured"
+    shutil.copytree(SCRIPTS, folder)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        for kind, name, text in BLOCK.findall(PAGE.read_text()):
-            if kind == "csv":
-                Path(name).write_text(text)
-            else:
-                exec(compile(text, PAGE.name, "exec"), names)
+        patch.syspath_prepend(str(folder))
+        for script in sorted(folder.glob("*.py")):
+            runpy.run_path(str(script))
     return folder
+
+
+def test_the_page_names_every_script():
+    page = (SCRIPTS.parent / "measured_profiles.md").read_text()
+    names = {path.name for path in SCRIPTS.glob("*.py")} - {"tables.py"}
+    assert {name for name in names if f"](measured/{name})" in page} == names
 
 
 def test_one_instance_of_every_problem_of_the_house(folder):
@@ -54,8 +58,5 @@ def test_exact_methods_agree_and_no_heuristic_is_better(folder, problem):
 
 
 def test_measured_points_are_kept_and_lines_lie_between(folder):
-    names = {}
-    first = next(text for kind, _, text in BLOCK.findall(PAGE.read_text()) if kind == "python")
-    exec(compile(first, PAGE.name, "exec"), names)
+    names = runpy.run_path(str(folder / "tables.py"))
     assert names["table"]({1: 10.0, 3: 20.0, 4: 19.0}, 4) == (10, 15, 20, 20)
-    assert [names["units"](size, 1024) for size in (0, 1, 1024, 1025)] == [0, 1, 1, 2]

@@ -28,8 +28,10 @@ import site_files  # noqa: E402
 import site_ledger  # noqa: E402
 import site_lessons  # noqa: E402
 import site_links  # noqa: E402
+import site_listing  # noqa: E402
 import site_math  # noqa: E402
 import site_prose  # noqa: E402
+import site_results  # noqa: E402
 import timetable  # noqa: E402
 
 from mapgap.evidence.ledger import Ledger  # noqa: E402
@@ -173,6 +175,40 @@ class TestProse:
     def test_code_stays(self):
         code = "```text\n<!-- fig: SPEC -->1<!-- /fig -->\n```\n"
         assert site_prose.plain(code) == code
+
+
+RESULTS = re.compile(r"^```\{results\} (\S+)\n(?::where: ([^\n]*)\n)?(.*?)^```$", re.MULTILINE | re.DOTALL)
+LISTINGS = re.compile(r"^```\{listing\} (\S+)$", re.MULTILINE)
+
+
+class TestResults:
+    def test_every_table_of_the_pages_has_its_columns_and_rows(self):
+        asked = [found for page in DOCS.rglob("*.md") for found in RESULTS.findall(page.read_text(encoding="utf-8"))]
+        assert len(asked) > 10
+        for name, where, lines in asked:
+            head, body = site_results.cells(ROOT / "reports" / f"{name}.csv", where, lines.splitlines())
+            assert all(len(row) == len(head) for row in body)
+
+    def test_formats_templates_conditions_and_missing_values(self, tmp_path):
+        path = tmp_path / "t.csv"
+        path.write_text("n,kind,low,high\na,x,1.26,2\nb,x,,3\nc,y,0,0\n")
+        head, body = site_results.cells(path, "kind=x", ["n = name", "low | .1f", "{low:.1f} to {high} = range"])
+        assert head == ["name", "low", "range"]
+        assert body == [["a", "1.3", "1.3 to 2"], ["b", "–", "–"]]
+
+    @pytest.mark.parametrize(("where", "lines"), [("", ["m"]), ("m=1", ["n"]), ("n=z", ["n"]), ("", ["n n"])])
+    def test_what_is_not_there_is_an_error(self, tmp_path, where, lines):
+        path = tmp_path / "t.csv"
+        path.write_text("n\na\n")
+        with pytest.raises((KeyError, ValueError)):
+            site_results.cells(path, where, lines)
+
+
+def test_every_listing_has_a_file():
+    patterns = [found for page in DOCS.rglob("*.md") for found in LISTINGS.findall(page.read_text(encoding="utf-8"))]
+    assert [pattern for pattern in patterns if not site_listing.files(ROOT, pattern)] == []
+    with pytest.raises(ValueError, match="found none"):
+        site_listing.files(ROOT, "heuristics/nothing*.py")
 
 
 def test_commands_of_the_guide_are_those_of_the_command_line():

@@ -8,22 +8,22 @@ from mapgap.execution.run import run_method
 from mapgap.instances.fpga_gpu_partition.cost_model import load_fit
 from mapgap.records.runs import Runs
 from mapgap.studies.fpga_gpu_partition import calibration, extremes
-from mapgap.studies.fpga_gpu_partition import runs as runs_module
+from mapgap.studies.fpga_gpu_partition import experiments as runs_module
 from mapgap.studies.fpga_gpu_partition.constants import load_share
+from mapgap.studies.fpga_gpu_partition.experiments import fits, instance_of, patterns_instance, phases
 from mapgap.studies.fpga_gpu_partition.gains import TARGETS
+from mapgap.studies.fpga_gpu_partition.networks import patterns_table
 from mapgap.studies.fpga_gpu_partition.plans import front_of, gain, reference, repriced, terms_of
 from mapgap.studies.fpga_gpu_partition.published import published, ranges_table, table_1
 from mapgap.studies.fpga_gpu_partition.robustness import intervals
-from mapgap.studies.fpga_gpu_partition.runs import fits, instance_of, patterns_instance, phases
 from mapgap.studies.fpga_gpu_partition.study import STUDY, page
-from mapgap.studies.fpga_gpu_partition.tables import patterns_table
 
 SHUFFLE = "shufflenetv2_x0_5"
 
 
 def record(instance, method):
     found = registry.methods(runs_module.PROBLEM)[method]
-    return run_method(instance, found, Budget(time_s=60.0), isolate=False)
+    return run_method(instance, found, Budget(time_s=300.0), isolate=False)
 
 
 @pytest.fixture(scope="module")

@@ -9,12 +9,12 @@ from mapgap.records.record import RunRecord
 from mapgap.records.runs import Runs
 from mapgap.studies.hybrid_pipeline import study
 from mapgap.studies.hybrid_pipeline.claims import claims, hetpipe_s, over, ranges, table_8
-from mapgap.studies.hybrid_pipeline.costs import cost, nano_name, scalability
+from mapgap.studies.hybrid_pipeline.costs import cost, cost_pictures, nano_name, scalability, scaling_claims
 from mapgap.studies.hybrid_pipeline.experiments import VARIANTS, instance, library_name
 from mapgap.studies.hybrid_pipeline.failures import failure_figures, failure_name, failures, recovery
 from mapgap.studies.hybrid_pipeline.figures import waterfall
-from mapgap.studies.hybrid_pipeline.gaps import gaps, readings, sensitivity, whole_name
-from mapgap.studies.hybrid_pipeline.losses import CAUSES, losses
+from mapgap.studies.hybrid_pipeline.gaps import apart, gaps, readings, sensitivity, whole_name
+from mapgap.studies.hybrid_pipeline.losses import CAUSES, loss_pictures, losses
 from mapgap.studies.hybrid_pipeline.published import implied, table_4, table_6
 from mapgap.studies.hybrid_pipeline.schedules import as_hpp, comparison, policies, policy_name
 
@@ -35,7 +35,7 @@ def record(name, method, objective, options=None, notes=None, plan=None, **terms
     )
 
 
-@pytest.mark.parametrize("quick", [True, False])
+@pytest.mark.parametrize("quick", [True, pytest.param(False, marks=pytest.mark.nightly)])  # half a gigabyte
 def test_runs_exist_once(quick):
     jobs = [job for phase in study.phases(quick) for job in phase.jobs]
     assert {job.method for job in jobs} <= set(methods("hybrid_pipeline"))
@@ -80,19 +80,19 @@ def test_instances_without_a_pipeline_stand_apart():
         *solved(library_name("c", "bert_small"), 100, None, [(0, 1), (2,)], 103, 102),
     ]
     runs = Runs(rows)
-    paying, apart = gaps(runs)
+    paying, other = gaps(runs), apart(runs)
     assert [(row["environment"], row["network"], row["best"], row["default"]) for row in paying.rows] == [
         ("B", "ResNet50", pytest.approx(10), pytest.approx(20)),
         ("C", "BERT-small", pytest.approx(2), pytest.approx(3)),
     ]
-    assert [(row["network"], row["kind"]) for row in apart.rows] == [
+    assert [(row["network"], row["kind"]) for row in other.rows] == [
         ("BERT-small", "one board"),
         ("ResNet50", "one group"),
     ]
     (row,) = readings(runs).rows
     assert (row["pipeline_count"], row["pipeline_optimal"], row["pipeline_median"]) == (2, 0, pytest.approx(6))
     assert (row["board_max"], row["group_max"]) == (pytest.approx(20), 0)
-    paying_words, other_words = study.headline(paying, apart)
+    paying_words, other_words = study.headline(paying, other)
     assert "On 2 instances a pipeline pays" in paying_words
     assert "optimal on 0. On the others it is 6.0 % above the optimum in the median and 10.0 % at most" in paying_words
     assert "On 2 other instances no pipeline pays; they stand apart. 1 of them train best on one board" in other_words
@@ -142,14 +142,14 @@ def test_losses_add_up():
     for method, model, simulated in (("asteroid", 130, 143), ("label_dp", 100, 104)):
         notes = {"schedules": [{"policy": "ours", "duplex": "half", "latency_s": simulated * tick}]}
         rows.append(record(name, method, model, {"simulate": True}, notes))
-    table, pictures = losses(Runs(rows))
+    table, pictures = losses(Runs(rows)), loss_pictures(Runs(rows))
     (row,) = table.rows
     assert [row[key] for key in CAUSES] == pytest.approx([7, 1, 2, 10, 10])
     assert row["total"] == pytest.approx(30)
     assert (row["model_asteroid"], row["model"]) == pytest.approx((10, 4))
     assert row["simulated"] == pytest.approx(100 * (143 / 104 - 1))
     assert len(pictures) == 1
-    assert losses(Runs(rows[1:]))[0].rows == []
+    assert losses(Runs(rows[1:])).rows == []
 
 
 def test_an_allreduce_that_tables_1_and_4_imply():
@@ -231,7 +231,8 @@ def test_costs_are_medians_of_the_same_instances():
         for method, median, value in (("label_dp", 0.01, 100), ("asteroid", 0.05, 110)):
             notes = {"median_s": 1.0, "planner_median_s": median}  # the first contains evaluations
             rows.append(record(name, method, value, {"repeat": 20}, notes))
-    table, pictures = cost(Runs(rows))
+    table = cost(Runs(rows))
+    pictures = cost_pictures(table)
     assert [(row["layers"], row["devices"], row["types"]) for row in table.rows] == [
         (213, 6, "1 + 2 + 3"),
         (213, 4, "1 + 1 + 2"),
@@ -289,7 +290,7 @@ def test_scalability_is_judged_by_what_section_5_6_says():
         name, speed = nano_name(count, "mobilenetv2"), {1: 100, 2: 150, 3: 140, 4: 120, 5: 130}.get(count)
         rows.append(record(name, "gpipe", 1 if speed else None, samples_per_s=speed))
         rows.append(record(name, "asteroid", 1, samples_per_s=100.0 if count == 1 else 95.0 * count))
-    table, pictures = scalability(Runs(rows))
+    table, pictures = scaling_claims(Runs(rows)), scalability(Runs(rows))
     assert [(row["value"], row.get("margin"), row["words"]) for row in table.rows] == [
         (6, None, "from 6 devices"),
         (pytest.approx(0.8), pytest.approx(-0.2), "slower"),

@@ -7,24 +7,25 @@ import pytest
 
 pytest.importorskip("sklearn")
 
+from federated_training import schemes
+from federated_training.data import split_digits
+from federated_training.network import Network, stages
+from federated_training.schemes import (
+    Fleet,
+    Masks,
+    completeness_weights,
+    partial_average,
+    plain_average,
+    train,
+)
 from mapgap.catalogue.files import load_instance
 from mapgap.core import InputError
 from mapgap.execution import limits
 from mapgap.execution.sweep import sweep
 from mapgap.problems.neuron_masking import Mask, Plan
 from mapgap.problems.neuron_masking.evaluate import evaluate
-from mapgap.studies.neuron_masking.training import federated, job
-from mapgap.studies.neuron_masking.training.data import split_digits
-from mapgap.studies.neuron_masking.training.federated import (
-    Fleet,
-    Masks,
-    Options,
-    completeness_weights,
-    partial_average,
-    plain_average,
-    train,
-)
-from mapgap.studies.neuron_masking.training.network import Network, stages
+from mapgap.studies.neuron_masking import job
+from mapgap.studies.neuron_masking.job import Options
 
 LAYERS = stages("digits_cnn")
 FLEET = "elfish_digits_2of4"
@@ -136,7 +137,7 @@ def test_clock_is_the_cost_model():
     assert train(fleet.instance, Options("sync", cycles=3), 0).curve[-1][0] == pytest.approx(2 * times[3])
 
 
-@pytest.mark.parametrize("scheme", sorted(federated.COUNTS))
+@pytest.mark.parametrize("scheme", sorted(schemes.COUNTS))
 def test_masks_keep_the_limits_and_the_top_share(scheme):
     instance = load_instance(FLEET)
     fleet = Fleet(instance, Options(scheme), 0)
@@ -178,7 +179,7 @@ def test_every_image_goes_to_one_place(iid):
     assert (min(digits) == 10) if iid else (max(digits) <= 5)
 
 
-@pytest.mark.parametrize("scheme", federated.SCHEMES)
+@pytest.mark.parametrize("scheme", job.SCHEMES)
 def test_training_learns_and_repeats(scheme):
     instance = load_instance(FLEET)
     outcome = train(instance, Options(scheme, cycles=3, rate=0.1), 1)
@@ -259,3 +260,15 @@ def test_an_interrupted_training_is_not_a_finished_one():
     finally:
         limits.INTERRUPT.clear()
     assert record.stop == "interrupted"
+
+
+def test_without_the_package_that_trains_nothing_is_run(monkeypatch):
+    monkeypatch.setattr(job, "TRAINER", "no_such_package:measure")
+    assert not job.available()
+    with pytest.raises(InputError, match="expected federated_training and scikit-learn"):
+        job.measure(load_instance(FLEET).to_json(), {"scheme": "sync"}, 0)
+
+
+def test_a_checkout_has_the_package_that_trains():
+    assert (job.EXAMPLE / "federated_training" / "__init__.py").is_file()
+    assert job.available()

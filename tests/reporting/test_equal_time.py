@@ -7,8 +7,20 @@ from mapgap.core import TracePoint
 from mapgap.evidence.races import entrants
 from mapgap.records.record import RunRecord
 from mapgap.records.runs import Runs
-from mapgap.studies.equal_time.field import HARD, LONG_S, MIDDLE_S, SHORT_S, jobs, suite_of
-from mapgap.studies.equal_time.study import owed, page, phases, races, suites, totals
+from mapgap.studies.equal_time import (
+    HARD,
+    LONG_S,
+    MIDDLE_S,
+    SHORT_S,
+    jobs,
+    owed,
+    page,
+    phases,
+    races,
+    suite_of,
+    suites,
+    totals,
+)
 
 PROBLEM = "multi_model_splitting"
 KINDS = {"cpsat": "exact", "joint": "exact", "synergy": "published", "ruin_and_recreate": "baseline"}

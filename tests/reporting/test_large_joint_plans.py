@@ -4,7 +4,7 @@ import pytest
 
 from mapgap.records.record import RunRecord
 from mapgap.records.runs import Runs
-from mapgap.studies.large_joint_plans.study import FAMILIES, counted, each, page, phases
+from mapgap.studies.large_joint_plans import FAMILIES, counted, each, page, phases
 
 
 def record(seed, method, objective, bound=None, limit=10.0, wall_s=None):

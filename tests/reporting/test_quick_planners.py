@@ -4,7 +4,7 @@ import pytest
 
 from mapgap.records.record import RunRecord
 from mapgap.records.runs import Runs
-from mapgap.studies.quick_planners.study import bars, compared, gap_percent, phases
+from mapgap.studies.quick_planners import bars, compared, gap_percent, phases
 
 
 def record(instance, method, objective, wall_s=0.05, problem="neuron_masking", sense="max"):

@@ -163,4 +163,4 @@ def test_the_page_on_scale_is_listed_and_linked():
     assert "\nscale\n" in (docs / "index.md").read_text(encoding="utf-8")
     assert "(scale.md" in (docs / "harness.md").read_text(encoding="utf-8")
     text = (docs / "scale.md").read_text(encoding="utf-8")
-    assert all(f"scale/{problem}[" in text for problem in LADDERS)
+    assert all(f"{{results}} scale/{problem}\n" in text for problem in LADDERS)

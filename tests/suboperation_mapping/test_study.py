@@ -12,9 +12,7 @@ from mapgap.records.record import RunRecord
 from mapgap.records.runs import Runs
 from mapgap.reporting.study import studies
 from mapgap.studies.dfs_vs_converting.claims import all_claims, claims
-from mapgap.studies.dfs_vs_converting.figures import ablation, comparison, scaling
-from mapgap.studies.dfs_vs_converting.readings import against_single, costs, slower_than_single, what_changes
-from mapgap.studies.dfs_vs_converting.runs import (
+from mapgap.studies.dfs_vs_converting.experiments import (
     BANDWIDTHS,
     CONVERTING,
     DFS,
@@ -28,8 +26,9 @@ from mapgap.studies.dfs_vs_converting.runs import (
     library_name,
     scale_name,
 )
+from mapgap.studies.dfs_vs_converting.readings import against_single, costs, slower_than_single, what_changes
+from mapgap.studies.dfs_vs_converting.regenerated import ablation, comparison, scaling, table_3, table_3_published
 from mapgap.studies.dfs_vs_converting.study import STUDY, page
-from mapgap.studies.dfs_vs_converting.tables import table_3, table_3_published
 
 ROOT = Path(__file__).parents[2]
 COMMITTED = ROOT / "reports" / "dfs_vs_converting" / "runs.jsonl"

@@ -7,7 +7,7 @@ from mapgap.problems.hybrid_pipeline import Device, DeviceType, Instance, Layer
 
 
 def example(**changes):
-    """The four-layer example of docs/hybrid_pipeline_label_dp.md."""
+    """The four-layer example of docs/methods/hybrid_pipeline.md."""
 
     def layer(name, size, weight):
         return Layer(name=name, output_bytes=size, weight_bytes=weight, state_memory=1, activation_memory=1)
