@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from mapgap.core import Finding, InputError, InstanceBase
+from mapgap.core import Finding, InputError, InstanceBase, Location
 from mapgap.instances.facts import unknown
 
 Made = TypeVar("Made", bound=InstanceBase)
@@ -17,12 +17,12 @@ Matrix = tuple[tuple[float, ...], ...]
 BYTES_PER_SECOND = {"GB/s": 1e9, "Mbit/s": 1e6 / 8}
 
 
-def collect(findings: list[Finding], make: Callable[[], Value]) -> Value | None:
-    """The value, or ``None`` with its findings noted."""
+def collect(findings: list[Finding], make: Callable[[], Value], below: Location = ()) -> Value | None:
+    """The value, or ``None`` with its findings noted, as those of a part of the whole that lies ``below``."""
     try:
         return make()
     except InputError as error:
-        findings += error.findings
+        findings += [finding.below(below) for finding in error.findings]
         return None
 
 

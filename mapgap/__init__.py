@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         Stop,
         Violation,
     )
-    from mapgap.interface.comparison import Comparison
+    from mapgap.interface.comparison import Comparison, Interrupted
     from mapgap.interface.explaining import Explained, explain
     from mapgap.interface.functions import (
         check,
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
         Check,
         ContradictionWarning,
         FailedRunWarning,
-        Interrupted,
         Result,
         RunError,
     )
@@ -61,7 +60,7 @@ _HOMES = {
         *("Budget", "Evaluation", "InputError", "MapgapError", "Method", "PlanError", "SolveResult", "Status", "Stop"),
         "Violation",
     ),
-    "mapgap.interface.comparison": ("Comparison",),
+    "mapgap.interface.comparison": ("Comparison", "Interrupted"),
     "mapgap.interface.explaining": ("Explained", "explain"),
     "mapgap.interface.functions": (
         "check",
@@ -73,9 +72,7 @@ _HOMES = {
         "read_solution",
         "solve",
     ),
-    "mapgap.interface.results": (
-        *("Check", "ContradictionWarning", "FailedRunWarning", "Interrupted", "Result", "RunError"),
-    ),
+    "mapgap.interface.results": (*("Check", "ContradictionWarning", "FailedRunWarning", "Result", "RunError"),),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -3,7 +3,8 @@
 1.  *First* members work one after the other, each to its end: the complete run of the quick planner, then every bound
     that is cheap.
 2.  The others work in *turns*. A member is a generator; between two ``yield`` it does a piece of work. Next is always
-    who has worked least in proportion to their share. Better plans and bounds stand on the :class:`Board` between them.
+    who has worked least in proportion to their share; one that yields ``True`` has nothing to do until processes of its
+    own have answered, and the others go first. Better plans and bounds stand on the :class:`Board` between them.
 3.  The run ends when plan and bound meet, when nobody has work left, or when the time is over.
 
 No rule looks at the time limit. So a longer run continues a shorter one, but for the piece that the limit cuts, and
@@ -107,8 +108,9 @@ class Board:
         return SolveResult(status, stop, self.plan, self.bound, self.value, notes=self.notes)
 
 
-Steps = Callable[[Board], Iterator[None]]
+Steps = Callable[[Board], Iterator[bool | None]]
 """``steps(board)`` yields between two pieces of work, and ends when there is no more to do."""
+POLL_S = 0.02  #: between two looks where every member waits for processes
 
 
 def exhausted(pieces: Generator[None, None, SolveResult]) -> SolveResult:
@@ -145,36 +147,39 @@ def whole(run: Callable[..., SolveResult], *, start: bool = False, **options: An
 
 @dataclass(frozen=True)
 class Member:
-    """Who takes part: a name for the record, the work, and the share of the time while others work too."""
+    """Who takes part: a name for the record, the work, and the share of the time while others work too.
+
+    A share that changes is a function.
+    """
 
     name: str
     steps: Steps
-    share: float = 1.0
+    share: float | Callable[[], float] = 1.0
 
 
 @dataclass
 class _Working:
-    """A member at work: its generator and the seconds it has used."""
+    """A member at work: its generator, the seconds it has used, in all and for its share, and whether it waits."""
 
     member: Member
-    pieces: Iterator[None]
+    pieces: Iterator[bool | None]
     used_s: float = 0.0
-
-    @property
-    def debt(self) -> float:
-        return self.used_s / self.member.share
+    debt: float = 0.0
+    waits: bool = False
 
     def work(self, board: Board) -> bool:
         """One piece; ``False`` if there was none left."""
         begun = time.perf_counter()
         board.budget.by = self.member.name
         try:
-            next(self.pieces)
+            self.waits = bool(next(self.pieces))
         except StopIteration:
             return False
         finally:
             board.budget.by = ""
-            self.used_s += time.perf_counter() - begun
+            spent = time.perf_counter() - begun
+            self.used_s += spent
+            self.debt += spent / (self.member.share() if callable(self.member.share) else self.member.share)
         return True
 
 
@@ -200,15 +205,26 @@ class Portfolio:
             alone = _Working(member, member.steps(board))
             done.append(alone)
             while not board.over and alone.work(board):
-                pass
+                time.sleep(POLL_S if alone.waits else 0.0)
         working = [_Working(member, member.steps(board)) for member in self.turns]
         done += working
         while working and not board.over:
-            least = min(working, key=lambda each: each.debt)
+            if all(each.waits for each in working):
+                time.sleep(POLL_S)
+                rested(working)
+            least = min(working, key=lambda each: (each.waits, each.debt))
             if not least.work(board):
                 working.remove(least)
+            if not least.waits:
+                rested(working)
         board.notes["used_s"] = used(done)
         return board.result()
+
+
+def rested(members: Sequence[_Working]) -> None:
+    """Who waited is asked again."""
+    for each in members:
+        each.waits = False
 
 
 def used(members: Sequence[_Working]) -> Mapping[str, float]:

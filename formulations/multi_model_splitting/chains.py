@@ -306,13 +306,17 @@ def floor(instance: Instance, tables: list[Profile], top: int, over: Callable[[]
 
     A smaller one, which is a bound as well, where the search for it is ``over`` before.
     """
-    low, high = 0, top + 1
-    while low < high and not over():
-        middle = (low + high) // 2
-        if chains(instance, tables, middle) is None:
-            low = middle + 1
-        else:
-            high = middle
+    if instance.objective == "latency":
+        return min(sum(profile.restrict(NEVER - 1, NEVER - 1)[1] for profile in tables), top + 1)
+    low = 0
+    for profile in tables:
+        high = low if profile.restrict(low, NEVER - 1)[1] < NEVER else top + 1
+        while low < high and not over():
+            middle = (low + high) // 2
+            if profile.restrict(middle, NEVER - 1)[1] < NEVER:
+                high = middle
+            else:
+                low = middle + 1
     return low
 
 

@@ -23,7 +23,7 @@ without memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from math import isqrt
 
@@ -32,6 +32,7 @@ import numpy as np
 
 from mapgap.formulations.multi_model_splitting.chains import Chain, Profile, chains, first_of_signal
 from mapgap.formulations.multi_model_splitting.dual_feasible import COUNTED, ENDS, PLAIN, ROUNDED, share, whole
+from mapgap.formulations.multi_model_splitting.params import Joint
 from mapgap.formulations.multi_model_splitting.pricing import (
     ACCELERATOR,
     MCU,
@@ -53,7 +54,7 @@ AWAY = 20.0
 """What a pipeline without a column costs, as a multiple of the limit; too little makes a bound weaker, never wrong."""
 VIOLATED, SLACK = 1e-4, 1e-6
 """A row of memory is added if it is broken by this part of its right-hand side."""
-ROUNDINGS, SEPARATIONS, ITERATIONS = 8, 12, 150
+DEFAULT = Joint()
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,43 @@ class Column:
     demands: Array
 
 
+Known = Callable[[], tuple[int, int]]
+"""The best bound and what is not to be refuted: the objective of a plan, or more than any."""
+Refuting = Generator[None, None, bool]
+"""Yields between two linear programs, and returns whether the limit is refuted; ``False`` proves nothing."""
+
+
+def bisected(known: Known, refuting: Callable[[int], Refuting], fine: int) -> Iterator[int]:
+    """The best bound that refuted limits prove; yields it after every linear program.
+
+    Parameters
+    ----------
+    known : callable
+        Asked anew before each limit.
+    refuting : callable
+        Whether no plan has an objective of at most a limit.
+    fine : int
+        A limit is not looked for more closely than to this part of it.
+    """
+    lower, opened = known()
+    while lower < opened and (opened - lower) * fine > lower:
+        middle = isqrt(max(1, lower) * opened) if opened > 4 * lower else (lower + opened) // 2
+        limit = min(max(middle, lower), opened - 1)
+        program = refuting(limit)
+        try:
+            while True:
+                next(program)
+                yield lower
+        except StopIteration as ended:
+            if ended.value:
+                lower = limit + 1
+            else:
+                opened = limit
+        yield lower
+        others, upper = known()
+        lower, opened = max(lower, others), min(opened, upper)
+
+
 class Relaxation:
     """The relaxation of an instance; columns and rows stay from one limit to the next.
 
@@ -95,6 +133,7 @@ class Relaxation:
         Of all pipelines.
     over : callable
         Says when to give up.
+    params : Joint
 
     Attributes
     ----------
@@ -102,8 +141,14 @@ class Relaxation:
         How many limits were tried and refuted, how many programs solved, how many columns and rows there are.
     """
 
-    def __init__(self, instance: Instance, tables: list[Profile], over: Callable[[], bool] = lambda: False) -> None:
-        self.instance, self.tables, self.over = instance, tables, over
+    def __init__(
+        self,
+        instance: Instance,
+        tables: list[Profile],
+        over: Callable[[], bool] = lambda: False,
+        params: Joint = DEFAULT,
+    ) -> None:
+        self.instance, self.tables, self.over, self.params = instance, tables, over, params
         self.cycle = instance.objective == "throughput"
         self.capacity = capacities(instance)
         count, n = len(tables), len(instance.devices)
@@ -119,32 +164,17 @@ class Relaxation:
         for p in self.members:
             self.keep(self.column(p, plan.pipelines[p]))
 
-    def bisect(self, lower: int, upper: int, told: Callable[[int], None]) -> int:
-        """The best bound below ``upper`` that limits prove; ``lower`` is proven already.
+    def bisect(self, known: Known) -> Iterator[int]:
+        """Better and better bounds; see :func:`bisected`."""
+        return bisected(known, self.refuting, self.params.fine)
 
-        Parameters
-        ----------
-        upper : int
-            Not to be refuted: the objective of a plan, or more than any.
-        told : callable
-            Gets every better bound.
-        """
-        opened = upper
-        while lower < opened and not self.over() and (opened - lower) * 4000 > lower:
-            middle = isqrt(max(1, lower) * opened) if opened > 4 * lower else (lower + opened) // 2
-            limit = min(max(middle, lower), opened - 1)
-            if self.refutes(limit):
-                lower = limit + 1
-                told(lower)
-            else:
-                opened = limit
-        return lower
-
-    def refutes(self, limit: int) -> bool:
-        """Whether no plan has an objective of at most ``limit``; ``False`` proves nothing."""
+    def refuting(self, limit: int) -> Refuting:
+        """Whether no plan has an objective of at most ``limit``."""
+        if self.over():
+            return False
         self.notes["limits"] += 1
         reduced = chains(self.instance, self.tables, limit)
-        found = reduced is None or _Program(self, reduced, limit).refuted()
+        found = reduced is None or (yield from _Program(self, reduced, limit).refuting())
         self.notes["refuted_limits"] += found
         return found
 
@@ -212,12 +242,12 @@ class _Program:
             if self._allows(column):
                 self._add(column)
 
-    def refuted(self) -> bool:
+    def refuting(self) -> Refuting:
         """The decision, by columns and rows in turn."""
-        separated = 0
-        for _ in range(ITERATIONS):
+        for _ in range(self.all.params.programs):
             if self.all.over():
                 return False
+            yield
             self.all.notes["programs"] += 1
             self.engine.run()
             if self.engine.getModelStatus() != highspy.HighsModelStatus.kOptimal:
@@ -231,9 +261,8 @@ class _Program:
             fits = value <= 1 + SLACK
             if not fits and sum(self._fresh(column) for column in found):
                 continue
-            if separated >= SEPARATIONS or not self._separate(values):
+            if not self._separate(values):
                 return False
-            separated += 1
         return False
 
     def _price(self, duals: np.ndarray) -> tuple[int | None, list[Column]]:
@@ -347,7 +376,7 @@ class _Program:
         if capacity == 0:
             return None
         steps = {demand for demand, _ in items} | {capacity - demand + 1 for demand, _ in items}
-        kinds = [(ROUNDED, k) for k in range(1, ROUNDINGS + 1)]
+        kinds = [(ROUNDED, k) for k in range(1, self.all.params.roundings + 1)]
         kinds += [(kind, q) for q in sorted(steps) if q >= 1 and 2 * q <= capacity for kind in (ENDS, COUNTED)]
         best, found = 1 + VIOLATED, None
         for kind, q in kinds:

@@ -1,185 +1,202 @@
-"""The strongest exact method: neighbourhood search, bounds by column generation, and integer programs between both.
+"""The dedicated exact algorithm: bounds by column generation and patterns, integer programs between plan and bound.
 
-1. *Search* (:mod:`~mapgap.heuristics.multi_model_splitting.search.neighbourhood`): the first plan is there at once, and
-   is made better as long as that goes fast.
-2. *Bound*: the largest limit that the relaxation over whole paths refutes (:mod:`.column_bound`), and where that is far
-   from the plan, the one over whole accelerators (:mod:`.pattern_bound`; throughput).
-3. *Close*, in turns until time is up or bound and plan meet:
+*Bounds*, which rest on integer arithmetic of our own:
 
-   - throughput: CP-SAT is asked for any plan better than the best one, from which it starts, and refutes that there is
-     one, or makes the plan better; then for one at a limit in the middle, of all pipelines or of those alone that are
-     hardest to place, which raises the bound if there is none; then the search goes on for a while. Cycle times are
-     decided by a few large transfers and by packing, which clauses refute at once, while the relaxation of a minimum
-     over maxima is weak.
-   - latency: segment flow, below the best plan and above the bound. Total latency is a sum, for which the relaxation of
-     whole segments is nearly tight.
+1. what every pipeline needs alone (:func:`.chains.floor`);
+2. the largest limit that the relaxation over whole paths refutes (:mod:`.column_bound`);
+3. throughput: where that is far from the plan, the one over whole accelerators (:mod:`.pattern_bound`), first of the
+   group of pipelines that is hardest to place, then of two groups, then of all.
 
-The plan and the bound of the first two steps rest on arithmetic of our own. Where an engine contradicts itself, they
-are what is left, and the note ``distrusted`` says so.
+*Questions*, in rounds:
+
+- throughput: without a plan a round of :mod:`.cpsat`. With one, CP-SAT is asked for any better plan, from which it
+  starts, and refutes that there is one, or makes the plan better; then for one at a limit in the middle, of all
+  pipelines or of those alone that are hardest to place, which raises the bound if there is none. Cycle times are
+  decided by a few large transfers and by packing, which clauses refute at once, while the relaxation of a minimum over
+  maxima is weak.
+- latency: segment flow (:mod:`.mip`), below the best plan and above the bound. Total latency is a sum, for which the
+  relaxation of whole segments is nearly tight.
+
+Bounds and questions take turns; each has as long as a question may take, which grows from turn to turn. While there is
+something else to do no program is built that takes longer to build than it may be asked. No search for plans takes
+part: a plan to start from is an argument. Where an engine contradicts itself, the plan and the own bound are what is
+left, and the note ``distrusted`` says so.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Iterator
 
-from mapgap.core import DISTRUSTED, Budget, SolveResult, Status, Stop
-from mapgap.formulations.multi_model_splitting import mip
+from mapgap.core import DISTRUSTED, Budget, SolveResult, Status, Stop, read_start
 from mapgap.formulations.multi_model_splitting.assignment_model import AssignmentModel
-from mapgap.formulations.multi_model_splitting.chains import chains
 from mapgap.formulations.multi_model_splitting.column_bound import Relaxation
-from mapgap.formulations.multi_model_splitting.cpsat import Search
+from mapgap.formulations.multi_model_splitting.cpsat import Ladder
+from mapgap.formulations.multi_model_splitting.mip import Flow
+from mapgap.formulations.multi_model_splitting.params import Joint as Params
 from mapgap.formulations.multi_model_splitting.pattern_bound import Patterns, groups_of
-from mapgap.formulations.multi_model_splitting.starting import BLOCK_S, first_plan, margin_s, until
-from mapgap.problems.multi_model_splitting import RESOURCES, Instance
+from mapgap.problems.multi_model_splitting import RESOURCES, Instance, Plan
 from mapgap.problems.multi_model_splitting.diagnose import diagnose
 from mapgap.solvers.guard import GuardError
+from mapgap.solvers.mip import Engine
 from mapgap.solvers.model import prove
 from mapgap.solvers.turns import EngineError
 
-SEARCH, BOUND, PATTERNS, SLICE = 0.15, 0.35, 0.45, 0.08
-"""Parts of the budget: when the first search ends at the latest, when the bounds do, and what a question gets."""
-FAR = 0.01
-"""Distance of plan and bound, as a part of the bound, from which patterns are tried."""
-GROWTH = 1.5
-"""Of what a question gets, from turn to turn."""
+DEFAULT = Params()
+ENGINES: tuple[Engine, ...] = ("highs", "cbc")
 
 
-@dataclass
-class Joint(Search):
-    """What is known so far.
+class Joint(Ladder):
+    """The algorithm in pieces, between which others may offer plans.
 
     Attributes
     ----------
-    own : int
-        The part of the bound that rests on no engine.
+    time_s : float
+        Of a turn, and of a question in it.
+    opened : int
+        A limit at which no question has had an answer, or the value of the best plan.
     """
 
-    own: int = 0
+    def __init__(self, instance: Instance, budget: Budget, start: Plan | None = None, params: Params = DEFAULT) -> None:
+        super().__init__(instance, budget, start)
+        self.params, self.time_s = params, params.slice_s
+        self.opened = self.highest
 
-    def begin(self) -> None:
-        """Steps 1 and 2."""
-        time_s = self.budget.time_s
-        self.seek(max(SEARCH * time_s, min(0.4, 0.4 * time_s)))
-        self.relax(max(BOUND * time_s, min(1.0, 0.75 * time_s)))
-        if self.instance.objective == "throughput":
-            self.pack(max(PATTERNS * time_s, min(1.5, 0.85 * time_s)))
+    def steps(self) -> Iterator[None]:
+        """Bounds and questions in turns; yields after each piece."""
+        bounds, questions = self._bounds(), self._questions()
+        turns = [bounds, questions]
+        while turns and not self.over:
+            for each in tuple(turns):
+                if each is questions and bounds in turns and self._dear():
+                    continue
+                end = self.budget.elapsed_s + self.time_s
+                while not self.over and self.budget.elapsed_s < end:
+                    try:
+                        next(each)
+                    except StopIteration:
+                        turns.remove(each)
+                        break
+                    yield
+            self.time_s *= self.params.growth
 
-    def until(self, seconds: float) -> bool:
-        return until(self.budget, seconds)
+    def _dear(self) -> bool:
+        """The next program takes longer to build than it may be asked; first plans are looked for in small ones."""
+        if self.plan is None:
+            return False
+        size = sum(chain.inference.size for chain in self.within(self.highest) or ())
+        return self.pace["blocks"] * size > self.time_s
 
-    def relax(self, seconds: float) -> None:
-        """The bound by column generation."""
-        relaxation = Relaxation(self.instance, self.tables, lambda: self.until(seconds))
+    def _bounds(self) -> Iterator[None]:
+        """Bounds 2 and 3, as much time for the one as for the other."""
+        kinds = [self._by_columns(), self._by_patterns()][: 1 if self.instance.objective == "latency" else 2]
+        used_s = dict.fromkeys(kinds, 0.0)
+        while used_s:
+            least = min(used_s, key=lambda kind: used_s[kind])
+            begun = self.budget.elapsed_s
+            try:
+                self.raise_own(next(least))
+            except StopIteration:
+                used_s.pop(least)
+                continue
+            used_s[least] += self.budget.elapsed_s - begun
+            yield
+
+    def _by_columns(self) -> Iterator[int]:
+        relaxation = Relaxation(self.instance, self.tables, lambda: self.budget.exhausted, self.params)
         if self.plan is not None:
             relaxation.offer(self.plan)
-        upper = self.top + 1 if self.value is None else self.value
-        self.own = relaxation.bisect(self.own, upper, self.raise_bound)
-        self.notes |= relaxation.notes
+        for bound in relaxation.bisect(lambda: (self.own, self.highest + 1)):
+            self.notes |= relaxation.notes
+            yield bound
 
-    def pack(self, seconds: float) -> None:
-        """The bound by patterns: of the group that is hardest to place, of two, and of all."""
+    def _by_patterns(self) -> Iterator[int]:
         groups = groups_of(self.instance, self.tables)
         for count in sorted({1, min(2, len(groups)), len(groups)}):
-            if self.value is None or self.closed or self.value - self.own <= FAR * self.own:
+            chosen = groups[:count]
+            patterns = Patterns(self.instance, self.tables, chosen, lambda: self.budget.exhausted, self.params)
+            yield from patterns.bisect(lambda: (self.own, self.highest + 1))
+
+    def _questions(self) -> Iterator[None]:
+        """All questions; ends where no engine is to be believed, or no program could be built in the time left."""
+        if self.instance.objective == "throughput":
+            asked = {"CP-SAT": self._refine()}
+        else:
+            asked = {engine: Flow(self, engine, tell=True).questions(self.params) for engine in ENGINES}
+        refused: list[str] = []
+        for engine, questions in asked.items():
+            try:
+                yield from questions
+            except (EngineError, GuardError) as error:
+                refused.append(f"{engine}: {error}")
+                self.notes[DISTRUSTED] = refused
+                self.bound = self.own
+            else:
                 return
-            end = (self.budget.elapsed_s + seconds) / 2  # the first set is the quickest and tells most
-            relaxation = Patterns(self.instance, self.tables, groups[:count], partial(self.until, end))
-            self.own = relaxation.bisect(self.own, self.value, self.raise_bound)
 
-    def close(self) -> None:
-        """Throughput: questions to CP-SAT and neighbourhood search in turns."""
-        share, turn = max(1.0, SLICE * self.budget.time_s), 0
-        opened = self.top if self.value is None else self.value
-        while not (self.over or self.until(self.budget.time_s)):
-            limit = self.top if self.value is None else self.value - 1
-            if not self.affordable():
-                self.seeker.quiet = 0
-                self.seek(self.budget.time_s)
+    def _refine(self) -> Iterator[None]:
+        """Throughput: first plans, better plans, and limits in the middle."""
+        turn = 0
+        while not (self.over or self.spent):
+            before, turn = self.value, turn + 1
+            if before is None:
+                yield from self.round(self.time_s, above=turn % 2 == 1)
                 continue
-            before, begun = self.value, self.budget.elapsed_s
-            self.solve(limit, minimise=before is not None, time_s=self.at_most(share))
-            if self.value is not None and not self.over:
-                opened = self.value if self.value != before else opened
-                opened = self.ask_between(opened, share, whole=turn % 2 == 1)
-            if not self.over:
-                self.seek(2 * self.budget.elapsed_s - begun)  # as long as the questions took
-            share, turn = share * GROWTH, turn + 1
+            self.ask(self.highest, True, self.time_s)
+            yield
+            self.opened = min(self.opened, self.value or before) if self.value == before else self.value or before
+            if not (self.over or self.spent):
+                self._between(whole=turn % 2 == 0)
+                yield
 
-    def ask_between(self, opened: int, share: float, whole: bool) -> int:
-        """A question at a limit between the bound and ``opened``, where the last one had no answer; the new ``opened``.
+    def _between(self, whole: bool) -> None:
+        """A question at a limit between the bound and where the last one had no answer.
 
         It begins at the best plan again when it comes near to the bound.
         """
-        middle = self.bound + (opened - self.bound) // 2
-        if self.value is None or middle >= self.value - 1 or not self.affordable():
-            return opened
-        status = (self.solve_whole if whole else self.solve_part)(middle, self.at_most(share))
-        if status is Status.UNKNOWN and middle - self.bound > max(1, self.bound // 50):
-            return middle
-        return self.value
+        middle = self.bound + (self.opened - self.bound) // 2
+        self.opened = self.highest + 1
+        if middle < self.highest:
+            status = self.ask(middle, False, self.time_s) if whole else self.ask_part(middle, self.time_s)
+            if status is Status.UNKNOWN and middle - self.bound > max(1, self.bound // 50):
+                self.opened = middle
 
-    def at_most(self, share: float) -> float:
-        return min(share, self.budget.remaining_s - margin_s(self.budget))
-
-    def solve_whole(self, limit: int, time_s: float) -> Status:
-        """Any plan of at most ``limit``."""
-        return self.solve(limit, minimise=False, time_s=time_s)
-
-    def solve_part(self, limit: int, time_s: float) -> Status:
-        """The same for the half of the pipelines that is hardest to place; that one exists proves nothing.
+    def ask_part(self, limit: int, time_s: float) -> Status:
+        """A plan of at most ``limit`` of the half of the pipelines that is hardest to place; a plan proves nothing.
 
         Without the others no plan has more load or needs more memory, so a limit that the half cannot keep is refuted.
         """
         capacity = [max(1, sum(getattr(device, r) for device in self.instance.devices)) for r in RESOURCES]
-        size = [max(table.need[:, -1] / capacity) for table in self.tables]
-        hardest = sorted(range(len(size)), key=lambda p: -size[p])[: (len(size) + 1) // 2]
-        kept = sorted(hardest)
-        reduced = chains(self.instance, self.tables, limit)
+        need = [max(table.need[:, -1] / capacity) for table in self.tables]
+        kept = sorted(sorted(range(len(need)), key=lambda p: -need[p])[: (len(need) + 1) // 2])
+        reduced = self.within(limit)
         if reduced is None:
-            self.raise_bound(limit + 1)
+            self.raise_own(limit + 1)
             return Status.INFEASIBLE
         part = self.instance.changed(pipelines=tuple(self.instance.pipelines[p] for p in kept), deployed=())
-        self.notes["probes"] += 1
-        model = AssignmentModel(part, [reduced[p] for p in kept], limit, 0, False)
+        size = sum(reduced[p].inference.size for p in kept)
+        if not self.affordable("blocks", size):
+            return Status.UNKNOWN
+        with self.building("blocks", size):
+            model = AssignmentModel(part, [reduced[p] for p in kept], limit, 0, False)
         found = prove(model, self.budget, time_s=time_s, announce=False, turns=False)
         self.interrupted = found.stop is Stop.INTERRUPTED
         if found.status is not Status.INFEASIBLE:
             return Status.UNKNOWN
-        self.notes["refuted"] += 1
         self.raise_bound(limit + 1)
         return Status.INFEASIBLE
 
-    def affordable(self) -> bool:
-        """There is time to build and ask a program, even if every layer is a block."""
-        size = sum(profile.layers for profile in self.tables) * len(self.instance.devices)
-        return self.budget.remaining_s > margin_s(self.budget) + BLOCK_S * size
 
+def run(instance: Instance, budget: Budget, start: str | Plan | None = None, params: Params = DEFAULT) -> SolveResult:
+    """Best joint plan.
 
-def run(instance: Instance, budget: Budget) -> SolveResult:
-    """Best joint plan. The note ``own_bound`` says what is proven without an engine in the end."""
+    Raises
+    ------
+    InputError
+        ``start`` is no plan file.
+    """
     if found := diagnose(instance):
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(found))
-    joint = Joint(instance, budget, first_plan(instance, budget))
-    joint.notes["own_bound"] = joint.own
-    if instance.objective == "latency" and not joint.over:
-        return _latency(joint)
-    try:
-        joint.close()
-    except (EngineError, GuardError) as error:
-        return _without_engine(joint, str(error))
+    joint = Joint(instance, budget, read_start(start, Plan, instance), params)
+    for _ in joint.steps():
+        pass
     return joint.result()
-
-
-def _without_engine(search: Joint, reason: str) -> SolveResult:
-    """What is left where no engine is to be believed."""
-    notes = {**search.notes, DISTRUSTED: [f"CP-SAT: {reason}"]}
-    if search.plan is None:
-        return SolveResult(Status.UNKNOWN, Stop.DONE, bound=search.own or None, reason=reason, notes=notes)
-    return SolveResult(Status.FEASIBLE, Stop.DONE, search.plan, search.own or None, search.value, notes=notes)
-
-
-def _latency(search: Joint) -> SolveResult:
-    """Segment flow between bound and plan."""
-    found = mip.between(search.instance, search.budget, "highs", search.own, search.plan, search.seeker)
-    return replace(found, notes={**found.notes, "own_bound": search.own})

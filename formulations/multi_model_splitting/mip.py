@@ -1,10 +1,11 @@
 """Segment flow below growing limits, solved with HiGHS or CBC.
 
-A short neighbourhood search makes a plan to start from, and limits lie below it. Only segments on a path within the
-limit exist (``chains.py``), which keeps the program (``flow_model.py``) small. Because the best plan below a limit is
-optimal, the first limit with a plan ends the search. What is open after a fifth of the time is likely to stay so for
-long: then the neighbourhood search goes on until half of the time is used, unless many walks find nothing, and the
-engine has the rest. Where a program could not be built in the time that is left, the search has it.
+Only segments on a path within a limit exist (``chains.py``), which keeps the program (``flow_model.py``) small. The
+first bound is what every pipeline needs alone: the largest cycle time, or the sum of the latencies. The first limit
+lies a thousandth above it; a limit that is refuted is followed by one three times as far. Because the best plan below a
+limit is optimal, the first limit with a plan ends the search, once the engine has proven it; a plan to start from caps
+the limits. A question that stays open is asked again for longer (:class:`.params.Questions`), with a larger limit
+while there is no plan. No rule looks at the time limit.
 
 The engine's bound is rounded up with a relative tolerance; what that leaves open is closed by asking once more for a
 plan between the bound and the plan found. From 5 * 10^6 ticks on the engine's tolerances exceed a tick, and it was seen
@@ -16,28 +17,22 @@ HiGHS gets no start: every program below the best plan excludes that plan.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import replace
+from collections import deque
+from collections.abc import Collection, Iterator
 
-from mapgap.core import Budget, SolveResult, Status, Stop
+from mapgap.core import DISTRUSTED, Budget, SolveResult, Status, Stop, read_start
 from mapgap.formulations.multi_model_splitting.certificate import prove as refuted
-from mapgap.formulations.multi_model_splitting.chains import Chain, ceiling, chains, floor, profiles, single_part
+from mapgap.formulations.multi_model_splitting.chains import Chain, single_part
 from mapgap.formulations.multi_model_splitting.flow_model import FlowModel
-from mapgap.formulations.multi_model_splitting.starting import FLOOR, first_plan, margin_s, seek, segments_s, until
-from mapgap.heuristics.multi_model_splitting.search.neighbourhood import Neighbourhood
+from mapgap.formulations.multi_model_splitting.known import Known
+from mapgap.formulations.multi_model_splitting.params import Questions
 from mapgap.problems.multi_model_splitting import Instance, Plan
 from mapgap.problems.multi_model_splitting.diagnose import diagnose
-from mapgap.problems.multi_model_splitting.evaluate import evaluate
 from mapgap.solvers.mip import Engine, slack
 from mapgap.solvers.model import Part, prove
 from mapgap.solvers.turns import EngineError, in_turn
 
-CLOSING = 10
-"""Ticks between the limits from which any plan of latency between them will do; to refute it is easier."""
-SLICE, SEARCH = 0.2, 0.5
-"""Parts of the budget: what the engine gets before the search goes on, and when that one ends."""
-HANDED_BACK = 0.3
-"""Part of the time to build a program that reading its solution may take."""
+DEFAULT = Questions()
 
 
 def models(instance: Instance, engine: Engine = "highs") -> list[Part]:
@@ -54,126 +49,108 @@ def models_cbc(instance: Instance) -> list[Part]:
     return models(instance, "cbc")
 
 
-def run(instance: Instance, budget: Budget, *, engine: Engine = "highs") -> SolveResult:
-    """Best joint plan; the other engine begins anew where one contradicts itself between two limits."""
-    if reasons := diagnose(instance):
-        return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(reasons))
-    seeker = first_plan(instance, budget)
-    return between(instance, budget, engine, 0, seeker.plan, seeker)
+class Flow:
+    """Questions to one engine about what is known.
+
+    Parameters
+    ----------
+    tell : bool
+        Bounds of the engine are announced at once, otherwise at the end only, when nothing has refuted them.
+    """
+
+    def __init__(self, known: Known, engine: Engine, tell: bool = False) -> None:
+        self.known, self.engine, self.tell = known, engine, tell
+        self.step, self.opened = max(1, known.bound // 1000), False
+
+    def questions(self, params: Questions) -> Iterator[None]:
+        """All questions; yields between two.
+
+        Raises
+        ------
+        EngineError, GuardError
+        """
+        time_s = params.slice_s
+        while not self.known.over:
+            asked = self.ask(time_s)
+            if asked is Stop.TIME:
+                time_s *= params.growth
+            elif asked is not Stop.PROVED:
+                return
+            yield
+
+    def ask(self, time_s: float) -> Stop:
+        """A question: answered (``PROVED``), open (``TIME``), or the last one."""
+        known = self.known
+        limit = known.highest if self.opened else min(known.highest, known.bound + self.step)
+        reduced = known.within(limit)
+        if reduced is None:
+            self.step *= 3
+            known.raise_own(limit + 1)
+            return Stop.PROVED
+        margin = slack(limit)
+        if known.value is not None and margin and (self.opened or known.bound >= known.value - margin):
+            return self._refute(known.value, time_s)
+        size = sum(int(chain.segments.sum()) for chain in reduced)
+        if not known.affordable("segments", size):
+            return Stop.DONE
+        minimise = limit > known.bound  # all plans between two equal limits are equal
+        with known.building("segments", size):
+            model = FlowModel(known.instance, reduced, limit, known.bound, minimise, self.engine)
+        found = prove(model, known.budget, time_s=time_s, announce=False, turns=False)
+        known.interrupted = found.stop is Stop.INTERRUPTED
+        if found.status is Status.INFEASIBLE:
+            self.step *= 3
+            known.raise_bound(limit + 1 if limit == known.top else limit + 1 - margin, self.tell)
+            return Stop.PROVED
+        if isinstance(found.plan, Plan):
+            self.opened = True
+            known.accept(found.plan, margin + (found.claimed if minimise and found.claimed is not None else limit))
+        elif known.value is None:
+            self.step *= 3
+        if minimise and found.bound is not None:
+            known.raise_bound(found.bound - margin, self.tell)
+            if known.value is not None and known.bound > known.value:
+                raise EngineError(f"claims that no plan is below {known.bound} beside a plan of {known.value}")
+        answered = found.plan is not None and found.stop not in (Stop.TIME, Stop.INTERRUPTED)
+        return Stop.PROVED if answered else found.stop
+
+    def _refute(self, value: int, time_s: float) -> Stop:
+        """Ask for a plan below one in whole numbers."""
+        known = self.known
+        part = known.budget.part(time_s)
+        with known.budget.timed("engine"):
+            proof = refuted(known.instance.to_json(), value, part)
+        if proof is not None:
+            known.raise_own(value)
+            return Stop.PROVED
+        return Stop.TIME if part.exhausted else Stop.DONE
 
 
-def between(
+def run(
     instance: Instance,
     budget: Budget,
-    engine: Engine,
-    bound: int,
-    plan: Plan | None,
-    seeker: Neighbourhood | None = None,
+    start: str | Plan | None = None,
+    params: Questions = DEFAULT,
+    *,
+    engine: Engine = "highs",
 ) -> SolveResult:
-    """The best joint plan, if a bound is proven and perhaps a plan known; ``seeker`` may look for better ones."""
-    engines: tuple[Engine, ...] = ("highs", "cbc") if engine == "highs" else ("cbc", "highs")
-
-    def ask(name: str) -> SolveResult:
-        return _climb(instance, budget, "cbc" if name == "cbc" else "highs", bound, plan, seeker)
-
-    found = in_turn(ask, engines)
-    if seeker is not None and seeker.plan is not None:
-        plan = seeker.plan
-    if found.plan is None and plan is not None:  # no engine is to be believed
-        value = evaluate(instance, plan).objective
-        return replace(found, status=Status.FEASIBLE, plan=plan, bound=bound or None, claimed=value)
-    return found
-
-
-def _climb(
-    instance: Instance, budget: Budget, engine: Engine, bound: int, plan: Plan | None, seeker: Neighbourhood | None
-) -> SolveResult:
-    """All limits with one engine. Bounds of the engine are told at the end only, when nothing has refuted them.
+    """Best joint plan; the other engine begins anew where one contradicts itself between two limits.
 
     Raises
     ------
-    EngineError, GuardError
+    InputError
+        ``start`` is no plan file.
     """
-    tables = profiles(instance)
-    top = ceiling(instance, tables)
-    bound = max(bound, floor(instance, tables, top, lambda: until(budget, FLOOR * budget.time_s)))
-    budget.report(bound=bound if bound <= top else None)
-    value = None if plan is None else evaluate(instance, plan).objective
-    step, stop, opened, slice_s = max(1, bound // 10), Stop.PROVED, False, SLICE * budget.time_s
-    asked = False
-    while bound <= top if value is None else bound < value:
-        if _left_s(budget) <= 0:
-            stop = Stop.TIME
-            break
-        highest = top if value is None else value - 1
-        limit = highest if opened else min(highest, bound + step)
-        reduced = chains(instance, tables, limit)
-        if reduced is None:
-            bound, step = limit + 1, 3 * step
-            if not asked and bound <= top:  # no engine has a part in it
-                budget.report(bound=bound)
-            continue
-        margin = slack(limit)
-        if value is not None and margin and (opened or bound >= value - margin):
-            if refuted(instance.to_json(), value, budget) is not None:
-                bound = value
-            stop = Stop.TIME if budget.exhausted else Stop.DONE
-            break
-        if (built_s := segments_s(reduced)) > _left_s(budget):
-            stop = Stop.TIME
-            plan, value = _sought(seeker, budget, budget.time_s, bound, plan, value)
-            break
-        minimise = instance.objective == "throughput" or limit - bound >= CLOSING
-        model = FlowModel(instance, reduced, limit, bound, minimise, engine)
-        time_s = min(slice_s, max(0.0, _left_s(budget) - HANDED_BACK * built_s))
-        asked, found = True, prove(model, budget, time_s=time_s, announce=False, turns=False)
-        if found.status is Status.INFEASIBLE:
-            bound, step = limit + 1 if limit == top else max(bound, limit + 1 - margin), 3 * step
-            continue
-        if isinstance(found.plan, Plan):
-            claimed = found.claimed if minimise and found.claimed is not None else limit
-            plan, value = found.plan, _checked(instance, found.plan, claimed + margin)
-            budget.report(plan=plan)
-            opened = True
-        if minimise and found.bound is not None:
-            bound = max(bound, found.bound - margin)
-        if found.stop is Stop.TIME and slice_s < budget.time_s and seeker is not None:
-            slice_s = budget.time_s
-            plan, value = _sought(seeker, budget, SEARCH * budget.time_s, bound, plan, value)
-        elif found.plan is None or found.stop in (Stop.TIME, Stop.INTERRUPTED):
-            stop = found.stop
-            break
-    if value is not None and bound > value:
-        raise EngineError(f"claims that no plan is below {bound} beside its own plan of {value}")
-    if plan is not None and value is not None:
-        if bound == value:
-            return SolveResult(Status.OPTIMAL, Stop.PROVED, plan, value, value)
-        return SolveResult(Status.FEASIBLE, stop, plan, bound, value)
-    if bound <= top:
-        return SolveResult(Status.UNKNOWN, stop, bound=bound, reason="no plan within the time")
-    reason = "out of resource: no joint plan keeps all weight, bias and layer limits"
-    return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason=reason)
+    if reasons := diagnose(instance):
+        return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(reasons))
+    first = read_start(start, Plan, instance)
+    known = Known(instance, budget, first)
 
+    def ask(name: str) -> SolveResult:
+        nonlocal known
+        known = Known(instance, budget, first)
+        deque(Flow(known, "cbc" if name == "cbc" else "highs").questions(params), maxlen=0)
+        return known.result()
 
-def _left_s(budget: Budget) -> float:
-    return budget.remaining_s - margin_s(budget)
-
-
-def _sought(
-    seeker: Neighbourhood | None, budget: Budget, seconds: float, bound: int, plan: Plan | None, value: int | None
-) -> tuple[Plan | None, int | None]:
-    """The best plan and its objective after neighbourhood search until then, with a bound that an engine claims."""
-    if seeker is None:
-        return plan, value
-    if plan is not None:
-        seeker.offer(plan)
-    seek(seeker, budget, seconds, bound)
-    return seeker.plan, seeker.value
-
-
-def _checked(instance: Instance, plan: Plan, claimed: int) -> int:
-    """Objective of a plan, at most what the model claims."""
-    found = evaluate(instance, plan)
-    if not found.feasible or found.objective is None or found.objective > claimed:
-        raise EngineError(f"claims {claimed} for a plan of {found.objective}, {found.violations}")
-    return found.objective
+    found = in_turn(ask, ("highs", "cbc") if engine == "highs" else ("cbc", "highs"))
+    return known.without_engine(found) if found.notes.get(DISTRUSTED) and found.bound is None else found

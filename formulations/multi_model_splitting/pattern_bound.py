@@ -25,7 +25,7 @@ With operation sharing only the first pipeline of every signal takes part, as in
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import highspy
@@ -33,18 +33,16 @@ import numpy as np
 
 from mapgap.formulations.multi_model_splitting import pattern_kernels as kernels
 from mapgap.formulations.multi_model_splitting.chains import NEVER, Chain, Profile, chains, first_of_signal
+from mapgap.formulations.multi_model_splitting.column_bound import Known, Refuting, bisected
+from mapgap.formulations.multi_model_splitting.params import Joint
 from mapgap.problems.multi_model_splitting import Instance
 from mapgap.problems.multi_model_splitting.lowered.tables import Array, capacities
 from mapgap.solvers.guard import check_version
 
 SCALE = 10**9
 """Largest value of a cut, before rounding."""
-NODES = 300_000
-"""Of one search for the heaviest pattern; beyond them nothing is proven."""
-ITERATIONS = 400
 TOLERANCE = 1e-7
-FINE = 200
-"""A limit is not looked for more closely than to this part of it."""
+DEFAULT = Joint()
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +76,7 @@ class Patterns:
         Pipelines that take part, as :func:`groups_of` has them.
     over : callable
         Says when to give up.
+    params : Joint
     """
 
     def __init__(
@@ -86,28 +85,23 @@ class Patterns:
         tables: list[Profile],
         groups: list[list[int]],
         over: Callable[[], bool] = lambda: False,
+        params: Joint = DEFAULT,
     ) -> None:
-        self.instance, self.tables, self.groups, self.over = instance, tables, groups, over
+        self.instance, self.tables, self.groups, self.over, self.params = instance, tables, groups, over, params
         self.classes: dict[tuple[int, ...], list[int]] = {}
         for d, memory in enumerate(capacities(instance).T.tolist()):
             self.classes.setdefault(tuple(memory), []).append(d)
 
-    def bisect(self, lower: int, upper: int, told: Callable[[int], None]) -> int:
-        """The best bound below ``upper``, the objective of a plan, that limits prove; ``lower`` is proven already."""
-        opened = upper
-        while (opened - lower) * FINE > lower and not self.over():
-            limit = (lower + opened) // 2
-            if self.refutes(limit):
-                lower = limit + 1
-                told(lower)
-            else:
-                opened = limit
-        return lower
+    def bisect(self, known: Known) -> Iterator[int]:
+        """Better and better bounds; see :func:`.column_bound.bisected`."""
+        return bisected(known, self.refuting, self.params.pattern_fine)
 
-    def refutes(self, limit: int) -> bool:
-        """Whether no plan has a cycle time of at most ``limit``; ``False`` proves nothing."""
+    def refuting(self, limit: int) -> Refuting:
+        """Whether no plan has a cycle time of at most ``limit``."""
+        if self.over():
+            return False
         reduced = chains(self.instance, self.tables, limit)
-        return reduced is None or Program(self, reduced, limit).refuted()
+        return reduced is None or (yield from Program(self, reduced, limit).refuting())
 
 
 class Program:
@@ -166,11 +160,12 @@ class Program:
         demands = np.array([found[name] for name in sorted(found)], np.int64).reshape(-1, 6)
         return Kind(len(devices), memory, names[:, 0], names[:, 1], names[:, 2], demands)
 
-    def refuted(self) -> bool:
+    def refuting(self) -> Refuting:
         """The decision, by columns."""
-        for _ in range(ITERATIONS):
+        for _ in range(self.all.params.pattern_programs):
             if self.all.over():
                 return False
+            yield
             self.engine.run()
             if self.engine.getModelStatus() != highspy.HighsModelStatus.kOptimal:
                 return False
@@ -209,7 +204,7 @@ class Program:
             np.ascontiguousarray(kind.group[order]),
         )
         chosen = np.zeros(len(order), np.int64)
-        best = kernels.heaviest(items, kernels.Room(free, self.count), NODES, chosen)
+        best = kernels.heaviest(items, kernels.Room(free, self.count), self.all.params.nodes, chosen)
         if best == kernels.UNKNOWN:
             return None
         return int(best), [(int(order[k]), int(chosen[k])) for k in np.flatnonzero(chosen)]

@@ -1,8 +1,8 @@
 """Re-planning with the least churn among the best plans.
 
-Two steps: the joint optimum (``joint``), then, among the plans whose objective exceeds it by at most ``slack`` percent,
-the one that writes the fewest bytes of weights and bias of pipelines that are deployed already (rule 11). The second
-step is the CP-SAT model with the limit of the first and
+Two steps: the joint optimum (``portfolio``), then, among the plans whose objective exceeds it by at most ``slack``
+percent, the one that writes the fewest bytes of weights and bias of pipelines that are deployed already (rule 11). The
+second step is the CP-SAT model with the limit of the first and
 
     minimise  sum over layers l of deployed pipelines of  bytes[l] (1 - x[l, device where l is deployed]).
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mapgap.core import DISTRUSTED, Budget, PlanBase, SolveResult, Status, Stop
-from mapgap.formulations.multi_model_splitting import joint
+from mapgap.formulations.multi_model_splitting import portfolio
 from mapgap.formulations.multi_model_splitting.assignment_model import AssignmentModel
 from mapgap.formulations.multi_model_splitting.chains import Chain, chains, profiles
 from mapgap.problems.multi_model_splitting import Instance, Plan, churn
@@ -74,7 +74,7 @@ def least_churn(instance: Instance, plan: Plan, limit: int, budget: Budget) -> t
 
 def run(instance: Instance, budget: Budget, slack: int = 0) -> SolveResult:
     """Best plan, then least churn within ``slack`` percent of it; the best plan itself where no engine is believed."""
-    best = joint.run(instance, budget)
+    best = portfolio.run(instance, budget)
     if not isinstance(best.plan, Plan) or not instance.deployed or budget.exhausted:
         return best
     value = evaluate(instance, best.plan).objective

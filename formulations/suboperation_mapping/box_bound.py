@@ -18,14 +18,12 @@ from mapgap.formulations.suboperation_mapping.box_search import BoxSearch
 from mapgap.formulations.suboperation_mapping.duals_file import write_duals
 from mapgap.formulations.suboperation_mapping.fluid_bound import fluid_bound as flow_bound
 from mapgap.formulations.suboperation_mapping.located_frame import Frame
+from mapgap.formulations.suboperation_mapping.params import Boxes
 from mapgap.formulations.suboperation_mapping.path_bound import least_path, share_paths
 from mapgap.formulations.suboperation_mapping.stage_search import NO_PLAN, RatioSolver
 from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.evaluate import diagnose
 from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio
-
-COLUMN_LIMIT = 3
-"""Accelerators up to which one ratio is bounded by the stage model with columns."""
 
 
 def model_scale(frame: Frame) -> float:
@@ -35,49 +33,56 @@ def model_scale(frame: Frame) -> float:
 
 def column_bound(frame: Frame, ratio: Ratio, time_s: float) -> tuple[int, dict[str, Any] | None]:
     """The stage model's bound for one ratio, and its duals as doubles."""
-    solver = RatioSolver(frame.phases, ratio, model_scale(frame))
+    solver = RatioSolver(frame.phases, ratio, model_scale(frame), params=frame.params)
     return solver.relax(time_s), solver.proof
 
 
 def search_of(frame: Frame) -> BoxSearch:
     """The search over all ratios of an instance."""
-    few = frame.orbits.count <= COLUMN_LIMIT
+    few = frame.orbits.count <= frame.params.columns
     return BoxSearch(frame, (lambda ratio, time_s: column_bound(frame, ratio, time_s)) if few else None)
 
 
-def fluid_bound(instance: Instance, budget: Budget, duals: str = "") -> SolveResult:
+def fluid_bound(instance: Instance, budget: Budget, duals: str = "", params: Boxes = Boxes()) -> SolveResult:
     """The least bound of the boxes of all ratios with one, two, … shares; no plan."""
-    return _run(instance, budget, duals, divide=False)
+    return _run(instance, budget, duals, params, divide=False)
 
 
-def box_bound(instance: Instance, budget: Budget, duals: str = "") -> SolveResult:
+def box_bound(instance: Instance, budget: Budget, duals: str = "", params: Boxes = Boxes()) -> SolveResult:
     """The least bound of boxes that are divided best-first; no plan."""
-    return _run(instance, budget, duals, divide=True)
+    return _run(instance, budget, duals, params, divide=True)
 
 
-def _run(instance: Instance, budget: Budget, duals: str, divide: bool) -> SolveResult:
+def _run(instance: Instance, budget: Budget, duals: str, params: Boxes, divide: bool) -> SolveResult:
     reasons = diagnose(instance)
     if reasons:
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(reasons))
-    frame = Frame(instance)
+    frame = Frame(instance, params)
     search = search_of(frame)
-    bound = least_path(share_paths(frame.phases), frame.orbits.count)
-    budget.report(bound=bound)
-    bound = max(bound, flow_bound(frame.phases, budget.remaining_s))
-    budget.report(bound=bound)
+    ladder: dict[str, int] = {}
+
+    def climb(rung: str, bound: int) -> None:
+        """Announce a bound that is larger than all before."""
+        if bound > max(ladder.values(), default=-1):
+            ladder[rung] = bound
+            budget.report(bound=bound)
+
+    climb("path", least_path(share_paths(frame.phases), frame.orbits.count))
+    climb("flow", flow_bound(frame.phases))
     done = False
     while not budget.exhausted and not done:
         waits = search.heap and (divide or not all(each.solved for each in search.heap))
         done = not waits or not search.step(budget.remaining_s, whole=not divide)
-        if search.bound() > bound:
-            bound = search.bound()
-            budget.report(bound=bound)
+        climb("boxes", search.bound())
+    rung, bound = max(ladder.items(), key=lambda each: each[1])
     if duals:
         write_duals(duals, instance, bound, [(each.box, each.bound, each.proof) for each in sorted(search.all())])
     notes = {
         "boxes": sum(1 for _ in search.all()),
         "programs": search.programs,
         "classes": [len(those) for those in frame.orbits.members],
+        "rung": rung,
+        "ladder": [list(each) for each in ladder.items()],
     }
     if bound >= NO_PLAN:
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="DRAM: no ratio fits", notes=notes)

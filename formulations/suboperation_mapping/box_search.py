@@ -14,9 +14,6 @@ from mapgap.formulations.suboperation_mapping.located_frame import Box, Frame
 from mapgap.formulations.suboperation_mapping.located_model import LocatedModel
 from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio
 
-FEW = 10
-"""Ratios of a box that are bounded one by one rather than together, where a program of one ratio is at hand."""
-
 OfRatio = Callable[[Ratio, float], tuple[int, dict[str, Any] | None]]
 """``of_ratio(ratio, seconds)``: a bound for one ratio, and what proves it."""
 
@@ -40,6 +37,11 @@ class BoxSearch:
     frame : Frame
     one : callable, optional
         A program of one ratio that is stronger than the located one.
+
+    Attributes
+    ----------
+    changed : list of Open
+        Those that the last step has solved.
     """
 
     def __init__(self, frame: Frame, one: OfRatio | None = None) -> None:
@@ -50,6 +52,7 @@ class BoxSearch:
         self.programs = 0
         self.heap: list[Open] = []
         self.finished: list[Open] = []
+        self.changed: list[Open] = []
         for box in roots(self.batch, self.parts):
             self._push(0, box, None)
 
@@ -79,9 +82,9 @@ class BoxSearch:
             return False
         if cutoff is None and self.finished and min(each.bound for each in self.finished) <= self.heap[0].bound:
             return False
-        top = heapq.heappop(self.heap)
+        top, self.changed = heapq.heappop(self.heap), []
         if not top.solved and not single(top.box) and self.one is not None and not whole:
-            few = few_ratios(top.box, self.batch, self.parts, FEW)
+            few = few_ratios(top.box, self.batch, self.parts, self.frame.params.singles)
             if few is not None:
                 for ratio in few:
                     self._push(top.bound, of_ratio(ratio), top.proof)
@@ -100,6 +103,7 @@ class BoxSearch:
     def _solve(self, top: Open, time_s: float, whole: bool) -> None:
         """Raise the bound of a box by its own program."""
         self.programs += 1
+        self.changed = [top]
         begun = time.perf_counter()
         if single(top.box) and self.one is not None and not whole:
             ratio = next(self.ratios(top))

@@ -8,9 +8,6 @@ from itertools import islice, pairwise
 from mapgap.formulations.suboperation_mapping.located_frame import Box, Frame, Group
 from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio
 
-WIDTH = 0.05
-"""Weight of the width of an interval against the error of the envelopes on it, where both are shares of the whole."""
-
 
 def roots(batch: int, parts: int) -> list[Box]:
     """One box for every number of shares; together they have all ratios."""
@@ -73,7 +70,7 @@ class Cutter:
     """Divides boxes where the tables of an instance, summed over the network, are worst met by their envelopes."""
 
     def __init__(self, frame: Frame) -> None:
-        self.batch = frame.instance.batch
+        self.batch, self.width = frame.instance.batch, frame.params.width
         split = [frame.phases.table(n) for n in frame.split]
         self.tables = [
             [sum(table[a][s] for table in split) for s in range(self.batch)] for a in range(frame.orbits.count)
@@ -83,7 +80,7 @@ class Cutter:
     def error(self, low: int, high: int) -> float:
         """Largest distance of the summed tables from their lower convex envelopes, plus a little for the width."""
         if (low, high) not in self.errors:
-            total = WIDTH * ((high - low) / self.batch) ** 2
+            total = self.width * ((high - low) / self.batch) ** 2
             for table in self.tables:
                 total += _error(table, low, high) / max(1, table[-1])
             self.errors[low, high] = total

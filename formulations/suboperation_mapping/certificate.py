@@ -8,29 +8,28 @@ from typing import Any
 
 from mapgap.core import Budget
 from mapgap.evidence.check import Box, Program
+from mapgap.formulations.suboperation_mapping.params import Certificate as Params
 from mapgap.problems.suboperation_mapping.certificate import partitions
 from mapgap.problems.suboperation_mapping.certificate.times import Writer
 from mapgap.solvers.refute import refute
 
-MOST_RATIOS = 1000
-"""Ratios above which only the program of all ratios is tried."""
-FRACTION, OVERLAP = 1e-6, 1e-3
-BOXES = 300
-"""Boxes after which a ratio is tried with orders."""
+FRACTION, OVERLAP = 1e-6, 1e-3  #: what counts as whole, and as the same time, in a point in floating point
 
 
-def prove(instance: dict[str, Any], bound: int, budget: Budget) -> dict[str, list[Any]] | None:
+def prove(
+    instance: dict[str, Any], bound: int, budget: Budget, params: Params = Params()
+) -> dict[str, list[Any]] | None:
     """The proof that no plan has a makespan below ``bound``; ``None`` if none is found within the budget."""
     tree = _refuted(Writer(instance, bound, Program(), None), budget, 1)
     if tree is not None:
         return {"all": tree}
     batch = instance["batch"]
-    ratios = list(islice(partitions(batch, batch, len(instance["accelerators"])), MOST_RATIOS + 1))
+    ratios = list(islice(partitions(batch, batch, len(instance["accelerators"])), params.ratios + 1))
     proof: dict[str, list[Any]] = {}
-    for ratio in ratios if len(ratios) <= MOST_RATIOS else ():
+    for ratio in ratios if len(ratios) <= params.ratios else ():
         for ordered in (False, True):
             written = Writer(instance, bound, Program(), ratio, ordered)
-            tree = _refuted(written, budget, 1 << 30 if ordered else BOXES)
+            tree = _refuted(written, budget, 1 << 30 if ordered else params.boxes)
             if tree is not None:
                 proof[",".join(map(str, ratio)) + (" order" if ordered else "")] = tree
                 break

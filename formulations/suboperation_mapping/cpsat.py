@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from functools import partial
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
@@ -22,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from mapgap.core import Budget, OutOfTime, PlanBase, SolveResult, Status, Stop
+from mapgap.formulations.suboperation_mapping.params import Sweep as Params
 from mapgap.formulations.suboperation_mapping.ratio_model import (
     decisions,
     direct_predecessors,
@@ -44,9 +44,6 @@ from mapgap.problems.suboperation_mapping.lowered.ratios import parse_ratio
 from mapgap.solvers.cpsat import CpSatModel
 from mapgap.solvers.model import Part, Value, prove, row
 from mapgap.solvers.turns import EngineError, in_turn
-
-FEW = 16
-"""Operations up to which the strict model is asked alone."""
 
 
 class RatioModel(CpSatModel):
@@ -406,33 +403,36 @@ def solve_ratio(
     cutoff: int | None,
     budget: Budget,
     time_s: float,
-    start: Plan | None = None,
     build: Build = RatioModel,
+    few: int = Params.few,
 ) -> SolveResult:
     """Best plan of one ratio below ``cutoff``.
 
-    Where the DRAM can bind, first without ``strict``, then with it if the first plan exploits a delay. Of few
-    operations the strict model alone: it is small, and free delays let the engine creep tick by tick.
+    Where the DRAM can bind, first without ``strict``, then with it if the first plan exploits a delay. Of at most
+    ``few`` operations the strict model alone: it is small, and free delays let the engine creep tick by tick.
     """
-    return in_turn(lambda _: _solve_ratio(lowered, cutoff, budget, time_s, start, build), ("CP-SAT",))
+    return in_turn(lambda _: _solve_ratio(lowered, cutoff, budget, time_s, build, few), ("CP-SAT",))
 
 
 def _solve_ratio(
-    lowered: Lowered, cutoff: int | None, budget: Budget, time_s: float, start: Plan | None, build: Build
+    lowered: Lowered, cutoff: int | None, budget: Budget, time_s: float, build: Build, few: int
 ) -> SolveResult:
     bound, binds, begun = 0, dram_binds(lowered), budget.elapsed_s
     held: SolveResult | None = None
     makespan = 0
-    modes = (False,) if not binds else (True,) if lowered.n <= FEW else (False, True)
+    modes = (False,) if not binds else (True,) if lowered.n <= few else (False, True)
     for strict in modes:
-        left = time_s - (budget.elapsed_s - begun)
         try:
-            model = build(lowered, strict=strict, cutoff=cutoff, look=watch(budget))
+            with budget.timed("build"):
+                building = budget.elapsed_s
+                model = build(lowered, strict=strict, cutoff=cutoff, look=watch(budget))
         except OutOfTime:
             result = unbuilt()
             break
+        begun += budget.elapsed_s - building  # the time of a question is the engine's
+        left = time_s - (budget.elapsed_s - begun)
         seconds = max(min(left * (1.0 if strict == modes[-1] else 0.5), budget.remaining_s), 0.01)
-        result = prove(model, budget, time_s=seconds, start=start, announce=False)
+        result = prove(model, budget, time_s=seconds, announce=False)
         if result.status is Status.INFEASIBLE:  # nothing below the cutoff, even with delays or exactly
             if held is not None:
                 raise EngineError(f"claims INFEASIBLE, but there is a plan of {makespan}")
@@ -459,18 +459,19 @@ def _solve_ratio(
     )
 
 
-def order_fixed_mapping(
-    lowered: Lowered, location: Array, budget: Budget, time_s: float | None = None, start: Plan | None = None
+def run(
+    instance: Instance,
+    budget: Budget,
+    ratio: str = "",
+    start: str | Plan | None = None,
+    params: Params = Params(),
 ) -> SolveResult:
-    """Best order of a fixed mapping; the bound holds for this ratio and mapping only."""
-    seconds = budget.remaining_s if time_s is None else min(time_s, budget.remaining_s)
-    return solve_ratio(lowered, None, budget, seconds, start, partial(RatioModel, location=location))
+    """Solve over all ratios, or over one given as ``"3,1"`` (then nothing is proven of the instance).
 
-
-def run(instance: Instance, budget: Budget, ratio: str = "") -> SolveResult:
-    """Solve over all ratios, or over one given as ``"3,1"`` (then nothing is proven of the instance)."""
+    ``start``: a plan, or its file; only better ones are looked for.
+    """
 
     def one(lowered: Lowered, cutoff: int | None, seconds: float) -> SolveResult:
-        return solve_ratio(lowered, cutoff, budget, seconds)
+        return solve_ratio(lowered, cutoff, budget, seconds, few=params.few)
 
-    return sweep(instance, budget, one, parse_ratio(instance, ratio) if ratio else ())
+    return sweep(instance, budget, one, parse_ratio(instance, ratio) if ratio else (), start, params)

@@ -9,15 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from mapgap.core import Budget, PlanError, SolveResult, Status, Stop
+from mapgap.formulations.suboperation_mapping.params import Enumeration as Params
 from mapgap.kernels import Integers, kernel
 from mapgap.problems.suboperation_mapping import Instance, Plan
 from mapgap.problems.suboperation_mapping.evaluate import evaluate
 from mapgap.problems.suboperation_mapping.lowered.arrays import Array, Lowered, lower
 from mapgap.problems.suboperation_mapping.lowered.ratios import partitions
 from mapgap.problems.suboperation_mapping.lowered.timing import Storage, Timing, run_memory_excess, run_timetable
-
-LIMIT = 100_000_000
-"""Most (mapping, sequence) pairs, and most entries of a table of sequences, that are tried."""
 
 CHUNK = 256
 """Mappings between two looks at the clock."""
@@ -77,15 +75,17 @@ def search(timing: Timing, storage: Storage, table: Array, first: int, last: int
     return best
 
 
-def run(instance: Instance, budget: Budget) -> SolveResult:
+def run(instance: Instance, budget: Budget, params: Params = Params()) -> SolveResult:
     """Try everything; UNKNOWN with a reason if that is too much or the time runs out."""
     models = [lower(instance, ratio) for ratio in partitions(instance.batch, len(instance.accelerators))]
     largest = max(model.n for model in models)
     if largest > 16:
         return SolveResult(Status.UNKNOWN, Stop.DONE, reason=f"{largest} operations: too many plans to enumerate")
     pairs = sum(model.accelerators**model.n * count_sequences(model) for model in models)
-    if pairs > LIMIT or any(count_sequences(model) * model.n > LIMIT // 10 for model in models):
-        return SolveResult(Status.UNKNOWN, Stop.DONE, reason=f"{pairs} mappings and sequences, at most {LIMIT} tried")
+    if pairs > params.limit or any(count_sequences(model) * model.n > params.limit // 10 for model in models):
+        return SolveResult(
+            Status.UNKNOWN, Stop.DONE, reason=f"{pairs} mappings and sequences, at most {params.limit} tried"
+        )
     best, plan = 2**62, None
     for model in models:
         table, total, winner = sequences(model), model.accelerators**model.n, np.zeros(2, np.int64)

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from mapgap.formulations.suboperation_mapping.orbits import Orbits
+from mapgap.formulations.suboperation_mapping.params import Boxes
 from mapgap.formulations.suboperation_mapping.phase_graph import Node, PhaseGraph
 from mapgap.problems.suboperation_mapping import Instance
 
@@ -31,6 +32,7 @@ class Frame:
 
     Attributes
     ----------
+    params : Boxes
     fused, split : list of Node
     before, after : dict of Node to Node or None
         A fused neighbour in FP and BP on each side of a split node, the first there is.
@@ -46,8 +48,8 @@ class Frame:
         Least lengths of stages that were computed already.
     """
 
-    def __init__(self, instance: Instance) -> None:
-        self.instance = instance
+    def __init__(self, instance: Instance, params: Boxes = Boxes()) -> None:
+        self.instance, self.params = instance, params
         self.phases = PhaseGraph(instance)
         self.orbits = Orbits(instance)
         nodes, fused = self.phases.nodes, self.phases.fused

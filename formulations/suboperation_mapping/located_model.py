@@ -20,9 +20,6 @@ from mapgap.formulations.suboperation_mapping.stage_optima import (
 )
 from mapgap.solvers.integer_lp import IntegerTerms, LinearOutcome
 
-STATES = 700
-"""States of :func:`least_length_of_box` above which it takes too long."""
-
 
 class LocatedModel(LocatedFlow):
     """A relaxation of all schedules whose ratio lies in a box; ``lp`` minimises column ``M``, the makespan.
@@ -123,7 +120,7 @@ class LocatedModel(LocatedFlow):
     def best_of_box(self, n: Node, i: Places) -> int:
         """The least length over all ratios of the box; 0 where it is one ratio, or would take long."""
         states = prod(group.number + 1 for group in self.box) * (self.instance.batch + 1)
-        if states > STATES or all(group.low == group.high for group in self.box):
+        if states > self.frame.params.states or all(group.low == group.high for group in self.box):
             return 0
         u = self.frame.before[n]
         size = self.phases.edge_bytes(n, u) if u is not None else 0
@@ -156,7 +153,7 @@ class LocatedModel(LocatedFlow):
                 ]
                 for a in range(self.orbits.count)
             ]
-            together = least_with_gather(costs, np.array(moved, np.int64), best)
+            together = least_with_gather(costs, np.array(moved, np.int64), best, self.frame.params.thresholds)
             if together > best:
                 gather = self.gather_terms(n, v, w)
                 self.lp.row([(d, 1), *gather, (self.chosen[n][w], -GRAIN * together)], 0)

@@ -16,6 +16,7 @@ import numpy as np
 import pulp
 
 from mapgap.core import Budget, OutOfTime, PlanBase, SolveResult, Status
+from mapgap.formulations.suboperation_mapping.params import Sweep as Params
 from mapgap.formulations.suboperation_mapping.ratio_model import (
     decisions,
     direct_predecessors,
@@ -26,7 +27,6 @@ from mapgap.formulations.suboperation_mapping.ratio_model import (
     unrelated_pairs,
 )
 from mapgap.formulations.suboperation_mapping.ratio_sweep import (
-    SOLVED,
     nothing_below,
     sweep,
     unbuilt,
@@ -346,10 +346,13 @@ def solve_ratio(
 ) -> SolveResult:
     """Best plan of one ratio below ``cutoff``."""
     try:
-        model = RatioProgram(lowered, engine, cutoff=cutoff, look=watch(budget, SOLVED))
+        with budget.timed("build"):
+            model = RatioProgram(lowered, engine, cutoff=cutoff, look=watch(budget))
     except OutOfTime:
         return unbuilt()
-    result = prove(model, budget, time_s=time_s, announce=False, value=lambda plan: worth(lowered, plan))
+    result = prove(
+        model, budget, time_s=min(time_s, budget.remaining_s), announce=False, value=lambda plan: worth(lowered, plan)
+    )
     if result.status is Status.INFEASIBLE:
         return replace(nothing_below(cutoff), notes=result.notes)
     bound = max(result.bound or 0, 0)
@@ -358,10 +361,20 @@ def solve_ratio(
     return replace(result, bound=bound if cutoff is None else min(bound, cutoff))
 
 
-def run(instance: Instance, budget: Budget, ratio: str = "", engine: Engine = "highs") -> SolveResult:
-    """Solve over all ratios, or over one given as ``"3,1"`` (then nothing is proven of the instance)."""
+def run(
+    instance: Instance,
+    budget: Budget,
+    ratio: str = "",
+    start: str | Plan | None = None,
+    engine: Engine = "highs",
+    params: Params = Params(),
+) -> SolveResult:
+    """Solve over all ratios, or over one given as ``"3,1"`` (then nothing is proven of the instance).
+
+    ``start``: a plan, or its file; only better ones are looked for.
+    """
 
     def one(lowered: Lowered, cutoff: int | None, seconds: float) -> SolveResult:
         return solve_ratio(lowered, cutoff, budget, seconds, engine)
 
-    return sweep(instance, budget, one, parse_ratio(instance, ratio) if ratio else ())
+    return sweep(instance, budget, one, parse_ratio(instance, ratio) if ratio else (), start, params)

@@ -1,63 +1,44 @@
-"""From one ratio to the instance: every partition of the batch, most promising first, the best plan as cutoff."""
+"""From one ratio to the instance: questions to one engine about every partition of the batch.
+
+1.  *Bounds*: of every ratio the longest path of a share (:mod:`path_bound`), and one flow for all (:mod:`fluid_bound`).
+2.  *Passes* over the ratios that are open, smallest bound first. The engine is asked for a plan below the best one that
+    is known: the plan given as ``start``, everything on one accelerator, the well-balanced scheme of a ratio, or what
+    the engine has found. No other search takes part.
+3.  The first pass gives every ratio a few tenths of a second, each further one more (:class:`Sweep`). So a longer run
+    begins like a shorter one. Where a ratio was not answered, the next question asks only for a plan in the lower half
+    of what its bound leaves, then of what is left of that: the nearer the cutoff, the easier the proof.
+"""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import permutations
 from typing import Any
 
 import numpy as np
 
-from mapgap.core import DISTRUSTED, Budget, OutOfTime, PlanBase, SolveResult, Status, Stop
+from mapgap.core import DISTRUSTED, Budget, InputError, OutOfTime, PlanBase, SolveResult, Status, Stop
 from mapgap.formulations.suboperation_mapping.fluid_bound import fluid_bound
+from mapgap.formulations.suboperation_mapping.params import Sweep as Params
 from mapgap.formulations.suboperation_mapping.path_bound import path_bound, share_paths
 from mapgap.formulations.suboperation_mapping.phase_graph import PhaseGraph
-from mapgap.heuristics.suboperation_mapping.search.pool import Rounds, Search
-from mapgap.heuristics.suboperation_mapping.search.short_rounds import short_rounds
-from mapgap.heuristics.suboperation_mapping.search.starts import starts
 from mapgap.problems.suboperation_mapping import Instance, Plan
 from mapgap.problems.suboperation_mapping.evaluate import diagnose
 from mapgap.problems.suboperation_mapping.lowered.arrays import Lowered, lower
-from mapgap.problems.suboperation_mapping.lowered.mapped import Mapped, timed
-from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio, partitions, pe_ratio
+from mapgap.problems.suboperation_mapping.lowered.mapped import Mapped, best_single, started, timed, well_balanced
+from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio, partitions
 from mapgap.solvers.turns import EngineError
-
-PASSES, LEAST_LEFT = 3, 0.05
-"""Over the ratios that are still open; and the part of the budget without which no other pass begins."""
-SEARCHED, ROUNDS = 0.15, 12
-"""Part of the budget for annealing before the first model, and rounds of it."""
-
-SOLVED = 0.5
-"""Part of a ratio's time for its model; if that stays open, the rest is for annealing."""
-
-MODEL_S, MODEL_SIZE = 0.1, 50
-"""Seconds of a model's time below which it proves nothing, of so many operations, and more in proportion of larger
-ones. Where ratios cannot have so much, annealing comes first."""
-
-EVERY_PLACE = 5
-"""Most accelerators whose permutations are all tried for a first plan; of more, the rotations of one order."""
-BEGUN = 0.3
-"""Part of the budget within which ratios are lowered and get first plans."""
-
-QUESTION_S = 0.5
-"""Least seconds of a question, as long as there are so many: of shorter ones none might be answered."""
-MOST_SOUGHT = 9
-"""Annealing gets as much time as a question took that was not answered, after a second one twice as much, up to so many
-times: an engine that is stuck gets less and less until it answers again."""
 
 SolveRatio = Callable[[Lowered, int | None, float], SolveResult]
 """``solve_ratio(lowered, cutoff, seconds)`` looks for plans of one ratio *below* the cutoff; its status, bound and plan
 are about these. What :func:`nothing_below` says is that there are none."""
 
 
-def watch(budget: Budget, share: float = 1.0) -> Callable[[], None]:
-    """What a model calls while it is built; raises :class:`OutOfTime` after this share of the time that is left."""
-    end = budget.elapsed_s + share * budget.remaining_s
+def watch(budget: Budget) -> Callable[[], None]:
+    """What a model calls while it is built; raises :class:`OutOfTime` when the time is over."""
 
     def look() -> None:
-        if budget.exhausted or budget.elapsed_s > end:
+        if budget.exhausted:
             raise OutOfTime
 
     return look
@@ -111,65 +92,25 @@ def critical_path(lowered: Lowered) -> int:
     return max(int(end.max()), -(-int(fastest.sum()) // lowered.accelerators))
 
 
-def simple_start(lowered: Lowered) -> Mapped | None:
-    """The best of: every share on an accelerator of its own, fused layers with the first share."""
-    tried = []
-    for places in _placements(lowered):
-        location = np.array([places[max(share, 0)] for _, _, share in lowered.operations], np.int64)
-        tried.append(timed(lowered, location, lowered.topological))
-    return min((found for found in tried if found is not None), key=lambda found: found.makespan, default=None)
+def parts_of(ratio: Ratio) -> Ratio:
+    """The ratio as a partition, the name under which its shares are known: largest first."""
+    return tuple(sorted(ratio, reverse=True))
 
 
-def _placements(lowered: Lowered) -> Iterator[tuple[int, ...]]:
-    """Accelerators of the shares: all permutations of a few, rotations from the fastest to the slowest of many."""
-    count = lowered.accelerators
-    if count <= EVERY_PLACE:
-        yield from permutations(range(count))
-        return
-    work = lowered.timing.compute.sum(axis=0).tolist()
-    fastest = sorted(range(count), key=lambda a: (work[a], a))
-    for k in range(count):
-        yield tuple(fastest[k:] + fastest[:k])
+def known_plan(instance: Instance, start: str | Plan | None, only: Ratio = ()) -> Mapped | None:
+    """The plan to begin with: ``start``, or everything on one accelerator where no ratio is asked for.
 
-
-class Annealing:
-    """Annealing beside the questions to an engine: no model begins with less than the quick planners have.
-
-    Parameters
-    ----------
-    share, most : float
-        At first for this part of the budget, and so many rounds.
+    Raises
+    ------
+    InputError
+        ``start`` is none of this instance, or not of the only ratio that is wanted.
     """
-
-    def __init__(self, instance: Instance, budget: Budget, ratio: Ratio, share: float, most: float) -> None:
-        only = ratio or None
-        self.search = Search(instance, Budget(share * budget.remaining_s, seed=budget.seed).start())
-        for start in starts(instance, self.search.budget, only):
-            self.search.offer(start)
-            if self.search.budget.exhausted:
-                break
-        short_rounds(self.search, fixed=only is not None)
-        self.rounds, self.over, self.owed_s = Rounds(self.search, only), False, 0.0
-        self._run(math.inf, most)
-
-    def _run(self, seconds: float, most: float = math.inf) -> Mapped | None:
-        budget, end = self.search.budget, self.search.rounds + most
-        late = budget.elapsed_s + seconds
-        while not self.over and self.search.rounds < end and not budget.exhausted and budget.elapsed_s < late:
-            self.over = not self.rounds.next()
-        return self.search.best
-
-    def seek(self, seconds: float, known: Mapped | None, left_s: float) -> Mapped | None:
-        """The best plan after so many more seconds of ``left_s``, or when rounds promise nothing more.
-
-        A round finds most at its end, so none is cut; what the last one takes too long is missing from the next call.
-        """
-        self.search.offer(known)
-        self.search.budget = Budget(left_s, seed=self.search.budget.seed).start()
-        self.owed_s += seconds
-        found = self._run(self.owed_s)
-        self.owed_s -= self.search.budget.elapsed_s
-        return found
+    mapped = started(instance, start)
+    if mapped is not None and only and parts_of(mapped.lowered.ratio) != parts_of(only):
+        raise InputError(f"start: expected a plan of the ratio {list(only)}, found {list(mapped.lowered.ratio)}")
+    single = None if only else best_single(instance)
+    plans = [each for each in (mapped, single) if each is not None]
+    return min(plans, key=lambda each: each.makespan, default=None)
 
 
 @dataclass
@@ -178,61 +119,38 @@ class Sweep:
 
     Attributes
     ----------
-    graphs : list of Lowered
-        Of the ratios, most promising first; without those for which the time did not suffice.
+    bounds : dict
+        Of every ratio.
     partial : bool
         Only one ratio is asked for: nothing is proven of the instance.
+    searched : int
+        Questions so far.
+    halved : dict
+        How often the distance between bound and best plan is halved in the next question about a ratio.
     """
 
     instance: Instance
     budget: Budget
-    graphs: list[Lowered]
+    bounds: dict[Ratio, int]
     partial: bool = False
-    annealing: Annealing | None = None
     best: Mapped | None = None
-    bounds: dict[Ratio, int] = field(default_factory=dict)
+    searched: int = 0
     infeasible: set[Ratio] = field(default_factory=set)
     reasons: dict[Ratio, str] = field(default_factory=dict)
     distrusted: list[str] = field(default_factory=list)
+    halved: dict[Ratio, int] = field(default_factory=dict)
 
     @classmethod
-    def begin(cls, instance: Instance, budget: Budget, ratio: Ratio = ()) -> Sweep:
-        """Lower every partition of the batch (or one ratio), bound each, announce a first plan and a better one.
-
-        Where the time does not suffice for a model of every ratio, it is for annealing.
-        """
+    def begin(cls, instance: Instance, budget: Budget, ratio: Ratio = (), start: str | Plan | None = None) -> Sweep:
+        """Every partition of the batch (or one ratio), each with a bound, and a first plan."""
+        known = known_plan(instance, start, ratio)
         ratios = [ratio] if ratio else list(partitions(instance.batch, len(instance.accelerators)))
-        least_s = MODEL_S * max(1.0, lower(instance, ratio or pe_ratio(instance)).n / MODEL_SIZE)
-        scarce = SOLVED * budget.remaining_s < least_s * len(ratios)
-        found = cls(instance, budget, [], bool(ratio), bounds=dict.fromkeys(ratios, 0))
-        found._lower(ratios[:1] if scarce else ratios)
-        share, most = (1.0 - LEAST_LEFT, math.inf) if scarce else (SEARCHED, ROUNDS)
-        found.annealing = Annealing(instance, budget, ratio, share, most)
-        found.offer(found.annealing.search.best)
-        if scarce:
-            found._lower(ratios[1:])
-        if scarce or len(found.graphs) < len(ratios):
-            phases = PhaseGraph(instance)
-            least, paths = fluid_bound(phases), share_paths(phases)
-            found.bounds = {each: max(bound, least, path_bound(paths, each)) for each, bound in found.bounds.items()}
-        found.graphs.sort(key=lambda graph: (found.bounds[graph.ratio], graph.ratio))
+        phases = PhaseGraph(instance)
+        flow, paths = fluid_bound(phases), share_paths(phases)
+        found = cls(instance, budget, {each: max(flow, path_bound(paths, each)) for each in ratios}, bool(ratio))
+        found.offer(known)
+        found.announce()
         return found
-
-    def _lower(self, ratios: list[Ratio]) -> None:
-        """The first ratio, and more while there is time."""
-        late = self.budget.elapsed_s + BEGUN * self.budget.remaining_s
-        for each in ratios:
-            if self.graphs and self.budget.elapsed_s > late:
-                break
-            graph = lower(self.instance, each)
-            self.graphs.append(graph)
-            self.bounds[each] = critical_path(graph)
-            self.offer(simple_start(graph))
-
-    @property
-    def settled(self) -> set[Ratio]:
-        """Ratios without a plan, and those that a model was refused for."""
-        return self.infeasible | self.reasons.keys()
 
     @property
     def cutoff(self) -> int | None:
@@ -243,31 +161,52 @@ class Sweep:
         """The ratio may hold a better plan."""
         return self.cutoff is None or self.bounds[ratio] < self.cutoff
 
-    def enter(self, graph: Lowered, result: SolveResult) -> None:
-        """Take what a run on one ratio has found, and announce it."""
-        self.learn(graph.ratio, result)
-        self.offer(verified(graph, result))
-        if not self.partial:
-            self.budget.report(bound=self.bound())
+    def waiting(self) -> list[Ratio]:
+        """The ratios to ask for: open, neither without a plan nor refused; smallest bound first."""
+        settled = self.infeasible | self.reasons.keys()
+        return sorted((r for r in self.bounds if self.open(r) and r not in settled), key=lambda r: (self.bounds[r], r))
+
+    def graph(self, ratio: Ratio) -> Lowered:
+        """The ratio as arrays, with what they say: a path over several shares, and a simple plan."""
+        graph = lower(self.instance, ratio)
+        self.bounds[ratio] = max(self.bounds[ratio], critical_path(graph))
+        self.offer(timed(graph, well_balanced(graph), graph.topological))
+        return graph
+
+    def aim(self, ratio: Ratio) -> int | None:
+        """The cutoff of the next question about a ratio."""
+        bound, cutoff = self.bounds[ratio], self.cutoff
+        return None if cutoff is None else max(bound + 1, bound + ((cutoff - bound) >> self.halved.get(ratio, 0)))
 
     def learn(self, ratio: Ratio, result: SolveResult) -> None:
-        """Enter what was proven of a ratio, or why nothing was."""
+        """Where a question was answered, the next one asks for half of the rest, else for less."""
+        halved = self.halved.get(ratio, 0)
+        answered = result.stop is Stop.PROVED or result.plan is not None
+        self.halved[ratio] = min(halved, 1) if answered else halved + 1
+
+    def enter(self, graph: Lowered, result: SolveResult) -> None:
+        """Take what a question about one ratio has found, and announce it."""
+        ratio = graph.ratio
+        self.searched += 1
         self.bounds[ratio] = max(self.bounds[ratio], result.bound or 0)
         if result.status is Status.INFEASIBLE:
             self.infeasible.add(ratio)
         if result.stop is Stop.DONE and result.reason:
             self.reasons[ratio] = result.reason
         self.distrusted += result.notes.get(DISTRUSTED, ())
+        self.offer(verified(graph, result))
+        self.announce()
 
     def offer(self, found: Mapped | None) -> None:
+        """Take a plan if it is the best one."""
         if found is not None and (self.best is None or found.makespan < self.best.makespan):
             self.best = found
             self.budget.report(plan=found.plan)
 
-    def seek(self, seconds: float) -> None:
-        """Anneal for so long."""
-        if self.annealing is not None and seconds > 0.0:
-            self.offer(self.annealing.seek(seconds, self.best, self.budget.remaining_s))
+    def announce(self) -> None:
+        """Report the bound of the instance."""
+        if not self.partial:
+            self.budget.report(bound=self.bound())
 
     def bound(self) -> int | None:
         """Smallest bound over the ratios that may hold a plan, never above the incumbent."""
@@ -276,10 +215,10 @@ class Sweep:
             open_bounds.append(self.best.makespan)
         return min(open_bounds, default=None)
 
-    def conclude(self, stop: Stop, searched: int) -> SolveResult:
+    def conclude(self, stop: Stop) -> SolveResult:
         """The result of all ratios."""
         best, bound, partial = self.best, self.bound(), self.partial
-        notes: dict[str, Any] = {"ratios": len(self.bounds), "ratios_searched": searched}
+        notes: dict[str, Any] = {"ratios": len(self.bounds), "ratios_searched": self.searched}
         if self.distrusted:
             notes[DISTRUSTED] = list(dict.fromkeys(self.distrusted))
         reason = refusals(self.reasons)
@@ -300,39 +239,46 @@ class Sweep:
         )
 
 
-def sweep(instance: Instance, budget: Budget, solve_ratio: SolveRatio, ratio: Ratio = ()) -> SolveResult:
-    """Solve every partition of the batch (or one ``ratio``), most promising first, each with the incumbent as cutoff.
+def questions(state: Sweep, solve_ratio: SolveRatio, params: Params) -> Iterator[Stop]:
+    """Ask about one ratio after the other; yields why each answer ended."""
+    seconds = params.question_s
+    while left := state.waiting():
+        for ratio in left:
+            if not state.open(ratio):
+                continue
+            graph = state.graph(ratio)
+            if state.open(ratio):
+                result = solve_ratio(graph, state.aim(ratio), min(seconds, state.budget.remaining_s))
+                state.learn(ratio, result)
+                state.enter(graph, result)
+                yield result.stop
+        seconds *= params.growth
+
+
+def sweep(
+    instance: Instance,
+    budget: Budget,
+    solve_ratio: SolveRatio,
+    ratio: Ratio = (),
+    start: str | Plan | None = None,
+    params: Params = Params(),
+) -> SolveResult:
+    """Ask about every partition of the batch (or one ``ratio``) until each is answered or the time is over.
 
     The bound of the instance is the smallest over all ratios; under a given ``ratio`` nothing is proven of the instance
     and the bound is ``None``.
     """
-    reasons = diagnose(instance)
-    if reasons:
+    if reasons := diagnose(instance):
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(reasons))
-    state = Sweep.begin(instance, budget, ratio)
-    stop, count, sought = Stop.PROVED, 0, 0
-    for _ in range(PASSES):  # what the ratios of a pass have left over is for those that are still open
-        left = [graph for graph in state.graphs if state.open(graph.ratio) and graph.ratio not in state.settled]
-        for position, graph in enumerate(left):
-            if not state.open(graph.ratio):
-                continue
-            if budget.exhausted or stop is Stop.INTERRUPTED:
-                stop = Stop.TIME if stop is Stop.PROVED else stop
+    state = Sweep.begin(instance, budget, ratio, start)
+    stop = Stop.PROVED
+    if not budget.exhausted:
+        for stop in questions(state, solve_ratio, params):
+            if stop is Stop.INTERRUPTED or budget.exhausted:
                 break
-            count += 1
-            begun = budget.elapsed_s
-            share = max(QUESTION_S, SOLVED * budget.remaining_s / (len(left) - position))
-            result = solve_ratio(graph, state.cutoff, min(share, SOLVED * budget.remaining_s))
-            if result.stop is not Stop.PROVED:
-                stop = result.stop  # an interruption ends the loop above, so nothing overwrites it
-            state.enter(graph, result)
-            sought = min(sought + 1, MOST_SOUGHT) if result.stop is Stop.TIME else 0
-            state.seek(sought * (budget.elapsed_s - begun))
-        if stop is Stop.INTERRUPTED or budget.remaining_s < LEAST_LEFT * budget.time_s:
-            break
-    if stop is not Stop.INTERRUPTED and any(state.open(r) for r in state.bounds if r not in state.infeasible):
-        state.seek(budget.remaining_s)  # where models were refused, or did not fit into the time
-    return state.conclude(stop, count)
+    if stop is not Stop.INTERRUPTED:
+        stop = Stop.TIME if state.waiting() else Stop.PROVED
+    return state.conclude(stop)
 
 
 def refusals(reasons: Mapping[Ratio, str]) -> str:

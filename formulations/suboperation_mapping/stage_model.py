@@ -12,14 +12,11 @@ from itertools import pairwise, product
 import numpy as np
 from numpy.typing import NDArray
 
+from mapgap.formulations.suboperation_mapping.params import Boxes
 from mapgap.formulations.suboperation_mapping.phase_graph import Node, PhaseGraph, RatioGraph
 from mapgap.problems.suboperation_mapping.instance import Operation, operations
 from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio
 from mapgap.solvers.highs import MatrixModel, Terms, Vector
-
-CONFIGURATIONS = 256  #: configurations of one layer above which columns are replaced by pairwise variables
-COLUMNS = 3000  #: columns of one stage above which only one fused predecessor, or none, enters the column
-ANCESTORS = 4  #: windows per fusion point
 
 
 class StageModel(RatioGraph):
@@ -69,11 +66,21 @@ class StageModel(RatioGraph):
         accelerators.
     sort : bool
         Add (3).
+    params : Boxes
+        How many columns there may be.
     """
 
-    def __init__(self, phases: PhaseGraph, ratio: Ratio, scale: float, columns: bool = True, sort: bool = True) -> None:
+    def __init__(
+        self,
+        phases: PhaseGraph,
+        ratio: Ratio,
+        scale: float,
+        columns: bool = True,
+        sort: bool = True,
+        params: Boxes = Boxes(),
+    ) -> None:
         super().__init__(phases, ratio, scale)
-        self.sort = sort
+        self.sort, self.params = sort, params
         self.matrix = MatrixModel()
         self.M = self.matrix.column(upper=float("inf"), cost=1.0)
         self.x: dict[Operation, list[int]] = {}
@@ -85,7 +92,7 @@ class StageModel(RatioGraph):
         self.stage: dict[Node, Terms] = {}
         self.duration: dict[Operation, Terms] = {}
         self.own: dict[Operation, list[int]] = {}
-        self.spread = columns and self.count ** len(self.shares) <= CONFIGURATIONS
+        self.spread = columns and self.count ** len(self.shares) <= params.configurations
         self.one_accelerator()
         self.configurations()
         self.weights()
@@ -275,7 +282,7 @@ class StageModel(RatioGraph):
         fused = [p for p in self.phases.before[node] if p != ("FP", node[1])]
         fetch = [self.own_bytes(node, o) if node[0] == "BP" else 0 for o in parts]
         masks = list(product(*[(0, 1) if self.count > 1 and size else (0,) for size in fetch]))
-        while fused and self.count ** len(fused) * len(self.lam[node]) * len(masks) > COLUMNS:
+        while fused and self.count ** len(fused) * len(self.lam[node]) * len(masks) > self.params.stage_columns:
             fused = fused[1:]
         loads: list[Terms] = [[] for _ in range(self.count)]
         length: Terms = []
@@ -376,7 +383,7 @@ class StageModel(RatioGraph):
             if len(feeds) < 2 and (not feeds or self.phases.fused(feeds[0]) or feeds[0] in self.stage):
                 continue
             shared = [u for u in fused if u in self.phases.ancestors[v]]
-            for u in shared[::-1][:ANCESTORS]:
+            for u in shared[::-1][: self.params.windows]:
                 between = [d for d in self.phases.descendants[u] if d in self.phases.ancestors[v]]
                 for a in range(self.count):
                     row: Terms = [(self.start[self.part(v)], 1.0), (self.end[self.part(u)], -1.0)]

@@ -16,8 +16,6 @@ from mapgap.formulations.suboperation_mapping.located_frame import Box
 
 Costs = NDArray[np.int64]
 NEVER = 1 << 60
-THRESHOLDS = 8
-"""Lengths at which :func:`least_with_gather` is refined."""
 
 
 @lru_cache(maxsize=16)
@@ -70,7 +68,7 @@ def least_lengths(costs: Costs) -> list[int]:
     return [int(v) for v in best[1:, -1]]
 
 
-def least_with_gather(costs: Costs, gather: Costs, least: int) -> int:
+def least_with_gather(costs: Costs, gather: Costs, least: int, thresholds: int) -> int:
     """Least length plus sum of the shares' ``gather`` costs, rounded down to a few thresholds of the length.
 
     Parameters
@@ -78,6 +76,8 @@ def least_with_gather(costs: Costs, gather: Costs, least: int) -> int:
     costs, gather : (accelerators, shares)
     least : int
         The least length alone.
+    thresholds : int
+        Most lengths at which the bound is refined.
     """
     load, moved = sums(costs), sums(gather)
     whole = load.shape[1] - 1
@@ -85,8 +85,8 @@ def least_with_gather(costs: Costs, gather: Costs, least: int) -> int:
     best = NEVER
     values = np.unique(load)
     values = values[(values >= least) & (values < alone)]
-    if len(values) > THRESHOLDS:
-        values = values[np.linspace(0, len(values) - 1, THRESHOLDS).astype(int)]
+    if len(values) > thresholds:
+        values = values[np.linspace(0, len(values) - 1, thresholds).astype(int)]
     levels = [least, *[int(v) for v in values if v > least], alone]
     for low, high in itertools.pairwise(levels):
         # any assignment of a length in [low, high) moves at least what the best one below high does

@@ -12,23 +12,21 @@ import numpy as np
 
 from mapgap.core import DISTRUSTED, Budget, SolveResult, Status, Stop
 from mapgap.formulations.suboperation_mapping.cpsat import Build, RatioModel, UnrelaxedRatioModel, solve_ratio
-from mapgap.formulations.suboperation_mapping.list_anneal import list_anneal, starts
+from mapgap.formulations.suboperation_mapping.params import Boxes
 from mapgap.formulations.suboperation_mapping.phase_graph import PhaseGraph
 from mapgap.formulations.suboperation_mapping.ratio_model import horizon
 from mapgap.formulations.suboperation_mapping.stage_model import StageModel
 from mapgap.formulations.suboperation_mapping.staged_ratio import StagedRatioModel
-from mapgap.heuristics.suboperation_mapping.search.pool import SHORT, WORK, Search
+from mapgap.heuristics.suboperation_mapping.params import Annealing
+from mapgap.heuristics.suboperation_mapping.search.pool import Search
 from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.lowered.arrays import Array, Lowered, lower
-from mapgap.problems.suboperation_mapping.lowered.mapped import Mapped
+from mapgap.problems.suboperation_mapping.lowered.mapped import Mapped, well_balanced
 from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio
 from mapgap.solvers.highs import MatrixOutcome
 from mapgap.solvers.integer_lp import exact_bound
 
 EXACT_TICKS = 100_000  #: up to here one tick is 10^4 times the feasibility tolerance of the scaled model
-COLD = (0.001, 0.0005, 0.0002)  #: first temperatures that keep a good mapping, as shares of the makespan
-ROUNDING_S = 1.0  #: seconds that a mapping may be improved for, even if finding it took all the time
-LISTED = 5_000  #: decodings of a list scheduler that orders a rounded mapping
 SAFETY = 1e-6  #: relative error granted to floating-point bounds (HiGHS tolerances are 1e-9 on times scaled to 1000)
 UNRESOLVED = "HiGHS: the times of one row differ too much for doubles; its bounds are not used"
 ModelKind = Literal["unrelaxed", "relaxed", "staged"]
@@ -49,15 +47,12 @@ class Reply:
         Objective of a mapping in the relaxation: the ratio's bound cannot rise above it.
     closed : bool
         The MIP was solved: the bound is all that the relaxation can prove.
-    proof : dict, optional
-        :attr:`RatioSolver.proof` of the bound, where the question asks for it.
     """
 
     ratio: Ratio
     result: SolveResult
     attained: float | None = None
     closed: bool = False
-    proof: dict[str, Any] | None = None
 
     @property
     def bound(self) -> int:
@@ -82,10 +77,12 @@ def safe(bound: float, scale: float) -> int:
 class RatioSolver:
     """One ratio with its model, its LP and its lowered arrays."""
 
-    def __init__(self, phases: PhaseGraph, ratio: Ratio, scale: float, columns: bool = True) -> None:
+    def __init__(
+        self, phases: PhaseGraph, ratio: Ratio, scale: float, columns: bool = True, params: Boxes = Boxes()
+    ) -> None:
         self.ratio, self.scale = ratio, scale
         self.lowered: Lowered = lower(phases.instance, ratio)
-        self.model = StageModel(phases, ratio, scale, columns)
+        self.model = StageModel(phases, ratio, scale, columns, params=params)
         self.linear: MatrixOutcome | None = None
         self.floor = 0
         self.last = horizon(self.lowered)
@@ -116,26 +113,23 @@ class RatioSolver:
     def rounded(self, time_s: float, seed: int) -> Mapped | None:
         """Improve the LP's most likely mapping."""
         if self.linear is None or self.linear.values is None:
-            return self.improve(starts(self.lowered)[-1], time_s, seed)
+            return self.improve(well_balanced(self.lowered), time_s, seed)
         return self.improve(self.model.locations(self.linear.values), time_s, seed)
 
     def improve(self, location: Array, time_s: float, seed: int) -> Mapped | None:
-        """Order a mapping by an annealed list scheduler, then anneal mapping and order together.
-
-        Both from that order and from the topological one, whose weight updates come early: either may be better.
-        """
-        one, hot = self.lowered, COLD[seed % len(COLD)]
-        search = Search(one.instance, Budget(time_s, seed=seed).start())
-        listed = list_anneal(one, location, iterations=LISTED, seed=seed, hot=hot)
-        search.offer(listed)
+        """Anneal a mapping once, and its order with it, from a temperature that keeps the most of it."""
+        one, params = self.lowered, Annealing()
+        search = Search(one.instance, Budget(time_s, seed=seed).start(), params)
         plain = Mapped(one, location, one.topological, *one.timetable(location, one.topological))
-        for parent in (plain, listed):
-            if parent is not None and not search.budget.exhausted:
-                search.anneal(self.ratio, parent, hot, min(WORK // one.n, SHORT * one.n), seed)
+        steps = min(params.first_work // one.n, params.per_operation * one.n)
+        search.anneal(self.ratio, plain, min(params.hot), steps, seed)
         return search.best
 
-    def destroy(self, target: int, time_s: float, seed: int) -> Reply:
-        """Look for a mapping whose relaxation ends by ``target``; prove that there is none, or round it."""
+    def destroy(self, target: int, time_s: float, left_s: float, seed: int) -> Reply:
+        """Look for a mapping whose relaxation ends by ``target``; prove that there is none, or round it.
+
+        ``time_s`` for the engine, ``left_s`` in all.
+        """
         matrix = self.model.matrix
         if not matrix.resolved:  # nothing to learn from the relaxation
             return Reply(self.ratio, replace(known(0, None), notes={DISTRUSTED: [UNRESOLVED]}), 0.0, closed=True)
@@ -161,8 +155,8 @@ class RatioSolver:
         bound = max(floor, 0 if outcome.bound is None else min(target, safe(outcome.bound, self.scale)))
         if outcome.values is None:
             return Reply(self.ratio, known(bound, None))
-        left = time_s - (time.perf_counter() - begun)
-        found = self.improve(self.model.locations(outcome.values), max(left, ROUNDING_S), seed)
+        left = left_s - (time.perf_counter() - begun)
+        found = self.improve(self.model.locations(outcome.values), left, seed)
         attained = float(outcome.values[self.model.M]) * self.scale
         return Reply(self.ratio, known(bound, found), attained, outcome.status is Status.OPTIMAL)
 
@@ -173,17 +167,17 @@ class _Context:
 
     phases: PhaseGraph
     scale: float
-    columns: bool
+    params: Boxes
 
 
 _solvers: dict[Ratio, RatioSolver] = {}
 _context: _Context | None = None
 
 
-def prepare(instance: Instance, scale: float, columns: bool) -> None:
+def prepare(instance: Instance, scale: float, params: Boxes = Boxes()) -> None:
     """Start of a process."""
     global _context
-    _context = _Context(PhaseGraph(instance), scale, columns)
+    _context = _Context(PhaseGraph(instance), scale, params)
     _solvers.clear()
 
 
@@ -198,28 +192,22 @@ def solver(ratio: Ratio) -> RatioSolver:
     if ratio not in _solvers:
         if len(_solvers) > 60:
             _solvers.pop(next(iter(_solvers)))
-        _solvers[ratio] = RatioSolver(context.phases, ratio, context.scale, context.columns)
+        _solvers[ratio] = RatioSolver(context.phases, ratio, context.scale, params=context.params)
     return _solvers[ratio]
 
 
-def survey(ratio: Ratio, seed: int, time_s: float) -> Reply:
-    """LP without configuration columns."""
-    context = _here()
-    one = RatioSolver(context.phases, ratio, context.scale, columns=False)
-    return Reply(ratio, known(one.relax(time_s), None), proof=one.proof)
-
-
-def explore(ratio: Ratio, seed: int, time_s: float) -> Reply:
+def explore(ratio: Ratio, rounding: bool, time_s: float, seed: int) -> Reply:
     """LP, and a plan from what it suggests."""
     one = solver(ratio)
     begun = time.perf_counter()
     bound = one.relax(time_s)
-    return Reply(ratio, known(bound, one.rounded(time_s - (time.perf_counter() - begun), seed)))
+    found = one.rounded(time_s - (time.perf_counter() - begun), seed) if rounding else None
+    return Reply(ratio, known(bound, found))
 
 
-def destroy(ratio: Ratio, target: int, time_s: float, seed: int) -> Reply:
+def destroy(ratio: Ratio, target: int, time_s: float, left_s: float, seed: int) -> Reply:
     """A mapping whose relaxation ends by the target, or the proof that there is none."""
-    return solver(ratio).destroy(target, time_s, seed)
+    return solver(ratio).destroy(target, time_s, left_s, seed)
 
 
 def complete(ratio: Ratio, cutoff: int | None, time_s: float, seed: int, kind: ModelKind) -> Reply:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 from mapgap.core import DISTRUSTED, Budget, Status
-from mapgap.formulations.suboperation_mapping.stage_search import SAFETY, ModelKind, Reply
+from mapgap.formulations.suboperation_mapping.params import Stage
+from mapgap.formulations.suboperation_mapping.ratio_sweep import parts_of
+from mapgap.formulations.suboperation_mapping.stage_search import NO_PLAN, SAFETY, ModelKind, Reply
 from mapgap.problems.suboperation_mapping import Instance, Plan
 from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio
 
-FIRST_STEP = 0.002  #: first target above a ratio's bound, as a share of it
-SMALLEST_STEP = 1e-4  #: of any target above a bound
-FIRST_S = 10.0  #: seconds of the first destructive question
+SMALLEST_STEP = 1e-4  #: of any target above a bound: less is hardly more than what doubles tell apart
 
 
 @dataclass
@@ -29,6 +28,8 @@ class RatioState:
         The best plan of the ratio.
     infeasible : bool
         No plan of the ratio fits the DRAM.
+    explored : bool
+        The LP was asked, and its most likely mapping improved where that is worth it.
     exhausted : bool
         ``bound`` is all that the relaxation can prove; only the complete model can raise it.
     step : float
@@ -37,32 +38,30 @@ class RatioState:
         Time of the next question.
     cutoff : int or None
         Cutoff of the next question to the complete model; ``None``: the best plan.
-    half : int or None
-        Upper end of the distance that the next question of half of it divides; ``None``: the best plan.
-    halving : bool
-        Such a question is being answered.
     turn : int
         Questions to the complete model since the last that was answered.
     attained : int or None
         Makespan of a mapping in the relaxation, rounded up: the relaxation proves no larger bound.
-    floor, proof : int, dict or None
-        The last bound that came with duals, and these.
     """
 
     bound: int
     plan: Plan | None = None
     makespan: int | None = None
     infeasible: bool = False
+    explored: bool = False
     exhausted: bool = False
-    step: float = FIRST_STEP
-    seconds: float = FIRST_S
+    step: float = Stage.step
+    seconds: float = Stage.question_s
     cutoff: int | None = None
-    half: int | None = None
-    halving: bool = False
     turn: int = 0
     attained: int | None = None
-    floor: int = 0
-    proof: dict[str, Any] | None = None
+
+    def raise_to(self, bound: int) -> None:
+        """Enter a bound; ``NO_PLAN`` says that there is no plan."""
+        if bound >= NO_PLAN:
+            self.infeasible = True
+        else:
+            self.bound = max(self.bound, bound)
 
     @property
     def target(self) -> int:
@@ -99,13 +98,15 @@ class State:
     partial : bool
         Not all ratios are searched; nothing is proven of the instance.
     news : list of Plan
-        What was found since the annealing last looked.
-    reported : int
-        Bound that the budget was told last.
+        Every plan that is the best of its ratio, for others to improve.
+    ladder : dict of str to int
+        The bound of the instance after each kind of work that has raised it, the last one at the end.
     distrusted : list of str
         Why the relaxation of some ratio is not used.
     least : int
         Largest bound that was entered for all ratios at once.
+    rounding : bool
+        Mappings that the relaxation suggests are improved.
     kinds : list of ModelKind
         Of the complete model, in the order in which they are asked.
     """
@@ -116,15 +117,19 @@ class State:
     ratios: dict[Ratio, RatioState]
     best: Ratio | None = None
     news: list[Plan] = field(default_factory=list)
-    reported: int = 0
+    ladder: dict[str, int] = field(default_factory=dict)
+    rounding: bool = True
     distrusted: list[str] = field(default_factory=list)
     least: int = 0
     kinds: list[ModelKind] = field(default_factory=lambda: ["unrelaxed"])
 
     @classmethod
-    def begin(cls, instance: Instance, budget: Budget, ratios: Iterable[Ratio], partial: bool) -> State:
+    def begin(
+        cls, instance: Instance, budget: Budget, ratios: Iterable[Ratio], partial: bool, params: Stage = Stage()
+    ) -> State:
         """Neither bounds nor plans."""
-        return cls(instance, budget, partial, {ratio: RatioState(0) for ratio in ratios})
+        known = {ratio: RatioState(0, step=params.step, seconds=params.question_s) for ratio in ratios}
+        return cls(instance, budget, partial, known, rounding=params.rounding)
 
     @property
     def makespan(self) -> int | None:
@@ -138,24 +143,27 @@ class State:
 
     def take(self, reply: Reply) -> None:
         """Enter a reply."""
-        known, result, limit = self.ratios[reply.ratio], reply.result, self.makespan
+        known, result = self.ratios[reply.ratio], reply.result
         known.bound = max(known.bound, reply.bound)
         known.infeasible = known.infeasible or result.status is Status.INFEASIBLE
-        if reply.proof is not None:
-            known.floor, known.proof = reply.bound, reply.proof
         if reply.attained is not None:
             attained = math.ceil(reply.attained)
             known.attained = attained if known.attained is None else min(known.attained, attained)
         self.distrusted += (reason for reason in result.notes.get(DISTRUSTED, ()) if reason not in self.distrusted)
-        if result.plan is None or result.claimed is None:
-            return
-        assert isinstance(result.plan, Plan)
-        if known.makespan is None or result.claimed < known.makespan:
-            known.plan, known.makespan = result.plan, result.claimed
-            self.news.append(result.plan)
-        if limit is None or result.claimed < limit:
-            self.best = reply.ratio
-            self.budget.report(plan=result.plan)
+        if result.plan is not None and result.claimed is not None:
+            assert isinstance(result.plan, Plan)
+            self.learn(result.plan, result.claimed)
+
+    def learn(self, plan: Plan, makespan: int) -> None:
+        """Enter a plan; the best one is announced."""
+        ratio, limit = parts_of(plan.ratio), self.makespan
+        known = self.ratios[ratio]
+        if known.makespan is None or makespan < known.makespan:
+            known.plan, known.makespan = plan, makespan
+            self.news.append(plan)
+        if limit is None or makespan < limit:
+            self.best = ratio
+            self.budget.report(plan=plan)
 
     def kind(self, ratio: Ratio) -> ModelKind:
         """In which the complete model of a ratio is asked next: in turn, until one answers."""
@@ -168,23 +176,19 @@ class State:
             for known in self.ratios.values():
                 known.bound = max(known.bound, bound)
 
-    def announce(self) -> None:
-        """Report the bound of the instance if it has risen."""
-        if not self.partial and self.bound > self.reported:
-            self.reported = self.bound
-            self.budget.report(bound=self.bound)
+    def announce(self, rung: str) -> None:
+        """Report the bound of the instance if that kind of work has raised it."""
+        bound = self.bound
+        if not self.partial and bound > max(self.ladder.values(), default=0):
+            self.ladder.pop(rung, None)
+            self.ladder[rung] = bound
+            self.budget.report(bound=bound)
 
     def open(self) -> list[Ratio]:
         """Ratios whose bound leaves room for a better plan, smallest bound first."""
         limit = self.makespan
         still = [r for r, k in self.ratios.items() if not k.infeasible and (limit is None or k.bound < limit)]
         return sorted(still, key=lambda r: self.ratios[r].bound)
-
-    def planned(self, among: Iterable[Ratio]) -> list[tuple[Ratio, Plan, int]]:
-        """The ratios that have a plan, with it and its makespan, best plan first."""
-        known = [(r, self.ratios[r].plan, self.ratios[r].makespan) for r in among]
-        held = [(r, plan, makespan) for r, plan, makespan in known if plan is not None and makespan is not None]
-        return sorted(held, key=lambda each: each[2])
 
     def within_margin(self, ratio: Ratio) -> bool:
         """Whether what is left of the gap is what floating-point bounds concede to their engine."""

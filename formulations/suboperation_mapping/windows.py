@@ -3,7 +3,7 @@
 1.  A *neighbourhood*, in turn: operations that start one after the other in the plan, or all operations of layers one
     after the other. The others keep their accelerators and, among themselves, the order on each.
 2.  CP-SAT gets the complete model of the ratio with these fixed and looks for a plan below the makespan.
-3.  None: the next neighbourhood is larger. Not decided in time: it is smaller.
+3.  None: the next neighbourhood has one operation more. Not decided in time: two fewer.
 
 References
 ----------
@@ -21,19 +21,22 @@ import numpy as np
 
 from mapgap.core import Budget, SolveResult, Status
 from mapgap.formulations.suboperation_mapping.cpsat import UnrelaxedRatioModel
+from mapgap.formulations.suboperation_mapping.params import Portfolio
 from mapgap.formulations.suboperation_mapping.ratio_sweep import verified
 from mapgap.problems.suboperation_mapping.lowered.mapped import Mapped
 from mapgap.solvers.model import prove
 from mapgap.solvers.turns import in_turn
 
-SIZE = 16  #: operations of the first neighbourhood
-LEAST = 6  #: of the smallest
-LARGER, SMALLER = 1.1, 0.8  #: what follows one without a better plan, and one that is not decided
-QUESTION_S = 3.0  #: seconds of a neighbourhood
-
 
 class Windows:
     """Neighbourhoods of a plan, to be searched one by one.
+
+    Parameters
+    ----------
+    size : int
+        Operations of the first one.
+    question_s : float
+        Seconds of each.
 
     Attributes
     ----------
@@ -43,9 +46,11 @@ class Windows:
         All operations together were a neighbourhood: the ratio has no better plan.
     """
 
-    def __init__(self, start: Mapped, seed: int) -> None:
+    def __init__(
+        self, start: Mapped, seed: int, size: int = Portfolio.window, question_s: float = Portfolio.window_s
+    ) -> None:
         self.best, self.rng, self.turn = start, random.Random(seed), 0
-        self.size, self.over = float(SIZE), False
+        self.size, self.question_s, self.over = size, question_s, False
 
     def improve(self, seconds: float, most: float = math.inf) -> Mapped:
         """Search so many neighbourhoods, or until the time is over, or one of all operations holds nothing better."""
@@ -60,7 +65,7 @@ class Windows:
         """Step 1."""
         self.turn += 1
         low = self.best.lowered
-        size = min(low.n, int(self.size))
+        size = min(low.n, self.size)
         if self.turn % 2:
             first = self.rng.randrange(low.n - size + 1)
             return set(np.argsort(self.best.start, kind="stable")[first : first + size].tolist())
@@ -79,7 +84,7 @@ class Windows:
         """Steps 2 and 3; what the engine says of the neighbourhood."""
         best = self.best
         model = neighbourhood(best, free)
-        asked = Budget(min(QUESTION_S, max(0.01, time_s)), seed=self.rng.randrange(2**31)).start()
+        asked = Budget(min(self.question_s, max(0.01, time_s)), seed=self.rng.randrange(2**31)).start()
         found: list[Mapped | None] = []
 
         def ask(_: str) -> SolveResult:
@@ -91,9 +96,9 @@ class Windows:
         if found and found[-1] is not None and found[-1].makespan < best.makespan:
             self.best = found[-1]
         elif result.status is Status.INFEASIBLE:
-            self.size = min(float(best.lowered.n), self.size * LARGER)
+            self.size = min(best.lowered.n, self.size + 1)
         elif result.status is Status.UNKNOWN:
-            self.size = max(float(LEAST), self.size * SMALLER)
+            self.size = max(2, self.size - 2)
         return result.status
 
 

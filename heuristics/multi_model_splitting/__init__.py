@@ -103,6 +103,7 @@ METHODS = [
         kind="baseline",
         reference="Schrimpf et al., J. Comput. Phys. 159 (2000), 139-171, from Synergy's plan",
         run=f"{_HERE}.ruin_and_recreate:run",
+        params=f"{_HERE}.params:RuinAndRecreate",
         summary="Synergy's plan, improved by taking pipelines out and putting them back",
         fast=True,
     ),

@@ -13,21 +13,22 @@ the same functions serve both.
 
 from __future__ import annotations
 
+import numpy as np
+
 from mapgap.core import Budget, SolveResult, Status, Stop
-from mapgap.heuristics.multi_model_splitting.search.candidate_search import Path
-from mapgap.heuristics.multi_model_splitting.search.candidates import best_split
-from mapgap.heuristics.multi_model_splitting.search.joint_plan import (
+from mapgap.heuristics.multi_model_splitting.search.candidate_search import FORBIDDEN, Path, Search
+from mapgap.heuristics.multi_model_splitting.search.resources import Ledger, misfits, remaining
+from mapgap.heuristics.multi_model_splitting.synergy import (
+    algorithm_1,
     fewest_ends,
     finished,
+    ordered,
     out_of_time,
     pipeline_plan,
     shortage,
 )
-from mapgap.heuristics.multi_model_splitting.search.orders import ordered
-from mapgap.heuristics.multi_model_splitting.search.resources import Ledger
-from mapgap.heuristics.multi_model_splitting.synergy_algorithm import algorithm_1
 from mapgap.problems.multi_model_splitting import Instance
-from mapgap.problems.multi_model_splitting.lowered.tables import tabulate
+from mapgap.problems.multi_model_splitting.lowered.tables import Tables, tabulate
 
 
 def larger_first(instance: Instance) -> list[int]:
@@ -59,6 +60,18 @@ def run_counting(
         ledger = ledger.placed(tables, path, None)
     plans = [pipeline_plan(paths[p], *(ends or [])[p]) for p in range(len(paths))]
     return finished(instance, plans, budget)
+
+
+def best_split(
+    tables: Tables, ledger: Ledger, budget: Budget, segments: int, *, order: list[int], by_bytes: bool
+) -> Path | None:
+    """First split into that many segments, or the one that moves the fewest bytes between its devices."""
+    cost = np.zeros((len(order), tables.layers, tables.layers + 1), np.int64)
+    if by_bytes:
+        cost[:, 1:] += tables.cut[1 : tables.layers, None]
+    cost[misfits(tables, ledger.left)] = FORBIDDEN
+    found = Search(cost, order, ledger.left, remaining(tables), budget, exactly=segments).run()
+    return None if found is None else found[1]
 
 
 def _has_ends(instance: Instance, index: int) -> bool:

@@ -120,6 +120,7 @@ METHODS = [
         reference="MTrain-Converting in both readings, step-aligned ratios, short annealing; of mapgap",
         run=f"{_HERE}.annealed_converting:run",
         summary="Quick planner: the better reading of MTrain-Converting, improved by a short annealing",
+        params=f"{_HERE}.params:QuickPlanner",
         fast=True,
     ),
     Method(
@@ -130,6 +131,7 @@ METHODS = [
         run=f"{_HERE}.anneal:run",
         summary="Best plan in the time given: annealing over ratio, mapping and order; no bound",
         options={"rounds": 0, "start": ""},
+        params=f"{_HERE}.params:Annealing",
     ),
     Method(
         "alpa_sharding",

@@ -3,13 +3,13 @@
 1.  *Starts*. The plan in the file ``start``, if one is given; plans of other bandwidths are good ones. The best single
     accelerator; MTrain-Mapping in both readings of the delta latency and the well-balanced scheme, at the PE-based
     ratio and the step-aligned ones (:mod:`step_aligned`); MTrain-Converting. The best are annealed a little
-    (:mod:`short_rounds`).
+    (:func:`~mapgap.heuristics.suboperation_mapping.search.pool.short_rounds`).
 2.  *Rounds*. A parent is drawn from a pool of the best solutions, one of each ratio; better ones are drawn more
     often. In half of the rounds some samples go from one share to another: one, a few, half, all, or as many as the
     next step of the compute tables is away. The mapping stays, and is annealed (:mod:`annealing_kernels`) from a
     temperature that the rounds take in turn.
 3.  *Pool*. The result replaces the solution of its ratio if it is better; the worst one leaves.
-4.  *Lengths*. Rounds grow longer while the best solution stays. The search gives up after ``PATIENCE`` rounds per
+4.  *Lengths*. Rounds grow longer while the best solution stays. The search gives up after ``patience`` rounds per
     operation without a better plan, which small instances reach within a second and large ones hardly ever.
 
 The same seed makes the same rounds, so a run that ends by ``rounds`` is repeatable. One that ends by time is cut
@@ -22,41 +22,59 @@ Kirkpatrick, Gelatt, Vecchi, "Optimization by simulated annealing", Science 220,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 
 from mapgap.core import Budget, SolveResult, Stop
 from mapgap.heuristics.suboperation_mapping.common import result
-from mapgap.heuristics.suboperation_mapping.search.pool import Rounds, Search
-from mapgap.heuristics.suboperation_mapping.search.short_rounds import short_rounds
-from mapgap.heuristics.suboperation_mapping.search.starts import read_start, starts
-from mapgap.problems.suboperation_mapping import Instance
-from mapgap.problems.suboperation_mapping.lowered.mapped import Mapped
+from mapgap.heuristics.suboperation_mapping.mtrain import DELTAS, mtrain_converting, mtrain_mapping
+from mapgap.heuristics.suboperation_mapping.params import Annealing
+from mapgap.heuristics.suboperation_mapping.search.pool import Rounds, Search, short_rounds
+from mapgap.heuristics.suboperation_mapping.search.step_aligned import step_aligned_ratios
+from mapgap.problems.suboperation_mapping import Instance, Plan
+from mapgap.problems.suboperation_mapping.lowered.arrays import lower
+from mapgap.problems.suboperation_mapping.lowered.mapped import Mapped, best_single, started, timed, well_balanced
+from mapgap.problems.suboperation_mapping.lowered.ratios import pe_ratio
 
 
-def search(instance: Instance, budget: Budget, rounds: int = 0, known: Sequence[Mapped] = ()) -> Search:
-    """Search until the time is up or, if ``rounds`` is positive, so many rounds are done.
+def starts(instance: Instance, budget: Budget, params: Annealing = Annealing()) -> Iterator[Mapped | None]:
+    """Step 1, within the budget; ``None`` stands for what does not fit.
 
-    Parameters
-    ----------
-    known : sequence of Mapped
-        Solutions to start from besides those of the heuristics.
+    With MTrain-Converting in both readings among them, no search ends with less than the published heuristic.
     """
-    state = Search(instance, budget)
-    for mapped in known:
-        state.offer(mapped)
-    for start in starts(instance, budget):
-        state.offer(start)
-        if budget.exhausted:
+    yield best_single(instance)
+    for ratio in dict.fromkeys((pe_ratio(instance), *step_aligned_ratios(instance, params.every_subset))):
+        lowered = lower(instance, ratio)
+        for delta in DELTAS:
+            yield mtrain_mapping(lowered, delta=delta, search_limit=params.quick)
+        yield timed(lowered, well_balanced(lowered), lowered.topological)
+    for delta in DELTAS:
+        yield mtrain_converting(instance, budget.quiet(), delta=delta, search_limit=params.quick)[0]
+
+
+def begin(search: Search, params: Annealing = Annealing()) -> Iterator[None]:
+    """Fill the pool: step 1; yields after every plan."""
+    for start in starts(search.instance, search.budget, params):
+        search.offer(start)
+        yield
+        if search.budget.exhausted:
             break
-    short_rounds(state)
-    turns = Rounds(state)
-    while not budget.exhausted and (not rounds or state.rounds < rounds) and turns.next():
+    short_rounds(search)
+
+
+def run(
+    instance: Instance,
+    budget: Budget,
+    rounds: int = 0,
+    start: str | Plan | None = None,
+    params: Annealing = Annealing(),
+) -> SolveResult:
+    """Annealing until the time is up, or for ``rounds`` rounds; also from a plan, or the file of one."""
+    search = Search(instance, budget, params)
+    search.offer(started(instance, start))
+    for _ in begin(search, params):
         pass
-    return state
-
-
-def run(instance: Instance, budget: Budget, rounds: int = 0, start: str = "") -> SolveResult:
-    """Annealing until the time is up, or for ``rounds`` rounds; also from the plan in the file ``start``."""
-    found = search(instance, budget, rounds, [read_start(instance, start)] if start else [])
+    turns = Rounds(search, params)
+    while not budget.exhausted and (not rounds or search.rounds < rounds) and turns.next():
+        pass
     stop = Stop.TIME if budget.exhausted else Stop.DONE
-    return result(found.best, budget, stop, rounds=found.rounds)
+    return result(search.best, budget, stop, rounds=search.rounds)

@@ -1,4 +1,4 @@
-"""MTrain: MTrain-Mapping (Algorithm 2), MTrain-Converting (Algorithm 1) and DFS over the ratios (Table III).
+"""MTrain: MTrain-Converting (Algorithm 1), MTrain-Mapping (Algorithm 2) and DFS over the ratios (Table III).
 
 Interpretation
 --------------
@@ -8,9 +8,9 @@ What the paper leaves open is pinned here.
     are enumerated together; the next ready set is found when all of it is mapped. Within a set operations are taken
     by number (FP, BP, WU; then layer; then share).
 2.  *Large ready sets.* Step 3 enumerates N^k assignments of k operations: 10^7 for a layer on 8 accelerators, 10^14 for
-    its BP and WU. Here a branch and bound (:mod:`ready_set_kernels`) finds what enumeration would choose. A search that
-    looks at more than ``search_limit`` prefixes takes the best assignment so far, and the notes count such ready
-    sets as ``ready_sets_limited``: where that is 0, nothing was cut.
+    its BP and WU. Here a branch and bound (``search/ready_set_kernels.py``) finds what enumeration would choose. A
+    search that looks at more than ``search_limit`` prefixes takes the best assignment so far, and the notes count such
+    ready sets as ``ready_sets_limited``: where that is 0, nothing was cut.
 3.  *Delta latency* (step 5) has two readings; option ``delta``.
 
     ``sum`` (default)
@@ -55,17 +55,158 @@ Tang et al., MTrain, Sections IV and V, Algorithms 1 and 2, Table III.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import permutations
 from typing import Any
 
-from mapgap.core import Budget, SolveResult, Stop
+import numpy as np
+
+from mapgap.core import Budget, InputError, SolveResult, Stop
 from mapgap.heuristics.suboperation_mapping.common import chosen_ratio, partition_ratios, result
-from mapgap.heuristics.suboperation_mapping.mtrain_converting import mtrain_converting
-from mapgap.heuristics.suboperation_mapping.mtrain_mapping import Effort, mtrain_mapping
+from mapgap.heuristics.suboperation_mapping.search import mapping_kernels as kernels
+from mapgap.heuristics.suboperation_mapping.search.incremental import relate
+from mapgap.heuristics.suboperation_mapping.search.ready_set_kernels import FINISH, NONE, SPAN, WORK
 from mapgap.problems.suboperation_mapping import Instance
-from mapgap.problems.suboperation_mapping.lowered.arrays import lower
-from mapgap.problems.suboperation_mapping.lowered.mapped import Mapped, best_single
-from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio
+from mapgap.problems.suboperation_mapping.lowered.arrays import Lowered, lower
+from mapgap.problems.suboperation_mapping.lowered.mapped import Mapped, best_single, well_balanced
+from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio, pe_ratio
+
+OUT_OF_REACH = -2  #: what ``greedy`` returns when a search met its limit before anything that fits
+DELTAS = {"sum": WORK, "makespan": SPAN}
+TIES = {"work": WORK, "makespan": SPAN, "finish": FINISH, "first": NONE}
+
+
+@dataclass
+class Effort:
+    """What the searches of some mappings took: ready sets that met the limit."""
+
+    limited: int = 0
+
+
+def parts(delta: str, tie: str) -> tuple[int, int]:
+    """The two parts of the key that assignments of a ready set are compared by.
+
+    Raises
+    ------
+    InputError
+        An unknown reading or tie rule.
+    """
+    if delta not in DELTAS:
+        raise InputError(f"delta: expected one of {', '.join(DELTAS)}, found {delta!r}")
+    first = DELTAS[delta]
+    if tie == "other":
+        return first, SPAN if first == WORK else WORK
+    if tie not in TIES:
+        raise InputError(f"tie: expected one of other, {', '.join(TIES)}, found {tie!r}")
+    return first, NONE if TIES[tie] == first else TIES[tie]
+
+
+def mtrain_converting(
+    instance: Instance,
+    budget: Budget,
+    step_size: int = 1,
+    initial: Ratio | None = None,
+    most: int | None = None,
+    **mapping: Any,
+) -> tuple[Mapped | None, dict[str, Any]]:
+    """Algorithm 1; returns the best mapping and notes (stops early only when the time is up, or at ``most`` ratios).
+
+    Raises
+    ------
+    InputError
+        A step of less than one sample.
+    """
+    if step_size < 1:
+        raise InputError(f"step_size: expected at least 1, found {step_size}")
+    known: dict[Ratio, Mapped | None] = {}
+    effort = Effort()
+
+    def mapped(ratio: Ratio) -> Mapped | None:
+        if ratio not in known:
+            known[ratio] = mtrain_mapping(lower(instance, ratio), effort=effort, **mapping)
+        return known[ratio]
+
+    def over() -> bool:
+        return budget.exhausted or (most is not None and len(known) >= most)
+
+    ratio = pe_ratio(instance) if initial is None else initial  # steps 1-4
+    best = mapped(ratio)  # step 5
+    path = [ratio]
+    count = len(instance.accelerators)
+    w = count + 1
+    improved = True
+    while improved and not over():  # steps 7 and 21
+        duty = best.duty_cycle if best is not None else [0.0] * count
+        order = sorted(range(count), key=lambda a: (duty[a], a))  # step 8
+        improved, w = False, 1  # step 9
+        while w <= count and not improved and not over():
+            trials = []
+            for r in range(1, count + 1):  # step 10
+                trial = list(ratio)
+                trial[order[r - 1]] += step_size  # step 11
+                trial[order[w - 1]] -= step_size  # step 12
+                if r != w and trial[order[w - 1]] >= 0:
+                    candidate = mapped(tuple(trial))  # steps 13-14
+                    if candidate is not None:
+                        trials.append(candidate)
+            found = min(trials, key=lambda m: m.makespan, default=None)  # step 16
+            if found is not None and (best is None or found.makespan < best.makespan):  # step 17
+                best, ratio, improved = found, found.lowered.ratio, True  # step 18
+                path.append(ratio)
+                budget.report(plan=best.plan)
+            else:
+                w += 1  # step 20
+    notes = {
+        "ratios_mapped": len(known),
+        "path": [list(r) for r in path],
+        "complete": w > count,
+        "ready_sets_limited": effort.limited,
+    }
+    return best, notes
+
+
+def mtrain_mapping(
+    lowered: Lowered,
+    balance: bool = True,
+    locality: bool = True,
+    delta: str = "sum",
+    tie: str = "other",
+    search_limit: int = 20_000,
+    effort: Effort | None = None,
+) -> Mapped | None:
+    """Algorithm 2 for one ratio; the two re-mappings can be switched off.
+
+    ======  ================================================================  =======================================
+    steps   what they do                                                      kernel
+    ======  ================================================================  =======================================
+    1-9     DRAM budget aware mapping, one ready set after the other          ``greedy``
+    2       the ready set                                                     ``ready_set``
+    3-6     all assignments of it, those that fit, the least delta latency    ``choose`` (DRAM: ``could_fit``)
+    10-11   the well-balanced scheme                                          ``well_balanced``
+    12-20   balance aware re-mapping                                          ``balance``, one move: ``attempt``
+    21-28   data locality aware re-mapping                                    ``locality``, one move: ``attempt``
+    ======  ================================================================  =======================================
+
+    Raises
+    ------
+    InputError
+        An unknown reading or tie rule, or a limit of less than one prefix.
+    """
+    if search_limit < 1:
+        raise InputError(f"search_limit: expected at least 1, found {search_limit}")
+    schedule = kernels.Schedule(*(np.zeros(lowered.n, np.int64) for _ in range(4)))
+    timing, storage = lowered.timing, lowered.storage
+    limited = kernels.greedy(timing, storage, *parts(delta, tie), search_limit, schedule)  # steps 1-9
+    if effort is not None:
+        effort.limited += max(limited, int(limited == OUT_OF_REACH))
+    if limited < 0:
+        return None
+    related = relate(timing, schedule.sequence)
+    if balance:
+        kernels.balance(timing, storage, related, well_balanced(lowered), schedule)  # steps 10-20
+    if locality:
+        kernels.locality(timing, storage, related, schedule)  # steps 21-28
+    return Mapped(lowered, *schedule)
 
 
 def ratios(instance: Instance, ordered: bool) -> list[Ratio]:

@@ -1,4 +1,4 @@
-"""Seeded random instances, built directly in ticks, energy units and bytes; whole networks of the library besides."""
+"""Random plans, and seeded random instances in ticks, energy units and bytes; whole networks of the library besides."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from mapgap.problems.fpga_gpu_partition import (
     Link,
     Module,
     Option,
+    Plan,
     Read,
     Side,
 )
@@ -242,3 +243,17 @@ def _limited(rng: Rng, instance: Instance) -> Instance:
     energy = sum(o.gpu_energy + o.fpga_energy for o in first) + instance.standby_energy(latency)
     limit = int((latency if kind == "latency_limit" else energy) * rng.uniform(0.5, 1.1))
     return edited(instance, **{kind: limit})
+
+
+def random_plan(instance: Instance, rng: random.Random) -> Plan:
+    """One option per layer, whatever the fabric and the limits allow.
+
+    A plan of options drawn at random mostly exceeds the fabric; so each plan draws how many of its layers take the
+    option with the fewest multipliers instead.
+    """
+    modest = rng.random()
+    chosen = []
+    for layer in instance.layers:
+        small = min(layer.options, key=lambda option: (option.multipliers, option.m20k))
+        chosen.append(small if rng.random() < modest else rng.choice(layer.options))
+    return Plan(options=tuple(option.name for option in chosen))

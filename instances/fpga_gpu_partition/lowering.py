@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cache
+from math import prod
 from typing import Any, Literal
 
 import networkx as nx
@@ -147,7 +148,6 @@ def lower_network(network: Network) -> Graph:
     ]
     if strange:
         raise InputError(strange)
-    channels, height, width = network.input_chw
     shapes, layer_of = _shapes(network)
     blocks = []
     first = 0
@@ -156,7 +156,7 @@ def lower_network(network: Network) -> Graph:
         name = _prefix(shapes[first].row)
         blocks.append(Block(name, _kind(shapes[first : last + 1]), first, last))
         first = last + 1
-    return Graph(network.name, channels * height * width, _issued(shapes, blocks), blocks)
+    return Graph(network.name, prod(network.input_chw), _issued(shapes, blocks), blocks)
 
 
 def _kind(shapes: list[Shape]) -> str:
@@ -196,8 +196,7 @@ def _shapes(network: Network) -> tuple[list[Shape], dict[int, int]]:
     """All layers, and the layer that every row with a layer of its own became."""
     shapes: list[Shape] = []
     layer_of: dict[int, int] = {}
-    channels, height, width = network.input_chw
-    value = {NETWORK_INPUT: Tensor(NETWORK_INPUT, 0, channels * height * width)}  # what a reader of the row reads
+    value = {NETWORK_INPUT: Tensor(NETWORK_INPUT, 0, prod(network.input_chw))}  # what a reader of the row reads
     halves = _selections(network)
     for row in network.rows:
         if row.type in WEIGHTED or row.type in JOIN:

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from mapgap.core import MOST_DEVICES, MOST_SAMPLES, CompactBase, Finding, InputError
 from mapgap.instances.expanding import Matrix, all_known, bandwidths, collect, either, finest, numbered
-from mapgap.instances.facts import load_devices
+from mapgap.instances.facts import load_devices, unknown
 from mapgap.instances.hybrid_pipeline.failure import Failure, survivors
 from mapgap.instances.hybrid_pipeline.network import WORD, crossing, operators
 from mapgap.instances.hybrid_pipeline.profiles import DEVICES, boards, memory_bytes, nanoseconds, over_roofline, table
@@ -116,13 +116,11 @@ def expand(compact: Compact) -> Instance:
 
 def _boards(compact: Compact) -> tuple[str, ...]:
     either("cluster", "devices", compact.cluster, compact.devices)
+    if compact.cluster is None:
+        return compact.devices or ()
     clusters = load_devices(DEVICES).clusters
-    if compact.devices is not None:
-        return compact.devices
-    assert compact.cluster is not None
     if compact.cluster not in clusters:
-        text = f"expected one of {', '.join(clusters)}; found {compact.cluster!r}"
-        raise InputError(Finding(text, ("cluster",)))
+        raise unknown("cluster", compact.cluster, list(clusters))
     return clusters[compact.cluster]
 
 

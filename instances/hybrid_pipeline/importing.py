@@ -66,7 +66,10 @@ def build(workload: Workload, settings: Settings) -> Instance:
             memory_unit_bytes=unit,
             types=tuple(_type(name, board, micro, tick_ns, unit) for name, board in kinds.items()),
             devices=tuple(Device(name=board.name, type=k) for board, k in zip(chain.boards, place, strict=True)),
-            bandwidth=tuple(tuple(rate or 1 for rate in row) for row in _symmetric(chain.bandwidth)),
+            bandwidth=tuple(  # the slower of both directions
+                tuple(min(pair) or 1 for pair in zip(row, column, strict=True))
+                for row, column in zip(chain.bandwidth, zip(*chain.bandwidth, strict=True), strict=True)
+            ),
             layers=tuple(_layer(layer, size, copies, unit) for layer, size in zip(chain.layers, crossing, strict=True)),
             **options,
         )
@@ -107,12 +110,6 @@ def _layer(layer: WorkLayer, crossing: int, copies: float, unit: int) -> Layer:
         activation_memory=units(layer.stored_bytes, unit),
         flops=2 * (layer.macs or 0),
     )
-
-
-def _symmetric(rates: tuple[tuple[int, ...], ...]) -> list[list[int]]:
-    """The slower of both directions."""
-    n = len(rates)
-    return [[min(rates[i][j], rates[j][i]) for j in range(n)] for i in range(n)]
 
 
 def library() -> list[LibraryBoard]:

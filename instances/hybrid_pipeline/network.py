@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from math import prod
 
 from mapgap.instances.facts import NETWORK_INPUT, ROOT, load_network, network_names, read_table, unknown
 
@@ -53,15 +54,14 @@ def operators(network: str) -> tuple[Operator, ...]:
         raise unknown("network", network, network_names())
     if network == "bert_small":
         return _bert()
-    rows = load_network(network).rows
-    channels, height, width = load_network(network).input_chw
+    rows, first = load_network(network).rows, prod(load_network(network).input_chw)
     found = []
     for row in rows:
         params, macs, out = row.params, row.macs, row.out
         if row.type == "fc" and row.index == len(rows) - 1 and network in CLASSES:
             out = CLASSES[network]
             params, macs = row.cin * out + out, row.cin * out
-        read = sum(channels * height * width if i == NETWORK_INPUT else rows[i].out for i in row.inputs)
+        read = sum(first if i == NETWORK_INPUT else rows[i].out for i in row.inputs)
         found.append(Operator(row.name, row.inputs, params, macs, read, out))
     return tuple(found)
 
@@ -88,14 +88,6 @@ def _bert() -> tuple[Operator, ...]:
     )
 
 
-def input_elements(network: str) -> int:
-    """Elements of the network input per sample."""
-    if network == "bert_small":
-        return 32 * 512
-    channels, height, width = load_network(network).input_chw
-    return channels * height * width
-
-
 def crossing(network: str) -> list[int]:
     """a_l: bytes per sample that cross the cut behind each layer; 0 behind the last."""
     layers = operators(network)
@@ -103,7 +95,8 @@ def crossing(network: str) -> list[int]:
     for i, layer in enumerate(layers):
         for source in layer.inputs:
             last_read[source] = i
-    sizes = {NETWORK_INPUT: input_elements(network)} | {i: layer.out for i, layer in enumerate(layers)}
+    first = 32 * 512 if network == "bert_small" else prod(load_network(network).input_chw)
+    sizes = {NETWORK_INPUT: first} | {i: layer.out for i, layer in enumerate(layers)}
     return [
         WORD * sum(sizes[source] for source, last in last_read.items() if source <= cut < last)
         for cut in range(len(layers))

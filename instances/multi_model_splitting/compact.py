@@ -8,12 +8,13 @@ A compact file names models of Table 1, accelerators, requirements and the free 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Literal
 
 from pydantic import Field
 
 from mapgap.core import MOST_DEVICES, CompactBase, Finding, Frozen, InputError
-from mapgap.instances.expanding import finest
+from mapgap.instances.expanding import collect, finest
 from mapgap.instances.facts import unknown
 from mapgap.instances.multi_model_splitting.latency_model import (
     COPY_US_PER_BYTE,
@@ -113,18 +114,16 @@ def expand(compact: Compact) -> Instance:
 def _looked_up(compact: Compact) -> tuple[tuple[Device, ...], list[Model]]:
     """What the names of devices and models stand for."""
     findings: list[Finding] = []
-    devices, models = [], []
-    for index, device in enumerate(compact.devices):
-        try:
-            devices.append(make_device(device.name, device.type, device.sensors, device.interfaces))
-        except InputError as error:
-            findings += [finding.below(("devices", index)) for finding in error.findings]
+    devices = [
+        collect(findings, partial(make_device, each.name, each.type, each.sensors, each.interfaces), ("devices", index))
+        for index, each in enumerate(compact.devices)
+    ]
+    models = [
+        collect(findings, partial(load_model, pipeline.model), ("pipelines", index))
+        for index, pipeline in enumerate(compact.pipelines)
+    ]
     known = [device.name for device in compact.devices]
     for index, pipeline in enumerate(compact.pipelines):
-        try:
-            models.append(load_model(pipeline.model))
-        except InputError as error:
-            findings += [finding.below(("pipelines", index)) for finding in error.findings]
         for role, need in (("source", pipeline.source), ("target", pipeline.target)):
             if need.device is not None and need.device not in known:
                 findings += unknown(("pipelines", index, role, "device"), need.device, known).findings
@@ -132,7 +131,7 @@ def _looked_up(compact: Compact) -> tuple[tuple[Device, ...], list[Model]]:
         findings.append(Finding(f"expected {' or '.join(SIGNALS)}, found {', '.join(extra)}", ("sensing_ms",)))
     if findings:
         raise InputError(findings)
-    return tuple(devices), models
+    return tuple(filter(None, devices)), list(filter(None, models))
 
 
 def pipeline_names(pipelines: Iterable[CompactPipeline]) -> list[str]:

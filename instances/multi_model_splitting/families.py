@@ -1,4 +1,4 @@
-"""Seeded random instances: synthetic chains in microseconds, and scaling families of the models of Table 1."""
+"""Random plans, and seeded random instances: synthetic chains in microseconds, and many models of Table 1."""
 
 from __future__ import annotations
 
@@ -7,12 +7,22 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from mapgap.instances.drawing import enlarged, generated, stretched
+from mapgap.instances.drawing import enlarged, generated, spans, stretched
 from mapgap.instances.editing import each
 from mapgap.instances.multi_model_splitting.compact import Compact, CompactDevice, CompactPipeline, expand
 from mapgap.instances.multi_model_splitting.models import TITLES
 from mapgap.instances.multi_model_splitting.relations import timed
-from mapgap.problems.multi_model_splitting import Boundary, Device, Instance, Layer, Pipeline, Requirement
+from mapgap.problems.multi_model_splitting import (
+    Boundary,
+    Device,
+    Instance,
+    Layer,
+    Pipeline,
+    PipelinePlan,
+    Plan,
+    Requirement,
+    Segment,
+)
 
 TICK_NS = 1000
 SENSORS, INTERFACES = ("camera", "microphone"), ("display", "haptic")
@@ -216,3 +226,40 @@ wearables_30x20 = partial(wearables, 30, 20, SMALL_MODELS, 0, "wearables_30x20")
 mixed_30x20 = partial(wearables, 30, 20, tuple(TITLES), 5, "mixed_30x20")
 large_models_20x16 = partial(large_models, 20, 16, 4, "large_models_20x16")
 large_models_30x20 = partial(large_models, 30, 20, 5, "large_models_30x20")
+
+
+COPIED, REVISITING, LOST = 0.6, 0.15, 0.05
+"""How often a pipeline that may share does what an earlier one does, may come back to a device that it left, and starts
+or ends at a device that its requirement does not name."""
+
+
+def random_plan(instance: Instance, rng: random.Random) -> Plan:
+    """Contiguous segments for every pipeline; memory is not looked at."""
+    found: list[PipelinePlan] = []
+    for p, pipeline in enumerate(instance.pipelines):
+        signal, model = pipeline.signal, pipeline.model
+        twins = [q for q in range(p) if (instance.pipelines[q].signal, instance.pipelines[q].model) == (signal, model)]
+        made = _execution_plan(instance, p, rng)
+        if instance.sharing and twins and rng.random() < COPIED:
+            made = found[rng.choice(twins)].model_copy(update={"target": made.target})
+        found.append(made)
+    return Plan(pipelines=tuple(found))
+
+
+def _execution_plan(instance: Instance, p: int, rng: random.Random) -> PipelinePlan:
+    """Few segments are as frequent as many."""
+    layers, n = len(instance.pipelines[p].layers), len(instance.devices)
+    if rng.random() < REVISITING:
+        count = rng.randint(1, layers)
+        devices = rng.choices(range(n), k=count)
+    else:
+        count = rng.randint(1, min(layers, n))
+        devices = rng.sample(range(n), count)
+    parts = zip(devices, spans(rng, layers, count), strict=True)
+    segments = tuple(Segment(device=d, first=first, last=last) for d, (first, last) in parts)
+    source, target = (_end(allowed, n, rng) for allowed in (instance.sources(p), instance.targets(p)))
+    return PipelinePlan(source=source, target=target, segments=segments)
+
+
+def _end(allowed: list[int], n: int, rng: random.Random) -> int:
+    return rng.choice(allowed) if allowed and rng.random() >= LOST else rng.randrange(n)

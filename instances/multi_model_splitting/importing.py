@@ -21,7 +21,7 @@ from __future__ import annotations
 from mapgap.core.workload import LibraryBoard, Settings, WorkBoard, Workload, at
 from mapgap.instances.expanding import numbered
 from mapgap.instances.imported import ask_for_memory, finest, ticks
-from mapgap.instances.multi_model_splitting.latency_model import accelerator_types, make_device
+from mapgap.instances.multi_model_splitting.latency_model import WEIGHT_BYTES, make_device
 from mapgap.problems.multi_model_splitting import Boundary, Device, Instance, Layer, Pipeline, Requirement
 
 KEPT = ("sensors", "interfaces")
@@ -113,7 +113,7 @@ def _boundaries(chain: Workload, copied_us: float, tick_ns: int) -> tuple[Bounda
 def library() -> list[LibraryBoard]:
     """The accelerators of Synergy's wearables; they have limits, and no speed model for layers of other files."""
     found = []
-    for name in accelerator_types():
+    for name in WEIGHT_BYTES:
         device = make_device(name, name, (), ())
         limits = {"weight_bytes": device.weights, "bias_bytes": device.bias, "most_layers": device.layers}
         found.append(LibraryBoard(name=name, memory_bytes=device.weights, facts=limits))

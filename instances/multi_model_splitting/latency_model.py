@@ -29,11 +29,6 @@ WEIGHT_BYTES = {"MAX78000": 442_368, "MAX78002": 2_097_152}
 """The paper's 442 KB and 2 MB; the vendor gives 2,396,160 for the MAX78002."""
 
 
-def accelerator_types() -> list[str]:
-    """Accelerators that a device can have."""
-    return list(WEIGHT_BYTES)
-
-
 def make_device(name: str, accelerator: str, sensors: tuple[str, ...], interfaces: tuple[str, ...]) -> Device:
     """Limits of the accelerator from ``devices/synergy.yaml``.
 
@@ -43,7 +38,7 @@ def make_device(name: str, accelerator: str, sensors: tuple[str, ...], interface
         No such accelerator.
     """
     if accelerator not in WEIGHT_BYTES:
-        raise unknown("type", accelerator, accelerator_types())
+        raise unknown("type", accelerator, list(WEIGHT_BYTES))
     facts = load_devices("synergy").of(accelerator)
     return Device(
         name=name,
@@ -53,11 +48,6 @@ def make_device(name: str, accelerator: str, sensors: tuple[str, ...], interface
         sensors=sensors,
         interfaces=interfaces,
     )
-
-
-def clock_hz(accelerator: str) -> int:
-    """Clock of an accelerator (vendor default)."""
-    return int(load_devices("synergy").of(accelerator)["cnn_clock"].value)
 
 
 def _ticks(microseconds: Fraction, tick_ns: int) -> int:
@@ -79,7 +69,8 @@ def make_pipeline(
     live : bool
         Bytes at a cut: all live tensors, not only the last output.
     """
-    clocks = [clock_hz(kind) for kind in accelerators]
+    table = load_devices("synergy")
+    clocks = [int(table.of(kind)["cnn_clock"].value) for kind in accelerators]  # in Hz, the vendor's default
     n, last = len(clocks), len(model.rows)
     radio, copy, sensing_ms = (Fraction(str(rate)) for rate in rates)
     boundaries = []

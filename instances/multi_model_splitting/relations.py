@@ -1,4 +1,4 @@
-"""Instances whose optimum follows from that of a given one."""
+"""What one instance of multi-model splitting says of another: optima, plans, bounds."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from typing import Any
 
 from mapgap.core import Relation
 from mapgap.instances.editing import each, edited, ordered, related, replaced, without
+from mapgap.instances.matching import placed
 from mapgap.problems.multi_model_splitting import (
     RESOURCES,
     Boundary,
     Instance,
     Layer,
     Pipeline,
+    PipelinePlan,
+    Plan,
     Requirement,
     on_devices,
 )
@@ -94,3 +97,81 @@ def _tripled(ticks: Ticks) -> Ticks:
 def _faster(cut: Boundary) -> dict[str, Any]:
     """Half the time of both radios."""
     return {name: tuple(ticks // 2 for ticks in getattr(cut, name)) for name in ("transmit", "receive")}
+
+
+def carried(plan: Plan, source: Instance, target: Instance) -> Iterator[Plan]:
+    """The plans of the target's pipelines, found by name, on devices found by name."""
+    if len(plan.pipelines) != len(source.pipelines):
+        return
+    own = {pipeline.name: decisions for pipeline, decisions in zip(source.pipelines, plan.pipelines, strict=True)}
+    if any(pipeline.name not in own for pipeline in target.pipelines):
+        return
+    numbers = {device.name: d for d, device in enumerate(target.devices)}
+    moved = {d: numbers.get(device.name, -1) for d, device in enumerate(source.devices)}
+
+    def there(decisions: PipelinePlan) -> dict[str, Any]:
+        segments = each(decisions.segments, lambda segment: {"device": moved.get(segment.device, -1)})
+        ends = {end: moved.get(getattr(decisions, end), -1) for end in ("source", "target")}
+        return {**ends, "segments": segments}
+
+    yield Plan(pipelines=each((own[pipeline.name] for pipeline in target.pipelines), there))
+
+
+def implied(bound: int, source: Instance, target: Instance) -> int | None:
+    """The bound itself, where every plan of the target gives one of the source that is no worse.
+
+    Required: the same tick; every pipeline of the source among those of the target, by name, with as many layers; a
+    device of the source for every one of the target, with no less memory, on which no task of these pipelines takes
+    longer and no layer needs more, and which may be source (target) of a pipeline if the other one may; operation
+    sharing in the source if in the target, of the same signals and models; the same objective, or the throughput of the
+    source and the latency of the target.
+
+    *Proof.* Of a plan of the target keep the pipelines of the source, on those devices. Segments stay contiguous and on
+    distinct devices, requirements hold (rule 8). First without sharing: every task occurs in the target's plan, on the
+    unit that belongs to its own, and takes no longer; hence no load and no latency is larger, and no device holds more
+    (rule 7). Sharing in the source alone merges tasks and layers (rule 9), which lowers loads and demands and leaves
+    latencies. With sharing in both, tasks of the kept pipelines are merged exactly where they were, so that a merged
+    task is one of the target's plan as well, on the same unit. At last, a cycle lasts as long as the busiest unit,
+    whose tasks are all part of some latency (rules 5, 6): the cycle time is at most the sum of the latencies.
+    """
+    objectives = {(source.objective, target.objective)} - {("throughput", "latency")}
+    if source.tick_ns != target.tick_ns or any(one != other for one, other in objectives):
+        return None
+    if target.sharing and not source.sharing:
+        return None
+    others = {pipeline.name: q for q, pipeline in enumerate(target.pipelines)}
+    if any(pipeline.name not in others for pipeline in source.pipelines):
+        return None
+    pairs = [(p, others[pipeline.name]) for p, pipeline in enumerate(source.pipelines)]
+    if any(len(source.pipelines[p].layers) != len(target.pipelines[q].layers) for p, q in pairs):
+        return None
+    if target.sharing and any(_identity(source.pipelines[p]) != _identity(target.pipelines[q]) for p, q in pairs):
+        return None
+    names, wearables = ([device.name for device in instance.devices] for instance in (source, target))
+    offered = [_demands(source, d, [p for p, _ in pairs]) for d in range(len(names))]
+    wanted = [_demands(target, e, [q for _, q in pairs]) for e in range(len(wearables))]
+    places = placed(wearables, names, lambda e, d: all(x <= y for x, y in zip(offered[d], wanted[e], strict=True)))
+    return None if places is None else bound
+
+
+def _identity(pipeline: Pipeline) -> tuple[str, str]:
+    """What says which of its tasks are equal to those of others (rule 9)."""
+    return pipeline.signal, pipeline.model
+
+
+def _demands(instance: Instance, device: int, pipelines: list[int]) -> list[int]:
+    """All that some pipelines meet on a device, written such that less is never worse.
+
+    Missing memory, missing rights to be source or target, ticks, and the memory of layers.
+    """
+    found = [-getattr(instance.devices[device], each) for each in RESOURCES]
+    for p in pipelines:
+        pipeline = instance.pipelines[p]
+        found += [-(device in instance.sources(p)), -(device in instance.targets(p)), pipeline.sensing[device]]
+        for layer in pipeline.layers:
+            found += [layer.inference[device], layer.weights, layer.bias]
+        for number, cut in enumerate(pipeline.boundaries):
+            found += [cut.transmit[device], cut.receive[device]]
+            found += [cut.load[device]] if number < len(pipeline.layers) else []
+            found += [cut.unload[device]] if number else []
+    return found

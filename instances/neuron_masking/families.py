@@ -1,4 +1,4 @@
-"""Seeded random instances, built directly in work units, memory units and ticks."""
+"""Random plans, and seeded random instances, built directly in work units, memory units and ticks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from mapgap.core import ACTIVITY_LIMIT
 from mapgap.instances.drawing import LARGEST, generated, largest_valid
-from mapgap.problems.neuron_masking import Device, Instance, Layer, Rate, costs
+from mapgap.problems.neuron_masking import Device, Instance, Layer, Mask, Plan, Rate, costs
 from mapgap.problems.neuron_masking.instance import Objective
 
 OBJECTIVES: tuple[Objective, ...] = ("neurons", "contribution", "smallest_share")
@@ -252,3 +252,33 @@ def _limited(rng: random.Random, loose: Instance, device: Device, binding: str) 
 def _extremes(instance: Instance) -> tuple[list[int], list[int]]:
     """The least and the whole model."""
     return [layer.least for layer in instance.layers], [layer.neurons for layer in instance.layers]
+
+
+OUTSIDE = 0.03
+"""Part of the counts that lie outside of ``least..neurons``."""
+STATED = 0.1
+"""Part of the plans that state which neurons they keep: those of largest contribution, or any."""
+
+
+def random_plan(instance: Instance, rng: random.Random) -> Plan:
+    """A cycle time and a mask of every device: from all devices at the least neurons to all whole, and a bit beyond."""
+    level = rng.random() ** 2  # limits bind between the least and the whole model
+    stated = rng.random() < STATED
+    masks = tuple(_mask(instance, device, rng, level, stated) for device in instance.devices)
+    return Plan(cycle=rng.randrange(len(instance.cycle_ms)), masks=masks)
+
+
+def _mask(instance: Instance, device: Device, rng: random.Random, level: float, stated: bool) -> Mask:
+    kept = []
+    for layer in instance.layers:
+        room = layer.neurons - layer.least
+        count = layer.least + round(rng.uniform(0, 2) * level * room)
+        inside = min(count, layer.neurons)
+        kept.append(rng.choice((layer.least - 1, layer.neurons + 1)) if rng.random() < OUTSIDE else inside)
+    if not stated:
+        return Mask(kept=tuple(kept))
+    chosen = []
+    for i, (layer, n) in enumerate(zip(instance.layers, kept, strict=True)):
+        ranking = device.ranking(i) if rng.random() < 0.5 else rng.sample(range(layer.neurons), layer.neurons)
+        chosen.append(tuple(sorted(ranking[:n])) if rng.random() < 0.5 else None)
+    return Mask(kept=tuple(kept), chosen=tuple(chosen))

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from math import prod
 from typing import Literal
 
 from mapgap.core import Finding, InputError
@@ -91,11 +92,12 @@ def lower_network(network: Network) -> tuple[Block, ...]:
     layers: list[Row] = []
     reads: list[Reads] = []
     values: list[Reads] = []  # what a reader of the row reads
+    whole = {NETWORK_INPUT: prod(network.input_chw)}
     for row in network.rows:
         if row.type not in SUPPORTED:
             text = f"expected operators among {', '.join(SUPPORTED)}; found {row.type} ({row.name})"
             raise InputError(Finding(text, ("network",)))
-        read = _merged([values[i] if i != NETWORK_INPUT else _input(network) for i in row.inputs])
+        read = _merged([values[i] if i != NETWORK_INPUT else whole for i in row.inputs])
         if row.type in SPLIT or row.type in FUSED:
             layers.append(row)
             reads.append(read)
@@ -114,11 +116,6 @@ def lower_network(network: Network) -> tuple[Block, ...]:
     return tuple(
         _block(row, read, last.get(i, row.out)) for i, (row, read) in enumerate(zip(layers, reads, strict=True))
     )
-
-
-def _input(network: Network) -> Reads:
-    channels, height, width = network.input_chw
-    return {NETWORK_INPUT: channels * height * width}
 
 
 def _merged(parts: list[Reads]) -> Reads:

@@ -28,7 +28,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from mapgap.core import InputError, Library, Method, Problem, resolve, short, suggest
+from mapgap.core import InputError, InstanceBase, Library, Method, Problem, resolve, short, suggest
 from mapgap.core.storage import is_file, kind_of
 
 WINGS = ("heuristics", "formulations")
@@ -254,8 +254,17 @@ def strongest_exact(problem: str) -> Method:
     return max(exact, key=lambda m: (m.rank, m.name))
 
 
-def fast_planner(problem: str) -> Method:
-    """The quick planner of the house, see :attr:`mapgap.core.Method.fast`."""
+def fast_planner(problem: str, instance: InstanceBase | None = None) -> Method:
+    """The quick planner of the house (:attr:`mapgap.core.Method.fast`); an exact method where its proof costs no more.
+
+    Parameters
+    ----------
+    instance : InstanceBase, optional
+        Asked for by :attr:`mapgap.core.Method.cheap`; without, the answer is the quick planner.
+    """
+    for method in methods(problem).values() if instance is not None else ():
+        if method.cheap is not None and resolve(method.cheap)(instance):
+            return method
     fast = [m for m in methods(problem).values() if m.fast]
     if not fast:
         raise InputError(f"problem {problem!r} has no fast planner")

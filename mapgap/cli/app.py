@@ -1,9 +1,8 @@
 """The command line: which commands there are, in which order, and what becomes of errors.
 
-Names, arguments and options of the commands are declared in ``app_instances``, ``app_plans``, ``app_evidence``,
-``app_reports`` and ``app_ledger``; what they do stands in the modules beside. Those are imported inside the commands:
-Typer declares all commands to run one of them, and neither ``--help`` nor ``list`` should wait for solvers and
-Matplotlib.
+A command is a typed function: its parameters are the command's, its result is the exit code (``None`` for 0). Its
+module is imported when it is run, or when somebody asks for its options: neither ``--help`` nor ``list`` should wait
+for solvers and Matplotlib.
 
 Exit codes: 0 a verified plan or an answered question, 2 bad input, 3 proven infeasible, 4 nothing found within the
 budget, 5 a plan failed verification, 130 interrupted.
@@ -15,23 +14,99 @@ import os
 import signal
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
+from typer.main import get_command_from_info
+from typer.models import CommandInfo
 
 from mapgap import __version__
-from mapgap.cli import app_evidence, app_instances, app_ledger, app_plans, app_reports
 
-app = typer.Typer(
+#: The function of each command and what the command does, in the order of ``mapgap --help``.
+COMMANDS = {
+    "catalogue:list_": "List problems, methods and library instances.",
+    "catalogue:show": "Describe an instance, a method or a problem.",
+    "catalogue:validate": "Check instance files; every error with file, line and column.",
+    "catalogue:expand": "Write the expanded form: the integers that every method sees.",
+    "solve:solve": "Solve an instance; every plan is verified by the evaluator. Ctrl-C keeps and prints the incumbent.",
+    "plans:check": "Evaluate a plan: its objective and every rule it breaks.",
+    "plans:explain": "Say why a plan is not better: what binds, what more hardware would bring, which decisions cost "
+    "how much.",
+    "plans:export": "Write the integer program of an instance for another solver; check --solution reads its answer.",
+    "catalogue:generate": "Write random instances of a family.",
+    "catalogue:schema": "Print the JSON Schema of instance or plan files, for editors.",
+    "imports:import_": "Make an instance of your own model and profile: ONNX, ONNX Runtime, TensorRT, and files of "
+    "published planners.",
+    "imports:profile": "Measure the layers of an ONNX model on this machine with ONNX Runtime.",
+    "reports:bench": "Run a sweep: any methods on any instances under one budget; one JSON line per run, resumable.",
+    "evidence:certify": "Raise the certificate of an optimum: two engines that agree, and a case split.",
+    "certificates:prove": "Write certificates: files from which a small checker sees, without a solver, that no plan "
+    "beats a bound.",
+    "certificates:verify": "Check certificates, without a solver: proof, instance, bound, and that the ledger's plan "
+    "attains it.",
+    "evidence:attack": "Search for the instance on which a method is worst against the certified optimum, and shrink "
+    "it.",
+    "reports:report": "Make tables, figures and one HTML page from runs, against the best-known results.",
+    "reports:study": "Run or resume a committed study, write its page and pack its runs.",
+    "reports:pack": "Make the pages of reports anew from their runs, pack these, and keep nothing else that can be "
+    "made anew.",
+    "reports:audit": "Look at everything again that a checkout claims: ledger, committed runs, figures in README and "
+    "docs.",
+    "ledger:submit": "Check somebody else's plan or certificate, and enter it into the ledger if it is better.",
+}
+LEDGER = {
+    "ledger:show": "What is known of an instance, and how it came about.",
+    "ledger:history": "Who improved what, and when.",
+    "ledger:close": "Pass plans and bounds on between instances that imply each other.",
+}
+
+
+class Lazy(TyperCommand):
+    """A command whose function is imported for its parameters, or to be run; before, only its help is known."""
+
+    def __init__(self, home: str, **told: Any) -> None:
+        super().__init__(**told)
+        self._home = home
+        del self.params, self.callback
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("params", "callback"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        from mapgap.core import resolve
+
+        info = CommandInfo(self.name, callback=resolve(f"mapgap.cli.{self._home}"))
+        made = get_command_from_info(info, pretty_exceptions_short=False, rich_markup_mode=self.rich_markup_mode)
+        self.params, self.callback = made.params, made.callback
+        return getattr(self, name)
+
+
+def declared(commands: Mapping[str, str], **about: Any) -> typer.Typer:
+    """A group of commands, each of the name of its function."""
+    group = typer.Typer(no_args_is_help=True, **about)
+    for home, text in commands.items():
+        name = home.partition(":")[2].rstrip("_")
+        group.command(name, cls=partial(Lazy, home), help=text)(lambda: None)  # type: ignore[arg-type]
+    return group
+
+
+def _exit(code: int | None, **_: Any) -> None:
+    raise typer.Exit(code or 0)
+
+
+app = declared(
+    COMMANDS,
     name="mapgap",
     help="How far from optimal are the published mappings of neural networks onto heterogeneous edge devices?",
     epilog="Exit codes: 0 ok, 2 bad input, 3 infeasible, 4 nothing found in time, 5 a plan failed verification, "
     "130 interrupted.",
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
+    result_callback=_exit,
 )
+app.add_typer(declared(LEDGER, help="The best-known ledger: what it holds, who found it, what follows."), name="ledger")
 
 
 def _version(value: bool) -> None:
@@ -47,36 +122,6 @@ def _root(
     ] = False,
 ) -> None:
     pass
-
-
-#: In the order of ``mapgap --help``.
-COMMANDS: dict[str, Callable[..., None]] = {
-    "list": app_instances.list_,
-    "show": app_instances.show,
-    "validate": app_instances.validate,
-    "expand": app_instances.expand,
-    "solve": app_plans.solve,
-    "check": app_plans.check,
-    "explain": app_plans.explain,
-    "export": app_instances.export,
-    "generate": app_instances.generate,
-    "schema": app_instances.schema,
-    "import": app_instances.import_,
-    "profile": app_instances.profile_,
-    "bench": app_reports.bench,
-    "certify": app_evidence.certify,
-    "prove": app_evidence.prove,
-    "verify": app_evidence.verify,
-    "attack": app_evidence.attack,
-    "report": app_reports.report,
-    "study": app_reports.study,
-    "pack": app_reports.pack,
-    "audit": app_evidence.audit,
-    "submit": app_ledger.submit,
-}
-for name, command in COMMANDS.items():
-    app.command(name)(command)
-app.add_typer(app_ledger.ledger, name="ledger")
 
 
 def _interrupted(*_: Any) -> None:

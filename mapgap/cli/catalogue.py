@@ -1,12 +1,12 @@
-"""What runs nothing: ``mapgap list``, ``show``, ``validate``, ``expand``, ``check``, ``generate`` and ``schema``."""
+"""What runs nothing: ``mapgap list``, ``show``, ``validate``, ``expand``, ``generate`` and ``schema``."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import mapgap
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import (
     Form,
@@ -17,24 +17,25 @@ from mapgap.catalogue.files import (
     headers,
     json_schema,
     library_files,
-    load_instance,
-    load_plan,
-    retarget,
     save_expanded,
 )
 from mapgap.catalogue.sizes import known_sizes, size_of
-from mapgap.cli.export import SolutionFile, write_plan
+from mapgap.cli import completion, flags
+from mapgap.cli.flags import argument, option
 from mapgap.cli.output import complain, facts, print_json, say, table, to_file, to_folder
 from mapgap.cli.words import known_of, plainly, worded
 from mapgap.core import InputError, InstanceBase, Method, suggest
 from mapgap.evidence.ledger import Known, glance
-from mapgap.execution.watch import verify
 from mapgap.records.record import plain
 
-KINDS = ("problems", "methods", "instances")
 SHORT = 10
 """Characters of a unit that a list has room for; ``show`` gives it whole."""
 FORMS: dict[str, Form] = {"compact": "compact", "expanded": "expanded", "plan": "plan"}
+COLUMNS = {
+    "problems": ["name", "title", "paper", "methods", "families"],
+    "methods": ["problem", "name", "kind", "summary", "reference"],
+    "instances": ["name", "size", "best known", "status", "tags"],
+}
 
 
 def problem_json(name: str) -> dict[str, Any]:
@@ -56,17 +57,19 @@ def problem_row(name: str) -> dict[str, Any]:
 
 
 def method_json(method: Method) -> dict[str, Any]:
-    return {
-        "name": method.name,
-        "problem": method.problem,
-        "kind": method.kind,
-        "reference": method.reference,
-        "summary": method.summary,
-        "options": plain(method.options),
-    }
+    names = ("name", "problem", "kind", "reference", "summary")
+    told = {name: getattr(method, name) for name in names} | {"options": plain(method.options)}
+    told |= {"members": list(method.members)} if method.members else {}
+    return told | ({"params": plain(method.defaults)} if method.params is not None else {})
 
 
-def list_things(what: str, problem: str | None, tags: list[str], *, as_json: bool) -> None:
+def list_(
+    what: Annotated[str, argument("problems, methods, instances, or all of them")] = "all",
+    problem: Annotated[str | None, option("Only of this problem.", offers=completion.problems)] = None,
+    tag: Annotated[list[str] | None, option("Only instances that carry this tag (repeatable).")] = None,
+    plugin: flags.Plugins = None,
+    as_json: flags.Json = False,
+) -> None:
     """Print problems, methods and instances, filtered.
 
     Raises
@@ -74,8 +77,9 @@ def list_things(what: str, problem: str | None, tags: list[str], *, as_json: boo
     InputError
         Unknown kind or problem; for people, also tags that no instance carries (machines get an empty list).
     """
-    if what not in (*KINDS, "all"):
-        raise InputError(f"list: expected {', '.join(KINDS)} or all; found {what!r}{suggest(what, KINDS)}")
+    flags.load_plugins(plugin)
+    if what not in (*COLUMNS, "all"):
+        raise InputError(f"list: expected {', '.join(COLUMNS)} or all; found {what!r}{suggest(what, COLUMNS)}")
     names = [registry.find_problem(problem).name] if problem else list(registry.problems())
     found: dict[str, list[dict[str, Any]]] = {}
     if what in ("problems", "all"):
@@ -83,23 +87,18 @@ def list_things(what: str, problem: str | None, tags: list[str], *, as_json: boo
     if what in ("methods", "all"):
         found["methods"] = [method_json(m) for name in names for m in registry.methods(name).values()]
     if what in ("instances", "all"):
-        found["instances"] = _instances(names, tags, strict=not as_json)
+        found["instances"] = _instances(names, tag or [], strict=not as_json)
     if as_json:
         print_json(found)
         return
-    columns = {
-        "problems": ["name", "title", "paper", "methods", "families"],
-        "methods": ["problem", "name", "kind", "summary", "reference"],
-        "instances": ["name", "size", "best known", "status", "tags"],
-    }
     for kind, entries in found.items():
         parts = {kind: entries}
         if kind == "instances":  # a table for each problem, so that lines stay short
             parts = {f"instances of {name}": [e for e in entries if e["problem"] == name] for name in names}
         for title, part in parts.items():
-            rows = [[entry[column.replace(" ", "_")] for column in columns[kind]] for entry in part]
+            rows = [[entry[column.replace(" ", "_")] for column in COLUMNS[kind]] for entry in part]
             if rows or kind != "instances":
-                table(title, columns[kind], rows, right=["best known"])
+                table(title, COLUMNS[kind], rows, right=["best known"])
 
 
 def _instances(problems: list[str], tags: list[str], *, strict: bool) -> list[dict[str, Any]]:
@@ -124,7 +123,11 @@ def _row(header: Header, size: str | None, known: Known | None) -> dict[str, Any
     return {**row, "path": str(header.path), "size": size, "best_known": best, "status": status}
 
 
-def show(name: str, *, as_json: bool) -> None:
+def show(
+    name: Annotated[str, argument("Instance (path or name), method, problem, or PROBLEM/METHOD", completion.things)],
+    plugin: flags.Plugins = None,
+    as_json: flags.Json = False,
+) -> None:
     """Describe whatever carries the name.
 
     Raises
@@ -132,6 +135,7 @@ def show(name: str, *, as_json: bool) -> None:
     InputError
         Nothing does.
     """
+    flags.load_plugins(plugin)
     if name in registry.problems():
         _show_problem(name, as_json)
         return
@@ -154,7 +158,7 @@ def show(name: str, *, as_json: bool) -> None:
             return
     known = [*registry.problems(), *(m for p in registry.problems() for m in registry.methods(p)), *library_files()]
     try:
-        instance = load_instance(name)
+        instance = mapgap.load(name)
     except InputError as error:
         if Path(name).exists() or name in library_files():
             raise
@@ -165,10 +169,11 @@ def show(name: str, *, as_json: bool) -> None:
 
 def _show_problem(name: str, as_json: bool) -> None:
     module = importlib.import_module(f"mapgap.problems.{name}")
+    told = problem_json(name)
     if as_json:
-        print_json({**problem_json(name), "description": module.__doc__})
+        print_json({**told, "description": module.__doc__})
         return
-    facts(problem_json(name))
+    facts(told)
     say(f"\n{(module.__doc__ or '').strip()}\n")
     methods = registry.methods(name).values()
     table("methods", ["name", "kind", "summary"], [[m.name, m.kind, m.summary] for m in methods])
@@ -200,10 +205,13 @@ def _show_instance(instance: InstanceBase, as_json: bool) -> None:
     complain(diagnosed(instance), label="infeasible")
 
 
-def validate(names: Iterable[str], *, as_json: bool) -> int:
+def validate(
+    files: Annotated[list[str], argument("Instance files or library names", completion.instances)],
+    as_json: flags.Json = False,
+) -> int:
     """Check instance files; 2 if one of them is wrong."""
     report: list[dict[str, Any]] = []
-    for name in names:
+    for name in files:
         try:
             instance = check_file(name)
         except InputError as error:
@@ -220,64 +228,29 @@ def validate(names: Iterable[str], *, as_json: bool) -> int:
     return 0 if all(entry["ok"] for entry in report) else 2
 
 
-def expand(name: str, objective: str | None, output: Path | None, *, as_json: bool) -> None:
+def expand(
+    instance: flags.Instance,
+    objective: flags.Objective = None,
+    output: Annotated[Path | None, flags.output("Where to write.")] = None,
+    as_json: flags.Json = False,
+) -> None:
     """Write the expanded form, to a file or to standard output."""
-    instance = load_instance(name)
-    if objective is not None:
-        instance = retarget(instance, objective)
+    loaded = mapgap.load(instance, objective)
     if output is not None:
         to_file(output)
-        save_expanded(instance, output)
+        save_expanded(loaded, output)
     else:
-        say(dump(instance.to_json(), ".json" if as_json else ".yaml"), end="")
+        say(dump(loaded.to_json(), ".json" if as_json else ".yaml"), end="")
 
 
-def check(
-    name: str,
-    source: Path | SolutionFile,
-    gantt: Path | None,
-    objective: str | None,
-    output: Path | None,
-    *,
-    as_json: bool,
-) -> int:
-    """Evaluate the plan of a file or of a solution; 0 if it is feasible, 5 if not."""
-    for flag, path in (("-o", output), ("--gantt", gantt)):
-        if path is not None:
-            to_file(path, flag)
-    instance = load_instance(name)
-    if objective is not None:
-        instance = retarget(instance, objective)
-    problem = registry.problems()[instance.problem]
-    plan = source.plan(instance) if isinstance(source, SolutionFile) else load_plan(source, instance.problem)
-    if output is not None:
-        write_plan(plan, output)
-    found = verify(problem, instance, plan)
-    result = {
-        "instance": instance.name,
-        "instance_hash": instance.content_hash,
-        "problem": problem.name,
-        "feasible": found.feasible,
-        "objective": found.objective,
-        "unit": problem.unit(instance),
-        "terms": plain(found.terms),
-        "violations": [violation.to_json() for violation in found.violations],
-    }
-    if gantt is not None and found.objective is not None:
-        from mapgap.reporting.gantt import plan_chart, save  # Matplotlib takes a second
-
-        save(plan_chart(problem, instance, plan, instance.name), gantt)
-    if as_json:
-        print_json(result)
-    else:
-        terms = {key.replace("_", " "): value for key, value in found.terms.items()}
-        value = None if found.objective is None else f"{found.objective:,} {result['unit']}"
-        facts({"instance": instance.name, "feasible": found.feasible, "objective": value, **terms})
-        complain((f"{v.rule}: {v.where}: {v.message} (by {v.amount})" for v in found.violations), label="violation")
-    return 0 if found.feasible else 5
-
-
-def generate(problem: str, family: str, seeds: Iterable[int], folder: Path, *, as_json: bool) -> None:
+def generate(
+    problem: flags.Problem,
+    family: Annotated[str, argument("Family of random instances (mapgap show PROBLEM)", completion.families)],
+    seed: Annotated[int, option("First seed.")] = 0,
+    count: Annotated[int, option("How many, with seeds one apart.", min=1)] = 1,
+    output: Annotated[Path, flags.output("Folder.")] = Path(),
+    as_json: flags.Json = False,
+) -> None:
     """Write one expanded instance per seed.
 
     Raises
@@ -285,18 +258,18 @@ def generate(problem: str, family: str, seeds: Iterable[int], folder: Path, *, a
     InputError
         Unknown problem or family.
     """
-    to_folder(folder)
+    to_folder(output)
     library = registry.library(registry.find_problem(problem).name)
-    made = [(seed, library.generate(family, seed)) for seed in seeds]
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = [save_expanded(each, folder / f"{problem}_{family}_{seed}.yaml") for seed, each in made]
+    made = [(each, library.generate(family, each)) for each in range(seed, seed + count)]
+    output.mkdir(parents=True, exist_ok=True)
+    paths = [save_expanded(each, output / f"{problem}_{family}_{number}.yaml") for number, each in made]
     if as_json:
         print_json({"files": [str(path) for path in paths]})
     else:
         say("\n".join(map(str, paths)))
 
 
-def schema(problem: str, form: str) -> None:
+def schema(problem: flags.Problem, form: Annotated[str, option("compact, expanded or plan")] = "expanded") -> None:
     """Print the JSON Schema of a form of files.
 
     Raises

@@ -5,40 +5,25 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
+from mapgap.cli import completion, flags
+from mapgap.cli.flags import argument, option
 from mapgap.cli.output import cell, print_json, say
 from mapgap.cli.progress import Spinner
 from mapgap.core import Budget
 from mapgap.evidence.prove import Outcome, Searching, prove_all
 from mapgap.evidence.verify import Verdict, verify_all
-from mapgap.execution.progress import Event
-
-
-class Lines(Spinner):
-    """A line per certificate on standard output (unless that is for machines), what is searched for in motion."""
-
-    def __init__(self, *, quiet: bool) -> None:
-        super().__init__()
-        self.quiet = quiet
-
-    def __call__(self, event: Event) -> None:
-        super().__call__(event)
-        if isinstance(event, Searching):
-            self.spin(f"{event.instance}: looking for a proof of {cell(event.bound)}")
-        elif isinstance(event, Outcome):
-            self.tell(proved(event))
-        elif isinstance(event, Verdict):
-            self.tell(verified(event))
-
-    def tell(self, line: str) -> None:
-        if not self.quiet:
-            say(line)
 
 
 def statement(found: Outcome | Verdict) -> str:
     """``no plan is below 36 in ticks of 1000 ns``."""
     return f"no plan is {'below' if found.sense == 'min' else 'above'} {cell(found.bound)} in {found.unit}"
+
+
+def searched(event: Searching) -> str:
+    """What is looked for."""
+    return f"{event.instance}: looking for a proof of {cell(event.bound)}"
 
 
 def proved(found: Outcome) -> str:
@@ -65,10 +50,30 @@ def exit_code(found: Sequence[Outcome]) -> int:
     return 5 if any(each.refused for each in found) else 0 if all(each.file for each in found) else 4
 
 
-def prove(patterns: Sequence[str], budget: Budget, *, as_json: bool, **request: Any) -> int:
-    """Make certificates and show what became of them; ``request`` as for :func:`mapgap.evidence.prove.prove_all`."""
-    with Lines(quiet=as_json) as display:
-        found = prove_all(patterns, budget, tell=display, **request)
+def prove(
+    instances: Annotated[list[str], argument("Instances: paths, names, or globs of either", completion.instances)],
+    objective: flags.Objective = None,
+    bound: Annotated[int | None, option("What to prove (default: what the ledger says).")] = None,
+    share: Annotated[float, option("Of the bound of an entry that is open.", min=0.01, max=1.0)] = 1.0,
+    time_limit: Annotated[float, flags.seconds("Seconds per instance.")] = 60.0,
+    update_ledger: Annotated[bool, option("Enter what was proven.", "--update-ledger")] = False,
+    ledger: flags.Ledger = None,
+    output: Annotated[Path | None, flags.output("File or folder (default: beside the ledger's plans).")] = None,
+    as_json: flags.Json = False,
+) -> int:
+    """Make certificates and show what became of them."""
+    names = instances if objective is None else [f"{name}@{objective}" for name in instances]
+    with Spinner({Searching: searched}, None if as_json else {Outcome: proved}) as display:
+        found = prove_all(
+            names,
+            Budget(time_limit),
+            bound=bound,
+            share=share,
+            output=output,
+            ledger=ledger,
+            update=update_ledger,
+            tell=display,
+        )
     if as_json:
         told = [each.to_json() for each in found]
         print_json(told[0] if len(told) == 1 else {"instances": told})
@@ -79,11 +84,18 @@ def prove(patterns: Sequence[str], budget: Budget, *, as_json: bool, **request: 
     return exit_code(found)
 
 
-def verify(patterns: Sequence[str], *, ledger: Path | None, expand: bool, as_json: bool) -> int:
-    """Check certificates and show what they are worth; the exit code."""
+def verify(
+    certificates: Annotated[
+        list[str] | None, argument("Files, names of instances, or globs of either (default: all of the library)")
+    ] = None,
+    ledger: flags.Ledger = None,
+    expand: Annotated[bool, option("Compare with the library's instances, expanded anew.", "--expand")] = False,
+    as_json: flags.Json = False,
+) -> int:
+    """Check certificates and show what they are worth."""
     began = time.perf_counter()
-    with Lines(quiet=as_json) as display:
-        found = verify_all(patterns, ledger=ledger, expand=expand, tell=display)
+    with Spinner(results=None if as_json else {Verdict: verified}) as display:
+        found = verify_all(certificates or (), ledger=ledger, expand=expand, tell=display)
     held, seconds = sum(each.holds for each in found), time.perf_counter() - began
     if as_json:
         told = [each.to_json() for each in found]

@@ -3,39 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
-from mapgap.cli.output import facts, print_json, say, table
+from mapgap.cli import completion, flags
+from mapgap.cli.flags import argument, option
+from mapgap.cli.output import facts, print_json, say, table, to_folder
 from mapgap.cli.progress import Display, Spinner
 from mapgap.core import Budget
 from mapgap.evidence import attack as adversary
 from mapgap.evidence.certify import Certification, Solving, certify_all
-from mapgap.execution.progress import Event
 
 
-class CertifyLines(Display):
-    """A line per run that starts."""
-
-    def __call__(self, event: Event) -> None:
-        super().__call__(event)
-        if isinstance(event, Solving):
-            self.line(f"{event.method} on {event.instance}")
-
-
-class AttackSpinner(Spinner):
-    """Phase, number of instances, and the worst ratio so far."""
-
-    def __call__(self, event: Event) -> None:
-        super().__call__(event)
-        if isinstance(event, adversary.Tried):
-            ratio = "none yet" if event.worst is None else f"{event.worst.ratio:.4f}"
-            self.spin(f"attacking {event.method}: {event.phase}, {event.tried} instances, worst ratio {ratio}")
-
-
-def certify(pattern: str, budget: Budget, *, ledger: Path | None, update: bool, as_json: bool) -> int:
-    """Certify instances and show what was reached; the exit code."""
-    with CertifyLines() as display:
-        found = certify_all(pattern, budget, ledger=ledger, update=update, tell=display)
+def certify(
+    instance: Annotated[str, argument("Instance: path, name, or a glob of either", completion.instances)],
+    objective: flags.Objective = None,
+    time_limit: Annotated[float, flags.seconds("Seconds per run.")] = 60.0,
+    workers: flags.Workers = 1,
+    seed: flags.Seed = 0,
+    update_ledger: Annotated[bool, option("Enter the result.", "--update-ledger")] = False,
+    ledger: flags.Ledger = None,
+    as_json: flags.Json = False,
+) -> int:
+    """Certify instances and show what was reached."""
+    name = instance if objective is None else f"{instance}@{objective}"
+    budget = Budget(time_limit, workers=workers, seed=seed)
+    with Display({Solving: lambda run: f"{run.method} on {run.instance}"}) as display:
+        found = certify_all(name, budget, ledger=ledger, update=update_ledger, tell=display)
     show_certifications(found, as_json=as_json)
     if any(each.contradiction for each in found):
         return 5
@@ -63,11 +56,29 @@ def show_certifications(found: list[Certification], *, as_json: bool) -> None:
         say(f"missing for a higher grade: {reason}")
 
 
-def attack(problem: str, method: str, *, as_json: bool, **request: Any) -> None:
-    """Attack a method and show the worst case; ``request`` as for :func:`mapgap.evidence.attack.attack`."""
-    with AttackSpinner() as display:
-        search, path = adversary.attack(problem, method, tell=display, **request)
+def attack(
+    problem: flags.Problem,
+    method: Annotated[str, option("Published method or baseline.", "--method", "-m", offers=completion.methods)],
+    budget: Annotated[float, option("Seconds of the whole search.", min=1.0)] = 300.0,
+    family: Annotated[str, option("Random family the instances come from.")] = "small",
+    objective: flags.Objective = None,
+    seed: Annotated[int, option("First seed of the family, and of the search.")] = 0,
+    output: Annotated[Path, flags.output("Folder of the instance.")] = Path(),
+    as_json: flags.Json = False,
+) -> None:
+    """Attack a method and show the worst case."""
+    to_folder(output)
+    with Spinner({adversary.Tried: tried}) as display:
+        search, path = adversary.attack(
+            problem, method, time_s=budget, family=family, seed=seed, objective=objective, folder=output, tell=display
+        )
     show_attack(search, path, as_json=as_json)
+
+
+def tried(event: adversary.Tried) -> str:
+    """Phase, number of instances, and the worst ratio so far."""
+    ratio = "none yet" if event.worst is None else f"{event.worst.ratio:.4f}"
+    return f"attacking {event.method}: {event.phase}, {event.tried} instances, worst ratio {ratio}"
 
 
 def show_attack(search: adversary.Attack, path: Path | None, *, as_json: bool) -> None:

@@ -1,75 +1,80 @@
-"""``mapgap import``, ``mapgap profile``, and what ``mapgap show`` says of a foreign file."""
+"""``mapgap import``, ``mapgap profile``, and what ``mapgap show`` says of a foreign file.
+
+Graphs bring NetworkX, so what reads files is imported where a file is read.
+"""
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import yaml
 
+import mapgap
 from mapgap.catalogue import registry
-from mapgap.catalogue.files import retarget, save_expanded
+from mapgap.catalogue.files import save_expanded
+from mapgap.cli import completion, flags
+from mapgap.cli.flags import argument, option
 from mapgap.cli.output import facts, print_json, say, table, to_file
 from mapgap.cli.progress import Spinner
+from mapgap.cli.solve import solve as run
 from mapgap.core import InputError, InstanceBase, quantity
 from mapgap.core.workload import Settings, Workload, at
-from mapgap.importing.assemble import Assembled, assemble, work_layers
 from mapgap.importing.cluster import Cluster, equal_boards, load, with_profiles
-from mapgap.importing.formats import layer_graph
-from mapgap.importing.graph import LayerGraph
-from mapgap.importing.recognise import read, recognise
 from mapgap.importing.source import Source, located
 
-
-@dataclass(frozen=True)
-class Order:
-    """The flags of ``mapgap import``."""
-
-    files: Sequence[Path]
-    problem: str
-    cluster: Path | None = None
-    profiles: Sequence[str] = ()
-    devices: int | None = None
-    link: float | None = None
-    memory: float | None = None
-    also: Sequence[Path] = ()
-    settings: Sequence[str] = ()
-    name: str | None = None
-    objective: str | None = None
-    output: Path | None = None
-    json: bool = False
+if TYPE_CHECKING:
+    from mapgap.importing.assemble import Assembled
+    from mapgap.importing.graph import LayerGraph
 
 
-def import_(order: Order) -> Path:
-    """Make an instance of foreign files and write it; where it was written.
+def import_(
+    files: Annotated[list[Path], argument("Model, profile or planner files of one format")],
+    problem: Annotated[str, option("Problem.", offers=completion.problems)] = "hybrid_pipeline",
+    cluster: Annotated[Path | None, option("Cluster file: boards by name.")] = None,
+    profile: Annotated[list[str] | None, option("BOARD=FILE: times of a board.")] = None,
+    devices: Annotated[int | None, option("In place of a cluster: equal boards.", min=1)] = None,
+    link: Annotated[float | None, option("Of these: 10^6 bits per second.", min=0.000001)] = None,
+    memory: Annotated[float | None, option("Of these: 10^9 bytes.", min=0.000001)] = None,
+    also: Annotated[list[Path] | None, option("Further models, for problems with several.")] = None,
+    settings: Annotated[list[str] | None, option("What a file leaves open: name=value.", "--set")] = None,
+    name: Annotated[str | None, option("Name of the instance.")] = None,
+    objective: flags.Objective = None,
+    solve: Annotated[bool, option("Then solve it.", "--solve")] = False,
+    certify: Annotated[bool, option("Then solve it and prove the bound.", "--certify")] = False,
+    time_limit: Annotated[float, flags.seconds("Seconds, with --solve.")] = 60.0,
+    output: Annotated[Path | None, flags.output("Instance file to write.")] = None,
+    as_json: flags.Json = False,
+) -> int:
+    """Make an instance of foreign files, write it, and solve it if asked.
 
     Raises
     ------
     InputError
         What is wrong with a file, or missing, by name.
     """
-    problem = registry.find_problem(order.problem)
-    cluster = _cluster(order)
-    given = {**(cluster.settings if cluster else {}), **typed(order.settings)}
-    settings = Settings(given)
-    graph = read(order.files, settings)
-    assembled = assemble(graph, cluster, settings, order.name)
-    others = tuple(assemble(read([path], settings), cluster, settings).workload for path in order.also)
-    instance = registry.library(problem.name).imported(replace(assembled.workload, others=others), settings)
-    if order.objective is not None:
-        instance = retarget(instance, order.objective)
-    path = order.output or Path(f"{_stem(instance.name)}_{problem.name}.yaml")
+    from mapgap.importing.assemble import assemble
+    from mapgap.importing.recognise import read
+
+    owner = registry.find_problem(problem).name
+    boards = _boards(cluster, devices, link, memory, profile or ())
+    given = Settings({**(boards.settings if boards else {}), **typed(settings or ())})
+    graph = read(files, given)
+    assembled = assemble(graph, boards, given, name)
+    others = tuple(assemble(read([path], given), boards, given).workload for path in also or ())
+    made = registry.library(owner).imported(replace(assembled.workload, others=others), given)
+    instance = mapgap.load(made, objective)
+    path = output or Path(f"{_stem(instance.name)}_{owner}.yaml")
     to_file(path)
     save_expanded(instance, path)
-    if order.json:
+    if as_json:
         print_json({"file": str(path), **_summary(instance, graph, assembled)})
     else:
         _tell(instance, graph, assembled, path)
-    return path
+    return run(str(path), time_limit=time_limit, certify=certify, as_json=as_json) if solve or certify else 0
 
 
 def typed(settings: Sequence[str]) -> dict[str, Any]:
@@ -95,22 +100,24 @@ def _stem(name: str) -> str:
     return "".join(c if c.isalnum() or c in "._-" else "_" for c in name)
 
 
-def _cluster(order: Order) -> Cluster | None:
-    if order.cluster is not None:
-        for flag, value in (("--devices", order.devices), ("--link", order.link), ("--memory", order.memory)):
+def _boards(
+    file: Path | None, devices: int | None, link: float | None, memory: float | None, profiles: Sequence[str]
+) -> Cluster | None:
+    """The boards of a cluster file, or equal ones, with their profiles."""
+    boards = None
+    if file is not None:
+        for flag, value in (("--devices", devices), ("--link", link), ("--memory", memory)):
             if value is not None:
                 raise InputError(f"{flag}: expected either a cluster file or {flag}, found both")
-        cluster: Cluster | None = load(order.cluster)
-    elif order.devices is not None:
-        cluster = equal_boards(order.devices, order.link, order.memory)
-    elif order.link is not None or order.memory is not None:
+        boards = load(file)
+    elif devices is not None:
+        boards = equal_boards(devices, link, memory)
+    elif link is not None or memory is not None:
         raise InputError("--link, --memory: expected them beside --devices, found no --devices")
-    else:
-        cluster = None
-    named = dict(_profile(text) for text in order.profiles)
-    if named and cluster is None:
+    named = dict(_profile(text) for text in profiles)
+    if named and boards is None:
         raise InputError("--profile: expected boards to have profiles, by --cluster; found none")
-    return with_profiles(cluster, named) if cluster is not None else None
+    return None if boards is None else with_profiles(boards, named)
 
 
 def _profile(text: str) -> tuple[str, str]:
@@ -180,6 +187,8 @@ def seconds(value: float) -> str:
 
 def is_foreign(path: Path) -> bool:
     """Is it a file of a foreign format, and no instance?"""
+    from mapgap.importing.recognise import recognise
+
     if not located(path).exists():
         return False
     source = Source.open(path)
@@ -196,6 +205,10 @@ def show_foreign(path: Path, *, as_json: bool) -> None:
     ------
     InputError
     """
+    from mapgap.importing.assemble import work_layers
+    from mapgap.importing.formats import layer_graph
+    from mapgap.importing.recognise import read
+
     graph = read([path])
     kinds = list(graph.times)
     if as_json:
@@ -213,16 +226,9 @@ def show_foreign(path: Path, *, as_json: bool) -> None:
     )
     say()
     order = graph.order()
-    single = _single(graph, order)
-    columns = [
-        "layer",
-        "operation",
-        "reads",
-        "output bytes",
-        "weight bytes",
-        "MACs",
-        *[_heading(graph, k) for k in kinds],
-    ]
+    single = Workload("", "", graph.input_bytes, work_layers(graph, list(order)), (), (), ()).cuts()
+    headings = [f"{kind} at {sizes[0]}" if (sizes := graph.batches(kind)) else kind for kind in kinds]
+    columns = ["layer", "operation", "reads", "output bytes", "weight bytes", "MACs", *headings]
     rows = []
     for k, name in enumerate(order):
         layer = graph.layer(name)
@@ -232,16 +238,6 @@ def show_foreign(path: Path, *, as_json: bool) -> None:
         if k in single and k < len(order) - 1:
             rows[-1][0] = f"{name} |"
     table("layers (| a place where a single tensor crosses)", columns, rows, right=columns[3:])
-
-
-def _single(graph: LayerGraph, order: Sequence[str]) -> set[int]:
-    """Articulation points, as positions in the order."""
-    return set(Workload("", "", graph.input_bytes, work_layers(graph, list(order)), (), (), ()).cuts())
-
-
-def _heading(graph: LayerGraph, kind: str) -> str:
-    batches = graph.batches(kind)
-    return f"{kind} at {batches[0]}" if batches else kind
 
 
 def _shown(graph: LayerGraph, kind: str, name: str) -> str | None:
@@ -254,17 +250,16 @@ def _shown(graph: LayerGraph, kind: str, name: str) -> str | None:
 
 
 def profile(
-    path: Path,
-    batches: str,
-    threads: str,
-    output: Path,
-    *,
-    repetitions: int,
-    warm_up: int,
-    provider: str,
-    level: str,
-    settings: Sequence[str],
-    as_json: bool,
+    model: Annotated[Path, argument("ONNX model")],
+    output: Annotated[Path, flags.output("Where to write the layer graph (JSON).")],
+    batch: Annotated[str, option("Batch sizes, separated by commas.")] = "1,2,4,8",
+    threads: Annotated[str, option("Threads; every number is a kind of device.")] = "1",
+    repetitions: Annotated[int, option("Runs that count.", min=1)] = 20,
+    warm_up: Annotated[int, option("Runs before them.", min=0)] = 5,
+    provider: Annotated[str, option("Execution provider of ONNX Runtime.")] = "CPUExecutionProvider",
+    optimise: Annotated[str, option("Graph optimisation: none or basic.")] = "basic",
+    settings: Annotated[list[str] | None, option("Open dimensions: name=value.", "--set")] = None,
+    as_json: flags.Json = False,
 ) -> None:
     """Measure a model and write the layer graph.
 
@@ -273,24 +268,25 @@ def profile(
     InputError
     """
     to_file(output)
-    sizes, counts = _numbers("--batch", batches), _numbers("--threads", threads)
-    if level not in ("none", "basic"):
-        raise InputError(f"--optimise: expected none or basic, found {level!r}")
+    sizes, counts = _numbers("--batch", batch), _numbers("--threads", threads)
+    if optimise not in ("none", "basic"):
+        raise InputError(f"--optimise: expected none or basic, found {optimise!r}")
     try:
-        room = importlib.import_module("mapgap.importing.measure")
+        from mapgap.importing.formats import layer_graph
+        from mapgap.importing.measure import measure
     except ModuleNotFoundError as error:
         text = f"expected the package {error.name}; install it by: pip install 'mapgap[onnx]'"
         raise InputError(f"profile: {text}") from error
     with Spinner() as display:
-        graph, machine, note = room.measure(
-            path,
+        graph, machine, note = measure(
+            model,
             sizes,
             counts,
             repetitions=repetitions,
             warm_up=warm_up,
             provider=provider,
-            level=level,
-            settings=Settings(typed(settings)),
+            level=optimise,
+            settings=Settings(typed(settings or ())),
             tell=display.spin,
         )
     output.write_text(json.dumps(layer_graph.write(graph, machine, note), indent=1) + "\n", encoding="utf-8")
@@ -301,12 +297,12 @@ def profile(
         return
     rows = []
     for kind, times in graph.times.items():
-        for batch in graph.batches(kind):
-            points = [points[batch] for points in times.values()]
+        for size in graph.batches(kind):
+            points = [points[size] for points in times.values()]
             total = 1e-9 * sum(time.forward for time in points)
             low = 1e-9 * sum(time.low if time.low is not None else time.forward for time in points)
             high = 1e-9 * sum(time.high if time.high is not None else time.forward for time in points)
-            rows.append([kind, batch, seconds(total), f"{seconds(low)} to {seconds(high)}"])
+            rows.append([kind, size, seconds(total), f"{seconds(low)} to {seconds(high)}"])
     table(note, ["kind", "batch", "all operators", "quartiles"], rows, right=["batch", "all operators", "quartiles"])
     first = next(iter(graph.times))
     say(f"written to {output}\nnext: mapgap import {output} --cluster boards.yaml, boards with 'kind: {first}'")

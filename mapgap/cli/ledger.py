@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from mapgap.cli import flags
+from mapgap.cli.flags import argument, option
 from mapgap.cli.output import cell, facts, percent, print_json, say, table
 from mapgap.cli.progress import Spinner
 from mapgap.core import InputError, suggest
@@ -13,27 +15,20 @@ from mapgap.evidence import closing
 from mapgap.evidence.entry import Entry
 from mapgap.evidence.ledger import Ledger
 from mapgap.evidence.submit import submit as hand_in
-from mapgap.execution.progress import Event
 
 
-class CloseLines(Spinner):
-    """A line per improvement on standard output (unless that is for machines), the instance in motion."""
-
-    def __init__(self, *, quiet: bool) -> None:
-        super().__init__()
-        self.quiet = quiet
-
-    def __call__(self, event: Event) -> None:
-        super().__call__(event)
-        if isinstance(event, closing.Comparing):
-            self.spin(event.instance)
-        elif isinstance(event, closing.Step) and not self.quiet:
-            say(f"{event.instance}: {event.what} {cell(event.before)} -> {cell(event.after)} (from {event.source})")
+def improved(step: closing.Step) -> str:
+    """One line on an entry that follows from another one."""
+    return f"{step.instance}: {step.what} {cell(step.before)} -> {cell(step.after)} (from {step.source})"
 
 
-def show(name: str, *, path: Path | None, as_json: bool) -> None:
+def show(
+    name: Annotated[str, argument("Instance, or NAME@OBJECTIVE")],
+    ledger: flags.Ledger = None,
+    as_json: flags.Json = False,
+) -> None:
     """What is known of one instance, and how it came about."""
-    entry = _entry(Ledger.load(path), name)
+    entry = _entry(Ledger.load(ledger), name)
     if as_json:
         print_json({**entry.model_dump(mode="json"), "gap": entry.gap, "history": _story(entry)})
         return
@@ -47,9 +42,13 @@ def show(name: str, *, path: Path | None, as_json: bool) -> None:
     _table(f"history of {entry.instance}", [entry])
 
 
-def history(pattern: str, *, path: Path | None, as_json: bool) -> None:
+def history(
+    pattern: Annotated[str, argument("Instances: a name or a glob")] = "*",
+    ledger: flags.Ledger = None,
+    as_json: flags.Json = False,
+) -> None:
     """Who improved what, of all instances that match."""
-    book = Ledger.load(path)
+    book = Ledger.load(ledger)
     entries = [entry for name, entry in book.entries.items() if fnmatchcase(name, pattern)]
     if not entries:
         raise InputError(f"{pattern}: expected an instance of the ledger{suggest(pattern, book.entries)}")
@@ -59,10 +58,16 @@ def history(pattern: str, *, path: Path | None, as_json: bool) -> None:
     _table("history", entries)
 
 
-def close(*, path: Path | None, check: bool, as_json: bool) -> int:
+def close(
+    ledger: flags.Ledger = None,
+    check: Annotated[bool, option("Change nothing; exit with 5 if something could.", "--check")] = False,
+    as_json: flags.Json = False,
+) -> int:
     """Pass on what entries say of each other; with ``check``, 5 if something could improve."""
-    with CloseLines(quiet=as_json) as display:
-        steps = closing.close(path, check=check, tell=display)
+    with Spinner(
+        {closing.Comparing: lambda event: event.instance}, None if as_json else {closing.Step: improved}
+    ) as display:
+        steps = closing.close(ledger, check=check, tell=display)
     if as_json:
         print_json({"steps": [step.to_json() for step in steps], "written": bool(steps) and not check})
     else:
@@ -71,9 +76,16 @@ def close(*, path: Path | None, check: bool, as_json: bool) -> int:
     return 5 if check and steps else 0
 
 
-def submit(file: Path, *, dry_run: bool, as_json: bool, **request: Any) -> None:
-    """Enter somebody else's plan or certificate; ``request`` as for :func:`mapgap.evidence.submit.submit`."""
-    found = hand_in(file, dry_run=dry_run, **request)
+def submit(
+    file: Annotated[Path, argument("Plan, JSON of a run (solve --json), or certificate")],
+    by: Annotated[str, option("Who found it.")] = "",
+    instance: Annotated[str | None, option("Of the library (default: what the file or its name says).")] = None,
+    dry_run: Annotated[bool, option("Check it and write nothing.", "--dry-run")] = False,
+    ledger: flags.Ledger = None,
+    as_json: flags.Json = False,
+) -> None:
+    """Enter somebody else's plan or certificate."""
+    found = hand_in(file, by=by, instance=instance, ledger=ledger, dry_run=dry_run)
     if as_json:
         print_json({**vars(found), "written": not dry_run})
         return

@@ -2,103 +2,113 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import yaml
 
+import mapgap
 from mapgap.catalogue import registry
-from mapgap.catalogue.files import dump, load_instance, retarget, save_plan
-from mapgap.cli import certificates
-from mapgap.cli.output import cell, complain, facts, percent, print_json, put, say, styled, table, to_file
+from mapgap.catalogue.files import dump
+from mapgap.cli import certificates, completion, flags
+from mapgap.cli.flags import option
+from mapgap.cli.output import cell, complain, facts, percent, print_json, put, say, styled, table
+from mapgap.cli.plans import check_outputs, write_plan
 from mapgap.cli.progress import RunSpinner, Spinner
 from mapgap.cli.words import known_of, standing, worded
-from mapgap.core import Budget, InputError, InstanceBase, Method, Problem, Stop, suggest
+from mapgap.core import Budget, InputError, InstanceBase, Method, Stop, suggest
 from mapgap.evidence.contradictions import contradictions
 from mapgap.evidence.ledger import CERTIFICATE
 from mapgap.evidence.prove import prove
 from mapgap.execution.run import run_method
+from mapgap.interface.comparison import Comparison
+from mapgap.interface.results import Result
 from mapgap.records.record import RunRecord, relative
-from mapgap.records.runs import facts as instance_facts
 
 _YES, _NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
-@dataclass(frozen=True)
-class Request:
-    """The flags of ``mapgap solve``."""
-
-    instance: str
-    methods: Sequence[str] = ()
-    exact: bool = False
-    fast: bool = False
-    all: bool = False
-    objective: str | None = None
-    time_limit: float = 60.0
-    memory_limit: int | None = None
-    workers: int = 1
-    seed: int = 0
-    settings: Sequence[str] = ()
-    plugins: Sequence[Path] = ()
-    certify: bool = False
-    output: Path | None = None
-    gantt: Path | None = None
-    json: bool = False
-
-
-def solve(request: Request) -> int:
-    """Do what the request asks; returns the exit code.
+def solve(
+    instance: flags.Instance,
+    method: Annotated[
+        list[str] | None, option("Method by name (repeatable).", "--method", "-m", offers=completion.methods)
+    ] = None,
+    exact: Annotated[bool, option("The strongest exact method (the default).", "--exact")] = False,
+    fast: Annotated[bool, option("The quick planner: no solver, no proof.", "--fast")] = False,
+    every: Annotated[bool, option("Every method of the problem, one after the other.", "--all")] = False,
+    objective: flags.Objective = None,
+    time_limit: Annotated[float, flags.seconds("Seconds per method.")] = 60.0,
+    memory_limit: Annotated[int | None, option("MB of resident memory, enforced.", min=1)] = None,
+    workers: flags.Workers = 1,
+    seed: flags.Seed = 0,
+    settings: Annotated[list[str] | None, option("Method option as name=value.", "--set")] = None,
+    plugin: flags.Plugins = None,
+    certify: Annotated[bool, option("Then prove the bound by a certificate file.", "--certify")] = False,
+    output: Annotated[Path | None, flags.output("Write the best plan as JSON.")] = None,
+    gantt: Annotated[Path | None, option("Draw the best plan (.svg, .png, .pdf).")] = None,
+    as_json: Annotated[bool, option("One JSON object per method on standard output.", "--json")] = False,
+) -> int:
+    """Run methods one after the other; Ctrl-C keeps and prints the incumbent.
 
     Raises
     ------
     InputError
     """
-    instance = load_instance(request.instance)
-    problem = registry.problems()[instance.problem]
-    sign = 1 if problem.sense == "min" else -1
-    methods = chosen(request, instance.problem)
-    if request.certify and registry.library(instance.problem).proving is None:
-        raise InputError(f"--certify: expected a problem with certificates, found {instance.problem}")
-    if request.objective is not None:
-        instance = retarget(instance, request.objective)
-    options = {m.name: typed_options(m, request.settings, strict=len(methods) == 1) for m in methods}
-    refuse_unused(methods, request.settings)
-    _check_outputs(request)
-    budget = Budget(request.time_limit, request.memory_limit, request.workers, request.seed)
+    flags.load_plugins(plugin)
+    loaded = mapgap.load(instance)
+    problem = registry.problems()[loaded.problem]
+    if sum((bool(method), exact, fast, every)) > 1:
+        raise InputError("--method, --exact, --fast, --all: expected one of them, found several")
+    methods = chosen(loaded, method or (), fast=fast, every=every)
+    if certify and registry.library(problem.name).proving is None:
+        raise InputError(f"--certify: expected a problem with certificates, found {problem.name}")
+    loaded = mapgap.load(loaded, objective)
+    options = {m.name: typed_options(m, settings or (), strict=len(methods) == 1) for m in methods}
+    refuse_unused(methods, settings or ())
+    if gantt is not None:
+        from mapgap.reporting.gantt import check_suffix  # Matplotlib takes a second
+
+        check_suffix(gantt)
+    check_outputs(output, gantt)
+    budget = Budget(time_limit, memory_limit, workers, seed)
     records: list[RunRecord] = []
-    for method in methods:
-        with RunSpinner(f"{method.name} on {instance.name}", sign, problem.unit(instance)) as display:
+    for each in methods:
+        sign = -1 if problem.sense == "max" else 1
+        with RunSpinner(f"{each.name} on {loaded.name}", sign, problem.unit(loaded)) as display:
             record = run_method(
-                instance,
-                method,
+                loaded,
+                each,
                 budget,
-                options=options[method.name],
-                plugins=request.plugins,
+                options=options[each.name],
+                plugins=plugin or (),
                 observer=display.observe,
                 tell=display,
             )
         records.append(record)
-        if request.json:
+        if as_json:
             print_json(record.to_json())
         if record.stop == Stop.INTERRUPTED:
             break
-    code = _finish(request, problem, instance, records)
-    return _certify(request, problem, instance, records) if request.certify and code == 0 else code
+    found = Comparison([(record, loaded) for record in records])
+    if (best := found.best) is not None and best.plan is not None:
+        title = f"{loaded.name} · {best.method} · {cell(best.objective)} {best.unit}"
+        write_plan(loaded, best.plan, title, output, gantt)
+    if not as_json:
+        show(found, output, gantt)
+    code = exit_code(records)
+    return prove_bound(found, time_limit, output, as_json=as_json) if certify and code == 0 else code
 
 
-def chosen(request: Request, problem: str) -> list[Method]:
+def chosen(instance: InstanceBase, names: Sequence[str], *, fast: bool, every: bool) -> list[Method]:
     """The methods that the flags name; without any, the strongest exact one."""
-    if sum((bool(request.methods), request.exact, request.fast, request.all)) > 1:
-        raise InputError("--method, --exact, --fast, --all: expected one of them, found several")
-    if request.all:
+    problem = instance.problem
+    if every:
         return list(registry.methods(problem).values())
-    if request.methods:
-        return [registry.find_method(problem, name) for name in dict.fromkeys(request.methods)]
-    return [registry.fast_planner(problem) if request.fast else registry.strongest_exact(problem)]
+    if names:
+        return [registry.find_method(problem, name) for name in dict.fromkeys(names)]
+    return [registry.fast_planner(problem, instance) if fast else registry.strongest_exact(problem)]
 
 
 def typed_options(method: Method, settings: Sequence[str], *, strict: bool) -> dict[str, Any]:
@@ -108,11 +118,11 @@ def typed_options(method: Method, settings: Sequence[str], *, strict: bool) -> d
         name, equals, text = setting.partition("=")
         if not equals:
             raise InputError(f"--set {setting}: expected name=value")
-        if name in method.options:
-            found[name] = typed(f"--set {setting}", method.options[name], text)
+        if name in method.settings:
+            found[name] = typed(f"--set {setting}", method.settings[name], text)
         elif strict:
-            known = ", ".join(f"{key}={value}" for key, value in method.options.items()) or "no options"
-            hint = suggest(name, method.options)
+            known = ", ".join(f"{key}={value}" for key, value in method.settings.items()) or "no options"
+            hint = suggest(name, method.settings)
             raise InputError(f"--set {setting}: expected an option of {method.name} ({known}){hint}")
     return found
 
@@ -142,33 +152,12 @@ def refuse_unused(methods: Sequence[Method], settings: Sequence[str]) -> None:
     """A setting that no chosen method knows is a mistake."""
     for setting in settings:
         name = setting.partition("=")[0]
-        if not any(name in method.options for method in methods):
+        if not any(name in method.settings for method in methods):
             raise InputError(f"--set {setting}: expected an option of one of the chosen methods; none has {name!r}")
 
 
-def _check_outputs(request: Request) -> None:
-    """Before hours of search: can the results be written?"""
-    if request.gantt is not None:
-        from mapgap.reporting.gantt import check_suffix  # Matplotlib takes a second
-
-        check_suffix(request.gantt)
-    for flag, path in (("-o", request.output), ("--gantt", request.gantt)):
-        if path is not None:
-            to_file(path, flag)
-
-
-def _finish(request: Request, problem: Problem, instance: InstanceBase, records: Sequence[RunRecord]) -> int:
-    sign = 1 if problem.sense == "min" else -1
-    with_plan = [r for r in records if r.objective is not None]
-    best = min(with_plan, key=lambda r: sign * (r.objective or 0), default=None)
-    if best is not None and best.plan is not None:
-        _write(request, problem, instance, best)
-    if not request.json:
-        if len(records) == 1:
-            show_record(records[0])
-        else:
-            show_records(records, best, sign)
-        _tell_plan(request, problem, instance, records, best)
+def exit_code(records: Sequence[RunRecord]) -> int:
+    """Say what went wrong in the runs; the exit code of them all."""
     for record in records:
         if record.error:
             complain([f"{record.method}: {record.error}"])
@@ -180,86 +169,85 @@ def _finish(request: Request, problem: Problem, instance: InstanceBase, records:
     return next(code for code in (5, 130, 0, 3, 4) if code in codes)
 
 
-def _certify(request: Request, problem: Problem, instance: InstanceBase, records: Sequence[RunRecord]) -> int:
-    """Prove the best bound of the runs; the exit code."""
-    sign = 1 if problem.sense == "min" else -1
-    bound = max((r.bound for r in records if r.bound is not None), key=lambda value: sign * value, default=None)
+def prove_bound(found: Comparison, time_limit: float, output: Path | None, *, as_json: bool) -> int:
+    """Write a certificate of the best bound of the runs, beside their plan; the exit code."""
+    instance, bound = found[0].instance, best_bound(found)
     if bound is None:
-        complain([f"--certify: expected a bound to prove, found none by {', '.join(r.method for r in records)}"])
+        complain([f"--certify: expected a bound to prove, found none by {', '.join(each.method for each in found)}"])
         return 4
-    beside = Path(instance.name.replace("@", "__")) if request.output is None else request.output.with_suffix("")
+    beside = Path(instance.name.replace("@", "__")) if output is None else output.with_suffix("")
     file = beside.with_name(f"{beside.name}{CERTIFICATE}")
     with Spinner() as display:
         display.spin(f"{instance.name}: looking for a proof of {cell(bound)}")
-        found = prove(instance, bound, Budget(request.time_limit), file)
-    if request.json:
-        print_json(found.to_json())
-    elif found.file is None:
-        complain([f"--certify: {found.reason}"])
+        proof = prove(instance, bound, Budget(time_limit), file)
+    if as_json:
+        print_json(proof.to_json())
+    elif proof.file is None:
+        complain([f"--certify: {proof.reason}"])
     else:
-        met = any(r.objective == bound for r in records)
-        say(f"\n{certificates.proved(found)}\nwritten to {file}" + (": the plan is optimal" if met else ""))
-    return certificates.exit_code([found])
+        met = any(each.objective == bound for each in found)
+        say(f"\n{certificates.proved(proof)}\nwritten to {file}" + (": the plan is optimal" if met else ""))
+    return certificates.exit_code([proof])
 
 
-def _write(request: Request, problem: Problem, instance: InstanceBase, best: RunRecord) -> None:
-    plan = problem.plan_type.model_validate_json(json.dumps(best.plan))
-    if request.output is not None:
-        save_plan(plan, request.output)
-    if request.gantt is not None:
-        from mapgap.reporting.gantt import plan_chart, save  # Matplotlib takes a second
-
-        title = f"{instance.name} · {best.method} · {cell(best.objective)} {best.unit}"
-        save(plan_chart(problem, instance, plan, title), request.gantt)
+def best_bound(found: Sequence[Result]) -> int | None:
+    """The best of the bounds that runs on one instance claim."""
+    sign = found[0].record.sign
+    return max((r.bound for r in found if r.bound is not None), key=lambda value: sign * value, default=None)
 
 
-def show_record(record: RunRecord) -> None:
-    """One run for a reader."""
-    facts(
-        {
-            "instance": f"{record.instance} ({record.instance_hash})",
-            "problem": record.problem,
-            "method": f"{record.method} ({record.kind})",
-            "status": f"{record.status} ({record.certificate})" if record.certificate else record.status,
-            "stopped by": record.stop,
-            "objective": worded(record.objective, record.unit),
-            "bound": worded(record.bound, record.unit),
-            "gap": percent(record.gap),
-            "time": None if record.wall_s is None else f"{record.wall_s:.3f} s",
-            "process memory": None if record.peak_mb is None else f"{record.peak_mb:.0f} MB",
-            "reason": record.reason,
-            **({} if record.refuted else _short(record.terms)),
-        }
-    )
-
-
-def _tell_plan(
-    request: Request, problem: Problem, instance: InstanceBase, records: Sequence[RunRecord], best: RunRecord | None
-) -> None:
-    """Where the best plan stands, the plan itself, and which files were written."""
-    sign = 1 if problem.sense == "min" else -1
-    if len(records) > 1:
-        facts({f"{r.method} found nothing": r.reason for r in records if r.objective is None and r.reason})
+def show(found: Comparison, output: Path | None, gantt: Path | None) -> None:
+    """The runs, where the best plan stands among what is known, the plan itself, and which files were written."""
+    instance, sign, best = found[0].instance, found[0].record.sign, found.best
+    if len(found) == 1:
+        facts(run_facts(found[0].record))
+    else:
+        show_records(found)
+        facts({f"{r.method} found nothing": r.record.reason for r in found if r.objective is None and r.record.reason})
     known = known_of(instance)
     if known is not None:
-        bounds = [r.bound for r in records if r.bound is not None and not r.error]
-        bound = max(bounds, key=lambda value: sign * value, default=None)
-        rows = standing(best.objective if best else None, bound, known, sign)
+        bound = best_bound(sound) if (sound := [each for each in found if not each.error]) else None
         say()
-        facts(rows)
-    if best is not None and best.plan is not None and not best.refuted:
-        head = "plan" if len(records) == 1 else "best plan"
-        plan = problem.plan_type.model_validate_json(json.dumps(best.plan))
-        if problem.describe is not None:
-            told = problem.describe(instance, plan)
-            say()
-            table(f"{head}: {worded(best.objective, best.unit)}", told.columns, told.rows, right=told.right)
-        elif request.output is None:
-            put(f"\n{styled(head, sys.stdout, bold=True)}")
-            say(dump(dict(best.plan)), end="")
-        for what, path in (("plan", request.output), ("chart", request.gantt)):
-            if path is not None:
-                say(f"{what} written to {path}")
+        facts(standing(best.objective if best else None, bound, known, sign))
+    if best is None or best.plan is None or best.record.refuted:
+        return
+    head = "plan" if len(found) == 1 else "best plan"
+    problem = registry.problems()[instance.problem]
+    if problem.describe is not None:
+        told = problem.describe(instance, best.plan)
+        say()
+        table(f"{head}: {worded(best.objective, best.unit)}", told.columns, told.rows, right=told.right)
+    elif output is None:
+        put(f"\n{styled(head, sys.stdout, bold=True)}")
+        say(dump(dict(best.record.plan or {})), end="")
+    for what, path in (("plan", output), ("chart", gantt)):
+        if path is not None:
+            say(f"{what} written to {path}")
+
+
+def run_facts(record: RunRecord) -> dict[str, Any]:
+    """What a reader is told of one run, in this order; what is ``None`` is left out."""
+    return {
+        "instance": f"{record.instance} ({record.instance_hash})",
+        "problem": record.problem,
+        "method": f"{record.method} ({record.kind})",
+        "status": f"{record.status} ({record.certificate})" if record.certificate else record.status,
+        "stopped by": record.stop,
+        "objective": worded(record.objective, record.unit),
+        "bound": worded(record.bound, record.unit),
+        "gap": percent(record.gap),
+        **_members(record),
+        "time": None if record.wall_s is None else f"{record.wall_s:.3f} s",
+        "process memory": None if record.peak_mb is None else f"{record.peak_mb:.0f} MB",
+        "reason": record.reason,
+        **({} if record.refuted else _short(record.terms)),
+    }
+
+
+def _members(record: RunRecord) -> dict[str, Any]:
+    """Who found the plan and who proved the bound, where that was a member of a portfolio."""
+    both = {"found by": record.found_by, "proved by": record.proved_by}
+    return both if {record.found_by, record.proved_by} - {None, record.method} else {}
 
 
 def _short(terms: Mapping[str, Any]) -> dict[str, Any]:
@@ -272,11 +260,12 @@ def _nested(value: Any) -> bool:
     return isinstance(value, Mapping) and any(isinstance(item, (Mapping, list, tuple)) for item in value.values())
 
 
-def show_records(records: Sequence[RunRecord], best: RunRecord | None, sign: int) -> None:
+def show_records(found: Comparison) -> None:
     """All runs of one instance: gap to the best bound of all methods, distance to the best plan known."""
-    fact = instance_facts(records)[records[0].instance_hash]
-    bound, known = fact.bound, best.objective if best else None
+    first, sign = found[0], found[0].record.sign
+    bound, known = first.known.bound, found.best.objective if found.best else None
     columns = ["method", "kind", "status", "stop", "objective", "bound", "gap", "to best plan", "time (s)", "MB"]
+    columns += ["found by", "proved by"] if any(_members(each.record) for each in found) else []
     rows = [
         [
             record.method,
@@ -289,8 +278,10 @@ def show_records(records: Sequence[RunRecord], best: RunRecord | None, sign: int
             percent(relative(record.objective, known, sign)),
             None if record.wall_s is None else f"{record.wall_s:.3f}",
             None if record.peak_mb is None else round(record.peak_mb),
+            *([record.found_by, record.proved_by] if len(columns) > 10 else []),
         ]
-        for record in sorted(records, key=lambda r: (r.objective is None, sign * (r.objective or 0), r.method))
+        for record in sorted(
+            (each.record for each in found), key=lambda r: (r.objective is None, sign * (r.objective or 0), r.method)
+        )
     ]
-    first = records[0]
-    table(f"{first.instance}, objective in {first.unit}", columns, rows, right=columns[4:])
+    table(f"{first.instance.name}, objective in {first.unit}", columns, rows, right=columns[4:10])

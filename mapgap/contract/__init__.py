@@ -19,9 +19,10 @@ module                          holds every problem to
 :mod:`~.test_library`           files load, families are reproducible, cases cover, smaller instances are smaller
 :mod:`~.test_models`            numbered rows, one point per plan, no row too many or too few, written files
 :mod:`~.test_mutations`         altered certificates prove nothing that is not so
+:mod:`~.test_implications`      bounds and plans that pass from one instance to another
 :mod:`~.test_relations`         optima that follow from each other
 :mod:`~.test_equal_time`        in equal time no exact method loses to a heuristic
 ==============================  ================================================================================
 
-``MAPGAP_CONTRACT_SEEDS`` and ``MAPGAP_CROSSCHECK`` widen the samples.
+Random instances are few, and more with ``-m nightly``; ``MAPGAP_SCALE`` multiplies them (:mod:`~.seeds`).
 """

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from mapgap.catalogue import registry
-from mapgap.contract.known import SEEDS, TIME_S, optimum, problem_of, sign, solved, tiny
+from mapgap.contract.known import TIME_S, optimum, problem_of, sign, solved, tiny
+from mapgap.contract.seeds import samples, seeds
 from mapgap.core import Budget, Status
 
 PROBLEMS = list(registry.problems())
+DAILY, NIGHTLY = 10, 80
 CASES = [(problem, method) for problem in PROBLEMS for method in registry.methods(problem)]
 
 
@@ -36,7 +38,7 @@ def test_tiny_instances_include_infeasible_and_feasible_ones(problem: str) -> No
     assert found == ({False} if problem_of(problem).always_feasible else {True, False})
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", seeds(DAILY, NIGHTLY))
 @pytest.mark.parametrize(("problem", "name"), CASES)
 def test_plan_is_feasible_and_bound_is_valid(problem: str, name: str, seed: int) -> None:
     method, best = registry.methods(problem)[name], optimum(problem, seed)
@@ -72,10 +74,11 @@ def test_same_seed_same_plan(problem: str, name: str) -> None:
         assert again.plan == solved(problem, name, seed).plan
 
 
+@pytest.mark.parametrize("sample", samples(DAILY, NIGHTLY))
 @pytest.mark.parametrize("problem", PROBLEMS)
-def test_round_trips_keep_content_and_hash(problem: str) -> None:
+def test_round_trips_keep_content_and_hash(problem: str, sample: list[int]) -> None:
     spec = problem_of(problem)
-    for seed in SEEDS:
+    for seed in sample:
         instance = tiny(problem, seed)
         again = spec.instance_type.model_validate_json(instance.model_dump_json(by_alias=True))
         assert again == instance
@@ -97,12 +100,13 @@ def test_reasons_are_given_only_where_there_is_no_plan(problem: str) -> None:
         assert not reasons or optimum(problem, seed) is None, (seed, reasons)
 
 
+@pytest.mark.parametrize("sample", samples(DAILY, NIGHTLY))
 @pytest.mark.parametrize("problem", PROBLEMS)
-def test_charts_show_time_that_runs_forward(problem: str) -> None:
+def test_charts_show_time_that_runs_forward(problem: str, sample: list[int]) -> None:
     gantt = problem_of(problem).gantt
     if gantt is None:
         pytest.skip("the problem declares no chart")
-    for seed in SEEDS:
+    for seed in sample:
         plan = solved(problem, "enumerate", seed).plan
         for lane in gantt(tiny(problem, seed), plan) if plan is not None else ():
             for bar in lane.bars:

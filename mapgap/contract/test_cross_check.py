@@ -1,12 +1,10 @@
 """Exact methods agree on random tiny instances, from a file through loading, solving and checking of every claim.
 
-``MAPGAP_CROSSCHECK=1000`` widens the sample. So does ``pytest -m fuzz`` for instances with the numbers of real ones, of
-which it takes ``MAPGAP_FUZZ`` (5000) over all problems, instead of a few.
+By day a few of each, by night more; ``MAPGAP_SCALE=100 pytest -m nightly`` makes a long run of it.
 """
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -15,18 +13,16 @@ from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance, save_expanded
 from mapgap.contract.fuzz import case, tried
 from mapgap.contract.known import TIME_S, sign, tiny
+from mapgap.contract.seeds import fresh, seeds
 from mapgap.core import Budget
 from mapgap.execution.run import run_method
 
-COUNT = int(os.environ.get("MAPGAP_CROSSCHECK", "40"))
-CASES = [(problem, seed) for problem in registry.problems() for seed in range(COUNT)]
-REALISTIC = 40
-FUZZ = int(os.environ.get("MAPGAP_FUZZ", "5000"))
 SLOW = "CBC"
 """Starts a process for every solve; :mod:`~.test_contract` covers their methods."""
 
 
-@pytest.mark.parametrize(("problem", "seed"), CASES)
+@pytest.mark.parametrize("seed", seeds(6, 60))
+@pytest.mark.parametrize("problem", list(registry.problems()))
 def test_engines_and_brute_force_agree(problem: str, seed: int, tmp_path: Path) -> None:
     made = tiny(problem, seed)
     instance = load_instance(save_expanded(made, tmp_path / "instance.yaml"))
@@ -56,12 +52,12 @@ def holds(number: int) -> None:
     assert not wrong
 
 
-@pytest.mark.parametrize("number", range(REALISTIC))
+@pytest.mark.parametrize("number", seeds(15, 150))
 def test_no_engine_is_wrong_at_realistic_size(number: int) -> None:
     holds(number)
 
 
-@pytest.mark.fuzz
-@pytest.mark.parametrize("number", range(REALISTIC, FUZZ))
-def test_no_engine_is_wrong_in_a_long_run(number: int) -> None:
+@pytest.mark.nightly
+@pytest.mark.parametrize("number", fresh(150))
+def test_no_engine_is_wrong_on_fresh_instances(number: int) -> None:
     holds(number)

@@ -14,6 +14,7 @@ import pytest
 
 from mapgap.catalogue import registry
 from mapgap.contract.known import exact_optimum, problem_of, sign, tiny
+from mapgap.contract.seeds import samples, seeds
 from mapgap.core import Budget, InstanceBase
 
 PROBLEMS = list(registry.problems())
@@ -38,7 +39,7 @@ def kin(problem: str, seed: int) -> list[InstanceBase]:
     return [first, *rng.sample(rest, min(MOST - 1, len(rest)))]
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", seeds(2, 30))
 @pytest.mark.parametrize("problem", IMPLYING)
 def test_what_is_implied_is_a_bound(problem: str, seed: int) -> None:
     library = registry.library(problem)
@@ -65,14 +66,16 @@ def test_something_is_implied_that_is_tight_and_something_that_is_not(problem: s
             bound = registry.library(problem).imply(value, source, target)
             tight += bound == other
             loose += bound is not None and bound != other
-    assert tight
-    assert loose
+        if tight and loose:
+            return
+    raise AssertionError(f"{tight} tight bounds and {loose} loose ones")
 
 
+@pytest.mark.parametrize("sample", samples(3, 24))
 @pytest.mark.parametrize("problem", CARRYING)
-def test_carried_plans_are_plans_and_some_are_optimal(problem: str) -> None:
+def test_carried_plans_are_plans_and_some_are_optimal(problem: str, sample: list[int]) -> None:
     library, spec, optimal = registry.library(problem), problem_of(problem), 0
-    for seed in SEEDS:
+    for seed in sample:
         instances = kin(problem, seed)
         for source in instances[:2]:
             result = registry.strongest_exact(problem).solve(source, Budget(60.0).start())

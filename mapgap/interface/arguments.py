@@ -77,7 +77,7 @@ def refuse_namesakes(loaded: Sequence[InstanceBase]) -> None:
 
 
 def refuse_unused(options: Mapping[str, Any], chosen: Sequence[Method]) -> None:
-    known = sorted({name for method in chosen for name in method.options})
+    known = sorted({name for method in chosen for name in method.settings}) if options else []
     strange = [name for name in options if name not in known]
     if strange:
         expected = f"expected an option of one of the methods ({', '.join(known) or 'they have none'})"

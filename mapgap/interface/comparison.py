@@ -214,3 +214,18 @@ class Comparison(Sequence[Result]):
         columns, cells = self._cells()
         best = [result.objective is not None and result.objective == result.best_plan for result in self]
         return table_html(columns, cells, self._title(), self.contradictions, best)
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C, or the stop button of a notebook.
+
+    Attributes
+    ----------
+    result : Result or Comparison
+        What was found until then, the incumbent of the run that was stopped included. In a notebook, where nothing
+        caught the exception, it is ``sys.last_value.result``.
+    """
+
+    def __init__(self, result: Result | Comparison) -> None:
+        super().__init__(f"what was found is in .result (sys.last_value.result where nobody caught this):\n{result!r}")
+        self.result = result

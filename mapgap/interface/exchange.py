@@ -65,11 +65,6 @@ def parts(instance: InstanceBase, model: str) -> list[Part]:
     return found
 
 
-def default_model(path: Path) -> str:
-    """The method whose file carries this suffix."""
-    return "cpsat" if path.suffix.lower() == ".pbtxt" else "mip"
-
-
 def is_pattern(part: str | None) -> bool:
     """Does it stand for all parts that it matches?"""
     return part is not None and any(sign in part for sign in "*?[")
@@ -102,25 +97,15 @@ def choose(found: Sequence[Part], part: str | None) -> list[Part]:
     return chosen
 
 
-def export(instance: InstanceBase, path: Path, model: str | None = None, part: str | None = None) -> Iterator[Written]:
-    """Write the integer programs of an instance, one after the other as the result is consumed.
-
-    Parameters
-    ----------
-    path : Path
-        ``.lp`` or ``.mps`` for a model of HiGHS or CBC, ``.pbtxt`` for one of CP-SAT. With a pattern for ``part`` each
-        file has the label in its name: ``FILE_ratio_3_1.lp``.
-    model : str, optional
-        A method of the problem; by default ``cpsat`` for ``.pbtxt`` and ``mip`` for all else.
-    part : str, optional
-        Label, or a pattern for several parts; needed where the instance has several.
+def write(instance: InstanceBase, path: Path, model: str | None = None, part: str | None = None) -> Iterator[Written]:
+    """What :func:`mapgap.export` does, one file after the other as the result is consumed.
 
     Raises
     ------
     InputError
         No such model or part, a suffix that the model does not write, or a place that cannot be written.
     """
-    chosen = choose(parts(instance, model or default_model(path)), part)
+    chosen = choose(parts(instance, model or ("cpsat" if path.suffix.lower() == ".pbtxt" else "mip")), part)
     paths = [path]
     if is_pattern(part):
         paths = [path.with_name(f"{path.stem}_{tail}{path.suffix}") for tail in _tails([each.label for each in chosen])]
@@ -137,16 +122,7 @@ def _tails(labels: Sequence[str]) -> list[str]:
 
 
 def read_plan(instance: InstanceBase, path: Path, model: str | None = None, part: str | None = None) -> PlanBase:
-    """The plan of a solution that another solver found for an exported file. It is not verified.
-
-    Parameters
-    ----------
-    path : Path
-        Any form that :func:`mapgap.solvers.model.read_solution` reads.
-    model : str, optional
-        As it was exported; by default ``cpsat`` for a response of CP-SAT and ``mip`` for all else.
-    part : str, optional
-        Label of the part; needed where the instance has several.
+    """What :func:`mapgap.read_solution` does, for any form that :func:`mapgap.solvers.model.read_solution` reads.
 
     Raises
     ------

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from mapgap.catalogue import files, registry
-from mapgap.catalogue.document import read
 from mapgap.core import Budget, CompactBase, Evaluation, InputError, InstanceBase, Method, PlanBase, Problem, Stop
 from mapgap.evidence.ledger import Ledger, default_path
 from mapgap.execution.run import Observer, check_options, run_method, verify
@@ -31,13 +30,12 @@ from mapgap.interface.arguments import (
     refuse_unused,
     runs_of,
 )
-from mapgap.interface.comparison import Comparison
+from mapgap.interface.comparison import Comparison, Interrupted
 from mapgap.interface.display import Listing, cell, percent
 from mapgap.interface.results import (
     Check,
     ContradictionWarning,
     FailedRunWarning,
-    Interrupted,
     RefutedError,
     Result,
     RunError,
@@ -189,7 +187,7 @@ def compare(
     done: list[tuple[RunRecord, InstanceBase]] = []
     stopped = False
     for one, method in runs:
-        fitting = {name: value for name, value in options.items() if name in method.options}
+        fitting = {name: value for name, value in options.items() if name in method.settings}
         try:
             record = _run(one, method, budget, fitting, progress)
         except KeyboardInterrupt:  # between two runs
@@ -258,17 +256,17 @@ def export(
     *,
     objective: str | None = None,
 ) -> list[Path]:
-    """Write the integer program of an instance for another solver; see :func:`mapgap.interface.exchange.export`.
+    """Write the integer program of an instance for another solver.
 
     Parameters
     ----------
     path : str or path
-        ``.lp`` or ``.mps``, or ``.pbtxt`` for CP-SAT.
+        ``.lp`` or ``.mps`` for a model of HiGHS or CBC, ``.pbtxt`` for one of CP-SAT.
     model : str, optional
         ``mip``, ``cpsat`` or another method with an integer program; by default the one that writes the suffix.
     part : str, optional
         Where the instance has several programs: the label of one, or a pattern (``*`` for all), whose files carry the
-        label in their names.
+        label in their names: ``FILE_ratio_3_1.lp``.
 
     Returns
     -------
@@ -278,9 +276,9 @@ def export(
     Raises
     ------
     InputError
+        No such model or part, a suffix that the model does not write, or a place that cannot be written.
     """
-    written = exchange.export(load(instance, objective), Path(path), model, part)
-    return [each.path for each in written]
+    return [each.path for each in exchange.write(load(instance, objective), Path(path), model, part)]
 
 
 def read_solution(
@@ -351,8 +349,7 @@ def instances(problem: str | None = None, tag: str | Sequence[str] = ()) -> list
     """
     names = [registry.find_problem(problem).name] if problem else list(registry.problems())
     wanted = {tag} if isinstance(tag, str) else set(tag)
-    found = [path for name in names for path in sorted(registry.library(name).folder.glob("*.yaml"))]
-    return [path.stem for path in found if not wanted or wanted <= set(read(path).data.get("tags") or ())]
+    return [header.name for name in names for header in files.headers(name) if wanted <= set(header.tags)]
 
 
 def _run(

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mapgap.catalogue import registry
 from mapgap.core import (
@@ -28,11 +28,8 @@ from mapgap.core import (
     Violation,
 )
 from mapgap.interface.display import Chart, chart_of, percent, quantity, table_html, write_text
-from mapgap.records.record import RunRecord, relative
+from mapgap.records.record import RunRecord, plain, relative
 from mapgap.records.runs import InstanceFacts
-
-if TYPE_CHECKING:
-    from mapgap.interface.comparison import Comparison
 
 
 class FailedRunWarning(UserWarning):
@@ -59,21 +56,6 @@ class RunError(MapgapError):
 
 class RefutedError(RunError, PlanError):
     """A plan, an objective, a bound or a status that a method claimed does not hold."""
-
-
-class Interrupted(KeyboardInterrupt):
-    """Ctrl-C, or the stop button of a notebook.
-
-    Attributes
-    ----------
-    result : Result or Comparison
-        What was found until then, the incumbent of the run that was stopped included. In a notebook, where nothing
-        caught the exception, it is ``sys.last_value.result``.
-    """
-
-    def __init__(self, result: Result | Comparison) -> None:
-        super().__init__(f"what was found is in .result (sys.last_value.result where nobody caught this):\n{result!r}")
-        self.result = result
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -277,6 +259,19 @@ class Check:
     def violations(self) -> tuple[Violation, ...]:
         """All broken rules: which, where, by how much."""
         return self.evaluation.violations
+
+    def to_json(self) -> dict[str, Any]:
+        """What ``mapgap check --json`` prints."""
+        return {
+            "instance": self.instance.name,
+            "instance_hash": self.instance.content_hash,
+            "problem": self.instance.problem,
+            "feasible": self.feasible,
+            "objective": self.objective,
+            "unit": self.unit,
+            "terms": plain(self.terms),
+            "violations": [violation.to_json() for violation in self.violations],
+        }
 
     def gantt(self) -> Chart:
         """The timetable of the plan.

@@ -308,7 +308,7 @@ def test_a_reader_who_has_seen_enough_changes_nothing(instance, tmp_path, comman
     )
     process.stdout.close()  # as ``| head -0`` does
     stderr = process.stderr.read()
-    assert (process.wait(timeout=60), stderr) == (0, "")
+    assert (process.wait(timeout=900), stderr) == (0, "")
     assert plan.exists() == (command == "solve")
 
 
@@ -346,7 +346,7 @@ def test_an_interrupt_prints_and_writes_the_incumbent(instance, tmp_path, number
     process = start(instance, "--json", "-o", plan, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     children = wait_for_incumbent(process, mark_of(instance))
     process.send_signal(number)
-    stdout, stderr = process.communicate(timeout=30)
+    stdout, stderr = process.communicate(timeout=900)
     assert process.returncode == 130
     record = json.loads(stdout)
     assert (record["stop"], record["status"], record["objective"]) == ("interrupted", "FEASIBLE", ALONE)
@@ -364,7 +364,7 @@ def test_an_interrupted_sweep_stops_its_runs_and_can_go_on(instance, tmp_path):
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
     children = wait_for_incumbent(process, mark)
     process.send_signal(signal.SIGINT)
-    _, stderr = process.communicate(timeout=30)
+    _, stderr = process.communicate(timeout=900)
     assert process.returncode == 130
     assert "Traceback" not in stderr
     assert not [child for child in children if child.is_running() and child.status() != "zombie"]

@@ -77,6 +77,6 @@ def test_the_gap_that_the_page_names(installed):
 def test_the_example_keeps_the_contract_and_its_own_tests(installed, arguments):
     # Outside the checkout, as a third party does.
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
-    done = subprocess.run(command, cwd=installed, capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run(command, cwd=installed, capture_output=True, text=True, check=False, timeout=900)
     assert done.returncode == 0, done.stdout[-3000:]
     assert " passed" in done.stdout, done.stdout[-300:]

@@ -17,7 +17,7 @@ def shell(tmp_path, command, **environment):
         cwd=tmp_path,
         env={**os.environ, "M": f"{sys.executable} -m mapgap", **environment},
         capture_output=True,
-        timeout=120,
+        timeout=900,
         check=False,
     )
     return done.returncode, done.stdout, done.stderr.decode(errors="replace")

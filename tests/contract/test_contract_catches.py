@@ -87,10 +87,14 @@ def test_the_contract_finds(name, tmp_path):
     done = subprocess.run(
         [*command, "--pyargs", f"mapgap.contract.{module}", "-k", "unrelated_machines"],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path / "site"), str(tmp_path / "src")])},
+        env={
+            **os.environ,
+            "MAPGAP_SCALE": "4",
+            "PYTHONPATH": os.pathsep.join([str(tmp_path / "site"), str(tmp_path / "src")]),
+        },
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=900,
     )
     assert expected in FAILED.findall(done.stdout), done.stdout[-2000:]

@@ -50,15 +50,11 @@ LIBRARIES = {
 }
 #: Modules that may import inside functions, and why.
 LOCAL = {
-    "mapgap.cli.app": "start-up: Typer declares all commands to run one",
-    "mapgap.cli.app_evidence": "start-up: Typer declares all commands to run one",
-    "mapgap.cli.app_instances": "start-up: Typer declares all commands to run one",
-    "mapgap.cli.app_ledger": "start-up: Typer declares all commands to run one",
-    "mapgap.cli.app_options": "start-up: Typer declares all commands to run one",
-    "mapgap.cli.app_plans": "start-up: Typer declares all commands to run one",
-    "mapgap.cli.app_reports": "start-up: Typer declares all commands to run one",
-    "mapgap.cli.catalogue": "start-up: --gantt needs Matplotlib, graphs need NetworkX",
-    "mapgap.cli.explain": "start-up: a picture needs Matplotlib",
+    "mapgap.cli.app": "start-up: words of errors, where there are any",
+    "mapgap.cli.catalogue": "start-up: graphs need NetworkX",
+    "mapgap.cli.imports": "start-up: graphs need NetworkX; the extra onnx",
+    "mapgap.cli.plans": "start-up: charts and pictures need Matplotlib",
+    "mapgap.cli.reports": "start-up: reports need Matplotlib",
     "mapgap.cli.solve": "start-up: --gantt needs Matplotlib",
     "mapgap.execution.cluster": "the extra dask",
     "mapgap.reporting.overview": "the extra parquet",
@@ -224,6 +220,8 @@ def loaded_after(code):
     [
         ["--help"],
         ["solve", "--help"],
+        ["study", "--help"],
+        ["import", "--help"],
         ["--version"],
         ["list"],
         ["list", "instances"],

@@ -15,7 +15,7 @@ from mapgap.evidence.attack import KEEP, Attack, attack, changeable, integers, m
 
 def value(problem, method, instance):
     spec = registry.problems()[problem]
-    result = registry.methods(problem)[method].solve(instance, Budget(20.0))
+    result = registry.methods(problem)[method].solve(instance, Budget(200.0))
     return None if result.plan is None else spec.evaluate(instance, result.plan).objective
 
 
@@ -87,7 +87,7 @@ def _stops_early(problem, plan_of):
         if optimum is None:
             return SolveResult(Status.UNKNOWN, Stop.TIME, reason="none found in time")
         bound = 9 * optimum // 10 if registry.problems()[problem].sense == "min" else -(-10 * optimum // 9)
-        plan = methods[plan_of].solve(instance, Budget(20.0)).plan
+        plan = methods[plan_of].solve(instance, Budget(200.0)).plan
         return SolveResult(Status.UNKNOWN if plan is None else Status.FEASIBLE, Stop.TIME, plan, bound)
 
     return Method("stops_early", problem, "exact", "none", run)

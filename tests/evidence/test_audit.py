@@ -30,7 +30,7 @@ The paper prints 1.3 times. <!-- source: its Table 4 -->
 @pytest.fixture(scope="module")
 def run():
     """The optimum by enumeration, 36 ticks, as from a clean revision."""
-    found = run_method(load_instance(EXAMPLE), "enumerate", Budget(30.0), isolate=False)
+    found = run_method(load_instance(EXAMPLE), "enumerate", Budget(300.0), isolate=False)
     return changed(found, revision="0123456789ab")
 
 

@@ -21,7 +21,7 @@ def quick(monkeypatch):
 def test_tiny_instances_are_certified(problem, quick):
     grades = []
     for seed in range(8):
-        found = certify.certify(registry.library(problem).generate("tiny", seed), Budget(20.0))
+        found = certify.certify(registry.library(problem).generate("tiny", seed), Budget(200.0))
         grades.append(found.grade)
         assert found.grade is not None
         assert bool(found.missing) == (found.grade is Certificate.CLAIMED)
@@ -31,7 +31,7 @@ def test_tiny_instances_are_certified(problem, quick):
 def test_a_certification_tells_what_it_solves(quick):
     told = []
     instance = registry.library("neuron_masking").generate("tiny", 0)
-    found = certify.certify(instance, Budget(20.0), tell=told.append)
+    found = certify.certify(instance, Budget(200.0), tell=told.append)
     begun = [(event.method, event.instance) for event in told if isinstance(event, certify.Solving)]
     assert begun == [(run.method, run.instance) for run in found.runs]
 
@@ -50,7 +50,7 @@ def test_a_contradiction_is_an_error(quick, monkeypatch):
 
     monkeypatch.setattr(certify, "run_method", lying)
     with pytest.raises(PlanError, match="contradict"):
-        certify.certify(library.generate("tiny", seed), Budget(20.0))
+        certify.certify(library.generate("tiny", seed), Budget(200.0))
 
 
 def test_a_pattern_certifies_every_match_and_enters_what_it_reaches(tmp_path, monkeypatch):
@@ -65,7 +65,7 @@ def test_a_pattern_certifies_every_match_and_enters_what_it_reaches(tmp_path, mo
 
     monkeypatch.setattr(certify, "run_method", lying)
     path = tmp_path / "ledger.yaml"
-    found = certify.certify_all("dhm_squeezenet_fire*", Budget(30.0), ledger=path, update=True)
+    found = certify.certify_all("dhm_squeezenet_fire*", Budget(300.0), ledger=path, update=True)
     assert [each.contradiction for each in found] == [False, True, False]
     assert "contradict" in found[1].missing[0]
     entries = Ledger.load(path).entries

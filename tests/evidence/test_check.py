@@ -185,7 +185,7 @@ def test_rows_add_equal_variables_and_drop_zeros():
 def certificate():
     instance = LIBRARY.generate("tiny", 0).to_json()
     bound = 1  # no cycle is shorter than a tick
-    proof = prove(instance, bound, Budget(time_s=20).start())
+    proof = prove(instance, bound, Budget(time_s=200).start())
     return {"schema": 1, "instance": instance, "bound": bound, "proof": proof}
 
 
@@ -268,8 +268,8 @@ def test_the_checker_is_a_program_of_its_own(certificate, tmp_path):
 
 def test_it_checks_problems_that_recompute_their_argument(tmp_path):
     instance = MASKS.generate("small", 0)
-    best = lagrangian.run(instance, Budget(time_s=20).start()).claimed
-    proof = masks.prove(instance.to_json(), best, Budget(time_s=20).start())
+    best = lagrangian.run(instance, Budget(time_s=200).start()).claimed
+    proof = masks.prove(instance.to_json(), best, Budget(time_s=200).start())
     for bound, answer in ((best, "ok"), (best - 1, "REFUSED")):
         path = tmp_path / f"{bound}.json"
         path.write_text(json.dumps({"schema": 1, "instance": instance.to_json(), "bound": bound, "proof": proof}))

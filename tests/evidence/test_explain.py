@@ -36,7 +36,7 @@ def feasible_plans(problem, family="tiny", seeds=range(6), tries=40):
 
 def optimum(instance):
     """By listing all plans."""
-    record = run_method(instance, "enumerate", Budget(60), isolate=False)
+    record = run_method(instance, "enumerate", Budget(300), isolate=False)
     assert record.certificate == "enumerated", record.reason
     return record.objective
 
@@ -73,7 +73,7 @@ def test_relaxations_bring_what_brute_force_says(problem):
     checked = 0
     for seed in range(20):
         instance = library.generate("tiny", seed)
-        base = run_method(instance, "enumerate", Budget(20), isolate=False)
+        base = run_method(instance, "enumerate", Budget(200), isolate=False)
         if base.plan is None or base.certificate != "enumerated":
             continue
         plan = spec.plan_type.model_validate_json(json.dumps(base.plan))

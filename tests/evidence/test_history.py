@@ -18,7 +18,7 @@ EXAMPLE = "mtrain_example_fig5"
 @pytest.fixture(scope="module")
 def record():
     instance = load_instance(EXAMPLE)
-    return changed(run_method(instance, "enumerate", Budget(30.0), isolate=False), revision="abc123")
+    return changed(run_method(instance, "enumerate", Budget(300.0), isolate=False), revision="abc123")
 
 
 def entry_of(tmp_path, record, **origin):

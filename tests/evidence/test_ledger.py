@@ -10,6 +10,7 @@ from records import changed
 
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance
+from mapgap.contract.seeds import samples
 from mapgap.core import Budget, Certificate, InputError, MapgapError, PlanError
 from mapgap.evidence.ledger import Ledger, library_hashes
 from mapgap.execution.run import run_method
@@ -20,7 +21,7 @@ EXAMPLE = "mtrain_example_fig5"
 @pytest.fixture(scope="module")
 def record():
     instance = load_instance(EXAMPLE)
-    return run_method(instance, "enumerate", Budget(30.0), isolate=False)
+    return run_method(instance, "enumerate", Budget(300.0), isolate=False)
 
 
 def entered(tmp_path, *records):
@@ -186,12 +187,13 @@ def test_the_library_has_one_name_per_instance_and_objective():
     assert all(any(name.endswith(f"@{p.objectives[-1]}") for name in hashes.values()) for p in several)
 
 
-LEDGER = Ledger.load()
-
-
-@pytest.mark.parametrize("name", sorted(LEDGER.entries))
-def test_committed_entry_holds(name):
-    assert LEDGER.problems_of(name) == []
+@pytest.mark.parametrize("sample", samples(40, 400))
+def test_committed_entries_hold(sample):
+    """Some of them; ``mapgap audit`` looks at all."""
+    ledger = Ledger.load()
+    names = sorted(ledger.entries)
+    chosen = {names[k % len(names)] for k in sample}
+    assert {name: words for name in chosen if (words := ledger.problems_of(name))} == {}
 
 
 def test_references_hold_what_is_known_of_the_instances_of_some_runs(record, tmp_path):

@@ -1,8 +1,6 @@
 """Certificates are made, kept, entered; and no altered one is believed when it claims more than the truth."""
 
-import copy
 import json
-import random
 from dataclasses import replace
 
 import pytest
@@ -10,14 +8,15 @@ from cli_support import inside
 
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance, load_plan, save_expanded
+from mapgap.contract.seeds import samples
 from mapgap.core import Budget, Certificate, InputError, PlanError
 from mapgap.evidence import check
 from mapgap.evidence.ledger import Ledger
 from mapgap.evidence.prove import Searching, prove, prove_all
 from mapgap.execution.run import run_method
-from mapgap.problems import fpga_gpu_partition, multi_model_splitting
 
-PROBLEMS = {each.PROBLEM.name: each for each in (fpga_gpu_partition, multi_model_splitting)}
+#: A bound that only an instance without a plan has.
+PROBLEMS = {"fpga_gpu_partition": 10**10, "multi_model_splitting": 2**31, "neuron_masking": -1}
 BOOK = Ledger.load()
 SMALL = (
     "synergy_fig11a_3devices_overlapped",
@@ -29,7 +28,7 @@ SMALL = (
 
 def optimum(instance):
     """By brute force; ``None`` without a plan."""
-    return run_method(instance, "enumerate", Budget(30.0), isolate=False).objective
+    return run_method(instance, "enumerate", Budget(300.0), isolate=False).objective
 
 
 def accepted(certificate, instance=None):
@@ -55,23 +54,28 @@ def ledger_of(path, *names, plan=True):
     return path
 
 
+@pytest.mark.parametrize("sample", samples(20, 200))
+@pytest.mark.parametrize("family", ["tiny", "realistic"])
 @pytest.mark.parametrize("problem", PROBLEMS)
-def test_the_optimum_of_tiny_instances_is_proven_and_nothing_beyond(problem, tmp_path):
+def test_optima_are_proven_and_nothing_beyond(problem, family, sample, tmp_path):
+    """Brute force is the judge; of an instance without a plan everything is proven."""
     proven = 0
-    for seed in range(12):
-        instance = registry.library(problem).generate("tiny", seed)
+    for seed in sample:
+        instance = registry.library(problem).generate(family, seed)
         best = optimum(instance)
         if best is None:
+            assert prove(instance, PROBLEMS[problem], Budget(200.0), tmp_path / "none.gz").reason == ""
             continue
-        found = prove(instance, best, Budget(20.0), tmp_path / f"{seed}.cert.json.gz")
+        found = prove(instance, best, Budget(200.0), tmp_path / f"{seed}.cert.json.gz")
         assert (found.reason, found.bound) == ("", best)
         certificate = check.read(found.file)
+        better = best + (1 if registry.problems()[problem].sense == "min" else -1)
         assert accepted(certificate, instance.to_json())
-        assert not accepted({**certificate, "bound": best + 1})
-        beyond = prove(instance, best + 1, Budget(20.0), tmp_path / "beyond.cert.json.gz")
+        assert not accepted({**certificate, "bound": better})
+        beyond = prove(instance, better, Budget(200.0), tmp_path / "beyond.cert.json.gz")
         assert (beyond.file, "no proof" in beyond.reason) == (None, True)
         proven += 1
-    assert proven > 5
+    assert proven
 
 
 def test_the_command_writes_the_same_bytes_twice_and_keeps_what_checks(tmp_path):
@@ -96,11 +100,11 @@ def test_a_glob_takes_all_objectives_and_goes_on_where_it_was_interrupted(tmp_pa
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        prove_all(["dhm_squeezenet_fire2*"], Budget(20.0), ledger=ledger, update=True, tell=interrupt)
+        prove_all(["dhm_squeezenet_fire2*"], Budget(200.0), ledger=ledger, update=True, tell=interrupt)
     grades = [entry.certificate for entry in Ledger.load(ledger).entries.values()]
     assert grades == [Certificate.CHECKED, Certificate.AGREED]  # what was done is entered
     (tmp_path / "best" / "dhm_squeezenet_fire2__latency.cert.json.gz").write_bytes(b"\x1f\x8btorn")
-    found = prove_all(["dhm_squeezenet_fire2*"], Budget(20.0), ledger=ledger, update=True)
+    found = prove_all(["dhm_squeezenet_fire2*"], Budget(200.0), ledger=ledger, update=True)
     assert [(each.instance, each.kept) for each in found] == [
         ("dhm_squeezenet_fire2", True),
         ("dhm_squeezenet_fire2@latency", False),
@@ -114,13 +118,13 @@ def test_an_open_instance_has_a_checked_bound_until_a_plan_attains_it(tmp_path):
     name = "synergy_fig11b_1pipelines"
     path = ledger_of(tmp_path / "best.yaml", name, plan=False)
     best = BOOK.entries[name].bound.value
-    prove_all([name], Budget(20.0), bound=best - 7, ledger=path, update=True)
+    prove_all([name], Budget(200.0), bound=best - 7, ledger=path, update=True)
     entry = Ledger.load(path).entries[name]
     assert (entry.certificate, entry.checked_bound, entry.bound.value) == (None, best - 7, best)
-    prove_all([name], Budget(20.0), ledger=path, update=True)
+    prove_all([name], Budget(200.0), ledger=path, update=True)
     book = Ledger.load(path)
     assert (book.entries[name].certificate, book.entries[name].checked_bound) == (None, best)
-    record = run_method(load_instance(name), "joint", Budget(30.0), isolate=False)
+    record = run_method(load_instance(name), "joint", Budget(300.0), isolate=False)
     assert record.objective == best
     book.update([record], {record.instance_hash: name})
     assert (book.entries[name].certificate, book.entries[name].checked_bound) == (Certificate.CHECKED, None)
@@ -133,20 +137,20 @@ def test_of_an_open_entry_a_share_of_the_bound_is_proven(tmp_path):
     best = book.entries[name].bound.value
     book.entries[name].bound = book.entries[name].bound.model_copy(update={"value": best - 1})  # open again
     book.save()
-    (found,) = prove_all([name], Budget(20.0), share=0.99, ledger=path, update=True)
+    (found,) = prove_all([name], Budget(200.0), share=0.99, ledger=path, update=True)
     assert (found.reason, found.bound) == ("", int(0.99 * (best - 1)))
     entry = Ledger.load(path).entries[name]
     assert entry.checked_bound == found.bound
     assert entry.checked_gap == pytest.approx((best - found.bound) / found.bound)
-    (whole,) = prove_all([SMALL[1]], Budget(20.0), share=0.5, output=tmp_path)  # an optimum is proven as it is
+    (whole,) = prove_all([SMALL[1]], Budget(200.0), share=0.5, output=tmp_path)  # an optimum is proven as it is
     assert whole.bound == BOOK.entries[SMALL[1]].plan.value
 
 
 def test_a_weaker_bound_does_not_replace_a_stronger_certificate(tmp_path):
     name, file = "synergy_fig11b_1pipelines", tmp_path / "a.cert.json.gz"
     best = BOOK.entries[name].bound.value
-    prove_all([name], Budget(20.0), output=file)
-    (kept,) = prove_all([name], Budget(20.0), bound=best - 1, output=file)
+    prove_all([name], Budget(200.0), output=file)
+    (kept,) = prove_all([name], Budget(200.0), bound=best - 1, output=file)
     assert (kept.kept, check.read(file)["bound"]) == (True, best)
 
 
@@ -213,83 +217,3 @@ def test_a_checked_bound_beyond_the_plan_is_a_contradiction(tmp_path):
         book.enter_certificate(name, replace(record, bound=record.bound + 1))
     with pytest.raises(InputError):
         prove_all([name], Budget(1.0), bound=record.bound + 1, ledger=book.path)
-
-
-def altered(rng, certificate):
-    """A copy with one thing changed: the bound, a number or a step of the proof."""
-    found = copy.deepcopy(certificate)
-    proof = found["proof"]
-    kind = rng.choice(("bound", "number", "drop", "double", "swap"))
-    if kind == "bound":
-        found["bound"] += rng.choice((1, 2, -1, rng.randint(1, 10**6), rng.randint(-(10**6), -1)))
-    elif kind == "number":
-        step = rng.choice([step for step in proof if len(step) > 1])
-        k = rng.randrange(1, len(step))
-        step[k] = rng.choice((step[k] + 1, step[k] - 1, -step[k], 0, 2 * step[k], rng.randint(0, 10**9)))
-    else:
-        k, other = rng.randrange(len(proof)), rng.randrange(len(proof))
-        if kind == "drop":
-            del proof[k]
-        elif kind == "double":
-            proof.insert(k, copy.deepcopy(proof[k]))
-        else:
-            proof[k], proof[other] = proof[other], proof[k]
-    if rng.random() < 0.5:  # with a bound that is one too good, whatever else was done
-        found["bound"] = certificate["bound"] + 1
-    return found
-
-
-@pytest.mark.parametrize("name", SMALL)
-def test_no_altered_certificate_claims_more_than_the_truth(name):
-    certificate = check.read(BOOK.certificate_path(name))
-    truth = BOOK.entries[name].plan.value  # attained, so nothing above it holds
-    rng = random.Random(name)
-    refused = 0
-    for _ in range(50):
-        other = altered(rng, certificate)
-        if accepted(other):
-            assert other["bound"] <= truth
-        else:
-            refused += 1
-    assert refused > 20
-
-
-@pytest.mark.parametrize("problem", PROBLEMS)
-def test_a_proof_serves_no_other_instance_of_which_it_is_not_true(problem, tmp_path):
-    """Numbers of the instance are changed: what is still accepted holds by brute force; the given instance differs."""
-    rng = random.Random(problem)
-    tried = accepted_anyway = 0
-    for seed in range(12):
-        instance = registry.library(problem).generate("tiny", seed)
-        best = optimum(instance)
-        if best is None:
-            continue
-        certificate = check.read(prove(instance, best, Budget(20.0), tmp_path / f"{seed}.gz").file)
-        for _ in range(8):
-            other = copy.deepcopy(certificate)
-            holder, key = rng.choice(list(numbers(other["instance"])))
-            holder[key] = max(0, rng.choice((holder[key] - 1, holder[key] // 2, 2 * holder[key], 0)))
-            if other == certificate:
-                continue
-            tried += 1
-            assert not accepted(other, instance.to_json())
-            try:
-                changed = PROBLEMS[problem].Instance.model_validate_json(json.dumps(other["instance"]))
-            except ValueError:
-                continue
-            if accepted(other):
-                accepted_anyway += 1
-                value = optimum(changed)
-                assert value is None or value >= best
-    assert tried > 40
-    assert accepted_anyway > 0  # a rise of what is not critical leaves a proof valid
-
-
-def numbers(value):
-    """Places of all integers, schema left out."""
-    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, part in pairs:
-        if type(part) is int and key != "schema":
-            yield value, key
-        else:
-            yield from numbers(part)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from cli_support import inside
 
+from mapgap.contract.seeds import samples
 from mapgap.core import Certificate
 from mapgap.evidence import check
 from mapgap.evidence.ledger import Ledger
@@ -20,11 +21,14 @@ FILES = files_of([], BOOK)
 ONE, OTHER = "synergy_fig11b_1pipelines", "synergy_fig11b_2pipelines"
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name.removesuffix(".cert.json.gz"))
-def test_certificate_of_the_library_holds(file):
-    found = verify(file, BOOK, expand=True)
-    assert found.reason == ""
-    assert found.grade == ("optimum" if BOOK.entries[found.instance].certificate is Certificate.CHECKED else "bound")
+@pytest.mark.parametrize("sample", samples(15, 400))
+def test_certificates_of_the_library_hold(sample):
+    """Some of them; ``mapgap verify`` looks at all."""
+    for file in {FILES[k % len(FILES)] for k in sample}:
+        found = verify(file, BOOK, expand=True)
+        assert found.reason == ""
+        checked = BOOK.entries[found.instance].certificate is Certificate.CHECKED
+        assert found.grade == ("optimum" if checked else "bound")
 
 
 def test_what_the_ledger_calls_checked_has_a_file_and_no_file_is_a_stray():

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import time
 
 import pytest
 from cli_support import PLUGIN, mapgap, tiny
@@ -33,13 +34,16 @@ def twice(tables):
     return 2 * total(tables)
 """
 METHOD = """
+import time
 import numpy as np
 from kernel_library import Tables, twice
 from mapgap.core import SolveResult, Status, Stop
 
+LOADED = time.monotonic()
+
 def run(instance, budget):
     value = int(twice(Tables(np.arange(4), 10)))
-    return SolveResult(Status.UNKNOWN, Stop.DONE, bound=1, notes={"value": value})
+    return SolveResult(Status.UNKNOWN, Stop.DONE, bound=1, notes={"value": value, "loaded": LOADED})
 """
 TABLE = """
 import sys
@@ -66,21 +70,22 @@ def solve(folder):
     done = mapgap("solve", folder / "tiny.yaml", "--plugin", folder / "plugin.py", "-m", "compiled", "--json")
     assert done.returncode == 0, done.stderr
     record = json.loads(done.stdout)
+    assert record["wall_s"] <= time.monotonic() - record["notes"]["loaded"], "compiling is charged"
     assert record["notes"]["value"] == 2 * 10 * (0 + 1 + 2 + 3)
-    return record, done.stderr
+    return done.stderr
 
 
 def test_the_first_run_says_that_it_compiles_and_is_not_charged_for_it(folder):
-    record, told = solve(folder)
+    told = solve(folder)
     assert told.count(SAYS) == 1
-    assert record["wall_s"] < 0.2  # to compile takes longer than that
-    record, told = solve(folder)
+    told = solve(folder)
     assert told == ""
 
 
 @pytest.mark.skipif(not warm.available(), reason="elsewhere all processes are fresh")
 def test_a_fresh_process_says_it_too(folder):
     script = textwrap.dedent(f"""
+        import time
         from pathlib import Path
         from cli_support import tiny
         from mapgap.catalogue import registry
@@ -93,7 +98,7 @@ def test_a_fresh_process_says_it_too(folder):
         told = []
         record = run_method(tiny(), "compiled", Budget(20.0), plugins=[plugin], tell=told.append)
         assert record.notes["value"] == 120, record.error
-        assert record.wall_s < 0.2, record.wall_s
+        assert record.wall_s <= time.monotonic() - record.notes["loaded"]
         print(told)
     """)
     path = os.pathsep.join([str(folder), str(PLUGIN.parent)])
@@ -111,9 +116,8 @@ def test_a_fresh_process_says_it_too(folder):
 def test_where_no_cache_can_be_written_methods_still_run(folder):
     (folder / "cache").write_text("no folder")
     for _ in range(2):
-        record, told = solve(folder)
+        told = solve(folder)
         assert told.count("compiling kernels, in every process: no cache can be written") == 1
-        assert record["wall_s"] < 0.2
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can become nobody")

@@ -132,7 +132,7 @@ def test_a_method_that_dies_is_recorded_and_its_incumbent_kept(run, name, words,
 
 
 def test_hanging_is_killed_and_keeps_incumbent_and_bound(run, no_grace):
-    record = run("sleeping", time_s=0.3)
+    record = run("sleeping", time_s=2.0)
     assert (record.status, record.stop, record.objective, record.bound) == ("FEASIBLE", "time", ALONE, 1)
     assert record.gap == ALONE - 1  # (58 - 1) / 1
     assert record.error is None
@@ -140,7 +140,7 @@ def test_hanging_is_killed_and_keeps_incumbent_and_bound(run, no_grace):
 
 
 def test_hanging_without_a_plan(run, no_grace):
-    record = run("silent", time_s=0.3)
+    record = run("silent", time_s=2.0)
     assert (record.status, record.stop, record.objective, record.exit_code) == ("UNKNOWN", "time", None, 4)
 
 
@@ -160,9 +160,15 @@ def test_no_descendant_survives(run, monkeypatch):
     marker = f"marker-{os.getpid()}"
     monkeypatch.setenv("MAPGAP_TEST_MARKER", marker)
     assert run("breeding").objective == ALONE
-    time.sleep(0.1)
-    alive = [p.info for p in psutil.process_iter(["cmdline", "status"]) if p.info["status"] != psutil.STATUS_ZOMBIE]
-    assert [info for info in alive if any(marker in word for word in info["cmdline"] or ())] == []
+
+    def left():
+        alive = [p.info for p in psutil.process_iter(["cmdline", "status"]) if p.info["status"] != psutil.STATUS_ZOMBIE]
+        return [info for info in alive if any(marker in word for word in info["cmdline"] or ())]
+
+    until = time.monotonic() + 15.0  # for the system to end what was killed
+    while left() and time.monotonic() < until:
+        time.sleep(0.05)
+    assert left() == []
     # What is left are keepers, each with one warm process, without children.
     for keeper in [p for p in psutil.Process().children() if "mapgap.execution.keeper" in p.cmdline()]:
         assert len(keeper.children()) == len(keeper.children(recursive=True)) == 1
@@ -211,7 +217,7 @@ def test_interrupt_all_reaches_runs_in_threads(run):
 
 def test_the_observer_sees_verified_values(run, no_grace):
     seen = []
-    run("sleeping", time_s=0.5, observer=lambda elapsed, objective, bound: seen.append((objective, bound)))
+    run("sleeping", time_s=2.0, observer=lambda elapsed, objective, bound: seen.append((objective, bound)))
     assert seen[-1] == (ALONE, 1)
 
 
@@ -260,9 +266,9 @@ def test_imports_happen_before_the_clock(tmp_path, monkeypatch, isolate):
     # The module of a method imports a solver and compiles kernels; a run must not be charged for that.
     slow = tmp_path / f"slow_module_{isolate}.py"
     slow.write_text(
-        "import time\ntime.sleep(0.5)\n"
+        "import time\ntime.sleep(0.5)\nloaded = time.monotonic()\n"
         "from mapgap.core import SolveResult, Status, Stop\n"
-        "def run(instance, budget):\n    return SolveResult(Status.UNKNOWN, Stop.DONE)\n"
+        "def run(instance, budget):\n    return SolveResult(Status.UNKNOWN, Stop.DONE, notes={'loaded': loaded})\n"
     )
     plugin = tmp_path / "plugin.py"
     plugin.write_text(
@@ -274,7 +280,7 @@ def test_imports_happen_before_the_clock(tmp_path, monkeypatch, isolate):
         registry.load_plugin(plugin)
         record = run_method(tiny(), "slow", Budget(time_s=20.0), plugins=[plugin], isolate=isolate)
     assert record.error is None
-    assert record.wall_s < 0.3
+    assert record.wall_s <= time.monotonic() - record.notes["loaded"]
 
 
 @pytest.mark.parametrize("problem", sorted(registry.problems()))

@@ -4,6 +4,7 @@ import pytest
 
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance
+from mapgap.contract.seeds import seeds
 from mapgap.core import Budget, Status
 from mapgap.heuristics.fpga_gpu_partition import greedy, paper_rule
 from mapgap.heuristics.fpga_gpu_partition.construction import on_gpu
@@ -21,7 +22,7 @@ def options_of(instance, result):
 
 
 def run(method, instance, **options):
-    return registry.methods(PROBLEM.name)[method].solve(instance, Budget(time_s=60.0), **options)
+    return registry.methods(PROBLEM.name)[method].solve(instance, Budget(time_s=300.0), **options)
 
 
 def test_pattern_of_a_fire_module_is_the_grouped_convolution():
@@ -130,7 +131,7 @@ def test_greedy_moves_runs_of_layers_at_once():
     assert set(run("greedy", none).plan.options) == {"gpu"}
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds(3, 12))
 def test_greedy_ends_where_no_move_gains(seed):
     instance = LIBRARY.generate("small", seed)
     result = run("greedy", instance)

@@ -12,7 +12,7 @@ from mapgap.instances.fpga_gpu_partition.families import realistic, small, tiny
 from mapgap.problems.fpga_gpu_partition.evaluate import evaluate
 
 
-def budget(seconds=60.0, seed=0):
+def budget(seconds=300.0, seed=0):
     return Budget(time_s=seconds, seed=seed).start()
 
 
@@ -29,7 +29,7 @@ def test_no_heuristic_is_better(make, seed):
 
 
 def test_the_record_names_who_found_the_plan_and_who_proved_the_bound():
-    record = run_method(small(4), "portfolio", Budget(30.0), isolate=False)
+    record = run_method(small(4), "portfolio", Budget(300.0), isolate=False)
     members = registry.methods("fpga_gpu_partition")["portfolio"].members
     assert record.status == "OPTIMAL"
     assert record.found_by in members

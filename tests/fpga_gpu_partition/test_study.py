@@ -23,7 +23,7 @@ SHUFFLE = "shufflenetv2_x0_5"
 
 def record(instance, method):
     found = registry.methods(runs_module.PROBLEM)[method]
-    return run_method(instance, found, Budget(time_s=60.0), isolate=False)
+    return run_method(instance, found, Budget(time_s=300.0), isolate=False)
 
 
 @pytest.fixture(scope="module")

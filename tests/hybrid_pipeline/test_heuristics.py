@@ -38,7 +38,7 @@ def method(name):
 
 def solve(name, instance, **options):
     chosen = method(name)
-    return chosen.solve(instance, Budget(), **{**chosen.options, **options})
+    return chosen.solve(instance, Budget(300.0), **{**chosen.options, **options})
 
 
 def linear(speeds, memory, layers, batch=4, rounds=4, rate=10**6):

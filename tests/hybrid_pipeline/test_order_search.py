@@ -26,9 +26,9 @@ def test_it_is_the_fast_planner_of_the_problem():
 
 def compared(instance):
     """Objectives of the quick planner and of Asteroid, with either tie rule, and the optimum."""
-    quick = objective(instance, FAST.solve(instance, Budget()))
-    theirs = [objective(instance, METHODS["asteroid"].solve(instance, Budget(), ties=ties)) for ties in TIES]
-    return quick, theirs, METHODS["label_dp"].solve(instance, Budget()).bound
+    quick = objective(instance, FAST.solve(instance, Budget(300.0)))
+    theirs = [objective(instance, METHODS["asteroid"].solve(instance, Budget(300.0), ties=ties)) for ties in TIES]
+    return quick, theirs, METHODS["label_dp"].solve(instance, Budget(300.0)).bound
 
 
 TIES = ("fastest_first", "slowest_first")
@@ -83,8 +83,8 @@ def test_no_plan_is_no_proof():
     instance = next(
         case
         for case in (LIBRARY.generate("tiny", seed) for seed in range(200))
-        if METHODS["enumerate"].solve(case, Budget()).plan is None
+        if METHODS["enumerate"].solve(case, Budget(300.0)).plan is None
     )
-    result = FAST.solve(instance, Budget())
+    result = FAST.solve(instance, Budget(300.0))
     assert (result.plan, result.bound) == (None, None)
     assert result.reason

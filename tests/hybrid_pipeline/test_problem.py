@@ -189,7 +189,7 @@ def test_simulation_keeps_its_rules(duplex):
 def test_observed_methods_note_schedules_and_times():
     """The example's optimum takes 80 ticks under K = 3, 1 (by hand above); GPipe's order stores all four."""
     label_dp, options = methods("hybrid_pipeline")["label_dp"], {"simulate": True, "repeat": 3}
-    plain, seen = label_dp.solve(example(), Budget()), label_dp.solve(example(), Budget(), **options)
+    plain, seen = label_dp.solve(example(), Budget(300.0)), label_dp.solve(example(), Budget(300.0), **options)
     assert plain.plan == seen.plan
     assert not {"schedules", "median_s"} & plain.notes.keys()
     assert seen.notes["repeated"] == 3
@@ -228,11 +228,11 @@ def test_replanning_methods_note_the_outage():
     """Same plan, two ways of transport: between the devices, and all through F (hand-computed above)."""
     found = SolveResult(Status.FEASIBLE, Stop.DONE, two_stages(3))
     methods_by_way = [replayed(lambda instance, budget: found, through) for through in (False, True)]
-    light, heavy = (method(failed(), Budget()).notes["replay"] for method in methods_by_way)
+    light, heavy = (method(failed(), Budget(300.0)).notes["replay"] for method in methods_by_way)
     assert light["transport_s"] == pytest.approx(6e-6)
     assert heavy["transport_s"] == pytest.approx(22e-6)
     for note in (light, heavy):
         resumed = FAILURE_S + DETECTION_S + note["planning_s"] + note["transport_s"]
         assert note["corners"][3][0] == pytest.approx(resumed)
         assert note["corners"][4][1] == pytest.approx(8 / 74e-6)
-    assert replayed(lambda instance, budget: found)(example(), Budget()) is found
+    assert replayed(lambda instance, budget: found)(example(), Budget(300.0)) is found

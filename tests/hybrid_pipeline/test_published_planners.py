@@ -29,7 +29,7 @@ def slowest(instance, plan):
 
 
 def optimum(instance):
-    result = METHODS["label_dp"].solve(instance, Budget())
+    result = METHODS["label_dp"].solve(instance, Budget(300.0))
     assert result.status is Status.OPTIMAL
     return slowest(instance, result.plan), result.plan
 
@@ -42,7 +42,7 @@ def test_pipedreams_optimizer(name, printed, stages):
     digits = len(printed) - 2
     assert f"{seconds:.{digits}f}" == printed
     assert len(plan.stages) == stages
-    own = METHODS["pipedream_released"].solve(instance, Budget())
+    own = METHODS["pipedream_released"].solve(instance, Budget(300.0))
     assert f"{slowest(instance, own.plan):.{digits}f}" == f"{own.notes['slowest_s']:.{digits}f}" == printed
 
 
@@ -64,13 +64,13 @@ def test_the_paper_charges_transfers_and_the_released_code_does_not():
     kind = DeviceType(name="F", memory=1, forward=((2, 4),) * 2, backward=((4, 8),) * 2)
     devices = (Device(name="F1", type=0), Device(name="F2", type=0))
     instance = example(layers=layers, types=(kind,), devices=devices)
-    values = {name: METHODS[name].solve(instance, Budget()).notes["slowest_s"] for name in ("pipedream_paper",)}
+    values = {name: METHODS[name].solve(instance, Budget(300.0)).notes["slowest_s"] for name in ("pipedream_paper",)}
     assert values["pipedream_paper"] == pytest.approx(12e-6)
     heavy = instance.changed(layers=tuple(layer.model_copy(update={"weight_bytes": 30}) for layer in layers))
-    split = METHODS["pipedream_released"].solve(heavy, Budget())
+    split = METHODS["pipedream_released"].solve(heavy, Budget(300.0))
     assert split.notes["slowest_s"] == pytest.approx(12e-6)  # one stage each
     assert len(split.plan.stages) == 2
-    whole = METHODS["pipedream_paper"].solve(heavy, Budget())
+    whole = METHODS["pipedream_paper"].solve(heavy, Budget(300.0))
     assert whole.notes["slowest_s"] == pytest.approx(48e-6)  # the cut: 48; replicas: max(24, 2 * 60) / 2 = 60
 
 

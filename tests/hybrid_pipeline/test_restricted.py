@@ -25,7 +25,7 @@ def one_size(instance, **changes):
 
 def solve(name, instance, **options):
     """Objective of a method's plan, ``None`` without one."""
-    result = methods("hybrid_pipeline")[name].solve(instance, Budget(), **options)
+    result = methods("hybrid_pipeline")[name].solve(instance, Budget(300.0), **options)
     assert result.plan is not None or result.reason
     if result.plan is None:
         return None
@@ -123,15 +123,15 @@ def test_how_many_orders_descending_memory_permits():
     apart = tuple(tuple(1000 + (a + 1) * (b + 1) for b in range(8)) for a in range(8))
     many = uneven.model_copy(update={"devices": devices, "bandwidth": apart})
     with pytest.raises(InputError, match=r"order: best: expected at most 5040 orders .* found 40320"):
-        methods("hybrid_pipeline")["label_dp"].solve(many, Budget(), order="best")
+        methods("hybrid_pipeline")["label_dp"].solve(many, Budget(300.0), order="best")
 
 
 def test_an_order_makes_no_claim_about_other_plans():
     instance = one_size(FAMILY[1], replanning=None, all_devices=False)
-    result = methods("hybrid_pipeline")["label_dp"].solve(instance, Budget(), order="slowest_first")
+    result = methods("hybrid_pipeline")["label_dp"].solve(instance, Budget(300.0), order="slowest_first")
     assert (result.bound, result.status in (Status.FEASIBLE, Status.UNKNOWN)) == (None, True)
     with pytest.raises(InputError, match="order"):
-        methods("hybrid_pipeline")["label_dp"].solve(instance, Budget(), order="random")
+        methods("hybrid_pipeline")["label_dp"].solve(instance, Budget(300.0), order="random")
 
 
 def test_equation_7_along_an_order_is_the_evaluators():

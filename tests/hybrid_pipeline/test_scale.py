@@ -50,7 +50,7 @@ def test_no_heuristic_is_better_than_a_search_that_had_no_time():
     for name in HEURISTICS:
         if METHODS[name].fast or name == "asteroid_pareto":
             continue
-        result = METHODS[name].solve(instance, Budget())
+        result = METHODS[name].solve(instance, Budget(300.0))
         if result.plan is not None:
             compared += 1
             assert best.value <= objective(instance, result.plan), name
@@ -68,7 +68,7 @@ def test_orders_hold_every_plan_of_the_heuristics_on_small_instances():
         if best.plan is not None:
             assert best.value == objective(instance, best.plan)
         for name in HEURISTICS:
-            result = METHODS[name].solve(instance, Budget())
+            result = METHODS[name].solve(instance, Budget(300.0))
             if result.plan is not None and not METHODS[name].fast:
                 compared += 1
                 assert best.value <= objective(instance, result.plan), (seed, name)
@@ -77,7 +77,7 @@ def test_orders_hold_every_plan_of_the_heuristics_on_small_instances():
 
 def test_models_of_too_many_stages_have_the_plan_they_began_with_and_a_bound():
     instance = LIBRARY.generate("distinct", TWENTY)
-    start = METHODS["data_parallel"].solve(instance, Budget()).plan
+    start = METHODS["data_parallel"].solve(instance, Budget(300.0)).plan
     for name in ("cpsat", "mip"):
         result = METHODS[name].solve(instance, Budget(time_s=5.0).start(), start=start)
         assert (result.status, result.plan) == (Status.FEASIBLE, start)
@@ -89,9 +89,9 @@ def test_a_model_of_too_many_columns_is_not_built():
     refused = 0
     for seed in range(6):
         instance = LIBRARY.generate("small", seed)
-        optimum = METHODS["label_dp"].solve(instance, Budget()).bound
+        optimum = METHODS["label_dp"].solve(instance, Budget(300.0)).bound
         for name in ("cpsat", "mip", "mip_cbc"):
-            result = METHODS[name].solve(instance, Budget(time_s=60.0).start(), columns=1)
+            result = METHODS[name].solve(instance, Budget(time_s=300.0).start(), columns=1)
             if result.plan is not None:
                 assert result.bound <= optimum <= objective(instance, result.plan)
             refused += result.stop is Stop.MEMORY
@@ -101,7 +101,7 @@ def test_a_model_of_too_many_columns_is_not_built():
 def test_a_search_that_is_stopped_knows_a_bound():
     """Stopped at any point, the bound is none above the optimum, and it says so."""
     instance = LIBRARY.generate("distinct", 0)
-    optimum = METHODS["label_dp"].solve(instance, Budget()).bound
+    optimum = METHODS["label_dp"].solve(instance, Budget(300.0)).bound
     seen = set()
     for work in (1, 10_000, 100_000, 1_000_000):
         search = OrderSearch(instance, work=work)
@@ -119,7 +119,7 @@ def test_no_plan_is_below_the_fluid_bound():
         for family in ("small", "executions", "steady"):
             instance = LIBRARY.generate(family, seed)
             instance = instance.with_micro_batch(instance.micro_batch_sizes[0])
-            result = METHODS["label_dp"].solve(instance, Budget())
+            result = METHODS["label_dp"].solve(instance, Budget(300.0))
             if result.plan is not None:
                 assert fluid_bound(lower(instance)) <= result.claimed, (family, seed)
 

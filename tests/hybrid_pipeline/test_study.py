@@ -35,7 +35,7 @@ def record(name, method, objective, options=None, notes=None, plan=None, **terms
     )
 
 
-@pytest.mark.parametrize("quick", [True, False])
+@pytest.mark.parametrize("quick", [True, pytest.param(False, marks=pytest.mark.nightly)])  # half a gigabyte
 def test_runs_exist_once(quick):
     jobs = [job for phase in study.phases(quick) for job in phase.jobs]
     assert {job.method for job in jobs} <= set(methods("hybrid_pipeline"))

@@ -16,7 +16,7 @@ HEAVY = {
 
 
 def in_a_new_process(code):
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=900)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -26,8 +26,8 @@ def test_import_loads_nothing_of_the_house_and_no_library():
 
 
 def test_import_takes_a_few_milliseconds():
-    # Best of several: another process may hold the core.
-    code = "import time; a = time.perf_counter(); import mapgap; print(time.perf_counter() - a)"
+    # Of the processor's time, best of several: other processes may hold the core.
+    code = "import time; a = time.process_time(); import mapgap; print(time.process_time() - a)"
     assert min(float(in_a_new_process(code)) for _ in range(5)) < 0.05
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from mapgap.catalogue import registry
+from mapgap.contract.seeds import seeds
 from mapgap.core import Budget, Status
 from mapgap.formulations.multi_model_splitting.chains import ceiling, chains, floor, profiles
 from mapgap.formulations.multi_model_splitting.column_bound import Relaxation
@@ -21,14 +22,14 @@ FUNCTIONS = [(PLAIN, 0), *((ROUNDED, k) for k in range(1, 9)), *((k, q) for k in
 
 
 def value(instance, name="enumerate"):
-    result = METHODS[name].solve(instance, Budget(time_s=60).start())
+    result = METHODS[name].solve(instance, Budget(time_s=300).start())
     assert result.status in (Status.OPTIMAL, Status.INFEASIBLE)
     return None if result.plan is None else evaluate(instance, result.plan).objective
 
 
 def bound(instance, upper):
     tables = profiles(instance)
-    return Relaxation(instance, tables).bisect(0, upper, lambda _: None), ceiling(instance, tables)
+    return max(Relaxation(instance, tables).bisect(lambda: (0, upper)), default=0), ceiling(instance, tables)
 
 
 @pytest.mark.parametrize("capacity", [7, 12, 60, 120])
@@ -50,19 +51,9 @@ def test_functions_are_dual_feasible(capacity):
         ), (kind, parameter)
 
 
+@pytest.mark.parametrize("seed", seeds(30, 600))
 @pytest.mark.parametrize("family", ["tiny", "realistic"])
-def test_no_bound_is_beyond_the_optimum(family):
-    for seed in range(80):
-        instance = LIBRARY.generate(family, seed)
-        best = value(instance)
-        found, top = bound(instance, ceiling(instance, profiles(instance)) + 1)
-        assert found <= (top + 1 if best is None else best), seed
-
-
-@pytest.mark.fuzz
-@pytest.mark.parametrize("family", ["tiny", "realistic"])
-@pytest.mark.parametrize("seed", range(1500))
-def test_no_bound_is_beyond_the_optimum_in_a_long_run(family, seed):
+def test_no_bound_is_beyond_the_optimum(family, seed):
     instance = LIBRARY.generate(family, seed)
     best = value(instance)
     found, top = bound(instance, ceiling(instance, profiles(instance)) + 1)
@@ -74,7 +65,7 @@ def test_any_prices_give_no_more_than_the_length_of_a_plan_s_path():
     rng = random.Random(5)
     for seed in range(40):
         instance = LIBRARY.generate("realistic", seed).changed(sharing=False, objective="throughput")
-        plan = METHODS["enumerate"].solve(instance, Budget(60).start()).plan
+        plan = METHODS["enumerate"].solve(instance, Budget(300).start()).plan
         if plan is None:
             continue
         tables = profiles(instance)
@@ -136,7 +127,7 @@ def test_the_bound_is_far_above_that_of_single_pipelines():
         instance = LIBRARY.generate("wearables_20x16", seed)
         tables = profiles(instance)
         alone = floor(instance, tables, ceiling(instance, tables))
-        plan = METHODS["ruin_and_recreate"].solve(instance, Budget(60).start()).plan
+        plan = METHODS["ruin_and_recreate"].solve(instance, Budget(300).start()).plan
         reached = evaluate(instance, plan).objective
         found, _ = bound(instance, reached)
         assert alone < found <= reached
@@ -145,4 +136,4 @@ def test_the_bound_is_far_above_that_of_single_pipelines():
 
 def test_a_search_that_is_over_proves_what_it_had():
     instance = LIBRARY.generate("small", 2)
-    assert Relaxation(instance, profiles(instance), over=lambda: True).bisect(5, 10**6, lambda _: None) == 5
+    assert set(Relaxation(instance, profiles(instance), over=lambda: True).bisect(lambda: (5, 10**6))) == {5}

@@ -4,14 +4,14 @@ import random
 from dataclasses import replace
 from itertools import product
 from math import prod
-from types import SimpleNamespace
 
 import pytest
 
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance
-from mapgap.core import DISTRUSTED, Budget, SolveResult, Status, Stop, resolve
-from mapgap.formulations.multi_model_splitting import cpsat, joint, mip, starting
+from mapgap.contract.seeds import samples, seeds
+from mapgap.core import DISTRUSTED, Budget, Status, Stop, resolve
+from mapgap.formulations.multi_model_splitting import cpsat, joint
 from mapgap.formulations.multi_model_splitting.chains import NEVER, ceiling, chains, floor, profiles, whole
 from mapgap.formulations.multi_model_splitting.enumerate import count, plans
 from mapgap.formulations.multi_model_splitting.replan import LeastChurnModel
@@ -27,7 +27,7 @@ LIBRARY = registry.library("multi_model_splitting")
 
 
 def solve(name, instance, **options):
-    return METHODS[name].solve(instance, Budget(time_s=60).start(), **options)
+    return METHODS[name].solve(instance, Budget(time_s=300).start(), **options)
 
 
 def optimum(instance, name="cpsat"):
@@ -41,7 +41,7 @@ def fixed(instance, name, plan):
     (whole,) = resolve(METHODS[name].models)(instance)
     model = whole.build(complete=True)
     assert model.fix(plan)
-    outcome = model.solve(Budget(time_s=60).start())
+    outcome = model.solve(Budget(time_s=300).start())
     return None if outcome.objective is None else model.objective(outcome.objective)
 
 
@@ -52,7 +52,7 @@ def test_engines_agree_on_the_paper_s_instances(name):
         assert optimum(instance, "cpsat") == optimum(instance, "mip")
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds(3, 12))
 def test_each_limit_binds_exactly(seed):
     """Without the limits of a device the optimum is no worse; with what the best plan uses it is unchanged."""
     instance = LIBRARY.generate("tiny", seed)
@@ -147,10 +147,11 @@ def test_what_only_packing_refutes():
         assert "out of resource" in result.reason
 
 
-def test_replanning_writes_least_among_all_optimal_plans():
+@pytest.mark.parametrize("sample", samples(20, 60))
+def test_replanning_writes_least_among_all_optimal_plans(sample):
     # Against listing every joint plan of tiny instances after a plan that is not optimal has been deployed.
     seen = 0
-    for seed in range(60):
+    for seed in sample:
         instance = LIBRARY.generate("tiny", seed)
         if prod(count(instance, p) for p in range(len(instance.pipelines))) > 1500:
             continue
@@ -166,7 +167,7 @@ def test_replanning_writes_least_among_all_optimal_plans():
         assert (mine.status, mine.bound) == (Status.OPTIMAL, best)
         assert churn(deployed, mine.plan).moved_weights == least
         seen += least > 0
-    assert seen >= 5
+    assert seen
 
 
 def test_replanning_without_a_trusted_engine_returns_the_best_plan_and_says_so(monkeypatch):
@@ -175,7 +176,7 @@ def test_replanning_without_a_trusted_engine_returns_the_best_plan_and_says_so(m
     monkeypatch.setattr(LeastChurnModel, "solve", lambda model, budget, **more: denied)
     whole = LIBRARY.generate("wearables_4x4", 1)
     again = after(whole, solve("joint", whole).plan, whole)
-    best, found = solve("joint", again), solve("replan", again)
+    best, found = solve("portfolio", again), solve("replan", again)
     assert (found.status, found.plan, found.bound) == (best.status, best.plan, best.bound)
     assert found.notes["least_churn_proven"] is False
     assert "claims INFEASIBLE, but there is a plan of" in found.notes[DISTRUSTED][0]
@@ -224,7 +225,7 @@ def test_an_optimum_that_tight_rows_get_wrong():
 def test_plans_that_differ_by_less_than_the_tolerance(name, seed):
     """Ticks of 1 and 10^7: HiGHS said that nothing is below 10,000,002, where a plan of 10,000,001 is."""
     instance = LIBRARY.generate("realistic", 1097)
-    result = METHODS[name].solve(instance, Budget(time_s=60, seed=seed).start())
+    result = METHODS[name].solve(instance, Budget(time_s=300, seed=seed).start())
     assert result.bound <= 10_000_001 <= evaluate(instance, result.plan).objective
     assert (result.status is Status.OPTIMAL) == (result.bound == result.claimed)
 
@@ -238,13 +239,7 @@ def test_an_engine_that_runs_out_of_time_proves_nothing():
         assert result.bound is None or result.bound <= 1_833_305
 
 
-def without_a_start(monkeypatch):
-    """So that the engine has to find the plans that its bounds contradict."""
-    monkeypatch.setattr(mip, "first_plan", lambda instance, budget: SimpleNamespace(plan=None))
-
-
 def test_a_bound_beyond_its_own_plan_is_never_a_result(monkeypatch):
-    without_a_start(monkeypatch)
     engine = mip_engine.solve
 
     def overclaiming(*given, **named):
@@ -252,20 +247,21 @@ def test_a_bound_beyond_its_own_plan_is_never_a_result(monkeypatch):
         return outcome if outcome.bound is None else replace(outcome, bound=outcome.bound + 1)
 
     monkeypatch.setattr(mip_engine, "solve", overclaiming)
-    result = solve("mip", load_instance("synergy_w1_distributed"))
-    assert (result.status, result.bound) == (Status.UNKNOWN, None)
+    instance = load_instance("synergy_w1_distributed")
+    tables = profiles(instance)
+    own = floor(instance, tables, ceiling(instance, tables))  # no engine has a part in it
+    result = solve("mip", instance)
+    assert (result.status, result.plan, result.bound) == (Status.UNKNOWN, None, own)
     assert "highs: claims" in result.reason
     assert "cbc: claims" in result.reason
-    # A plan that is known already stays, and so does a bound that no engine has claimed.
-    instance = load_instance("synergy_w1_distributed")
+    # A plan to start from stays, and so does a bound that no engine has claimed.
     plan = solve("max_dev", instance).plan
-    kept = mip.between(instance, Budget(time_s=60).start(), "highs", 5, plan)
-    assert (kept.status, kept.plan, kept.bound) == (Status.FEASIBLE, plan, 5)
+    kept = solve("mip", instance, start=plan)
+    assert (kept.status, kept.plan, kept.bound) == (Status.FEASIBLE, plan, own)
     assert "highs: claims" in kept.reason
 
 
 def test_where_an_engine_contradicts_itself_the_other_one_begins_anew(monkeypatch):
-    without_a_start(monkeypatch)
     engine = mip_engine.solve
 
     def overclaiming(program, budget, name="highs", **named):
@@ -280,17 +276,19 @@ def test_where_an_engine_contradicts_itself_the_other_one_begins_anew(monkeypatc
     assert reason.startswith("highs: claims")
 
 
+def lying(*given, **named):
+    raise EngineError("claims nonsense")
+
+
 def test_joint_keeps_its_own_plan_and_bound_where_the_engine_contradicts_itself(monkeypatch):
-    instance = LIBRARY.generate("small", 3)  # open after search and bound, so that CP-SAT is asked
-    assert solve("joint", instance).notes["probes"] > 0
-
-    def lying(*given, **named):
-        raise EngineError("claims nonsense")
-
-    monkeypatch.setattr(joint.Joint, "solve", lying)
-    result = solve("joint", instance)
-    assert (result.status, result.claimed) == (Status.FEASIBLE, evaluate(instance, result.plan).objective)
-    assert result.bound <= optimum(instance)
+    instance = LIBRARY.generate("small", 3)  # open after the bounds, so that CP-SAT is asked
+    best, quick = optimum(instance), solve("ruin_and_recreate", instance).plan
+    assert solve("joint", instance, start=quick).notes["probes"] > 0
+    monkeypatch.setattr(cpsat, "prove", lying)
+    result = solve("joint", instance, start=quick)
+    assert (result.status, result.plan) == (Status.FEASIBLE, quick)
+    assert result.claimed == evaluate(instance, quick).objective
+    assert 0 < result.bound <= best
     assert result.notes["distrusted"] == ["CP-SAT: claims nonsense"]
 
 
@@ -303,71 +301,56 @@ def test_a_limit_that_the_hardest_half_cannot_keep_is_refuted():
         best = optimum(instance)
         if best is None:
             continue
-        seeker = starting.first_plan(instance, Budget(60))
-        search = joint.Joint(instance, Budget(60).start(), seeker)
+        search = joint.Joint(instance, Budget(60).start(), solve("ruin_and_recreate", instance).plan)
         for limit in {best - 1, best * 3 // 4, best // 2, best}:
-            status = search.solve_part(limit, 20.0)
+            status = search.ask_part(limit, 20.0)
             assert status is Status.UNKNOWN or limit < best
             refuted += status is Status.INFEASIBLE
         assert search.bound <= best
     assert refuted
 
 
-LARGE = "mixed_20x16"
-
-
-@pytest.mark.parametrize("name", ["cpsat", "mip", "mip_cbc"])
-def test_a_program_that_cannot_be_built_in_time_leaves_the_search_its_time(name, monkeypatch):
-    monkeypatch.setattr(starting, "BLOCK_S", 10.0)
-    monkeypatch.setattr(starting, "SEGMENT_S", 10.0)
-    instance, told = LIBRARY.generate(LARGE, 400), []
-    budget = Budget(time_s=2.0, listener=lambda plan, bound: told.append((plan, bound)))
-    found = METHODS[name].solve(instance, budget.start())
-    assert (found.status, found.stop) == (Status.FEASIBLE, Stop.TIME)
-    assert told[0][0] is not None  # a plan is announced before anything is built
-    assert found.bound == max(bound for _, bound in told if bound is not None)
-    assert (
-        found.claimed
-        == evaluate(instance, found.plan).objective
-        == min(evaluate(instance, plan).objective for plan, _ in told if plan is not None)
-    )
-
-
-def test_cpsat_keeps_its_plan_and_its_own_bound_where_the_engine_contradicts_itself(monkeypatch):
+def test_cpsat_keeps_its_start_and_its_own_bound_where_the_engine_contradicts_itself(monkeypatch):
     instance = LIBRARY.generate("small", 3)
-    best = optimum(instance)
-
-    def lying(*given, **named):
-        raise EngineError("claims nonsense")
-
+    best, quick = optimum(instance), solve("ruin_and_recreate", instance).plan
     monkeypatch.setattr(cpsat, "prove", lying)
-    result = solve("cpsat", instance)
-    assert (result.status, result.claimed) == (Status.FEASIBLE, evaluate(instance, result.plan).objective)
+    result = solve("cpsat", instance, start=quick)
+    assert (result.status, result.plan) == (Status.FEASIBLE, quick)
+    assert result.claimed == evaluate(instance, quick).objective
     assert 0 < result.bound <= best
     assert result.notes["distrusted"] == ["CP-SAT: claims nonsense"]
 
 
+@pytest.mark.parametrize("name", ["cpsat", "mip", "mip_cbc", "joint"])
+def test_a_plan_to_start_from_is_kept_and_changes_no_optimum(name, tmp_path):
+    for seed in range(6):
+        instance = LIBRARY.generate("small", seed)
+        quick = solve("ruin_and_recreate", instance).plan
+        if quick is None:
+            continue
+        file = tmp_path / f"{instance.name}.json"
+        file.write_text(quick.model_dump_json())
+        best, result = optimum(instance), solve(name, instance, start=str(file))
+        assert result.bound <= best <= evaluate(instance, result.plan).objective <= evaluate(instance, quick).objective
+        assert name == "mip_cbc" or result.status is Status.OPTIMAL
+        told = []
+        started = Budget(0.0, listener=lambda plan, bound, told=told: told.append(plan))
+        assert METHODS[name].solve(instance, started.start(), start=quick).plan == quick
+        assert told[0] == quick
+
+
+def test_a_start_that_breaks_a_rule_is_no_plan():
+    instance, rng = LIBRARY.generate("tiny", 0), random.Random(1)
+    broken = LIBRARY.random_plan(instance, rng)
+    while evaluate(instance, broken).feasible:
+        broken = LIBRARY.random_plan(instance, rng)
+    for name in ("cpsat", "mip", "joint"):
+        assert optimum(instance, name) == evaluate(instance, solve(name, instance, start=broken).plan).objective
+
+
 @pytest.mark.parametrize("name", ["cpsat", "mip"])
-def test_a_question_that_stays_open_makes_way_for_search(name, monkeypatch):
-    # An engine that never answers, after first plans that the search is known to improve in a moment.
-    def silent(model, budget, **named):
-        return SolveResult(Status.UNKNOWN, Stop.TIME)
-
-    module = {"cpsat": cpsat, "mip": mip}[name]
-    monkeypatch.setattr(module, "prove", silent)
-    monkeypatch.setattr(starting, "WORK", 0)
-    instance = LIBRARY.generate("mixed_14x8", 404)
-    first = starting.first_plan(instance, Budget(60.0).start())
-    found = METHODS[name].solve(instance, Budget(time_s=6.0).start())
-    assert evaluate(instance, found.plan).objective < first.value
-
-
-@pytest.mark.parametrize("family", ["mixed_30x20", "wearables_20x16", "large_models_20x16"])
-def test_exact_methods_begin_where_the_quick_planner_ends(family):
-    # However long they may run, so that at equal time none is worse than Synergy.
-    for seed in range(440, 444):
-        instance = LIBRARY.generate(family, seed)
-        quick, published = solve("ruin_and_recreate", instance).plan, solve("synergy", instance).plan
-        first = starting.first_plan(instance, Budget(60.0).start())
-        for plan in (quick, published):
-            assert plan is None or first.value <= evaluate(instance, plan).objective
+def test_outside_the_model_the_time_is_the_engine_s(name):
+    instance, budget = LIBRARY.generate("mixed_10x8", 404), Budget(4.0)
+    METHODS[name].solve(instance, budget.start())
+    elapsed = budget.elapsed_s
+    assert budget.used_s["engine"] >= 0.9 * (elapsed - budget.used_s["build"])

@@ -9,6 +9,7 @@ import pytest
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance
 from mapgap.core import Budget, Status
+from mapgap.heuristics.multi_model_splitting.params import Neighbourhood as Params
 from mapgap.heuristics.multi_model_splitting.search.neighbourhood import Neighbourhood, started
 from mapgap.problems.multi_model_splitting import RESOURCES, UNITS, Requirement
 from mapgap.problems.multi_model_splitting.evaluate import evaluate
@@ -25,7 +26,7 @@ def worth(instance, plan):
 
 
 def solve(name, instance, seed=0):
-    return METHODS[name].solve(instance, Budget(time_s=60, seed=seed).start())
+    return METHODS[name].solve(instance, Budget(time_s=300, seed=seed).start())
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -33,9 +34,9 @@ def test_a_state_occupies_what_the_evaluator_counts(family):
     # Without sharing the tables of the search and the evaluator must agree to the tick and to the byte.
     for seed in range(20):
         instance = LIBRARY.generate(family, seed).changed(sharing=False)
-        search = Neighbourhood(instance, seed)
+        search = Neighbourhood(instance, seed, Params(steps=100))
         for _ in range(3):
-            search.walk(steps=100)
+            search.walk()
         if search.plan is None:
             continue
         terms = evaluate(instance, search.plan).terms
@@ -69,8 +70,8 @@ def test_operation_sharing_only_makes_a_plan_better():
         instance = LIBRARY.generate("tiny", seed)
         if not instance.sharing:
             continue
-        search = Neighbourhood(instance)
-        search.walk(steps=200)
+        search = Neighbourhood(instance, tuned=Params(steps=200))
+        search.walk()
         if search.plan is not None and search.reached is not None:
             assert search.value == worth(instance, search.plan) <= search.reached
 

@@ -24,8 +24,10 @@ W1, TWO = "synergy_w1_distributed", "synergy_fig11a_2devices"
 def records():
     runs = [(W1, "cpsat"), (TWO, "cpsat"), (FIG_6[0], "synergy_without_joint")]
     runs += [(name, method) for name in (W1, TWO) for method in ("synergy", "pri_min_dev", "ind_model", "ind_best")]
-    made = [run_method(instance(n), METHODS[m], Budget(time_s=30.0), isolate=False) for n, m in runs]
-    order = run_method(instance(TWO), METHODS["synergy"], Budget(time_s=30.0), options={"order": "best"}, isolate=False)
+    made = [run_method(instance(n), METHODS[m], Budget(time_s=300.0), isolate=False) for n, m in runs]
+    order = run_method(
+        instance(TWO), METHODS["synergy"], Budget(time_s=300.0), options={"order": "best"}, isolate=False
+    )
     return Runs((*made, order))
 
 
@@ -101,7 +103,7 @@ def test_equal_plans_on_more_devices_are_one_case():
     """With every source and target on d1, four of its pipelines leave no use for a third device."""
     names = [*(f"synergy_fig11a_{n}devices_overlapped" for n in (2, 3, 4, 5)), TWO, W1]
     made = [
-        run_method(instance(n), METHODS[m], Budget(time_s=30.0), isolate=False)
+        run_method(instance(n), METHODS[m], Budget(time_s=300.0), isolate=False)
         for n in names
         for m in ("cpsat", "synergy")
     ]
@@ -120,7 +122,7 @@ def test_longer_sensing_hides_what_sequence_loses():
     """Two devices of Fig. 11a sense two pipelines each: at 170 ms no cycle is below 340,000 ticks, Synergy's is 445,020
     and what it loses to the optimum falls from 445,020 / 67,198 to 445,020 / 340,000."""
     made = [
-        run_method(instance(TWO, sensing_ms=ms), METHODS[m], Budget(time_s=30.0), isolate=False)
+        run_method(instance(TWO, sensing_ms=ms), METHODS[m], Budget(time_s=300.0), isolate=False)
         for ms in (0, 170)
         for m in ("cpsat", "synergy")
     ]
@@ -146,7 +148,7 @@ def test_saturation_needs_every_point_of_the_figure():
     assert not thresholds(Results(records())).rows
     names = [*FIG_11A.values(), *FIG_11B.values()]
     made = [
-        run_method(instance(n), METHODS[m], Budget(time_s=30.0), isolate=False)
+        run_method(instance(n), METHODS[m], Budget(time_s=300.0), isolate=False)
         for n in names
         for m in ("synergy", "ind_best")
     ]
@@ -177,7 +179,7 @@ def test_changes_report_churn():
         ("ResSimpleNet", "d3"),
         ("UNet", "d1"),
     ]
-    found = [run_method(data, METHODS[m], Budget(time_s=30.0), isolate=False) for m in ("synergy", "replan")]
+    found = [run_method(data, METHODS[m], Budget(time_s=300.0), isolate=False) for m in ("synergy", "replan")]
     table = rows(changes(Runs(found)), "method")
     assert table["joint optimum, least churn"]["moved"] == 279.084
     assert table["joint optimum, least churn"]["pipelines"] == 1

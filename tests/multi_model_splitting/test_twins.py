@@ -5,8 +5,8 @@ import random
 
 from mapgap.catalogue import registry
 from mapgap.core import Budget, Status
-from mapgap.formulations.multi_model_splitting.twins import TwinNeighbourhood, merged
 from mapgap.heuristics.multi_model_splitting.search.neighbourhood import started
+from mapgap.heuristics.multi_model_splitting.search.twins import TwinNeighbourhood, merged
 from mapgap.problems.multi_model_splitting.evaluate import evaluate
 
 METHODS = registry.methods("multi_model_splitting")
@@ -14,7 +14,7 @@ LIBRARY = registry.library("multi_model_splitting")
 
 
 def solve(name, instance):
-    return METHODS[name].solve(instance, Budget(time_s=60).start())
+    return METHODS[name].solve(instance, Budget(time_s=300).start())
 
 
 def sharing(families, seeds):

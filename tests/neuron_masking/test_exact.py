@@ -7,6 +7,7 @@ import random
 import numpy as np
 import pytest
 
+from mapgap.contract.seeds import seeds
 from mapgap.core import Budget, PlanError, SolveResult, Status, Stop
 from mapgap.formulations.neuron_masking import cpsat, fleet, lagrangian, mip
 from mapgap.formulations.neuron_masking import enumerate as brute_force
@@ -23,7 +24,7 @@ METHODS = {"cpsat": cpsat.run, "mip": mip.run, "lagrangian": lagrangian.run}
 FEASIBLE = [seed for seed in range(60) if not PROBLEM.diagnose(LIBRARY.generate("tiny", seed))]
 
 
-def budget(seconds=60.0):
+def budget(seconds=300.0):
     return Budget(time_s=seconds).start()
 
 
@@ -50,20 +51,6 @@ def chains(instance):
 
 def masks(chain):
     return itertools.product(*(range(low, high + 1) for low, high in zip(chain.lower, chain.upper, strict=True)))
-
-
-@pytest.mark.parametrize("seed", range(60))
-def test_methods_agree_with_brute_force(seed):
-    instance = LIBRARY.generate("tiny", seed)
-    for objective in PROBLEM.objectives:
-        target = PROBLEM.retarget(instance, objective)
-        truth = brute_force.run(target, budget())
-        assert truth.enumerated
-        for name, method in METHODS.items():
-            result = method(target, budget())
-            assert (result.status, result.claimed, result.bound) == (truth.status, truth.claimed, truth.bound), name
-            if result.plan is not None:
-                assert PROBLEM.evaluate(target, result.plan).objective == truth.claimed
 
 
 def test_no_choice_of_cycle_masks_and_neurons_is_better():
@@ -103,7 +90,7 @@ def test_engines_agree_beyond_brute_force(family, seed):
     assert result.claimed <= exact.claimed <= result.bound
 
 
-@pytest.mark.parametrize("seed", range(0, 60, 3))
+@pytest.mark.parametrize("seed", seeds(5, 60))
 def test_a_chain_says_of_counts_what_the_evaluator_says(seed):
     rng = random.Random(seed)
     for single, chain in chains(LIBRARY.generate("tiny", seed)):
@@ -219,7 +206,7 @@ def test_branching_does_not_change_the_answer(steps):
     assert sum(r.notes["boxes"] for r in found) > sum(r.notes["boxes"] for r in expected)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", seeds(6, 30))
 def test_uniform_mask_rounded_up_is_optimal_for_the_smallest_share(seed):
     # The proposition of docs/methods/neuron_masking.md: a mask of smallest share s exists if and only if the uniform
     # one of s is within the limits. All shares, not only the optimal one.
@@ -259,7 +246,7 @@ def test_uniform_mask_rounded_otherwise_is_not_optimal():
         assert max(chain.worth(kept) for kept in reached if chain.fits(kept)) == 3333
 
 
-@pytest.mark.parametrize("seed", range(0, 60, 5))
+@pytest.mark.parametrize("seed", seeds(3, 60))
 @pytest.mark.parametrize("objective", PROBLEM.objectives)
 def test_relations_hold(seed, objective):
     instance = PROBLEM.retarget(LIBRARY.generate("tiny", seed), objective)

@@ -18,7 +18,7 @@ EXACT = METHODS["lagrangian"]
 
 
 def objective(instance, method):
-    result = method.solve(instance, Budget())
+    result = method.solve(instance, Budget(300.0))
     if result.plan is None:
         return None
     found = evaluate(instance, result.plan)
@@ -39,7 +39,7 @@ def test_never_worse_than_elfish_and_at_most_half_its_gap(family, seeds):
         quick, published = objective(instance, FAST), objective(instance, METHODS["elfish_greedy"])
         if published is None:
             continue
-        bound = EXACT.solve(instance, Budget()).bound
+        bound = EXACT.solve(instance, Budget(300.0)).bound
         assert published <= quick <= bound, seed
         compared += 1
         if bound:
@@ -90,7 +90,7 @@ def test_an_exchange_finds_what_no_single_neuron_does():
         devices=(device,),
     )
     chain = Chain.of(instance)
-    search = Lagrangian(chain, Budget().start())
+    search = Lagrangian(chain, Budget(300.0).start())
     search.best, search.best_worth = (1, 4), 29
     search.improve()
     assert (search.best, search.best_worth) == ((2, 3), 33)
@@ -100,9 +100,9 @@ def test_first_masks_keep_the_limits_and_the_exact_method_loses_to_none():
     for seed in range(12):
         instance = LIBRARY.generate("small", seed)
         chain = Chain.of(instance)
-        mask = quick_mask(chain, Budget().start())
+        mask = quick_mask(chain, Budget(300.0).start())
         assert chain.fits(mask)
-        assert chain.worth(mask) <= EXACT.solve(instance, Budget()).bound
+        assert chain.worth(mask) <= EXACT.solve(instance, Budget(300.0)).bound
 
 
 @pytest.mark.parametrize(("family", "seed"), [("fleet", 1), ("ladder", 5)])

@@ -241,7 +241,7 @@ def test_pictures_by_number_of_stragglers_need_two_numbers():
 def test_page_of_a_few_real_runs(tmp_path):
     instance = study.instance("elfish_lenet_straggler4", "neurons")
     methods = ("lagrangian", "elfish_greedy")
-    records = [run_method(instance, name, Budget(time_s=60.0), isolate=False) for name in methods]
+    records = [run_method(instance, name, Budget(time_s=300.0), isolate=False) for name in methods]
     page = study.page(Runs([*records, *(made_up("elfish", s, 0.9) for s in range(2))]), True)
     tables = {table.name: table for section in page.sections for table in section.tables}
     assert set(study.STUDY.headline) <= tables.keys()

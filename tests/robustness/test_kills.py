@@ -19,10 +19,10 @@ from cli_support import tiny
 
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import save_expanded
+from mapgap.contract.seeds import SCALE
 from mapgap.execution.sweep import MethodJob, RunEnded, sweep
 from mapgap.records.files import read_runs
 
-SCALE = float(os.environ.get("MAPGAP_ROBUSTNESS", "1"))
 PLUGIN = Path(__file__).parents[1] / "support" / "hostile_plugin.py"
 GONE_S = 15.0
 SHARED_MACHINE_S = 20.0
@@ -114,7 +114,7 @@ def test_a_sweep_survives_some_signals(tmp_path):
     assert finished > 0
 
 
-@pytest.mark.fuzz
+@pytest.mark.nightly
 def test_a_sweep_survives_two_hundred_signals(tmp_path):
     began = time.monotonic()
     counts, finished, broken = kills(tmp_path, max(1, round(200 * SCALE)))
@@ -122,7 +122,7 @@ def test_a_sweep_survives_two_hundred_signals(tmp_path):
     keep("kills", began, **figures, **{"interrupted or killed": broken, "lost": 0, "doubled": 0, "processes left": 0})
 
 
-@pytest.mark.fuzz
+@pytest.mark.nightly
 def test_methods_that_attack_cost_their_budget_and_leave_nothing(tmp_path, monkeypatch):
     began, limit_s = time.monotonic(), 2.0
     pids, path = tmp_path / "pids", tmp_path / "runs.jsonl"
@@ -145,7 +145,7 @@ def test_methods_that_attack_cost_their_budget_and_leave_nothing(tmp_path, monke
     keep("rogues", began, **figures, **{"processes left": 0})
 
 
-@pytest.mark.fuzz
+@pytest.mark.nightly
 def test_two_dask_workers_one_of_which_dies_twenty_times(tmp_path):
     distributed = pytest.importorskip("distributed")
     began, rng, done, killed = time.monotonic(), random.Random(2026), 0, 0

@@ -40,7 +40,7 @@ def test_every_accepted_model_is_right(scale):
     for seed in range(200):
         model, best = assignment(seed, scale)
         try:
-            outcome = solve(model, Budget(time_s=10).start())
+            outcome = solve(model, Budget(time_s=100).start())
         except GuardError as error:
             named = str(error)
             continue

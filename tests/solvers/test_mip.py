@@ -39,7 +39,7 @@ def test_against_brute_force(engine):
     """Optimal value, bound and infeasibility of 40 covering problems."""
     for seed in range(40):
         problem, best = knapsack(seed)
-        outcome = solve(problem, Budget(time_s=10).start(), engine)
+        outcome = solve(problem, Budget(time_s=100).start(), engine)
         assert outcome.objective == best, seed
         assert outcome.status is (Status.INFEASIBLE if best is None else Status.OPTIMAL), seed
         assert outcome.bound == best, seed
@@ -84,7 +84,7 @@ def test_continuous_columns_beside_integer_ones():
     x, z = pulp.LpVariable("x", 0, 10), pulp.LpVariable("z", 0, 10, cat="Integer")
     cover += 2 * x + 3 * z
     cover += 2 * x + 2 * z >= 10
-    assert solve(cover, Budget(time_s=10).start()).objective == 10
+    assert solve(cover, Budget(time_s=100).start()).objective == 10
     switch = pulp.LpProblem("switch", pulp.LpMinimize)
     done = [pulp.LpVariable(f"done{k}", 0, 1000) for k in range(2)]
     left = [pulp.LpVariable(f"left{k}", 0, 1000) for k in range(2)]
@@ -94,7 +94,7 @@ def test_continuous_columns_beside_integer_ones():
     for k in range(2):
         switch += done[k] <= 1000 * on[k]
         switch += done[k] + left[k] == 1000
-    assert solve(switch, Budget(time_s=10).start()).objective == 8000
+    assert solve(switch, Budget(time_s=100).start()).objective == 8000
 
 
 def test_a_release_with_a_wrong_presolve_is_refused():

@@ -16,6 +16,7 @@ import pytest
 
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance
+from mapgap.contract.seeds import seeds
 from mapgap.core import Budget, InputError, Status
 from mapgap.execution.run import run_method
 
@@ -30,7 +31,6 @@ OPTIMA = {
 }
 """By brute force, where the instance is small enough for it, else by CP-SAT; ``None`` for INFEASIBLE."""
 TIME_S = 6.0
-NIGHT = [pytest.param(seed, marks=pytest.mark.fuzz) for seed in range(6, 60)]
 MIPS = [
     (name, method)
     for name in OPTIMA
@@ -61,7 +61,7 @@ def check(name, method, seed):
     return found
 
 
-@pytest.mark.parametrize("seed", [*range(6), *NIGHT])
+@pytest.mark.parametrize("seed", seeds(3, 60))
 @pytest.mark.parametrize(("name", "method"), MIPS)
 def test_no_mip_says_what_is_wrong(name, method, seed):
     check(name, method, seed)

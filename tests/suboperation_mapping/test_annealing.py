@@ -1,6 +1,7 @@
 """Annealing of sub-operation mappings, the incremental timing under it, step-aligned ratios and the quick planner."""
 
 import random
+import time
 from functools import cache
 from itertools import pairwise
 
@@ -9,13 +10,12 @@ import pytest
 
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance
+from mapgap.contract.seeds import seeds
 from mapgap.core import Budget, InputError, Status, Stop
-from mapgap.formulations.suboperation_mapping import ratio_sweep
-from mapgap.heuristics.suboperation_mapping import anneal
-from mapgap.heuristics.suboperation_mapping.mtrain_converting import mtrain_converting
+from mapgap.heuristics.suboperation_mapping.anneal import starts
+from mapgap.heuristics.suboperation_mapping.mtrain import mtrain_converting
 from mapgap.heuristics.suboperation_mapping.search import incremental, shortening
 from mapgap.heuristics.suboperation_mapping.search.pool import Graph, Search, ratio_moves, transferred
-from mapgap.heuristics.suboperation_mapping.search.starts import starts
 from mapgap.heuristics.suboperation_mapping.search.step_aligned import step_aligned_ratios, work_tables
 from mapgap.instances.suboperation_mapping import LIBRARY
 from mapgap.problems.suboperation_mapping import PROBLEM
@@ -33,7 +33,7 @@ def generated(family, seed):
 
 def value(name, instance, budget=None, **options):
     """Makespan of the plan of a method, or None; the plan is checked by the evaluator."""
-    result = METHODS[name].solve(instance, budget or Budget(), **options)
+    result = METHODS[name].solve(instance, budget or Budget(300.0), **options)
     if result.plan is None:
         assert result.status in (Status.UNKNOWN, Status.INFEASIBLE)
         return None
@@ -177,7 +177,7 @@ def test_a_mapping_moves_to_any_other_ratio(family):
 # --- methods ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", seeds(5, 25))
 def test_anneal_finds_the_optimum_of_tiny_instances(seed):
     instance = generated("tiny", seed)
     optimum = value("enumerate", instance)
@@ -205,8 +205,9 @@ def test_anneal_announces_at_once_and_keeps_the_budget():
     instance = load_instance("mtrain_scale_4fpga_resnet18_3gbs")
     told = []
     budget = Budget(1.0, listener=lambda plan, bound: told.append(PROBLEM.evaluate(instance, plan).objective))
+    begun = time.process_time()
     result = METHODS["anneal"].solve(instance, budget.start())
-    assert budget.elapsed_s < budget.time_s + 1
+    assert time.process_time() - begun < budget.time_s + 1
     assert result.stop is Stop.TIME
     assert told[0] == value("single_accelerator", instance)
     *better, last = told  # the result is announced once more
@@ -216,9 +217,17 @@ def test_anneal_announces_at_once_and_keeps_the_budget():
 
 def test_anneal_repeats_for_a_seed_where_it_ends_by_rounds():
     instance = load_instance("mtrain_c1_alexnet_3gbs")
-    plans = [METHODS["anneal"].solve(instance, Budget(60, seed=s), rounds=2) for s in (1, 1, 2)]
+    plans = [METHODS["anneal"].solve(instance, Budget(300, seed=s), rounds=2) for s in (1, 1, 2)]
     assert plans[0].plan == plans[1].plan
     assert {result.notes["rounds"] for result in plans} == {2}
+
+
+def test_a_parameter_changes_the_search_and_is_a_setting_of_the_method():
+    instance = load_instance("mtrain_c1_alexnet_3gbs")
+    method = METHODS["anneal"]
+    assert {"hot", "patience", "rounds", "start"} <= set(method.settings)
+    plain, warm = (method.solve(instance, Budget(60, seed=1), rounds=4, **given) for given in ({}, {"hot": [0.03]}))
+    assert plain.plan != warm.plan
 
 
 def test_annealing_respects_a_dram_that_binds():
@@ -230,7 +239,7 @@ def test_annealing_respects_a_dram_that_binds():
     tight = instance.model_copy(
         update={"accelerators": tuple(a.model_copy(update={"memory": peak}) for a in instance.accelerators)}
     )
-    search = Search(tight, Budget())
+    search = Search(tight, Budget(300.0))
     assert search.offer(alone(lower(tight, lowered.ratio), 0))
     start = search.best
     for turn in range(4):
@@ -244,11 +253,11 @@ def test_anneal_starts_from_a_plan_file(tmp_path):
     # A plan stays feasible, and is no slower, where the bandwidth is larger.
     slow, fast = load_instance("mtrain_c1_alexnet_1gbs"), load_instance("mtrain_c1_alexnet_3gbs")
     path = tmp_path / "plan.json"
-    plan = METHODS["anneal"].solve(slow, Budget(60), rounds=3).plan
+    plan = METHODS["anneal"].solve(slow, Budget(300), rounds=3).plan
     path.write_text(plan.model_dump_json())
     passed = PROBLEM.evaluate(fast, plan).objective
     assert passed <= PROBLEM.evaluate(slow, plan).objective
-    assert value("anneal", fast, Budget(60), rounds=1, start=str(path)) <= passed
+    assert value("anneal", fast, Budget(300), rounds=1, start=str(path)) <= passed
 
 
 @pytest.mark.parametrize(
@@ -269,19 +278,10 @@ def test_a_start_that_is_no_plan_is_refused(tmp_path, text, found):
         METHODS["anneal"].solve(load_instance("mtrain_c1_alexnet_3gbs"), Budget(1), start=str(path))
 
 
-def test_where_time_is_scarce_exact_methods_take_the_steps_of_anneal():
-    """The same starts, seeds and temperatures: after as many rounds the same plan."""
-    instance = load_instance("mtrain_c2_alexnet_1gbs")
-    found = ratio_sweep.Annealing(instance, Budget(600.0).start(), (), 1.0, 5)
-    other = anneal.search(instance, Budget(600.0).start(), rounds=5)
-    assert found.search.rounds == other.rounds == 5
-    assert found.search.best.plan == other.best.plan
-
-
 def test_no_search_begins_with_less_than_the_published_heuristic():
     for seed in range(6):
         instance = LIBRARY.generate("small", seed)
-        first = [mapped.makespan for mapped in starts(instance, Budget(60.0).start()) if mapped is not None]
+        first = [mapped.makespan for mapped in starts(instance, Budget(300.0).start()) if mapped is not None]
         for delta in ("sum", "makespan"):
-            published = mtrain_converting(instance, Budget(60.0).start(), delta=delta)[0]
+            published = mtrain_converting(instance, Budget(300.0).start(), delta=delta)[0]
             assert published is None or min(first) <= published.makespan

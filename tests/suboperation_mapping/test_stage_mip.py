@@ -10,13 +10,15 @@ import numpy as np
 import pytest
 from experiments import build
 
+from mapgap.contract.seeds import seeds
 from mapgap.core import DISTRUSTED, Budget, Status, Stop
 from mapgap.formulations.suboperation_mapping import enumerate as enumeration
 from mapgap.formulations.suboperation_mapping import fluid_bound, stage_mip
 from mapgap.formulations.suboperation_mapping import stage_search as search
 from mapgap.formulations.suboperation_mapping.fluid_bound import FluidModel
+from mapgap.formulations.suboperation_mapping.params import Stage
 from mapgap.formulations.suboperation_mapping.phase_graph import PhaseGraph
-from mapgap.formulations.suboperation_mapping.stage_mip import area_bound, run
+from mapgap.formulations.suboperation_mapping.stage_mip import run
 from mapgap.formulations.suboperation_mapping.stage_model import StageModel
 from mapgap.formulations.suboperation_mapping.stage_state import RatioState
 from mapgap.formulations.suboperation_mapping.staged_ratio import StagedRatioModel
@@ -27,12 +29,12 @@ from mapgap.problems.suboperation_mapping.lowered.ratios import partitions
 
 
 def optimum(instance):
-    result = enumeration.run(instance, Budget(time_s=60).start())
+    result = enumeration.run(instance, Budget(time_s=300).start())
     assert result.status in (Status.OPTIMAL, Status.INFEASIBLE)
     return None if result.plan is None else PROBLEM.evaluate(instance, result.plan).objective
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", seeds(6, 30))
 def test_bounds_never_exceed_the_enumerated_optimum(seed):
     """Were a row invalid for some schedule, a bound would end up above the best of all plans."""
     instance = LIBRARY.generate("tiny", seed)
@@ -43,9 +45,6 @@ def test_bounds_never_exceed_the_enumerated_optimum(seed):
         return
     assert result.bound is not None
     assert result.bound <= best
-    area = area_bound(instance, Budget(time_s=10).start())
-    assert area.bound is not None
-    assert area.bound <= best
     if result.plan is not None:
         value = PROBLEM.evaluate(instance, result.plan)
         assert value.feasible
@@ -82,7 +81,7 @@ def test_one_process_for_questions_asks_none_of_them_for_all_the_time(monkeypatc
     monkeypatch.setattr(stage_mip, "ProcessPoolExecutor", AtOnce)
     with pytest.raises(Asked) as question:
         run(LIBRARY.generate("small", 7), Budget(time_s=60, workers=2).start(), ratio="5,1")
-    assert question.value.args[0] <= stage_mip.COMPLETE_S
+    assert question.value.args[0] <= Stage().question_s * 2
 
 
 @pytest.mark.parametrize("seed", [20044, 462])
@@ -91,9 +90,14 @@ def test_a_relaxation_that_doubles_cannot_hold_proves_nothing(seed):
     plan of 4,000,007 answers, so the bound stood above the optimum; of the second instance it said so of all plans."""
     instance = LIBRARY.generate("realistic", seed)
     best = optimum(instance)
-    result = run(instance, Budget(time_s=20, seed=seed).start())
+    result = run(instance, Budget(time_s=200, seed=seed).start())
     assert (result.status, result.bound, result.claimed) == (Status.OPTIMAL, best, best)
-    assert result.notes[DISTRUSTED] == [search.UNRESOLVED]
+    assert result.notes.get(DISTRUSTED) in (None, [search.UNRESOLVED])  # none where nobody had to ask
+    search.prepare(instance, 1.0)
+    ratios = partitions(instance.batch, len(instance.accelerators))
+    replies = [search.destroy(ratio, best, 10.0, 10.0, 0) for ratio in ratios]
+    assert all(reply.bound <= best for reply in replies)
+    assert [search.UNRESOLVED] in [reply.result.notes.get(DISTRUSTED) for reply in replies]
 
 
 @pytest.mark.parametrize("family", ["small", "branching"])
@@ -101,9 +105,9 @@ def test_a_relaxation_that_doubles_cannot_hold_proves_nothing(seed):
 def test_every_plan_is_at_least_its_ratio_s_bound(family, seed):
     """Any plan of a ratio is a schedule, so the LP must lie below it; longer annealing makes the test sharper."""
     instance = LIBRARY.generate(family, seed)
-    search.prepare(instance, 1.0, True)
+    search.prepare(instance, 1.0)
     for ratio in list(partitions(instance.batch, len(instance.accelerators)))[::2]:
-        reply = search.explore(ratio, seed, 30.0)
+        reply = search.explore(ratio, True, 30.0, seed)
         assert reply.result.plan is None or reply.bound <= reply.result.claimed
 
 
@@ -188,14 +192,6 @@ def test_four_shares_on_four_accelerators_keep_their_configurations():
     assert {len(found) for found in model.lam.values()} == {256, 35}
 
 
-def test_area_bound_says_infeasible_where_no_ratio_fits():
-    """Weights of each layer fit somewhere, all together do not: there is no bound of 2^62 ticks."""
-    found = [area_bound(LIBRARY.generate("tiny", seed), Budget(time_s=10).start()) for seed in range(60)]
-    assert all(result.bound is None or result.bound < 2**40 for result in found)
-    assert all((result.status is Status.INFEASIBLE) == (result.bound is None) for result in found)
-    assert any(result.status is Status.INFEASIBLE for result in found)
-
-
 def test_lp_bounds_are_recomputed_from_their_duals():
     """The exact bound of a ratio is at most the engine's optimum, and no further below it than a tick."""
     for seed in range(6):
@@ -231,7 +227,7 @@ def test_every_row_of_the_stage_model_is_proven_in_the_docs():
 
 
 @pytest.mark.parametrize("kind", get_args(search.ModelKind))
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(8, 40))
 def test_the_complete_model_tells_the_optimum_from_one_tick_less(seed, kind):
     """Realistic ticks: below the optimum of brute force there is no plan of any ratio, below the next tick there is.
 
@@ -240,7 +236,7 @@ def test_the_complete_model_tells_the_optimum_from_one_tick_less(seed, kind):
     limited = LIBRARY.generate("realistic", seed)
     instance = limited.changed(accelerators=tuple(a.model_copy(update={"memory": 10**9}) for a in limited.accelerators))
     best = optimum(instance)
-    search.prepare(instance, 1.0, columns=False)
+    search.prepare(instance, 1.0)
 
     def below(cutoff):
         ratios = partitions(instance.batch, len(instance.accelerators))
@@ -250,6 +246,7 @@ def test_the_complete_model_tells_the_optimum_from_one_tick_less(seed, kind):
     assert min(result.claimed for result in below(best + 1) if result.plan is not None) == best
 
 
+@pytest.mark.nightly
 def test_the_stages_make_the_complete_model_prove_more():
     """The same work of the engine (its own deterministic measure), with rows (14) and without."""
     lowered = lower(build(1, "tinyyolov3", 3.0), (32, 32))

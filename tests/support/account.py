@@ -2,7 +2,7 @@
 
 ::
 
-    MAPGAP_ACCOUNT=reports/robustness pytest -m fuzz tests/robustness
+    MAPGAP_ACCOUNT=reports/robustness pytest -m nightly tests/robustness
     python tests/support/account.py reports/robustness -o reports/robustness/summary.md
 """
 
@@ -44,8 +44,8 @@ def page(folder):
     """The page of all parts that are there."""
     files = {name: folder / f"{name}.json" for name in ORDER}
     parts = {name: json.loads(file.read_text(encoding="utf-8")) for name, file in files.items() if file.exists()}
-    lines = ["# Attack", "", "Made by `pytest -m fuzz tests/robustness`. Every part is a test that fails on its first"]
-    lines += ["finding.", ""]
+    made = "Made by `pytest -m nightly tests/robustness`. Every part is a test that fails on its first"
+    lines = ["# Attack", "", made, "finding.", ""]
     for name, told in parts.items():
         lines += [f"## {TITLES[name]}", "", f"Revision {told['revision']}, {told['day']}.", ""]
         lines += ["| | |", "|---|---:|", *(f"| {what} | {value} |" for what, value in told["figures"].items()), ""]

@@ -9,27 +9,174 @@ that is *strictly* better; so the first of several best candidates is found, as 
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 from mapgap.core import Budget
-from mapgap.problems.multi_model_splitting.lowered.tables import Array
+from mapgap.kernels import Flag, Flags, Integer, Integers, Integers2, Integers3, kernel
+from mapgap.problems.multi_model_splitting.lowered.tables import Array, Mask
 
 Path = tuple[tuple[int, int, int], ...]
 """Segments as (device, first, last)."""
 FORBIDDEN = 2**40
 """Cost of a segment that is not allowed; sums of 2^20 of them still fit into 64 bits."""
+_CACHES = 2**12, 2**20
+"""States that are remembered in a short search and in a long one; to forget one repeats work, but changes no result."""
+_CHUNK = 2**16
+"""Steps between two looks at the clock, and of a short search."""
+_MASK = 62
+"""Devices that one integer can name; states on more are not remembered."""
+
+
+class Costs(NamedTuple):
+    """What is minimised.
+
+    Attributes
+    ----------
+    segment : (N, L, L + 1)
+        ``segment[d, i, j]`` of the layers ``i..j-1`` on the device that is preferred as the d-th.
+    left : (R, N)
+        Capacity left per resource and device.
+    demand : (R, L + 1)
+        Of the layers from a boundary on.
+    bound : (K + 1, L + 1)
+        No completion from a boundary costs less with so many more segments, or (one row) with any number of them.
+    twin : (N,)
+        The device before that is like this one in costs and capacity, or -1. A path over this one is not tried while
+        its twin is free: the one over the twin came before and costs the same.
+    """
+
+    segment: Integers3
+    left: Integers2
+    demand: Integers2
+    bound: Integers2
+    twin: Integers
+
+
+class Walk(NamedTuple):
+    """Where a search stands: one entry per level, each a segment that has been begun.
+
+    Attributes
+    ----------
+    cut, value : (N + 1,)
+        Where the path ends, and what it costs.
+    device, last : (N + 1,)
+        The next candidate to look at.
+    used : (N + 1,)
+        Devices of the path as a mask;  ``taken`` (N,) the same as flags.
+    path : (N, 3)
+        The best path;  ``now`` (3,) the level, the best cost, and the length of the best path.
+    at, by, least : (C,)
+        Cut and mask of states that were seen, and their least cost.
+    """
+
+    cut: Integers
+    value: Integers
+    device: Integers
+    last: Integers
+    used: Integers
+    taken: Flags
+    path: Integers2
+    now: Integers
+    at: Integers
+    by: Integers
+    least: Integers
+
+
+@kernel("void(Costs)", Costs)
+def relax(costs: Costs) -> None:
+    """Fill in ``bound``; there a device may be used again."""
+    n, last = costs.segment.shape[0], costs.segment.shape[1]
+    rows = costs.bound.shape[0]
+    costs.bound[:] = FORBIDDEN
+    costs.bound[0, last] = 0
+    for k in range(rows):
+        if k == 0 and rows > 1:
+            continue
+        after = max(0, k - 1)
+        for i in range(last - 1, -1, -1):
+            best = costs.bound[k, i]
+            for d in range(n):
+                for j in range(i + 1, last + 1):
+                    best = min(best, costs.segment[d, i, j] + costs.bound[after, j])
+            costs.bound[k, i] = best
+
+
+@kernel("b1(Costs,Walk,i8,i8,i8,i8)", Costs, Walk)
+def enter(costs: Costs, walk: Walk, level: Integer, i: Integer, used: Integer, value: Integer) -> Flag:
+    """Begin the completions of a path; ``False`` if none of them can be new, or hold the layers that are left."""
+    n, last = costs.segment.shape[0], costs.segment.shape[1]
+    if level >= n or (costs.bound.shape[0] > 1 and costs.bound.shape[0] - 1 <= level):
+        return False
+    for r in range(costs.left.shape[0]):
+        free = 0
+        for d in range(n):
+            if not walk.taken[d]:
+                free += costs.left[r, d]
+        if free < costs.demand[r, i]:
+            return False
+    if n <= _MASK:
+        slot = ((used * 2654435761 + i * 40503) >> 3) % walk.at.size
+        if walk.at[slot] == i and walk.by[slot] == used and walk.least[slot] <= value:
+            return False  # the earlier path to this state was no dearer and has seen all its completions
+        walk.at[slot], walk.by[slot], walk.least[slot] = i, used, value
+    walk.cut[level], walk.value[level], walk.used[level] = i, value, used
+    walk.device[level], walk.last[level] = 0, last
+    walk.now[0] = level
+    return True
+
+
+@kernel("b1(Costs,Walk,i8)", Costs, Walk)
+def search(costs: Costs, walk: Walk, steps: Integer) -> Flag:
+    """Go on for so many steps; ``True`` if there is nothing more to see."""
+    n, last, rows = costs.segment.shape[0], costs.segment.shape[1], costs.bound.shape[0]
+    for _ in range(steps):
+        level = walk.now[0]
+        i, value, d, j = walk.cut[level], walk.value[level], walk.device[level], walk.last[level]
+        after = 0 if rows == 1 else rows - 2 - level
+        reached = FORBIDDEN
+        while d < n:
+            free = not walk.taken[d] and (costs.twin[d] < 0 or walk.taken[costs.twin[d]])
+            while free and j > i:
+                reached = costs.segment[d, i, j] + value
+                if reached + costs.bound[after, j] < walk.now[1]:
+                    break
+                j -= 1
+            if free and j > i:
+                break
+            d, j = d + 1, last
+        if d == n:  # every candidate has been looked at
+            if level == 0:
+                return True
+            walk.now[0] = level - 1
+            walk.taken[walk.device[level - 1]] = False
+            walk.last[level - 1] -= 1
+            continue
+        walk.device[level], walk.last[level] = d, j
+        if j < last:
+            walk.taken[d] = True
+            used = walk.used[level] | (1 << d) if n <= _MASK else 0
+            if not enter(costs, walk, level + 1, j, used, reached):
+                walk.taken[d] = False
+                walk.last[level] -= 1
+            continue
+        walk.now[1], walk.now[2] = reached, level + 1
+        for k in range(level + 1):
+            end = walk.cut[k + 1] if k < level else last
+            walk.path[k, 0], walk.path[k, 1], walk.path[k, 2] = walk.device[k], walk.cut[k], end
+        walk.last[level] -= 1
+    return False
 
 
 class Search:
-    """Minimise the sum or the maximum of segment costs.
+    """Minimise the sum of segment costs.
 
     Parameters
     ----------
     cost : (N, L, L + 1) int array
         ``cost[d, i, j]`` of the layers ``i..j-1`` on device ``d``, at least 0; ``FORBIDDEN`` or more if not allowed.
-    combine : {"sum", "max"}
     order : sequence of int
         Devices in the order of preference.
     left : (R, N) int array
@@ -45,65 +192,66 @@ class Search:
     def __init__(
         self,
         cost: Array,
-        combine: Literal["sum", "max"],
         order: list[int],
         left: Array,
         demand: Array,
         budget: Budget,
         exactly: int | None = None,
     ) -> None:
-        self.order = order
-        self.cost = cost[order]
-        self.left, self.demand = left[:, order], demand
-        self.join = np.add if combine == "sum" else np.maximum
-        self.exactly, self.budget = exactly, budget
-        self.last = cost.shape[1]
-        self.bound = self._bounds()
-        self.best = FORBIDDEN
-        self.path: Path | None = None
-        self.seen: dict[tuple[int, int], int] = {}
-
-    def _bounds(self) -> Array:
-        """``[k, i]``: no completion from boundary ``i`` costs less (with ``k`` more segments, if they are counted).
-
-        Relaxation: a device may be used again.
-        """
-        edges = self.cost.min(axis=0)
-        rows = 1 if self.exactly is None else self.exactly + 1
-        found = np.full((rows, self.last + 1), FORBIDDEN, np.int64)
-        found[0, self.last] = 0
-        if self.exactly is None:
-            for i in range(self.last - 1, -1, -1):
-                found[0, i] = self.join(edges[i], found[0]).min()
-            return found
-        for k in range(1, rows):
-            for i in range(self.last):
-                found[k, i] = self.join(edges[i], found[k - 1]).min()
-        return found
+        self.order, self.budget = order, budget
+        bound = np.zeros((1 if exactly is None else exactly + 1, cost.shape[2]), np.int64)
+        whole = np.ascontiguousarray
+        segment, room = whole(cost[order]), whole(left[:, order])
+        twin, like = np.full(len(order), -1, np.int64), dict[tuple[bytes, bytes], int]()
+        for d in range(len(order)):
+            key = segment[d].tobytes(), room[:, d].tobytes()
+            twin[d] = like.get(key, -1)
+            like[key] = d
+        self.costs = Costs(segment, room, whole(demand), bound, twin)
+        relax(self.costs)
 
     def run(self, floor: int = 0, below: int = FORBIDDEN) -> tuple[int, Path] | None:
         """The first best path that costs less than ``below``; ``floor`` is what every path costs at least."""
-        self.best, self.path = below, None
-        self.seen = {}
-        self._visit(0, 0, floor, ())
-        return None if self.path is None else (self.best, self.path)
+        n = len(self.order)
+        now = np.array([0, below, 0], np.int64)
+        level = np.zeros((5, n + 1), np.int64)
+        taken, best = np.zeros(n, np.bool_), np.zeros((n, 3), np.int64)
+        walk = Walk(level[0], level[1], level[2], level[3], level[4], taken, best, now, *_nothing_seen(_CACHES[0]))
+        if enter(self.costs, walk, 0, 0, 0, floor) and not self.budget.exhausted:
+            ended = search(self.costs, walk, _CHUNK)
+            if not ended:
+                at, by, least = _nothing_seen(_CACHES[1])
+                walk = walk._replace(at=at, by=by, least=least)
+            while not (ended or self.budget.exhausted):
+                ended = search(self.costs, walk, _CHUNK)
+        path = tuple((self.order[d], i, j) for d, i, j in walk.path[: now[2]].tolist())
+        return (int(now[1]), path) if path else None
 
-    def _visit(self, i: int, used: int, value: int, path: Path) -> None:
-        """All completions of a path that ends at boundary ``i`` on the devices of the mask ``used``."""
-        if i == self.last:
-            if value < self.best and self.exactly in (None, len(path)):
-                self.best, self.path = value, path
-            return
-        if self.seen.get((i, used), FORBIDDEN) <= value or self.budget.exhausted:
-            return  # the earlier path to this state was no dearer and has seen all its completions
-        self.seen[i, used] = value
-        free = [d for d in range(len(self.order)) if not used >> d & 1]
-        after = 0 if self.exactly is None else self.exactly - len(path) - 1
-        if not free or after < 0 or (self.left[:, free].sum(axis=1) < self.demand[:, i]).any():
-            return
-        reached = self.join(self.cost[free, i], value)
-        promise = self.join(reached, self.bound[after])[:, ::-1]  # longer segments first
-        for row, column in np.argwhere(promise < self.best):
-            if promise[row, column] < self.best:
-                d, j = free[row], self.last - int(column)
-                self._visit(j, used | 1 << d, int(reached[row, j]), (*path, (self.order[d], i, j)))
+
+def _nothing_seen(size: int) -> tuple[Array, Array, Array]:
+    """Room for so many states."""
+    return np.full(size, -1, np.int64), np.zeros(size, np.int64), np.zeros(size, np.int64)
+
+
+def least_largest(cost: Array, floor: int, below: int, fits: Callable[[Mask], bool]) -> int:
+    """The least that the dearest segment of a path can cost, or ``floor`` if that is more; ``below`` if it is no less.
+
+    Bisection over the costs. A state counts once below each of them, where a search for the least largest cost would
+    come back to it with every better one.
+
+    Parameters
+    ----------
+    fits : callable
+        ``fits(allowed)``: whether the allowed segments (a mask like ``cost``) make a path.
+    """
+    known = [floor, *np.unique(cost[(cost > floor) & (cost < below)]).tolist()]
+    if not fits(cost <= known[-1]):
+        return below
+    low, high = 0, len(known) - 1
+    while low < high:
+        middle = (low + high) // 2
+        if fits(cost <= known[middle]):
+            high = middle
+        else:
+            low = middle + 1
+    return int(known[low])

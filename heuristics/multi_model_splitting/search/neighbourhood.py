@@ -15,6 +15,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from mapgap.heuristics.multi_model_splitting import params
 from mapgap.heuristics.multi_model_splitting.search.neighbourhood_kernels import (
     NOTHING,
     Aim,
@@ -33,18 +34,7 @@ from mapgap.problems.multi_model_splitting.lowered.tables import Tables, capacit
 
 ANY = 2**40
 """More than any transfer takes."""
-SPREAD, MISSING = 0.02, 3.0
-HOT, COLD = 0.05, 0.002
-STEPS = 1000
-"""Of one walk below one goal."""
-LADDER = 5
-"""Goals that are tried in turn while there is no plan: 4, 16, ... times the load of a pipeline alone."""
-FIRST = 120_000
-"""Segments looked at for the first plans, some hundredths of a second."""
-LONGEST = 20 * FIRST
-"""The same while there is no plan."""
-QUIET = 16
-"""Walks without a better plan after which more are not worth the wait, if there is something else to do."""
+DEFAULT = params.Neighbourhood()
 
 
 def joined(instance: Instance, tables: list[Tables]) -> Pipelines:
@@ -79,8 +69,7 @@ class Neighbourhood:
     ----------
     instance : Instance
     seed : int
-    tables : list of Tables, optional
-        If they are made already.
+    tuned : params.Neighbourhood
 
     Attributes
     ----------
@@ -89,9 +78,9 @@ class Neighbourhood:
         The evaluator's objective of ``plan``.
     """
 
-    def __init__(self, instance: Instance, seed: int = 0, tables: list[Tables] | None = None) -> None:
-        self.instance = instance
-        self.pipelines = joined(instance, tables or [tabulate(pipeline) for pipeline in instance.pipelines])
+    def __init__(self, instance: Instance, seed: int = 0, tuned: params.Neighbourhood = DEFAULT) -> None:
+        self.instance, self.tuned = instance, tuned
+        self.pipelines = joined(instance, [tabulate(pipeline) for pipeline in instance.pipelines])
         self.total = instance.objective == "latency"
         count, n = len(instance.pipelines), len(instance.devices)
         layers = max(len(pipeline.layers) for pipeline in instance.pipelines)
@@ -126,7 +115,7 @@ class Neighbourhood:
     @property
     def settled(self) -> bool:
         """Many walks have found nothing better."""
-        return self.quiet >= QUIET
+        return self.quiet >= self.tuned.quiet
 
     def offer(self, plan: Plan) -> bool:
         """Keep a plan if it is better than what is known, and search from there."""
@@ -144,10 +133,10 @@ class Neighbourhood:
             copy(state, self.state)
         return better
 
-    def walk(self, bound: int = 0, work: int = ANY, steps: int = STEPS) -> bool:
+    def walk(self, bound: int = 0, work: int = ANY) -> bool:
         """One walk below one goal; whether it found a better plan. ``bound`` is proven, or 0."""
         if self.value is not None and self.value <= bound:
-            self.quiet = QUIET
+            self.quiet = self.tuned.quiet
             return False
         goal = self._goal(bound)
         aim = self._aim(goal)
@@ -157,7 +146,8 @@ class Neighbourhood:
         if self.reached is not None:
             self.scratch.weight[:] = 1
         before = NOTHING if self.reached is None else self.reached
-        found = int(improve(self.pipelines, aim, self.state, self.spare, self.best, self.scratch, before, steps, work))
+        states = (self.state, self.spare, self.best)
+        found = int(improve(self.pipelines, aim, *states, self.scratch, before, self.tuned.steps, work))
         self._learn(found <= goal, bound)
         self.quiet += 1
         if found >= before:
@@ -168,7 +158,7 @@ class Neighbourhood:
 
     def _goal(self, bound: int) -> int:
         if self.reached is None:
-            return self.scale << 2 * (1 + self.failed % LADDER)
+            return self.scale << 2 * (1 + self.failed % 5)  # 4 to 1024 times the load of a pipeline alone, in turn
         if self.total:
             return self.scale
         return max(1, self.reached - max(1, int(self.share * (self.reached - bound))))
@@ -189,13 +179,14 @@ class Neighbourhood:
             copy(self.best, self.state)
 
     def _aim(self, goal: int) -> Aim:
-        missing = 1000.0 if self.total else MISSING
+        tuned = self.tuned
+        missing = 1000.0 if self.total else tuned.missing
         longest = ANY if self.total else goal
-        return Aim(float(goal), SPREAD, missing, HOT, COLD, longest, self.total)
+        return Aim(float(goal), tuned.spread, missing, tuned.heavier, tuned.hot, tuned.cold, longest, self.total)
 
     def _alone(self) -> int:
         """Place every pipeline as if it were alone; the plan of all these if it keeps the limits, and a scale."""
-        aim = Aim(1.0, 0.0, 0.0, HOT, COLD, ANY, True)
+        aim = self._aim(1)._replace(spread=0.0, missing=0.0, longest=ANY, total=True)
         allow(self.pipelines, aim, self.scratch)
         largest, totals = 1, 1
         for p in range(len(self.instance.pipelines)):
@@ -247,14 +238,15 @@ def started(
     instance: Instance,
     seed: int = 0,
     over: Callable[[], bool] = lambda: False,
-    make: Callable[[Instance, int], Neighbourhood] = Neighbourhood,
+    tuned: params.Neighbourhood = DEFAULT,
+    make: Callable[[Instance, int, params.Neighbourhood], Neighbourhood] = Neighbourhood,
 ) -> Neighbourhood:
     """A search that has made its first plans: the same work on any machine, unless it is ``over`` before.
 
     One walk is made in any case.
     """
-    found = make(instance, seed)
-    found.walk(work=FIRST)
-    while not over() and not found.settled and found.work < (LONGEST if found.plan is None else FIRST):
-        found.walk(work=FIRST)
+    found, first = make(instance, seed, tuned), tuned.first
+    found.walk(work=first)
+    while not over() and not found.settled and found.work < (first * tuned.patience if found.plan is None else first):
+        found.walk(work=first)
     return found

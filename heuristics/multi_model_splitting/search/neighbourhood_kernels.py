@@ -90,6 +90,8 @@ class Aim(NamedTuple):
     ----------
     goal, spread, missing : float
         See the module.
+    heavier : float
+        By what a weight grows with every step in which its pipeline is still not placed.
     hot, cold : float
         Temperatures of the first and the last step; a step that costs c more is taken with probability exp(-c / t).
     longest : int
@@ -100,6 +102,7 @@ class Aim(NamedTuple):
     goal: Number
     spread: Number
     missing: Number
+    heavier: Number
     hot: Number
     cold: Number
     longest: Annotated[int, "i8"]

@@ -38,7 +38,6 @@ from mapgap.heuristics.multi_model_splitting.search.neighbourhood_kernels import
 )
 from mapgap.kernels import kernel
 
-HEAVIER = 1.01
 STEP = 60
 """Segments that could be looked at in the time of what else a step does."""
 
@@ -283,7 +282,7 @@ def improve(
         if lost:
             for p in range(len(state.parts)):
                 if state.parts[p] == 0:
-                    scratch.weight[p] *= HEAVIER
+                    scratch.weight[p] *= aim.heavier
             now = cost(aim, state, scratch)
         copy(state, spare)
         found = ruin(pipelines, state, scratch, lost)

@@ -36,6 +36,10 @@ class Ends:
     begins_at_source: bool
 
 
+Choice = tuple[Path, Ends | None]
+"""An execution plan of one pipeline; without ends it is the split of its model alone."""
+
+
 @dataclass
 class Ledger:
     """What the selected plans occupy.

@@ -30,7 +30,6 @@ from mapgap.problems.suboperation_mapping.lowered.timing import Storage, Timing,
 
 Float = Annotated[float, "f8"]
 Floats = Annotated[NDArray[np.float64], "f8[::1]"]
-STRAIGHTEN = 4096  #: steps between two sortings of the sequence
 
 
 class Labels(NamedTuple):
@@ -51,6 +50,8 @@ class Cooling(NamedTuple):
         First and last temperature in ticks.
     checked : bool
         Whether the DRAM can bind; then ``penalty`` is the price in ticks of a memory unit above capacity.
+    straighten : int
+        Steps between two sortings of the sequence.
     """
 
     steps: Integer
@@ -59,6 +60,7 @@ class Cooling(NamedTuple):
     cold: Float
     checked: Flag
     penalty: Float
+    straighten: Integer
 
 
 class Walk(NamedTuple):
@@ -226,7 +228,7 @@ def anneal(
             best = int(state.latest[n])
             walk.best_location[:] = state.location
             walk.best_sequence[:] = state.sequence
-        if step % STRAIGHTEN == STRAIGHTEN - 1:
+        if step % cooling.straighten == cooling.straighten - 1:
             straighten(timing, relatives, state)
         temperature = cooling.hot * (cooling.cold / cooling.hot) ** (step / cooling.steps)
         limit = cost[0] + cost[1] - temperature * np.log(1.0 - np.random.random())

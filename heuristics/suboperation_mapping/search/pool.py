@@ -1,6 +1,6 @@
 """Annealing over ratio, mapping and order: a pool of solutions, and rounds that start from them.
 
-The method ``anneal`` is this search; ``annealed_converting`` and ``stage_mip`` use it.
+The method ``anneal`` is this search, a member of the portfolio too; ``annealed_converting`` does its short rounds only.
 """
 
 from __future__ import annotations
@@ -13,27 +13,18 @@ from heapq import heapify, heappop, heappush
 import numpy as np
 
 from mapgap.core import Budget
+from mapgap.heuristics.suboperation_mapping.params import Annealing, ShortRounds
 from mapgap.heuristics.suboperation_mapping.search import annealing as kernels
 from mapgap.heuristics.suboperation_mapping.search.incremental import Relatives, relate
 from mapgap.heuristics.suboperation_mapping.search.step_aligned import step_aligned_ratios, work_tables
 from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.lowered.arrays import PHASES, Array, Lowered, lower
 from mapgap.problems.suboperation_mapping.lowered.mapped import Mapped, timed, well_balanced
-from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio
+from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio, pe_ratio
 from mapgap.problems.suboperation_mapping.lowered.timing import roomy
 
-POOL = 12  #: solutions that are kept
-HOT = (0.003, 0.01, 0.001, 0.0003)  #: first temperatures of the rounds, as shares of the makespan
-FEW = 100  #: with fewer operations one move matters more, and the first temperature rises in proportion
-COLD = 1e-5  #: the last temperature
-STRICT, LENIENT = 10.0, 1.0  #: makespans that DRAM above capacity costs, for one capacity
 SLICE = 2_000_000  #: steps times operations between two looks at the clock: some hundredths of a second
 GRAPHS = 200  #: graphs that are kept
-WORK = 24_000_000  #: steps of a first round times operations: some tenths of a second, …
-SHORT = 500  #: … but at most so many steps per operation
-LONGEST = 16.0  #: rounds grow up to so many times the first
-PATIENCE = 4  #: rounds per operation without a better plan, …
-LITTLE = 10  #: … and of the smallest instances as for so many
 
 
 @dataclass(frozen=True)
@@ -111,6 +102,7 @@ class Search:
 
     instance: Instance
     budget: Budget
+    params: ShortRounds = field(default_factory=ShortRounds)
     pool: dict[Ratio, Mapped] = field(default_factory=dict)
     best: Mapped | None = None
     rounds: int = 0
@@ -132,7 +124,7 @@ class Search:
         held = self.pool.get(ratio)
         if held is None or value < held.makespan:
             self.pool[ratio] = mapped
-            if len(self.pool) > POOL:
+            if len(self.pool) > self.params.pool:
                 del self.pool[self.ranked()[-1]]
         if self.best is None or value < self.best.makespan:
             self.best = mapped
@@ -144,9 +136,14 @@ class Search:
         """The ratios of the pool, the best first."""
         return sorted(self.pool, key=lambda ratio: (self.pool[ratio].makespan, ratio))
 
-    def anneal(self, ratio: Ratio, parent: Mapped, hot: float, steps: int, seed: int, price: float = STRICT) -> bool:
-        """Anneal the mapping of a solution under a ratio and offer the result; whether it is the best so far."""
-        graph = self.graph(ratio)
+    def anneal(
+        self, ratio: Ratio, parent: Mapped, hot: float, steps: int, seed: int, price: float | None = None
+    ) -> bool:
+        """Anneal the mapping of a solution under a ratio and offer the result; whether it is the best so far.
+
+        ``price``: makespans that one capacity of DRAM too much costs; by default the first of the parameters.
+        """
+        graph, params = self.graph(ratio), self.params
         lowered = graph.lowered
         location, sequence = transferred(parent, graph)
         walk = kernels.Walk(location, sequence, location.copy(), sequence.copy())
@@ -154,10 +151,11 @@ class Search:
         cooling = kernels.Cooling(
             steps=steps,
             seed=seed,
-            hot=max(hot * scale * max(1.0, FEW / lowered.n), 1e-2),
-            cold=max(COLD * scale, 1e-3),
+            hot=max(hot * scale * max(1.0, params.few / lowered.n), 1e-2),
+            cold=max(params.cold * scale, 1e-3),
             checked=not roomy(lowered.storage),
-            penalty=price * scale / max(1, int(lowered.storage.capacity.max(initial=1))),
+            penalty=(price or params.prices[0]) * scale / max(1, int(lowered.storage.capacity.max(initial=1))),
+            straighten=params.straighten,
         )
         tables = (lowered.timing, lowered.storage, graph.relatives, graph.labels, cooling)
         best, length = -1, max(1, SLICE // lowered.n)
@@ -181,6 +179,38 @@ def unfit(instance: Instance, ratios: Iterable[Ratio]) -> list[Mapped]:
     return found
 
 
+def mapping_work(instance: Instance) -> int:
+    """About the work of one MTrain-Mapping: operations times squared accelerators."""
+    return lower(instance, pe_ratio(instance)).n * len(instance.accelerators) ** 2
+
+
+def short_rounds(search: Search) -> None:
+    """A few short rounds: all that the quick planner does, and where the longer search begins.
+
+    The best solutions, one of each ratio, are annealed in turn, then some of them under a neighbouring ratio. The
+    number of steps follows from the size of the instance: some hundredths of a second. No clock, no seed: the same
+    solutions give the same, unless the time limit cuts the search.
+    """
+    instance, params = search.instance, search.params
+    if search.best is None:
+        return
+    large = mapping_work(instance) > params.large
+    rng, neighbour = random.Random(0), ratio_moves(instance)
+    steps = min((params.work // 2 if large else params.work) // search.best.lowered.n, params.steps)
+    rounds = max(params.finalists, steps // params.round)
+    finalists = search.ranked()[: params.finalists]
+    for turn in range(rounds):
+        if search.budget.exhausted:
+            break
+        ranked = search.ranked()
+        parent = search.pool[finalists[turn] if turn < len(finalists) else ranked[rng.randrange(len(ranked)) // 2]]
+        ratio = parent.lowered.ratio
+        if turn >= len(finalists) and len(ratio) > 1:
+            ratio = neighbour(ratio, rng)
+        search.anneal(ratio, parent, params.warm[turn % len(params.warm)], steps // rounds, turn)
+    search.rounds = 0  # whoever goes on from here does so in the same way
+
+
 class Rounds:
     """The rounds of a search, to be done one by one.
 
@@ -192,30 +222,18 @@ class Rounds:
 
     Parameters
     ----------
-    ratio : Ratio, optional
-        The only one; step 2 is left out.
-    length : float
-        Of the first rounds, as a share of the usual length; short rounds grow quickly.
-    hot : tuple of float
-        First temperatures that the rounds take in turn, as shares of the makespan.
     wanted : callable, optional
         Whether a ratio is worth a round.
     """
 
     def __init__(
-        self,
-        state: Search,
-        ratio: Ratio | None = None,
-        length: float = 1.0,
-        hot: tuple[float, ...] = HOT,
-        wanted: Callable[[Ratio], bool] | None = None,
+        self, state: Search, params: Annealing = Annealing(), wanted: Callable[[Ratio], bool] | None = None
     ) -> None:
-        self.hot, self.wanted = hot, wanted
-        self.state, self.rng = state, random.Random(state.budget.seed)
-        self.neighbour, self.fixed = ratio_moves(state.instance), ratio is not None
-        self.factor, self.stale = length, 0  # length of rounds, rounds since it or the best solution changed
+        self.state, self.params, self.wanted = state, params, wanted
+        self.rng, self.neighbour = random.Random(state.budget.seed), ratio_moves(state.instance)
+        self.factor, self.stale = 1.0, 0  # length of rounds, rounds since it or the best solution changed
         self.last = state.rounds  # round of the best solution
-        ratios = step_aligned_ratios(state.instance) if ratio is None else [ratio]
+        ratios = step_aligned_ratios(state.instance, params.every_subset)
         self.parents = [] if state.pool else unfit(state.instance, ratios)
 
     def parent(self) -> Mapped:
@@ -230,7 +248,7 @@ class Rounds:
     def next(self) -> bool:
         """One round; ``False`` instead if the best solution has stayed for so long that the search gives up."""
         parent = self.parent()
-        if self.state.rounds - self.last > PATIENCE * max(LITTLE, parent.lowered.n):
+        if self.state.rounds - self.last > self.params.patience * max(self.params.little, parent.lowered.n):
             return False
         self.anneal(parent, self.drawn_ratio(parent))
         return True
@@ -238,20 +256,20 @@ class Rounds:
     def drawn_ratio(self, parent: Mapped) -> Ratio:
         """Step 2."""
         ratio = parent.lowered.ratio
-        if self.fixed or len(ratio) == 1 or self.rng.random() >= 0.5:
+        if len(ratio) == 1 or self.rng.random() >= 0.5:
             return ratio
         other = self.neighbour(ratio, self.rng)
         return other if self.wanted is None or self.wanted(other) else ratio
 
     def anneal(self, parent: Mapped, ratio: Ratio) -> None:
         """Steps 3 and 4."""
-        state, n = self.state, parent.lowered.n
-        hot = self.hot[state.rounds % len(self.hot)]
-        steps = int(self.factor * min(WORK // n, SHORT * n))
-        price = STRICT if state.rounds // len(HOT) % 2 == 0 else LENIENT
+        state, n, params = self.state, parent.lowered.n, self.params
+        hot = params.hot[state.rounds % len(params.hot)]
+        steps = int(self.factor * min(params.first_work // n, params.per_operation * n))
+        price = params.prices[state.rounds // len(params.hot) % len(params.prices)]
         if state.anneal(ratio, parent, hot, steps, self.rng.randrange(2**31), price):
             self.last, self.stale = state.rounds, 0
         else:
             self.stale += 1
-        if self.stale >= (POOL if self.factor >= 1.0 else len(HOT)):
-            self.factor, self.stale = min(LONGEST, 1.5 * self.factor), 0
+        if self.stale >= params.pool:
+            self.factor, self.stale = min(params.longest, 1.5 * self.factor), 0

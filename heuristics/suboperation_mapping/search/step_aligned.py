@@ -15,8 +15,6 @@ from itertools import combinations
 from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio
 
-EVERY_SUBSET = 4  #: up to so many accelerators all sets of them are tried; of more only sets of the fastest
-
 
 def work_tables(instance: Instance) -> list[list[int]]:
     """``[a][k]``: ticks of accelerator ``a`` for ``k`` samples in all phases of all split layers, made monotone."""
@@ -35,23 +33,28 @@ def work_tables(instance: Instance) -> list[list[int]]:
     return found
 
 
-def subsets(instance: Instance, work: list[list[int]]) -> list[tuple[int, ...]]:
-    """Sets of accelerators, the largest first."""
+def subsets(work: list[list[int]], every: int) -> list[tuple[int, ...]]:
+    """Sets of accelerators, the largest first: all of up to ``every`` of them, of more only sets of the fastest."""
     n = len(work)
-    if n <= EVERY_SUBSET:
+    if n <= every:
         return [chosen for size in range(n, 0, -1) for chosen in combinations(range(n), size)]
     fastest = sorted(range(n), key=lambda a: (work[a][-1], a))
     return [tuple(sorted(fastest[:size])) for size in range(n, 0, -1)]
 
 
-def step_aligned_ratios(instance: Instance) -> list[Ratio]:
+def step_aligned_ratios(instance: Instance, every: int = 4) -> list[Ratio]:
     """Step-aligned ratios without repetition, those of more accelerators first.
 
     Share ``b`` is meant for accelerator ``b``.
+
+    Parameters
+    ----------
+    every : int
+        Accelerators up to which all sets of them are tried; of more only sets of the fastest.
     """
     work, batch = work_tables(instance), instance.batch
     found: dict[Ratio, None] = {}
-    for chosen in subsets(instance, work):
+    for chosen in subsets(work, every):
         ends = sorted({ticks for a in chosen for ticks in work[a][1:]})
         low, high = 0, len(ends) - 1  # the least time is one of the ends
         while low < high:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mapgap.core import InputError, read_start
 from mapgap.problems.suboperation_mapping.instance import Instance, Plan
 from mapgap.problems.suboperation_mapping.lowered.arrays import Array, Lowered, lower
 
@@ -70,3 +71,29 @@ def well_balanced(lowered: Lowered) -> Array:
     """
     largest = max(range(lowered.accelerators), key=lambda a: (lowered.ratio[a], -a))
     return np.array([share if share >= 0 else largest for _, _, share in lowered.operations], np.int64)
+
+
+def started(instance: Instance, start: str | Plan | None) -> Mapped | None:
+    """The mapping of an argument ``start``: a plan, its file, or a folder in which it has the name of the instance.
+
+    It may be a plan of another instance with the same layers, batch and number of accelerators.
+
+    Raises
+    ------
+    InputError
+        No such file, no plan of this instance, or one that breaks a rule here.
+    """
+    plan = read_start(start, Plan, instance)
+    if plan is None:
+        return None
+    try:
+        if len(plan.ratio) != len(instance.accelerators) or sum(plan.ratio) != instance.batch:
+            raise ValueError(f"ratio {list(plan.ratio)}")
+        lowered = lower(instance, plan.ratio)
+        mapped = timed(lowered, *lowered.mapping(plan))
+    except (ValueError, KeyError) as error:
+        found = repr(start) if isinstance(start, str) else "another plan"
+        raise InputError(f"start: expected a plan file for {instance.name}, found {found}: {error}") from error
+    if mapped is None:
+        raise InputError(f"start: expected a plan that fits the DRAM of {instance.name}")
+    return mapped

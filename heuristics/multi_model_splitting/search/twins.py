@@ -11,12 +11,9 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from mapgap.heuristics.multi_model_splitting.search.neighbourhood import ANY, STEPS, Neighbourhood
+from mapgap.heuristics.multi_model_splitting import params
+from mapgap.heuristics.multi_model_splitting.search.neighbourhood import ANY, DEFAULT, Neighbourhood
 from mapgap.problems.multi_model_splitting import Instance, Pipeline, PipelinePlan, Plan
-from mapgap.problems.multi_model_splitting.lowered.tables import Tables
-
-TURN = 3
-"""Walks before other twins coincide."""
 
 
 @dataclass(frozen=True)
@@ -72,27 +69,27 @@ def merged(instance: Instance, rng: random.Random | None = None) -> Merged | Non
 class TwinNeighbourhood(Neighbourhood):
     """The neighbourhood search, which takes turns with one in which twins coincide, where there are any."""
 
-    def __init__(self, instance: Instance, seed: int = 0, tables: list[Tables] | None = None) -> None:
-        super().__init__(instance, seed, tables)
+    def __init__(self, instance: Instance, seed: int = 0, tuned: params.Neighbourhood = DEFAULT) -> None:
+        super().__init__(instance, seed, tuned)
         self.rng, self.turns = random.Random(seed), 0
         self._merge(merged(instance))
 
-    def walk(self, bound: int = 0, work: int = ANY, steps: int = STEPS) -> bool:
+    def walk(self, bound: int = 0, work: int = ANY) -> bool:
         """A walk of either search; see :meth:`Neighbourhood.walk`."""
-        found = super().walk(bound, work, steps)
+        found = super().walk(bound, work)
         if self.together is None or (self.value is not None and self.value <= bound):
             return found
-        self.together.walk(0, work, steps)
+        self.together.walk(0, work)
         found = self._take() or found
         self.turns += 1
-        if self.turns % TURN == 0:
+        if self.turns % 3 == 0:
             self._merge(merged(self.instance, self.rng) or self.merged)
         return found
 
     def _merge(self, found: Merged | None) -> None:
         """Have other twins coincide."""
         self.merged = found
-        self.together = None if found is None else Neighbourhood(found.instance, self.rng.randrange(2**31))
+        self.together = None if found is None else Neighbourhood(found.instance, self.rng.randrange(2**31), self.tuned)
         self._take()
 
     def _take(self) -> bool:

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import factorial
 
-from mapgap.core import Budget, InputError
-from mapgap.heuristics.multi_model_splitting.search.candidates import Candidates, Choice
-from mapgap.heuristics.multi_model_splitting.search.resources import Ledger
+from mapgap.core import InputError
+from mapgap.heuristics.multi_model_splitting.search.resources import Choice, Ledger
 from mapgap.problems.multi_model_splitting import Instance
-from mapgap.problems.multi_model_splitting.lowered.tables import tabulate
+from mapgap.problems.multi_model_splitting.lowered.tables import Tables
 
 MOST_PERMUTED = 6
-"""Pipelines whose orders are all tried: 720 orders."""
+"""Pipelines whose orders are all tried: 720 orders. More are refused: what is asked for would take hours."""
 
 
 @dataclass
 class EveryOrder:
-    """Algorithm 1 under every order of up to six pipelines; orders with a common beginning share its plans.
+    """A planner of one pipeline after the other under every order; orders with a common beginning share its plans.
+
+    Parameters
+    ----------
+    tables : list of Tables
+        Of every pipeline.
+    plan : callable
+        ``plan(index, ledger)``: the choice for a pipeline beside what is placed, ``None`` if there is none.
+    over : callable
+        Says when to give up.
 
     Attributes
     ----------
@@ -35,7 +44,9 @@ class EveryOrder:
     """
 
     instance: Instance
-    budget: Budget
+    tables: list[Tables]
+    plan: Callable[[int, Ledger], Choice | None]
+    over: Callable[[], bool]
     best: tuple[tuple[int, int], dict[int, Choice]] | None = None
     order: tuple[int, ...] = ()
     values: list[int] = field(default_factory=list)
@@ -45,7 +56,6 @@ class EveryOrder:
         count = len(self.instance.pipelines)
         if count > MOST_PERMUTED:
             raise InputError(f"order: expected at most {MOST_PERMUTED} pipelines for 'best', found {count}")
-        self.tables = [tabulate(pipeline) for pipeline in self.instance.pipelines]
         self._visit(Ledger.empty(self.instance), {})
 
     @property
@@ -71,8 +81,8 @@ class EveryOrder:
                 self.best, self.order = (key, chosen), tuple(chosen)
             return
         for index in rest:
-            choice = Candidates(self.instance, index, self.tables[index], ledger, self.budget).best()
-            if self.budget.exhausted:
+            choice = self.plan(index, ledger)
+            if self.over():
                 return
             if choice is None:
                 self.out_of_resource += factorial(len(rest) - 1)

@@ -1,0 +1,146 @@
+"""Parameters of the exact methods of sub-operation mapping."""
+
+from dataclasses import dataclass
+
+from mapgap.core import Params
+from mapgap.heuristics.suboperation_mapping.params import Annealing
+
+
+@dataclass(frozen=True)
+class Sweep(Params):
+    """Questions to one engine, ratio by ratio.
+
+    Attributes
+    ----------
+    question_s : float
+        Seconds of a ratio in the first pass over all of them.
+    growth : float
+        Every pass gives each ratio so many times what the one before gave.
+    few : int
+        CP-SAT only: operations up to which the model in which nothing waits is asked alone where the DRAM can bind.
+    """
+
+    question_s: float = 0.5
+    growth: float = 2.0
+    few: int = 16
+
+
+@dataclass(frozen=True)
+class Boxes(Params):
+    """Boxes of ratios.
+
+    Attributes
+    ----------
+    columns : int
+        Accelerators up to which one ratio is bounded by the stage model with columns.
+    singles : int
+        Ratios of a box that are bounded one by one rather than together, where that is so.
+    width : float
+        When a box is cut, the weight of the width of an interval against the error of the envelopes on it.
+    states : int
+        States above which the least length of a stage over a box is not computed.
+    thresholds : int
+        Lengths at which the least length of a stage with what is gathered behind it is refined.
+    configurations : int
+        Of one layer, above which the stage model has pairwise variables in the place of columns.
+    stage_columns : int
+        Columns of one stage, above which only one fused predecessor, or none, enters them.
+    windows : int
+        Fusion points before another one from which the load up to it is a row.
+    """
+
+    columns: int = 3
+    singles: int = 10
+    width: float = 0.05
+    states: int = 700
+    thresholds: int = 8
+    configurations: int = 256
+    stage_columns: int = 3000
+    windows: int = 4
+
+
+@dataclass(frozen=True)
+class Stage(Boxes):
+    """The stage-configuration MIP.
+
+    Attributes
+    ----------
+    boxes : bool
+        Bound ratios in boxes; without, each by the LP of its own.
+    rounding : bool
+        Improve the mappings that the relaxation suggests.
+    destructive : bool
+        Ask the MIP for mappings below a target.
+    complete : int
+        Operations up to which the complete model of a ratio is asked.
+    staged : bool
+        Also with the rows of the relaxation beside it.
+    step : float
+        First target above the bound of a ratio, as a share of it.
+    question_s : float
+        Seconds of the first question about a ratio.
+    growth : float
+        One that was not answered is asked again, for so many times as long.
+    """
+
+    boxes: bool = True
+    rounding: bool = True
+    destructive: bool = True
+    complete: int = 250
+    staged: bool = True
+    step: float = 0.002
+    question_s: float = 5.0
+    growth: float = 1.6
+
+
+@dataclass(frozen=True)
+class Portfolio(Stage, Annealing):
+    """The portfolio: the parameters of its members, and how they share the time.
+
+    Attributes
+    ----------
+    tiny : int
+        Operations up to which CP-SAT takes part.
+    eager, lazy : float
+        Shares of the annealing, that of the stage MIP being 1: while it finds better plans, and after that. Until all
+        ratios are bounded in boxes the stage MIP has the larger share as well, and neighbourhoods have the smaller one.
+    window : int
+        Operations of the first neighbourhood that CP-SAT decides anew; 0 for none.
+    window_s : float
+        Seconds of a neighbourhood.
+    """
+
+    tiny: int = 24
+    eager: float = 4.0
+    lazy: float = 0.4
+    window: int = 16
+    window_s: float = 3.0
+
+
+@dataclass(frozen=True)
+class Certificate(Params):
+    """The search for a proof that no plan is better.
+
+    Attributes
+    ----------
+    ratios : int
+        Above so many only the program of all ratios is tried.
+    boxes : int
+        Boxes after which a ratio is tried with orders.
+    """
+
+    ratios: int = 1000
+    boxes: int = 300
+
+
+@dataclass(frozen=True)
+class Enumeration(Params):
+    """Brute force.
+
+    Attributes
+    ----------
+    limit : int
+        Most pairs of a mapping and a sequence that are tried; a table of sequences may have a tenth as many entries.
+    """
+
+    limit: int = 100_000_000

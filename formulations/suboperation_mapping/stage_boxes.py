@@ -1,0 +1,61 @@
+"""The first bounds of ``stage_mip``: all ratios in boxes, best-first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mapgap.formulations.suboperation_mapping import stage_search as search
+from mapgap.formulations.suboperation_mapping.box_search import BoxSearch
+from mapgap.formulations.suboperation_mapping.located_frame import Frame
+from mapgap.formulations.suboperation_mapping.stage_search import NO_PLAN, Reply
+from mapgap.formulations.suboperation_mapping.stage_state import State
+from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio
+
+
+class StageBoxes:
+    """The search over boxes of ratios, box by box.
+
+    With few accelerators a single ratio is bounded by the stage model with columns, whose most likely mapping is
+    improved where that bound leaves room for a better plan.
+    """
+
+    def __init__(self, state: State, frame: Frame) -> None:
+        self.state, self.params = state, frame.params
+        few = frame.orbits.count <= frame.params.columns
+        self.search = BoxSearch(frame, self.ratio_bound if few else None)
+
+    def ratio_bound(self, ratio: Ratio, time_s: float) -> tuple[int, dict[str, Any] | None]:
+        """The column LP, and a plan where it leaves room for a better one."""
+        state, one = self.state, search.solver(ratio)
+        bound = one.relax(time_s)
+        room = state.makespan is None or bound < state.makespan
+        if state.rounding and room and not state.budget.exhausted and not state.ratios[ratio].explored:
+            state.take(Reply(ratio, search.known(0, one.rounded(state.budget.remaining_s, state.budget.seed))))
+        state.ratios[ratio].explored = True
+        return bound, None
+
+    def waiting(self) -> bool:
+        """Whether the smallest bound of all belongs to a box that can still be solved or divided."""
+        state, heap = self.state, self.search.heap
+        limit = NO_PLAN if state.makespan is None else state.makespan
+        single = (state.ratios[next(self.search.ratios(each))] for each in self.search.finished)
+        return bool(heap) and heap[0].bound < min([limit, *(k.bound for k in single if not k.infeasible)])
+
+    @property
+    def rooted(self) -> bool:
+        """Whether as many programs have been solved as there are boxes at first."""
+        return self.search.programs >= min(self.search.batch, self.search.parts)
+
+    def step(self) -> None:
+        """Solve or divide the box of smallest bound."""
+        state = self.state
+        limit = NO_PLAN if state.makespan is None else state.makespan
+        self.search.step(state.budget.remaining_s, limit)
+        for each in self.search.changed:
+            for ratio in self.search.ratios(each):
+                state.ratios[ratio].raise_to(each.bound)
+        for each in self.search.finished:  # what was proven of single ratios since
+            known = state.ratios[next(self.search.ratios(each))]
+            each.bound = max(each.bound, known.bound)
+        state.raise_all(min(self.search.bound(), NO_PLAN - 1))
+        state.announce("boxes")

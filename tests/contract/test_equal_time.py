@@ -1,1 +1,0 @@
-../../mapgap/contract/test_equal_time.py

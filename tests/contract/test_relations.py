@@ -1,1 +1,0 @@
-../../mapgap/contract/test_relations.py

@@ -1,0 +1,133 @@
+"""The portfolio of sub-operation mapping: never worse than a heuristic, with a bound, and it says who did what."""
+
+import pytest
+
+from mapgap.catalogue import registry
+from mapgap.catalogue.files import load_instance
+from mapgap.core import Budget, Status
+from mapgap.execution.run import run_method
+from mapgap.formulations.suboperation_mapping import enumerate as enumeration
+from mapgap.formulations.suboperation_mapping import portfolio, stage_mip
+from mapgap.formulations.suboperation_mapping.params import Portfolio, Stage
+from mapgap.formulations.suboperation_mapping.stage_state import State
+from mapgap.instances.suboperation_mapping import LIBRARY
+from mapgap.problems.suboperation_mapping import PROBLEM
+from mapgap.problems.suboperation_mapping.lowered.ratios import partitions
+
+METHODS = registry.methods("suboperation_mapping")
+
+
+def budget(seconds=60.0, seed=0, **options):
+    return Budget(time_s=seconds, seed=seed, **options).start()
+
+
+@pytest.mark.parametrize("seed", range(700, 712))
+def test_the_optimum_of_tiny_instances_is_proven(seed):
+    instance = LIBRARY.generate("tiny", seed)
+    truth = enumeration.run(instance, budget())
+    found = portfolio.run(instance, budget(seed=seed))
+    assert (found.status, found.claimed) == (truth.status, truth.claimed)
+    assert found.bound == truth.bound
+
+
+@pytest.mark.parametrize(("family", "seed"), [("small", 720), ("branching", 721), ("realistic", 722), ("tiny", 723)])
+def test_no_heuristic_that_ends_is_better(family, seed):
+    """Heuristics to their ends, the annealing for some rounds; the portfolio for a multiple of their time."""
+    instance, begun = LIBRARY.generate(family, seed), budget()
+    few = {"anneal": {"rounds": 8}}
+    plans = {
+        method.name: method.solve(instance, budget(seed=seed), **few.get(method.name, {})).plan
+        for method in METHODS.values()
+        if method.kind in ("published", "baseline")
+    }
+    found = portfolio.run(instance, budget(5.0 + 5.0 * begun.elapsed_s, seed=seed))
+    for name, plan in plans.items():
+        assert plan is None or found.claimed <= PROBLEM.evaluate(instance, plan).objective, name
+    assert found.bound is not None
+    assert found.bound <= found.claimed
+
+
+def test_the_record_names_who_found_the_plan_and_who_proved_the_bound():
+    record = run_method(LIBRARY.generate("small", 4), "portfolio", Budget(3.0), isolate=False)
+    members = METHODS["portfolio"].members
+    assert record.found_by in members
+    assert record.proved_by in members
+    assert set(record.notes["used_s"]) <= set(members)
+    assert record.notes["ladder"][-1][1] <= record.bound
+
+
+@pytest.mark.parametrize("name", ["mtrain_c1_alexnet_3gbs", "mtrain_c2_resnet18_7p5gbs"])
+def test_without_time_there_is_the_plan_of_the_quick_planner_and_a_bound(name):
+    instance = load_instance(name)
+    found = portfolio.run(instance, budget(0.0))
+    assert found.plan is not None
+    longer = portfolio.run(instance, budget(1.0))
+    assert longer.claimed <= found.claimed
+
+
+def test_a_longer_run_of_the_stage_mip_goes_on_where_a_shorter_one_ends():
+    """Steps are counted, not seconds: what is known after some of them does not depend on the limit."""
+    instance = load_instance("mtrain_c1_alexnet_3gbs")
+
+    def after(limit, pieces):
+        whole = stage_mip.StageMip(instance, budget(limit))
+        known = []
+        for _, waits in zip(range(pieces), whole.steps(), strict=False):
+            assert not waits
+            known.append((whole.state.bound, whole.state.makespan))
+        return known
+
+    long = after(1000.0, 12)
+    assert after(500.0, 8) == long[:8]
+    assert [bound for bound, _ in long] == sorted(bound for bound, _ in long)
+
+
+def test_every_rung_of_the_ladder_is_higher_than_the_one_before():
+    instance = load_instance("mtrain_c1_alexnet_3gbs")
+    told = []
+    found = stage_mip.run(instance, budget(6.0, listener=lambda plan, bound: told.append(bound)))
+    ladder = found.notes["ladder"]
+    bounds = [bound for _, bound in ladder]
+    assert bounds == sorted(bounds)
+    assert found.notes["rung"] == ladder[-1][0]
+    assert [rung for rung, _ in ladder][:2] == ["path", "flow"]
+    assert set(bounds) <= set(told)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_processes_find_what_one_process_finds(seed):
+    """Two workers: a process answers questions while the annealing works."""
+    instance = LIBRARY.generate("tiny", 740 + seed)
+    one, two = (portfolio.run(instance, budget(workers=workers)) for workers in (1, 2))
+    assert (one.status, one.claimed, one.bound) == (two.status, two.claimed, two.bound)
+
+
+@pytest.mark.parametrize("off", ["boxes", "rounding", "destructive", "staged"])
+def test_without_an_ingredient_bounds_stay_valid(off):
+    for seed in range(4):
+        instance = LIBRARY.generate("tiny", seed)
+        truth = enumeration.run(instance, budget())
+        found = stage_mip.run(instance, budget(2.0), params=Stage(**{off: False}))
+        if truth.status is Status.OPTIMAL:
+            assert found.bound <= truth.claimed
+            assert found.claimed is None or found.claimed >= truth.claimed
+
+
+def test_a_plan_of_others_is_learned():
+    instance = LIBRARY.generate("small", 3)
+    ratios = partitions(instance.batch, len(instance.accelerators))
+    state = State.begin(instance, budget(), ratios, partial=False)
+    plan = METHODS["annealed_converting"].solve(instance, budget()).plan
+    makespan = PROBLEM.evaluate(instance, plan).objective
+    state.learn(plan, makespan)
+    assert state.makespan == makespan
+    assert state.news == [plan]
+    state.learn(plan, makespan)  # nothing new
+    assert state.news == [plan]
+
+
+def test_parameters_reach_the_members():
+    assert {"hot", "question_s", "window", "eager", "warm"} <= set(METHODS["portfolio"].defaults)
+    instance = LIBRARY.generate("small", 5)
+    found = portfolio.run(instance, budget(1.0), Portfolio(window=0))
+    assert "windows" not in found.notes["used_s"]
