@@ -32,7 +32,7 @@ def test_the_optimum_of_tiny_instances_is_proven(seed):
 
 @pytest.mark.parametrize(("family", "seed"), [("small", 720), ("branching", 721), ("realistic", 722), ("tiny", 723)])
 def test_no_heuristic_that_ends_is_better(family, seed):
-    """Heuristics to their ends, the annealing for some rounds; the portfolio for a little more than all of them together."""
+    """Heuristics to their ends, the annealing for some rounds; the portfolio for little more than all of them."""
     instance, begun = LIBRARY.generate(family, seed), budget()
     few = {"anneal": {"rounds": 8}}
     plans = {
