@@ -19,7 +19,7 @@ def forgotten():
     if psutil.Process().memory_info().rss < LARGE:
         return
     for each in gc.get_objects():
-        if isinstance(each, functools._lru_cache_wrapper) and str(each.__module__).startswith(ROOMS):
+        if isinstance(each, functools._lru_cache_wrapper) and str(each.__module__).startswith(ROOMS):  # noqa: SLF001
             each.cache_clear()
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
