@@ -429,8 +429,9 @@ def _solve_ratio(
         except OutOfTime:
             result = unbuilt()
             break
-        begun += budget.elapsed_s - building  # the time of a question is the engine's
-        left = time_s - (budget.elapsed_s - begun)
+        built_s = budget.elapsed_s - building
+        begun += built_s  # the time of a question is the engine's, and no less than the model has taken
+        left = max(time_s - (budget.elapsed_s - begun), built_s)
         seconds = max(min(left * (1.0 if strict == modes[-1] else 0.5), budget.remaining_s), 0.01)
         result = prove(model, budget, time_s=seconds, announce=False)
         if result.status is Status.INFEASIBLE:  # nothing below the cutoff, even with delays or exactly

@@ -32,7 +32,7 @@ def test_the_optimum_of_tiny_instances_is_proven(seed):
 
 @pytest.mark.parametrize(("family", "seed"), [("small", 720), ("branching", 721), ("realistic", 722), ("tiny", 723)])
 def test_no_heuristic_that_ends_is_better(family, seed):
-    """Heuristics to their ends, the annealing for some rounds; the portfolio for a multiple of their time."""
+    """Heuristics to their ends, the annealing for some rounds; the portfolio for a little more than all of them together."""
     instance, begun = LIBRARY.generate(family, seed), budget()
     few = {"anneal": {"rounds": 8}}
     plans = {
@@ -40,7 +40,7 @@ def test_no_heuristic_that_ends_is_better(family, seed):
         for method in METHODS.values()
         if method.kind in ("published", "baseline")
     }
-    found = portfolio.run(instance, budget(5.0 + 5.0 * begun.elapsed_s, seed=seed))
+    found = portfolio.run(instance, budget(3.0 + begun.elapsed_s, seed=seed))
     for name, plan in plans.items():
         assert plan is None or found.claimed <= PROBLEM.evaluate(instance, plan).objective, name
     assert found.bound is not None
