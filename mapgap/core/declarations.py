@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from mapgap.core.data import CompactBase, InstanceBase, PlanBase
+from mapgap.core.data import Case, CompactBase, InstanceBase, PlanBase
 from mapgap.core.errors import InputError, suggest
+from mapgap.core.explaining import Explainer, GanttLane, PlanTable
 from mapgap.core.params import Params
 from mapgap.core.references import Reference, Referred, resolve
 from mapgap.core.results import Budget, Evaluation, SolveResult
 
 if TYPE_CHECKING:  # only imports need it
-    from mapgap.core.explaining import Explainer
     from mapgap.core.workload import LibraryBoard, Settings, Workload
 
 Kind = Literal["exact", "published", "baseline", "bound"]
@@ -155,14 +155,6 @@ class Problem:
             return instance
         base = instance.name.partition("@")[0]
         return instance.model_copy(update={"objective": objective, "name": f"{base}@{objective}"})
-
-
-@dataclass(frozen=True)
-class Case:
-    """One side of a case split, as an instance of its own."""
-
-    label: str
-    instance: InstanceBase
 
 
 @dataclass(frozen=True)
@@ -342,53 +334,3 @@ class Library:
         """Boards that a cluster file can name."""
         found: list[LibraryBoard] = resolve(self.boards)() if self.boards is not None else []
         return found
-
-
-@dataclass(frozen=True)
-class GanttBar:
-    """One bar of a chart: ``[start, end)`` in seconds, of which the first ``transfer`` seconds move data."""
-
-    start: float
-    end: float
-    label: str
-    group: str
-    transfer: float = 0.0
-
-
-@dataclass(frozen=True)
-class GanttLane:
-    """One row of a chart: a device or a unit of a device."""
-
-    name: str
-    bars: tuple[GanttBar, ...]
-
-
-@dataclass(frozen=True)
-class PlanTable:
-    """A plan as people read it.
-
-    Attributes
-    ----------
-    columns : tuple of str
-    rows : tuple of tuple
-        Texts and numbers; ``None`` where there is nothing.
-    right : tuple of str
-        Columns of numbers.
-    """
-
-    columns: tuple[str, ...]
-    rows: tuple[tuple[Any, ...], ...]
-    right: tuple[str, ...] = ()
-
-
-PREFIXES = (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3), ("", 1.0), ("m", 1e-3), ("u", 1e-6), ("n", 1e-9))
-
-
-def quantity(value: float, unit: str) -> str:
-    """A value with four digits and the prefix that keeps it readable: ``26.37 ms``, ``1.5 GB``; never kiloseconds."""
-    rounded = value if unit == "s" and abs(value) >= 1000 else float(f"{value:.4g}")
-    for prefix, scale in PREFIXES:
-        if abs(rounded) >= scale and not (unit == "s" and scale > 1) and not (unit == "B" and scale < 1):
-            digits = ",.0f" if abs(rounded / scale) >= 1000 else ".4g"
-            return f"{rounded / scale:{digits}} {prefix}{unit}"
-    return f"0 {unit}"
