@@ -142,5 +142,9 @@ def run(instance: Instance, budget: Budget, params: Params = Params()) -> SolveR
     )
     found = portfolio.run(board)
     ladder = members.mip.state.ladder
+    if not ladder and found.status is not Status.INFEASIBLE:  # no time for them, and yet they are there
+        budget.by = "bounds"
+        for _ in members.mip.first_bounds():
+            found = replace(board.result(), notes=found.notes)
     notes = {**found.notes, "ladder": [list(each) for each in ladder.items()]}
     return replace(found, notes=notes)

@@ -145,8 +145,9 @@ class Sweep:
         """Every partition of the batch (or one ratio), each with a bound, and a first plan."""
         known = known_plan(instance, start, ratio)
         ratios = [ratio] if ratio else list(partitions(instance.batch, len(instance.accelerators)))
-        phases = PhaseGraph(instance)
-        flow, paths = fluid_bound(phases), share_paths(phases)
+        with budget.timed("bounds"):
+            phases = PhaseGraph(instance)
+            flow, paths = fluid_bound(phases), share_paths(phases)
         found = cls(instance, budget, {each: max(flow, path_bound(paths, each)) for each in ratios}, bool(ratio))
         found.offer(known)
         found.announce()
@@ -246,7 +247,8 @@ def questions(state: Sweep, solve_ratio: SolveRatio, params: Params) -> Iterator
         for ratio in left:
             if not state.open(ratio):
                 continue
-            graph = state.graph(ratio)
+            with state.budget.timed("build"):
+                graph = state.graph(ratio)
             if state.open(ratio):
                 result = solve_ratio(graph, state.aim(ratio), min(seconds, state.budget.remaining_s))
                 state.learn(ratio, result)

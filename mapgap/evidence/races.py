@@ -1,6 +1,7 @@
-"""Races: all methods of a problem on one instance for the same time, and what exact methods then owe.
+"""Races: all methods of a problem on one instance for the same time, and what a portfolio then owes.
 
-An exact method should be at least as good as everything else, whatever the time. What it owes is in :func:`debts`.
+A portfolio promises to be at least as good as every heuristic, whatever the time; a model and an engine promise that
+their bounds hold. What is owed is in :func:`debts`.
 """
 
 from __future__ import annotations
@@ -48,11 +49,12 @@ def library_instances(problem: str, most: int) -> Iterator[InstanceBase]:
 
 
 def debts(records: Mapping[str, RunRecord], time_s: float, slack_s: float = SLACK_S) -> list[Debt]:
-    """What the exact methods and the fast planner owe and did not keep; empty as it should be.
+    """What portfolios, exact methods and the fast planner owe and did not keep; empty as it should be.
 
-    - No exact method ends with a plan that is worse than a heuristic's, nor with none where a heuristic has one.
-    - It has announced a plan early (:data:`EARLY`), if a heuristic had one by then.
-    - It ends in time, without an error, and with the best bound that it announced.
+    - No portfolio ends with a plan that is worse than a heuristic's, nor with none where a heuristic has one. It has
+      announced a plan early (:data:`EARLY`), if a heuristic had one by then, and ends in time.
+    - Where no portfolio takes part, all that is promised of every exact method.
+    - Every exact method ends without an error and with the best bound that it announced.
     - The fast planner is never worse than a published heuristic that ends in time.
 
     Parameters
@@ -63,10 +65,12 @@ def debts(records: Mapping[str, RunRecord], time_s: float, slack_s: float = SLAC
     quick = {n: r for n, r in records.items() if _method(r).kind in ("published", "baseline") and not r.error}
     values = {n: r.sign * r.objective for n, r in quick.items() if r.objective is not None}
     found = []
+    portfolios = {name for name, record in records.items() if _method(record).members}
     for name, record in records.items():
         method = _method(record)
         if method.kind == "exact":
-            found += [Debt(name, *each) for each in _owed(record, values, quick, time_s, slack_s)]
+            promised = not portfolios or name in portfolios
+            found += [Debt(name, *each) for each in _owed(record, values, quick, time_s, slack_s, promised)]
         if method.fast:
             published = {n: v for n, v in values.items() if _method(quick[n]).kind == "published"}
             found += [Debt(name, "planner worse", words) for _, words in _worse(record, published)]
@@ -78,20 +82,26 @@ def _method(record: RunRecord) -> Method:
 
 
 def _owed(
-    record: RunRecord, values: Mapping[str, int], quick: Mapping[str, RunRecord], time_s: float, slack_s: float
+    record: RunRecord,
+    values: Mapping[str, int],
+    quick: Mapping[str, RunRecord],
+    time_s: float,
+    slack_s: float,
+    promised: bool,
 ) -> Iterator[tuple[Kind, str]]:
     if record.error:
         yield "error", record.error
         return
-    yield from _worse(record, values)
-    wall_s = record.wall_s or 0.0
-    if wall_s > time_s + slack_s:
-        yield "late", f"{wall_s:.2f} s, of {time_s:g}"
-    early = EARLY * time_s
-    first = min((point.time_s for point in record.trace if point.objective is not None), default=wall_s)
-    ready = [name for name in values if (quick[name].wall_s or 0.0) <= early]
-    if ready and first > early + slack_s:
-        yield "first plan late", f"first plan after {first:.2f} s, when {ready[0]} has ended long ago"
+    if promised:
+        yield from _worse(record, values)
+        wall_s = record.wall_s or 0.0
+        if wall_s > time_s + slack_s:
+            yield "late", f"{wall_s:.2f} s, of {time_s:g}"
+        early = EARLY * time_s
+        first = min((point.time_s for point in record.trace if point.objective is not None), default=wall_s)
+        ready = [name for name in values if (quick[name].wall_s or 0.0) <= early]
+        if ready and first > early + slack_s:
+            yield "first plan late", f"first plan after {first:.2f} s, when {ready[0]} has ended long ago"
     s = record.sign
     announced = [s * point.bound for point in record.trace if point.bound is not None]
     if announced and (record.bound is None or s * record.bound < max(announced)):

@@ -71,6 +71,7 @@ def test_the_gap_that_the_page_names(installed):
     assert " 50.00% " in row
 
 
+@pytest.mark.nightly  # .ci/run does it every time
 @pytest.mark.parametrize(
     "arguments", [("--pyargs", "mapgap.contract", "-k", "unrelated_machines"), (str(PROJECT / "tests"),)]
 )
