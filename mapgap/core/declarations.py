@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from mapgap.core.data import Case, CompactBase, InstanceBase, PlanBase
 from mapgap.core.errors import InputError, suggest
@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # only imports need it
 
 Kind = Literal["exact", "published", "baseline", "bound"]
 Sense = Literal["min", "max"]
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True)
@@ -271,35 +272,27 @@ class Library:
 
     def cases(self, instance: InstanceBase) -> list[Case]:
         """The cases of an instance; none where the problem or the instance offers no split."""
-        found: list[Case] = resolve(self.splitting)(instance) if self.splitting is not None else []
-        return found
+        return _asked(self.splitting, [], instance)
 
     def shrink(self, instance: InstanceBase) -> Iterator[InstanceBase]:
         """Smaller instances."""
-        found: Iterator[InstanceBase] = resolve(self.shrinking)(instance) if self.shrinking is not None else iter(())
-        return found
+        return _asked(self.shrinking, iter(()), instance)
 
     def random_plan(self, instance: InstanceBase, rng: random.Random) -> PlanBase | None:
         """A plan of the right shape; ``None`` where the problem offers none."""
-        found: PlanBase | None = resolve(self.sampling)(instance, rng) if self.sampling is not None else None
-        return found
+        return _asked(self.sampling, None, instance, rng)
 
     def relations(self, instance: InstanceBase, rng: random.Random) -> list[Relation]:
         """Instances whose optimum follows from that of the given one."""
-        found: list[Relation] = resolve(self.relating)(instance, rng) if self.relating is not None else []
-        return found
+        return _asked(self.relating, [], instance, rng)
 
     def carry(self, plan: PlanBase, source: InstanceBase, target: InstanceBase) -> Iterator[PlanBase]:
         """Plans of another instance that are made from one of this; they may break rules."""
-        found: Iterator[PlanBase] = iter(())
-        if self.carrying is not None:
-            found = resolve(self.carrying)(plan, source, target)
-        return found
+        return _asked(self.carrying, iter(()), plan, source, target)
 
     def imply(self, bound: int, source: InstanceBase, target: InstanceBase) -> int | None:
         """What a proven bound of one instance proves of another; ``None`` for nothing."""
-        found: int | None = resolve(self.implying)(bound, source, target) if self.implying is not None else None
-        return found
+        return _asked(self.implying, None, bound, source, target)
 
     def prove(self, instance: dict[str, Any], bound: int, budget: Budget) -> Any:
         """A proof that no plan is better than the bound; ``None`` if none is found. Its word counts for nothing.
@@ -332,5 +325,10 @@ class Library:
 
     def known_boards(self) -> list[LibraryBoard]:
         """Boards that a cluster file can name."""
-        found: list[LibraryBoard] = resolve(self.boards)() if self.boards is not None else []
-        return found
+        return _asked(self.boards, [])
+
+
+def _asked(function: Reference | Callable[..., Answer] | None, without: Answer, *arguments: Any) -> Answer:
+    """What an optional function of a library says, or what holds without it."""
+    found: Answer = without if function is None else resolve(function)(*arguments)
+    return found
