@@ -205,21 +205,6 @@ def retarget(instance: InstanceBase, objective: str) -> InstanceBase:
     return problem.retarget(instance, objective)
 
 
-def load_compact(name: Path | str) -> CompactBase:
-    """A compact instance by path or library name.
-
-    Raises
-    ------
-    InputError
-        Findings as in :func:`load_instance`, or the file is in expanded form.
-    """
-    path = resolve(name)
-    loaded = _load(read(path))
-    if not isinstance(loaded, CompactBase):
-        raise InputError(f"{path}: form: expected 'compact', found 'expanded'")
-    return loaded
-
-
 def expand(instance: CompactBase | InstanceBase) -> InstanceBase:
     """The expanded form; an expanded instance is returned as it is.
 

@@ -14,26 +14,15 @@ from mapgap.core.data import (
     MOST_DEVICES,
     MOST_SAMPLES,
     SUM_LIMIT,
+    Case,
     CompactBase,
     Frozen,
     InstanceBase,
     PlanBase,
 )
-from mapgap.core.declarations import (
-    Case,
-    GanttBar,
-    GanttLane,
-    Kind,
-    Library,
-    Method,
-    PlanTable,
-    Problem,
-    Relation,
-    Sense,
-    quantity,
-)
+from mapgap.core.declarations import Kind, Library, Method, Problem, Relation, Sense
 from mapgap.core.errors import Finding, InputError, Location, MapgapError, PlanError, dotted, printable, short, suggest
-from mapgap.core.explaining import Binding, Exchange, Explainer, relaxed
+from mapgap.core.explaining import Binding, Exchange, Explainer, GanttBar, GanttLane, PlanTable, quantity, relaxed
 from mapgap.core.params import Params
 from mapgap.core.references import CallablePackage, Reference, Referred, lazily, resolve
 from mapgap.core.results import (

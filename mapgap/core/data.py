@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -97,3 +98,11 @@ class CompactBase(Frozen):
 
 class PlanBase(Frozen):
     """Decisions only; never a cached objective."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One side of a case split, as an instance of its own."""
+
+    label: str
+    instance: InstanceBase

@@ -6,20 +6,21 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from mapgap.core.data import CompactBase, InstanceBase, PlanBase
+from mapgap.core.data import Case, CompactBase, InstanceBase, PlanBase
 from mapgap.core.errors import InputError, suggest
+from mapgap.core.explaining import Explainer, GanttLane, PlanTable
 from mapgap.core.params import Params
 from mapgap.core.references import Reference, Referred, resolve
 from mapgap.core.results import Budget, Evaluation, SolveResult
 
 if TYPE_CHECKING:  # only imports need it
-    from mapgap.core.explaining import Explainer
     from mapgap.core.workload import LibraryBoard, Settings, Workload
 
 Kind = Literal["exact", "published", "baseline", "bound"]
 Sense = Literal["min", "max"]
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True)
@@ -158,14 +159,6 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Case:
-    """One side of a case split, as an instance of its own."""
-
-    label: str
-    instance: InstanceBase
-
-
-@dataclass(frozen=True)
 class Relation:
     """Another instance whose optimum follows from that of a given one.
 
@@ -279,35 +272,27 @@ class Library:
 
     def cases(self, instance: InstanceBase) -> list[Case]:
         """The cases of an instance; none where the problem or the instance offers no split."""
-        found: list[Case] = resolve(self.splitting)(instance) if self.splitting is not None else []
-        return found
+        return _asked(self.splitting, [], instance)
 
     def shrink(self, instance: InstanceBase) -> Iterator[InstanceBase]:
         """Smaller instances."""
-        found: Iterator[InstanceBase] = resolve(self.shrinking)(instance) if self.shrinking is not None else iter(())
-        return found
+        return _asked(self.shrinking, iter(()), instance)
 
     def random_plan(self, instance: InstanceBase, rng: random.Random) -> PlanBase | None:
         """A plan of the right shape; ``None`` where the problem offers none."""
-        found: PlanBase | None = resolve(self.sampling)(instance, rng) if self.sampling is not None else None
-        return found
+        return _asked(self.sampling, None, instance, rng)
 
     def relations(self, instance: InstanceBase, rng: random.Random) -> list[Relation]:
         """Instances whose optimum follows from that of the given one."""
-        found: list[Relation] = resolve(self.relating)(instance, rng) if self.relating is not None else []
-        return found
+        return _asked(self.relating, [], instance, rng)
 
     def carry(self, plan: PlanBase, source: InstanceBase, target: InstanceBase) -> Iterator[PlanBase]:
         """Plans of another instance that are made from one of this; they may break rules."""
-        found: Iterator[PlanBase] = iter(())
-        if self.carrying is not None:
-            found = resolve(self.carrying)(plan, source, target)
-        return found
+        return _asked(self.carrying, iter(()), plan, source, target)
 
     def imply(self, bound: int, source: InstanceBase, target: InstanceBase) -> int | None:
         """What a proven bound of one instance proves of another; ``None`` for nothing."""
-        found: int | None = resolve(self.implying)(bound, source, target) if self.implying is not None else None
-        return found
+        return _asked(self.implying, None, bound, source, target)
 
     def prove(self, instance: dict[str, Any], bound: int, budget: Budget) -> Any:
         """A proof that no plan is better than the bound; ``None`` if none is found. Its word counts for nothing.
@@ -340,55 +325,10 @@ class Library:
 
     def known_boards(self) -> list[LibraryBoard]:
         """Boards that a cluster file can name."""
-        found: list[LibraryBoard] = resolve(self.boards)() if self.boards is not None else []
-        return found
+        return _asked(self.boards, [])
 
 
-@dataclass(frozen=True)
-class GanttBar:
-    """One bar of a chart: ``[start, end)`` in seconds, of which the first ``transfer`` seconds move data."""
-
-    start: float
-    end: float
-    label: str
-    group: str
-    transfer: float = 0.0
-
-
-@dataclass(frozen=True)
-class GanttLane:
-    """One row of a chart: a device or a unit of a device."""
-
-    name: str
-    bars: tuple[GanttBar, ...]
-
-
-@dataclass(frozen=True)
-class PlanTable:
-    """A plan as people read it.
-
-    Attributes
-    ----------
-    columns : tuple of str
-    rows : tuple of tuple
-        Texts and numbers; ``None`` where there is nothing.
-    right : tuple of str
-        Columns of numbers.
-    """
-
-    columns: tuple[str, ...]
-    rows: tuple[tuple[Any, ...], ...]
-    right: tuple[str, ...] = ()
-
-
-PREFIXES = (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3), ("", 1.0), ("m", 1e-3), ("u", 1e-6), ("n", 1e-9))
-
-
-def quantity(value: float, unit: str) -> str:
-    """A value with four digits and the prefix that keeps it readable: ``26.37 ms``, ``1.5 GB``; never kiloseconds."""
-    rounded = value if unit == "s" and abs(value) >= 1000 else float(f"{value:.4g}")
-    for prefix, scale in PREFIXES:
-        if abs(rounded) >= scale and not (unit == "s" and scale > 1) and not (unit == "B" and scale < 1):
-            digits = ",.0f" if abs(rounded / scale) >= 1000 else ".4g"
-            return f"{rounded / scale:{digits}} {prefix}{unit}"
-    return f"0 {unit}"
+def _asked(function: Reference | Callable[..., Answer] | None, without: Answer, *arguments: Any) -> Answer:
+    """What an optional function of a library says, or what holds without it."""
+    found: Answer = without if function is None else resolve(function)(*arguments)
+    return found

@@ -1,4 +1,4 @@
-"""What a problem says of a plan to somebody who asks why it is not better."""
+"""What a problem says of a plan: as a table, as a chart, and to somebody who asks why it is not better."""
 
 from __future__ import annotations
 
@@ -9,8 +9,57 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from mapgap.core.data import InstanceBase
-from mapgap.core.declarations import Case, PlanTable
+from mapgap.core.data import Case, InstanceBase
+
+
+@dataclass(frozen=True)
+class GanttBar:
+    """One bar of a chart: ``[start, end)`` in seconds, of which the first ``transfer`` seconds move data."""
+
+    start: float
+    end: float
+    label: str
+    group: str
+    transfer: float = 0.0
+
+
+@dataclass(frozen=True)
+class GanttLane:
+    """One row of a chart: a device or a unit of a device."""
+
+    name: str
+    bars: tuple[GanttBar, ...]
+
+
+@dataclass(frozen=True)
+class PlanTable:
+    """A plan as people read it.
+
+    Attributes
+    ----------
+    columns : tuple of str
+    rows : tuple of tuple
+        Texts and numbers; ``None`` where there is nothing.
+    right : tuple of str
+        Columns of numbers.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    right: tuple[str, ...] = ()
+
+
+PREFIXES = (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3), ("", 1.0), ("m", 1e-3), ("u", 1e-6), ("n", 1e-9))
+
+
+def quantity(value: float, unit: str) -> str:
+    """A value with four digits and the prefix that keeps it readable: ``26.37 ms``, ``1.5 GB``; never kiloseconds."""
+    rounded = value if unit == "s" and abs(value) >= 1000 else float(f"{value:.4g}")
+    for prefix, scale in PREFIXES:
+        if abs(rounded) >= scale and not (unit == "s" and scale > 1) and not (unit == "B" and scale < 1):
+            digits = ",.0f" if abs(rounded / scale) >= 1000 else ".4g"
+            return f"{rounded / scale:{digits}} {prefix}{unit}"
+    return f"0 {unit}"
 
 
 @dataclass(frozen=True)

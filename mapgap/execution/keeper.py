@@ -60,14 +60,14 @@ def continue_parent() -> None:
 
 
 def main() -> NoReturn:
-    """Start the warm process in a child, keep it until the pipe ends."""
-    lifeline, *arguments = sys.argv[1:]
+    """Start the warm process, whose module is in the arguments, in a child; keep it until the pipe ends."""
+    lifeline, warm, *arguments = sys.argv[1:]
     adopt_orphans()
     child = os.fork()
     if child == 0:
         os.close(int(lifeline))
         os.setsid()
-        importlib.import_module("mapgap.execution.warm").main(*arguments)
+        importlib.import_module(warm).main(*arguments)
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
     try:

@@ -115,9 +115,9 @@ class Warm:
         try:
             with theirs:
                 fds = (ending, theirs.fileno())
-                command = [sys.executable, "-P", "-m", "mapgap.execution.keeper", *map(str, fds), key.module]
+                command = [sys.executable, "-P", "-m", "mapgap.execution.keeper", str(ending), __name__, str(fds[1])]
                 process = subprocess.Popen(
-                    [*command, *key.arguments],
+                    [*command, key.module, *key.arguments],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,

@@ -163,7 +163,7 @@ def small_library(monkeypatch, tmp_path):
 
 def test_compact_files_expand(small_library):
     assert loading.load_instance("t_small") == tiny(memory=50, name="small")
-    compact = loading.load_compact("t_small")
+    compact = loading.load_model(small_library, Compact)
     assert compact.memory == 50
     assert loading.expand(compact) == loading.load_instance(small_library)
     assert loading.expand(tiny()) == tiny()

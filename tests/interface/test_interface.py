@@ -39,7 +39,8 @@ def test_load_takes_a_name_a_path_and_an_instance(tmp_path):
     path = files.save_expanded(tiny(), tmp_path / "tiny.yaml")
     assert mapgap.load(path) == mapgap.load(str(path)) == mapgap.load(tiny()) == tiny()
     by_name = mapgap.load(LENET)
-    assert by_name == mapgap.load(files.load_compact(LENET))
+    compact = files.load_model(files.resolve(LENET), registry.library("neuron_masking").compact_type)
+    assert by_name == mapgap.load(compact)
     assert by_name.content_hash == json.loads(inside("show", LENET, "--json").stdout)["instance_hash"]
 
 
