@@ -89,7 +89,7 @@ def test_relaxations_bring_what_brute_force_says(problem):
                 assert each.high is not None
                 assert each.low <= gain <= each.high, (instance.name, each)
                 checked += 1
-        if checked > 8:
+        if checked > 4:
             break
     assert checked > 3
 

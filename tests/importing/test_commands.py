@@ -12,6 +12,12 @@ ROOT = foreign.FOLDER
 TWO = ("--devices", 2, "--link", 1000, "--memory", 16)
 
 
+@pytest.fixture(autouse=True)
+def wide(monkeypatch):
+    """So that no text of a table folds, however long the paths are."""
+    monkeypatch.setenv("COLUMNS", "500")
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """Files of other tools, a model, and clusters."""
