@@ -59,7 +59,7 @@ METHODS = [
         models=f"{_HERE}.mip:models",
         summary="big-M MIP for small instances, every partition, solved with HiGHS",
         options={"ratio": "", "start": ""},
-        params=f"{_HERE}.params:Sweep",
+        params=f"{_HERE}.params:MipSweep",
         engines=("HiGHS",),
     ),
     Method(
@@ -72,7 +72,7 @@ METHODS = [
         given={"engine": "cbc"},
         summary="big-M MIP for small instances, every partition, solved with CBC, proofs confirmed by HiGHS",
         options={"ratio": "", "start": ""},
-        params=f"{_HERE}.params:Sweep",
+        params=f"{_HERE}.params:MipSweep",
         engines=("CBC",),
     ),
     Method(

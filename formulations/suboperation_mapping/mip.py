@@ -16,7 +16,7 @@ import numpy as np
 import pulp
 
 from mapgap.core import Budget, OutOfTime, PlanBase, SolveResult, Status
-from mapgap.formulations.suboperation_mapping.params import Sweep as Params
+from mapgap.formulations.suboperation_mapping.params import MipSweep as Params
 from mapgap.formulations.suboperation_mapping.ratio_model import (
     decisions,
     direct_predecessors,

@@ -26,6 +26,14 @@ class Sweep(Params):
 
 
 @dataclass(frozen=True)
+class MipSweep(Sweep):
+    """The same for a MIP engine, which answers nothing in a short question: a longer one, so that small ratios are
+    settled in the first and a run of tiny instances does not depend on the clock."""
+
+    question_s: float = 20.0
+
+
+@dataclass(frozen=True)
 class Boxes(Params):
     """Boxes of ratios.
 
