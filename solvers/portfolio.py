@@ -38,7 +38,14 @@ class Board:
         Why the instance has no plan, if a member has proven that.
     """
 
-    def __init__(self, instance: InstanceBase, budget: Budget, evaluate: Evaluate, sign: int = 1) -> None:
+    def __init__(
+        self,
+        instance: InstanceBase,
+        budget: Budget,
+        evaluate: Evaluate,
+        sign: int = 1,
+        start: PlanBase | None = None,
+    ) -> None:
         self.instance, self.budget = instance, budget
         self._evaluate, self.sign = evaluate, sign
         self.plan: PlanBase | None = None
@@ -46,6 +53,9 @@ class Board:
         self.bound: int | None = None
         self.infeasible: str | None = None
         self.notes: dict[str, Any] = {}
+        budget.by = "start"  # what is given counts as its giver's; a plan that breaks a rule is left out
+        self.offer(start)
+        budget.by = ""
 
     @property
     def closed(self) -> bool:

@@ -71,6 +71,7 @@ METHODS = [
         reference="relaxation, quick planner, label setting and annealing in turns",
         run=f"{_HERE}.portfolio:run",
         summary="annealed_options, then label_setting and longer annealings in turns",
+        options={"start": ""},
         params=f"{_HERE}.params:Portfolio",
         members=("relaxation", "annealed_options", "label_setting", "annealing"),
         rank=10,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import cast
 
-from mapgap.core import Budget, SolveResult, Status, Stop
+from mapgap.core import Budget, SolveResult, Status, Stop, read_start
 from mapgap.formulations.fpga_gpu_partition import label_setting
 from mapgap.formulations.fpga_gpu_partition.bounds import relaxed
 from mapgap.formulations.fpga_gpu_partition.params import Portfolio as Params
@@ -29,7 +29,7 @@ def bound(board: Board) -> Iterator[None]:
     yield
 
 
-def run(instance: Instance, budget: Budget, params: Params = Params()) -> SolveResult:
+def run(instance: Instance, budget: Budget, start: str | Plan | None = None, params: Params = Params()) -> SolveResult:
     """Minimise the instance's objective."""
     if reasons := diagnose(instance):
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(reasons))
@@ -56,4 +56,4 @@ def run(instance: Instance, budget: Budget, params: Params = Params()) -> SolveR
         first=[Member("relaxation", bound), Member("annealed_options", whole(annealed_options.run))],
         turns=[Member("label_setting", labels), Member("annealing", anneal, params.annealing)],
     )
-    return portfolio.run(Board(instance, budget, evaluate))
+    return portfolio.run(Board(instance, budget, evaluate, start=read_start(start, Plan, instance)))

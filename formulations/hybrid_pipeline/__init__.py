@@ -76,6 +76,7 @@ METHODS = [
         reference="fluid bound, quick planner, label search and neighbouring orders in turns",
         run=f"{_HERE}.portfolio:run",
         summary="order_search, then label_dp with its relaxations and neighbours of the best order in turns",
+        options={"start": ""},
         params=f"{_HERE}.params:Portfolio",
         members=("fluid_bound", "order_search", "label_dp", "orders"),
         rank=20,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import cast
 
-from mapgap.core import Budget, SolveResult, Status, Stop
+from mapgap.core import Budget, SolveResult, Status, Stop, read_start
 from mapgap.formulations.hybrid_pipeline import label_dp, order_search
 from mapgap.formulations.hybrid_pipeline.label.order_search import OrderSearch, fluid_bound
 from mapgap.formulations.hybrid_pipeline.params import Portfolio as Params
@@ -21,7 +21,7 @@ from mapgap.problems.hybrid_pipeline.lowered.arrays import lower
 from mapgap.solvers.portfolio import Board, Member, Portfolio, whole
 
 
-def run(instance: Instance, budget: Budget, params: Params = Params()) -> SolveResult:
+def run(instance: Instance, budget: Budget, start: str | Plan | None = None, params: Params = Params()) -> SolveResult:
     """The best plan and a bound, or the certified optimum."""
     if reasons := diagnose(instance):
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(reasons))
@@ -59,4 +59,4 @@ def run(instance: Instance, budget: Budget, params: Params = Params()) -> SolveR
         first=[Member("fluid_bound", fluid), engine if cheap else planner],
         turns=[] if cheap else [engine, Member("orders", orders, params.orders)],
     )
-    return portfolio.run(Board(instance, budget, evaluate))
+    return portfolio.run(Board(instance, budget, evaluate, start=read_start(start, Plan, instance)))

@@ -73,6 +73,7 @@ METHODS = [
         reference="quick planner; then column generation, patterns, integer programs and neighbourhood search in turns",
         run=f"{_HERE}.portfolio:run",
         summary="joint plan of all pipelines: ruin_and_recreate, then joint and a neighbourhood search in turns",
+        options={"start": ""},
         params=f"{_HERE}.params:Portfolio",
         rank=30,
         members=("ruin_and_recreate", "joint", "neighbourhood"),

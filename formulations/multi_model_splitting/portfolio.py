@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mapgap.core import Budget, SolveResult, Status, Stop
+from mapgap.core import Budget, SolveResult, Status, Stop, read_start
 from mapgap.formulations.multi_model_splitting.joint import Joint
 from mapgap.formulations.multi_model_splitting.params import Portfolio as Params
 from mapgap.heuristics.multi_model_splitting import ruin_and_recreate
@@ -62,7 +62,7 @@ def joint(params: Params) -> Steps:
     return steps
 
 
-def run(instance: Instance, budget: Budget, params: Params = DEFAULT) -> SolveResult:
+def run(instance: Instance, budget: Budget, start: str | Plan | None = None, params: Params = DEFAULT) -> SolveResult:
     """Best joint plan."""
     if found := diagnose(instance):
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(found))
@@ -70,4 +70,4 @@ def run(instance: Instance, budget: Budget, params: Params = DEFAULT) -> SolveRe
         first=[Member("ruin_and_recreate", whole(ruin_and_recreate.run, params=params))],
         turns=[Member("neighbourhood", neighbourhood(params)), Member("joint", joint(params))],
     )
-    return members.run(Board(instance, budget, evaluate))
+    return members.run(Board(instance, budget, evaluate, start=read_start(start, Plan, instance)))

@@ -60,6 +60,7 @@ METHODS = [
         reference="quick planner, branch and bound on the Lagrangian, exchange of neurons",
         run=f"{_HERE}.portfolio:run",
         summary="priced_layers, then lagrangian from the best plan; exchanges from every mask where it gives up",
+        options={"start": ""},
         params=f"{_HERE}.params:Lagrangian",
         members=("whole_models", "priced_layers", "lagrangian", "exchange"),
         rank=10,

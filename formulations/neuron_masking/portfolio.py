@@ -10,17 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mapgap.core import Budget, SolveResult, Status, Stop
+from mapgap.core import Budget, SolveResult, Status, Stop, read_start
 from mapgap.formulations.neuron_masking import lagrangian, priced_layers
 from mapgap.formulations.neuron_masking.fleet import whole_bound
 from mapgap.formulations.neuron_masking.params import Lagrangian as Params
 from mapgap.formulations.neuron_masking.prices import quick_plan
-from mapgap.problems.neuron_masking import Instance
+from mapgap.problems.neuron_masking import Instance, Plan
 from mapgap.problems.neuron_masking.evaluate import diagnose, evaluate
 from mapgap.solvers.portfolio import Board, Member, Portfolio, whole
 
 
-def run(instance: Instance, budget: Budget, params: Params = Params()) -> SolveResult:
+def run(instance: Instance, budget: Budget, start: str | Plan | None = None, params: Params = Params()) -> SolveResult:
     """The best plan and a bound, or the proven optimum."""
     if reasons := diagnose(instance):
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(reasons))
@@ -43,4 +43,4 @@ def run(instance: Instance, budget: Budget, params: Params = Params()) -> SolveR
             Member("exchange", exchange),
         ]
     )
-    return portfolio.run(Board(instance, budget, evaluate, sign=-1))
+    return portfolio.run(Board(instance, budget, evaluate, sign=-1, start=read_start(start, Plan, instance)))

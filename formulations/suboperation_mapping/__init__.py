@@ -96,6 +96,7 @@ METHODS = [
         run=f"{_HERE}.portfolio:run",
         models=f"{_HERE}.staged_ratio:models",
         summary="Portfolio: quick planner, then annealing, stage MIP and neighbourhoods in turns.",
+        options={"start": ""},
         params=f"{_HERE}.params:Portfolio",
         members=("annealed_converting", "bounds", "cpsat", "anneal", "stage_mip", "windows"),
         rank=20,

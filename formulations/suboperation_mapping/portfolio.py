@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from mapgap.core import Budget, SolveResult, Status, Stop
+from mapgap.core import Budget, SolveResult, Status, Stop, read_start
 from mapgap.formulations.suboperation_mapping.cpsat import solve_ratio
 from mapgap.formulations.suboperation_mapping.params import Portfolio as Params
 from mapgap.formulations.suboperation_mapping.params import Sweep as SweepParams
@@ -118,11 +118,11 @@ class _Members:
             yield
 
 
-def run(instance: Instance, budget: Budget, params: Params = Params()) -> SolveResult:
+def run(instance: Instance, budget: Budget, start: str | Plan | None = None, params: Params = Params()) -> SolveResult:
     """The best plan, and the bound of the instance."""
     if reasons := diagnose(instance):
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(reasons))
-    board = Board(instance, budget, evaluate)
+    board = Board(instance, budget, evaluate, start=read_start(start, Plan, instance))
     members = _Members(board, instance, params)
     quick = QuickPlanner().changed({k: v for k, v in params.to_json().items() if k in QuickPlanner().to_json()})
     turns = [

@@ -1,0 +1,46 @@
+"""What stands on the board of a portfolio, and who is named for it."""
+
+import pytest
+
+from mapgap.catalogue import registry
+from mapgap.core import Budget
+from mapgap.execution.run import run_method
+from mapgap.solvers.portfolio import Board, Member, Portfolio
+
+PROBLEMS = [name for name in registry.problems() if "portfolio" in registry.methods(name)]
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_a_plan_to_start_from_is_the_first_plan_and_named_where_nobody_finds_a_better_one(problem, tmp_path):
+    methods, library = registry.methods(problem), registry.library(problem)
+    instance = next(
+        each
+        for each in (library.generate("tiny", seed) for seed in range(20))
+        if methods["enumerate"].solve(each, Budget(60.0).start()).plan is not None
+    )
+    best = methods["enumerate"].solve(instance, Budget(60.0).start()).plan
+    file = tmp_path / "plan.json"
+    file.write_text(best.model_dump_json())
+    record = run_method(instance, "portfolio", Budget(60.0), options={"start": str(file)}, isolate=False)
+    assert record.status == "OPTIMAL"
+    assert record.found_by == "start"
+    assert record.proved_by in methods["portfolio"].members
+
+
+def test_who_has_worked_least_for_their_share_is_next():
+    turns = []
+
+    def steps(name):
+        def work(board):
+            while len(turns) < 40:
+                turns.append(name)
+                board.budget.used_s.clear()
+                for _ in range(20_000):  # about the same work in every piece
+                    pass
+                yield
+
+        return work
+
+    board = Board(None, Budget(60.0).start(), lambda instance, plan: None)
+    Portfolio(first=[], turns=[Member("often", steps("often"), 4.0), Member("rarely", steps("rarely"), 0.5)]).run(board)
+    assert turns.count("often") > 2 * turns.count("rarely") > 0
