@@ -129,5 +129,5 @@ def test_a_plan_of_others_is_learned():
 def test_parameters_reach_the_members():
     assert {"hot", "question_s", "window", "eager", "warm"} <= set(METHODS["portfolio"].defaults)
     instance = LIBRARY.generate("small", 5)
-    found = portfolio.run(instance, budget(1.0), Portfolio(window=0))
+    found = portfolio.run(instance, budget(1.0), params=Portfolio(window=0))
     assert "windows" not in found.notes["used_s"]
