@@ -21,7 +21,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from mapgap.core import DISTRUSTED, Budget, Evaluation, InstanceBase, PlanBase, SolveResult, Status, Stop
+from mapgap.core import DISTRUSTED, Budget, Evaluation, InstanceBase, PlanBase, PlanError, SolveResult, Status, Stop
 
 Evaluate = Callable[[Any, Any], Evaluation]
 
@@ -53,7 +53,7 @@ class Board:
         self.bound: int | None = None
         self.infeasible: str | None = None
         self.notes: dict[str, Any] = {}
-        budget.by = "start"  # what is given counts as its giver's; a plan that breaks a rule is left out
+        budget.by = "start"  # what is given counts as its giver's
         self.offer(start)
         budget.by = ""
 
@@ -68,13 +68,19 @@ class Board:
         return self.closed or self.budget.exhausted
 
     def offer(self, plan: PlanBase | None) -> bool:
-        """Take a plan if it is feasible and better than the best one; announced."""
+        """Take a plan if it is better than the best one; announced.
+
+        Raises
+        ------
+        PlanError
+            It breaks a rule: a member at fault is never covered up by the others.
+        """
         if plan is None:
             return False
         found = self._evaluate(self.instance, plan)
         value = found.objective
         if not found.feasible or value is None:
-            return False
+            raise PlanError(f"{self.budget.by}: its plan breaks a rule: {found.violations[:1]}")
         if self.value is not None and self.sign * value >= self.sign * self.value:
             return False
         self.plan, self.value = plan, value
@@ -90,7 +96,17 @@ class Board:
         return True
 
     def take(self, result: SolveResult) -> None:
-        """What a run that has ended says."""
+        """What a run that has ended says.
+
+        Raises
+        ------
+        PlanError
+            Its plan breaks a rule, or is not worth what it claims.
+        """
+        if result.plan is not None and result.claimed is not None:
+            worth = self._evaluate(self.instance, result.plan).objective
+            if worth != result.claimed:
+                raise PlanError(f"{self.budget.by}: claims {result.claimed} for a plan of {worth}")
         self.offer(result.plan)
         self.prove(result.bound)
         if result.status is Status.OPTIMAL and result.bound is None:

@@ -27,7 +27,7 @@ from mapgap.formulations.fpga_gpu_partition.dominance import Array
 from mapgap.formulations.fpga_gpu_partition.label_passes import Point, merge, run_pass
 from mapgap.formulations.fpga_gpu_partition.params import LabelSetting as Params
 from mapgap.problems.fpga_gpu_partition import Instance, Plan
-from mapgap.problems.fpga_gpu_partition.evaluate import diagnose
+from mapgap.problems.fpga_gpu_partition.evaluate import diagnose, evaluate
 from mapgap.solvers.portfolio import exhausted
 
 
@@ -285,7 +285,7 @@ def solve(
     instance: Instance, budget: Budget, whole_front: bool, start: str | Plan | None, params: Params
 ) -> SolveResult:
     """All :func:`steps` at once."""
-    first = read_start(start, Plan, instance)
+    first = read_start(start, Plan, instance, evaluate)
     return exhausted(steps(instance, budget, lambda: first, params, whole_front))
 
 

@@ -56,4 +56,4 @@ def run(instance: Instance, budget: Budget, start: str | Plan | None = None, par
         first=[Member("relaxation", bound), Member("annealed_options", whole(annealed_options.run))],
         turns=[Member("label_setting", labels), Member("annealing", anneal, params.annealing)],
     )
-    return portfolio.run(Board(instance, budget, evaluate, start=read_start(start, Plan, instance)))
+    return portfolio.run(Board(instance, budget, evaluate, start=read_start(start, Plan, instance, evaluate)))

@@ -36,7 +36,7 @@ from mapgap.core import (
 from mapgap.formulations.fpga_gpu_partition.bounds import LATE, no_plan, relaxed, without_tables
 from mapgap.formulations.fpga_gpu_partition.configurations import E, L, Tables, tabulate
 from mapgap.problems.fpga_gpu_partition import Instance, Plan
-from mapgap.problems.fpga_gpu_partition.evaluate import diagnose
+from mapgap.problems.fpga_gpu_partition.evaluate import diagnose, evaluate
 from mapgap.solvers.model import Model, Part
 
 WEIGHTED_RANGE = 2**20
@@ -145,7 +145,7 @@ def begin(instance: Instance, budget: Budget, engine: Engine, start: str | Plan 
     reasons = diagnose(instance)
     if reasons:
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(reasons))
-    first = read_start(start, Plan, instance)
+    first = read_start(start, Plan, instance, evaluate)
     budget.report(bound=relaxed(instance))
     try:
         tables = tabulate(instance, budget)

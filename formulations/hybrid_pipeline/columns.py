@@ -305,7 +305,7 @@ def prove_columns(
     start : plan or file, optional
         A plan known before, which leaves fewer columns; without, the best plan of one stage.
     """
-    given = read_start(start, Plan, instance)
+    given = read_start(start, Plan, instance, evaluate)
     least = fluid_bound(lower(instance, tuple(range(len(instance.devices)))))
     budget.report(plan=given, bound=least)
     if group_count(instance) * len(instance.layers) > params.cells:

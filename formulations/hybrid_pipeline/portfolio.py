@@ -59,4 +59,4 @@ def run(instance: Instance, budget: Budget, start: str | Plan | None = None, par
         first=[Member("fluid_bound", fluid), engine if cheap else planner],
         turns=[] if cheap else [engine, Member("orders", orders, params.orders)],
     )
-    return portfolio.run(Board(instance, budget, evaluate, start=read_start(start, Plan, instance)))
+    return portfolio.run(Board(instance, budget, evaluate, start=read_start(start, Plan, instance, evaluate)))

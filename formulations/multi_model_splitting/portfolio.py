@@ -70,4 +70,4 @@ def run(instance: Instance, budget: Budget, start: str | Plan | None = None, par
         first=[Member("ruin_and_recreate", whole(ruin_and_recreate.run, params=params))],
         turns=[Member("neighbourhood", neighbourhood(params)), Member("joint", joint(params))],
     )
-    return members.run(Board(instance, budget, evaluate, start=read_start(start, Plan, instance)))
+    return members.run(Board(instance, budget, evaluate, start=read_start(start, Plan, instance, evaluate)))

@@ -43,4 +43,4 @@ def run(instance: Instance, budget: Budget, start: str | Plan | None = None, par
             Member("exchange", exchange),
         ]
     )
-    return portfolio.run(Board(instance, budget, evaluate, sign=-1, start=read_start(start, Plan, instance)))
+    return portfolio.run(Board(instance, budget, evaluate, sign=-1, start=read_start(start, Plan, instance, evaluate)))

@@ -122,7 +122,7 @@ def run(instance: Instance, budget: Budget, start: str | Plan | None = None, par
     """The best plan, and the bound of the instance."""
     if reasons := diagnose(instance):
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(reasons))
-    board = Board(instance, budget, evaluate, start=read_start(start, Plan, instance))
+    board = Board(instance, budget, evaluate, start=read_start(start, Plan, instance, evaluate))
     members = _Members(board, instance, params)
     quick = QuickPlanner().changed({k: v for k, v in params.to_json().items() if k in QuickPlanner().to_json()})
     turns = [

@@ -3,7 +3,7 @@
 import pytest
 
 from mapgap.catalogue import registry
-from mapgap.core import Budget
+from mapgap.core import Budget, Evaluation, PlanBase, PlanError, SolveResult, Status, Stop, Violation
 from mapgap.execution.run import run_method
 from mapgap.solvers.portfolio import Board, Member, Portfolio
 
@@ -44,3 +44,18 @@ def test_who_has_worked_least_for_their_share_is_next():
     board = Board(None, Budget(60.0).start(), lambda instance, plan: None)
     Portfolio(first=[], turns=[Member("often", steps("often"), 4.0), Member("rarely", steps("rarely"), 0.5)]).run(board)
     assert turns.count("often") > 2 * turns.count("rarely") > 0
+
+
+@pytest.mark.parametrize("lie", [{"violations": (Violation("memory", "b", 1, "too much"),)}, {"objective": 7}])
+def test_a_member_whose_plan_is_not_what_it_says_fails_the_portfolio(lie):
+    # Another member's good plan must not cover it up: either it breaks a rule, or it claims 6 for a plan of 7.
+    def evaluate(instance, plan):
+        return Evaluation(**{"objective": 6, **lie})
+
+    def liar(board):
+        board.take(SolveResult(Status.FEASIBLE, Stop.DONE, PlanBase(), claimed=6))
+        yield
+
+    board = Board(None, Budget(5.0).start(), evaluate)
+    with pytest.raises(PlanError, match="liar"):
+        Portfolio(first=[Member("liar", liar)]).run(board)
