@@ -8,6 +8,7 @@ from pathlib import Path
 from mapgap.core import Finding, InputError
 from mapgap.core.workload import Settings
 from mapgap.importing import FORMATS, Format
+from mapgap.importing.conservation import check
 from mapgap.importing.graph import LayerGraph
 from mapgap.importing.source import Source
 
@@ -28,7 +29,7 @@ def read(paths: Sequence[Path], settings: Settings | None = None) -> LayerGraph:
     Raises
     ------
     InputError
-        Files of no or of several formats; or what a reader finds, each with its place.
+        Files of no or of several formats; what a reader finds, each with its place; what is not conserved.
     """
     settings = settings or Settings()
     sources = [Source.open(path) for path in paths]
@@ -48,4 +49,5 @@ def read(paths: Sequence[Path], settings: Settings | None = None) -> LayerGraph:
     graph: LayerGraph = found[0].load().read(sources, settings)
     settings.check()
     graph.order()
+    check(graph)
     return graph
