@@ -18,12 +18,13 @@ from mapgap.catalogue import registry
 from mapgap.catalogue.files import save_expanded
 from mapgap.cli import completion, flags
 from mapgap.cli.flags import argument, option
-from mapgap.cli.output import facts, print_json, say, table, to_file
+from mapgap.cli.output import complain, facts, print_json, say, table, to_file
 from mapgap.cli.progress import Spinner
 from mapgap.cli.solve import solve as run
 from mapgap.core import InputError, InstanceBase, quantity
 from mapgap.core.workload import Settings, Workload, at
 from mapgap.importing.cluster import Cluster, equal_boards, load, with_profiles
+from mapgap.importing.conservation import line, shares
 from mapgap.importing.source import Source, located
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ def import_(
         print_json({"file": str(path), **_summary(instance, graph, assembled)})
     else:
         _tell(instance, graph, assembled, path)
+        _warn(graph)
     return run(str(path), time_limit=time_limit, certify=certify, as_json=as_json) if solve or certify else 0
 
 
@@ -94,6 +96,11 @@ def typed(settings: Sequence[str]) -> dict[str, Any]:
         except yaml.YAMLError:
             found[name] = text
     return found
+
+
+def _warn(graph: LayerGraph) -> None:
+    """Say where the whole run is far from the sum of its operators."""
+    complain([each.warning() for each in shares(graph) if each.apart], label="warning")
 
 
 def _stem(name: str) -> str:
@@ -139,6 +146,7 @@ def _summary(instance: InstanceBase, graph: LayerGraph, assembled: Assembled) ->
         "boards": {
             name: {"seconds": time, "low": low, "high": high} for name, (time, low, high) in _times(assembled).items()
         },
+        "conserved": [each.data() for each in shares(graph)],
         "origins": [vars(each) | {"assumed": list(each.assumed)} for each in graph.origins],
         "notes": assembled.notes,
     }
@@ -173,6 +181,7 @@ def _tell(instance: InstanceBase, graph: LayerGraph, assembled: Assembled, path:
                 f"{k} {v}" for k, v in times.items()
             ),
             "objective in": problem.unit(instance),
+            "conserved": line(shares(graph)),
             "read": "\n".join(assembled.notes),
             "written to": str(path),
             "next": f"mapgap solve {path} --certify",
@@ -252,7 +261,7 @@ def _shown(graph: LayerGraph, kind: str, name: str) -> str | None:
 def profile(
     model: Annotated[Path, argument("ONNX model")],
     output: Annotated[Path, flags.output("Where to write the layer graph (JSON).")],
-    batch: Annotated[str, option("Batch sizes, separated by commas.")] = "1,2,4,8",
+    batch: Annotated[str | None, option("Batch sizes, by commas; else 1, 2, 4, 8 or the fixed one.")] = None,
     threads: Annotated[str, option("Threads; every number is a kind of device.")] = "1",
     repetitions: Annotated[int, option("Runs that count.", min=1)] = 20,
     warm_up: Annotated[int, option("Runs before them.", min=0)] = 5,
@@ -268,7 +277,7 @@ def profile(
     InputError
     """
     to_file(output)
-    sizes, counts = _numbers("--batch", batch), _numbers("--threads", threads)
+    sizes, counts = None if batch is None else _numbers("--batch", batch), _numbers("--threads", threads)
     if optimise not in ("none", "basic"):
         raise InputError(f"--optimise: expected none or basic, found {optimise!r}")
     try:
@@ -291,19 +300,33 @@ def profile(
         )
     output.write_text(json.dumps(layer_graph.write(graph, machine, note), indent=1) + "\n", encoding="utf-8")
     if as_json:
+        kinds = {kind: graph.batches(kind) for kind in graph.times}
         print_json(
-            {"file": str(output), "machine": machine, "kinds": {kind: graph.batches(kind) for kind in graph.times}}
+            {
+                "file": str(output),
+                "machine": machine,
+                "kinds": kinds,
+                "conserved": [each.data() for each in shares(graph)],
+            }
         )
         return
     rows = []
+    runs = {(each.total.kind, each.total.batch): each for each in shares(graph) if each.total.quantity == "run"}
     for kind, times in graph.times.items():
         for size in graph.batches(kind):
             points = [points[size] for points in times.values()]
             total = 1e-9 * sum(time.forward for time in points)
             low = 1e-9 * sum(time.low if time.low is not None else time.forward for time in points)
             high = 1e-9 * sum(time.high if time.high is not None else time.forward for time in points)
-            rows.append([kind, size, seconds(total), f"{seconds(low)} to {seconds(high)}"])
-    table(note, ["kind", "batch", "all operators", "quartiles"], rows, right=["batch", "all operators", "quartiles"])
+            whole = runs[kind, size].total
+            load = "" if whole.load is None else f"{whole.load:.2f}"
+            rows.append(
+                [kind, size, seconds(total), f"{seconds(low)} to {seconds(high)}", seconds(1e-9 * whole.amount), load]
+            )
+    headings = ["kind", "batch", "all operators", "quartiles", "whole run", "load per core"]
+    table(note, headings, rows, right=headings[1:])
+    say(f"conserved: {line(shares(graph))}")
+    _warn(graph)
     first = next(iter(graph.times))
     say(f"written to {output}\nnext: mapgap import {output} --cluster boards.yaml, boards with 'kind: {first}'")
 

@@ -10,9 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from mapgap.core import Finding, InputError
-from mapgap.importing.graph import LayerGraph, Total
+
+if TYPE_CHECKING:  # start-up: graphs need NetworkX
+    from mapgap.importing.graph import LayerGraph, Total
 
 WITHIN = 0.01
 RUN_WITHIN = 0.10
@@ -50,13 +53,30 @@ class Share:
         """Do the whole run and the sum of its operators differ by more than 10 %?"""
         return self.total.quantity == "run" and abs(self.ratio - 1) > RUN_WITHIN
 
+    def data(self) -> dict[str, object]:
+        """As data of a JSON output."""
+        total = self.total
+        where = {"kind": total.kind, "batch": total.batch} if total.kind else {}
+        load = {} if total.load is None else {"load": total.load}
+        return {"quantity": total.quantity, **where, "held": self.held, "total": total.amount, **load}
+
+    def warning(self) -> str:
+        """What is to be thought of a whole run that is far from the sum of its operators."""
+        total = self.total
+        load = "" if total.load is None else f" at a load of {total.load:.2f} per core"
+        return (
+            f"{total.kind}, batch {total.batch}: the operators add up to {100 * self.ratio:.0f} % of the whole run"
+            f"{load}; expected 90 to 110 %: times of this profile are worth less than they say"
+        )
+
     def __str__(self) -> str:
         total = self.total
         where = f" ({total.kind} at {total.batch})" if total.kind else ""
         if total.quantity in ("inputs", "outputs"):
             return f"{total.quantity} {self.held:.0f} of {total.amount:.0f}"
         word = WORDS.get(total.quantity, total.quantity)
-        return f"{word}{where} {100 * self.ratio:.4g} %"
+        beside = "operators over " if total.quantity == "run" else ""
+        return f"{beside}{word}{where} {100 * self.ratio:.4g} %"
 
 
 def shares(graph: LayerGraph) -> list[Share]:

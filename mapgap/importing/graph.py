@@ -100,6 +100,10 @@ class Kind:
     link_bytes_per_second: float | None = None
 
 
+QUANTITIES = ("weights", "products", "inputs", "outputs", "kernels", "run")
+"""Of what a file may hold in all."""
+
+
 @dataclass(frozen=True)
 class Total:
     """What a file holds of one quantity in all, counted apart from its layers.

@@ -251,7 +251,9 @@ def _totals(
     inner = {node.name: attributes(node) for node in every_node(model.graph)}
     readers = {name for node in every_node(model.graph) for name in node.input}
     readers |= {each.name for node in every_node(model.graph) for body in bodies(node) for each in body.output}
-    outer = {name for node in model.graph.node for name in node.output} | {each.name for each in model.graph.initializer}
+    outer = {name for node in model.graph.node for name in node.output} | {
+        each.name for each in model.graph.initializer
+    }
     weights = {name: held for name, held in nodes.carriers.items() if name in readers or name not in outer}
     lost = {name: float(held) for name, held in weights.items() if name not in owners}
     found = [Total("weights", sum(weights.values()), lost)]

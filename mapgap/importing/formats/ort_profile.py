@@ -83,8 +83,12 @@ def inner(kernels: Sequence[Mapping[str, Any]], outer: Collection[str] = ()) -> 
     file; nodes of names in ``outer`` are known to stand in no other. Where an event does not say when it began, nothing
     is taken to be inside another.
     """
-    times = [(each.get("ts"), each.get("dur")) for each in kernels]
-    if not all(isinstance(start, (int, float)) and isinstance(length, (int, float)) for start, length in times):
+    times = [
+        (float(each["ts"]), float(each["dur"]))
+        for each in kernels
+        if isinstance(each.get("ts"), (int, float)) and isinstance(each.get("dur"), (int, float))
+    ]
+    if len(times) < len(kernels):
         return {k: [] for k in range(len(kernels))}
     found: dict[int, list[int]] = {}
     owner, end = -1, -math.inf

@@ -125,7 +125,7 @@ def run(
     Parameters
     ----------
     wanted : collection of str, optional
-        Tensors whose sizes are asked for; then the steps have the shapes of all inputs, and the times are worth nothing.
+        Tensors whose sizes are asked for; then the steps have the shapes of all inputs, and times are worth nothing.
     level : str
         Graph optimisation, ``none`` or ``basic``: ``none`` keeps every node and its name.
 
