@@ -6,7 +6,7 @@ Graphs bring NetworkX, so what reads files is imported where a file is read.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,7 +16,7 @@ import yaml
 import mapgap
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import save_expanded
-from mapgap.cli import completion, flags
+from mapgap.cli import completion, fitting, flags
 from mapgap.cli.flags import argument, option
 from mapgap.cli.output import complain, facts, print_json, say, table, to_file
 from mapgap.cli.progress import Spinner
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 def import_(
     files: Annotated[list[Path], argument("Model, profile or planner files of one format")],
-    problem: Annotated[str, option("Problem.", offers=completion.problems)] = "hybrid_pipeline",
+    problem: Annotated[str | None, option("Problem; else hybrid_pipeline.", offers=completion.problems)] = None,
     cluster: Annotated[Path | None, option("Cluster file: boards by name.")] = None,
     profile: Annotated[list[str] | None, option("BOARD=FILE: times of a board.")] = None,
     devices: Annotated[int | None, option("In place of a cluster: equal boards.", min=1)] = None,
@@ -60,7 +60,7 @@ def import_(
     from mapgap.importing.assemble import assemble
     from mapgap.importing.recognise import read
 
-    owner = registry.find_problem(problem).name
+    owner = registry.find_problem(problem or "hybrid_pipeline").name
     boards = _boards(cluster, devices, link, memory, profile or ())
     given = Settings({**(boards.settings if boards else {}), **typed(settings or ())})
     graph = read(files, given)
@@ -71,10 +71,12 @@ def import_(
     path = output or Path(f"{_stem(instance.name)}_{owner}.yaml")
     to_file(path)
     save_expanded(instance, path)
+    others_told = {} if problem else fitting.other_problems(owner, assembled.workload, given.given)
     if as_json:
-        print_json({"file": str(path), **_summary(instance, graph, assembled)})
+        told = {"other_problems": others_told} if others_told else {}
+        print_json({"file": str(path), **_summary(instance, graph, assembled), **told})
     else:
-        _tell(instance, graph, assembled, path)
+        _tell(instance, graph, assembled, path, others_told)
         _warn(graph)
     return run(str(path), time_limit=time_limit, certify=certify, as_json=as_json) if solve or certify else 0
 
@@ -164,7 +166,9 @@ def _times(assembled: Assembled) -> dict[str, tuple[float, float | None, float |
     return found
 
 
-def _tell(instance: InstanceBase, graph: LayerGraph, assembled: Assembled, path: Path) -> None:
+def _tell(
+    instance: InstanceBase, graph: LayerGraph, assembled: Assembled, path: Path, others: Mapping[str, str]
+) -> None:
     workload = assembled.workload
     problem = registry.problems()[instance.problem]
     times = {
@@ -183,6 +187,7 @@ def _tell(instance: InstanceBase, graph: LayerGraph, assembled: Assembled, path:
             "objective in": problem.unit(instance),
             "conserved": line(shares(graph)),
             "read": "\n".join(assembled.notes),
+            "--problem": fitting.told(others) or None,
             "written to": str(path),
             "next": f"mapgap solve {path} --certify",
         }
@@ -195,8 +200,14 @@ def seconds(value: float) -> str:
 
 
 def is_foreign(path: Path) -> bool:
-    """Is it a file of a foreign format, and no instance?"""
-    from mapgap.importing.recognise import recognise
+    """Is it a file of a foreign format, and no instance?
+
+    Raises
+    ------
+    InputError
+        It is neither; the formats are named.
+    """
+    from mapgap.importing.recognise import none_of_them, recognise
 
     if not located(path).exists():
         return False
@@ -204,7 +215,10 @@ def is_foreign(path: Path) -> bool:
     data = source.json if source.json is not None else source.yaml
     if isinstance(data, dict) and {"schema", "form", "problem"} & set(data) and "format" not in data:
         return False
-    return recognise(source) is not None
+    known = recognise(source) is not None
+    if not known and not (isinstance(data, dict) and {"schema", "form", "problem"} & set(data)):
+        raise InputError(none_of_them(source, "an instance (schema, form, problem, name, …)"))
+    return known
 
 
 def show_foreign(path: Path, *, as_json: bool) -> None:
