@@ -14,7 +14,7 @@ from typing import Any
 
 from mapgap.core import Finding, InputError
 from mapgap.core.workload import Settings
-from mapgap.importing.graph import Layer, LayerGraph, Time, origin
+from mapgap.importing.graph import Layer, LayerGraph, Time, Total, origin
 from mapgap.importing.source import Source, Value
 
 NAME, TITLE = "ort_profile", "ONNX Runtime profile"
@@ -72,6 +72,13 @@ def read(sources: Sequence[Source], settings: Settings) -> LayerGraph:
     )
     what = f"{len(events)} operators, median of {max(1, runs - 1)} run(s) at batch {batch}"
     assumed = ["each operator reads the one that ran before it", "the first dimension of the first input is the batch"]
+    whole = [
+        event["dur"].number() * 1e3
+        for event in source.root.items()
+        if event.has("name") and event.data["name"] == "model_run" and event.has("dur")
+    ]
+    if whole:
+        graph.totals.append(Total("run", median(whole[1:] or whole), {}, KIND, batch))
     graph.origins.append(origin(source, NAME, what, assumed))
     return graph
 
