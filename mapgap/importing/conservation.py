@@ -8,7 +8,7 @@ them beyond 10 % is a warning.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -77,6 +77,14 @@ class Share:
         word = WORDS.get(total.quantity, total.quantity)
         beside = "operators over " if total.quantity == "run" else ""
         return f"{beside}{word}{where} {100 * self.ratio:.4g} %"
+
+
+def named_after(name: str, known: Container[str]) -> str | None:
+    """The longest known name from which a name goes on: ``conv1/Fusion`` and ``conv1_nchwc`` from ``conv1``."""
+    for stop in range(len(name), 0, -1):
+        if name[:stop] in known and not name[stop : stop + 1].isalnum():
+            return name[:stop]
+    return None
 
 
 def shares(graph: LayerGraph) -> list[Share]:

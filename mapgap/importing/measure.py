@@ -25,7 +25,7 @@ import onnxruntime as ort
 
 from mapgap.core import InputError
 from mapgap.core.workload import Settings
-from mapgap.importing.conservation import WITHIN, check
+from mapgap.importing.conservation import WITHIN, check, named_after
 from mapgap.importing.formats import onnx_model
 from mapgap.importing.graph import LayerGraph, Time, Total
 from mapgap.importing.onnx_files.dimensions import fix
@@ -196,20 +196,12 @@ def attributed(ran: Run, described: onnx_model.Described, repetitions: int) -> A
 def owner_of(name: str, described: onnx_model.Described) -> str | None:
     """The layer to which an operator of a session belongs: its name, a name that it goes on from, or its tensor."""
     names, owners = described.graph.graph, described.owners
-    if name in names:
-        return name
-    if name in owners:
-        return owners[name]
     for prefix in CAST:
         tensor = name.removeprefix(prefix)
         if tensor != name and tensor in owners:
             return owners[tensor]
-    for stop in range(len(name) - 1, 0, -1):
-        if name[:stop] in names and not name[stop].isalnum():
-            return name[:stop]
-        if name[:stop] in owners and not name[stop].isalnum():
-            return owners[name[:stop]]
-    return None
+    layer, other = named_after(name, names), named_after(name, owners)
+    return owners[other] if other is not None and len(other) > len(layer or "") else layer
 
 
 def _time(spent: list[float] | None) -> Time:
