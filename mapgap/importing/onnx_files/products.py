@@ -66,9 +66,9 @@ def _einsum(attributes: Mapping[str, Any], first: Dims, weights: Dims, output: D
     equation = attributes.get("equation", b"")
     terms = (equation.decode() if isinstance(equation, bytes) else equation).replace(" ", "").partition("->")[0]
     named = terms.split(",")
-    if "." in terms or len(named) < 2 or len(named) != len(inputs):
+    if len(named) < 2 or [len(term) for term in named] != [len(dims) for dims in inputs]:
         return 0
-    sizes = {index: size for term, dims in zip(named, inputs, strict=True) for index, size in zip(term, dims)}  # noqa: B905
+    sizes = {index: size for pair in zip(named, inputs, strict=True) for index, size in zip(*pair, strict=True)}
     return math.prod(sizes.values())
 
 
