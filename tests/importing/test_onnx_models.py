@@ -125,6 +125,13 @@ def test_a_loop_is_one_layer_that_counts_every_turn(tmp_path, turns):
     assert graph.layer("loop").output_bytes == 20
 
 
+def test_a_loop_that_does_not_end_is_ended(tmp_path, monkeypatch):
+    runner = pytest.importorskip("mapgap.importing.onnx_files.run")
+    monkeypatch.setattr(runner, "LONGEST", 0.3)
+    said = refused(tmp_path / "endless.onnx", looped(2**62))
+    assert "found none for end, out (2 in all); and expected a run of at most 0.3 seconds" in said
+
+
 def test_a_scan_is_one_layer_that_counts_every_element(tmp_path):
     pytest.importorskip("onnxruntime")
     body = make.make_graph(

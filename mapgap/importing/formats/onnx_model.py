@@ -161,6 +161,7 @@ def describe(source: Source, settings: Settings) -> Described:
     settings.given_to({value.name: None for value in inputs(model)})  # values of a run, needed or not
     settings.check()
     shapes, wrong = _inferred(model, source)
+    _check_sizes(shapes, source)
     nodes = sort(model.graph, shapes)
     used = {name for read in nodes.reads.values() for name in read} | {each.name for each in model.graph.output}
     wanted = [name for node in nodes.layers for name in [*node.input, *node.output] if name in used]

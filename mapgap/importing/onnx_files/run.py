@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import tempfile
+import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,6 +31,8 @@ LEVELS = {
 CPU = "CPUExecutionProvider"
 MOST_BYTES = 2**32
 """Of the inputs of a run."""
+LONGEST = 120.0
+"""Seconds of a run."""
 Feed = dict[str, Any]
 
 
@@ -153,17 +156,32 @@ def run(
             session = ort.InferenceSession(asked.SerializeToString(), options, providers=[provider])
             names = [each.name for each in session.get_outputs()]
             for _ in range(runs):
-                start = time.perf_counter_ns()
-                results = session.run(None, dict(feed))
-                found.wall.append(float(time.perf_counter_ns() - start))
+                results, spent = _once(session, feed)
+                found.wall.append(spent)
             events = json.loads(Path(session.end_profiling()).read_text(encoding="utf-8")) if profile else []
         except Exception as error:  # ONNX Runtime raises errors of its own that have no common base
             first = next(iter(str(error).strip().splitlines()), type(error).__name__)
+            if "terminate flag" in first:
+                raise InputError(f"expected a run of at most {LONGEST:g} seconds, found one without an end") from error
             raise InputError(f"expected a model that ONNX Runtime can run, found: {first}") from error
     found.sizes = {name: _size(each) for name, each in zip(names, results, strict=True) if name in (wanted or ())}
     for step in steps(events, {node.name for node in model.graph.node}):
         found.steps.setdefault(step.name, []).append(step)
     return found
+
+
+def _once(session: Any, feed: Mapping[str, Any]) -> tuple[list[Any], float]:
+    """One run and its nanoseconds; ended after :data:`LONGEST` seconds, since a Loop may turn for ever."""
+    options = ort.RunOptions()
+    watch = threading.Timer(LONGEST, setattr, (options, "terminate", True))
+    watch.daemon = True
+    watch.start()
+    start = time.perf_counter_ns()
+    try:
+        results = session.run(None, dict(feed), options)
+    finally:
+        watch.cancel()
+    return results, float(time.perf_counter_ns() - start)
 
 
 def steps(events: Sequence[dict[str, Any]], outer: Collection[str]) -> list[Step]:

@@ -144,6 +144,36 @@ def surveyed(entry: dict[str, Any], folder: Path, wheels: Path) -> dict[str, Any
     }
 
 
+def shown(rows: list[dict[str, Any]]) -> str:
+    """The rows as a table of the page."""
+    head = ("package", "model", "MB", "nodes", "layers", "weights MB", "million products", "shapes", "mapgap")
+    lines = [head, ["---"] * 2 + ["--:"] * 5 + ["---"] * 2]
+    for row in rows:
+        name = Path(row["file"]).stem + (f", {row['made']}" if row["made"] else "")
+        marks = [
+            f"{row[key]} {word}"
+            for key, word in (("with graphs inside", "Loop/If"), ("quantised", "quantised"))
+            if row[key]
+        ]
+        said = row["mapgap"] if row["mapgap"] == "accepted" else f"{row['mapgap']}; ONNX Runtime {row['onnxruntime']}"
+        sizes = [f"{row.get(key, 0) / 1e6:,.1f}" for key in ("bytes", "weight bytes", "multiply-accumulates")]
+        nodes = f"{row['nodes']}" + (f" ({', '.join(marks)})" if marks else "")
+        where = row.get("shapes", "")
+        lines.append(
+            [
+                f"{row['package']} {row['version']}",
+                name,
+                sizes[0],
+                nodes,
+                f"{row.get('layers', '')}",
+                *sizes[1:],
+                where,
+                said,
+            ]
+        )
+    return "".join(f"| {' | '.join(each)} |\n" for each in lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=("packages", "table"))
@@ -166,6 +196,7 @@ def main() -> None:
             writer = csv.DictWriter(file, list(dict.fromkeys(key for row in rows for key in row)), lineterminator="\n")
             writer.writeheader()
             writer.writerows(rows)
+        (HERE / "table.txt").write_text(shown(rows), encoding="utf-8")
     accepted = sum(row["mapgap"] == "accepted" for row in rows)
     different = len({row["sha256"] for row in rows})
     print(f"{accepted} of {len(rows)} accepted ({different} different files)")
