@@ -17,7 +17,17 @@ from mapgap.core import Budget
 from mapgap.evidence import check as checker
 from mapgap.evidence.ledger import Ledger
 from mapgap.formulations.hybrid_pipeline.certificate import prove
-from mapgap.problems.hybrid_pipeline import Device, DeviceType, Instance, Layer, OldStage, Plan, Replanning, Stage
+from mapgap.problems.hybrid_pipeline import (
+    Device,
+    DeviceType,
+    Execution,
+    Instance,
+    Layer,
+    OldStage,
+    Plan,
+    Replanning,
+    Stage,
+)
 from mapgap.problems.hybrid_pipeline.certificate import check
 from mapgap.problems.hybrid_pipeline.certificate.facts import alike
 from mapgap.problems.hybrid_pipeline.certificate.search import Search, keep
@@ -145,6 +155,47 @@ def realistic(seed):
         all_devices=rng.random() < 0.4,
         replanning=failure,
     )
+
+
+def executed(seed, **fixed):
+    """A realistic instance under a random execution and objective, but for what is fixed."""
+    rng, base = random.Random(f"executed-{seed}"), realistic(seed)
+    chosen = {
+        "training": rng.random() < 0.5,
+        "replication": rng.random() < 0.7,
+        "allreduce": rng.choice(("round", "micro_batch", "rotating")),
+        "allreduce_factor": rng.choice((2, 3, 4)),
+        "medium": rng.choice(("links", "shared")),
+        "communication": rng.choice(("step", "step", "load", "free")),
+        "transfers": rng.choice(("one_link", "parallel")),
+    } | fixed
+    n, links = len(base.devices), base.bandwidth
+    if chosen["communication"] == "load":
+        chosen["transfers"], links = "one_link", ((10**9,) * n,) * n
+    objective = rng.choice(("latency", "bottleneck"))
+    return base.changed(execution=Execution(**chosen), bandwidth=links, objective=objective)
+
+
+@pytest.mark.parametrize("seed", seeds(12, 300))
+def test_every_execution_with_all_shares(seed):
+    for instance in (library("hybrid_pipeline").generate("executions", 4 * seed), executed(seed)):
+        accepts_up_to(instance, optimum(instance))
+
+
+@pytest.mark.parametrize("seed", seeds(12, 300))
+def test_inference_with_all_shares(seed):
+    instance = executed(seed, training=False)
+    for objective in ("latency", "bottleneck"):
+        changed = instance.changed(objective=objective)
+        accepts_up_to(changed, optimum(changed))
+
+
+def test_executions_come_in_every_combination_that_matters():
+    made = [executed(seed) for seed in range(150)]
+    kinds = {(i.execution.training, i.execution.replication, i.execution.communication, i.objective) for i in made}
+    assert len(kinds) == 2 * 2 * 3 * 2
+    assert {i.execution.transfers for i in made} == {"one_link", "parallel"}
+    assert any(i.replanning is not None and not i.execution.training for i in made)
 
 
 @pytest.mark.parametrize("seed", seeds(12, 240))
@@ -297,3 +348,21 @@ def test_an_instance_that_breaks_the_argument_is_refused():
     assert refused(lambda seen: seen["bandwidth"][0].__setitem__(1, 5))
     assert refused(lambda seen: seen.update(micro_batch_sizes=[3]))
     assert refused(lambda seen: seen.update(tick_ns=0))
+    assert refused(lambda seen: seen["layers"][3].update(weight_bytes=1.5))
+    assert refused(lambda seen: seen["types"][0].update(memory=True))
+    assert refused(lambda seen: seen["devices"][0].update(type=-1))
+    assert refused(lambda seen: seen.update(micro_batch_sizes=[]))
+    assert refused(lambda seen: seen["bandwidth"].pop())
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"precedence": []}, "the field precedence"),
+        ({"execution": {"training": False, "order": "1F1B"}}, "the execution order: 1F1B"),
+        ({"execution": {"communication": "none"}}, "the execution communication: none"),
+        ({"objective": "energy"}, "the objective energy"),
+    ],
+)
+def test_what_the_argument_does_not_know_is_refused_by_name(change, named):
+    assert check(example().to_json() | change, 1, {}) == f"not covered by the argument: {named}"

@@ -36,13 +36,20 @@ class Stages(Transfers):
         self.bound, self.last = bound, len(instance["layers"])
         self.micro_batches = int(instance["mini_batch"] // batch)
         self.rounds = 1 if instance["replanning"] is None else int(instance["replanning"]["rounds"])
-        self.limit = (bound - 1) // (self.rounds * self.micro_batches)
+        training, full = self.rules["training"], instance.get("objective", "latency") == "bottleneck"
+        self.ways = 2 if training else 1  # gradients return
+        self.aligned, self.drain = int(training and not full), int(not training and not full)
+        self.busy = 1 if full else self.micro_batches - self.drain
+        self.limit = (bound - 1) // (self.rounds * (self.busy + self.drain))
         self.size = tuple(map(len, self.classes))
+        self.most = sum(self.size) if self.rules["replication"] else 1  # members of a stage
         kinds = [instance["types"][instance["devices"][members[0]]["type"]] for members in self.classes]
         self.room = [kind["memory"] for kind in kinds]
         # By class, cut and share: times of all layers before the cut.
         self.forward = [sums([[0, *row[:batch]] for row in kind["forward"]]) for kind in kinds]
-        self.backward = [sums([[0, *row[:batch]] for row in kind["backward"]]) for kind in kinds]
+        self.backward = [
+            sums([[0, *(training * t for t in row[:batch])] for row in kind["backward"]]) for kind in kinds
+        ]
         self.both = [
             [list(map(add, f, b)) for f, b in zip(*tables, strict=True)]
             for tables in zip(self.forward, self.backward, strict=True)
