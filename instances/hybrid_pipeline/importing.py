@@ -12,9 +12,12 @@ backward
 state_copies
     Memory of the weights as a multiple of their size: weights, gradients, momentum (3).
 
+training
+    True or false; without it what the files say, and where they do not, it is asked for. Of inference backward times
+    are 0 and the weights are stored once, unless told otherwise.
+
 Every further field of the instance that has a default can be set by its name (``all_devices``, …), and so can the
-fields of one that is a model of its own. Of inference (a field ``training`` that is false) backward times are 0 and
-the weights are stored once, unless told otherwise.
+fields of one that is a model of its own (``training`` is one of ``execution``).
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from __future__ import annotations
 from mapgap.core.workload import MOST_SAMPLES, LibraryBoard, Settings, WorkBoard, WorkLayer, Workload
 from mapgap.instances.facts import load_devices
 from mapgap.instances.hybrid_pipeline.profiles import DEVICES, boards, memory_bytes, over_roofline
-from mapgap.instances.imported import ask_for_memory, finest, further_fields, table, units, with_backward
+from mapgap.instances.imported import ask_for_memory, finest, further_fields, imported_tags, table, units, with_backward
 from mapgap.problems.hybrid_pipeline import Device, DeviceType, Instance, Layer
 
 CUTS = ("articulation", "all")
@@ -44,12 +47,17 @@ def build(workload: Workload, settings: Settings) -> Instance:
     micro = settings.whole("micro_batch", "samples of a micro-batch", largest, least=1, most=MOST_SAMPLES)
     mini = settings.whole("mini_batch", "samples of a mini-batch, a multiple of micro_batch", 8 * micro, least=1)
     cuts = settings.text("cuts", f"one of {', '.join(CUTS)}", CUTS[0], CUTS)
+    if workload.training is not None:
+        settings.given.setdefault("training", workload.training)
+    if "training" not in settings.given:
+        settings.ask("--training or --inference (or --set training=true, =false): expected one, as no file says which")
     options = {"all_devices": False, **further_fields(Instance, MADE, settings)}
     training = settings.given.get("training") is not False
     copies = settings.number("state_copies", "memory of the weights over their size", 3.0 if training else 1.0)
     ask_for_memory(workload, settings)
     workload, notes = with_backward(workload, settings, factor=None if training else 0.0)
     settings.check(complete=True)
+    tags = imported_tags(assumed=bool(training and notes))
     notes.append(f"Micro-batch {micro}, mini-batch {mini}.")
     chain = workload.chain() if cuts == "articulation" else workload
     crossing = [layer.output_bytes for layer in chain.layers] if cuts == "articulation" else workload.crossing()
@@ -59,7 +67,7 @@ def build(workload: Workload, settings: Settings) -> Instance:
         return Instance(
             name=workload.name,
             source=" ".join([workload.source, *notes]),
-            tags=("imported",),
+            tags=tags,
             mini_batch=mini,
             micro_batch_sizes=(micro,),
             tick_ns=tick_ns,

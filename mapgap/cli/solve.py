@@ -240,6 +240,7 @@ def run_facts(record: RunRecord) -> dict[str, Any]:
         "time": None if record.wall_s is None else f"{record.wall_s:.3f} s",
         "process memory": None if record.peak_mb is None else f"{record.peak_mb:.0f} MB",
         "reason": record.reason,
+        "assumed": "; ".join(record.notes.get("assumed", ())) or None,
         **({} if record.refuted else _short(record.terms)),
     }
 

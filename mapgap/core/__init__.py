@@ -10,6 +10,7 @@ time limit is never OPTIMAL, and a missing plan or bound is ``None``, never ``in
 
 from mapgap.core.data import (
     ACTIVITY_LIMIT,
+    BACKWARD_ASSUMED,
     LARGEST,
     MOST_DEVICES,
     MOST_SAMPLES,
@@ -41,6 +42,7 @@ from mapgap.core.start import read_start
 
 __all__ = [
     "ACTIVITY_LIMIT",
+    "BACKWARD_ASSUMED",
     "DISTRUSTED",
     "LARGEST",
     "MOST_DEVICES",

@@ -108,6 +108,8 @@ class Workload:
         Batch sizes at which times were measured.
     others : tuple of Workload
         Further models on the same boards.
+    training : bool, optional
+        Whether the files are about training or inference; ``None`` where they do not say.
     """
 
     name: str
@@ -118,6 +120,7 @@ class Workload:
     bandwidth: tuple[tuple[int, ...], ...]
     batches: tuple[int, ...]
     others: tuple[Workload, ...] = ()
+    training: bool | None = None
 
     def crossing(self) -> list[int]:
         """Bytes per sample of all tensors that cross the cut behind each layer; 0 behind the last."""

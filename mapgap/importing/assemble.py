@@ -78,7 +78,9 @@ def assemble(graph: LayerGraph, cluster: Cluster | None, settings: Settings, nam
     boards, links = _boards(cluster, tables, graph, known, settings)
     settings.check()
     label = name or graph.name
-    workload = Workload(label, " ".join(notes), graph.input_bytes, layers, boards, links, tuple(batches))
+    workload = Workload(
+        label, " ".join(notes), graph.input_bytes, layers, boards, links, tuple(batches), training=graph.training
+    )
     single = {label: bar for entry, bar in bars.items() for label in labels(entry, cluster.boards[entry])}
     return Assembled(workload, single, notes)
 
