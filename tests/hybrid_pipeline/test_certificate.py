@@ -30,7 +30,8 @@ from mapgap.problems.hybrid_pipeline import (
 )
 from mapgap.problems.hybrid_pipeline.certificate import check
 from mapgap.problems.hybrid_pipeline.certificate.facts import alike
-from mapgap.problems.hybrid_pipeline.certificate.search import Search, keep
+from mapgap.problems.hybrid_pipeline.certificate.labels import keep
+from mapgap.problems.hybrid_pipeline.certificate.search import Search
 from mapgap.problems.hybrid_pipeline.evaluate import evaluate
 
 ABOVE_ALL = 2**40
@@ -361,6 +362,7 @@ def test_an_instance_that_breaks_the_argument_is_refused():
         ({"precedence": []}, "the field precedence"),
         ({"execution": {"training": False, "order": "1F1B"}}, "the execution order: 1F1B"),
         ({"execution": {"communication": "none"}}, "the execution communication: none"),
+        ({"devices": [{"name": "F", "type": 0, "stages": [0]}]}, "the field stages of devices"),
         ({"objective": "energy"}, "the objective energy"),
     ],
 )

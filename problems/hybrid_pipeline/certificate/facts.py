@@ -26,6 +26,12 @@ FIELDS = {
     "objective",
 }
 """Fields of an instance that the argument knows; any other one might be a rule that it does not keep."""
+PARTS = {
+    "layers": {"name", "flops", *FACTS},
+    "types": {"name", "memory", "forward", "backward", "quartiles"},
+    "devices": {"name", "type"},
+}
+"""The same for its parts. What was measured beside the times (``quartiles``) is no rule."""
 
 
 def rules(instance: dict[str, Any]) -> dict[str, Any]:
@@ -38,6 +44,11 @@ def fault(instance: dict[str, Any]) -> str | None:
     """What the argument asks of an instance and this one lacks."""
     objective = instance.get("objective", "latency")
     unknown = [f"the field {name}" for name in sorted(instance.keys() - FIELDS)]
+    unknown += [
+        f"the field {name} of {where}"
+        for where, known in PARTS.items()
+        for name in sorted({name for part in instance[where] for name in part} - known)
+    ]
     unknown += [
         f"the execution {name}: {value}"
         for name, value in instance.get("execution", {}).items()

@@ -1,27 +1,6 @@
 """The search for a plan below the bound: part of the checker, standard library only.
 
-**Objectives.** Every one is ``R (D + A) + G``, with R = 1 and G = 0 without a failure:
-
-- Training, latency: by the package's docstring D is the largest aligned step, ``M E_i`` and all E in front of it, and
-  A the largest excess of an AllReduce, at least 0 as the first step has a ``Ta >= 0``.
-- Inference, latency (rule 13): D is ``(M - 1) max E_i``, A the sum of all E.
-- Bottleneck (rule 14): D is the largest E, and A is 0.
-
-**Labels.** A stage with ``E = Ef + Eb`` and ``Ta``, put in front of the stages from layer j on, with c ticks over the
-cut in each of w ways (two in training, one in inference), turns their D and A (0 if there are none) and the migration G
-into
-
-    D' = max(busy E, busy w c + aligned E, aligned (E + w c) + D),
-    A' = max(Ta, A - aligned (Eb + c)) + drain (E + w c),
-    G' = max(G, migration of the stage)
-
-with ``(busy, aligned, drain)`` = (M, 1, 0), (M - 1, 0, 1) and (1, 0, 0) for the three objectives. E
-and Eb include what rule 12 makes part of them: transfers, an AllReduce with every micro-batch (then Ta is 0).
-
-None of them falls as D, A, G grow, nor does the objective. What may be put in front, and at what cost, depends on the
-cut, the devices left, K of the next stage (Eq. 3; in inference 1), the slowest link from each device left to the first
-group behind and, where links are parallel, its number of members. Of two labels that agree in these, one that is no
-smaller in D, A and G is not needed: each plan that it leads to has a counterpart that is no worse.
+Plans are built from the last stage to the first; :mod:`~.labels` compares unfinished ones.
 
 **Left out** is what leads to no plan below the bound:
 
@@ -45,17 +24,11 @@ from functools import cache
 from itertools import accumulate
 from typing import Any
 
+from .labels import Label, keep
 from .stages import Stages
 from .transfers import Group, parts
 
 Stage = tuple[int, int, Group]  # first layer, cut behind the last one
-Label = tuple[int, int, int]  # D, A, G
-
-
-def keep(labels: list[Label], new: Label) -> None:
-    """Add a label unless another one makes it needless, and drop those that it makes needless."""
-    if not any(d <= new[0] and a <= new[1] and g <= new[2] for d, a, g in labels):
-        labels[:] = [old for old in labels if any(x < y for x, y in zip(old, new, strict=True))] + [new]
 
 
 class Search(Stages):
@@ -100,7 +73,7 @@ class Search(Stages):
                     if links:
                         slowest = min(link for link, n in zip(links, group, strict=True) if n)
                         c = self.crossing(j, slowest, min(members, sum(group)))
-                    if self.ways * c > self.limit:
+                    if self.form.ways * c > self.limit:
                         continue
                     behind = self.links(group, left) if crosses else ()
                     stored = min(kept + 2, self.micro_batches) if self.rules["training"] else 1
@@ -108,38 +81,28 @@ class Search(Stages):
                     for i in range(self.first(j, group), min(j - 1, self.reach(left)) + 1):
                         if i == 0 and any(left) and self.instance["all_devices"]:
                             continue
-                        for d, a, g in self.extended(labels, (i, j, group), kept, c, left):
+                        for new in self.extended(labels, (i, j, group), kept, c, left):
                             if i == 0:
-                                return self.rounds * (d + a) + g
-                            keep(nodes[i].setdefault(key, []), (d, a, g))
+                                return self.form.value(*new)
+                            keep(nodes[i].setdefault(key, []), new)
         return None
 
     def extended(self, labels: list[Label], stage: Stage, kept: int, c: int, left: Group) -> Iterator[Label]:
         """The labels with a stage in front that may lead to a plan below the bound."""
         i, j, group = stage
         reduced, moved, load = self.allreduce(*stage), self.migration(*stage), self.load(i, j)
-        ta, extra = (reduced * self.aligned, 0) if self.rules["allreduce"] == "round" else (0, reduced)
+        ta, extra = (reduced * self.form.aligned, 0) if self.rules["allreduce"] == "round" else (0, reduced)
         both, forward = (least[i] for least in self.front(left))
-        steps = self.ways * c
 
-        def ahead(e: int, eb: int, d: int, a: int, g: int) -> Label:
-            return (
-                max(self.busy * e, self.busy * steps + self.aligned * e, self.aligned * (e + steps) + d),
-                max(ta, a - self.aligned * (eb + c)) + self.drain * (e + steps),
-                max(g, moved),
-            )
-
-        def promising(d: int, a: int, g: int) -> bool:
-            longest = max(d + self.aligned * both, -(-self.busy * both // max(1, sum(left))))
-            value = max(longest + self.drain * (a + forward), d + a + self.aligned * forward)
-            return self.rounds * value + g < self.bound
+        def promising(label: Label) -> bool:
+            return self.form.least(label, both, forward, sum(left)) < self.bound
 
         own, _ = self.front(group)
         e = own[j] - own[i]  # at least; A' is least for the largest Eb (this saves most calls of ``times``)
-        labels = [old for old in labels if promising(*ahead(e, self.bound, *old))]
+        labels = [old for old in labels if promising(self.form.ahead(e, self.bound, ta, moved, c, old))]
         times = self.times(*stage, kept) if labels else None
         if times is not None:
-            eb = times[1] + (self.ways - 1) * load + extra
-            for new in (ahead(times[0] + load + eb, eb, *old) for old in labels):
-                if promising(*new):
+            eb = times[1] + (self.form.ways - 1) * load + extra
+            for new in (self.form.ahead(times[0] + load + eb, eb, ta, moved, c, old) for old in labels):
+                if promising(new):
                     yield new

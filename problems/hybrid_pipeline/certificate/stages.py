@@ -15,6 +15,7 @@ from functools import cache
 from operator import add, sub
 from typing import Any
 
+from .labels import Objective
 from .transfers import Group, Transfers, sums
 
 
@@ -35,12 +36,9 @@ class Stages(Transfers):
         super().__init__(instance, batch)
         self.bound, self.last = bound, len(instance["layers"])
         self.micro_batches = int(instance["mini_batch"] // batch)
-        self.rounds = 1 if instance["replanning"] is None else int(instance["replanning"]["rounds"])
-        training, full = self.rules["training"], instance.get("objective", "latency") == "bottleneck"
-        self.ways = 2 if training else 1  # gradients return
-        self.aligned, self.drain = int(training and not full), int(not training and not full)
-        self.busy = 1 if full else self.micro_batches - self.drain
-        self.limit = (bound - 1) // (self.rounds * (self.busy + self.drain))
+        training = self.rules["training"]
+        self.form = Objective(instance, training, self.micro_batches)
+        self.limit = (bound - 1) // (self.form.rounds * (self.form.busy + self.form.drain))
         self.size = tuple(map(len, self.classes))
         self.most = sum(self.size) if self.rules["replication"] else 1  # members of a stage
         kinds = [instance["types"][instance["devices"][members[0]]["type"]] for members in self.classes]
