@@ -12,7 +12,7 @@ from mapgap.cli import completion, flags
 from mapgap.cli.flags import argument, option
 from mapgap.cli.output import complain, facts, percent, print_json, say, table, to_file
 from mapgap.cli.progress import Spinner
-from mapgap.cli.words import worded
+from mapgap.cli.words import between, worded
 from mapgap.core import Budget, InputError, InstanceBase, PlanBase, PlanTable
 from mapgap.evidence import explain as explaining
 from mapgap.interface.exchange import Written, write
@@ -151,6 +151,7 @@ def _show(found: explaining.Explanation) -> None:
             "plan of": found.method,
             "assumed": "; ".join(found.instance.assumed) or None,
             "objective": worded(found.value, unit),
+            "within quartiles": between(found.interval, unit),
             "optimum" if proven else "best known": best if loss is None else f"{best}: the plan is {percent(loss)} off",
             "bound": None if proven else worded(found.bound, unit),
         }
@@ -177,6 +178,7 @@ def _json(found: explaining.Explanation) -> dict[str, Any]:
         "problem": found.problem.name,
         "method": found.method,
         "objective": found.value,
+        "interval": found.interval,
         "best": found.optimum,
         "bound": found.bound,
         "assumed": found.instance.assumed,

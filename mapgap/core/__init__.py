@@ -23,7 +23,17 @@ from mapgap.core.data import (
 )
 from mapgap.core.declarations import Kind, Library, Method, Problem, Relation, Sense
 from mapgap.core.errors import Finding, InputError, Location, MapgapError, PlanError, dotted, printable, short, suggest
-from mapgap.core.explaining import Binding, Exchange, Explainer, GanttBar, GanttLane, PlanTable, quantity, relaxed
+from mapgap.core.explaining import (
+    Binding,
+    Exchange,
+    Explainer,
+    GanttBar,
+    GanttLane,
+    PlanTable,
+    Preferred,
+    quantity,
+    relaxed,
+)
 from mapgap.core.params import Params
 from mapgap.core.references import CallablePackage, Reference, Referred, lazily, resolve
 from mapgap.core.results import (
@@ -73,6 +83,7 @@ __all__ = [
     "PlanBase",
     "PlanError",
     "PlanTable",
+    "Preferred",
     "Problem",
     "Reference",
     "Referred",

@@ -167,6 +167,63 @@ def test_backward_times_that_were_not_measured_are_labelled_everywhere(folder, m
     assert words in json.loads(said("explain", mine, "--no-relax", "--json"))["assumed"][0]
 
 
+def layer_graph(times):
+    """A profile of two layers of equal kinds; ``times`` gives (lower quartile, median, upper quartile) in ms."""
+    layers = [
+        {"name": name, "operation": "Conv", "reads": reads, "output_bytes": 8, "weight_bytes": 8, "macs": 1}
+        for name, reads in (("first", []), ("second", ["first"]))
+    ]
+    rows = {
+        layer["name"]: {"1": {"forward": 1e6 * median, "low": 1e6 * low, "high": 1e6 * high}}
+        for layer, (low, median, high) in zip(layers, times, strict=True)
+    }
+    return {
+        "format": "mapgap-layer-graph", "schema": 1, "name": "noisy", "input_bytes": 8, "layers": layers,
+        "times": {"here": rows},
+    }  # fmt: skip
+
+
+def test_quartiles_of_a_profile_reach_every_output(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "noisy.json").write_text(json.dumps(layer_graph([(6, 10, 14), (0.1, 0.2, 0.3)])))
+    flags = ("--devices", 2, "--link", 1000, "--memory", 1, "--set", "mini_batch=1", "--set", "objective=bottleneck")
+    done = inside("import", "noisy.json", *flags, "--inference", "-o", "mine.yaml")
+    assert done.returncode == 0, done.stderr
+    instance = load_instance(tmp_path / "mine.yaml")
+    kind = instance.types[0]
+    assert kind.quartiles.forward_lower == ((60_000,), (1_000,))  # ticks of 100 ns
+    assert kind.quartiles.forward_upper == ((140_000,), (3_000,))
+    # Two boards: the first layer alone, 10 ms (6 to 14). One board: 10.2 ms (6.1 to 14.3), 2 % worse, and overlaps.
+    told = " ".join(inside("solve", "mine.yaml", "-o", "plan.json").stdout.split())
+    assert "objective 100,000 ticks" in told
+    assert "within the measurement 60,000 ticks of 100 ns (6 ms) to 140,000 ticks of 100 ns (14 ms)" in told
+    assert "simpler plan 1 board and no cut in place of 2 boards and 1 cut" in told
+    assert "102,000 ticks of 100 ns (10.2 ms): 2.00% worse than the optimum" in told
+    checked = inside("check", "mine.yaml", "plan.within.json", "--json")
+    assert json.loads(checked.stdout)["objective"] == 102_000
+    notes = json.loads(inside("solve", "mine.yaml", "--json").stdout)["notes"]["within_measurement"]
+    assert (notes["low"], notes["high"], notes["value"]) == (60_000, 140_000, 102_000)
+    assert (notes["plan_low"], notes["plan_high"], notes["complete"]) == (61_000, 143_000, True)
+    told = json.loads(inside("explain", "mine.yaml", "--plan", "plan.json", "--no-relax", "--json").stdout)
+    assert told["interval"] == [60_000, 140_000]
+    assert "within quartiles" in inside("explain", "mine.yaml", "--plan", "plan.json", "--no-relax").stdout
+    # Measurements that spread less keep the two boards; none at all says nothing.
+    (tmp_path / "noisy.json").write_text(json.dumps(layer_graph([(9.95, 10, 10.05), (0.19, 0.2, 0.21)])))
+    inside("import", "noisy.json", *flags, "--inference", "-o", "mine.yaml")
+    told = " ".join(inside("solve", "mine.yaml").stdout.split())
+    assert "simpler plan no plan on fewer boards" in told
+
+
+def test_assumed_backward_times_spread_as_their_forward_times(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "noisy.json").write_text(json.dumps(layer_graph([(6, 10, 14), (0.1, 0.2, 0.3)])))
+    flags = ("--devices", 2, "--link", 1000, "--memory", 1, "--training", "--set", "backward=1.5")
+    assert inside("import", "noisy.json", *flags, "-o", "mine.yaml").returncode == 0
+    kind = load_instance(tmp_path / "mine.yaml").types[0]
+    tables = (kind.quartiles.backward_lower, kind.backward, kind.quartiles.backward_upper)
+    assert [[row[0] for row in table] for table in tables] == [[90_000, 1_500], [150_000, 3_000], [210_000, 4_500]]
+
+
 def test_of_inference_the_latency_and_the_throughput_are_certified(folder, monkeypatch, tmp_path):
     monkeypatch.chdir(folder)
     mine = tmp_path / "mine.yaml"
