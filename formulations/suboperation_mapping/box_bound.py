@@ -83,7 +83,7 @@ def _run(instance: Instance, budget: Budget, duals: str, params: Boxes, divide: 
     while not budget.exhausted and not done:
         waits = search.heap and (divide or not all(each.solved for each in search.heap))
         done = not waits or not search.step(budget.remaining_s, whole=not divide)
-        climb("boxes", search.bound())
+        climb("places" if any(each.places for each in search.changed) else "boxes", search.bound())
     rung, bound = max(ladder.items(), key=lambda each: each[1])
     if duals:
         write_duals(duals, instance, bound, [(each.box, each.bound, each.proof) for each in sorted(search.all())])

@@ -58,4 +58,4 @@ class StageBoxes:
             known = state.ratios[next(self.search.ratios(each))]
             each.bound = max(each.bound, known.bound)
         state.raise_all(min(self.search.bound(), NO_PLAN - 1))
-        state.announce("boxes")
+        state.announce("places" if any(each.places for each in self.search.changed) else "boxes")
