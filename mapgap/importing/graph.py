@@ -155,6 +155,8 @@ class LayerGraph:
         Per sample.
     totals : list of Total
         What the file holds in all, where it can be counted apart from the layers.
+    training : bool, optional
+        Whether the file is about training or inference; ``None`` where it does not say.
     """
 
     name: str
@@ -165,6 +167,7 @@ class LayerGraph:
     readers: set[str] = field(default_factory=set)
     input_bytes: int = 0
     totals: list[Total] = field(default_factory=list)
+    training: bool | None = None
 
     def add(self, name: str, layer: Layer, reads: Iterable[str] = ()) -> None:
         """A layer and whose outputs it reads."""
