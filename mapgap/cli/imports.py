@@ -268,6 +268,7 @@ def show_foreign(path: Path, *, as_json: bool) -> None:
             "weights": f"{sum(graph.layer(name).weight_bytes for name in graph.graph):,} bytes",
             "devices": {kind: list(facts.names) for kind, facts in graph.kinds.items() if facts.names},
             "batch sizes": {kind: graph.batches(kind) for kind in kinds},
+            "conserved": line(shares(graph)),
             "read": "\n".join(map(str, graph.origins)),
         }
     )

@@ -168,10 +168,12 @@ def describe(source: Source, settings: Settings) -> Described:
     wanted = list(dict.fromkeys(name for name in wanted if name not in shapes))
     told, notes = None, []
     if wanted or any(True for node in nodes.layers for _ in bodies(node)):
-        told = _ran(model, source, settings, wanted, wrong)
+        told = _ran(model, source, settings, wanted, wrong, batch.said)
     if told is not None:
         shapes |= told.sizes
-        notes.append(f"{len(wanted)} shapes and what ran in Loop, If and Scan are those of one run on made-up input")
+        known = [f"the sizes of {len(wanted)} tensors"] if wanted else []
+        known += ["what ran in Loop, If and Scan"] if any(True for node in nodes.layers for _ in bodies(node)) else []
+        notes.append(f"{' and '.join(known)} are those of one run on made-up input")
     unknown = [name for name in wanted if name not in shapes]
     if unknown:
         notes.append(f"no bytes for {', '.join(unknown[:5])} ({len(unknown)} tensors without a size)")
@@ -278,7 +280,9 @@ def _totals(
     return found
 
 
-def _ran(model: onnx.ModelProto, source: Source, settings: Settings, wanted: Sequence[str], wrong: str) -> Run | None:
+def _ran(
+    model: onnx.ModelProto, source: Source, settings: Settings, wanted: Sequence[str], wrong: str, said: str
+) -> Run | None:
     """One run without optimisation; ``None`` if it only would have told what ran inside of nodes and cannot be made."""
     listed = f"found none for {', '.join(wanted[:5])} ({len(wanted)} in all)" + (f"; {wrong}" if wrong else "")
     try:
@@ -300,7 +304,7 @@ def _ran(model: onnx.ModelProto, source: Source, settings: Settings, wanted: Seq
             return None
         whole = [each.name for each in inputs(model) if each.type.tensor_type.elem_type in (6, 7)]
         hint = f"; the run gives 1 to {', '.join(whole)} (--set NAME=VALUE)" if whole else ""
-        text = f"expected a shape for every tensor, {listed}; and {'; '.join(error.problems)}{hint}"
+        text = f"expected a shape for every tensor, {listed}; and {'; '.join(error.problems)}{hint}; {said}"
         raise InputError(Finding(text, place=str(source.path))) from error
     return ran
 

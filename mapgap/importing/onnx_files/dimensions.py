@@ -68,7 +68,7 @@ def fix(model: onnx.ModelProto, settings: Settings, batch: int = 1) -> Batch:
     opened = _opened(model)
     named = {each.name for each in opened if each.batch}
     if named:
-        said = f"the dimension {', '.join(sorted(named))} is the batch"
+        said = f"the dimension {', '.join(map(repr, sorted(named)))} is the batch"
     else:
         first = [each for each in opened if each.place == 0 and each.rank > 1 and each.name not in settings.given]
         named = {each.name for each in first}
