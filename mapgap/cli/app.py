@@ -62,6 +62,7 @@ LEDGER = {
     "ledger:show": "What is known of an instance, and how it came about.",
     "ledger:history": "Who improved what, and when.",
     "ledger:close": "Pass plans and bounds on between instances that imply each other.",
+    "ledger:rebuild": "Make the ledger's file and plans anew from its journal.",
 }
 
 
