@@ -137,7 +137,7 @@ class Ledger:
         return cls(where, {entry.instance: entry for entry in load_model(where, _File).entries})
 
     @property
-    def journal(self) -> Path:
+    def journal_path(self) -> Path:
         """Where the facts are."""
         return self.path.with_suffix(journal.SUFFIX)
 
@@ -174,8 +174,8 @@ class Ledger:
             Something cannot be written.
         """
         make_folder(self.path.parent)
-        with held(self.journal, wait_s=WAIT_S, what="journal") as stream:
-            lines = journal.read(self.journal)
+        with held(self.journal_path, wait_s=WAIT_S, what="journal") as stream:
+            lines = journal.read(self.journal_path)
             known, _, generations = journal.entries_of(lines.values())
             fresh: dict[bytes, journal.Line] = {journal.encoded(line): line for line in self._written(known)}
             for fact in self.facts:
@@ -193,7 +193,7 @@ class Ledger:
                 fresh = {key: line for key, line in fresh.items() if journal.name_of(line) not in contrary}
                 entries, plans, _ = journal.entries_of([*lines.values(), *fresh.values()])
             if fresh:
-                journal.append(self.journal, stream, fresh)
+                journal.append(self.journal_path, stream, fresh)
             self.entries, self.facts, self.before = entries, [], {}
             self.plans = {**self.plans, **{name: plan for name, plan in plans.items() if name not in contrary}}
             self.write()
@@ -209,7 +209,7 @@ class Ledger:
 
     def behind(self) -> list[Path]:
         """The files that are not what the journal says, and what this book knows besides."""
-        lines = journal.read(self.journal).values()
+        lines = journal.read(self.journal_path).values()
         known, _, _ = journal.entries_of(lines)
         entries, plans, _ = journal.entries_of([*lines, *self._written(known)])
         made = {self.path: Ledger(self.path, entries).view()}

@@ -48,7 +48,7 @@ def runs():
 
 def test_the_committed_ledger_is_the_view_of_its_journal():
     assert COMMITTED.path.read_bytes() == COMMITTED.view()
-    entries, plans, _ = journal.entries_of(journal.read(COMMITTED.journal).values())
+    entries, _, _ = journal.entries_of(journal.read(COMMITTED.journal_path).values())
     assert Ledger(COMMITTED.path, entries).view() == COMMITTED.path.read_bytes()
     assert COMMITTED.behind() == []
 
@@ -60,7 +60,7 @@ def test_facts_in_any_order_make_the_same_ledger(runs, tmp_path):
         book = Ledger.load(tmp_path / str(k) / "best.yaml")
         book.update([run], {run.instance_hash: EXAMPLE})
         book.save()
-        whole += journal.read(book.journal).values()
+        whole += journal.read(book.journal_path).values()
     views = set()
     for order in itertools.permutations(whole):
         entries, plans, _ = journal.entries_of(order)
@@ -78,7 +78,7 @@ def test_two_branches_are_merged_by_taking_the_lines_of_both(runs, tmp_path):
         book = Ledger.load(tmp_path / name / "best.yaml")
         book.update(given, {best.instance_hash: EXAMPLE})
         book.save()
-        parts.append(book.journal.read_bytes())
+        parts.append(book.journal_path.read_bytes())
     views = set()
     for order in (parts, parts[::-1], parts * 2):
         path = tmp_path / "merged" / "best.yaml"
@@ -112,13 +112,13 @@ def test_a_torn_last_line_counts_for_nothing_and_is_cut_off(tmp_path, torn):
     book = Ledger.load(tmp_path / "best.yaml")
     book.enter("a", bound_of("a", 1))
     book.save()
-    before = book.journal.read_bytes()
-    book.journal.write_bytes(before + torn)
-    assert len(journal.read(book.journal)) == 1
+    before = book.journal_path.read_bytes()
+    book.journal_path.write_bytes(before + torn)
+    assert len(journal.read(book.journal_path)) == 1
     again = Ledger.load(book.path)
     again.enter("a", bound_of("a", 2))
     again.save()
-    lines = book.journal.read_bytes().splitlines()
+    lines = book.journal_path.read_bytes().splitlines()
     assert (lines[0] + b"\n", len(lines), json.loads(lines[1])["bound"]) == (before, 2, 2)
 
 
@@ -127,12 +127,12 @@ def test_a_line_that_is_none_is_named_and_nothing_is_written(tmp_path, line):
     book = Ledger.load(tmp_path / "best.yaml")
     book.enter("a", bound_of("a", 1))
     book.save()
-    book.journal.write_text(book.journal.read_text() + line + "\n")
-    before = book.path.read_bytes(), book.journal.read_bytes()
+    book.journal_path.write_text(book.journal_path.read_text() + line + "\n")
+    before = book.path.read_bytes(), book.journal_path.read_bytes()
     book.enter("a", bound_of("a", 2))
     with pytest.raises(InputError, match=r"best\.journal:2: expected a fact of the ledger"):
         book.save()
-    assert (book.path.read_bytes(), book.journal.read_bytes()) == before
+    assert (book.path.read_bytes(), book.journal_path.read_bytes()) == before
 
 
 def test_an_instance_that_changes_starts_anew_whatever_the_clock_says(tmp_path):
@@ -191,6 +191,6 @@ def test_processes_that_are_killed_at_any_moment_lose_and_double_nothing(tmp_pat
         "shared": updates,
         **{f"w{k}": updates for k in range(processes)},
     }
-    facts = [json.loads(line) for line in found.journal.read_bytes().splitlines()]
+    facts = [json.loads(line) for line in found.journal_path.read_bytes().splitlines()]
     told = sorted((fact["instance"], fact["bound"]) for fact in facts if fact["instance"] != "shared")
     assert told == sorted((f"w{k}", value) for k in range(processes) for value in range(1, updates + 1))

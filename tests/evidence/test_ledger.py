@@ -162,7 +162,7 @@ def test_a_kill_at_any_step_of_writing_leaves_whole_files_and_loses_nothing(reco
         assert entry.plan.value in (single.objective, 36)
         assert plan in (single.plan, record.plan)
         assert entry.plan.value == single.objective or plan == record.plan
-        entered = json.loads(ledger.journal.read_bytes().splitlines()[-1])["plan"]
+        entered = json.loads(ledger.journal_path.read_bytes().splitlines()[-1])["plan"]
         again = Ledger.load(path)
         again.save()
         assert again.problems_of(EXAMPLE) == []
