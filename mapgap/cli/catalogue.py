@@ -174,8 +174,7 @@ def show(
     if Path(name).exists() or "/" in name:
         from mapgap.cli import imports  # start-up: graphs need NetworkX
 
-        if imports.is_foreign(Path(name)):
-            imports.show_foreign(Path(name), as_json=as_json)
+        if imports.show_if_foreign(Path(name), as_json=as_json):
             return
     known = [*registry.problems(), *(m for p in registry.problems() for m in registry.methods(p)), *library_files()]
     try:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import os
 import select
 import signal
@@ -97,15 +96,15 @@ def _confine(limits: Limits) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(null, descriptor)
-    seconds = math.ceil(limits.cpu_s)
-    for name, value in (
-        ("RLIMIT_CPU", math.ceil(time.process_time()) + seconds),
-        ("RLIMIT_DATA", _data_bytes() + limits.memory_mb * 2**20),  # address space is reserved in plenty, this is used
-        ("RLIMIT_CORE", 0),
-        *(() if limits.writes else (("RLIMIT_FSIZE", 0),)),
+    seconds, data = max(1, int(limits.cpu_s)), _data_bytes() + limits.memory_mb * 2**20
+    for name, soft, hard in (
+        ("RLIMIT_CPU", seconds, seconds + 1),  # a signal that says so, then the end
+        ("RLIMIT_DATA", data, data),  # address space is reserved in plenty, this is used
+        ("RLIMIT_CORE", 0, 0),
+        *(() if limits.writes else (("RLIMIT_FSIZE", 0, 0),)),
     ):
         with contextlib.suppress(ValueError, OSError, AttributeError):  # one that is tighter already, or is not known
-            resource.setrlimit(getattr(resource, name), (value, value))
+            resource.setrlimit(getattr(resource, name), (soft, hard))
 
 
 def _data_bytes() -> int:
@@ -177,7 +176,7 @@ def _outcome(data: bytes, status: int | None, limits: Limits) -> Any:
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         if number == signal.SIGXCPU:
-            raise Exceeded(f"more than {limits.cpu_s:g} s of a processor")
+            raise Exceeded(f"more than {max(1, int(limits.cpu_s))} s of a processor")
         # Programs in C++ abort where they cannot allocate; a system that is out of memory kills.
         raise Exceeded(f"an end by {signal.Signals(number).name}, as where {limits.memory_mb} MB are not enough")
     try:
