@@ -116,7 +116,7 @@ def connect(place: str) -> Any:
         text = f"expected the address of a scheduler, found {error or type(error).__name__}"
         raise InputError(f"--dask {place}: {text}") from error
     try:
-        theirs = client.run(versions)
+        theirs = client.run(_versions)
     except Exception as error:
         client.close()
         raise InputError(f"--dask {place}: expected workers with mapgap, found {error}") from error
@@ -125,6 +125,11 @@ def connect(place: str) -> Any:
         client.close()
         raise InputError([f"--dask {place}: worker {words}" for words in apart])
     return client
+
+
+def _versions() -> dict[str, str]:
+    """Where it is run."""
+    return versions()
 
 
 def _is_loopback(address: str) -> bool:
