@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import onnx
 from onnx import external_data_helper, inliner, shape_inference
 
-from mapgap.core import Finding, InputError
+from mapgap.core import Finding, InputError, short
 from mapgap.core.workload import Settings
 from mapgap.importing.graph import Layer, LayerGraph, Total, origin
 from mapgap.importing.onnx_files.dimensions import fix, inputs
@@ -79,6 +79,10 @@ def load(source: Source) -> onnx.ModelProto:
         raise InputError(Finding(text, place=str(source.path))) from error
     if not model.graph.node:
         raise InputError(Finding("expected a model with operators, found none", place=str(source.path)))
+    twice = _written_twice(model.graph)
+    if twice:
+        text = f"expected every tensor to be written by one operator, found {short(repr(twice))} written by two"
+        raise InputError(Finding(text, place=str(source.path)))
     try:
         sound = all(isinstance(word, str) for word in _words(model.graph))
     except UnicodeDecodeError:  # protobuf finds out when a name is read
@@ -92,6 +96,19 @@ def load(source: Source) -> onnx.ModelProto:
             text = f"expected functions that fit their calls, found: {_first_line(error)}"
             raise InputError(Finding(text, place=str(source.path))) from error
     return named(model)
+
+
+def _written_twice(graph: onnx.GraphProto) -> str:
+    """A tensor that two operators write; empty if there is none, or where a name is no text."""
+    seen: set[str] = set()
+    try:
+        for name in (name for node in graph.node for name in node.output if name):
+            if name in seen:
+                return str(name)
+            seen.add(name)
+    except UnicodeDecodeError:  # said below
+        pass
+    return ""
 
 
 def _words(graph: onnx.GraphProto) -> Iterator[object]:
