@@ -304,37 +304,40 @@ def seconds(value: float) -> str:
 
 
 def show_if_foreign(path: Path, *, as_json: bool) -> bool:
-    """Show a file of a foreign format; whether it is one."""
+    """Show a file of a foreign format; whether it is one.
+
+    Raises
+    ------
+    InputError
+        It is neither such a file nor an instance; the formats are named.
+    """
+    from mapgap.importing.recognise import none_of_them
 
     def work() -> bool:
         foreign = is_foreign(path)
         if foreign:
             show_foreign(path, as_json=as_json)
+        elif not _looks_like_an_instance(Source.open(path)):
+            raise InputError(none_of_them(Source.open(path), "an instance (schema, form, problem, name, …)"))
         return foreign
 
     return located(path).exists() and bool(confined([path], work))
 
 
 def is_foreign(path: Path) -> bool:
-    """Is it a file of a foreign format, and no instance?
-
-    Raises
-    ------
-    InputError
-        It is neither; the formats are named.
-    """
-    from mapgap.importing.recognise import none_of_them, recognise
+    """Is it a file of a foreign format, and no instance?"""
+    from mapgap.importing.recognise import recognise
 
     if not located(path).exists():
         return False
     source = Source.open(path)
+    return not _looks_like_an_instance(source) and recognise(source) is not None
+
+
+def _looks_like_an_instance(source: Source) -> bool:
+    """Data with a field that heads an instance, and without the mark of a layer graph."""
     data = source.json if source.json is not None else source.yaml
-    if isinstance(data, dict) and {"schema", "form", "problem"} & set(data) and "format" not in data:
-        return False
-    known = recognise(source) is not None
-    if not known and not (isinstance(data, dict) and {"schema", "form", "problem"} & set(data)):
-        raise InputError(none_of_them(source, "an instance (schema, form, problem, name, …)"))
-    return known
+    return isinstance(data, dict) and bool({"schema", "form", "problem"} & set(data)) and "format" not in data
 
 
 def show_foreign(path: Path, *, as_json: bool) -> None:
