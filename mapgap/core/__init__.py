@@ -26,7 +26,9 @@ from mapgap.core.explaining import Binding, Exchange, Explainer, GanttBar, Gantt
 from mapgap.core.params import Params
 from mapgap.core.references import CallablePackage, Reference, Referred, lazily, resolve
 from mapgap.core.results import (
+    CONFIRMED,
     DISTRUSTED,
+    UNCONFIRMED,
     Budget,
     Certificate,
     Evaluation,
@@ -41,11 +43,13 @@ from mapgap.core.start import read_start
 
 __all__ = [
     "ACTIVITY_LIMIT",
+    "CONFIRMED",
     "DISTRUSTED",
     "LARGEST",
     "MOST_DEVICES",
     "MOST_SAMPLES",
     "SUM_LIMIT",
+    "UNCONFIRMED",
     "Binding",
     "Budget",
     "CallablePackage",

@@ -40,6 +40,7 @@ from types import ModuleType
 from typing import Any
 
 Terms = dict[int, int]
+SCHEMA = 1
 SIZE_LIMIT = 1 << 28  # bytes of an unpacked certificate
 
 
@@ -207,7 +208,7 @@ def check(certificate: Mapping[str, Any], instance: Mapping[str, Any] | None = N
     """
     try:
         own, bound, proof = certificate["instance"], certificate["bound"], certificate["proof"]
-        if certificate["schema"] != 1 or type(bound) is not int:
+        if certificate["schema"] != SCHEMA or type(bound) is not int:
             raise Refused("expected schema 1 and an integer bound")
         if instance is not None and instance_hash(instance) != instance_hash(own):
             raise Refused(f"about instance {instance_hash(own)}, not {instance_hash(instance)}")
