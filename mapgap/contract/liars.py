@@ -21,7 +21,7 @@ from unittest.mock import patch
 
 from mapgap.catalogue import registry
 from mapgap.contract.known import sign
-from mapgap.core import DISTRUSTED, UNCONFIRMED, Budget, InstanceBase, Method, Status, Stop
+from mapgap.core import CONFIRMED, DISTRUSTED, UNCONFIRMED, Budget, InstanceBase, Method, Status, Stop
 from mapgap.execution.confirm import due
 from mapgap.execution.run import run_method
 from mapgap.records.record import RunRecord
@@ -144,8 +144,11 @@ def wrong_words(record: RunRecord, truth: int | None) -> list[str]:
     labelled = record.notes.get(UNCONFIRMED)  # a bound that nobody had time to confirm says whose word it is
     bounds = [] if labelled else [record.bound, *(point.bound for point in record.trace)]
     if truth is not None:
-        found += [f"bound {bound} beyond {truth}" for bound in bounds if bound is not None and side * bound > side * truth]
-    silent = not any((record.notes.get(UNCONFIRMED), record.notes.get(DISTRUSTED), record.error, record.reason))
+        found += [
+            f"bound {bound} beyond {truth}" for bound in bounds if bound is not None and side * bound > side * truth
+        ]
+    told = any(word in str(record.notes) for word in (CONFIRMED, DISTRUSTED))
+    silent = not (labelled or told or record.error or record.reason)
     if record.status in (Status.FEASIBLE, Status.UNKNOWN) and silent and record.stop != Stop.TIME:
         found.append(f"{record.status} without a word why")
     return found
@@ -157,5 +160,3 @@ def lied_run(method: Method, instance: InstanceBase, truth: int | None, liar: Li
         record = run_method(instance, method, Budget(SECONDS, seed=liar.seed), isolate=False)
     who = f"{method.name} on {instance.name}, {'+'.join(liar.engines)} {liar.kind} {liar.share} seed {liar.seed}"
     return [f"{who}: {word}" for word in wrong_words(record, truth)]
-
-

@@ -24,7 +24,7 @@ from pydantic import Field
 
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import library_files, load_instance, load_model, load_plan, retarget
-from mapgap.core import Certificate, InstanceBase, PlanError
+from mapgap.core import UNCONFIRMED, Certificate, InstanceBase, PlanError
 from mapgap.evidence.contradictions import contradictions
 from mapgap.evidence.entry import A_RUN, Entry, Finding, Origin, Strict
 from mapgap.execution.watch import verify
@@ -213,6 +213,8 @@ class Ledger:
             keys = ("instance_hash", "problem", "unit", "sense")
             entry = Entry(instance=name, **{key: getattr(record, key) for key in keys})
         objective, bound, sign = record.objective, record.bound, entry.sign
+        if record.notes.get(UNCONFIRMED):  # the word of one engine
+            bound = None
         self._refuse(entry, record)
         _judge(name, record)
         changes = []

@@ -30,8 +30,6 @@ from mapgap.records.environment import revision, versions
 from mapgap.records.files import replace_file
 from mapgap.records.record import RunRecord
 
-SCHEMA = 1
-
 
 @dataclass(frozen=True)
 class Searching(Event):
@@ -82,7 +80,7 @@ class Outcome(Event):
 
 def pack(instance: InstanceBase, bound: int, proof: Any) -> bytes:
     """The bytes of a certificate file; the same for the same proof."""
-    data = {"schema": SCHEMA, "instance": instance.to_json(), "bound": bound, "proof": proof}
+    data = {"schema": check.SCHEMA, "instance": instance.to_json(), "bound": bound, "proof": proof}
     packed = io.BytesIO()
     with gzip.GzipFile(filename="", mode="wb", compresslevel=9, fileobj=packed, mtime=0) as stream:
         stream.write(json.dumps(data, separators=(",", ":")).encode())

@@ -145,9 +145,10 @@ class _Claim:
         if registry.library(self.problem.name).proving is None or budget.exhausted:
             return False
         facts = self.instance.to_json()
+        limit = check.NONE[self.problem.sense] if self.bound is None else self.bound
         try:
-            proof = registry.library(self.problem.name).prove(facts, self.bound, budget)
-            if proof is None:
+            proof = registry.library(self.problem.name).prove(facts, limit, budget)
+            if proof is None or budget.exhausted:  # to check takes time, too
                 return False
             own = {"schema": check.SCHEMA, "instance": facts, "bound": self.bound, "proof": proof}
             check.check(json.loads(json.dumps(own)))

@@ -131,7 +131,9 @@ class Watch:
 
     def _settle(self, bound: int | None) -> None:
         """Of what was announced on the way no more counts than was confirmed."""
-        kept = [p for p in self.trace if p.bound is None or (bound is not None and self.sign * p.bound <= self.sign * bound)]
+        kept = [
+            p for p in self.trace if p.bound is None or (bound is not None and self.sign * p.bound <= self.sign * bound)
+        ]
         if len(kept) < len(self.trace):
             self.trace, self.bound, self.proved_by = kept, None, ""
 

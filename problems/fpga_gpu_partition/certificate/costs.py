@@ -56,7 +56,11 @@ class Facts:
                     for part, size in enumerate(self.layers[i]["outputs"] if i in self.outputs else ()):
                         each.fetch(i, part, "gpu", size)
             for sides in product(*(dict.fromkeys(o["home"] for o in self.layers[i]["options"]) for i in inside)):
-                listed = [each.values() for each in partial if all(each.home[i] == s for i, s in zip(inside, sides))]
+                listed = [
+                    each.values()
+                    for each in partial
+                    if all(each.home[i] == s for i, s in zip(inside, sides, strict=True))
+                ]
                 found += [((*where, *sides), values) for values in undominated(listed)]
         return found
 
