@@ -125,13 +125,7 @@ class Box:
 
 
 def refuted(program: Program, proof: Sequence[Sequence[Any]]) -> None:
-    """Follow a proof.
-
-    Raises
-    ------
-    Refused
-        A step is none, or a box stays open.
-    """
+    """Follow a proof; Refused where a step is none, or a box stays open."""
     if any(program.lower[x] < 0 for e, length, _ in program.products for x in (e, length)):
         raise Refused("a product of a variable that may be negative")
     steps = iter(proof)
@@ -185,13 +179,7 @@ def beside(name: str) -> Path | None:
 
 
 def writer_of(problem: str) -> ModuleType:
-    """The writer of a problem, read from its folder beside this file; its modules import nothing but each other.
-
-    Raises
-    ------
-    Refused
-        There is none.
-    """
+    """The writer of a problem, read from its folder beside this file; its modules import nothing but each other."""
     path = beside(f"problems/{problem}/certificate/__init__.py")
     if not problem.isidentifier() or path is None:
         raise Refused(f"expected a problem with a writer, found {problem!r}")
@@ -238,13 +226,7 @@ def known(instance: Mapping[str, Any]) -> str:
 
 
 def check(certificate: Mapping[str, Any], instance: Mapping[str, Any] | None = None) -> str:
-    """Check a certificate (as read from its file); what it proves, in words.
-
-    Raises
-    ------
-    Refused
-        It proves nothing, or it is about another instance than the one given.
-    """
+    """What a certificate (as read from its file) proves, in words; Refused if nothing, or about another instance."""
     try:
         own, bound, proof = certificate["instance"], certificate["bound"], certificate["proof"]
         if type(schema := certificate["schema"]) is not int or schema != SCHEMA or type(bound) not in (int, NoneType):
@@ -272,13 +254,7 @@ def check(certificate: Mapping[str, Any], instance: Mapping[str, Any] | None = N
 
 
 def read(path: Path) -> Any:
-    """A JSON file, packed by gzip or not.
-
-    Raises
-    ------
-    Refused
-        It cannot be read, or is larger than any certificate.
-    """
+    """A JSON file, packed by gzip or not; Refused if it cannot be read, or is larger than any certificate."""
     try:
         if not path.is_file():  # a fifo would wait for a writer
             raise Refused("cannot be read: expected a regular file")
