@@ -105,9 +105,8 @@ app = declared(
     context_settings={"help_option_names": ["-h", "--help"]},
     result_callback=_exit,
 )
-app.command("prove", cls=partial(Lazy, "certificates:certify"), help="The old name of certify.", hidden=True)(
-    lambda: None
-)
+_OLD: Any = partial(Lazy, "certificates:certify")
+app.command("prove", cls=_OLD, help="The old name of certify.", hidden=True)(lambda: None)
 app.add_typer(declared(LEDGER, help="The best-known ledger: what it holds, who found it, what follows."), name="ledger")
 
 

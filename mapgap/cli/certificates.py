@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 from mapgap.cli import completion, flags
+from mapgap.cli.evidence import agreed
 from mapgap.cli.flags import argument, option
 from mapgap.cli.output import cell, print_json, say
 from mapgap.cli.progress import Spinner
@@ -83,8 +84,6 @@ def certify(
     if bound is not None and infeasible:
         raise InputError("--bound, --infeasible: expected one of them, found both")
     if agree:
-        from mapgap.cli.evidence import agreed
-
         budget = Budget(time_limit, workers=workers, seed=seed)
         return agreed(names, budget, ledger=ledger, update=update_ledger, as_json=as_json)
     with Spinner({Searching: searched}, None if as_json else {Outcome: proved}) as display:

@@ -319,19 +319,8 @@ def show_records(found: Comparison) -> None:
     """All runs of one instance: gap to the best bound of all methods, distance to the best plan known."""
     first, sign = found[0], found[0].record.sign
     bound, known = first.known.bound, found.best.objective if found.best else None
-    columns = [
-        "method",
-        "kind",
-        "status",
-        "stop",
-        "objective",
-        "bound",
-        "gap",
-        "to best plan",
-        "time (s)",
-        "MB",
-        "proof",
-    ]
+    columns = ["method", "kind", "status", "stop", "objective", "bound", "gap", "to best plan", "time (s)", "MB"]
+    columns += ["proof"]
     columns += ["found by", "proved by"] if any(_members(each.record) for each in found) else []
     rows = [
         [
