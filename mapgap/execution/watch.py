@@ -244,6 +244,7 @@ class Watch:
         notes = {} if result is None else plain(result.notes)
         if self.claims and result is None and bound is not None:
             notes = {UNCONFIRMED: [f"{blank.method} claims bound {bound}; the run ended before anybody confirmed it"]}
+        notes |= {"assumed": self.instance.assumed} if self.instance.assumed else {}
         build_s = notes.get("build_s")
         return replace(
             blank,

@@ -43,6 +43,7 @@ class _Table:
     forward: tuple[Curve, ...]
     backward: tuple[Curve, ...] = ()
     batches: tuple[int, ...] = ()
+    quartiles: tuple[tuple[Curve, ...], ...] = ()
 
 
 def assemble(graph: LayerGraph, cluster: Cluster | None, settings: Settings, name: str | None = None) -> Assembled:
@@ -78,7 +79,9 @@ def assemble(graph: LayerGraph, cluster: Cluster | None, settings: Settings, nam
     boards, links = _boards(cluster, tables, graph, known, settings)
     settings.check()
     label = name or graph.name
-    workload = Workload(label, " ".join(notes), graph.input_bytes, layers, boards, links, tuple(batches))
+    workload = Workload(
+        label, " ".join(notes), graph.input_bytes, layers, boards, links, tuple(batches), training=graph.training
+    )
     single = {label: bar for entry, bar in bars.items() for label in labels(entry, cluster.boards[entry])}
     return Assembled(workload, single, notes)
 
@@ -168,9 +171,21 @@ def _profiled(
         if complete
         else ()
     )
+    quartiles: tuple[tuple[Curve, ...], ...] = ()
+    if any(time.low is not None and time.high is not None for name in order for _, time in points[name]):
+        quartiles = tuple(
+            tuple(tuple((b, board.slower * _quartile(time, k)) for b, time in points[name]) for name in order)
+            for k in range(2)
+        )
     kind = wanted if source is graph else entry
     kind = kind if board.slower == 1 else f"{kind} x{board.slower:g}"
-    return _Table(kind, forward, backward, tuple(batches))
+    return _Table(kind, forward, backward, tuple(batches), quartiles)
+
+
+def _quartile(time: Time, k: int) -> float:
+    """The lower (0) or upper (1) quartile; the median where it was not told."""
+    told = (time.low, time.high)[k]
+    return time.forward if told is None else told
 
 
 def matched(
@@ -288,7 +303,9 @@ def _boards(
         facts = {**(library.facts if library else {}), **board.facts}
         facts |= {"gflops": board.gflops} if board.gflops else {}
         for label in labels(entry, board):
-            boards.append(WorkBoard(label, table.kind, memory, table.forward, table.backward, facts))
+            boards.append(
+                WorkBoard(label, table.kind, memory, table.forward, table.backward, facts, quartiles=table.quartiles)
+            )
             entries.append(entry)
     rates = []
     for a, first in enumerate(entries):

@@ -123,6 +123,8 @@ class LayerGraph:
         Layers that read the input of the network; without any, those without predecessors.
     input_bytes : int
         Per sample.
+    training : bool, optional
+        Whether the file is about training or inference; ``None`` where it does not say.
     """
 
     name: str
@@ -132,6 +134,7 @@ class LayerGraph:
     origins: list[Origin] = field(default_factory=list)
     readers: set[str] = field(default_factory=set)
     input_bytes: int = 0
+    training: bool | None = None
 
     def add(self, name: str, layer: Layer, reads: Iterable[str] = ()) -> None:
         """A layer and whose outputs it reads."""
