@@ -131,7 +131,7 @@ def solve(
 
 def certified(record: RunRecord, instance: InstanceBase, method: Method) -> RunRecord:
     """The record with a certificate, where one is cheap: in the time that is left, unless the run has tried in vain."""
-    cheap = not confirm.due(method) or record.notes.get(CONFIRMED) == confirm.CERTIFICATE
+    cheap = not confirm.due(method) or record.notes.get(CONFIRMED) in (confirm.CERTIFICATE, confirm.DIAGNOSIS)
     if record.word != "solver-proven" or not cheap or registry.library(instance.problem).proving is None:
         return record
     left = record.time_limit_s - (record.wall_s or 0.0) - record.notes.get("confirm_s", 0.0)

@@ -38,7 +38,7 @@ from mapgap.evidence import check  # the checker stands alone, whatever folder i
 
 OWN = frozenset({"own", "enumeration"})
 """Engines of the house."""
-CERTIFICATE = "certificate search"
+CERTIFICATE, DIAGNOSIS = "certificate search", "diagnosis"
 PART = 0.5
 """Of the time that is left, what each of those who are asked may take."""
 
@@ -127,7 +127,7 @@ class _Claim:
         _Refuted
         """
         if self.bound is None and self.problem.diagnose is not None and self.problem.diagnose(self.instance):
-            yield "diagnosis"
+            yield DIAGNOSIS
         if self.certified(self._part(budget)):
             yield CERTIFICATE
         exact = [m for m in registry.methods(self.problem.name).values() if m.kind == "exact" and m is not self.method]
