@@ -80,7 +80,7 @@ def import_(
     if not solve and not certify:
         return 0
     codes = [
-        run(str(path), objective=each, time_limit=time_limit, certify=certify, as_json=as_json)
+        run(str(path), objective=each, time_limit=time_limit, certify=certify or None, as_json=as_json)
         for each in _objectives(owner, objective, given, certify=certify)
     ]
     return next((code for code in codes if code), 0)
