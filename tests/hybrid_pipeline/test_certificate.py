@@ -56,6 +56,22 @@ def test_inference_with_all_shares(seed):
         accepts_up_to(changed, optimum(changed))
 
 
+def test_a_certificate_of_inference_cannot_be_turned_into_another():
+    instance = next(made for made in map(inferred, range(99)) if optimum(made) and len(made.devices) > 1)
+    value = optimum(instance)
+    file = {"schema": 1, "instance": instance.to_json(), "bound": value, "proof": {}}
+    assert "no plan" in checker.check(file, instance.to_json())
+    with pytest.raises(checker.Refused, match=f"a plan of objective {value}$"):
+        checker.check(file | {"bound": value + 1})
+    other = instance.changed(execution=instance.execution.model_copy(update={"training": True})).to_json()
+    with pytest.raises(checker.Refused, match="about instance"):
+        checker.check(file, other)
+
+
+def inferred(seed):
+    return executed(seed, training=False)
+
+
 def test_executions_come_in_every_combination_that_matters():
     made = [executed(seed) for seed in range(150)]
     kinds = {(i.execution.training, i.execution.replication, i.execution.communication, i.objective) for i in made}
