@@ -5,8 +5,14 @@ Graphs bring NetworkX, so what reads files is imported where a file is read.
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
-from collections.abc import Sequence
+import math
+import os
+import shutil
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,10 +24,12 @@ from mapgap.catalogue import registry
 from mapgap.catalogue.files import save_expanded
 from mapgap.cli import completion, flags
 from mapgap.cli.flags import argument, option
-from mapgap.cli.output import facts, print_json, say, table, to_file
+from mapgap.cli.output import facts, print_json, put, say, table, to_file
 from mapgap.cli.progress import Spinner
 from mapgap.cli.solve import solve as run
-from mapgap.core import InputError, InstanceBase, quantity
+from mapgap.core import InputError, InstanceBase, quantity, short
+from mapgap.core.limited import Exceeded, Limits, limited
+from mapgap.core.storage import is_file
 from mapgap.core.workload import Settings, Workload, at
 from mapgap.importing.cluster import Cluster, equal_boards, load, with_profiles
 from mapgap.importing.source import Source, located
@@ -29,6 +37,10 @@ from mapgap.importing.source import Source, located
 if TYPE_CHECKING:
     from mapgap.importing.assemble import Assembled
     from mapgap.importing.graph import LayerGraph
+
+#: What reading files may take: seconds of a processor and 2^20 bytes, at first and per 2^20 bytes of the files.
+CPU_S, CPU_PER_MB = 4.0, 1.0
+MEMORY_MB, MEMORY_PER_MB = 450.0, 30.0
 
 
 def import_(
@@ -58,12 +70,86 @@ def import_(
     InputError
         What is wrong with a file, or missing, by name.
     """
+    named = [Path(_profile(text)[1].partition("#")[0]) for text in profile or ()]
+    purpose = _purpose(training=training, inference=inference)
+
+    def work() -> dict[str, Any]:
+        boards = _boards(cluster, devices, link, memory, profile or ())
+        return _import(files, problem, boards, also, settings, purpose, name, objective, output, as_json, certify)
+
+    made = confined([*files, *(also or ()), *named, *([cluster] if cluster else [])], work)
+    if not solve and not certify:
+        return 0
+    codes = [
+        run(made["file"], objective=each, time_limit=time_limit, certify=certify, as_json=as_json)
+        for each in made["objectives"]
+    ]
+    return next((code for code in codes if code), 0)
+
+
+def confined(files: Sequence[Path], work: Callable[[], Any]) -> Any:
+    """Work on foreign files in a process with limits; what it returns, as JSON data. What it prints is printed here.
+
+    Raises
+    ------
+    InputError
+        It takes too long or too much memory for files of that size, or what is wrong with one.
+    """
+    terminal = sys.stdout is not None and sys.stdout.isatty()
+    columns = shutil.get_terminal_size().columns
+
+    def captured() -> dict[str, Any]:
+        if terminal:
+            os.environ["COLUMNS"] = str(columns)
+        out, err = _Paper(terminal), _Paper(terminal)
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            return {"result": work(), "out": out.getvalue(), "err": err.getvalue()}
+
+    size = sum(located(path).stat().st_size for path in files if is_file(located(path))) / 2**20
+    cpu_s = CPU_S + CPU_PER_MB * size
+    limits = Limits(cpu_s, 10 * cpu_s, math.ceil(MEMORY_MB + MEMORY_PER_MB * size), writes=True)
+    try:
+        found = limited(captured, limits)
+    except Exceeded as error:
+        about = short(", ".join(map(str, files)))
+        text = f"expected what can be read within {cpu_s:.0f} s and {limits.memory_mb} MB, found what takes {error}"
+        raise InputError(f"{about}: {text}") from None
+    if found["err"] and sys.stderr is not None:
+        sys.stderr.write(found["err"])
+    if found["out"]:
+        put(found["out"], end="")
+    return found["result"]
+
+
+class _Paper(io.StringIO):
+    """Text that is printed later, and whether on a terminal."""
+
+    def __init__(self, terminal: bool) -> None:
+        super().__init__()
+        self._terminal = terminal
+
+    def isatty(self) -> bool:
+        return self._terminal
+
+
+def _import(
+    files: list[Path],
+    problem: str,
+    boards: Cluster | None,
+    also: list[Path] | None,
+    settings: list[str] | None,
+    purpose: dict[str, bool],
+    name: str | None,
+    objective: str | None,
+    output: Path | None,
+    as_json: bool,
+    certify: bool,
+) -> dict[str, Any]:
+    """Make an instance of foreign files and write it: where, and what to solve it for."""
     from mapgap.importing.assemble import assemble
     from mapgap.importing.recognise import read
 
     owner = registry.find_problem(problem).name
-    boards = _boards(cluster, devices, link, memory, profile or ())
-    purpose = _purpose(training=training, inference=inference)
     given = Settings({**(boards.settings if boards else {}), **typed(settings or ()), **purpose})
     graph = read(files, given)
     assembled = assemble(graph, boards, given, name)
@@ -77,13 +163,7 @@ def import_(
         print_json({"file": str(path), **_summary(instance, graph, assembled)})
     else:
         _tell(instance, graph, assembled, path)
-    if not solve and not certify:
-        return 0
-    codes = [
-        run(str(path), objective=each, time_limit=time_limit, certify=certify, as_json=as_json)
-        for each in _objectives(owner, objective, given, certify=certify)
-    ]
-    return next((code for code in codes if code), 0)
+    return {"file": str(path), "objectives": _objectives(owner, objective, given, certify=certify)}
 
 
 def _purpose(*, training: bool, inference: bool) -> dict[str, bool]:
@@ -207,6 +287,18 @@ def _tell(instance: InstanceBase, graph: LayerGraph, assembled: Assembled, path:
 def seconds(value: float) -> str:
     """A time as people read it."""
     return quantity(value, "s")
+
+
+def show_if_foreign(path: Path, *, as_json: bool) -> bool:
+    """Show a file of a foreign format; whether it is one."""
+
+    def work() -> bool:
+        foreign = is_foreign(path)
+        if foreign:
+            show_foreign(path, as_json=as_json)
+        return foreign
+
+    return located(path).exists() and bool(confined([path], work))
 
 
 def is_foreign(path: Path) -> bool:

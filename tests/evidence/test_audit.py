@@ -41,7 +41,7 @@ def honest(tmp_path_factory, run):
     ledger = Ledger.load(root / "instances" / "best_known.yaml")
     ledger.update([run], {run.instance_hash: EXAMPLE})
     (root / "instances").mkdir()
-    ledger.save()
+    ledger.write()
     (root / "reports" / "study").mkdir(parents=True)
     append(runs_of(root), run)
     write_report(runs_of(root), root / "reports" / "study", ledger)
@@ -110,7 +110,7 @@ def test_a_better_plan_that_is_withheld_from_the_ledger_is_found(checkout, run):
     book.unlink()
     ledger = Ledger.load(book)
     ledger.update([single], {single.instance_hash: EXAMPLE})
-    ledger.save()
+    ledger.write()
     (checkout / "README.md").write_text("")
     words = [fault.words for fault in faults(checkout) if fault.kind == "withheld"]
     assert words == [

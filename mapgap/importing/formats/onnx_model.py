@@ -17,7 +17,7 @@ from typing import Any
 import onnx
 from onnx import shape_inference
 
-from mapgap.core import Finding, InputError
+from mapgap.core import Finding, InputError, short
 from mapgap.core.workload import Settings
 from mapgap.importing.graph import Layer, LayerGraph, origin
 from mapgap.importing.source import LARGEST, Source
@@ -54,6 +54,10 @@ def load(source: Source) -> onnx.ModelProto:
         raise InputError(Finding(text, place=str(source.path))) from error
     if not model.graph.node:
         raise InputError(Finding("expected a model with operators, found none", place=str(source.path)))
+    twice = _written_twice(model.graph)
+    if twice:
+        text = f"expected every tensor to be written by one operator, found {short(repr(twice))} written by two"
+        raise InputError(Finding(text, place=str(source.path)))
     try:
         sound = all(isinstance(word, str) for word in _words(model.graph))
     except UnicodeDecodeError:  # protobuf finds out when a name is read
@@ -61,6 +65,19 @@ def load(source: Source) -> onnx.ModelProto:
     if not sound:
         raise InputError(Finding("expected names in UTF-8, found other bytes", place=str(source.path)))
     return model
+
+
+def _written_twice(graph: onnx.GraphProto) -> str:
+    """A tensor that two operators write; empty if there is none, or where a name is no text."""
+    seen: set[str] = set()
+    try:
+        for name in (name for node in graph.node for name in node.output if name):
+            if name in seen:
+                return str(name)
+            seen.add(name)
+    except UnicodeDecodeError:  # said below
+        pass
+    return ""
 
 
 def _words(graph: onnx.GraphProto) -> Iterator[object]:

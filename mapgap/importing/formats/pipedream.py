@@ -23,15 +23,16 @@ from mapgap.importing.source import LARGEST, Source
 NAME, TITLE = "pipedream", "PipeDream graph.txt"
 KIND = "profiled"
 FIELDS = ("forward_compute_time", "backward_compute_time", "activation_size", "parameter_size")
-_FIELD = re.compile(r"(\w+)=([^\s,\]]+|\[[^\]]*\])")
+_FIELD = re.compile(r"\b(\w+)=([^\s,\]]+|\[[^\]]*\])")
 
 
 def looks_like(source: Source) -> bool:
-    """A line ``node… -- … -- …compute_time=…``."""
-    return (
-        source.text is not None
-        and re.search(r"^\s*\S+ -- .* -- .*compute_time=", source.text, re.MULTILINE) is not None
-    )
+    """A line ``node… -- … -- …compute_time=…``. (A regular expression takes quadratic time over empty lines.)"""
+    for line in (source.text or "").splitlines():
+        parts = line.split(" -- ")
+        if len(parts) >= 3 and len(parts[0].split()) == 1 and any("compute_time=" in part for part in parts[2:]):
+            return True
+    return False
 
 
 def read(sources: Sequence[Source], settings: Settings) -> LayerGraph:
