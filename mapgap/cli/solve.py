@@ -109,7 +109,9 @@ def solve(
             )
         if certify is None:
             record = certified(record, loaded, each)
-        records.append(record := _with_spread(record, loaded, budget))
+        if not any(WITHIN in other.notes for other in records):
+            record = _with_spread(record, loaded, budget)
+        records.append(record)
         if as_json:
             print_json({**record.to_json(), "word": record.word})
         if record.stop == Stop.INTERRUPTED:
@@ -120,7 +122,7 @@ def solve(
         write_plan(loaded, best.plan, title, output, gantt)
     if not as_json:
         show(found, output, gantt)
-        show_within(found.best, output)
+        show_within(found, output)
     code = exit_code(records)
     if certify and code in (0, 3):
         return prove_bound(found, time_limit, output, as_json=as_json) or code
@@ -284,11 +286,12 @@ def show(found: Comparison, output: Path | None, gantt: Path | None) -> None:
             say(f"{what} written to {path}")
 
 
-def show_within(best: Result | None, output: Path | None) -> None:
+def show_within(found: Sequence[Result], output: Path | None) -> None:
     """The second step after an optimum: what the quartiles of the profiles leave open, and the simplest plan."""
-    spread = None if best is None else best.record.notes.get(WITHIN)
-    if best is None or spread is None:
+    best = next((each for each in found if WITHIN in each.record.notes), None)
+    if best is None:
         return
+    spread = best.record.notes[WITHIN]
     unit, problem = best.record.unit, registry.problems()[best.record.problem]
     say()
     told = {"within the measurement": between((spread["low"], spread["high"]), unit)}
