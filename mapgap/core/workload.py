@@ -78,6 +78,10 @@ class WorkBoard:
         ``backward`` is empty where nobody measured it.
     facts : mapping
         Further fields of the cluster file or of the library's board.
+    unsupported : frozenset of int
+        Layers that it cannot execute.
+    host : bool
+        Tensors lie in its memory: transfers cost it nothing.
     """
 
     name: str
@@ -86,6 +90,12 @@ class WorkBoard:
     forward: tuple[Curve, ...]
     backward: tuple[Curve, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
+    unsupported: frozenset[int] = frozenset()
+    host: bool = False
+
+
+Moved = tuple[tuple[int, ...], int]
+"""A tensor: the layer that makes it and those that read it, and its bytes per sample."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +118,10 @@ class Workload:
         Batch sizes at which times were measured.
     others : tuple of Workload
         Further models on the same boards.
+    together : tuple of tuple of int
+        Layers that must be on one board.
+    tensors, gradients : tuple of Moved, optional
+        What forward and backward pass move, where a file says more than the outputs of the layers.
     """
 
     name: str
@@ -118,6 +132,9 @@ class Workload:
     bandwidth: tuple[tuple[int, ...], ...]
     batches: tuple[int, ...]
     others: tuple[Workload, ...] = ()
+    together: tuple[tuple[int, ...], ...] = ()
+    tensors: tuple[Moved, ...] | None = None
+    gradients: tuple[Moved, ...] | None = None
 
     def crossing(self) -> list[int]:
         """Bytes per sample of all tensors that cross the cut behind each layer; 0 behind the last."""
@@ -181,10 +198,13 @@ class Workload:
                 board,
                 forward=tuple(_sum([board.forward[i] for i in group]) for group in groups),
                 backward=tuple(_sum([board.backward[i] for i in group]) for group in groups) if board.backward else (),
+                unsupported=frozenset(place[i] for i in board.unsupported),
             )
             for board in self.boards
         )
-        return replace(self, layers=tuple(layers), boards=boards)
+        joined = (tuple(sorted({place[i] for i in each})) for each in self.together)
+        together = tuple(each for each in joined if len(each) > 1)
+        return replace(self, layers=tuple(layers), boards=boards, together=together, tensors=None, gradients=None)
 
 
 def _sum(curves: Sequence[Curve]) -> Curve:

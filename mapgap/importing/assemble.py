@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from mapgap.core import InputError, suggest
-from mapgap.core.workload import EXTERNAL, Curve, LibraryBoard, Settings, WorkBoard, WorkLayer, Workload
+from mapgap.core.workload import EXTERNAL, Curve, LibraryBoard, Moved, Settings, WorkBoard, WorkLayer, Workload
 from mapgap.importing.cluster import Board, Cluster
 from mapgap.importing.estimate import Factor, Speed, estimate, factor, library_boards, roofline
-from mapgap.importing.graph import LayerGraph, Time, Times
+from mapgap.importing.graph import Kind, LayerGraph, Time, Times
 from mapgap.importing.recognise import read
 
 STRAY = 0.05
@@ -75,12 +75,32 @@ def assemble(graph: LayerGraph, cluster: Cluster | None, settings: Settings, nam
         lines = "on lines between the measured batch sizes, beyond them on the last line"
         how = "in proportion to the samples" if len(batches) == 1 else lines
         notes.append(f"Times at other batch sizes than {', '.join(map(str, batches))} lie {how}.")
-    boards, links = _boards(cluster, tables, graph, known, settings)
+    boards, links = _boards(cluster, tables, graph, known, settings, order)
     settings.check()
     label = name or graph.name
-    workload = Workload(label, " ".join(notes), graph.input_bytes, layers, boards, links, tuple(batches))
+    workload = Workload(
+        label,
+        " ".join(notes),
+        graph.input_bytes,
+        layers,
+        boards,
+        links,
+        tuple(batches),
+        together=tuple(_places(order, each) for each in graph.together),
+        tensors=_moved(order, graph.tensors),
+        gradients=_moved(order, graph.gradients),
+    )
     single = {label: bar for entry, bar in bars.items() for label in labels(entry, cluster.boards[entry])}
     return Assembled(workload, single, notes)
+
+
+def _places(order: list[str], names: Iterable[str]) -> tuple[int, ...]:
+    """Places of layers in an order, each once; the first name stays the first."""
+    return tuple(dict.fromkeys(map(order.index, names)))
+
+
+def _moved(order: list[str], tensors: list[tuple[tuple[str, ...], int]] | None) -> tuple[Moved, ...] | None:
+    return None if tensors is None else tuple((_places(order, names), size) for names, size in tensors)
 
 
 def labels(entry: str, board: Board) -> list[str]:
@@ -275,6 +295,7 @@ def _boards(
     graph: LayerGraph,
     known: Mapping[str, LibraryBoard],
     settings: Settings,
+    order: list[str],
 ) -> tuple[tuple[WorkBoard, ...], tuple[tuple[int, ...], ...]]:
     """Every single board, and the rates between them in bytes per second."""
     boards, entries = [], []
@@ -287,8 +308,12 @@ def _boards(
             memory = listed.memory_bytes
         facts = {**(library.facts if library else {}), **board.facts}
         facts |= {"gflops": board.gflops} if board.gflops else {}
+        rules = graph.kinds.get(board.kind or "", Kind())
+        lacking = frozenset(_places(order, rules.unsupported))
         for label in labels(entry, board):
-            boards.append(WorkBoard(label, table.kind, memory, table.forward, table.backward, facts))
+            boards.append(
+                WorkBoard(label, table.kind, memory, table.forward, table.backward, facts, lacking, rules.host)
+            )
             entries.append(entry)
     rates = []
     for a, first in enumerate(entries):

@@ -93,11 +93,17 @@ class Kind:
     names : tuple of str
         Devices of this kind that the file lists.
     link_bytes_per_second : float, optional
+    unsupported : frozenset of str
+        Layers that they cannot execute.
+    host : bool
+        Tensors lie in their memory: transfers cost them nothing.
     """
 
     memory_bytes: int | None = None
     names: tuple[str, ...] = ()
     link_bytes_per_second: float | None = None
+    unsupported: frozenset[str] = frozenset()
+    host: bool = False
 
 
 Times = dict[str, dict[int, Time]]
@@ -123,6 +129,10 @@ class LayerGraph:
         Layers that read the input of the network; without any, those without predecessors.
     input_bytes : int
         Per sample.
+    together : list of set of str
+        Layers that must be on one device.
+    tensors, gradients : list of (tuple of str, int), optional
+        What forward and backward pass move: who makes it, then who reads it, and its bytes per sample.
     """
 
     name: str
@@ -132,6 +142,9 @@ class LayerGraph:
     origins: list[Origin] = field(default_factory=list)
     readers: set[str] = field(default_factory=set)
     input_bytes: int = 0
+    together: list[set[str]] = field(default_factory=list)
+    tensors: list[tuple[tuple[str, ...], int]] | None = None
+    gradients: list[tuple[tuple[str, ...], int]] | None = None
 
     def add(self, name: str, layer: Layer, reads: Iterable[str] = ()) -> None:
         """A layer and whose outputs it reads."""

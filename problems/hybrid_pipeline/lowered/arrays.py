@@ -174,7 +174,7 @@ class Lowered:
 
     def kept(self, behind: int) -> int:
         """K of a stage with ``behind`` stages behind it."""
-        return warm_up(behind, self.micro_batches, self.instance.execution.training)
+        return warm_up(behind, self.micro_batches, self.instance.execution)
 
     @property
     def levels(self) -> int:
