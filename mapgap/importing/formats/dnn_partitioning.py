@@ -14,6 +14,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+import networkx as nx
+
 from mapgap.core.workload import Settings
 from mapgap.importing.graph import Kind, Layer, LayerGraph, Time, origin
 from mapgap.importing.source import Source, Value
@@ -104,10 +106,12 @@ def _add_edges(graph: LayerGraph, edges: list[Value], nodes: dict[int, Value], o
     """Edges between forward nodes, the sizes of outputs, and tensors of both passes; bytes per second of the link.
 
     A node has one output, whoever reads it. The backward pass runs along the same edges the other way round, which is
-    no edge of the model; a backward node whose layer has no forward node is the exception.
+    no edge of the model; a backward node whose layer has no forward node is the exception. Layers on a cycle that such
+    edges close are in one class, as dnn-partitioning has it.
     """
     back = {key for key, node in nodes.items() if _flag(node, "isBackwardNode")}
     real = {owner[key] for key in nodes if key not in back}
+    turned = set[tuple[str, str]]()
     rates, sizes = list[float](), dict.fromkeys(graph.graph, 0.0)
     cost, readers = dict[int, float](), dict[int, list[str]]()
     for edge in edges:
@@ -127,7 +131,14 @@ def _add_edges(graph: LayerGraph, edges: list[Value], nodes: dict[int, Value], o
             if size > 0 and spent > 0:
                 rates.append(size / (spent * 1e-3))
         elif {a, b} <= back and not {owner[a], owner[b]} <= real and owner[a] != owner[b]:
-            graph.graph.add_edge(owner[b], owner[a])
+            turned.add((owner[b], owner[a]))
+    forward = set(graph.graph.edges)
+    graph.graph.add_edges_from(turned)
+    for cycle in list(nx.strongly_connected_components(graph.graph)):
+        loops = [(a, b) for a, b in turned - forward if {a, b} <= cycle]
+        graph.graph.remove_edges_from(loops)
+        if loops:  # what they lie on cannot be taken apart
+            graph.together.append(cycle)
     rate = max(rates, default=NOMINAL if any(cost.values()) else None)
     for name, size in sizes.items():
         graph.graph.nodes[name]["layer"] = replace(graph.layer(name), output_bytes=math.ceil(size))

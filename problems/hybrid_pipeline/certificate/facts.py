@@ -14,6 +14,8 @@ FACTS = ("state_memory", "activation_memory", "weight_bytes", "output_bytes")
 
 def fault(instance: dict[str, Any]) -> str | None:
     """What the argument asks of an instance and this one lacks."""
+    if "graph" in instance:
+        return "layers that are a graph or not supported everywhere: not covered by the argument"
     if "execution" in instance or instance.get("objective", "latency") != "latency":
         return "an execution other than Asteroid's, or another objective than the latency: not covered by the argument"
     layers, links, sizes = instance["layers"], instance["bandwidth"], instance["micro_batch_sizes"]
