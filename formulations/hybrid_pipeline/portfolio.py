@@ -26,7 +26,7 @@ from mapgap.solvers.portfolio import Board, Member, Portfolio, whole
 def run(instance: Instance, budget: Budget, start: str | Plan | None = None, params: Params = Params()) -> SolveResult:
     """The best plan and a bound, or the certified optimum."""
     if instance.graph is not None:
-        return ideal_dp.run(instance, budget, start)
+        return ideal_dp.run(instance, budget, start=start)
     if reasons := diagnose(instance):
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(reasons))
     sizes = [instance.with_micro_batch(size) for size in instance.micro_batch_sizes]

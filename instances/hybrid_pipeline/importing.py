@@ -8,6 +8,8 @@ cuts
     ``articulation`` (default): stages are cut where a single tensor crosses; ``all``: between any two layers in
     topological order, and everything that crosses is moved; ``graph``: the layers are a graph, and stages are
     differences of its ideals.
+memory_counts
+    Whether memory is a limit; if not, nobody asks for that of boards, and layers need none.
 tick_ns
     The tick; without it the finest one of powers of ten from 100 ns on.
 backward
@@ -51,11 +53,13 @@ def build(workload: Workload, settings: Settings) -> Instance:
     mini = settings.whole("mini_batch", "samples of a mini-batch, a multiple of micro_batch", 8 * micro, least=1)
     cuts = settings.text("cuts", f"one of {', '.join(CUTS)}", CUTS[0], CUTS)
     options = {"all_devices": False, **further_fields(Instance, MADE, settings)}
-    training = settings.given.get("training") is not False
+    training = settings.get("training") is not False
     copies = settings.number("state_copies", "memory of the weights over their size", 3.0 if training else 1.0)
-    ask_for_memory(workload, settings)
     workload, notes = with_backward(workload, settings, factor=None if training else 0.0)
+    counts = settings.flag("memory_counts", "whether the memory of boards is a limit", True)
     fixed = settings.whole("tick_ns", "nanoseconds of a tick", 0)
+    if counts:
+        ask_for_memory(workload, settings)
     settings.check(complete=True)
     notes.append(f"Micro-batch {micro}, mini-batch {mini}.")
     chain = workload.chain() if cuts == "articulation" else workload
@@ -81,7 +85,10 @@ def build(workload: Workload, settings: Settings) -> Instance:
                 tuple(min(pair) or 1 for pair in zip(row, column, strict=True))
                 for row, column in zip(chain.bandwidth, zip(*chain.bandwidth, strict=True), strict=True)
             ),
-            layers=tuple(_layer(layer, size, copies, unit) for layer, size in zip(chain.layers, crossing, strict=True)),
+            layers=tuple(
+                _layer(layer, size, copies, unit, counts=counts)
+                for layer, size in zip(chain.layers, crossing, strict=True)
+            ),
             graph=graph,
             **options,
         )
@@ -137,13 +144,13 @@ def _type(name: str, board: WorkBoard, micro: int, tick_ns: int, unit: int) -> D
     )
 
 
-def _layer(layer: WorkLayer, crossing: int, copies: float, unit: int) -> Layer:
+def _layer(layer: WorkLayer, crossing: int, copies: float, unit: int, *, counts: bool) -> Layer:
     return Layer(
         name=layer.name,
         output_bytes=crossing,
         weight_bytes=layer.weight_bytes,
-        state_memory=units(copies * layer.weight_bytes, unit),
-        activation_memory=units(layer.stored_bytes, unit),
+        state_memory=units(copies * layer.weight_bytes, unit) if counts else 0,
+        activation_memory=units(layer.stored_bytes, unit) if counts else 0,
         flops=2 * (layer.macs or 0),
     )
 

@@ -41,6 +41,7 @@ def import_(
     memory: Annotated[float | None, option("Of these: 10^9 bytes.", min=0.000001)] = None,
     also: Annotated[list[Path] | None, option("Further models, for problems with several.")] = None,
     settings: Annotated[list[str] | None, option("What a file leaves open: name=value.", "--set")] = None,
+    planner: Annotated[str | None, option("Count as another planner does.", "--as")] = None,
     name: Annotated[str | None, option("Name of the instance.")] = None,
     objective: flags.Objective = None,
     solve: Annotated[bool, option("Then solve it.", "--solve")] = False,
@@ -57,12 +58,17 @@ def import_(
         What is wrong with a file, or missing, by name.
     """
     from mapgap.importing.assemble import assemble
+    from mapgap.importing.presets import preset
     from mapgap.importing.recognise import read
 
     owner = registry.find_problem(problem).name
     boards = _boards(cluster, devices, link, memory, profile or ())
     given = Settings({**(boards.settings if boards else {}), **typed(settings or ())})
+    if planner is not None:
+        given.preset = preset(planner)
     graph = read(files, given)
+    if planner is not None:
+        given.preset = preset(planner, graph)
     assembled = assemble(graph, boards, given, name)
     others = tuple(assemble(read([path], given), boards, given).workload for path in also or ())
     made = registry.library(owner).imported(replace(assembled.workload, others=others), given)

@@ -213,10 +213,14 @@ def _sum(curves: Sequence[Curve]) -> Curve:
 
 
 class Settings:
-    """Values that a user gave by name; what a problem needs and nobody gave is asked for, all of it at once."""
+    """Values that a user gave by name; what a problem needs and nobody gave is asked for, all of it at once.
 
-    def __init__(self, given: Mapping[str, Any] | None = None) -> None:
+    ``preset`` holds values that go before the defaults; nobody minds if one of them is not used.
+    """
+
+    def __init__(self, given: Mapping[str, Any] | None = None, preset: Mapping[str, Any] | None = None) -> None:
         self.given = dict(given or {})
+        self.preset = dict(preset or {})
         self.used: set[str] = set()
         self.known: dict[str, str] = {}
         self.missing: list[str] = []
@@ -264,13 +268,18 @@ class Settings:
         """Those of the settings that carry one of these names."""
         self.used |= set(names) & set(self.given)
         self.known |= dict.fromkeys(names, "")
-        return {name: self.given[name] for name in names if name in self.given}
+        values = {**self.preset, **self.given}
+        return {name: values[name] for name in names if name in values}
+
+    def get(self, name: str) -> Any:
+        """What was given, or preset; ``None`` without either."""
+        return self.given.get(name, self.preset.get(name))
 
     def _value(self, name: str, meaning: str, default: Any) -> Any:
         self.used.add(name)
         self.known[name] = meaning
-        if name in self.given:
-            return self.given[name]
+        if name in self.given or name in self.preset:
+            return self.get(name)
         if default is None:
             self.missing.append(f"missing: {name}: expected {meaning} (--set {name}=…)")
         return default

@@ -9,7 +9,7 @@ import numpy as np
 from mapgap.formulations.hybrid_pipeline.ideals.lattice import Lattice, Tensors, step
 from mapgap.formulations.hybrid_pipeline.label.stages import least_cost, stage_cost
 from mapgap.formulations.hybrid_pipeline.label.tables import Stages
-from mapgap.kernels import Flags, Integer, Integers, Integers2, Integers3, kernel
+from mapgap.kernels import Flags, Integer, Integers, Integers2, kernel
 
 ADDED = 0
 """Places of ``Labels.at``: labels, the best value (the upper bound at first), its label, pairs of sets looked at."""
