@@ -1,17 +1,19 @@
 """Exact dynamic programme over the ideals of a graph of layers.
 
 A pipeline's end is a set U of layers that holds with a layer all that read it. Its label (D, A) is that of
-:mod:`mapgap.formulations.hybrid_pipeline.label_dp`, with U in the place of the first layer: putting a stage V - U in front
-gives a larger set V, and both labels rise with D and A as there. A stage's times and memory are differences of sums over V
-and U, and what crosses a cut is a function of the set; tensors that stages pay for one by one are counted on the way from U
-to V. So the Pareto labels by set, devices used and stages behind hold the optimum of all topological orders at once.
+:mod:`mapgap.formulations.hybrid_pipeline.label_dp`, with U in the place of the first layer: putting a stage V - U in
+front gives a larger set V, and both labels rise with D and A as there. A stage's times and memory are differences of
+sums over V and U, and what crosses a cut is a function of the set; tensors that stages pay for one by one are counted
+on the way from U to V. So the Pareto labels by set, devices used and stages behind hold the optimum of all topological
+orders at once.
 
-What makes it fast: sets are numbered once; from a set only those are looked at that some group reaches below the upper bound,
-and only if the devices left can do the work left (their speeds as in the fluid bound). The upper bound comes in steps: is
-there a plan below 1.001 times what is proven, below 1.004 times, … A *no* is a better bound, a *yes* the optimum.
+What makes it fast: sets are numbered once; from a set only those are looked at that some group reaches below the upper
+bound, and only if the devices left can do the work left (their speeds as in the fluid bound). The upper bound comes in
+steps: is there a plan below 1.001 times what is proven, below 1.004 times, … A *no* is a better bound, a *yes* the
+optimum.
 
-Where there are more sets than ``ideals``, plans come from exact searches along several orders, and the bound from the work of
-all layers and from every single layer, which is the same for all orders.
+Where there are more sets than ``ideals``, plans come from exact searches along several orders, and the bound from the
+work of all layers and from every single layer, which is the same for all orders.
 
 Blocks without time and memory that have one neighbour only, which knows all their tensors, are joined to it: there they
 cost nothing, and no further tensor crosses.
@@ -169,8 +171,8 @@ def _states(instance: Instance, low: Lowered, area_of: Array) -> _States:
 def _areas(forward: Array, backward: Array, low: Lowered) -> tuple[Array, Array]:
     """(n,) work of blocks and (C,) what a device of a class does of it in a tick.
 
-    A device of class c that takes y samples of a block is busy ``t(y) >= y r_c`` with ``r_c`` the least of t(y) / y. With
-    any speeds s_c, B samples cost the devices together at least ``B min_c s_c r_c`` parts of work.
+    A device of class c that takes y samples of a block is busy ``t(y) >= y r_c`` with ``r_c`` the least of t(y) / y.
+    With any speeds s_c, B samples cost the devices together at least ``B min_c s_c r_c`` parts of work.
     """
     both = (forward + backward)[:, :, 1:].astype(np.float64)
     rate = (both / np.arange(1, low.batch + 1)).min(axis=2)  # (C, n)

@@ -43,6 +43,8 @@ def import_(
     settings: Annotated[list[str] | None, option("What a file leaves open: name=value.", "--set")] = None,
     planner: Annotated[str | None, option("Count as another planner does.", "--as")] = None,
     name: Annotated[str | None, option("Name of the instance.")] = None,
+    training: Annotated[bool, option("Plan training.", "--training")] = False,
+    inference: Annotated[bool, option("Plan inference.", "--inference")] = False,
     objective: flags.Objective = None,
     solve: Annotated[bool, option("Then solve it.", "--solve")] = False,
     certify: Annotated[bool, option("Then solve it and prove the bound.", "--certify")] = False,
@@ -63,12 +65,11 @@ def import_(
 
     owner = registry.find_problem(problem).name
     boards = _boards(cluster, devices, link, memory, profile or ())
-    given = Settings({**(boards.settings if boards else {}), **typed(settings or ())})
+    purpose = _purpose(training=training, inference=inference)
+    given = Settings({**(boards.settings if boards else {}), **typed(settings or ()), **purpose})
     if planner is not None:
         given.preset = preset(planner)
     graph = read(files, given)
-    if planner is not None:
-        given.preset = preset(planner, graph)
     assembled = assemble(graph, boards, given, name)
     others = tuple(assemble(read([path], given), boards, given).workload for path in also or ())
     made = registry.library(owner).imported(replace(assembled.workload, others=others), given)
@@ -80,7 +81,26 @@ def import_(
         print_json({"file": str(path), **_summary(instance, graph, assembled)})
     else:
         _tell(instance, graph, assembled, path)
-    return run(str(path), time_limit=time_limit, certify=certify, as_json=as_json) if solve or certify else 0
+    if not solve and not certify:
+        return 0
+    codes = [
+        run(str(path), objective=each, time_limit=time_limit, certify=certify, as_json=as_json)
+        for each in _objectives(owner, objective, given, certify=certify)
+    ]
+    return next((code for code in codes if code), 0)
+
+
+def _purpose(*, training: bool, inference: bool) -> dict[str, bool]:
+    """The setting ``training`` that two flags stand for."""
+    if training and inference:
+        raise InputError("--training, --inference: expected one of them, found both")
+    return {"training": training} if training or inference else {}
+
+
+def _objectives(problem: str, objective: str | None, given: Settings, *, certify: bool) -> Sequence[str | None]:
+    """What to solve for: every objective where inference is to be certified and none was named, else the instance's."""
+    every = certify and given.get("training") is False and not (objective or given.get("objective"))
+    return registry.problems()[problem].objectives if every else [None]
 
 
 def typed(settings: Sequence[str]) -> dict[str, Any]:
@@ -145,6 +165,7 @@ def _summary(instance: InstanceBase, graph: LayerGraph, assembled: Assembled) ->
         "boards": {
             name: {"seconds": time, "low": low, "high": high} for name, (time, low, high) in _times(assembled).items()
         },
+        "assumed": instance.assumed,
         "origins": [vars(each) | {"assumed": list(each.assumed)} for each in graph.origins],
         "notes": assembled.notes,
     }
@@ -179,6 +200,7 @@ def _tell(instance: InstanceBase, graph: LayerGraph, assembled: Assembled, path:
                 f"{k} {v}" for k, v in times.items()
             ),
             "objective in": problem.unit(instance),
+            "assumed": "; ".join(instance.assumed) or None,
             "read": "\n".join(assembled.notes),
             "written to": str(path),
             "next": f"mapgap solve {path} --certify",

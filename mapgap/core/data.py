@@ -25,6 +25,11 @@ MOST_SAMPLES, MOST_DEVICES = 1024, 64
 SUM_LIMIT = 2**62
 
 
+BACKWARD_ASSUMED = "backward_assumed"
+ASSUMED = {BACKWARD_ASSUMED: "backward times were not measured: they are multiples of the forward times (see source)"}
+"""Tags that say of an instance what was assumed of its data, with the words for every output."""
+
+
 class Frozen(BaseModel):
     """Base of every instance and plan: immutable, typed strictly, unknown keys refused, JSON round-trip."""
 
@@ -73,6 +78,11 @@ class InstanceBase(Frozen):
     def restricted(self) -> tuple[InstanceBase, Callable[[Any], Any]] | None:
         """For methods that do not know all that this instance says: a simpler one, and what its results say of this."""
         return None
+
+    @property
+    def assumed(self) -> list[str]:
+        """What was assumed and not measured, in words; from the tags of :data:`ASSUMED`."""
+        return [words for tag, words in ASSUMED.items() if tag in self.tags]
 
     def changed(self, **changes: Any) -> Self:
         """The instance with other values of some fields, validated as a whole.

@@ -82,6 +82,8 @@ class WorkBoard:
         Layers that it cannot execute.
     host : bool
         Tensors lie in its memory: transfers cost it nothing.
+    quartiles : tuple of (tuple of Curve), optional
+        Lower and upper quartiles of the forward times; empty where nobody measured them.
     """
 
     name: str
@@ -92,6 +94,7 @@ class WorkBoard:
     facts: Mapping[str, Any] = field(default_factory=dict)
     unsupported: frozenset[int] = frozenset()
     host: bool = False
+    quartiles: tuple[tuple[Curve, ...], ...] = ()
 
 
 Moved = tuple[tuple[int, ...], int]
@@ -122,6 +125,8 @@ class Workload:
         Layers that must be on one board.
     tensors, gradients : tuple of Moved, optional
         What forward and backward pass move, where a file says more than the outputs of the layers.
+    training : bool, optional
+        Whether the files are about training or inference; ``None`` where they do not say.
     """
 
     name: str
@@ -135,6 +140,24 @@ class Workload:
     together: tuple[tuple[int, ...], ...] = ()
     tensors: tuple[Moved, ...] | None = None
     gradients: tuple[Moved, ...] | None = None
+    training: bool | None = None
+
+    def quartiles(self) -> tuple[Workload, ...]:
+        """With all forward times at their lower, and with all at their upper quartiles; empty where none was measured.
+
+        Backward times stay.
+        """
+        if not any(board.quartiles for board in self.boards):
+            return ()
+        return tuple(
+            replace(
+                self,
+                boards=tuple(
+                    replace(board, forward=board.quartiles[k]) if board.quartiles else board for board in self.boards
+                ),
+            )
+            for k in range(2)
+        )
 
     def crossing(self) -> list[int]:
         """Bytes per sample of all tensors that cross the cut behind each layer; 0 behind the last."""

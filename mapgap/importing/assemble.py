@@ -43,6 +43,7 @@ class _Table:
     forward: tuple[Curve, ...]
     backward: tuple[Curve, ...] = ()
     batches: tuple[int, ...] = ()
+    quartiles: tuple[tuple[Curve, ...], ...] = ()
 
 
 def assemble(graph: LayerGraph, cluster: Cluster | None, settings: Settings, name: str | None = None) -> Assembled:
@@ -86,6 +87,7 @@ def assemble(graph: LayerGraph, cluster: Cluster | None, settings: Settings, nam
         boards,
         links,
         tuple(batches),
+        training=graph.training,
         together=tuple(_places(order, each) for each in graph.together),
         tensors=_moved(order, graph.tensors),
         gradients=_moved(order, graph.gradients),
@@ -188,9 +190,21 @@ def _profiled(
         if complete
         else ()
     )
+    quartiles: tuple[tuple[Curve, ...], ...] = ()
+    if any(time.low is not None and time.high is not None for name in order for _, time in points[name]):
+        quartiles = tuple(
+            tuple(tuple((b, board.slower * _quartile(time, k)) for b, time in points[name]) for name in order)
+            for k in range(2)
+        )
     kind = wanted if source is graph else entry
     kind = kind if board.slower == 1 else f"{kind} x{board.slower:g}"
-    return _Table(kind, forward, backward, tuple(batches))
+    return _Table(kind, forward, backward, tuple(batches), quartiles)
+
+
+def _quartile(time: Time, k: int) -> float:
+    """The lower (0) or upper (1) quartile; the median where it was not told."""
+    told = (time.low, time.high)[k]
+    return time.forward if told is None else told
 
 
 def matched(
@@ -312,7 +326,17 @@ def _boards(
         lacking = frozenset(_places(order, rules.unsupported))
         for label in labels(entry, board):
             boards.append(
-                WorkBoard(label, table.kind, memory, table.forward, table.backward, facts, lacking, rules.host)
+                WorkBoard(
+                    label,
+                    table.kind,
+                    memory,
+                    table.forward,
+                    table.backward,
+                    facts,
+                    lacking,
+                    rules.host,
+                    table.quartiles,
+                )
             )
             entries.append(entry)
     rates = []

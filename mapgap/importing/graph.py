@@ -133,6 +133,8 @@ class LayerGraph:
         Layers that must be on one device.
     tensors, gradients : list of (tuple of str, int), optional
         What forward and backward pass move: who makes it, then who reads it, and its bytes per sample.
+    training : bool, optional
+        Whether the file is about training or inference; ``None`` where it does not say.
     """
 
     name: str
@@ -145,6 +147,7 @@ class LayerGraph:
     together: list[set[str]] = field(default_factory=list)
     tensors: list[tuple[tuple[str, ...], int]] | None = None
     gradients: list[tuple[tuple[str, ...], int]] | None = None
+    training: bool | None = None
 
     def add(self, name: str, layer: Layer, reads: Iterable[str] = ()) -> None:
         """A layer and whose outputs it reads."""

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from mapgap.core import InputError, suggest
-from mapgap.importing.graph import LayerGraph
 
 PRESETS: dict[str, Mapping[str, Any]] = {
     # optimizer_graph_hierarchical.py: the slowest stage of differences of antichains; memory only where it is asked for;
@@ -48,8 +47,8 @@ PRESETS: dict[str, Mapping[str, Any]] = {
 }
 
 
-def preset(name: str, graph: LayerGraph | None = None) -> dict[str, Any]:
-    """The settings of a planner; training, where it may be either, as there are backward times in the graph.
+def preset(name: str) -> dict[str, Any]:
+    """The settings of a planner. Training, where it may be either, is what the file is about.
 
     Raises
     ------
@@ -59,8 +58,4 @@ def preset(name: str, graph: LayerGraph | None = None) -> dict[str, Any]:
     if name not in PRESETS:
         known = ", ".join(PRESETS)
         raise InputError(f"--as {name}: expected one of {known}{suggest(name, PRESETS)}")
-    found = dict(PRESETS[name])
-    if graph is not None:
-        times = [time for table in graph.times.values() for points in table.values() for time in points.values()]
-        found.setdefault("training", any(time.backward is not None for time in times))
-    return found
+    return dict(PRESETS[name])

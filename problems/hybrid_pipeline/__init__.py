@@ -88,6 +88,7 @@ if TYPE_CHECKING:
         Layer,
         OldStage,
         Plan,
+        Quartiles,
         Replanning,
         Stage,
         Tensor,
@@ -107,6 +108,7 @@ PROBLEM = Problem(
     explain=f"{_HERE}.explain:EXPLAINER",
     gantt=f"{_HERE}.gantt:gantt",
     diagnose=f"{_HERE}.evaluate:diagnose",
+    interval=f"{_HERE}.measured:interval",
     objectives=f"{_HERE}.instance:OBJECTIVES",
 )
 
@@ -120,6 +122,7 @@ __all__ = [
     "Layer",
     "OldStage",
     "Plan",
+    "Quartiles",
     "Replanning",
     "Stage",
     "Tensor",

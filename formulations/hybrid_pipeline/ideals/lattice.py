@@ -1,7 +1,7 @@
 """Compiled: all sets of blocks that a pipeline's end may consist of, and sums over them.
 
-Such a set holds with a block all that read it; its complement is an ideal. A set is kept as bits, 64 blocks a word. Sets
-are numbered by rising size, the empty one first, all blocks last.
+Such a set holds with a block all that read it; its complement is an ideal. A set is kept as bits, 64 blocks a word.
+Sets are numbered by rising size, the empty one first, all blocks last.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ def _flag(node: Value, field: str, default: bool = False) -> bool:
 def _layers(graph: LayerGraph, nodes: dict[int, Value]) -> dict[int, str]:
     """Add the layers with times, memory and classes; the layer of every node."""
     colour = {key: node["colorClass"].whole() if node.has("colorClass") else -1 - key for key, node in nodes.items()}
-    training = any(_flag(node, "isBackwardNode") for node in nodes.values())
+    training = graph.training = any(_flag(node, "isBackwardNode") for node in nodes.values())
     owner, classes, facts = dict[int, str](), dict[int, list[str]](), dict[str, list[float]]()
     kinds = list(LATENCIES)
     for backward in (False, True):

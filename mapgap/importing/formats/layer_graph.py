@@ -64,6 +64,8 @@ def read(sources: Sequence[Source], settings: Settings) -> LayerGraph:
         for name in graph.graph:
             if not table.get(name):
                 layers.wrong(f"times of every layer, also of {name!r}")
+    measured = [time for table in graph.times.values() for row in table.values() for time in row.values()]
+    graph.training = True if measured and all(time.backward is not None for time in measured) else None
     note = root["note"].text() if root.has("note") else f"{len(graph.graph)} layers"
     graph.origins.append(origin(source, NAME, note))
     return graph

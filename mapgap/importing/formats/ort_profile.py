@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from statistics import median
+from statistics import median, quantiles
 
 from mapgap.core import Finding, InputError
 from mapgap.core.workload import Settings
@@ -57,7 +57,8 @@ def read(sources: Sequence[Source], settings: Settings) -> LayerGraph:
         sizes = [arguments[field].whole() if arguments.has(field) else 0 for field in ("output_size", "parameter_size")]
         operation = arguments["op_name"].text() if arguments.has("op_name") else "operator"
         graph.add(name, Layer(operation, math.ceil(sizes[0] / batch), sizes[1]), before)
-        times[name] = {batch: Time(median(spent), None, min(spent), max(spent))}
+        low, _, high = quantiles(spent, n=4, method="inclusive") if len(spent) > 1 else (None,) * 3
+        times[name] = {batch: Time(median(spent), None, low, high)}
         before = [name]
     arguments = first["args"]
     graph.input_bytes = math.ceil(

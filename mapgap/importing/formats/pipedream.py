@@ -48,7 +48,7 @@ def read(sources: Sequence[Source], settings: Settings) -> LayerGraph:
     source = sources[0]
     batch = settings.whole("batch", "samples of the mini-batch that was profiled", 1, least=1)
     found: list[Finding] = []
-    graph = LayerGraph(source.path.name.removesuffix(".txt").removesuffix(".graph"))
+    graph = LayerGraph(source.path.name.removesuffix(".txt").removesuffix(".graph"), training=True)
     edges: list[tuple[str, str, str]] = []
     names: set[str] = set()
     for number, line in enumerate((source.text or "").splitlines(), 1):

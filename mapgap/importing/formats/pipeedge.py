@@ -94,7 +94,7 @@ def _model(root: Value, settings: Settings) -> tuple[LayerGraph, list[int]]:
     for field, listed in (("mem_MB", memory), ("parameters_out", outputs)):
         if len(listed) != count:
             model[field].wrong(f"{count} entries, one per layer")
-    graph = LayerGraph(chosen.rpartition("/")[2], input_bytes=model["parameters_in"].whole())
+    graph = LayerGraph(chosen.rpartition("/")[2], input_bytes=model["parameters_in"].whole(), training=False)
     for k, size in enumerate(memory, 1):
         layer = Layer("layer", 0, math.ceil(size.number() * 1e6), None, 0)
         graph.add(f"layer{k}", layer, [f"layer{k - 1}"] if k > 1 else [])

@@ -45,7 +45,7 @@ def read(sources: Sequence[Source], settings: Settings) -> LayerGraph:
     """
     information = next((source for source in sources if _is_information(source)), None)
     profile = next((source for source in sources if _is_profile(source)), None)
-    graph = LayerGraph((information or profile or sources[0]).path.stem)
+    graph = LayerGraph((information or profile or sources[0]).path.stem, training=False)
     batch = _layers(information, graph, settings) if information else None
     if profile is not None:
         if batch is None:

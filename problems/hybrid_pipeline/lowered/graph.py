@@ -193,7 +193,9 @@ def chain_along(instance: Instance, found: Blocks, order: Sequence[int]) -> Inst
         return tuple(made)
 
     kinds = [
-        kind.model_copy(update={"forward": table(t, kind.forward), "backward": table(t, kind.backward)})
+        kind.model_copy(
+            update={"forward": table(t, kind.forward), "backward": table(t, kind.backward), "quartiles": None}
+        )
         for t, kind in enumerate(instance.types)
     ]
     how = instance.execution.communication
