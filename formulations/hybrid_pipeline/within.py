@@ -30,7 +30,7 @@ NONE = "no plan on fewer boards, or as many with fewer cuts, is within the measu
 def preferred(instance: Instance, plan: Plan, budget: Budget) -> Preferred:
     """The simplest plan that is indistinct from the best one, ``plan``, if it is simpler.
 
-    After a failure none is looked for: what boards hold that a plan does not use counts in it. Nor on a graph of layers.
+    None is looked for on a graph of layers, nor after a failure: what boards hold that a plan does not use counts.
     """
     spread = interval(instance, plan)
     if spread is None or instance.replanning is not None or instance.graph is not None:

@@ -12,8 +12,8 @@ from typing import Any
 from mapgap.core import InputError, suggest
 
 PRESETS: dict[str, Mapping[str, Any]] = {
-    # optimizer_graph_hierarchical.py: the slowest stage of differences of antichains; memory only where it is asked for;
-    # replicas take mini-batches in turn, so one is in twelve parts that two, three or four share.
+    # optimizer_graph_hierarchical.py: the slowest stage of differences of antichains; memory only where it is asked
+    # for; replicas take mini-batches in turn, so one is in twelve parts that two, three or four share.
     "pipedream": {
         "objective": "bottleneck",
         "training": True,
@@ -26,7 +26,7 @@ PRESETS: dict[str, Mapping[str, Any]] = {
         "allreduce_factor": 4,
         "memory_counts": False,
     },
-    # throughput-dp/dp.cpp: the largest load; one device a part; accelerators pay for every tensor that they make or read.
+    # throughput-dp/dp.cpp: the largest load; one device a part; accelerators pay for every tensor they make or read.
     "dnn_partitioning": {
         "objective": "bottleneck",
         "cuts": "graph",

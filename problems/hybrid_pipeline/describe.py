@@ -34,7 +34,7 @@ def describe(instance: Instance, plan: Plan) -> PlanTable:
         rows.append(
             (
                 p + 1,
-                names[0] if len(names) == 1 else f"{names[0]} to {names[-1]} ({len(names)})",
+                _layers(names, run=stage.rows[-1] - stage.rows[0] < len(names)),
                 ", ".join(boards),
                 quantity(forward * tick, "s"),
                 quantity(backward * tick, "s"),
@@ -44,3 +44,10 @@ def describe(instance: Instance, plan: Plan) -> PlanTable:
         )
     columns = ("stage", "layers", "boards (samples)", "forward", "backward", "memory", "sends")
     return PlanTable(columns, tuple(rows), ("stage", "forward", "backward", "memory"))
+
+
+def _layers(names: list[str], *, run: bool) -> str:
+    """The layers of a stage, a run of the sequence or a set."""
+    if len(names) == 1:
+        return names[0]
+    return f"{names[0]} {'to' if run else '…'} {names[-1]} ({len(names)})"
