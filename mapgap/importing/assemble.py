@@ -60,6 +60,7 @@ def assemble(graph: LayerGraph, cluster: Cluster | None, settings: Settings, nam
         raise InputError(f"boards: expected at most {MOST_BOARDS}, found {count}")
     order = graph.order()
     layers = work_layers(graph, order)
+    place = {name: k for k, name in enumerate(order)}
     notes = [str(each) for each in graph.origins]
     known = library_boards()
     tables: dict[str, _Table] = {}
@@ -76,7 +77,7 @@ def assemble(graph: LayerGraph, cluster: Cluster | None, settings: Settings, nam
         lines = "on lines between the measured batch sizes, beyond them on the last line"
         how = "in proportion to the samples" if len(batches) == 1 else lines
         notes.append(f"Times at other batch sizes than {', '.join(map(str, batches))} lie {how}.")
-    boards, links = _boards(cluster, tables, graph, known, settings, order)
+    boards, links = _boards(cluster, tables, graph, known, settings, place)
     settings.check()
     label = name or graph.name
     workload = Workload(
@@ -88,21 +89,21 @@ def assemble(graph: LayerGraph, cluster: Cluster | None, settings: Settings, nam
         links,
         tuple(batches),
         training=graph.training,
-        together=tuple(_places(order, each) for each in graph.together),
-        tensors=_moved(order, graph.tensors),
-        gradients=_moved(order, graph.gradients),
+        together=tuple(_places(place, each) for each in graph.together),
+        tensors=_moved(place, graph.tensors),
+        gradients=_moved(place, graph.gradients),
     )
     single = {label: bar for entry, bar in bars.items() for label in labels(entry, cluster.boards[entry])}
     return Assembled(workload, single, notes)
 
 
-def _places(order: list[str], names: Iterable[str]) -> tuple[int, ...]:
-    """Places of layers in an order, each once; the first name stays the first."""
-    return tuple(dict.fromkeys(map(order.index, names)))
+def _places(place: Mapping[str, int], names: Iterable[str]) -> tuple[int, ...]:
+    """Places of layers, each once; the first name stays the first."""
+    return tuple(dict.fromkeys(place[name] for name in names))
 
 
-def _moved(order: list[str], tensors: list[tuple[tuple[str, ...], int]] | None) -> tuple[Moved, ...] | None:
-    return None if tensors is None else tuple((_places(order, names), size) for names, size in tensors)
+def _moved(place: Mapping[str, int], tensors: list[tuple[tuple[str, ...], int]] | None) -> tuple[Moved, ...] | None:
+    return None if tensors is None else tuple((_places(place, names), size) for names, size in tensors)
 
 
 def labels(entry: str, board: Board) -> list[str]:
@@ -309,7 +310,7 @@ def _boards(
     graph: LayerGraph,
     known: Mapping[str, LibraryBoard],
     settings: Settings,
-    order: list[str],
+    place: Mapping[str, int],
 ) -> tuple[tuple[WorkBoard, ...], tuple[tuple[int, ...], ...]]:
     """Every single board, and the rates between them in bytes per second."""
     boards, entries = [], []
@@ -323,7 +324,7 @@ def _boards(
         facts = {**(library.facts if library else {}), **board.facts}
         facts |= {"gflops": board.gflops} if board.gflops else {}
         rules = graph.kinds.get(board.kind or "", Kind())
-        lacking = frozenset(_places(order, rules.unsupported))
+        lacking = frozenset(_places(place, rules.unsupported))
         for label in labels(entry, board):
             boards.append(
                 WorkBoard(

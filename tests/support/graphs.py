@@ -12,7 +12,7 @@ def random_graph(seed, **fixed):
     """An instance of at most six layers on at most three devices; times of 10^3 to 10^6 ticks."""
     rng = np.random.default_rng([seed, 31])
     count, devices, kinds = int(rng.integers(3, 7)), int(rng.integers(2, 4)), int(rng.integers(1, 3))
-    communication = str(rng.choice(["step", "load", "free", "tensors"]))
+    communication = fixed.get("communication", str(rng.choice(["step", "load", "free", "tensors"])))
     training = bool(rng.integers(2))
     rules = {
         "training": training,
