@@ -52,13 +52,13 @@ def test_a_diamond_by_hand():
 
 
 def test_tensors_that_pass_by_cost_nothing():
-    """Three stages l1, l2, l3 with l4: what l1 makes for l3 crosses both cuts, and stage l2 pays for it only as a cut."""
+    """Stages l1, l2, l3 with l4: what l1 makes for l3 crosses both cuts, and l2 pays for it only as a cut."""
     made = diamond(communication="tensors", replication=False)
     third = made.devices[1].model_copy(update={"name": "S2"})
     made = made.changed(devices=(*made.devices, third), bandwidth=((10**6,) * 3,) * 3)
     stages = [((0,), 0), ((1,), 1), ((2, 3), 2)]
     plan = Plan(micro_batch=2, stages=tuple(Stage(layers=r, devices=(d,), shares=(2,)) for r, d in stages))
-    # l1 sends its tensor once, whoever reads it: 2 samples, both ways 4. l2 reads one and makes one. The last reads two.
+    # l1 sends its tensor once, whoever reads it: 2 samples, both ways 4. l2 reads and makes one. The last reads two.
     assert steps(made, plan)[::2] == [6 + 4, 12 + 8, 24 + 8]
     both = made.changed(execution=Execution(communication="load", replication=False))
     # Cuts: behind l1 its tensor; behind l2 those of l1 and l2.
@@ -178,7 +178,7 @@ def test_ideals_of_a_graph_are_counted():
 
 
 def test_the_order_matters():
-    """Chains l1 l2 and l3 l4 side by side, 4 + 5 and 3 + 2: l1 with l3 is half of the work, and no cut of the file's."""
+    """Chains l1 l2 and l3 l4, 4 + 5 and 3 + 2: l1 with l3 is half of the work, and no cut along the order."""
     made = diamond(Graph(edges=((0, 1), (2, 3))), "bottleneck", training=False, replication=False, communication="free")
     kind = made.types[0].model_copy(
         update={"forward": tuple((t, 2 * t) for t in (4, 5, 3, 2)), "memory": 10**6, "name": "K"}

@@ -1,8 +1,8 @@
 """``import --as PLANNER``: every file of two repositories is read, and what the planners print on them is recomputed.
 
-Printed values: ``dp.exe`` and ``dp.exe -linearize`` of dnn-partitioning (commit b207b6a) on its throughput-inputs, in ms;
-``optimizer_graph_hierarchical.py --straight_pipeline`` of PipeDream (commit 7db6a1c) at 1e9 bytes per second, in s. Where
-the first one did not end in 40 s (two graphs with 36,596 ideals) its linearised value is an upper bound.
+Printed values: ``dp.exe`` and ``dp.exe -linearize`` of dnn-partitioning (commit b207b6a) on its throughput-inputs, in
+ms; ``optimizer_graph_hierarchical.py --straight_pipeline`` of PipeDream (commit 7db6a1c) at 1e9 bytes per second, in s.
+Where the first one did not end in 40 s, its linearised value is an upper bound.
 """
 
 import json
@@ -79,7 +79,7 @@ def solve(instance, method="ideal_dp"):
 
 
 def load(data, instance, plan):
-    """The largest load of a plan in ms, as ``computeLoadForResultOrg`` of dp.cpp has it, from the numbers of the file."""
+    """The largest load of a plan in ms, as ``computeLoadForResultOrg`` of dp.cpp has it, from the file."""
     colour = {node["id"]: node.get("colorClass", f"own {node['id']}") for node in data["nodes"]}
     places = {
         layer.name: p for p, stage in enumerate(plan.stages) for layer in (instance.layers[i] for i in stage.rows)
@@ -184,7 +184,7 @@ def test_replicas_as_pipedream_counts_them(files, name, machines, printed):
 
 
 def test_flags_and_classes(tmp_path):
-    """``b`` runs on processors only, ``a`` and ``c`` lie on one device, so b does, too; a flag is a word or a number."""
+    """2 runs on processors only, 1 and 3 lie on one device, so 2 does, too; a flag is a word or a number."""
     nodes = [
         {"id": k, "supportedOnFpga": k != 2, "cpuLatency": 10.0, "fpgaLatency": 1.0, "size": 1.0, "isBackwardNode": 0}
         for k in (1, 2, 3, 4)
