@@ -32,6 +32,7 @@ from typing import Any
 
 from mapgap.core.workload import EXTERNAL, MOST_SAMPLES, LibraryBoard, Settings, WorkBoard, WorkLayer, Workload
 from mapgap.instances.facts import load_devices
+from mapgap.instances.hybrid_pipeline.conservation import conserved
 from mapgap.instances.hybrid_pipeline.profiles import DEVICES, boards, memory_bytes, over_roofline
 from mapgap.instances.imported import (
     TICKS_NS,
@@ -54,6 +55,7 @@ MADE = {
 """Fields of the instance that the import makes; all others are settings."""
 
 
+@conserved
 def build(workload: Workload, settings: Settings) -> Instance:
     """The instance of a workload.
 

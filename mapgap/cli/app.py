@@ -28,6 +28,7 @@ from mapgap import __version__
 #: The function of each command and what the command does, in the order of ``mapgap --help``.
 COMMANDS = {
     "catalogue:list_": "List problems, methods and library instances.",
+    "catalogue:plugins": "Say which packages announce problems and methods, what is loaded, and why not.",
     "catalogue:show": "Describe an instance, a method or a problem.",
     "catalogue:validate": "Check instance files; every error with file, line and column.",
     "catalogue:expand": "Write the expanded form: the integers that every method sees.",
@@ -42,9 +43,8 @@ COMMANDS = {
     "published planners.",
     "imports:profile": "Measure the layers of an ONNX model on this machine with ONNX Runtime.",
     "reports:bench": "Run a sweep: any methods on any instances under one budget; one JSON line per run, resumable.",
-    "evidence:certify": "Raise the certificate of an optimum: two engines that agree, and a case split.",
-    "certificates:prove": "Write certificates: files from which a small checker sees, without a solver, that no plan "
-    "beats a bound.",
+    "certificates:certify": "Write certificates: files from which a small checker sees, without a solver, that no plan "
+    "beats a bound, or that there is none. --agree asks two engines instead.",
     "certificates:verify": "Check certificates, without a solver: proof, instance, bound, and that the ledger's plan "
     "attains it.",
     "evidence:attack": "Search for the instance on which a method is worst against the certified optimum, and shrink "
@@ -61,6 +61,7 @@ LEDGER = {
     "ledger:show": "What is known of an instance, and how it came about.",
     "ledger:history": "Who improved what, and when.",
     "ledger:close": "Pass plans and bounds on between instances that imply each other.",
+    "ledger:rebuild": "Make the ledger's file and plans anew from its journal.",
 }
 
 
@@ -106,6 +107,8 @@ app = declared(
     context_settings={"help_option_names": ["-h", "--help"]},
     result_callback=_exit,
 )
+_OLD: Any = partial(Lazy, "certificates:certify")
+app.command("prove", cls=_OLD, help="The old name of certify.", hidden=True)(lambda: None)
 app.add_typer(declared(LEDGER, help="The best-known ledger: what it holds, who found it, what follows."), name="ledger")
 
 
@@ -126,10 +129,11 @@ def _root(
 
 def _interrupted(*_: Any) -> None:
     """Ctrl-C and SIGTERM between runs, and in sweeps, whose runs wait in threads."""
+    from mapgap.core.errors import Interrupted
     from mapgap.execution.run import interrupt_all
 
     interrupt_all()
-    raise SystemExit(130)
+    raise Interrupted(130)
 
 
 def _warned(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:

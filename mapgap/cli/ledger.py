@@ -30,14 +30,22 @@ def show(
     """What is known of one instance, and how it came about."""
     entry = _entry(Ledger.load(ledger), name)
     if as_json:
-        print_json({**entry.model_dump(mode="json"), "gap": entry.gap, "history": _story(entry)})
+        print_json({**entry.model_dump(mode="json"), "gap": entry.gap, "word": entry.word, "history": _story(entry)})
         return
     rows: dict[str, Any] = {"instance": f"{entry.instance} ({entry.instance_hash})", "problem": entry.problem}
     for what, found in (("plan", entry.plan), ("bound", entry.bound)):
         if found is not None:
             rows[what] = f"{found.value:,} {entry.unit} ({found.method}, {found.started[:10]})"
     grade = "none" if entry.certificate is None else str(entry.certificate)
-    facts({**rows, "gap": percent(entry.gap), "certificate": grade, "checked bound": entry.checked_bound})
+    facts(
+        {
+            **rows,
+            "status": entry.word,
+            "gap": percent(entry.gap),
+            "certificate": grade,
+            "checked bound": entry.checked_bound,
+        }
+    )
     say()
     _table(f"history of {entry.instance}", [entry])
 
@@ -74,6 +82,23 @@ def close(
         done = "could improve" if check else "improved"
         say(f"{len({step.instance for step in steps})} entries {done}, in {len(steps)} steps")
     return 5 if check and steps else 0
+
+
+def rebuild(
+    ledger: flags.Ledger = None,
+    check: Annotated[bool, option("Change nothing; exit with 5 if a file is behind.", "--check")] = False,
+    as_json: flags.Json = False,
+) -> int:
+    """Make the file and the plans anew from the journal; with ``check``, 5 if one of them is not what it says."""
+    book = Ledger.load(ledger)
+    behind = [str(path) for path in book.behind()]
+    if not check:
+        book.save()
+    if as_json:
+        print_json({"behind": behind, "written": not check})
+    else:
+        say("\n".join([*behind, f"{len(behind)} files {'are behind' if check else 'made anew'}"]))
+    return 5 if check and behind else 0
 
 
 def submit(
