@@ -77,7 +77,9 @@ def import_(
 
     def work() -> dict[str, Any]:
         boards = _boards(cluster, devices, link, memory, profile or ())
-        return _import(files, problem, boards, also, settings, purpose, name, objective, output, as_json, certify)
+        return _import(
+            files, problem, boards, also, settings, planner, purpose, name, objective, output, as_json, certify
+        )
 
     made = confined([*files, *(also or ()), *named, *([cluster] if cluster else [])], work)
     if not solve and not certify:
@@ -140,6 +142,7 @@ def _import(
     boards: Cluster | None,
     also: list[Path] | None,
     settings: list[str] | None,
+    planner: str | None,
     purpose: dict[str, bool],
     name: str | None,
     objective: str | None,

@@ -88,7 +88,7 @@ def assemble(graph: LayerGraph, cluster: Cluster | None, settings: Settings, nam
         links,
         tuple(batches),
         training=graph.training,
-        together=tuple(_places(place, each) for each in graph.together),
+        together=tuple(tuple(sorted(_places(place, each))) for each in graph.together),
         tensors=_moved(place, graph.tensors),
         gradients=_moved(place, graph.gradients),
     )
