@@ -54,6 +54,7 @@ def import_(
     memory: Annotated[float | None, option("Of these: 10^9 bytes.", min=0.000001)] = None,
     also: Annotated[list[Path] | None, option("Further models, for problems with several.")] = None,
     settings: Annotated[list[str] | None, option("What a file leaves open: name=value.", "--set")] = None,
+    planner: Annotated[str | None, option("Count as another planner does.", "--as")] = None,
     name: Annotated[str | None, option("Name of the instance.")] = None,
     training: Annotated[bool, option("Plan training.", "--training")] = False,
     inference: Annotated[bool, option("Plan inference.", "--inference")] = False,
@@ -76,7 +77,9 @@ def import_(
 
     def work() -> dict[str, Any]:
         boards = _boards(cluster, devices, link, memory, profile or ())
-        return _import(files, problem, boards, also, settings, purpose, name, objective, output, as_json, certify)
+        return _import(
+            files, problem, boards, also, settings, planner, purpose, name, objective, output, as_json, certify
+        )
 
     made = confined([*files, *(also or ()), *named, *([cluster] if cluster else [])], work)
     if not solve and not certify:
@@ -139,6 +142,7 @@ def _import(
     boards: Cluster | None,
     also: list[Path] | None,
     settings: list[str] | None,
+    planner: str | None,
     purpose: dict[str, bool],
     name: str | None,
     objective: str | None,
@@ -148,10 +152,13 @@ def _import(
 ) -> dict[str, Any]:
     """Make an instance of foreign files and write it: where, and what to solve it for."""
     from mapgap.importing.assemble import assemble
+    from mapgap.importing.presets import preset
     from mapgap.importing.recognise import read
 
     owner = registry.find_problem(problem or "hybrid_pipeline").name
     given = Settings({**(boards.settings if boards else {}), **typed(settings or ()), **purpose})
+    if planner is not None:
+        given.preset = preset(planner)
     graph = read(files, given)
     assembled = assemble(graph, boards, given, name)
     others = tuple(assemble(read([path], given), boards, given).workload for path in also or ())
@@ -179,7 +186,7 @@ def _purpose(*, training: bool, inference: bool) -> dict[str, bool]:
 
 def _objectives(problem: str, objective: str | None, given: Settings, *, certify: bool) -> Sequence[str | None]:
     """What to solve for: every objective where inference is to be certified and none was named, else the instance's."""
-    every = certify and given.given.get("training") is False and not (objective or "objective" in given.given)
+    every = certify and given.get("training") is False and not (objective or given.get("objective"))
     return registry.problems()[problem].objectives if every else [None]
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from mapgap.core import InputError, suggest
-from mapgap.core.workload import EXTERNAL, Curve, LibraryBoard, Settings, WorkBoard, WorkLayer, Workload
+from mapgap.core.workload import EXTERNAL, Curve, LibraryBoard, Moved, Settings, WorkBoard, WorkLayer, Workload
 from mapgap.importing.cluster import Board, Cluster
 from mapgap.importing.conservation import WITHIN, named_after
 from mapgap.importing.estimate import Factor, Speed, estimate, factor, library_boards, roofline
-from mapgap.importing.graph import LayerGraph, Time, Times
+from mapgap.importing.graph import Kind, LayerGraph, Time, Times
 from mapgap.importing.recognise import read
 
 MOST_BOARDS = 256
@@ -59,6 +59,7 @@ def assemble(graph: LayerGraph, cluster: Cluster | None, settings: Settings, nam
         raise InputError(f"boards: expected at most {MOST_BOARDS}, found {count}")
     order = graph.order()
     layers = work_layers(graph, order)
+    place = {name: k for k, name in enumerate(order)}
     notes = [str(each) for each in graph.origins]
     known = library_boards()
     tables: dict[str, _Table] = {}
@@ -75,14 +76,33 @@ def assemble(graph: LayerGraph, cluster: Cluster | None, settings: Settings, nam
         lines = "on lines between the measured batch sizes, beyond them on the last line"
         how = "in proportion to the samples" if len(batches) == 1 else lines
         notes.append(f"Times at other batch sizes than {', '.join(map(str, batches))} lie {how}.")
-    boards, links = _boards(cluster, tables, graph, known, settings)
+    boards, links = _boards(cluster, tables, graph, known, settings, place)
     settings.check()
     label = name or graph.name
     workload = Workload(
-        label, " ".join(notes), graph.input_bytes, layers, boards, links, tuple(batches), training=graph.training
+        label,
+        " ".join(notes),
+        graph.input_bytes,
+        layers,
+        boards,
+        links,
+        tuple(batches),
+        training=graph.training,
+        together=tuple(tuple(sorted(_places(place, each))) for each in graph.together),
+        tensors=_moved(place, graph.tensors),
+        gradients=_moved(place, graph.gradients),
     )
     single = {label: bar for entry, bar in bars.items() for label in labels(entry, cluster.boards[entry])}
     return Assembled(workload, single, notes)
+
+
+def _places(place: Mapping[str, int], names: Iterable[str]) -> tuple[int, ...]:
+    """Places of layers, each once; the first name stays the first."""
+    return tuple(dict.fromkeys(place[name] for name in names))
+
+
+def _moved(place: Mapping[str, int], tensors: list[tuple[tuple[str, ...], int]] | None) -> tuple[Moved, ...] | None:
+    return None if tensors is None else tuple((_places(place, names), size) for names, size in tensors)
 
 
 def labels(entry: str, board: Board) -> list[str]:
@@ -310,6 +330,7 @@ def _boards(
     graph: LayerGraph,
     known: Mapping[str, LibraryBoard],
     settings: Settings,
+    place: Mapping[str, int],
 ) -> tuple[tuple[WorkBoard, ...], tuple[tuple[int, ...], ...]]:
     """Every single board, and the rates between them in bytes per second."""
     boards, entries = [], []
@@ -322,9 +343,21 @@ def _boards(
             memory = listed.memory_bytes
         facts = {**(library.facts if library else {}), **board.facts}
         facts |= {"gflops": board.gflops} if board.gflops else {}
+        rules = graph.kinds.get(board.kind or "", Kind())
+        lacking = frozenset(_places(place, rules.unsupported))
         for label in labels(entry, board):
             boards.append(
-                WorkBoard(label, table.kind, memory, table.forward, table.backward, facts, quartiles=table.quartiles)
+                WorkBoard(
+                    label,
+                    table.kind,
+                    memory,
+                    table.forward,
+                    table.backward,
+                    facts,
+                    lacking,
+                    rules.host,
+                    table.quartiles,
+                )
             )
             entries.append(entry)
     rates = []

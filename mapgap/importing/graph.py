@@ -93,11 +93,17 @@ class Kind:
     names : tuple of str
         Devices of this kind that the file lists.
     link_bytes_per_second : float, optional
+    unsupported : frozenset of str
+        Layers that they cannot execute.
+    host : bool
+        Tensors lie in their memory: transfers cost them nothing.
     """
 
     memory_bytes: int | None = None
     names: tuple[str, ...] = ()
     link_bytes_per_second: float | None = None
+    unsupported: frozenset[str] = frozenset()
+    host: bool = False
 
 
 QUANTITIES = ("weights", "products", "inputs", "outputs", "kernels", "run")
@@ -153,6 +159,10 @@ class LayerGraph:
         Layers that read the input of the network; without any, those without predecessors.
     input_bytes : int
         Per sample.
+    together : list of set of str
+        Layers that must be on one device.
+    tensors, gradients : list of (tuple of str, int), optional
+        What forward and backward pass move: who makes it, then who reads it, and its bytes per sample.
     totals : list of Total
         What the file holds in all, where it can be counted apart from the layers.
     training : bool, optional
@@ -166,6 +176,9 @@ class LayerGraph:
     origins: list[Origin] = field(default_factory=list)
     readers: set[str] = field(default_factory=set)
     input_bytes: int = 0
+    together: list[set[str]] = field(default_factory=list)
+    tensors: list[tuple[tuple[str, ...], int]] | None = None
+    gradients: list[tuple[tuple[str, ...], int]] | None = None
     totals: list[Total] = field(default_factory=list)
     training: bool | None = None
 

@@ -72,7 +72,7 @@ def read(sources: Sequence[Source], settings: Settings) -> LayerGraph:
     dropped = _drop_ends(graph)
     graph.totals = _totals(source, batch, dropped)
     assumed = [f"{', '.join(dropped)}: no layers, as in PipeDream's optimizer"] if dropped else []
-    if "batch" not in settings.given:
+    if settings.get("batch") is None:
         assumed.append("the profiled mini-batch is one sample (--set batch=… tells its size)")
     what = f"times and sizes of {len(graph.graph)} layers at batch {batch}"
     graph.origins.append(origin(source, NAME, what, assumed))
