@@ -30,11 +30,12 @@ NONE = "no plan on fewer boards, or as many with fewer cuts, is within the measu
 def preferred(instance: Instance, plan: Plan, budget: Budget) -> Preferred:
     """The simplest plan that is indistinct from the best one, ``plan``, if it is simpler.
 
-    After a failure none is looked for: what boards hold that a plan does not use counts in it.
+    After a failure none is looked for: what boards hold that a plan does not use counts in it. Nor is one among plans
+    whose stages are no intervals of a chain.
     """
     spread = interval(instance, plan)
-    if spread is None or instance.replanning is not None:
-        return Preferred(None, "not looked for: no quartiles, or a failure", complete=False)
+    if spread is None or instance.replanning is not None or getattr(instance, "graph", None) is not None:
+        return Preferred(None, "simpler plans are looked for on chains without a failure only", complete=False)
     boards, cuts = shape(plan)
     fewest = len(instance.devices) if instance.all_devices else 1
     for k in range(fewest, boards + 1):

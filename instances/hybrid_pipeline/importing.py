@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from mapgap.core.workload import MOST_SAMPLES, LibraryBoard, Settings, WorkBoard, WorkLayer, Workload
 from mapgap.instances.facts import load_devices
+from mapgap.instances.hybrid_pipeline.conservation import conserved
 from mapgap.instances.hybrid_pipeline.profiles import DEVICES, boards, memory_bytes, over_roofline
 from mapgap.instances.imported import ask_for_memory, finest, further_fields, imported_tags, table, units, with_backward
 from mapgap.problems.hybrid_pipeline import Device, DeviceType, Instance, Layer, Quartiles
@@ -37,6 +38,7 @@ MADE = {
 """Fields of the instance that the import makes; all others are settings."""
 
 
+@conserved
 def build(workload: Workload, settings: Settings) -> Instance:
     """The instance of a workload.
 

@@ -21,6 +21,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from mapgap.catalogue import registry
+from mapgap.catalogue.announced import BrokenEntryPoint
 from mapgap.catalogue.document import Document, add_errors, read, shown, validate
 from mapgap.core import CompactBase, Finding, InputError, InstanceBase, PlanBase, short, suggest
 from mapgap.core.storage import is_file, kind_of, replace_file
@@ -125,7 +126,7 @@ def library_files() -> dict[str, Path]:
                 raise RuntimeError(f"two library instances are named {path.stem!r}")
             else:
                 text = f"{path} is left out: there is a library instance named {path.stem!r} already"
-                warnings.warn(text, registry.BrokenEntryPoint, stacklevel=2)
+                warnings.warn(text, BrokenEntryPoint, stacklevel=2)
     return found
 
 

@@ -18,20 +18,23 @@ import contextlib
 import importlib
 import importlib.util
 import pkgutil
+import re
 import sys
-import warnings
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cache
-from importlib.metadata import entry_points
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, get_args
 
+from mapgap.catalogue.announced import Announced, announced, words_of
 from mapgap.core import InputError, InstanceBase, Library, Method, Problem, resolve, short, suggest
+from mapgap.core.declarations import Kind
+from mapgap.core.errors import Interrupted
 from mapgap.core.storage import is_file, kind_of
 
 WINGS = ("heuristics", "formulations")
+KINDS = get_args(Kind)
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,59}")
 _plugins: list[Method] = []
 
 
@@ -44,10 +47,6 @@ def modules(wing: str) -> list[str]:
     """Names of the public modules of a wing, alphabetically; nothing below the wing is imported."""
     found = pkgutil.iter_modules(importlib.import_module(f"mapgap.{wing}").__path__)
     return sorted(info.name for info in found if not info.name.startswith("_"))
-
-
-class BrokenEntryPoint(UserWarning):
-    """A third party's entry point that cannot be used."""
 
 
 def house() -> list[str]:
@@ -72,19 +71,66 @@ def problems() -> dict[str, Problem]:
         if problem.name != name:
             raise RuntimeError(f"mapgap.problems.{name} exports a problem named {problem.name!r}")
         found[name] = problem
-    for entry in _entries("mapgap.problems"):
-        reason = entry.error or _no_problem(entry.loaded, found)
-        if reason:
-            entry.warn(reason)
-        else:
+    for entry in announced():
+        if entry.group == "mapgap.problems" and _taken(entry, partial(_no_problem, entry.loaded, found)):
             found[entry.loaded.name] = entry.loaded
     return dict(sorted(found.items()))
+
+
+_reasons: dict[str, str] = {}  # entry point and package to why it is left out
+
+
+def _taken(entry: Announced, check: Callable[[], str]) -> bool:
+    """Can an entry point be used? A warning says why not; the check of somebody else's objects may do anything."""
+    try:
+        reason = entry.error or check()
+    except Interrupted:
+        raise
+    except BaseException as error:
+        reason = words_of(error)
+    _reasons[f"{entry.text} {entry.package}"] = reason
+    if reason:
+        entry.warn(reason)
+    return not reason
+
+
+def packages() -> list[tuple[Announced, str]]:
+    """Every entry point of other packages, and why it is left out; empty if it is used."""
+    _declared()
+    return [(entry, _reasons[f"{entry.text} {entry.package}"]) for entry in announced()]
+
+
+def _no_name(name: Any, what: str) -> str:
+    """Why a name cannot be one: it is printed, and stands in files and on command lines."""
+    if isinstance(name, str) and _NAME.fullmatch(name):
+        return ""
+    return f"expected a {what} of at most 60 letters, digits and ._+-, found {short(repr(name), 80)}"
+
+
+def _no_method(method: Any) -> str:
+    """Why something is no method that can be listed; empty if it is one."""
+    if not isinstance(method, Method):
+        return f"expected a mapgap.core.Method or a list of them, found {type(method).__name__}"
+    wrong = _no_name(method.name, "name of a method") or _no_name(method.problem, "name of a problem")
+    if wrong:
+        return wrong
+    if method.kind not in KINDS:
+        return f"method {method.name!r}: expected a kind of {', '.join(KINDS)}, found {short(repr(method.kind), 80)}"
+    texts = (method.reference, method.summary, *method.members, *method.engines, *method.options)
+    if not all(isinstance(text, str) for text in texts):
+        return f"method {method.name!r}: expected reference, summary, members, engines and options to be texts"
+    return ""
 
 
 def _no_problem(loaded: Any, found: dict[str, Problem]) -> str:
     """Why an announced problem cannot be used; empty if it can."""
     if not isinstance(loaded, Problem):
         return f"expected a mapgap.core.Problem, found {type(loaded).__name__}"
+    wrong = _no_name(loaded.name, "name of a problem")
+    if wrong:
+        return wrong
+    if not all(isinstance(text, str) for text in (loaded.title, loaded.paper, *loaded.objectives)):
+        return f"problem {loaded.name!r}: expected title, paper and objectives to be texts"
     if loaded.name in found:
         return f"there is a problem named {loaded.name!r} already"
     try:
@@ -145,72 +191,43 @@ def _declared() -> tuple[Method, ...]:
                     raise RuntimeError(f"{module.__name__}: method {method.name!r} claims problem {method.problem!r}")
             found += table
     names = {(method.problem, method.name) for method in found}
-    for entry in _entries("mapgap.methods"):
-        listed = list(entry.loaded) if isinstance(entry.loaded, (list, tuple)) else [entry.loaded]
-        reason = entry.error or _no_methods(listed, names, entry.package)
-        if reason:
-            entry.warn(reason)
-        else:
+    for entry in announced():
+        listed: list[Any] = []
+        if entry.group == "mapgap.methods" and _taken(entry, partial(_no_methods, entry, listed, names)):
             names |= {(method.problem, method.name) for method in listed}
             found += listed
     return tuple(found)
 
 
-def _no_methods(listed: list[Any], names: set[tuple[str, str]], package: str) -> str:
-    """Why announced methods cannot be used; empty if they can."""
-    theirs = [each.loaded for each in _entries("mapgap.problems") if each.package == package and not each.error]
-    for method in listed:
-        if not isinstance(method, Method):
-            return f"expected a mapgap.core.Method or a list of them, found {type(method).__name__}"
+def _no_methods(entry: Announced, listed: list[Any], names: set[tuple[str, str]]) -> str:
+    """Why announced methods cannot be used; empty if they can. They are put into the list."""
+    listed += list(entry.loaded) if isinstance(entry.loaded, (list, tuple)) else [entry.loaded]
+    theirs = [
+        each.loaded
+        for each in announced()
+        if each.group == "mapgap.problems" and each.package == entry.package and not each.error
+    ]
+    for k, method in enumerate(listed):
+        wrong = _no_method(method)
+        if wrong:
+            return wrong
         if method.problem not in problems():
             return f"method {method.name!r} names unknown problem {method.problem!r}"
         for problem in theirs:
             if getattr(problem, "name", None) == method.problem and problem is not problems()[method.problem]:
                 return f"method {method.name!r} is one of another problem named {method.problem!r}"
-        if (method.problem, method.name) in names:
+        others = {(each.problem, each.name) for each in listed[:k]}
+        if (method.problem, method.name) in names | others:
             return f"there is a method named {method.name!r} already"
     return ""
-
-
-@dataclass(frozen=True)
-class _Entry:
-    """An entry point, loaded.
-
-    Attributes
-    ----------
-    text, package : str
-        As declared, and by whom.
-    loaded : Any
-    error : str
-        Why it could not be loaded; empty if it could.
-    """
-
-    text: str
-    package: str
-    loaded: Any = None
-    error: str = ""
-
-    def warn(self, reason: str) -> None:
-        text = f"entry point {self.text} of package {self.package} is left out: {reason}"
-        warnings.warn(text, BrokenEntryPoint, stacklevel=3)
-
-
-def _entries(group: str) -> list[_Entry]:
-    """What the entry points of a group name, in the order of their names and packages."""
-    found = []
-    for entry in entry_points(group=group):
-        text, package = f"{group}: {entry.name} = {entry.value}", entry.dist.name if entry.dist else "?"
-        try:
-            found.append(_Entry(text, package, entry.load()))
-        except Exception as error:
-            found.append(_Entry(text, package, error=f"{type(error).__name__}: {error}"))
-    return sorted(found, key=lambda each: (each.text, each.package))
 
 
 def _table(module: ModuleType) -> list[Method]:
     methods = getattr(module, "METHODS", None)
     if not isinstance(methods, (list, tuple)) or not all(isinstance(m, Method) for m in methods):
         raise RuntimeError(f"{module.__name__} exports no list METHODS of mapgap.core.Method")
+    for wrong in filter(None, map(_no_method, methods)):
+        raise RuntimeError(f"{module.__name__}: {wrong}")
     return list(methods)
 
 
@@ -289,8 +306,10 @@ def load_plugin(path: Path) -> list[Method]:
     try:
         spec.loader.exec_module(module)
         found = _table(module)
-    except (Exception, SystemExit) as error:
-        raise InputError(f"--plugin {path}: {type(error).__name__}: {error}") from error
+    except (Interrupted, KeyboardInterrupt):
+        raise
+    except BaseException as error:  # SystemExit among them
+        raise InputError(f"--plugin {path}: {words_of(error)}") from None
     for method in found:
         if method.problem not in problems():
             raise InputError(f"--plugin {path}: method {method.name!r} names unknown problem {method.problem!r}")
@@ -310,5 +329,6 @@ def plugins_of_this_run() -> Iterator[None]:
 
 def forget() -> None:
     """Read everything that modules and entry points declare anew; plug-ins stay."""
-    for remembered in (problems, library, _declared):
+    for remembered in (problems, library, _declared, announced):
         remembered.cache_clear()
+    _reasons.clear()

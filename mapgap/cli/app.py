@@ -28,6 +28,7 @@ from mapgap import __version__
 #: The function of each command and what the command does, in the order of ``mapgap --help``.
 COMMANDS = {
     "catalogue:list_": "List problems, methods and library instances.",
+    "catalogue:plugins": "Say which packages announce problems and methods, what is loaded, and why not.",
     "catalogue:show": "Describe an instance, a method or a problem.",
     "catalogue:validate": "Check instance files; every error with file, line and column.",
     "catalogue:expand": "Write the expanded form: the integers that every method sees.",
@@ -60,6 +61,7 @@ LEDGER = {
     "ledger:show": "What is known of an instance, and how it came about.",
     "ledger:history": "Who improved what, and when.",
     "ledger:close": "Pass plans and bounds on between instances that imply each other.",
+    "ledger:rebuild": "Make the ledger's file and plans anew from its journal.",
 }
 
 
@@ -127,10 +129,11 @@ def _root(
 
 def _interrupted(*_: Any) -> None:
     """Ctrl-C and SIGTERM between runs, and in sweeps, whose runs wait in threads."""
+    from mapgap.core.errors import Interrupted
     from mapgap.execution.run import interrupt_all
 
     interrupt_all()
-    raise SystemExit(130)
+    raise Interrupted(130)
 
 
 def _warned(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
 import mapgap
-from mapgap.catalogue import registry
+from mapgap.catalogue import announced, registry
 from mapgap.catalogue.files import (
     Form,
     Header,
@@ -123,6 +124,26 @@ def _row(header: Header, size: str | None, known: Known | None) -> dict[str, Any
     return {**row, "path": str(header.path), "size": size, "best_known": best, "status": status}
 
 
+def plugins(as_json: flags.Json = False) -> None:
+    """List what other packages announce; their modules are tried anew."""
+    announced.forget(verdicts=True)
+    registry.forget()
+    with warnings.catch_warnings(action="ignore", category=announced.BrokenEntryPoint):  # the table says it
+        found = registry.packages()
+    rows = []
+    for entry, reason in found:
+        loaded = entry.loaded if isinstance(entry.loaded, (list, tuple)) else [entry.loaded]
+        names = [] if reason else [str(each.name) for each in loaded]
+        told = {"package": entry.package, "version": entry.version, "entry_point": entry.text, "names": names}
+        rows.append({**told, "loaded": not reason, "reason": reason})
+    if as_json:
+        print_json({"plugins": rows})
+        return
+    columns = ["package", "version", "entry_point", "names", "state"]
+    states = [{**row, "state": f"left out: {row['reason']}" if row["reason"] else "loaded"} for row in rows]
+    table("plug-ins", columns, [[row[column] for column in columns] for row in states])
+
+
 def show(
     name: Annotated[str, argument("Instance (path or name), method, problem, or PROBLEM/METHOD", completion.things)],
     plugin: flags.Plugins = None,
@@ -153,8 +174,7 @@ def show(
     if Path(name).exists() or "/" in name:
         from mapgap.cli import imports  # start-up: graphs need NetworkX
 
-        if imports.is_foreign(Path(name)):
-            imports.show_foreign(Path(name), as_json=as_json)
+        if imports.show_if_foreign(Path(name), as_json=as_json):
             return
     known = [*registry.problems(), *(m for p in registry.problems() for m in registry.methods(p)), *library_files()]
     try:

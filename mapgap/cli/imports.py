@@ -5,8 +5,14 @@ Graphs bring NetworkX, so what reads files is imported where a file is read.
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
-from collections.abc import Sequence
+import math
+import os
+import shutil
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,24 +22,31 @@ import yaml
 import mapgap
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import save_expanded
-from mapgap.cli import completion, flags
+from mapgap.cli import completion, fitting, flags
 from mapgap.cli.flags import argument, option
-from mapgap.cli.output import facts, print_json, say, table, to_file
+from mapgap.cli.output import complain, facts, print_json, put, say, table, to_file
 from mapgap.cli.progress import Spinner
 from mapgap.cli.solve import solve as run
-from mapgap.core import InputError, InstanceBase, quantity
+from mapgap.core import InputError, InstanceBase, quantity, short
+from mapgap.core.limited import Exceeded, Limits, limited
+from mapgap.core.storage import is_file
 from mapgap.core.workload import Settings, Workload, at
 from mapgap.importing.cluster import Cluster, equal_boards, load, with_profiles
+from mapgap.importing.conservation import line, shares
 from mapgap.importing.source import Source, located
 
 if TYPE_CHECKING:
     from mapgap.importing.assemble import Assembled
     from mapgap.importing.graph import LayerGraph
 
+#: What reading files may take: seconds of a processor and 2^20 bytes, at first and per 2^20 bytes of the files.
+CPU_S, CPU_PER_MB = 4.0, 1.0
+MEMORY_MB, MEMORY_PER_MB = 450.0, 30.0
+
 
 def import_(
     files: Annotated[list[Path], argument("Model, profile or planner files of one format")],
-    problem: Annotated[str, option("Problem.", offers=completion.problems)] = "hybrid_pipeline",
+    problem: Annotated[str | None, option("Problem; else hybrid_pipeline.", offers=completion.problems)] = None,
     cluster: Annotated[Path | None, option("Cluster file: boards by name.")] = None,
     profile: Annotated[list[str] | None, option("BOARD=FILE: times of a board.")] = None,
     devices: Annotated[int | None, option("In place of a cluster: equal boards.", min=1)] = None,
@@ -58,12 +71,86 @@ def import_(
     InputError
         What is wrong with a file, or missing, by name.
     """
+    named = [Path(_profile(text)[1].partition("#")[0]) for text in profile or ()]
+    purpose = _purpose(training=training, inference=inference)
+
+    def work() -> dict[str, Any]:
+        boards = _boards(cluster, devices, link, memory, profile or ())
+        return _import(files, problem, boards, also, settings, purpose, name, objective, output, as_json, certify)
+
+    made = confined([*files, *(also or ()), *named, *([cluster] if cluster else [])], work)
+    if not solve and not certify:
+        return 0
+    codes = [
+        run(made["file"], objective=each, time_limit=time_limit, certify=certify or None, as_json=as_json)
+        for each in made["objectives"]
+    ]
+    return next((code for code in codes if code), 0)
+
+
+def confined(files: Sequence[Path], work: Callable[[], Any]) -> Any:
+    """Work on foreign files in a process with limits; what it returns, as JSON data. What it prints is printed here.
+
+    Raises
+    ------
+    InputError
+        It takes too long or too much memory for files of that size, or what is wrong with one.
+    """
+    terminal = sys.stdout is not None and sys.stdout.isatty()
+    columns = shutil.get_terminal_size().columns
+
+    def captured() -> dict[str, Any]:
+        if terminal:
+            os.environ["COLUMNS"] = str(columns)
+        out, err = _Paper(terminal), _Paper(terminal)
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            return {"result": work(), "out": out.getvalue(), "err": err.getvalue()}
+
+    size = sum(located(path).stat().st_size for path in files if is_file(located(path))) / 2**20
+    cpu_s = CPU_S + CPU_PER_MB * size
+    limits = Limits(cpu_s, 10 * cpu_s, math.ceil(MEMORY_MB + MEMORY_PER_MB * size), writes=True)
+    try:
+        found = limited(captured, limits)
+    except Exceeded as error:
+        about = short(", ".join(map(str, files)))
+        text = f"expected what can be read within {cpu_s:.0f} s and {limits.memory_mb} MB, found what takes {error}"
+        raise InputError(f"{about}: {text}") from None
+    if found["err"] and sys.stderr is not None:
+        sys.stderr.write(found["err"])
+    if found["out"]:
+        put(found["out"], end="")
+    return found["result"]
+
+
+class _Paper(io.StringIO):
+    """Text that is printed later, and whether on a terminal."""
+
+    def __init__(self, terminal: bool) -> None:
+        super().__init__()
+        self._terminal = terminal
+
+    def isatty(self) -> bool:
+        return self._terminal
+
+
+def _import(
+    files: list[Path],
+    problem: str | None,
+    boards: Cluster | None,
+    also: list[Path] | None,
+    settings: list[str] | None,
+    purpose: dict[str, bool],
+    name: str | None,
+    objective: str | None,
+    output: Path | None,
+    as_json: bool,
+    certify: bool,
+) -> dict[str, Any]:
+    """Make an instance of foreign files and write it: where, and what to solve it for."""
     from mapgap.importing.assemble import assemble
     from mapgap.importing.recognise import read
 
-    owner = registry.find_problem(problem).name
-    boards = _boards(cluster, devices, link, memory, profile or ())
-    purpose = _purpose(training=training, inference=inference)
+    owner = registry.find_problem(problem or "hybrid_pipeline").name
     given = Settings({**(boards.settings if boards else {}), **typed(settings or ()), **purpose})
     graph = read(files, given)
     assembled = assemble(graph, boards, given, name)
@@ -73,17 +160,14 @@ def import_(
     path = output or Path(f"{_stem(instance.name)}_{owner}.yaml")
     to_file(path)
     save_expanded(instance, path)
+    others_told = {} if problem else fitting.other_problems(owner, assembled.workload, given.given)
     if as_json:
-        print_json({"file": str(path), **_summary(instance, graph, assembled)})
+        told = {"other_problems": others_told} if others_told else {}
+        print_json({"file": str(path), **_summary(instance, graph, assembled), **told})
     else:
-        _tell(instance, graph, assembled, path)
-    if not solve and not certify:
-        return 0
-    codes = [
-        run(str(path), objective=each, time_limit=time_limit, certify=certify or None, as_json=as_json)
-        for each in _objectives(owner, objective, given, certify=certify)
-    ]
-    return next((code for code in codes if code), 0)
+        _tell(instance, graph, assembled, path, others_told)
+        _warn(graph)
+    return {"file": str(path), "objectives": _objectives(owner, objective, given, certify=certify)}
 
 
 def _purpose(*, training: bool, inference: bool) -> dict[str, bool]:
@@ -116,6 +200,11 @@ def typed(settings: Sequence[str]) -> dict[str, Any]:
         except yaml.YAMLError:
             found[name] = text
     return found
+
+
+def _warn(graph: LayerGraph) -> None:
+    """Say where the whole run is far from the sum of its operators."""
+    complain([each.warning() for each in shares(graph) if each.apart], label="warning")
 
 
 def _stem(name: str) -> str:
@@ -161,6 +250,7 @@ def _summary(instance: InstanceBase, graph: LayerGraph, assembled: Assembled) ->
         "boards": {
             name: {"seconds": time, "low": low, "high": high} for name, (time, low, high) in _times(assembled).items()
         },
+        "conserved": [each.data() for each in shares(graph)],
         "assumed": instance.assumed,
         "origins": [vars(each) | {"assumed": list(each.assumed)} for each in graph.origins],
         "notes": assembled.notes,
@@ -179,7 +269,9 @@ def _times(assembled: Assembled) -> dict[str, tuple[float, float | None, float |
     return found
 
 
-def _tell(instance: InstanceBase, graph: LayerGraph, assembled: Assembled, path: Path) -> None:
+def _tell(
+    instance: InstanceBase, graph: LayerGraph, assembled: Assembled, path: Path, others: Mapping[str, str]
+) -> None:
     workload = assembled.workload
     problem = registry.problems()[instance.problem]
     times = {
@@ -196,8 +288,10 @@ def _tell(instance: InstanceBase, graph: LayerGraph, assembled: Assembled, path:
                 f"{k} {v}" for k, v in times.items()
             ),
             "objective in": problem.unit(instance),
+            "conserved": line(shares(graph)),
             "assumed": "; ".join(instance.assumed) or None,
             "read": "\n".join(assembled.notes),
+            "--problem": fitting.told(others) or None,
             "written to": str(path),
             "next": f"mapgap solve {path} --certify",
         }
@@ -209,9 +303,27 @@ def seconds(value: float) -> str:
     return quantity(value, "s")
 
 
+def show_if_foreign(path: Path, *, as_json: bool) -> bool:
+    """Show a file of a foreign format; whether it is one."""
+
+    def work() -> bool:
+        foreign = is_foreign(path)
+        if foreign:
+            show_foreign(path, as_json=as_json)
+        return foreign
+
+    return located(path).exists() and bool(confined([path], work))
+
+
 def is_foreign(path: Path) -> bool:
-    """Is it a file of a foreign format, and no instance?"""
-    from mapgap.importing.recognise import recognise
+    """Is it a file of a foreign format, and no instance?
+
+    Raises
+    ------
+    InputError
+        It is neither; the formats are named.
+    """
+    from mapgap.importing.recognise import none_of_them, recognise
 
     if not located(path).exists():
         return False
@@ -219,7 +331,10 @@ def is_foreign(path: Path) -> bool:
     data = source.json if source.json is not None else source.yaml
     if isinstance(data, dict) and {"schema", "form", "problem"} & set(data) and "format" not in data:
         return False
-    return recognise(source) is not None
+    known = recognise(source) is not None
+    if not known and not (isinstance(data, dict) and {"schema", "form", "problem"} & set(data)):
+        raise InputError(none_of_them(source, "an instance (schema, form, problem, name, …)"))
+    return known
 
 
 def show_foreign(path: Path, *, as_json: bool) -> None:
@@ -276,7 +391,7 @@ def _shown(graph: LayerGraph, kind: str, name: str) -> str | None:
 def profile(
     model: Annotated[Path, argument("ONNX model")],
     output: Annotated[Path, flags.output("Where to write the layer graph (JSON).")],
-    batch: Annotated[str, option("Batch sizes, separated by commas.")] = "1,2,4,8",
+    batch: Annotated[str | None, option("Batch sizes, by commas; else 1, 2, 4, 8 or the fixed one.")] = None,
     threads: Annotated[str, option("Threads; every number is a kind of device.")] = "1",
     repetitions: Annotated[int, option("Runs that count.", min=1)] = 20,
     warm_up: Annotated[int, option("Runs before them.", min=0)] = 5,
@@ -292,7 +407,7 @@ def profile(
     InputError
     """
     to_file(output)
-    sizes, counts = _numbers("--batch", batch), _numbers("--threads", threads)
+    sizes, counts = None if batch is None else _numbers("--batch", batch), _numbers("--threads", threads)
     if optimise not in ("none", "basic"):
         raise InputError(f"--optimise: expected none or basic, found {optimise!r}")
     try:
@@ -315,19 +430,33 @@ def profile(
         )
     output.write_text(json.dumps(layer_graph.write(graph, machine, note), indent=1) + "\n", encoding="utf-8")
     if as_json:
+        kinds = {kind: graph.batches(kind) for kind in graph.times}
         print_json(
-            {"file": str(output), "machine": machine, "kinds": {kind: graph.batches(kind) for kind in graph.times}}
+            {
+                "file": str(output),
+                "machine": machine,
+                "kinds": kinds,
+                "conserved": [each.data() for each in shares(graph)],
+            }
         )
         return
     rows = []
+    runs = {(each.total.kind, each.total.batch): each for each in shares(graph) if each.total.quantity == "run"}
     for kind, times in graph.times.items():
         for size in graph.batches(kind):
             points = [points[size] for points in times.values()]
             total = 1e-9 * sum(time.forward for time in points)
             low = 1e-9 * sum(time.low if time.low is not None else time.forward for time in points)
             high = 1e-9 * sum(time.high if time.high is not None else time.forward for time in points)
-            rows.append([kind, size, seconds(total), f"{seconds(low)} to {seconds(high)}"])
-    table(note, ["kind", "batch", "all operators", "quartiles"], rows, right=["batch", "all operators", "quartiles"])
+            whole = runs[kind, size].total
+            load = "" if whole.load is None else f"{whole.load:.2f}"
+            rows.append(
+                [kind, size, seconds(total), f"{seconds(low)} to {seconds(high)}", seconds(1e-9 * whole.amount), load]
+            )
+    headings = ["kind", "batch", "all operators", "quartiles", "whole run", "load per core"]
+    table(note, headings, rows, right=headings[1:])
+    say(f"conserved: {line(shares(graph))}")
+    _warn(graph)
     first = next(iter(graph.times))
     say(f"written to {output}\nnext: mapgap import {output} --cluster boards.yaml, boards with 'kind: {first}'")
 

@@ -84,6 +84,23 @@ def close(
     return 5 if check and steps else 0
 
 
+def rebuild(
+    ledger: flags.Ledger = None,
+    check: Annotated[bool, option("Change nothing; exit with 5 if a file is behind.", "--check")] = False,
+    as_json: flags.Json = False,
+) -> int:
+    """Make the file and the plans anew from the journal; with ``check``, 5 if one of them is not what it says."""
+    book = Ledger.load(ledger)
+    behind = [str(path) for path in book.behind()]
+    if not check:
+        book.save()
+    if as_json:
+        print_json({"behind": behind, "written": not check})
+    else:
+        say("\n".join([*behind, f"{len(behind)} files {'are behind' if check else 'made anew'}"]))
+    return 5 if check and behind else 0
+
+
 def submit(
     file: Annotated[Path, argument("Plan, JSON of a run (solve --json), or certificate")],
     by: Annotated[str, option("Who found it.")] = "",

@@ -85,7 +85,7 @@ def bench(
     spec: Annotated[Path, argument("Sweep file")],
     jobs: Annotated[int, option("Runs at a time.", min=1)] = 1,
     resume: flags.Resume = True,
-    dask: Annotated[str | None, option("Scheduler of the dask cluster that does the runs.")] = None,
+    dask: Annotated[str | None, option("Dask cluster that does the runs: address, or file.")] = None,
     update_ledger: Annotated[bool, option("Enter the runs into the ledger.", "--update-ledger")] = False,
     ledger: flags.Ledger = None,
     out: Annotated[Path | None, flags.output("Run file (default: beside the spec).")] = None,

@@ -13,6 +13,10 @@ class MapgapError(Exception):
     exit_code = 2
 
 
+class Interrupted(SystemExit):
+    """Ctrl-C or SIGTERM: the program ends, and no guard against other people's code may stop it."""
+
+
 Location = tuple[str | int, ...]
 """Where a value lies in a file: names of fields and positions in lists, from the outside in."""
 

@@ -82,7 +82,11 @@ def read_bytes(path: Path | str, *, limit: int = SIZE_LIMIT) -> bytes:
     """
     try:
         with open_file(path) as stream:
-            data = stream.read(limit + 1)
+            # Python takes the memory for all that it may read: as much as there is, then whatever else comes.
+            size = min(limit, os.fstat(stream.fileno()).st_size)
+            data = stream.read(size + 1)
+            while len(data) <= limit and (more := stream.read(min(limit + 1 - len(data), 2**20))):
+                data += more
     except OSError as error:
         raise InputError(f"{short(str(path))}: expected a readable file, found: {reason_of(error)}") from error
     if len(data) > limit:

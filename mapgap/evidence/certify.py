@@ -217,5 +217,5 @@ def _enter(found: Certification, library: Mapping[str, str], path: Path | None) 
     book.update([run for run in found.runs if run.instance_hash == found.instance_hash], library)
     entry = book.entries.get(library[found.instance_hash])
     if entry is not None and entry.certificate is not None and found.grade is not None:
-        entry.raise_certificate(found.grade)
+        book.grade(entry.instance, found.grade, found.runs[0])
     book.save()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -50,6 +51,65 @@ class Finding(Strict):
     time_limit_s: float
     workers: int
     versions: dict[str, str]
+
+
+class Fact(Strict):
+    """A line of the journal: what one run, certificate or submission has shown of an instance, as it was verified.
+
+    Attributes
+    ----------
+    generation : int
+        How often the instance had changed: its content hash in the latest generation is the one that counts.
+    plan, bound, checked : int, optional
+        The objective of a plan; a bound; a bound that a certificate file proves.
+    grade : Certificate, optional
+        Of the optimum, if plan and bound meet.
+    witness
+        The plan, as JSON.
+    method, started, time_limit_s, workers, versions, revision
+        Of the run.
+    by, source : str
+        Who, if not the method; and the file it came from.
+    """
+
+    instance: str
+    instance_hash: str
+    generation: int = 0
+    problem: str
+    unit: str
+    sense: str = Field(pattern="^(min|max)$")
+    plan: int | None = None
+    bound: int | None = None
+    checked: int | None = None
+    grade: Certificate | None = None
+    method: str
+    started: str
+    time_limit_s: float
+    workers: int
+    versions: dict[str, str]
+    revision: str | None = None
+    by: str = ""
+    source: str = ""
+    witness: Any = None
+
+    @classmethod
+    def of(cls, instance: str, record: RunRecord, origin: Origin = A_RUN, **shown: Any) -> Fact:
+        """What a record shows."""
+        clean = record.revision is not None and not record.revision.endswith("-dirty")
+        keys = ("instance_hash", "problem", "unit", "sense", "method", "started", "time_limit_s", "workers")
+        return cls(
+            instance=instance,
+            versions=dict(record.versions),
+            revision=record.revision if clean else None,
+            by=origin.by,
+            source=origin.source,
+            **{key: getattr(record, key) for key in keys},
+            **shown,
+        )
+
+    def finding(self, value: int) -> Finding:
+        keys = ("method", "started", "time_limit_s", "workers", "versions")
+        return Finding(value=value, **{key: getattr(self, key) for key in keys})
 
 
 class Improvement(Strict):
@@ -122,17 +182,66 @@ class Entry(Strict):
         """The plan meets the bound."""
         return self.plan is not None and self.bound is not None and self.plan.value == self.bound.value
 
-    def remember(self, what: str, value: int, record: RunRecord, origin: Origin) -> None:
+    def take(self, fact: Fact) -> list[str]:
+        """Take what a fact improves; which of ``plan``, ``bound`` and ``checked``."""
+        taken = []
+        if fact.plan is not None and (self.plan is None or self.sign * fact.plan < self.sign * self.plan.value):
+            self._remember("plan", fact.plan, fact)
+            self.plan = fact.finding(fact.plan)
+            taken.append("plan")
+        if fact.bound is not None and (self.bound is None or self.sign * fact.bound > self.sign * self.bound.value):
+            self._remember("bound", fact.bound, fact)
+            self.bound = fact.finding(fact.bound)
+            taken.append("bound")
+        if self.proven:
+            # A plan of one run that meets the bound of another is as proven as either.
+            self.raise_certificate(fact.grade or Certificate.CLAIMED)
+            if self.checked_bound is not None:
+                self.check_in(self.checked_bound)
+        if fact.checked is not None and self.check_in(fact.checked):
+            self._remember("checked", fact.checked, fact)
+            taken.append("checked")
+        return taken
+
+    def join(self, other: Entry) -> bool:
+        """Take what another entry of the same instance knows better, from a ledger that was written apart; whether its
+        plan is better."""
+        better = other.plan is not None and (
+            self.plan is None or self.sign * other.plan.value < self.sign * self.plan.value
+        )
+        if better:
+            self.plan = other.plan
+        if other.bound is not None and (
+            self.bound is None or self.sign * other.bound.value > self.sign * self.bound.value
+        ):
+            self.bound = other.bound
+        steps = {step.model_dump_json(): step for step in (*self.history, *other.history)}
+        self.history = sorted(steps.values(), key=lambda step: step.date)[-HISTORY:]
+        if self.proven:
+            self.raise_certificate(Certificate.CLAIMED)
+            if other.proven and other.certificate is not None:
+                self.raise_certificate(other.certificate)
+        for checked in (self.checked_bound, other.certified):
+            if checked is not None:
+                self.check_in(checked)
+        return better
+
+    def knows(self, other: Entry) -> bool:
+        """Is another entry of the same instance no better in anything? (What it remembers besides does not count.)"""
+        joined = self.model_copy()
+        joined.join(other)
+        return joined.model_copy(update={"history": self.history}) == self
+
+    def _remember(self, what: str, value: int, fact: Fact) -> None:
         """Add a step to the history, before what it replaces is forgotten; the oldest steps are dropped."""
-        clean = record.revision is not None and not record.revision.endswith("-dirty")
         step = Improvement(
             what=what,
             value=value,
-            by=origin.by or record.method,
-            date=record.started,
-            source=origin.source or None,
-            version=record.versions.get("mapgap", ""),
-            revision=record.revision if clean else None,
+            by=fact.by or fact.method,
+            date=fact.started,
+            source=fact.source or None,
+            version=fact.versions.get("mapgap", ""),
+            revision=fact.revision,
         )
         self.history = [*self.story(), step][-HISTORY:]
 

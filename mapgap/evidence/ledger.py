@@ -6,14 +6,15 @@ verify`` checks. Runs only ever improve an entry. Every plan is evaluated before
 entry (a plan beyond the proven bound, a bound beyond the plan) is an error, and so is a regression: a run of the method
 that proved the bound, with at least its budget, that proves clearly less.
 
-Files are replaced as a whole, plans before the ledger: after a kill between the two a plan is better than its entry
-says, never worse, and entering the run again repairs it.
+File and plans are made from ``instances/best_known.journal`` (:mod:`mapgap.evidence.journal`), a line per fact with its
+plan. What several processes enter at once is all there; what has been entered survives a kill at any moment, and
+whoever enters something next, or ``mapgap ledger rebuild``, makes files anew that are behind.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -25,13 +26,16 @@ from pydantic import Field
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import library_files, load_instance, load_model, load_plan, retarget
 from mapgap.core import UNCONFIRMED, Certificate, InstanceBase, PlanError
+from mapgap.core.storage import make_folder
+from mapgap.evidence import journal
 from mapgap.evidence.contradictions import contradictions
-from mapgap.evidence.entry import A_RUN, Entry, Finding, Origin, Strict
+from mapgap.evidence.entry import A_RUN, Entry, Fact, Finding, Origin, Strict
 from mapgap.execution.watch import verify
-from mapgap.records.files import replace_file
+from mapgap.records.files import held, replace_file
 from mapgap.records.record import RunRecord, relative
 
 CERTIFICATE = ".cert.json.gz"  #: how the names of certificate files end
+WAIT_S = 600.0  #: for those who write to the ledger at the same time
 TOLERANCE = 0.005  #: share by which a bound may fall behind the ledger's before it is a regression
 
 
@@ -109,11 +113,14 @@ def glance(path: Path | None = None) -> dict[str, Known]:
 
 @dataclass
 class Ledger:
-    """The entries of a ledger file by instance name, and the plans that came with them."""
+    """The entries of a ledger file by instance name, the plans that came with them, and what is not saved yet: facts,
+    and the entries as they were before them."""
 
     path: Path
     entries: dict[str, Entry] = field(default_factory=dict)
     plans: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    facts: list[Fact] = field(default_factory=list)
+    before: dict[str, Entry | None] = field(default_factory=dict)
 
     @classmethod
     def load(cls, path: Path | None = None) -> Ledger:
@@ -128,6 +135,11 @@ class Ledger:
         if not where.exists():
             return cls(where)
         return cls(where, {entry.instance: entry for entry in load_model(where, _File).entries})
+
+    @property
+    def journal_path(self) -> Path:
+        """Where the facts are."""
+        return self.path.with_suffix(journal.SUFFIX)
 
     def plan_path(self, name: str) -> Path:
         """Where the plan of an instance lies."""
@@ -152,15 +164,69 @@ class Ledger:
         return found
 
     def save(self) -> None:
-        """Write the plans that are new, then the file.
+        """Enter what is new into the journal as it is by now, and make the plans and the file from it.
 
         Raises
         ------
+        PlanError
+            What was entered meanwhile and this contradict each other; nothing of this is entered.
         MapgapError
             Something cannot be written.
         """
+        make_folder(self.path.parent)
+        with held(self.journal_path, wait_s=WAIT_S, what="journal") as stream:
+            lines = journal.read(self.journal_path)
+            known, _, generations = journal.entries_of(lines.values())
+            fresh: dict[bytes, journal.Line] = {journal.encoded(line): line for line in self._written(known)}
+            for fact in self.facts:
+                number = generations.get(fact.instance, 0)
+                if fact.instance in known and known[fact.instance].instance_hash != fact.instance_hash:
+                    number += 1
+                fact = fact.model_copy(update={"generation": number})
+                fresh[journal.encoded(fact)] = fact
+            fresh = {key: line for key, line in fresh.items() if key not in lines}
+            entries, plans, _ = journal.entries_of([*lines.values(), *fresh.values()])
+            contrary = {
+                name: words for name in {fact.instance for fact in self.facts} if (words := _apart(entries[name]))
+            }
+            if contrary:
+                fresh = {key: line for key, line in fresh.items() if journal.name_of(line) not in contrary}
+                entries, plans, _ = journal.entries_of([*lines.values(), *fresh.values()])
+            if fresh:
+                journal.append(self.journal_path, stream, fresh)
+            self.entries, self.facts, self.before = entries, [], {}
+            self.plans = {**self.plans, **{name: plan for name, plan in plans.items() if name not in contrary}}
+            self.write()
+        if contrary:
+            raise PlanError("; ".join(contrary.values()))
+
+    def _written(self, known: Mapping[str, Entry]) -> Iterator[journal.Written]:
+        """Entries, as they were read, of which a journal does not know all: it is new, or somebody wrote them apart."""
+        for name, entry in self.entries.items():
+            written = self.before.get(name, entry)
+            if written is not None and not (name in known and known[name].knows(written)):
+                yield journal.Written(entry=written)
+
+    def behind(self) -> list[Path]:
+        """The files that are not what the journal says, and what this book knows besides."""
+        lines = journal.read(self.journal_path).values()
+        known, _, _ = journal.entries_of(lines)
+        entries, plans, _ = journal.entries_of([*lines, *self._written(known)])
+        made = {self.path: Ledger(self.path, entries).view()}
+        made |= {self.plan_path(name): _packed(plan) for name, plan in plans.items()}
+        return sorted(path for path, data in made.items() if not path.exists() or path.read_bytes() != data)
+
+    def write(self) -> None:
+        """Write the plans that are new, then the file; the journal learns of it when something is saved."""
         for name, plan in self.plans.items():
-            replace_file(self.plan_path(name), (json.dumps(plan, separators=(",", ":")) + "\n").encode())
+            path, data = self.plan_path(name), _packed(plan)
+            if not path.exists() or path.read_bytes() != data:
+                replace_file(path, data)
+        replace_file(self.path, self.view())
+        self.plans = {}
+
+    def view(self) -> bytes:
+        """The file."""
         entries = [self.entries[name].model_dump(mode="json", exclude_none=True) for name in sorted(self.entries)]
         for entry in entries:
             if not entry["history"]:
@@ -170,7 +236,7 @@ class Ledger:
             "do not edit.\n"
         )
         text = yaml.safe_dump({"schema": 1, "entries": entries}, sort_keys=False, width=118, default_flow_style=None)
-        replace_file(self.path, (head + text).encode())
+        return (head + text).encode()
 
     def update(self, records: Iterable[RunRecord], library: Mapping[str, str], source: str = "") -> list[str]:
         """Enter runs on library instances; returns what improved, in words.
@@ -195,13 +261,15 @@ class Ledger:
                 changes += self.enter(name, record, Origin(source=source))
         return changes
 
-    def enter(self, name: str, record: RunRecord, origin: Origin = A_RUN) -> list[str]:
+    def enter(self, name: str, record: RunRecord, origin: Origin = A_RUN, *, checked: int | None = None) -> list[str]:
         """Enter a plan, a bound or both; returns what improved, in words.
 
         Parameters
         ----------
         origin : Origin
             For the history: where they come from, if not from the method of the record alone.
+        checked : int, optional
+            A bound that a certificate file proves.
 
         Raises
         ------
@@ -212,29 +280,43 @@ class Ledger:
         if entry is None or entry.instance_hash != record.instance_hash:  # new, or the instance has changed
             keys = ("instance_hash", "problem", "unit", "sense")
             entry = Entry(instance=name, **{key: getattr(record, key) for key in keys})
-        objective, bound, sign = record.objective, record.bound, entry.sign
-        if record.notes.get(UNCONFIRMED):  # the word of one engine
-            bound = None
         self._refuse(entry, record)
         _judge(name, record)
-        changes = []
-        better = objective is not None and (entry.plan is None or sign * objective < sign * entry.plan.value)
-        if objective is not None and record.plan is not None and better:
-            changes.append(f"{name}: plan {_value(entry.plan)} -> {objective} ({record.method})")
-            entry.remember("plan", objective, record, origin)
-            entry.plan = _finding(objective, record)
-            self.plans[name] = record.plan
-        if bound is not None and (entry.bound is None or sign * bound > sign * entry.bound.value):
-            changes.append(f"{name}: bound {_value(entry.bound)} -> {bound} ({record.method})")
-            entry.remember("bound", bound, record, origin)
-            entry.bound = _finding(bound, record)
-        if entry.proven:
-            # A plan of one run that meets the bound of another is as proven as either.
-            entry.raise_certificate(Certificate(record.certificate or Certificate.CLAIMED))
-            if entry.checked_bound is not None:
-                entry.check_in(entry.checked_bound)
+        bound = None if record.notes.get(UNCONFIRMED) else record.bound  # not on the word of one engine
+        shown: dict[str, Any] = {"bound": bound, "checked": checked}
+        if record.plan is not None:
+            shown |= {"plan": record.objective, "witness": record.plan}
+        if record.objective is not None and record.certificate is not None:
+            shown["grade"] = Certificate(record.certificate)
+        return self._take(name, entry, Fact.of(name, record, origin, **shown))
+
+    def grade(self, name: str, grade: Certificate, record: RunRecord) -> None:
+        """Raise the grade of an optimum that is held."""
+        self._take(name, self.entries[name], Fact.of(name, record, grade=grade))
+
+    def _take(self, name: str, entry: Entry, fact: Fact) -> list[str]:
+        """Let an entry take a fact, which keeps only what was news; what improved, in words."""
+        self.before.setdefault(name, None if name not in self.entries else self.entries[name].model_copy(deep=True))
+        before, changes = entry.model_copy(), []
+        taken = entry.take(fact)
+        for what, old, new in (("plan", before.plan, fact.plan), ("bound", before.bound, fact.bound)):
+            if what in taken:
+                changes.append(f"{name}: {what} {_value(old)} -> {new} ({fact.method})")
+        if "checked" in taken:
+            grade = "" if entry.certificate is not Certificate.CHECKED else ", the optimum"
+            changes.append(f"{name}: bound {fact.checked} checked{grade}")
+        left = {what: None for what in ("plan", "bound", "checked") if what not in taken}
+        if "plan" in left:
+            left["witness"] = None
+        else:
+            self.plans[name] = fact.witness
+        if fact.grade is None or not entry.proven or before.certificate is entry.certificate:
+            left["grade"] = None
         if entry.plan is not None or entry.bound is not None:
             self.entries[name] = entry
+        fact = fact.model_copy(update=left)
+        if taken or fact.grade is not None:
+            self.facts.append(fact)
         return changes
 
     def enter_certificate(self, name: str, proof: RunRecord, origin: Origin = A_RUN) -> list[str]:
@@ -250,17 +332,12 @@ class Ledger:
         PlanError
             The bound lies beyond the ledger's plan: the checker, its writer or the evaluator is wrong.
         """
-        assert proof.bound is not None
-        entry, changes = self.entries.get(name), []
+        entry = self.entries.get(name)
         held = None if entry is None or entry.instance_hash != proof.instance_hash else entry.bound
+        assert proof.bound is not None
         if entry is None or held is None or entry.sign * proof.bound > entry.sign * held.value:
-            changes += self.enter(name, proof, origin)
-            entry = self.entries[name]
-        if entry.check_in(proof.bound):
-            entry.remember("checked", proof.bound, proof, origin)
-            grade = "" if entry.certificate is not Certificate.CHECKED else ", the optimum"
-            changes.append(f"{name}: bound {proof.bound} checked{grade}")
-        return changes
+            return self.enter(name, proof, origin, checked=proof.bound)
+        return self._take(name, entry, Fact.of(name, proof, origin, checked=proof.bound))
 
     @staticmethod
     def _refuse(entry: Entry, record: RunRecord) -> None:
@@ -330,9 +407,20 @@ def _value(finding: Finding | None) -> int | str:
     return "none" if finding is None else finding.value
 
 
-def _finding(value: int, record: RunRecord) -> Finding:
-    keys = ("method", "started", "time_limit_s", "workers")
-    return Finding(value=value, versions=dict(record.versions), **{key: getattr(record, key) for key in keys})
+def _apart(entry: Entry) -> str:
+    """How a plan and a bound that were entered at the same time contradict each other; empty if they do not."""
+    plan, bound = entry.plan, entry.bound
+    if plan is None or bound is None or entry.sign * bound.value <= entry.sign * plan.value:
+        return ""
+    return (
+        f"{entry.instance}: {bound.method} claims bound {bound.value}, but {plan.method} has a plan of objective "
+        f"{plan.value}; one of them was entered meanwhile"
+    )
+
+
+def _packed(plan: Any) -> bytes:
+    """The bytes of a plan's file."""
+    return (json.dumps(plan, separators=(",", ":")) + "\n").encode()
 
 
 def library_hashes() -> dict[str, str]:

@@ -135,7 +135,7 @@ def prove(instance: InstanceBase, bound: int | None, budget: Budget, file: Path 
     except check.Refused as reason:
         return replace(proved, refused=True, reason=f"the checker refuses the proof: {reason}")
     proved = replace(proved, check_s=time.perf_counter() - began)
-    if file is not None:
+    if file is not None and not _holds(file, blank):  # somebody else may have proven more meanwhile
         replace_file(file, data)
     return replace(proved, file=file, size=len(data))
 

@@ -311,7 +311,11 @@ def _sweep(
         futures = {submit(job, plugins): key for key, job in todo.items()}
         try:
             for future in completed(futures):
-                record, key = future.result(), futures[future]
+                key = futures[future]
+                if dask is None:
+                    record = future.result()
+                else:
+                    record = cluster.checked(cluster.result(future, dask), key, todo[key].instance)
                 if key in killed:
                     record = replace(record, attempt=2)
                 append(path, record)

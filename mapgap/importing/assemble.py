@@ -9,12 +9,11 @@ from pathlib import Path
 from mapgap.core import InputError, suggest
 from mapgap.core.workload import EXTERNAL, Curve, LibraryBoard, Settings, WorkBoard, WorkLayer, Workload
 from mapgap.importing.cluster import Board, Cluster
+from mapgap.importing.conservation import WITHIN, named_after
 from mapgap.importing.estimate import Factor, Speed, estimate, factor, library_boards, roofline
 from mapgap.importing.graph import LayerGraph, Time, Times
 from mapgap.importing.recognise import read
 
-STRAY = 0.05
-"""A profile may spend this part of its time in layers that the model does not have."""
 MOST_BOARDS = 256
 
 
@@ -194,29 +193,39 @@ def matched(
     """Times of a profile for the layers of a model, by name.
 
     A layer ``a + b + c`` of the profile stands for the layers a, b and c of the model: its time goes to the first of
-    them. Layers of the model that the profile does not name were fused into others and take no time.
+    them. What goes on from the name of a layer (``a_nchwc``, ``a/Fusion``) belongs to it. Layers of the model that the
+    profile does not name were fused into others and take no time.
 
     Raises
     ------
     InputError
-        More than :data:`STRAY` of the profile's time is spent in layers that the model does not have.
+        More than 1 % of the profile's time is spent in layers that the model does not have; they are named.
     """
     found: Times = {}
-    stray, total, first = 0.0, 0.0, ""
+    stray: dict[str, float] = {}
+    total = 0.0
     batches: set[int] = set()
+    later: list[tuple[str, dict[int, Time]]] = []
     for name, points in times.items():
         parts = [part.strip() for part in name.split(" + ")]
         owner = next((part for part in (name, *parts) if part in graph.graph and part not in found), None)
         spent = max((time.forward for time in points.values()), default=0.0)
         total += spent
         batches |= set(points)
-        if owner is None:
-            stray, first = stray + spent, first or name
+        if owner is None and (after := named_after(name, graph.graph)) is not None:
+            later.append((after, points))
+        elif owner is None:
+            stray[name] = spent
         else:
             found[owner] = points
-    if stray > STRAY * total or not found:
-        share = 100 * stray / total if total else 100
-        text = f"expected the layers of {graph.name} (such as {order[0]!r}), found {first!r}"
+    for owner, points in later:
+        before = found.get(owner, {})
+        found[owner] = {batch: _sum(before.get(batch), time) for batch, time in points.items()}
+    lost = sum(stray.values())
+    if lost > WITHIN * total or not found:
+        share = 100 * lost / total if total else 100
+        named = ", ".join(map(repr, sorted(stray, key=lambda name: -stray[name])[:5]))
+        text = f"expected the layers of {graph.name} (such as {order[0]!r}), found {named}"
         raise InputError(
             f"boards.{entry}: {profile.name}: {text}; {share:.0f}% of the time is in layers of other names"
         )
@@ -225,6 +234,17 @@ def matched(
     if fused:
         notes.append(f"{len(fused)} layers of {graph.name} have no time of their own on {entry} (fused into others).")
     return {name: found.get(name, zero) for name in order}
+
+
+def _sum(first: Time | None, second: Time) -> Time:
+    """Two operators of one layer."""
+    if first is None:
+        return second
+    known = [
+        None if a is None or b is None else a + b
+        for a, b in ((first.backward, second.backward), (first.low, second.low), (first.high, second.high))
+    ]
+    return Time(first.forward + second.forward, *known)
 
 
 def _estimate(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,10 +16,24 @@ from mapgap.catalogue import registry
 from mapgap.catalogue.document import read as read_document
 from mapgap.catalogue.document import shown
 from mapgap.core import Finding, InputError, Location
+from mapgap.core.storage import kind_of, read_bytes
 
 LARGEST = 1e15
 """No time, size or count of a profile is beyond it."""
 LARGEST_FILE = 2**30
+#: The escape of one half of a surrogate pair without the other one; or the same after an escaped backslash.
+_HALF = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F][0-9a-fA-F]{2})"
+    r"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+)
+
+
+def _has_halves(data: Any) -> bool:
+    try:
+        json.dumps(data, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def located(path: Path) -> Path:
@@ -48,17 +63,12 @@ class Source:
         Raises
         ------
         InputError
-            It is missing, empty, unreadable or larger than 1 GiB.
+            It is missing, empty, unreadable, no regular file or larger than 1 GiB.
         """
         path = located(path)
-        if path.is_dir():
+        if kind_of(path) == "a folder":
             return cls(path, b"")
-        try:
-            if path.stat().st_size > LARGEST_FILE:
-                raise InputError(f"{path}: expected a file of at most 1 GiB, found {path.stat().st_size:,} bytes")
-            data = path.read_bytes()
-        except OSError as error:
-            raise InputError(f"{path}: expected a readable file, found: {error.strerror or error}") from error
+        data = read_bytes(path, limit=LARGEST_FILE)
         if not data.strip():
             raise InputError(f"{path}: expected a model or a profile, found an empty file")
         return cls(path, data)
@@ -68,7 +78,7 @@ class Source:
         """Of the file; of a folder, of its JSON files one after the other."""
         if not self.path.is_dir():
             return hashlib.sha256(self.data).hexdigest()
-        return hashlib.sha256(b"".join(path.read_bytes() for path in sorted(self.path.glob("*.json")))).hexdigest()
+        return hashlib.sha256(b"".join(read_bytes(path) for path in sorted(self.path.glob("*.json")))).hexdigest()
 
     @cached_property
     def text(self) -> str | None:
@@ -81,13 +91,26 @@ class Source:
 
     @cached_property
     def json(self) -> Any:
-        """The file as JSON data; ``None`` if it is none."""
+        """The file as JSON data; ``None`` if it is none.
+
+        Raises
+        ------
+        InputError
+            A text of it has half a character, which no file can hold.
+        """
         if self.text is None or self.text.lstrip()[:1] not in ("{", "["):
             return None
         try:
-            return json.loads(self.text)
+            data = json.loads(self.text)
         except (ValueError, RecursionError):
             return None
+        half = _HALF.search(self.text) if "\\u" in self.text else None
+        if half and _has_halves(data):
+            line = self.text.count("\n", 0, half.start()) + 1
+            column = half.start() - self.text.rfind("\n", 0, half.start())
+            found = f"expected whole characters, found one half of a pair: {half[0]}"
+            raise InputError(Finding(found, place=f"{self.path}:{line}:{column}"))
+        return data
 
     @cached_property
     def yaml(self) -> Any:

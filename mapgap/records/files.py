@@ -14,6 +14,8 @@ import hashlib
 import json
 import math
 import os
+import random
+import time
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,6 +37,7 @@ __all__ = [
     "InUse",
     "append",
     "has_runs",
+    "held",
     "locked",
     "pack",
     "packed",
@@ -59,7 +62,7 @@ _TIMES = ("time_limit_s", "wall_s", "build_s", "peak_mb")
 
 
 class InUse(InputError):
-    """A sweep writes to the run file."""
+    """Another process writes to the file."""
 
 
 def repair(path: Path) -> int:
@@ -107,7 +110,7 @@ def locked(path: Path, *, fresh: bool = False) -> Iterator[None]:
     """
     if path.suffix == ".gz":
         raise InputError(f"{short(str(path))}: expected the name that a packed run file was made of ({RUNS}), found it")
-    with _held(path) as stream:
+    with held(path) as stream:
         if fresh:
             stream.truncate(0)
             packed(path).unlink(missing_ok=True)
@@ -132,32 +135,46 @@ def _unpack(path: Path, stream: BinaryIO) -> None:
 
 
 @contextlib.contextmanager
-def _held(path: Path) -> Iterator[BinaryIO]:
-    """The run file, opened for appending and locked; whoever packed it meanwhile has taken it away, so look again."""
+def held(path: Path, *, wait_s: float = 0.0, what: str = "run file") -> Iterator[BinaryIO]:
+    """A file that is only appended to, opened for that and locked; the lock ends with this process, however that ends.
+
+    Raises
+    ------
+    InputError
+        It is no regular file or cannot be written, or somebody else holds it (:class:`InUse`) and has not let go of it
+        within ``wait_s`` seconds.
+    """
     if kind_of(path) not in ("a file", "nothing there"):
-        raise InputError(f"{short(str(path))}: expected a run file, found {kind_of(path)}")
+        raise InputError(f"{short(str(path))}: expected a {what}, found {kind_of(path)}")
+    deadline = time.monotonic() + wait_s
     while True:
         try:
             stream = path.open("ab")
         except (OSError, ValueError) as error:
-            text = f"{short(str(path))}: expected a run file that can be written, found: {reason_of(error)}"
+            text = f"{short(str(path))}: expected a {what} that can be written, found: {reason_of(error)}"
             raise InputError(text) from error
         with stream:
-            _hold(path, stream.fileno())
+            _hold(path, stream.fileno(), deadline, what)
+            # Whoever packed a run file meanwhile has taken it away: look again.
             if path.exists() and os.path.samestat(os.fstat(stream.fileno()), path.stat()):
                 yield stream
                 return
 
 
-def _hold(path: Path, descriptor: int) -> None:
+def _hold(path: Path, descriptor: int, deadline: float, what: str) -> None:
     if fcntl is None:  # pragma: no cover
         return
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        text = f"{path}: expected a run file that no other sweep writes to, found one in use"
-        raise InUse(text) from error
-    except OSError:  # a file system without locks
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            if time.monotonic() < deadline:
+                time.sleep(random.uniform(0.005, 0.05))  # so that nobody is always the last
+                continue
+            who = "sweep" if what == "run file" else "process"
+            raise InUse(f"{path}: expected a {what} that no other {who} writes to, found one in use") from error
+        except OSError:  # a file system without locks
+            return
         return
 
 
@@ -211,7 +228,7 @@ def pack(path: Path) -> Path:
     target = packed(path)
     if path == target or not is_file(path):
         return target
-    with _held(path):
+    with held(path):
         repair(path)
         replace_file(target, gzip.compress(b"".join(_lines(path)), 9, mtime=0))
         path.unlink()

@@ -9,6 +9,7 @@ from announced import announce, announce_problem
 from cli_support import mapgap
 
 from mapgap.catalogue import registry
+from mapgap.catalogue.announced import BrokenEntryPoint
 from mapgap.catalogue.files import library_files
 from mapgap.core import InputError, Library, Method, Problem
 
@@ -176,7 +177,7 @@ def warned(*questions):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         answers = [question() for question in questions]
-    assert all(each.category is registry.BrokenEntryPoint for each in caught)
+    assert all(each.category is BrokenEntryPoint for each in caught)
     return [str(each.message) for each in caught], *answers
 
 

@@ -24,7 +24,7 @@ def book(tmp_path):
     bare = {"history": [], "checked_bound": None}
     entries = {name: BOOK.entries[name].model_copy(deep=True, update=bare) for name in names}
     found = Ledger(tmp_path / "best.yaml", entries)
-    found.save()
+    found.write()
     (tmp_path / "best").mkdir()
     for name in names:
         shutil.copy(BOOK.plan_path(name), found.plan_path(name))
@@ -43,7 +43,7 @@ def weaken(book, name, **values):
         found = getattr(entry, what)
         setattr(entry, what, None if value is None else found.model_copy(update={"value": value}))
     entry.certificate = None
-    book.save()
+    book.write()
 
 
 def test_a_bound_goes_to_the_slower_instance_and_says_where_it_comes_from(book):
@@ -103,6 +103,7 @@ def test_a_bound_that_a_plan_of_another_instance_refutes_is_an_error(book):
         close(book.path)
 
 
+@pytest.mark.nightly
 def test_the_committed_ledger_is_closed():
     assert close(check=True) == []
 

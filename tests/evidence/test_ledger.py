@@ -14,6 +14,7 @@ from mapgap.contract.seeds import samples
 from mapgap.core import Budget, Certificate, InputError, MapgapError, PlanError
 from mapgap.evidence.ledger import Ledger, library_hashes
 from mapgap.execution.run import run_method
+from mapgap.records.files import append
 
 EXAMPLE = "mtrain_example_fig5"
 
@@ -124,11 +125,11 @@ def test_a_full_disk_leaves_the_old_ledger_and_no_crumbs(record, tmp_path, monke
 
 
 KILLED = """
-import os, sys
+import json, os, sys
 from pathlib import Path
 from mapgap.evidence.ledger import Ledger
+from mapgap.records.files import read_runs
 ledger = Ledger.load(Path(sys.argv[1]))
-ledger.plans = {name: {"ratio": [1], "order": []} for name in ledger.entries}
 calls = 0
 def count(function):
     def counted(*arguments, **more):
@@ -139,31 +140,40 @@ def count(function):
         return function(*arguments, **more)
     return counted
 os.fsync, os.replace, Path.replace = count(os.fsync), count(os.replace), count(Path.replace)
-ledger.entries["added"] = next(iter(ledger.entries.values())).model_copy(update={"instance": "added"})
+(record,) = read_runs(Path(sys.argv[3]))
+ledger.update([record], {record.instance_hash: record.instance})
 ledger.save()
-print(calls)
 """
 
 
-def test_a_kill_at_any_step_of_writing_leaves_whole_files(record, tmp_path):
-    """Each file is the old or the new one; the new ledger never comes before the new plans."""
-    ledger, _ = entered(tmp_path, record)
-    path, plan = tmp_path / "best.yaml", ledger.plan_path(EXAMPLE)
-    finished = False
+def test_a_kill_at_any_step_of_writing_leaves_whole_files_and_loses_nothing(record, tmp_path):
+    """Each file is the old or the new one, no plan is worse than the file says; the next writer completes them."""
+    single = run_method(load_instance(EXAMPLE), "single_accelerator", Budget(5.0), isolate=False)
+    append(tmp_path / "runs.jsonl", record)
+    values, steps = [], []
     for step in range(1, 20):
-        ledger.plans = {EXAMPLE: record.plan}
+        path = tmp_path / str(step) / "best.yaml"
+        ledger = Ledger.load(path)
+        ledger.update([single], {single.instance_hash: EXAMPLE})
         ledger.save()
-        done = subprocess.run([sys.executable, "-c", KILLED, path, str(step)], capture_output=True, check=False)
-        entries, written = set(Ledger.load(path).entries), json.loads(plan.read_text())
-        assert entries in ({EXAMPLE}, {EXAMPLE, "added"})
-        assert written in (record.plan, {"ratio": [1], "order": []})
-        assert entries == {EXAMPLE} or written != record.plan
-        finished = done.returncode == 0
-        if finished:
+        command = [sys.executable, "-c", KILLED, path, str(step), tmp_path / "runs.jsonl"]
+        done = subprocess.run(command, capture_output=True, check=False)
+        entry, plan = Ledger.load(path).entries[EXAMPLE], json.loads(ledger.plan_path(EXAMPLE).read_text())
+        assert entry.plan.value in (single.objective, 36)
+        assert plan in (single.plan, record.plan)
+        assert entry.plan.value == single.objective or plan == record.plan
+        entered = json.loads(ledger.journal_path.read_bytes().splitlines()[-1])["plan"]
+        again = Ledger.load(path)
+        again.save()
+        assert again.problems_of(EXAMPLE) == []
+        assert again.behind() == []
+        values.append(again.entries[EXAMPLE].plan.value)
+        steps.append(entered)
+        if done.returncode == 0:
             break
         assert done.returncode == 9, done.stderr
-    assert finished
-    assert step > 6
+    assert values == steps
+    assert (values[-1], len(values) > 6) == (36, True)
 
 
 def test_failed_runs_and_foreign_instances_are_left_out(record, tmp_path):

@@ -50,7 +50,7 @@ def ledger_of(path, *names, plan=True):
             entry.plan = entry.certificate = None
             book.plans.clear()
         book.entries[name] = entry
-    book.save()
+    book.write()
     return path
 
 
@@ -136,7 +136,7 @@ def test_of_an_open_entry_a_share_of_the_bound_is_proven(tmp_path):
     book = Ledger.load(path)
     best = book.entries[name].bound.value
     book.entries[name].bound = book.entries[name].bound.model_copy(update={"value": best - 1})  # open again
-    book.save()
+    book.write()
     (found,) = prove_all([name], Budget(200.0), share=0.99, ledger=path, update=True)
     assert (found.reason, found.bound) == ("", int(0.99 * (best - 1)))
     entry = Ledger.load(path).entries[name]

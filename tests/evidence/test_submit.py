@@ -99,7 +99,7 @@ def test_no_file_and_no_json_are_bad_input(tmp_path, ledger):
 def test_a_certificate_is_checked_and_raises_the_grade(certificate, ledger):
     book = Ledger(ledger, {CHECKED: BOOK.entries[CHECKED].model_copy(deep=True)})
     book.entries[CHECKED].certificate = Certificate.CLAIMED
-    book.save()
+    book.write()
     shutil.copy(BOOK.plan_path(CHECKED), _folder(ledger) / BOOK.plan_path(CHECKED).name)
     found = inside("submit", certificate, "--by", "Ada", "--ledger", ledger, "--json")
     assert found.returncode == 0, found.stderr

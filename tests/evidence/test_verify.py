@@ -42,7 +42,7 @@ def book(tmp_path):
     """A ledger with one checked entry, its plan and its certificate."""
     path = tmp_path / "best.yaml"
     found = Ledger(path, {ONE: BOOK.entries[ONE].model_copy(deep=True)})
-    found.save()
+    found.write()
     (tmp_path / "best").mkdir()
     for each in (BOOK.plan_path(ONE), BOOK.certificate_path(ONE)):
         shutil.copy(each, tmp_path / "best")
@@ -56,7 +56,7 @@ def rewrite(book, **changes):
 
 
 def reasons(book):
-    book.save()
+    book.write()
     return [each.reason for each in verify_all([], ledger=book.path)]
 
 

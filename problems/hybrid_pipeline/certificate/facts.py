@@ -18,6 +18,7 @@ RULES: dict[str, tuple[Any, ...]] = {
     "medium": ("links", "shared"),
     "communication": ("step", "load", "free"),
     "transfers": ("one_link", "parallel"),
+    "stored": ("warm_up", "one", "all"),
 }
 """Fields of ``execution`` (rule 12) with the values that the argument covers, the default first."""
 FIELDS = {

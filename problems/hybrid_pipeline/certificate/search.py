@@ -65,7 +65,7 @@ class Search(Stages):
         crosses, parallel = self.rules["communication"] == "step", self.rules["transfers"] == "parallel"
         # By devices left, K of the next stage in front, members of the first group behind and links to it.
         nodes: list[dict[tuple[Group, int, int, Group], list[Label]]] = [{} for _ in range(self.last + 1)]
-        nodes[self.last][self.size, 1, 1, ()] = [(0, 0, 0)]
+        nodes[self.last][self.size, self.kept, 1, ()] = [(0, 0, 0)]
         for j in range(self.last, 0, -1):
             for (devices, kept, members, links), labels in nodes[j].items():
                 for group, left in parts(devices, self.most):
@@ -76,7 +76,7 @@ class Search(Stages):
                     if self.form.ways * c > self.limit:
                         continue
                     behind = self.links(group, left) if crosses else ()
-                    stored = min(kept + 2, self.micro_batches) if self.rules["training"] else 1
+                    stored = min(kept + self.step, self.micro_batches)
                     key = (left, stored, sum(group) if crosses and parallel else 1, behind)
                     for i in range(self.first(j, group), min(j - 1, self.reach(left)) + 1):
                         if i == 0 and any(left) and self.instance["all_devices"]:

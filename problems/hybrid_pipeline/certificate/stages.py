@@ -39,6 +39,10 @@ class Stages(Transfers):
         training = self.rules["training"]
         self.form = Objective(instance, training, self.micro_batches)
         self.limit = (bound - 1) // (self.form.rounds * (self.form.busy + self.form.drain))
+        # K of the last stage, and by how much it rises with a stage behind (Eq. 3).
+        stored = self.rules["stored"] if training else "one"
+        self.kept = self.micro_batches if stored == "all" else 1
+        self.step = 2 if stored == "warm_up" else 0
         self.size = tuple(map(len, self.classes))
         self.most = sum(self.size) if self.rules["replication"] else 1  # members of a stage
         kinds = [instance["types"][instance["devices"][members[0]]["type"]] for members in self.classes]
