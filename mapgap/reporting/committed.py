@@ -239,6 +239,6 @@ class KnownInstances:
     def _from_studies(self) -> None:
         self._studies_read = True
         for study in studies().values():
-            for phase in study.phases(False):
-                for job in phase.jobs:
-                    self._by_hash.setdefault(job.instance.content_hash, job.instance)
+            jobs = [job for phase in study.phases(False) for job in phase.jobs]
+            for instance in {id(job.instance): job.instance for job in jobs}.values():  # to hash one takes its time
+                self._by_hash.setdefault(instance.content_hash, instance)
