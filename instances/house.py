@@ -7,7 +7,7 @@ from pathlib import Path
 from mapgap.core import Library
 
 
-def house_library(problem: str, *families: str, boards: bool = False) -> Library:
+def house_library(problem: str, *families: str, boards: bool = False, preferring: bool = False) -> Library:
     """The library whose parts lie in ``instances/<problem>``.
 
     Parameters
@@ -17,6 +17,8 @@ def house_library(problem: str, *families: str, boards: bool = False) -> Library
         Functions of ``families.py``.
     boards : bool
         Whether ``importing.py`` knows boards that a cluster file can name.
+    preferring : bool
+        Whether ``formulations/<problem>/within.py`` looks for simpler plans within the spread of what was measured.
     """
     here = f"mapgap.instances.{problem}"
     return Library(
@@ -34,4 +36,5 @@ def house_library(problem: str, *families: str, boards: bool = False) -> Library
         implying=f"{here}.relations:implied",
         importing=f"{here}.importing:build",
         boards=f"{here}.importing:library" if boards else None,
+        preferring=f"mapgap.formulations.{problem}.within:preferred" if preferring else None,
     )

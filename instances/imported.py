@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from mapgap.core import InputError, InstanceBase
+from mapgap.core import BACKWARD_ASSUMED, InputError, InstanceBase
 from mapgap.core.workload import Curve, Settings, WorkLayer, Workload, at
 from mapgap.instances import expanding
 
@@ -89,6 +89,11 @@ def with_backward(workload: Workload, settings: Settings, factor: float | None =
     )
     how = f"{ratio:g}" if given else "2 (layers with weights) or 1 (others)"
     return replace(workload, boards=boards), [f"Backward times that were not measured: {how} times the forward times."]
+
+
+def imported_tags(*, assumed: bool) -> tuple[str, ...]:
+    """Tags of an imported instance; ``assumed``: its backward times were not measured."""
+    return ("imported", BACKWARD_ASSUMED) if assumed else ("imported",)
 
 
 def ask_for_memory(workload: Workload, settings: Settings) -> None:

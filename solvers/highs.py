@@ -6,6 +6,7 @@ per variable. Models whose solutions are plans are :class:`~mapgap.solvers.mip.M
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass, field
 
 import highspy
@@ -138,13 +139,29 @@ class MatrixModel:
         presolve : bool, optional
             Default: of linear programs only (see :data:`TOLERANCE`).
         """
+        solver = self.engine(relaxed=relaxed, upper=upper, seed=seed, simplex=simplex, presolve=presolve)
+        solver.setOptionValue("time_limit", max(0.05, time_s))
+        solver.run()
+        if relaxed and presolve is None and solver.getModelStatus() == highspy.HighsModelStatus.kInfeasible:
+            return self.solve(time_s, relaxed=True, upper=upper, seed=seed, simplex=True, presolve=False)
+        return _outcome(solver, relaxed)
+
+    def engine(
+        self,
+        *,
+        relaxed: bool,
+        upper: Vector | None = None,
+        seed: int = 0,
+        simplex: bool = False,
+        presolve: bool | None = None,
+    ) -> highspy.Highs:
+        """HiGHS with this model and its options, on one thread; see :meth:`solve`."""
         check_version("highspy")
         solver = highspy.Highs()
         options: dict[str, float | int | str | bool] = {
             "output_flag": False,
             "threads": 1,
             "random_seed": seed,
-            "time_limit": max(0.05, time_s),
             "mip_rel_gap": 1e-7,
             "primal_feasibility_tolerance": TOLERANCE,
             "dual_feasibility_tolerance": TOLERANCE,
@@ -156,10 +173,7 @@ class MatrixModel:
         for name, setting in options.items():
             solver.setOptionValue(name, setting)
         solver.passModel(self._lp(relaxed, upper))
-        solver.run()
-        if relaxed and presolve is None and solver.getModelStatus() == highspy.HighsModelStatus.kInfeasible:
-            return self.solve(time_s, relaxed=True, upper=upper, seed=seed, simplex=True, presolve=False)
-        return _outcome(solver, relaxed)
+        return solver
 
     def _lp(self, relaxed: bool, upper: Vector | None) -> highspy.HighsLp:
         lp = highspy.HighsLp()
@@ -176,6 +190,27 @@ class MatrixModel:
             kinds = highspy.HighsVarType
             lp.integrality_ = [kinds.kInteger if flag else kinds.kContinuous for flag in self.integer]
         return lp
+
+
+class Relaxation:
+    """HiGHS with the linear relaxation of a model, whose basis it keeps: columns can be closed and opened."""
+
+    def __init__(self, matrix: MatrixModel) -> None:
+        self.matrix, self.closed = matrix, frozenset[int]()
+        self.solver = matrix.engine(relaxed=True, simplex=True)
+
+    def solve(self, time_s: float, closed: Set[int] = frozenset()) -> MatrixOutcome:
+        """Solve by dual simplex, with some columns at 0."""
+        for j in self.closed ^ closed:
+            self.solver.changeColBounds(j, 0.0, 0.0 if j in closed else self.matrix.upper[j])
+        self.closed = frozenset(closed)
+        self.solver.setOptionValue("time_limit", self.solver.getRunTime() + max(0.05, time_s))
+        self.solver.run()
+        if self.solver.getModelStatus() == highspy.HighsModelStatus.kInfeasible:  # believed only from a fresh start
+            upper = np.array(self.matrix.upper)
+            upper[list(closed)] = 0.0
+            return self.matrix.solve(time_s, relaxed=True, upper=upper, simplex=True, presolve=False)
+        return _outcome(self.solver, relaxed=True)
 
 
 def _outcome(solver: highspy.Highs, relaxed: bool) -> MatrixOutcome:

@@ -14,7 +14,7 @@ everything; a row without the side that the sign of ``y_i`` asks for takes ``y_i
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -51,12 +51,15 @@ class LinearOutcome:
     shift : int
     values : (columns,) or None
         The engine's point, in the units of the columns.
+    closed : set of int
+        Columns that were held at 0.
     """
 
     status: Status
     multipliers: Mapping[int, int]
     shift: int = 0
     values: Vector | None = None
+    closed: Set[int] = frozenset()
 
 
 @dataclass
@@ -115,53 +118,10 @@ class IntegerLP:
         return list(zip(self.index[span], self.value[span], strict=True))
 
     def solve(self, time_s: float) -> LinearOutcome:
-        """Solve on one thread with HiGHS and round the duals.
+        """Solve once; see :class:`Engine`."""
+        return Engine(self).solve(time_s)
 
-        By dual simplex, or by interior points and crossover where there are many rows; without crossover the duals are
-        too rough on one program in ten.
-
-        Parameters
-        ----------
-        time_s : float
-            Wall-clock limit.
-        """
-        check_version("highspy")
-        begun = time.perf_counter()
-        best = LinearOutcome(Status.UNKNOWN, {})
-        # With presolve, interior points were seen to call a feasible program infeasible; without they are no slower.
-        engines = ("simplex",) if self.rows < MANY_ROWS else ("ipm", "simplex")
-        for engine in engines:
-            found = self._ask(engine, time_s - (time.perf_counter() - begun))
-            if found.status is Status.OPTIMAL:
-                return found
-            if found.multipliers and self.dual_bound(found) > (self.dual_bound(best) if best.multipliers else 0):
-                best = found
-        return best
-
-    def _ask(self, engine: str, time_s: float) -> LinearOutcome:
-        solver = highspy.Highs()
-        options: dict[str, float | int | str | bool] = {
-            "output_flag": False,
-            "threads": 1,
-            "time_limit": max(0.05, time_s),
-            "presolve": "on" if engine == "simplex" else "off",
-            "solver": engine,
-        }
-        for name, setting in options.items():
-            solver.setOptionValue(name, setting)
-        lp, scaling = self._scaled()
-        solver.passModel(lp)
-        solver.run()
-        solution = solver.getSolution()
-        duals = np.array(solution.row_dual)
-        if not solution.dual_valid or len(duals) != self.rows or not np.isfinite(duals).all():
-            return LinearOutcome(Status.UNKNOWN, {})
-        multipliers, shift = self.rounded(duals * scaling)
-        solved = solver.getModelStatus() == highspy.HighsModelStatus.kOptimal
-        values = np.array(solution.col_value) * np.array(self.unit)
-        return LinearOutcome(Status.OPTIMAL if solved else Status.UNKNOWN, multipliers, shift, values)
-
-    def _scaled(self) -> tuple[highspy.HighsLp, Vector]:
+    def scaled(self) -> tuple[highspy.HighsLp, Vector]:
         """The program for the engine, its columns in their units, and the factor of every row's dual."""
         unit, cost = np.array(self.unit), np.array(self.cost, float)
         index, starts = np.array(self.index, np.int32), np.array(self.starts, np.int32)
@@ -223,7 +183,10 @@ class IntegerLP:
             for k in range(starts[i], starts[i + 1]):
                 reduced[index[k]] -= y * value[k]
         for j, d in enumerate(reduced):
-            total += d * (self.lower[j] if d > 0 else self.upper[j])
+            if d > 0:
+                total += d * self.lower[j]
+            elif j not in outcome.closed:
+                total += d * self.upper[j]
         return total
 
     def proof(self, outcome: LinearOutcome) -> dict[str, Any]:
@@ -232,34 +195,110 @@ class IntegerLP:
         return {"shift": outcome.shift, "rows": list(flat)}
 
 
-def exact_bound(matrix: MatrixModel, duals: Vector, largest: int) -> Fraction:
-    """Lower bound on the optimum of the linear relaxation of a model in floating point, exact for the doubles in it.
+class Engine:
+    """HiGHS on one thread with a program, whose basis it keeps: columns can be closed and opened between solves.
 
-    Doubles are fractions with a power of two below, so every row times such a power has whole coefficients.
+    By dual simplex, or the first time by interior points and crossover where there are many rows; without crossover the
+    duals are too rough on one program in ten.
+    """
+
+    def __init__(self, program: IntegerLP) -> None:
+        check_version("highspy")
+        self.program = program
+        self.solver = highspy.Highs()
+        lp, self.scaling = program.scaled()
+        self.solver.setOptionValue("output_flag", False)
+        self.solver.setOptionValue("threads", 1)
+        self.solver.passModel(lp)
+        self.closed: Set[int] = frozenset()
+        # With presolve, interior points were seen to call a feasible program infeasible; without they are no slower.
+        self.ways = ["simplex"] if program.rows < MANY_ROWS else ["ipm", "simplex"]
+
+    def solve(self, time_s: float, closed: Set[int] = frozenset()) -> LinearOutcome:
+        """Solve, and round the duals.
+
+        Parameters
+        ----------
+        time_s : float
+            Wall-clock limit.
+        closed : set of int
+            Columns that are 0; their lower limit is.
+        """
+        begun = time.perf_counter()
+        for j in self.closed ^ closed:
+            self.solver.changeColBounds(j, 0.0, 0.0 if j in closed else self.program.upper[j] / self.program.unit[j])
+        self.closed = frozenset(closed)
+        best = LinearOutcome(Status.UNKNOWN, {}, closed=self.closed)
+        for way in self.ways:
+            found = self._ask(way, time_s - (time.perf_counter() - begun))
+            if found.status is Status.OPTIMAL:
+                self.ways = ["simplex"]  # from the basis
+                return found
+            if found.multipliers and self._worth(found) > (self._worth(best) if best.multipliers else 0):
+                best = found
+            self.solver.clearSolver()
+        return best
+
+    def _worth(self, outcome: LinearOutcome) -> int:
+        return self.program.dual_bound(outcome)
+
+    def _ask(self, way: str, time_s: float) -> LinearOutcome:
+        options: dict[str, float | str] = {
+            "time_limit": self.solver.getRunTime() + max(0.05, time_s),
+            "presolve": "on" if way == "simplex" else "off",
+            "solver": way,
+        }
+        for name, setting in options.items():
+            self.solver.setOptionValue(name, setting)
+        self.solver.run()
+        solution = self.solver.getSolution()
+        duals = np.array(solution.row_dual)
+        if not solution.dual_valid or len(duals) != self.program.rows or not np.isfinite(duals).all():
+            return LinearOutcome(Status.UNKNOWN, {}, closed=self.closed)
+        multipliers, shift = self.program.rounded(duals * self.scaling)
+        solved = self.solver.getModelStatus() == highspy.HighsModelStatus.kOptimal
+        values = np.array(solution.col_value) * np.array(self.program.unit)
+        status = Status.OPTIMAL if solved else Status.UNKNOWN
+        return LinearOutcome(status, multipliers, shift, values, self.closed)
+
+
+class WholeRows:
+    """A model in floating point with its rows in whole numbers: doubles are fractions with a power of two below.
 
     Parameters
     ----------
-    duals : (rows,)
-        Any numbers; those of the engine give the engine's optimum.
+    matrix : MatrixModel
+        With whole limits and costs of columns.
     largest : int
         Upper bound of the columns that have none.
     """
-    program = IntegerLP()
-    for upper, cost in zip(matrix.upper, matrix.cost, strict=True):
-        program.column(largest if upper == highspy.kHighsInf else int(upper), int(cost))
-        if program.upper[-1] < upper < highspy.kHighsInf or program.cost[-1] != cost:
-            raise ValueError("expected whole limits and costs of columns")
-    powers = np.zeros(matrix.rows)
-    for i in np.flatnonzero(duals).tolist():
-        span = slice(matrix.starts[i], matrix.starts[i + 1])
-        index, value = matrix.index[span], matrix.value[span]
-        sides = [matrix.row_lower[i], matrix.row_upper[i]]
-        ratios = [v.as_integer_ratio() for v in (*value, *(side for side in sides if np.isfinite(side)))]
-        power = max(below for _, below in ratios)
-        low, high = (int(Fraction(side) * power) if np.isfinite(side) else None for side in sides)
-        whole = (above * (power // below) for above, below in ratios)
-        powers[i] = 1.0 / power
-        program.row(zip(index, whole, strict=False), low, high)
-    kept = np.flatnonzero(duals)
-    multipliers, shift = program.rounded((duals * powers)[kept])
-    return Fraction(program.dual_total(LinearOutcome(Status.UNKNOWN, multipliers, shift)), 1 << shift)
+
+    def __init__(self, matrix: MatrixModel, largest: int) -> None:
+        self.program = IntegerLP()
+        for upper, cost in zip(matrix.upper, matrix.cost, strict=True):
+            self.program.column(largest if upper == highspy.kHighsInf else int(upper), int(cost))
+            if self.program.upper[-1] < upper < highspy.kHighsInf or self.program.cost[-1] != cost:
+                raise ValueError("expected whole limits and costs of columns")
+        self.powers = np.ones(matrix.rows)
+        for i in range(matrix.rows):
+            span = slice(matrix.starts[i], matrix.starts[i + 1])
+            index, value = matrix.index[span], matrix.value[span]
+            sides = [matrix.row_lower[i], matrix.row_upper[i]]
+            ratios = [v.as_integer_ratio() for v in (*value, *(side for side in sides if np.isfinite(side)))]
+            power = max(below for _, below in ratios)
+            low, high = (int(Fraction(side) * power) if np.isfinite(side) else None for side in sides)
+            whole = (above * (power // below) for above, below in ratios)
+            self.powers[i] = 1.0 / power
+            self.program.row(zip(index, whole, strict=False), low, high)
+
+    def bound(self, duals: Vector, closed: Set[int] = frozenset()) -> Fraction:
+        """Lower bound on the optimum of the linear relaxation with some columns at 0, exact for the doubles in it.
+
+        Parameters
+        ----------
+        duals : (rows,)
+            Any numbers; those of the engine give the engine's optimum.
+        """
+        multipliers, shift = self.program.rounded(duals * self.powers)
+        outcome = LinearOutcome(Status.UNKNOWN, multipliers, shift, closed=closed)
+        return Fraction(self.program.dual_total(outcome), 1 << shift)

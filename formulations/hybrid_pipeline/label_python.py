@@ -152,17 +152,22 @@ def front_sums(low: Lowered, table: Array) -> list[list[int]]:
 
 
 class Interpreted:
-    """The search in Python; ``stop`` and ``bound`` as of ``label_search.CompiledSearch``."""
+    """The search in Python; ``stop`` and ``bound`` as of ``label_search.CompiledSearch``.
 
-    def __init__(self, low: Lowered, everyone: bool, budget: Budget | None = None) -> None:
-        self.low, self.everyone, self.budget = low, everyone, budget
+    ``most`` limits the number of stages.
+    """
+
+    def __init__(self, low: Lowered, everyone: bool, budget: Budget | None = None, most: int | None = None) -> None:
+        self.low, self.everyone, self.budget, self.most = low, everyone, budget, most
         self.costs = Costs(low)
         self.front, self.front_f = front_sums(low, low.both), front_sums(low, low.forward)
         self.stop: Stop | None = None
         self.bound = 0
 
     def __call__(self, cuts: list[int], upper: int) -> tuple[int, Path, dict[str, int]]:
-        search = Search(self.low, self.costs, self.front, self.front_f, self.everyone, cuts, upper, self.budget)
+        search = Search(
+            self.low, self.costs, self.front, self.front_f, self.everyone, cuts, upper, self.budget, self.most
+        )
         found = search.run()
         self.stop, self.bound = search.stop, 0 if search.stop else search.upper
         return found
@@ -181,7 +186,9 @@ class Search:
         cuts: list[int],
         upper: int,
         budget: Budget | None = None,
+        most: int | None = None,
     ) -> None:
+        self.most = most
         self.low, self.costs, self.front, self.front_f = low, costs, front, front_f
         self.everyone, self.cuts, self.upper, self.budget = everyone, cuts, upper, budget
         self.last, moves = len(cuts) - 1, low.moves
@@ -254,6 +261,8 @@ class Search:
         behind: list[tuple[tuple[int, int, int], list[Label | None]]]
         behind = [((0, 0, 0), [None])] if r == self.last else [(key, list(found)) for key, found in nodes[r].items()]
         for (state, q, head), labels in behind:
+            if self.most is not None and q + (1 if p == 0 else 2) > self.most:
+                continue
             for group, target in self.moves[state]:
                 if r > window[group] or not (self.complete[target] if p == 0 else p <= reach[target]):
                     continue

@@ -11,13 +11,13 @@ Every bound is recomputed from rounded duals in whole numbers. The option ``dual
 
 from __future__ import annotations
 
-from typing import Any
+from functools import lru_cache
 
 from mapgap.core import Budget, SolveResult, Status, Stop
-from mapgap.formulations.suboperation_mapping.box_search import BoxSearch
+from mapgap.formulations.suboperation_mapping.box_search import KEPT, Bounded, BoxSearch
 from mapgap.formulations.suboperation_mapping.duals_file import write_duals
 from mapgap.formulations.suboperation_mapping.fluid_bound import fluid_bound as flow_bound
-from mapgap.formulations.suboperation_mapping.located_frame import Frame
+from mapgap.formulations.suboperation_mapping.located_frame import Frame, Located
 from mapgap.formulations.suboperation_mapping.params import Boxes
 from mapgap.formulations.suboperation_mapping.path_bound import least_path, share_paths
 from mapgap.formulations.suboperation_mapping.stage_search import NO_PLAN, RatioSolver
@@ -31,16 +31,26 @@ def model_scale(frame: Frame) -> float:
     return float(1 << max(0, (frame.limit // 1000).bit_length() - 1))
 
 
-def column_bound(frame: Frame, ratio: Ratio, time_s: float) -> tuple[int, dict[str, Any] | None]:
-    """The stage model's bound for one ratio, and its duals as doubles."""
-    solver = RatioSolver(frame.phases, ratio, model_scale(frame), params=frame.params)
-    return solver.relax(time_s), solver.proof
+class Columns:
+    """The stage model's bounds of single ratios, with its duals as doubles."""
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame, self.solvers = frame, lru_cache(KEPT)(self.solver)
+
+    def solver(self, ratio: Ratio) -> RatioSolver:
+        return RatioSolver(self.frame.phases, ratio, model_scale(self.frame), params=self.frame.params)
+
+    def bound(self, ratio: Ratio, places: Located, time_s: float) -> Bounded:
+        """Of one ratio, with fused nodes at places."""
+        solver = self.solvers(ratio)
+        bound, outcome = solver.located(time_s, places)
+        return Bounded(bound, solver.proof(outcome), solver.model.parts_of(outcome))
 
 
 def search_of(frame: Frame) -> BoxSearch:
     """The search over all ratios of an instance."""
     few = frame.orbits.count <= frame.params.columns
-    return BoxSearch(frame, (lambda ratio, time_s: column_bound(frame, ratio, time_s)) if few else None)
+    return BoxSearch(frame, Columns(frame).bound if few else None)
 
 
 def fluid_bound(instance: Instance, budget: Budget, duals: str = "", params: Boxes = Boxes()) -> SolveResult:
@@ -73,7 +83,7 @@ def _run(instance: Instance, budget: Budget, duals: str, params: Boxes, divide: 
     while not budget.exhausted and not done:
         waits = search.heap and (divide or not all(each.solved for each in search.heap))
         done = not waits or not search.step(budget.remaining_s, whole=not divide)
-        climb("boxes", search.bound())
+        climb("places" if any(each.places for each in search.changed) else "boxes", search.bound())
     rung, bound = max(ladder.items(), key=lambda each: each[1])
     if duals:
         write_duals(duals, instance, bound, [(each.box, each.bound, each.proof) for each in sorted(search.all())])

@@ -1,32 +1,66 @@
-"""Best-first search over boxes of ratios, each bounded by a located program."""
+"""Best-first search over boxes of ratios and places of fused nodes, each bounded by a located program.
+
+A linear program puts a fused node half on one accelerator and half on another, so that what follows gets its tensors
+for nothing; in good plans all of them lie on few accelerators. So the box of smallest bound is divided by the place of
+a fused node that lies on more than one, as far as can be from those that have a place; where there is none, by ratios.
+
+Equal accelerators: as long as no node has a place on one of a class, all of the class are alike, so that without loss
+of generality the node lies on the first of them, which is told apart from then on. What is left of the class stays
+alike, for its permutations keep all places.
+"""
 
 from __future__ import annotations
 
 import heapq
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from mapgap.core import Status
-from mapgap.formulations.suboperation_mapping.boxes import Cutter, few_ratios, of_ratio, ratios, roots, single
-from mapgap.formulations.suboperation_mapping.located_frame import Box, Frame
+from mapgap.formulations.suboperation_mapping.boxes import Cutter, contains, few_ratios, of_ratio, ratios, roots, single
+from mapgap.formulations.suboperation_mapping.located_frame import WHOLE, Box, Frame, Located
 from mapgap.formulations.suboperation_mapping.located_model import LocatedModel
+from mapgap.formulations.suboperation_mapping.phase_graph import Node
 from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio
+from mapgap.solvers.integer_lp import Engine
 
-OfRatio = Callable[[Ratio, float], tuple[int, dict[str, Any] | None]]
-"""``of_ratio(ratio, seconds)``: a bound for one ratio, and what proves it."""
+KEPT = 40  #: programs whose bases are kept
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """What a program says: a bound, what proves it, and how much of every fused node lies on one accelerator."""
+
+    bound: int
+    proof: dict[str, Any] | None = None
+    parts: Mapping[Node, float] = field(default_factory=dict)
+
+
+OfRatio = Callable[[Ratio, Located, float], Bounded]
+"""``of_ratio(ratio, places, seconds)``: a bound for one ratio."""
 
 
 @dataclass(order=True)
 class Open:
-    """A box and its bound; ``solved``: by its own program, not only by that of a larger box."""
+    """A box with places of fused nodes, and its bound.
+
+    Attributes
+    ----------
+    solved : bool
+        By its own program, not only by a larger one's.
+    loose : Node or None
+        The fused node whose place is to divide it.
+    """
 
     bound: int
     serial: int
     box: Box
-    solved: bool
+    places: Located
+    solved: bool = False
     proof: dict[str, Any] | None = None
+    loose: Node | None = None
 
 
 class BoxSearch:
@@ -53,30 +87,35 @@ class BoxSearch:
         self.heap: list[Open] = []
         self.finished: list[Open] = []
         self.changed: list[Open] = []
+        self.kept: OrderedDict[tuple[Box, str], tuple[LocatedModel, Engine]] = OrderedDict()
         for box in roots(self.batch, self.parts):
-            self._push(0, box, None)
+            self._push(Open(0, 0, box, ()), box, ())
 
-    def _push(self, bound: int, box: Box, proof: dict[str, Any] | None) -> None:
+    def _push(self, parent: Open, box: Box, places: Located) -> None:
         self.serial += 1
-        heapq.heappush(self.heap, Open(bound, self.serial, box, False, proof))
+        heapq.heappush(self.heap, Open(parent.bound, self.serial, box, places, proof=parent.proof))
 
     def bound(self) -> int:
         """Smallest bound of any box."""
         return min((each.bound for each in self.all()), default=0)
 
     def all(self) -> Iterator[Open]:
-        """Boxes with all ratios."""
+        """Boxes and places with all plans."""
         yield from self.finished
         yield from self.heap
 
     def ratios(self, each: Open) -> Iterator[Ratio]:
         return ratios(each.box, self.batch, self.parts)
 
+    def of(self, ratio: Ratio) -> int:
+        """Smallest bound of any box with a ratio."""
+        return min(each.bound for each in self.all() if contains(each.box, ratio))
+
     def step(self, time_s: float, cutoff: int | None = None, whole: bool = False) -> bool:
         """Solve or divide the box of smallest bound; ``False`` if nothing below the cutoff is left to do.
 
-        Without a cutoff the search is over when the smallest bound belongs to one ratio. ``whole`` boxes are solved
-        even if few ratios are in them.
+        Without a cutoff the search is over when the smallest bound belongs to one ratio whose fused nodes have places.
+        ``whole`` boxes are solved even if few ratios are in them.
         """
         if not self.heap or (cutoff is not None and self.heap[0].bound >= cutoff):
             return False
@@ -87,18 +126,36 @@ class BoxSearch:
             few = few_ratios(top.box, self.batch, self.parts, self.frame.params.singles)
             if few is not None:
                 for ratio in few:
-                    self._push(top.bound, of_ratio(ratio), top.proof)
+                    self._push(top, of_ratio(ratio), top.places)
                 return True
         if not top.solved:
             self._solve(top, time_s, whole)
-            if single(top.box) and top.solved:
+            if single(top.box) and top.solved and top.loose is None:
                 self.finished.append(top)
             else:
                 heapq.heappush(self.heap, top)
-            return True
-        for box in self.cutter.split(top.box):
-            self._push(top.bound, box, top.proof)
+        elif top.loose is not None:
+            for those in self._told_apart(top.places).orbits.members:
+                self._push(top, top.box, (*top.places, (top.loose, those[0])))
+        else:
+            for box in self.cutter.split(top.box):
+                self._push(top, box, top.places)
         return True
+
+    def _told_apart(self, places: Located) -> Frame:
+        return self.frame.told_apart({a for _, a in places}) if places else self.frame
+
+    def _program(self, top: Open) -> tuple[LocatedModel, Engine]:
+        """The located program of a box, with the accelerators told apart that have a fused node."""
+        frame = self._told_apart(top.places)
+        key = top.box, str(frame.orbits.members)
+        if key not in self.kept:
+            model = LocatedModel(frame, top.box)
+            self.kept[key] = model, Engine(model.lp)
+            if len(self.kept) > KEPT:
+                self.kept.popitem(last=False)
+        self.kept.move_to_end(key)
+        return self.kept[key]
 
     def _solve(self, top: Open, time_s: float, whole: bool) -> None:
         """Raise the bound of a box by its own program."""
@@ -106,13 +163,27 @@ class BoxSearch:
         self.changed = [top]
         begun = time.perf_counter()
         if single(top.box) and self.one is not None and not whole:
-            ratio = next(self.ratios(top))
-            bound, proof = self.one(ratio, time_s)
-            top.solved = bound > 0 or time.perf_counter() - begun < time_s
+            found = self.one(next(self.ratios(top)), top.places, time_s)
+            top.solved = found.bound > 0 or time.perf_counter() - begun < time_s
         else:
-            model = LocatedModel(self.frame, top.box)
-            outcome = model.lp.solve(time_s - (time.perf_counter() - begun))
-            bound, proof = model.bound(outcome), model.lp.proof(outcome)
+            model, engine = self._program(top)
+            outcome = engine.solve(time_s - (time.perf_counter() - begun), model.closed(top.places))
+            found = Bounded(model.bound(outcome), model.lp.proof(outcome), model.parts_of(outcome))
             top.solved = outcome.status is Status.OPTIMAL or time.perf_counter() - begun < time_s
-        if bound > top.bound:
-            top.bound, top.proof = bound, {"box": [list(g) for g in top.box], **(proof or {})}
+        top.loose = self._loose(top.places, found.parts) if self.frame.params.places else None
+        if found.bound > top.bound:
+            places = [[*v, a] for v, a in top.places]
+            top.bound = found.bound
+            top.proof = {"box": [list(g) for g in top.box], "places": places, **(found.proof or {})}
+
+    def _loose(self, places: Located, parts: Mapping[Node, float]) -> Node | None:
+        """The fused node on more than one accelerator that is farthest from those that have a place.
+
+        Nodes near one with a place follow it in the program: it is dear to move a tensor twice.
+        """
+        fused = self.frame.fused
+        placed = [fused.index(v) for v, _ in places] or [-1, len(fused)]
+        distance = {
+            v: (min(abs(i - p) for p in placed), -parts[v]) for i, v in enumerate(fused) if parts.get(v, 1.0) < WHOLE
+        }
+        return max(distance, key=lambda v: distance[v], default=None)

@@ -55,6 +55,15 @@ def ratios(box: Box, batch: int, parts: int) -> Iterator[Ratio]:
         yield ratio + (0,) * (parts - len(ratio))
 
 
+def contains(box: Box, ratio: Ratio) -> bool:
+    """Whether a ratio lies in a box, largest shares first."""
+    sizes = [size for size in ratio if size]
+    if len(sizes) != sum(g.number for g in box):
+        return False
+    limits = (g for g in box for _ in range(g.number))
+    return all(g.low <= size <= g.high for g, size in zip(limits, sizes, strict=True))
+
+
 def few_ratios(box: Box, batch: int, parts: int, most: int) -> list[Ratio] | None:
     """The ratios of a box if they are at most ``most``."""
     found = list(islice(ratios(box, batch, parts), most + 1))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Collection
+from copy import copy
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -14,6 +16,8 @@ from mapgap.problems.suboperation_mapping import Instance
 GRAIN = 1 << 10
 """Parts of a tick in which times are counted, so that transfers per sample are whole numbers with little loss."""
 
+WHOLE = 1.0 - 1e-6  #: part of a node on one accelerator from which it counts as all of it
+
 
 class Group(NamedTuple):
     """``number`` shares of ``low`` to ``high`` samples each."""
@@ -22,6 +26,9 @@ class Group(NamedTuple):
     high: int
     number: int
 
+
+Located = tuple[tuple[Node, int], ...]
+"""Fused nodes and the accelerators on which they lie."""
 
 Box = tuple[Group, ...]
 """Groups of shares, largest first; the box of all ratios whose shares can be dealt out to them."""
@@ -74,6 +81,12 @@ class Frame:
         self.last = [u for u in self.fused if not any(self._ahead_of_all(u, v) for v in self.fused)]
         self.limit = self._simple_plan()
         self.lengths: dict[Any, int] = {}
+
+    def told_apart(self, apart: Collection[int]) -> Frame:
+        """The same with some accelerators in classes of their own."""
+        found = copy(self)
+        found.orbits = Orbits(self.instance, apart)
+        return found
 
     def _behind_all(self, v: Node) -> bool:
         """Whether all that precedes ``v`` precedes or follows one of the nearest fused nodes: their windows say it."""

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import prod
 
 import numpy as np
 
-from mapgap.core import Status
 from mapgap.formulations.suboperation_mapping.located_flow import LocatedFlow, negated
-from mapgap.formulations.suboperation_mapping.located_frame import GRAIN, Box, Frame, Group, least
+from mapgap.formulations.suboperation_mapping.located_frame import GRAIN, Box, Frame, Group, Located, least
 from mapgap.formulations.suboperation_mapping.orbits import Places
 from mapgap.formulations.suboperation_mapping.phase_graph import Node
 from mapgap.formulations.suboperation_mapping.stage_optima import (
@@ -267,13 +265,25 @@ class LocatedModel(LocatedFlow):
                 found.append((self.share_load[d, g, q], -1))
         return found
 
+    # ---- places of fused nodes ----------------------------------------------------------------------------------
+
+    def closed(self, places: Located) -> set[int]:
+        """Columns that are 0 where fused nodes lie at places, each of which is a class of its own."""
+        return {j for v, a in places for q, j in enumerate(self.z[v]) if q != self.orbits.kind[a]}
+
+    def parts_of(self, outcome: LinearOutcome) -> dict[Node, float]:
+        """How much of every fused node lies on one accelerator."""
+        values, members = outcome.values, self.orbits.members
+        if values is None:
+            return {}
+        return {v: max(float(values[j]) / len(members[q]) for q, j in enumerate(z)) for v, z in self.z.items()}
+
     # ---- reading ------------------------------------------------------------------------------------------------
 
     def bound(self, outcome: LinearOutcome) -> int:
-        """Ticks: no plan of the box has a smaller makespan; exact, from the rounded duals."""
-        return self.proven(outcome.multipliers, outcome.shift)
+        """Ticks: no plan of the box has a smaller makespan; exact, from the rounded duals.
 
-    def proven(self, multipliers: Mapping[int, int], shift: int) -> int:
-        """The same from multipliers of the rows in units of ``2 ** -shift``; at most the makespan of a simple plan."""
-        grains = self.lp.dual_bound(LinearOutcome(Status.UNKNOWN, multipliers, shift))
+        At most the makespan of a simple plan.
+        """
+        grains = self.lp.dual_bound(outcome)
         return max(0, min(self.frame.limit, -(-grains // GRAIN)))

@@ -9,6 +9,7 @@ orbits; so one variable per orbit is enough.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from itertools import product
 
 from mapgap.problems.suboperation_mapping import Instance
@@ -22,6 +23,12 @@ class Orbits:
     A representative names the members of a class in the order in which they first appear, so a prefix of a
     representative is one too.
 
+    Parameters
+    ----------
+    instance : Instance
+    apart : collection of int
+        Accelerators that are told apart from all others, each a class of its own.
+
     Attributes
     ----------
     kind : list of int, length N
@@ -30,12 +37,13 @@ class Orbits:
         Accelerators of every class.
     """
 
-    def __init__(self, instance: Instance) -> None:
+    def __init__(self, instance: Instance, apart: Collection[int] = ()) -> None:
         self.count = len(instance.accelerators)
         self.members: list[list[int]] = []
         self.kind: list[int] = []
         for a in range(self.count):
-            home = next((q for q, those in enumerate(self.members) if _equal(instance, those[0], a)), None)
+            alike = (q for q, (b, *_) in enumerate(self.members) if b not in apart and _equal(instance, b, a))
+            home = None if a in apart else next(alike, None)
             if home is None:
                 home = len(self.members)
                 self.members.append([])

@@ -41,6 +41,8 @@ class Boxes(Params):
     ----------
     columns : int
         Accelerators up to which one ratio is bounded by the stage model with columns.
+    places : bool
+        Divide boxes by the places of fused operations before they are divided by ratios.
     singles : int
         Ratios of a box that are bounded one by one rather than together, where that is so.
     width : float
@@ -58,6 +60,7 @@ class Boxes(Params):
     """
 
     columns: int = 3
+    places: bool = True
     singles: int = 10
     width: float = 0.05
     states: int = 700

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mapgap.formulations.suboperation_mapping import stage_search as search
-from mapgap.formulations.suboperation_mapping.box_search import BoxSearch
-from mapgap.formulations.suboperation_mapping.located_frame import Frame
+from mapgap.formulations.suboperation_mapping.box_search import Bounded, BoxSearch
+from mapgap.formulations.suboperation_mapping.boxes import few_ratios
+from mapgap.formulations.suboperation_mapping.located_frame import Frame, Located
 from mapgap.formulations.suboperation_mapping.stage_search import NO_PLAN, Reply
 from mapgap.formulations.suboperation_mapping.stage_state import State
 from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio
@@ -24,15 +23,15 @@ class StageBoxes:
         few = frame.orbits.count <= frame.params.columns
         self.search = BoxSearch(frame, self.ratio_bound if few else None)
 
-    def ratio_bound(self, ratio: Ratio, time_s: float) -> tuple[int, dict[str, Any] | None]:
+    def ratio_bound(self, ratio: Ratio, places: Located, time_s: float) -> Bounded:
         """The column LP, and a plan where it leaves room for a better one."""
         state, one = self.state, search.solver(ratio)
-        bound = one.relax(time_s)
+        bound, outcome = one.located(time_s, places)
         room = state.makespan is None or bound < state.makespan
         if state.rounding and room and not state.budget.exhausted and not state.ratios[ratio].explored:
             state.take(Reply(ratio, search.known(0, one.rounded(state.budget.remaining_s, state.budget.seed))))
         state.ratios[ratio].explored = True
-        return bound, None
+        return Bounded(bound, parts=one.model.parts_of(outcome))
 
     def waiting(self) -> bool:
         """Whether the smallest bound of all belongs to a box that can still be solved or divided."""
@@ -52,10 +51,11 @@ class StageBoxes:
         limit = NO_PLAN if state.makespan is None else state.makespan
         self.search.step(state.budget.remaining_s, limit)
         for each in self.search.changed:
-            for ratio in self.search.ratios(each):
-                state.ratios[ratio].raise_to(each.bound)
+            few = few_ratios(each.box, self.search.batch, self.search.parts, self.params.singles)
+            for ratio in few or ():
+                state.ratios[ratio].raise_to(self.search.of(ratio))
         for each in self.search.finished:  # what was proven of single ratios since
             known = state.ratios[next(self.search.ratios(each))]
             each.bound = max(each.bound, known.bound)
         state.raise_all(min(self.search.bound(), NO_PLAN - 1))
-        state.announce("boxes")
+        state.announce("places" if any(each.places for each in self.search.changed) else "boxes")

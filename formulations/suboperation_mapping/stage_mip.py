@@ -3,9 +3,10 @@
 Each kind of work that raises the bound is a *rung*; the cheap ones come first, and each is announced when it is there.
 
 1.  ``path``, ``flow``: the longest path of a share bounds each ratio (:mod:`path_bound`), one flow all of them.
-2.  ``boxes``: boxes of ratios are bounded best-first by located programs (:mod:`box_search`); with few accelerators
-    single ratios by the LP of :class:`~mapgap.formulations.suboperation_mapping.stage_model.StageModel`, whose most
-    likely mapping is improved. A ratio whose bound reaches the makespan of the best plan is closed.
+2.  ``boxes``, ``places``: boxes of ratios are bounded best-first by located programs, and divided by the places of
+    fused operations and by ratios (:mod:`box_search`); with few accelerators single ratios are bounded by the LP of
+    :class:`~mapgap.formulations.suboperation_mapping.stage_model.StageModel`, whose most likely mapping is improved. A
+    ratio whose bound reaches the makespan of the best plan is closed.
 3.  ``destructive``: the ratio of smallest bound is asked for a mapping whose relaxation ends by a *target* a little
     above its bound, with every column removed whose reduced cost forbids it. None: the bound rises to the target. One:
     it is rounded and improved, which may lower the best plan; later targets lie below what it attains.

@@ -12,11 +12,12 @@ from itertools import pairwise, product
 import numpy as np
 from numpy.typing import NDArray
 
+from mapgap.formulations.suboperation_mapping.located_frame import Located
 from mapgap.formulations.suboperation_mapping.params import Boxes
 from mapgap.formulations.suboperation_mapping.phase_graph import Node, PhaseGraph, RatioGraph
 from mapgap.problems.suboperation_mapping.instance import Operation, operations
 from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio
-from mapgap.solvers.highs import MatrixModel, Terms, Vector
+from mapgap.solvers.highs import MatrixModel, MatrixOutcome, Terms, Vector
 
 
 class StageModel(RatioGraph):
@@ -423,6 +424,20 @@ class StageModel(RatioGraph):
                 elif part in self.own:
                     row.append((self.own[part][a], -1.0))
             self.matrix.row(row, 0.0)
+
+    # ---- places of fused nodes ----------------------------------------------------------------------------------
+
+    def closed(self, places: Located) -> set[int]:
+        """Columns that are 0 where fused nodes lie at places."""
+        return {j for v, a in places for i, j in enumerate(self.x[self.part(v)]) if i != a}
+
+    def parts_of(self, outcome: MatrixOutcome) -> dict[Node, float]:
+        """How much of every fused node lies on one accelerator."""
+        values = outcome.values
+        if values is None:
+            return {}
+        fused = [node for node in self.phases.nodes if self.phases.fused(node)]
+        return {v: max(float(values[j]) for j in self.x[self.part(v)]) for v in fused}
 
     # ---- reading solutions --------------------------------------------------------------------------------------
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
 
 from mapgap.core import DISTRUSTED, Budget, SolveResult, Status, Stop
 from mapgap.formulations.suboperation_mapping.cpsat import Build, RatioModel, UnrelaxedRatioModel, solve_ratio
+from mapgap.formulations.suboperation_mapping.located_frame import Located
 from mapgap.formulations.suboperation_mapping.params import Boxes
 from mapgap.formulations.suboperation_mapping.phase_graph import PhaseGraph
 from mapgap.formulations.suboperation_mapping.ratio_model import horizon
@@ -23,8 +24,8 @@ from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.lowered.arrays import Array, Lowered, lower
 from mapgap.problems.suboperation_mapping.lowered.mapped import Mapped, well_balanced
 from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio
-from mapgap.solvers.highs import MatrixOutcome
-from mapgap.solvers.integer_lp import exact_bound
+from mapgap.solvers.highs import MatrixOutcome, Relaxation
+from mapgap.solvers.integer_lp import WholeRows
 
 EXACT_TICKS = 100_000  #: up to here one tick is 10^4 times the feasibility tolerance of the scaled model
 SAFETY = 1e-6  #: relative error granted to floating-point bounds (HiGHS tolerances are 1e-9 on times scaled to 1000)
@@ -86,27 +87,36 @@ class RatioSolver:
         self.linear: MatrixOutcome | None = None
         self.floor = 0
         self.last = horizon(self.lowered)
+        self.engine = Relaxation(self.model.matrix)
+
+    @cached_property
+    def rows(self) -> WholeRows:
+        """Exact for the doubles of the model, which are those of the program: the scale is a power of two."""
+        assert self.scale.is_integer()
+        return WholeRows(self.model.matrix, -(-self.last // int(self.scale)))
 
     def relax(self, time_s: float) -> int:
         """Bound of the LP."""
         if self.linear is None:
-            outcome = self.model.matrix.solve(time_s, relaxed=True, simplex=True)
-            if outcome.duals is not None:
-                self.linear = outcome
-                # Exact for the doubles of the model, which are those of the program: the scale is a power of two.
-                assert self.scale.is_integer()
-                exact = exact_bound(self.model.matrix, outcome.duals, -(-self.last // int(self.scale)))
-                self.floor = max(0, math.ceil(exact * int(self.scale)))
-            elif outcome.status is Status.INFEASIBLE and self.model.matrix.resolved:
-                self.floor = NO_PLAN
+            self.floor, outcome = self.located(time_s)
+            self.linear = None if outcome.duals is None else outcome
         return self.floor
 
-    @property
-    def proof(self) -> dict[str, Any] | None:
-        """The LP's duals as doubles, ``[row, y, ...]``, with what the model was built with: columns and scale."""
-        if self.floor == NO_PLAN or self.linear is None or self.linear.duals is None:
+    def located(self, time_s: float, places: Located = ()) -> tuple[int, MatrixOutcome]:
+        """Bound of the LP with fused nodes at places, and its point."""
+        outcome = self.engine.solve(time_s, self.model.closed(places))
+        if outcome.status is Status.INFEASIBLE and self.model.matrix.resolved:
+            return NO_PLAN, outcome
+        if outcome.duals is None:
+            return 0, outcome
+        exact = self.rows.bound(outcome.duals, self.model.closed(places))
+        return max(0, math.ceil(exact * int(self.scale))), outcome
+
+    def proof(self, outcome: MatrixOutcome) -> dict[str, Any] | None:
+        """An LP's duals as doubles, ``[row, y, ...]``, with what the model was built with: columns and scale."""
+        duals = outcome.duals
+        if duals is None:
             return None
-        duals = self.linear.duals
         rows = [x for i in duals.nonzero()[0].tolist() for x in (i, float(duals[i]))]
         return {"columns": self.model.spread, "scale": int(self.scale), "rows": rows}
 

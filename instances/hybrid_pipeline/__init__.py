@@ -3,4 +3,4 @@
 from mapgap.instances.house import house_library
 
 FAMILIES = ("tiny", "realistic", "small", "executions", "steady", "scaling", "distinct")
-LIBRARY = house_library("hybrid_pipeline", *FAMILIES, boards=True)
+LIBRARY = house_library("hybrid_pipeline", *FAMILIES, boards=True, preferring=True)

@@ -55,9 +55,9 @@ def _uncut(instance: Instance, place: int) -> Case:
     return case(instance, f"no cut behind {instance.layers[place].name}", **_joined(instance, place))
 
 
-def tables(kind: DeviceType, change: Callable[[Table], Table]) -> dict[str, Table]:
-    """Both time tables of a type, changed."""
-    return {"forward": change(kind.forward), "backward": change(kind.backward)}
+def tables(kind: DeviceType, change: Callable[[Table], Table]) -> dict[str, Table | None]:
+    """Both time tables of a type, changed; quartiles of other tables are dropped."""
+    return {"forward": change(kind.forward), "backward": change(kind.backward), "quartiles": None}
 
 
 def _joinable(instance: Instance, place: int) -> bool:

@@ -167,10 +167,10 @@ def _random(rng: random.Random, family: str, seed: int, count: int, n: int, batc
     )
 
 
-def _tables(rng: random.Random, count: int, batch: int) -> dict[str, tuple[tuple[int, ...], ...]]:
+def _tables(rng: random.Random, count: int, batch: int) -> dict[str, Any]:
     """Saturating times: a constant part, and a part that grows in tiles; the ratio of F to B differs by device."""
     speed, ratio = rng.randint(1, 4), rng.choice((1, 1, 2, 3))
-    tables: dict[str, tuple[tuple[int, ...], ...]] = {}
+    tables: dict[str, Any] = {}
     for phase, factor in (("forward", 1), ("backward", ratio)):
         rows = []
         for _ in range(count):
@@ -246,7 +246,7 @@ def clusters(seed: int, count: int, sizes: tuple[int, ...], uneven: bool = False
     for t in range(len(sizes)):
         speed, ratio = 2.2**t, rng.uniform(1.7, 2.3)
         flat = rng.uniform(0.05, 0.3)
-        rows = {
+        rows: dict[str, Any] = {
             phase: tuple(
                 tuple(int(work * 12 * speed * factor * (flat * batch + share)) for share in range(1, batch + 1))
                 for work in forward
@@ -311,7 +311,7 @@ def distinct(seed: int) -> Instance:
     for d in range(n):
         speed = rng.uniform(1.0, 6.0)
         jitter = [speed * rng.uniform(0.85, 1.15) for _ in range(count)]
-        tables = {
+        tables: dict[str, Any] = {
             phase: tuple(tuple(int(ticks * by) for ticks in row) for row, by in zip(rows, jitter, strict=True))
             for phase, rows in (("forward", base.types[0].forward), ("backward", base.types[0].backward))
         }

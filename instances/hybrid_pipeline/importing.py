@@ -12,18 +12,23 @@ backward
 state_copies
     Memory of the weights as a multiple of their size: weights, gradients, momentum (3).
 
+training
+    True or false; without it what the files say, and where they do not, it is asked for. Of inference backward times
+    are 0 and the weights are stored once, unless told otherwise.
+
 Every further field of the instance that has a default can be set by its name (``all_devices``, …), and so can the
-fields of one that is a model of its own. Of inference (a field ``training`` that is false) backward times are 0 and
-the weights are stored once, unless told otherwise.
+fields of one that is a model of its own (``training`` is one of ``execution``).
 """
 
 from __future__ import annotations
 
 from mapgap.core.workload import MOST_SAMPLES, LibraryBoard, Settings, WorkBoard, WorkLayer, Workload
 from mapgap.instances.facts import load_devices
+from mapgap.instances.hybrid_pipeline.conservation import conserved
 from mapgap.instances.hybrid_pipeline.profiles import DEVICES, boards, memory_bytes, over_roofline
-from mapgap.instances.imported import ask_for_memory, finest, further_fields, table, units, with_backward
-from mapgap.problems.hybrid_pipeline import Device, DeviceType, Instance, Layer
+from mapgap.instances.imported import ask_for_memory, finest, further_fields, imported_tags, table, units, with_backward
+from mapgap.problems.hybrid_pipeline import Device, DeviceType, Instance, Layer, Quartiles
+from mapgap.problems.hybrid_pipeline.instance import QUARTILES
 
 CUTS = ("articulation", "all")
 MADE = {
@@ -33,6 +38,7 @@ MADE = {
 """Fields of the instance that the import makes; all others are settings."""
 
 
+@conserved
 def build(workload: Workload, settings: Settings) -> Instance:
     """The instance of a workload.
 
@@ -44,27 +50,37 @@ def build(workload: Workload, settings: Settings) -> Instance:
     micro = settings.whole("micro_batch", "samples of a micro-batch", largest, least=1, most=MOST_SAMPLES)
     mini = settings.whole("mini_batch", "samples of a mini-batch, a multiple of micro_batch", 8 * micro, least=1)
     cuts = settings.text("cuts", f"one of {', '.join(CUTS)}", CUTS[0], CUTS)
+    if workload.training is not None:
+        settings.given.setdefault("training", workload.training)
+    if "training" not in settings.given:
+        settings.ask("--training or --inference (or --set training=true, =false): expected one, as no file says which")
     options = {"all_devices": False, **further_fields(Instance, MADE, settings)}
     training = settings.given.get("training") is not False
     copies = settings.number("state_copies", "memory of the weights over their size", 3.0 if training else 1.0)
     ask_for_memory(workload, settings)
-    workload, notes = with_backward(workload, settings, factor=None if training else 0.0)
+    factor = None if training else 0.0
+    spread = [with_backward(each, settings, factor)[0] for each in workload.quartiles()]
+    workload, notes = with_backward(workload, settings, factor)
     settings.check(complete=True)
+    tags = imported_tags(assumed=bool(training and notes))
     notes.append(f"Micro-batch {micro}, mini-batch {mini}.")
     chain = workload.chain() if cuts == "articulation" else workload
     crossing = [layer.output_bytes for layer in chain.layers] if cuts == "articulation" else workload.crossing()
     kinds, place = _kinds(chain.boards)
+    first = [place.index(t) for t in range(len(kinds))]
+    boards_at = [(each.chain() if cuts == "articulation" else each).boards for each in spread]
+    around = {name: [boards[d] for boards in boards_at] for name, d in zip(kinds, first, strict=True)}
 
     def make(tick_ns: int, unit: int) -> Instance:
         return Instance(
             name=workload.name,
             source=" ".join([workload.source, *notes]),
-            tags=("imported",),
+            tags=tags,
             mini_batch=mini,
             micro_batch_sizes=(micro,),
             tick_ns=tick_ns,
             memory_unit_bytes=unit,
-            types=tuple(_type(name, board, micro, tick_ns, unit) for name, board in kinds.items()),
+            types=tuple(_type(name, board, around[name], micro, tick_ns, unit) for name, board in kinds.items()),
             devices=tuple(Device(name=board.name, type=k) for board, k in zip(chain.boards, place, strict=True)),
             bandwidth=tuple(  # the slower of both directions
                 tuple(min(pair) or 1 for pair in zip(row, column, strict=True))
@@ -83,7 +99,7 @@ def _kinds(boards: tuple[WorkBoard, ...]) -> tuple[dict[str, WorkBoard], list[in
     seen: dict[object, int] = {}
     place = []
     for board in boards:
-        key = (board.memory_bytes, board.forward, board.backward)
+        key = (board.memory_bytes, board.forward, board.backward, board.quartiles)
         if key not in seen:
             seen[key] = len(found)
             name = board.kind if board.kind not in found else f"{board.kind} ({board.name})"
@@ -92,12 +108,24 @@ def _kinds(boards: tuple[WorkBoard, ...]) -> tuple[dict[str, WorkBoard], list[in
     return found, place
 
 
-def _type(name: str, board: WorkBoard, micro: int, tick_ns: int, unit: int) -> DeviceType:
+def _type(name: str, board: WorkBoard, around: list[WorkBoard], micro: int, tick_ns: int, unit: int) -> DeviceType:
+    """The type of a board, ``around`` it the same one at its quartiles."""
+    phases = {
+        phase: tuple(table(curve, micro, tick_ns) for curve in getattr(board, phase))
+        for phase in ("forward", "backward")
+    }
+    quartiles = {}
+    for each, quartile, inner in zip(around, QUARTILES, (min, max), strict=False):
+        for phase, medians in phases.items():
+            rows = [table(curve, micro, tick_ns) for curve in getattr(each, phase)]
+            quartiles[f"{phase}_{quartile}"] = tuple(
+                tuple(map(inner, row, middle)) for row, middle in zip(rows, medians, strict=True)
+            )
     return DeviceType(
         name=name,
         memory=(board.memory_bytes or 0) // unit,
-        forward=tuple(table(curve, micro, tick_ns) for curve in board.forward),
-        backward=tuple(table(curve, micro, tick_ns) for curve in board.backward),
+        **phases,
+        quartiles=Quartiles(**quartiles) if board.quartiles else None,
     )
 
 

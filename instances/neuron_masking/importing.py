@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 from mapgap.core import ACTIVITY_LIMIT, InputError
 from mapgap.core.workload import Settings, WorkBoard, WorkLayer, Workload, at
-from mapgap.instances.imported import ask_for_memory, with_backward
+from mapgap.instances.imported import ask_for_memory, imported_tags, with_backward
 from mapgap.instances.neuron_masking.compact import totals
 from mapgap.problems.neuron_masking import Device, Instance, Layer, Rate
 
@@ -86,7 +86,7 @@ def build(workload: Workload, settings: Settings) -> Instance:
     return Instance(
         name=workload.name,
         source=" ".join([workload.source, *notes, f"{samples} samples a cycle; every neuron contributes 1."]),
-        tags=("imported",),
+        tags=imported_tags(assumed=bool(notes)),
         memory_unit_bytes=unit_bytes,
         work_unit_macs=unit_macs,
         cycle_ms=tuple(cycles),

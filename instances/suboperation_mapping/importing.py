@@ -18,7 +18,7 @@ one initial partition reads) is, where nobody tells, proportional to its speed.
 from __future__ import annotations
 
 from mapgap.core.workload import EXTERNAL, MOST_SAMPLES, Curve, Settings, WorkBoard, Workload, at
-from mapgap.instances.imported import ask_for_memory, finest, table, ticks, with_backward
+from mapgap.instances.imported import ask_for_memory, finest, imported_tags, table, ticks, with_backward
 from mapgap.problems.suboperation_mapping import Accelerator, Edge, Instance, Layer
 
 CUTS = ("all", "articulation")
@@ -41,6 +41,7 @@ def build(workload: Workload, settings: Settings) -> Instance:
     ask_for_memory(workload, settings)
     workload, notes = with_backward(workload, settings)
     settings.check(complete=True)
+    tags = imported_tags(assumed=bool(notes))
     if cuts == "articulation":
         workload = workload.chain()
     notes.append(f"Batch {batch}; {share:g} of the backward time of layers with weights is the weight update.")
@@ -49,7 +50,7 @@ def build(workload: Workload, settings: Settings) -> Instance:
         return Instance(
             name=workload.name,
             source=" ".join([workload.source, *notes]),
-            tags=("imported",),
+            tags=tags,
             batch=batch,
             tick_ns=tick_ns,
             memory_unit_bytes=unit,

@@ -213,6 +213,7 @@ def _show_instance(instance: InstanceBase, as_json: bool) -> None:
     if known is not None:
         rows |= {"best known": worded(known.plan, known.unit), "best bound": worded(known.bound, known.unit)}
         rows["status"] = known.status
+    rows["assumed"] = "; ".join(instance.assumed) or None
     for field, value in instance:
         if field in ("schema_version", "form", "name"):
             continue

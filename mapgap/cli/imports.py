@@ -12,7 +12,7 @@ import math
 import os
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,9 +22,9 @@ import yaml
 import mapgap
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import save_expanded
-from mapgap.cli import completion, flags
+from mapgap.cli import completion, fitting, flags
 from mapgap.cli.flags import argument, option
-from mapgap.cli.output import facts, print_json, put, say, table, to_file
+from mapgap.cli.output import complain, facts, print_json, put, say, table, to_file
 from mapgap.cli.progress import Spinner
 from mapgap.cli.solve import solve as run
 from mapgap.core import InputError, InstanceBase, quantity, short
@@ -32,6 +32,7 @@ from mapgap.core.limited import Exceeded, Limits, limited
 from mapgap.core.storage import is_file
 from mapgap.core.workload import Settings, Workload, at
 from mapgap.importing.cluster import Cluster, equal_boards, load, with_profiles
+from mapgap.importing.conservation import line, shares
 from mapgap.importing.source import Source, located
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ MEMORY_MB, MEMORY_PER_MB = 450.0, 30.0
 
 def import_(
     files: Annotated[list[Path], argument("Model, profile or planner files of one format")],
-    problem: Annotated[str, option("Problem.", offers=completion.problems)] = "hybrid_pipeline",
+    problem: Annotated[str | None, option("Problem; else hybrid_pipeline.", offers=completion.problems)] = None,
     cluster: Annotated[Path | None, option("Cluster file: boards by name.")] = None,
     profile: Annotated[list[str] | None, option("BOARD=FILE: times of a board.")] = None,
     devices: Annotated[int | None, option("In place of a cluster: equal boards.", min=1)] = None,
@@ -54,6 +55,8 @@ def import_(
     also: Annotated[list[Path] | None, option("Further models, for problems with several.")] = None,
     settings: Annotated[list[str] | None, option("What a file leaves open: name=value.", "--set")] = None,
     name: Annotated[str | None, option("Name of the instance.")] = None,
+    training: Annotated[bool, option("Plan training.", "--training")] = False,
+    inference: Annotated[bool, option("Plan inference.", "--inference")] = False,
     objective: flags.Objective = None,
     solve: Annotated[bool, option("Then solve it.", "--solve")] = False,
     certify: Annotated[bool, option("Then solve it and prove the bound.", "--certify")] = False,
@@ -69,13 +72,20 @@ def import_(
         What is wrong with a file, or missing, by name.
     """
     named = [Path(_profile(text)[1].partition("#")[0]) for text in profile or ()]
-    path = confined(
-        [*files, *(also or ()), *named, *([cluster] if cluster else [])],
-        lambda: _import(
-            files, problem, cluster, profile, devices, link, memory, also, settings, name, objective, output, as_json
-        ),
-    )
-    return run(str(path), time_limit=time_limit, certify=certify, as_json=as_json) if solve or certify else 0
+    purpose = _purpose(training=training, inference=inference)
+
+    def work() -> dict[str, Any]:
+        boards = _boards(cluster, devices, link, memory, profile or ())
+        return _import(files, problem, boards, also, settings, purpose, name, objective, output, as_json, certify)
+
+    made = confined([*files, *(also or ()), *named, *([cluster] if cluster else [])], work)
+    if not solve and not certify:
+        return 0
+    codes = [
+        run(made["file"], objective=each, time_limit=time_limit, certify=certify, as_json=as_json)
+        for each in made["objectives"]
+    ]
+    return next((code for code in codes if code), 0)
 
 
 def confined(files: Sequence[Path], work: Callable[[], Any]) -> Any:
@@ -125,26 +135,23 @@ class _Paper(io.StringIO):
 
 def _import(
     files: list[Path],
-    problem: str,
-    cluster: Path | None,
-    profile: list[str] | None,
-    devices: int | None,
-    link: float | None,
-    memory: float | None,
+    problem: str | None,
+    boards: Cluster | None,
     also: list[Path] | None,
     settings: list[str] | None,
+    purpose: dict[str, bool],
     name: str | None,
     objective: str | None,
     output: Path | None,
     as_json: bool,
-) -> str:
-    """Make an instance of foreign files and write it; where."""
+    certify: bool,
+) -> dict[str, Any]:
+    """Make an instance of foreign files and write it: where, and what to solve it for."""
     from mapgap.importing.assemble import assemble
     from mapgap.importing.recognise import read
 
-    owner = registry.find_problem(problem).name
-    boards = _boards(cluster, devices, link, memory, profile or ())
-    given = Settings({**(boards.settings if boards else {}), **typed(settings or ())})
+    owner = registry.find_problem(problem or "hybrid_pipeline").name
+    given = Settings({**(boards.settings if boards else {}), **typed(settings or ()), **purpose})
     graph = read(files, given)
     assembled = assemble(graph, boards, given, name)
     others = tuple(assemble(read([path], given), boards, given).workload for path in also or ())
@@ -153,11 +160,27 @@ def _import(
     path = output or Path(f"{_stem(instance.name)}_{owner}.yaml")
     to_file(path)
     save_expanded(instance, path)
+    others_told = {} if problem else fitting.other_problems(owner, assembled.workload, given.given)
     if as_json:
-        print_json({"file": str(path), **_summary(instance, graph, assembled)})
+        told = {"other_problems": others_told} if others_told else {}
+        print_json({"file": str(path), **_summary(instance, graph, assembled), **told})
     else:
-        _tell(instance, graph, assembled, path)
-    return str(path)
+        _tell(instance, graph, assembled, path, others_told)
+        _warn(graph)
+    return {"file": str(path), "objectives": _objectives(owner, objective, given, certify=certify)}
+
+
+def _purpose(*, training: bool, inference: bool) -> dict[str, bool]:
+    """The setting ``training`` that two flags stand for."""
+    if training and inference:
+        raise InputError("--training, --inference: expected one of them, found both")
+    return {"training": training} if training or inference else {}
+
+
+def _objectives(problem: str, objective: str | None, given: Settings, *, certify: bool) -> Sequence[str | None]:
+    """What to solve for: every objective where inference is to be certified and none was named, else the instance's."""
+    every = certify and given.given.get("training") is False and not (objective or "objective" in given.given)
+    return registry.problems()[problem].objectives if every else [None]
 
 
 def typed(settings: Sequence[str]) -> dict[str, Any]:
@@ -177,6 +200,11 @@ def typed(settings: Sequence[str]) -> dict[str, Any]:
         except yaml.YAMLError:
             found[name] = text
     return found
+
+
+def _warn(graph: LayerGraph) -> None:
+    """Say where the whole run is far from the sum of its operators."""
+    complain([each.warning() for each in shares(graph) if each.apart], label="warning")
 
 
 def _stem(name: str) -> str:
@@ -222,6 +250,8 @@ def _summary(instance: InstanceBase, graph: LayerGraph, assembled: Assembled) ->
         "boards": {
             name: {"seconds": time, "low": low, "high": high} for name, (time, low, high) in _times(assembled).items()
         },
+        "conserved": [each.data() for each in shares(graph)],
+        "assumed": instance.assumed,
         "origins": [vars(each) | {"assumed": list(each.assumed)} for each in graph.origins],
         "notes": assembled.notes,
     }
@@ -239,7 +269,9 @@ def _times(assembled: Assembled) -> dict[str, tuple[float, float | None, float |
     return found
 
 
-def _tell(instance: InstanceBase, graph: LayerGraph, assembled: Assembled, path: Path) -> None:
+def _tell(
+    instance: InstanceBase, graph: LayerGraph, assembled: Assembled, path: Path, others: Mapping[str, str]
+) -> None:
     workload = assembled.workload
     problem = registry.problems()[instance.problem]
     times = {
@@ -256,7 +288,10 @@ def _tell(instance: InstanceBase, graph: LayerGraph, assembled: Assembled, path:
                 f"{k} {v}" for k, v in times.items()
             ),
             "objective in": problem.unit(instance),
+            "conserved": line(shares(graph)),
+            "assumed": "; ".join(instance.assumed) or None,
             "read": "\n".join(assembled.notes),
+            "--problem": fitting.told(others) or None,
             "written to": str(path),
             "next": f"mapgap solve {path} --certify",
         }
@@ -281,8 +316,14 @@ def show_if_foreign(path: Path, *, as_json: bool) -> bool:
 
 
 def is_foreign(path: Path) -> bool:
-    """Is it a file of a foreign format, and no instance?"""
-    from mapgap.importing.recognise import recognise
+    """Is it a file of a foreign format, and no instance?
+
+    Raises
+    ------
+    InputError
+        It is neither; the formats are named.
+    """
+    from mapgap.importing.recognise import none_of_them, recognise
 
     if not located(path).exists():
         return False
@@ -290,7 +331,10 @@ def is_foreign(path: Path) -> bool:
     data = source.json if source.json is not None else source.yaml
     if isinstance(data, dict) and {"schema", "form", "problem"} & set(data) and "format" not in data:
         return False
-    return recognise(source) is not None
+    known = recognise(source) is not None
+    if not known and not (isinstance(data, dict) and {"schema", "form", "problem"} & set(data)):
+        raise InputError(none_of_them(source, "an instance (schema, form, problem, name, …)"))
+    return known
 
 
 def show_foreign(path: Path, *, as_json: bool) -> None:
@@ -347,7 +391,7 @@ def _shown(graph: LayerGraph, kind: str, name: str) -> str | None:
 def profile(
     model: Annotated[Path, argument("ONNX model")],
     output: Annotated[Path, flags.output("Where to write the layer graph (JSON).")],
-    batch: Annotated[str, option("Batch sizes, separated by commas.")] = "1,2,4,8",
+    batch: Annotated[str | None, option("Batch sizes, by commas; else 1, 2, 4, 8 or the fixed one.")] = None,
     threads: Annotated[str, option("Threads; every number is a kind of device.")] = "1",
     repetitions: Annotated[int, option("Runs that count.", min=1)] = 20,
     warm_up: Annotated[int, option("Runs before them.", min=0)] = 5,
@@ -363,7 +407,7 @@ def profile(
     InputError
     """
     to_file(output)
-    sizes, counts = _numbers("--batch", batch), _numbers("--threads", threads)
+    sizes, counts = None if batch is None else _numbers("--batch", batch), _numbers("--threads", threads)
     if optimise not in ("none", "basic"):
         raise InputError(f"--optimise: expected none or basic, found {optimise!r}")
     try:
@@ -386,19 +430,33 @@ def profile(
         )
     output.write_text(json.dumps(layer_graph.write(graph, machine, note), indent=1) + "\n", encoding="utf-8")
     if as_json:
+        kinds = {kind: graph.batches(kind) for kind in graph.times}
         print_json(
-            {"file": str(output), "machine": machine, "kinds": {kind: graph.batches(kind) for kind in graph.times}}
+            {
+                "file": str(output),
+                "machine": machine,
+                "kinds": kinds,
+                "conserved": [each.data() for each in shares(graph)],
+            }
         )
         return
     rows = []
+    runs = {(each.total.kind, each.total.batch): each for each in shares(graph) if each.total.quantity == "run"}
     for kind, times in graph.times.items():
         for size in graph.batches(kind):
             points = [points[size] for points in times.values()]
             total = 1e-9 * sum(time.forward for time in points)
             low = 1e-9 * sum(time.low if time.low is not None else time.forward for time in points)
             high = 1e-9 * sum(time.high if time.high is not None else time.forward for time in points)
-            rows.append([kind, size, seconds(total), f"{seconds(low)} to {seconds(high)}"])
-    table(note, ["kind", "batch", "all operators", "quartiles"], rows, right=["batch", "all operators", "quartiles"])
+            whole = runs[kind, size].total
+            load = "" if whole.load is None else f"{whole.load:.2f}"
+            rows.append(
+                [kind, size, seconds(total), f"{seconds(low)} to {seconds(high)}", seconds(1e-9 * whole.amount), load]
+            )
+    headings = ["kind", "batch", "all operators", "quartiles", "whole run", "load per core"]
+    table(note, headings, rows, right=headings[1:])
+    say(f"conserved: {line(shares(graph))}")
+    _warn(graph)
     first = next(iter(graph.times))
     say(f"written to {output}\nnext: mapgap import {output} --cluster boards.yaml, boards with 'kind: {first}'")
 

@@ -12,7 +12,7 @@ from mapgap.cli import completion, flags
 from mapgap.cli.flags import argument, option
 from mapgap.cli.output import complain, facts, percent, print_json, say, table, to_file
 from mapgap.cli.progress import Spinner
-from mapgap.cli.words import worded
+from mapgap.cli.words import between, worded
 from mapgap.core import Budget, InputError, InstanceBase, PlanBase, PlanTable
 from mapgap.evidence import explain as explaining
 from mapgap.interface.exchange import Written, write
@@ -149,7 +149,9 @@ def _show(found: explaining.Explanation) -> None:
             "instance": f"{found.instance.name} ({found.instance.content_hash})",
             "problem": found.problem.name,
             "plan of": found.method,
+            "assumed": "; ".join(found.instance.assumed) or None,
             "objective": worded(found.value, unit),
+            "within quartiles": between(found.interval, unit),
             "optimum" if proven else "best known": best if loss is None else f"{best}: the plan is {percent(loss)} off",
             "bound": None if proven else worded(found.bound, unit),
         }
@@ -176,8 +178,10 @@ def _json(found: explaining.Explanation) -> dict[str, Any]:
         "problem": found.problem.name,
         "method": found.method,
         "objective": found.value,
+        "interval": found.interval,
         "best": found.optimum,
         "bound": found.bound,
+        "assumed": found.instance.assumed,
         "binding": {"sentence": found.binding.sentence, "columns": told.columns, "rows": told.rows},
         "steps": [dict(vars(step)) for step in found.steps],
         "relaxations": [dict(vars(relaxed)) for relaxed in found.relaxed],

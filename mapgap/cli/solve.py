@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,16 +19,19 @@ from mapgap.cli.flags import option
 from mapgap.cli.output import cell, complain, facts, percent, print_json, put, say, styled, table
 from mapgap.cli.plans import check_outputs, write_plan
 from mapgap.cli.progress import RunSpinner, Spinner
-from mapgap.cli.words import known_of, standing, worded
-from mapgap.core import Budget, InputError, InstanceBase, Method, Stop, suggest
+from mapgap.cli.words import between, known_of, standing, worded
+from mapgap.core import Budget, InputError, InstanceBase, Method, PlanBase, Status, Stop, suggest
 from mapgap.evidence.contradictions import contradictions
 from mapgap.evidence.ledger import CERTIFICATE
 from mapgap.evidence.prove import prove
+from mapgap.evidence.within import within
 from mapgap.execution.run import run_method
 from mapgap.interface.comparison import Comparison
 from mapgap.interface.results import Result
-from mapgap.records.record import RunRecord, relative
+from mapgap.records.record import RunRecord, plain, relative
 
+WITHIN = "within_measurement"
+"""Among the notes of a record: :class:`mapgap.evidence.within.Within`."""
 _YES, _NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
@@ -86,7 +91,7 @@ def solve(
                 observer=display.observe,
                 tell=display,
             )
-        records.append(record)
+        records.append(record := _with_spread(record, loaded, budget))
         if as_json:
             print_json(record.to_json())
         if record.stop == Stop.INTERRUPTED:
@@ -97,8 +102,16 @@ def solve(
         write_plan(loaded, best.plan, title, output, gantt)
     if not as_json:
         show(found, output, gantt)
+        show_within(found.best, output)
     code = exit_code(records)
     return prove_bound(found, time_limit, output, as_json=as_json) if certify and code == 0 else code
+
+
+def _with_spread(record: RunRecord, instance: InstanceBase, budget: Budget) -> RunRecord:
+    """The record of an optimum with what the spread of the measurement leaves open, among its notes."""
+    proven = record.status == Status.OPTIMAL and record.plan is not None and not record.error
+    spread = within(instance, record.plan or {}, budget) if proven else None
+    return record if spread is None else replace(record, notes={**record.notes, WITHIN: plain(spread)})
 
 
 def chosen(instance: InstanceBase, names: Sequence[str], *, fast: bool, every: bool) -> list[Method]:
@@ -225,6 +238,37 @@ def show(found: Comparison, output: Path | None, gantt: Path | None) -> None:
             say(f"{what} written to {path}")
 
 
+def show_within(best: Result | None, output: Path | None) -> None:
+    """The second step after an optimum: what the quartiles of the profiles leave open, and the simplest plan."""
+    spread = None if best is None else best.record.notes.get(WITHIN)
+    if best is None or spread is None:
+        return
+    unit, problem = best.record.unit, registry.problems()[best.record.problem]
+    say()
+    told = {"within the measurement": between((spread["low"], spread["high"]), unit)}
+    if spread["plan"] is None:
+        facts({**told, "simpler plan": spread["words"]})
+        return
+    ends = between((spread["plan_low"], spread["plan_high"]), unit)
+    facts(
+        {
+            **told,
+            "simpler plan": spread["words"] + ("" if spread["complete"] else " (not all plans were searched)"),
+            "by the medians": f"{worded(spread['value'], unit)}: {percent(spread['worse'])} worse than the optimum",
+            "its interval": f"{ends}: not to be told apart from the optimum",
+        }
+    )
+    plan: PlanBase = problem.plan_type.model_validate_json(json.dumps(spread["plan"]))
+    if problem.describe is not None:
+        shown = problem.describe(best.instance, plan)
+        say()
+        table("plan within the measurement", shown.columns, shown.rows, right=shown.right)
+    if output is not None:
+        beside = output.with_name(f"{output.stem}.within{output.suffix}")
+        write_plan(best.instance, plan, None, beside, None)
+        say(f"plan written to {beside}")
+
+
 def run_facts(record: RunRecord) -> dict[str, Any]:
     """What a reader is told of one run, in this order; what is ``None`` is left out."""
     return {
@@ -240,6 +284,7 @@ def run_facts(record: RunRecord) -> dict[str, Any]:
         "time": None if record.wall_s is None else f"{record.wall_s:.3f} s",
         "process memory": None if record.peak_mb is None else f"{record.peak_mb:.0f} MB",
         "reason": record.reason,
+        "assumed": "; ".join(record.notes.get("assumed", ())) or None,
         **({} if record.refuted else _short(record.terms)),
     }
 

@@ -28,6 +28,11 @@ def worded(value: int | None, unit: str) -> str | None:
     return f"{cell(value)} {unit}" if plain is None else f"{cell(value)} {unit} ({plain})"
 
 
+def between(interval: tuple[int, int] | None, unit: str) -> str | None:
+    """The ends of an interval."""
+    return None if interval is None else f"{worded(interval[0], unit)} to {worded(interval[1], unit)}"
+
+
 def brief(value: int | None, unit: str) -> str:
     """A value on a line of progress: the number as methods have it, then seconds or joules."""
     plain = plainly(value, unit)

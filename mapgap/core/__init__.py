@@ -10,6 +10,7 @@ time limit is never OPTIMAL, and a missing plan or bound is ``None``, never ``in
 
 from mapgap.core.data import (
     ACTIVITY_LIMIT,
+    BACKWARD_ASSUMED,
     LARGEST,
     MOST_DEVICES,
     MOST_SAMPLES,
@@ -22,7 +23,17 @@ from mapgap.core.data import (
 )
 from mapgap.core.declarations import Kind, Library, Method, Problem, Relation, Sense
 from mapgap.core.errors import Finding, InputError, Location, MapgapError, PlanError, dotted, printable, short, suggest
-from mapgap.core.explaining import Binding, Exchange, Explainer, GanttBar, GanttLane, PlanTable, quantity, relaxed
+from mapgap.core.explaining import (
+    Binding,
+    Exchange,
+    Explainer,
+    GanttBar,
+    GanttLane,
+    PlanTable,
+    Preferred,
+    quantity,
+    relaxed,
+)
 from mapgap.core.params import Params
 from mapgap.core.references import CallablePackage, Reference, Referred, lazily, resolve
 from mapgap.core.results import (
@@ -41,6 +52,7 @@ from mapgap.core.start import read_start
 
 __all__ = [
     "ACTIVITY_LIMIT",
+    "BACKWARD_ASSUMED",
     "DISTRUSTED",
     "LARGEST",
     "MOST_DEVICES",
@@ -71,6 +83,7 @@ __all__ = [
     "PlanBase",
     "PlanError",
     "PlanTable",
+    "Preferred",
     "Problem",
     "Reference",
     "Referred",

@@ -25,6 +25,11 @@ MOST_SAMPLES, MOST_DEVICES = 1024, 64
 SUM_LIMIT = 2**62
 
 
+BACKWARD_ASSUMED = "backward_assumed"
+ASSUMED = {BACKWARD_ASSUMED: "backward times were not measured: they are multiples of the forward times (see source)"}
+"""Tags that say of an instance what was assumed of its data, with the words for every output."""
+
+
 class Frozen(BaseModel):
     """Base of every instance and plan: immutable, typed strictly, unknown keys refused, JSON round-trip."""
 
@@ -69,6 +74,11 @@ class InstanceBase(Frozen):
             data.pop(key)
         text = json.dumps(data, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def assumed(self) -> list[str]:
+        """What was assumed and not measured, in words; from the tags of :data:`ASSUMED`."""
+        return [words for tag, words in ASSUMED.items() if tag in self.tags]
 
     def changed(self, **changes: Any) -> Self:
         """The instance with other values of some fields, validated as a whole.

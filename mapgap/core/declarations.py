@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from mapgap.core.data import Case, CompactBase, InstanceBase, PlanBase
 from mapgap.core.errors import InputError, suggest
-from mapgap.core.explaining import Explainer, GanttLane, PlanTable
+from mapgap.core.explaining import Explainer, GanttLane, PlanTable, Preferred
 from mapgap.core.params import Params
 from mapgap.core.references import Reference, Referred, resolve
 from mapgap.core.results import Budget, Evaluation, SolveResult
@@ -121,7 +121,8 @@ class Problem:
 
     ``evaluate(instance, plan)`` is written in plain loops, returns all violations and shares no helper with any
     model. ``gantt`` and ``diagnose`` draw a plan and say why an instance has none; ``describe`` tells a plan in names,
-    seconds and bytes; ``explain`` (:class:`mapgap.core.explaining.Explainer`) says what holds it back.
+    seconds and bytes; ``explain`` (:class:`mapgap.core.explaining.Explainer`) says what holds it back; ``interval``,
+    between which values the objective of a plan lies by the spread of what was measured (``None``: nothing says so).
 
     ``library`` names the :class:`Library` of its instances; empty: ``mapgap.instances.<name>:LIBRARY``.
 
@@ -146,6 +147,7 @@ class Problem:
     diagnose: Referred[Callable[[Any], list[str]] | None] = Referred(None)
     describe: Referred[Callable[[Any, Any], PlanTable] | None] = Referred(None)
     explain: Referred[Explainer | None] = Referred(None)
+    interval: Referred[Callable[[Any, Any], tuple[int, int] | None] | None] = Referred(None)
     objectives: Referred[tuple[str, ...]] = Referred(())
     library: Reference | Library = ""
     always_feasible: bool = False
@@ -220,6 +222,8 @@ class Library:
     importing : str or callable, optional
         ``f(workload, settings) -> instance``: makes an instance of what foreign files say
         (:mod:`mapgap.core.workload`); raises :class:`InputError` with the names of what they leave open.
+    preferring : str or callable, optional
+        ``f(instance, plan, budget) -> Preferred``: the simplest plan that cannot be told apart from the best one.
     boards : str or callable, optional
         ``f() -> list of LibraryBoard``: boards that a cluster file can name.
     """
@@ -238,6 +242,7 @@ class Library:
     implying: Reference | Callable[[int, Any, Any], int | None] | None = None
     importing: Reference | Callable[[Workload, Settings], InstanceBase] | None = None
     boards: Reference | Callable[[], list[LibraryBoard]] | None = None
+    preferring: Reference | Callable[[Any, Any, Budget], Preferred] | None = None
 
     @property
     def compact_type(self) -> type[CompactBase]:
@@ -307,6 +312,13 @@ class Library:
                 f"{self.problem}: expected a problem whose bounds can be certified, found none for this one"
             )
         return resolve(self.proving)(instance, bound, budget)
+
+    def preferred(self, instance: InstanceBase, plan: PlanBase, budget: Budget) -> Preferred:
+        """The simplest plan that cannot be told apart from the best one."""
+        if self.preferring is None:
+            return Preferred(None, "not looked for: the problem does not say which plans are simple", complete=False)
+        found: Preferred = resolve(self.preferring)(instance, plan, budget)
+        return found
 
     def imported(self, workload: Workload, settings: Settings) -> InstanceBase:
         """The instance that a workload and settings make.

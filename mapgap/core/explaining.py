@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from mapgap.core.data import Case, InstanceBase
+from mapgap.core.data import Case, InstanceBase, PlanBase
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,25 @@ class Binding:
     sentence: str
     table: PlanTable
     bars: frozenset[tuple[str, str]] = frozenset()
+
+
+@dataclass(frozen=True)
+class Preferred:
+    """The simplest of the plans that the spread of the measurement does not tell apart from the best one.
+
+    Attributes
+    ----------
+    plan : PlanBase, optional
+        ``None`` where no simpler one than the best was found.
+    words : str
+        In how far it is simpler: "1 board and no cut in place of 2 boards and 1 cut"; or that none is.
+    complete : bool
+        All plans were searched.
+    """
+
+    plan: PlanBase | None
+    words: str
+    complete: bool
 
 
 @dataclass(frozen=True)

@@ -78,6 +78,8 @@ class WorkBoard:
         ``backward`` is empty where nobody measured it.
     facts : mapping
         Further fields of the cluster file or of the library's board.
+    quartiles : tuple of (tuple of Curve), optional
+        Lower and upper quartiles of the forward times; empty where nobody measured them.
     """
 
     name: str
@@ -86,6 +88,7 @@ class WorkBoard:
     forward: tuple[Curve, ...]
     backward: tuple[Curve, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
+    quartiles: tuple[tuple[Curve, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -108,6 +111,8 @@ class Workload:
         Batch sizes at which times were measured.
     others : tuple of Workload
         Further models on the same boards.
+    training : bool, optional
+        Whether the files are about training or inference; ``None`` where they do not say.
     """
 
     name: str
@@ -118,6 +123,24 @@ class Workload:
     bandwidth: tuple[tuple[int, ...], ...]
     batches: tuple[int, ...]
     others: tuple[Workload, ...] = ()
+    training: bool | None = None
+
+    def quartiles(self) -> tuple[Workload, ...]:
+        """With all forward times at their lower, and with all at their upper quartiles; empty where none was measured.
+
+        Backward times stay.
+        """
+        if not any(board.quartiles for board in self.boards):
+            return ()
+        return tuple(
+            replace(
+                self,
+                boards=tuple(
+                    replace(board, forward=board.quartiles[k]) if board.quartiles else board for board in self.boards
+                ),
+            )
+            for k in range(2)
+        )
 
     def crossing(self) -> list[int]:
         """Bytes per sample of all tensors that cross the cut behind each layer; 0 behind the last."""

@@ -31,6 +31,7 @@ from mapgap.core import (
     Problem,
 )
 from mapgap.evidence.ledger import Ledger
+from mapgap.evidence.within import interval
 from mapgap.execution.progress import Event, Tell, silence
 from mapgap.execution.run import run_method
 from mapgap.execution.watch import verify
@@ -107,6 +108,8 @@ class Explanation:
     steps : tuple of Step
         Empty where the plan is as good as the best one known.
     relaxed : tuple of Relaxed
+    interval : (int, int), optional
+        Of the value, between the quartiles of what was measured.
     """
 
     problem: Problem
@@ -120,6 +123,7 @@ class Explanation:
     binding: Binding
     steps: tuple[Step, ...]
     relaxed: tuple[Relaxed, ...] = ()
+    interval: tuple[int, int] | None = None
 
     @property
     def sign(self) -> int:
@@ -198,8 +202,9 @@ def explain(
     if best is None or optimum is None or sign * value < sign * optimum:
         best, optimum = plan, value
     steps = relink(problem, told, instance, plan, best) if value != optimum else ()
+    binding = told.binding(instance, plan)
     found = Explanation(
-        problem, instance, source, plan, value, best, optimum, bound, told.binding(instance, plan), steps
+        problem, instance, source, plan, value, best, optimum, bound, binding, steps, interval=interval(instance, plan)
     )
     if not relax:
         return found

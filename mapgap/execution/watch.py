@@ -229,6 +229,7 @@ class Watch:
                 plan, evaluation = self.broken
         proven = Certificate.ENUMERATED if result is not None and result.enumerated else Certificate.CLAIMED
         notes = {} if result is None else plain(result.notes)
+        notes |= {"assumed": self.instance.assumed} if self.instance.assumed else {}
         build_s = notes.get("build_s")
         return replace(
             blank,

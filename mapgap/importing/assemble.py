@@ -9,12 +9,11 @@ from pathlib import Path
 from mapgap.core import InputError, suggest
 from mapgap.core.workload import EXTERNAL, Curve, LibraryBoard, Settings, WorkBoard, WorkLayer, Workload
 from mapgap.importing.cluster import Board, Cluster
+from mapgap.importing.conservation import WITHIN, named_after
 from mapgap.importing.estimate import Factor, Speed, estimate, factor, library_boards, roofline
 from mapgap.importing.graph import LayerGraph, Time, Times
 from mapgap.importing.recognise import read
 
-STRAY = 0.05
-"""A profile may spend this part of its time in layers that the model does not have."""
 MOST_BOARDS = 256
 
 
@@ -43,6 +42,7 @@ class _Table:
     forward: tuple[Curve, ...]
     backward: tuple[Curve, ...] = ()
     batches: tuple[int, ...] = ()
+    quartiles: tuple[tuple[Curve, ...], ...] = ()
 
 
 def assemble(graph: LayerGraph, cluster: Cluster | None, settings: Settings, name: str | None = None) -> Assembled:
@@ -78,7 +78,9 @@ def assemble(graph: LayerGraph, cluster: Cluster | None, settings: Settings, nam
     boards, links = _boards(cluster, tables, graph, known, settings)
     settings.check()
     label = name or graph.name
-    workload = Workload(label, " ".join(notes), graph.input_bytes, layers, boards, links, tuple(batches))
+    workload = Workload(
+        label, " ".join(notes), graph.input_bytes, layers, boards, links, tuple(batches), training=graph.training
+    )
     single = {label: bar for entry, bar in bars.items() for label in labels(entry, cluster.boards[entry])}
     return Assembled(workload, single, notes)
 
@@ -168,9 +170,21 @@ def _profiled(
         if complete
         else ()
     )
+    quartiles: tuple[tuple[Curve, ...], ...] = ()
+    if any(time.low is not None and time.high is not None for name in order for _, time in points[name]):
+        quartiles = tuple(
+            tuple(tuple((b, board.slower * _quartile(time, k)) for b, time in points[name]) for name in order)
+            for k in range(2)
+        )
     kind = wanted if source is graph else entry
     kind = kind if board.slower == 1 else f"{kind} x{board.slower:g}"
-    return _Table(kind, forward, backward, tuple(batches))
+    return _Table(kind, forward, backward, tuple(batches), quartiles)
+
+
+def _quartile(time: Time, k: int) -> float:
+    """The lower (0) or upper (1) quartile; the median where it was not told."""
+    told = (time.low, time.high)[k]
+    return time.forward if told is None else told
 
 
 def matched(
@@ -179,29 +193,39 @@ def matched(
     """Times of a profile for the layers of a model, by name.
 
     A layer ``a + b + c`` of the profile stands for the layers a, b and c of the model: its time goes to the first of
-    them. Layers of the model that the profile does not name were fused into others and take no time.
+    them. What goes on from the name of a layer (``a_nchwc``, ``a/Fusion``) belongs to it. Layers of the model that the
+    profile does not name were fused into others and take no time.
 
     Raises
     ------
     InputError
-        More than :data:`STRAY` of the profile's time is spent in layers that the model does not have.
+        More than 1 % of the profile's time is spent in layers that the model does not have; they are named.
     """
     found: Times = {}
-    stray, total, first = 0.0, 0.0, ""
+    stray: dict[str, float] = {}
+    total = 0.0
     batches: set[int] = set()
+    later: list[tuple[str, dict[int, Time]]] = []
     for name, points in times.items():
         parts = [part.strip() for part in name.split(" + ")]
         owner = next((part for part in (name, *parts) if part in graph.graph and part not in found), None)
         spent = max((time.forward for time in points.values()), default=0.0)
         total += spent
         batches |= set(points)
-        if owner is None:
-            stray, first = stray + spent, first or name
+        if owner is None and (after := named_after(name, graph.graph)) is not None:
+            later.append((after, points))
+        elif owner is None:
+            stray[name] = spent
         else:
             found[owner] = points
-    if stray > STRAY * total or not found:
-        share = 100 * stray / total if total else 100
-        text = f"expected the layers of {graph.name} (such as {order[0]!r}), found {first!r}"
+    for owner, points in later:
+        before = found.get(owner, {})
+        found[owner] = {batch: _sum(before.get(batch), time) for batch, time in points.items()}
+    lost = sum(stray.values())
+    if lost > WITHIN * total or not found:
+        share = 100 * lost / total if total else 100
+        named = ", ".join(map(repr, sorted(stray, key=lambda name: -stray[name])[:5]))
+        text = f"expected the layers of {graph.name} (such as {order[0]!r}), found {named}"
         raise InputError(
             f"boards.{entry}: {profile.name}: {text}; {share:.0f}% of the time is in layers of other names"
         )
@@ -210,6 +234,17 @@ def matched(
     if fused:
         notes.append(f"{len(fused)} layers of {graph.name} have no time of their own on {entry} (fused into others).")
     return {name: found.get(name, zero) for name in order}
+
+
+def _sum(first: Time | None, second: Time) -> Time:
+    """Two operators of one layer."""
+    if first is None:
+        return second
+    known = [
+        None if a is None or b is None else a + b
+        for a, b in ((first.backward, second.backward), (first.low, second.low), (first.high, second.high))
+    ]
+    return Time(first.forward + second.forward, *known)
 
 
 def _estimate(
@@ -288,7 +323,9 @@ def _boards(
         facts = {**(library.facts if library else {}), **board.facts}
         facts |= {"gflops": board.gflops} if board.gflops else {}
         for label in labels(entry, board):
-            boards.append(WorkBoard(label, table.kind, memory, table.forward, table.backward, facts))
+            boards.append(
+                WorkBoard(label, table.kind, memory, table.forward, table.backward, facts, quartiles=table.quartiles)
+            )
             entries.append(entry)
     rates = []
     for a, first in enumerate(entries):

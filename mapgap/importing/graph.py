@@ -100,6 +100,36 @@ class Kind:
     link_bytes_per_second: float | None = None
 
 
+QUANTITIES = ("weights", "products", "inputs", "outputs", "kernels", "run")
+"""Of what a file may hold in all."""
+
+
+@dataclass(frozen=True)
+class Total:
+    """What a file holds of one quantity in all, counted apart from its layers.
+
+    Attributes
+    ----------
+    quantity : str
+        ``weights`` (bytes), ``products`` (multiply-accumulates), ``inputs`` or ``outputs`` (how many), ``kernels`` or
+        ``run`` (nanoseconds of all operators, and of the whole run beside them).
+    amount : float
+    lost : mapping of str to float
+        Parts of the file that no layer holds, by name.
+    kind, batch : str and int
+        Of a time.
+    load : float, optional
+        Of a run: processes that wanted to run, per core.
+    """
+
+    quantity: str
+    amount: float
+    lost: Mapping[str, float] = field(default_factory=dict)
+    kind: str = ""
+    batch: int = 0
+    load: float | None = None
+
+
 Times = dict[str, dict[int, Time]]
 """Layer to batch size to time."""
 
@@ -123,6 +153,10 @@ class LayerGraph:
         Layers that read the input of the network; without any, those without predecessors.
     input_bytes : int
         Per sample.
+    totals : list of Total
+        What the file holds in all, where it can be counted apart from the layers.
+    training : bool, optional
+        Whether the file is about training or inference; ``None`` where it does not say.
     """
 
     name: str
@@ -132,6 +166,8 @@ class LayerGraph:
     origins: list[Origin] = field(default_factory=list)
     readers: set[str] = field(default_factory=set)
     input_bytes: int = 0
+    totals: list[Total] = field(default_factory=list)
+    training: bool | None = None
 
     def add(self, name: str, layer: Layer, reads: Iterable[str] = ()) -> None:
         """A layer and whose outputs it reads."""

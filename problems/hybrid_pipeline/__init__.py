@@ -76,6 +76,7 @@ if TYPE_CHECKING:
         Layer,
         OldStage,
         Plan,
+        Quartiles,
         Replanning,
         Stage,
     )
@@ -94,6 +95,7 @@ PROBLEM = Problem(
     explain=f"{_HERE}.explain:EXPLAINER",
     gantt=f"{_HERE}.gantt:gantt",
     diagnose=f"{_HERE}.evaluate:diagnose",
+    interval=f"{_HERE}.measured:interval",
     objectives=f"{_HERE}.instance:OBJECTIVES",
 )
 
@@ -106,6 +108,7 @@ __all__ = [
     "Layer",
     "OldStage",
     "Plan",
+    "Quartiles",
     "Replanning",
     "Stage",
 ]

@@ -55,6 +55,25 @@ class Layer(Frozen):
     flops: int = Field(default=0, ge=0, le=LARGEST)
 
 
+Table = tuple[tuple[int, ...], ...]
+QUARTILES = ("lower", "upper")
+
+
+class Quartiles(Frozen):
+    """Quartiles of measured times: tables like the medians, of which none is beyond them.
+
+    Attributes
+    ----------
+    forward_lower, forward_upper, backward_lower, backward_upper : tuple of tuple of int
+        Ticks ``[layer][k]`` for ``k + 1`` samples. Backward times that were not measured have those of their multiples.
+    """
+
+    forward_lower: Table
+    forward_upper: Table
+    backward_lower: Table
+    backward_upper: Table
+
+
 class DeviceType(Frozen):
     """A kind of device with its profile.
 
@@ -66,12 +85,33 @@ class DeviceType(Frozen):
     forward, backward : tuple of tuple of int
         t_f and t_b: ticks ``[layer][k]`` for ``k + 1`` samples; as many entries as the largest micro-batch size,
         non-decreasing. No samples take no time.
+    quartiles : Quartiles, optional
+        How far the measurements spread of which ``forward`` and ``backward`` are the medians. No method reads them.
+
+    Notes
+    -----
+    ``quartiles`` are left out of JSON, and so of the content hash, where there are none.
     """
 
     name: str
     memory: int = Field(ge=0, le=LARGEST)
-    forward: tuple[tuple[int, ...], ...]
-    backward: tuple[tuple[int, ...], ...]
+    forward: Table
+    backward: Table
+    quartiles: Quartiles | None = None
+
+    @model_serializer(mode="wrap")
+    def _without_none(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        data: dict[str, Any] = handler(self)
+        if self.quartiles is None:
+            data.pop("quartiles", None)
+        return data
+
+    def at(self, quartile: str) -> DeviceType:
+        """The type with the times of a quartile, "lower" or "upper", as its times; itself if none was measured."""
+        if self.quartiles is None:
+            return self
+        tables = {phase: getattr(self.quartiles, f"{phase}_{quartile}") for phase in ("forward", "backward")}
+        return self.model_copy(update={**tables, "quartiles": None})
 
 
 class Device(Frozen):
@@ -217,6 +257,15 @@ class Instance(InstanceBase):
         """Type of the device with this index."""
         return self.types[self.devices[device].type]
 
+    @property
+    def measured(self) -> bool:
+        """Some type has quartiles."""
+        return any(kind.quartiles is not None for kind in self.types)
+
+    def at(self, quartile: str) -> Instance:
+        """The instance with all times at a quartile, "lower" or "upper"; it is not validated anew."""
+        return self.model_copy(update={"types": tuple(kind.at(quartile) for kind in self.types)})
+
     def transfer_ticks(self, size_bytes: int, bandwidth: int) -> int:
         """Ticks to move ``size_bytes`` at ``bandwidth`` bytes per second, rounded up."""
         return -(-size_bytes * 10**9 // (bandwidth * self.tick_ns))
@@ -262,6 +311,7 @@ class Instance(InstanceBase):
         for t, kind in enumerate(self.types):
             found += self._table_findings(("types", t, "forward"), kind.name, kind.forward)
             found += self._table_findings(("types", t, "backward"), kind.name, kind.backward)
+            found += self._quartile_findings(t, kind) if not found else []
         return found
 
     def _bandwidth_findings(self) -> list[Finding]:
@@ -301,7 +351,25 @@ class Instance(InstanceBase):
             return [Finding("load: expected transfers over one_link, found parallel", where)]
         return []
 
-    def _table_findings(self, where: Location, kind: str, table: tuple[tuple[int, ...], ...]) -> list[Finding]:
+    def _quartile_findings(self, t: int, kind: DeviceType) -> list[Finding]:
+        """Tables like the medians, and none of them beyond these."""
+        if kind.quartiles is None:
+            return []
+        found = []
+        for phase, medians in (("forward", kind.forward), ("backward", kind.backward)):
+            for quartile, sign, beyond in zip(QUARTILES, (1, -1), ("above", "below"), strict=True):
+                place: Location = ("types", t, "quartiles", f"{phase}_{quartile}")
+                table = getattr(kind.quartiles, f"{phase}_{quartile}")
+                wrong = self._table_findings(place, kind.name, table) or [
+                    Finding(f"expected a quartile not {beyond} the median {b}, found {a}", (*place, i), kind.name)
+                    for i, rows in enumerate(zip(table, medians, strict=True))
+                    for a, b in zip(*rows, strict=True)
+                    if sign * a > sign * b
+                ]
+                found += wrong
+        return found
+
+    def _table_findings(self, where: Location, kind: str, table: Table) -> list[Finding]:
         if len(table) != len(self.layers):
             return [Finding(f"expected {len(self.layers)} rows, one per layer, found {len(table)}", where, kind)]
         width, found = max(self.micro_batch_sizes), []

@@ -5,10 +5,10 @@ and groups on larger instances, from the label search and the ledger on real siz
 """
 
 import random
-from itertools import combinations, product
+from itertools import product
 
 import pytest
-from pipelines import example
+from pipelines import compositions, example, executed, optimum, realistic
 
 from mapgap.catalogue.files import load_instance
 from mapgap.catalogue.registry import library, methods
@@ -17,49 +17,15 @@ from mapgap.core import Budget
 from mapgap.evidence import check as checker
 from mapgap.evidence.ledger import Ledger
 from mapgap.formulations.hybrid_pipeline.certificate import prove
-from mapgap.problems.hybrid_pipeline import Device, DeviceType, Instance, Layer, OldStage, Plan, Replanning, Stage
+from mapgap.problems.hybrid_pipeline import Device, DeviceType, Layer
 from mapgap.problems.hybrid_pipeline.certificate import check
 from mapgap.problems.hybrid_pipeline.certificate.facts import alike
-from mapgap.problems.hybrid_pipeline.certificate.search import Search, keep
+from mapgap.problems.hybrid_pipeline.certificate.labels import keep
+from mapgap.problems.hybrid_pipeline.certificate.search import Search
 from mapgap.problems.hybrid_pipeline.evaluate import evaluate
 
 ABOVE_ALL = 2**40
 ENTRIES = [entry for entry in Ledger.load().entries.values() if entry.problem == "hybrid_pipeline"]
-
-
-def compositions(total, parts):
-    """All tuples of ``parts`` numbers from 0 on that add up to ``total``."""
-    if parts == 1:
-        yield (total,)
-        return
-    for first in range(total + 1):
-        for others in compositions(total - first, parts - 1):
-            yield (first, *others)
-
-
-def all_plans(instance):
-    """Every cut, every choice of disjoint groups, every choice of shares."""
-    layers, devices = len(instance.layers), range(len(instance.devices))
-    for size in instance.micro_batch_sizes:
-        for stages in range(1, min(layers, len(devices)) + 1):
-            for cuts in combinations(range(1, layers), stages - 1):
-                ends = list(zip((0, *cuts), (*cuts, layers), strict=True))
-                for places in product(range(stages + 1), repeat=len(devices)):  # the last place is idle
-                    groups = [tuple(d for d in devices if places[d] == p) for p in range(stages)]
-                    if not all(groups):
-                        continue
-                    for shares in product(*(list(compositions(size, len(group))) for group in groups)):
-                        rows = zip(ends, groups, shares, strict=True)
-                        yield Plan(
-                            micro_batch=size,
-                            stages=tuple(Stage(start=i, stop=j, devices=g, shares=y) for (i, j), g, y in rows),
-                        )
-
-
-def optimum(instance):
-    """The least objective of all plans that break no rule; ``None`` if there is none."""
-    results = (evaluate(instance, plan) for plan in all_plans(instance))
-    return min((result.objective for result in results if result.feasible), default=None)
 
 
 def accepts_up_to(instance, value):
@@ -76,75 +42,26 @@ def accepts_up_to(instance, value):
     assert check(seen, 2 * value + 5, {}) is not None
 
 
-def realistic(seed):
-    """Up to five layers and four devices; times of 10^3 to 10^6 ticks, ties, zeros, all kinds of links, failures."""
-    rng = random.Random(f"realistic-{seed}")
-    n = rng.randint(1, 4)
-    count, batch = rng.randint(1, 5 if n < 4 else 4), rng.choice((1, 2, 2, 3, 4) if n < 4 else (1, 2))
-    scale = 10 ** rng.randint(3, 5)
-    tied, heaviest = rng.random() < 0.3, rng.choice((2, 20)) * scale
+@pytest.mark.parametrize("seed", seeds(12, 300))
+def test_every_execution_with_all_shares(seed):
+    for instance in (library("hybrid_pipeline").generate("executions", 4 * seed), executed(seed)):
+        accepts_up_to(instance, optimum(instance))
 
-    def table(pace):
-        rows = []
-        for _ in range(count):
-            base = 0 if rng.random() < 0.1 else pace * (scale if tied else rng.randint(scale // 2, scale))
-            fixed = rng.choice((0, base // 3))
-            rows.append(tuple(sorted(fixed + base * share // batch for share in range(1, batch + 1))))
-        return tuple(rows)
 
-    layers = tuple(
-        Layer(
-            name=f"l{i}",
-            output_bytes=rng.choice((0, scale // 50, rng.randint(0, scale // 4))),
-            weight_bytes=(weight := rng.choice((0, scale // 10, rng.randint(0, heaviest)))),
-            state_memory=3 * weight,
-            activation_memory=rng.choice((0, scale // 100, rng.randint(0, scale // 5))),
-        )
-        for i in range(count)
-    )
-    need = sum(layer.state_memory + 3 * batch * layer.activation_memory for layer in layers)
-    kinds = tuple(
-        DeviceType(
-            name=f"T{t}",
-            memory=rng.choice((need, 2 * need, rng.randint(need // 4, need))),
-            forward=table(pace := rng.choice((1, 1, 2, 3))),
-            backward=table(pace * rng.choice((1, 2))),
-        )
-        for t in range(rng.randint(1, n))
-    )
-    links, rows = rng.choice(("equal", "sites", "any")), [[0] * n for _ in range(n)]
-    sites = [rng.randrange(2) for _ in range(n)]
-    for d in range(n):
-        for e in range(d):
-            close = links == "equal" or (links == "sites" and sites[d] == sites[e])
-            far = 3 * 10**8 if links == "sites" else rng.choice((3 * 10**8, 10**9, 4 * 10**9))
-            rows[d][e] = rows[e][d] = 10**9 if close else far
-    failure = None
-    if n > 1 and rng.random() < 0.4:  # every device holds some layers, and every layer lies on a device
-        held = [[tuple(sorted(rng.sample(range(count + 1), 2)))] for _ in range(n)]
-        for i in range(count):
-            if not any(start <= i < stop for row in held for start, stop in row):
-                held[rng.randrange(n)].append((i, i + 1))
-        failure = Replanning(
-            failed="X",
-            rounds=rng.choice((1, 1, 3)),
-            stages=(OldStage(start=0, stop=count, devices=tuple(range(n))),),
-            held=tuple(map(tuple, held)),
-            old_latency=1,
-        )
-    return Instance(
-        name=f"realistic_{seed}",
-        mini_batch=batch * rng.randint(1, 8),
-        micro_batch_sizes=(1, batch) if batch > 1 and rng.random() < 0.3 else (batch,),
-        tick_ns=1,
-        memory_unit_bytes=1,
-        types=kinds,
-        devices=tuple(Device(name=f"D{d}", type=d if d < len(kinds) else rng.randrange(len(kinds))) for d in range(n)),
-        bandwidth=tuple(map(tuple, rows)),
-        layers=layers,
-        all_devices=rng.random() < 0.4,
-        replanning=failure,
-    )
+@pytest.mark.parametrize("seed", seeds(12, 300))
+def test_inference_with_all_shares(seed):
+    instance = executed(seed, training=False)
+    for objective in ("latency", "bottleneck"):
+        changed = instance.changed(objective=objective)
+        accepts_up_to(changed, optimum(changed))
+
+
+def test_executions_come_in_every_combination_that_matters():
+    made = [executed(seed) for seed in range(150)]
+    kinds = {(i.execution.training, i.execution.replication, i.execution.communication, i.objective) for i in made}
+    assert len(kinds) == 2 * 2 * 3 * 2
+    assert {i.execution.transfers for i in made} == {"one_link", "parallel"}
+    assert any(i.replanning is not None and not i.execution.training for i in made)
 
 
 @pytest.mark.parametrize("seed", seeds(12, 240))
@@ -297,3 +214,22 @@ def test_an_instance_that_breaks_the_argument_is_refused():
     assert refused(lambda seen: seen["bandwidth"][0].__setitem__(1, 5))
     assert refused(lambda seen: seen.update(micro_batch_sizes=[3]))
     assert refused(lambda seen: seen.update(tick_ns=0))
+    assert refused(lambda seen: seen["layers"][3].update(weight_bytes=1.5))
+    assert refused(lambda seen: seen["types"][0].update(memory=True))
+    assert refused(lambda seen: seen["devices"][0].update(type=-1))
+    assert refused(lambda seen: seen.update(micro_batch_sizes=[]))
+    assert refused(lambda seen: seen["bandwidth"].pop())
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"precedence": []}, "the field precedence"),
+        ({"execution": {"training": False, "order": "1F1B"}}, "the execution order: 1F1B"),
+        ({"execution": {"communication": "none"}}, "the execution communication: none"),
+        ({"devices": [{"name": "F", "type": 0, "stages": [0]}]}, "the field stages of devices"),
+        ({"objective": "energy"}, "the objective energy"),
+    ],
+)
+def test_what_the_argument_does_not_know_is_refused_by_name(change, named):
+    assert check(example().to_json() | change, 1, {}) == f"not covered by the argument: {named}"

@@ -144,7 +144,7 @@ def test_boards_that_differ_in_memory_or_speed_are_kinds_of_their_own():
         slow={"kind": "profiled", "memory_gb": 2.0, "slower": 3.0},
     )
     workload = assemble(graph({"profiled": 1e6}), boards, Settings()).workload
-    instance = registry.library("hybrid_pipeline").imported(workload, Settings({"backward": 2}))
+    instance = registry.library("hybrid_pipeline").imported(workload, Settings({"backward": 2, "training": True}))
     assert [device.type for device in instance.devices] == [0, 1, 1, 2]
     assert [kind.memory for kind in instance.types] == [10**9 // 1024, 2 * 10**9 // 1024, 2 * 10**9 // 1024]
     ticks = [kind.forward[0][0] for kind in instance.types]

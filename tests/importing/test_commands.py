@@ -51,9 +51,9 @@ FORMATS = {
         (*TWO, "--set", "layers=4", "--set", "output_bytes=16777216", "--set", "weight_bytes=404750336"),
     ),
     "nnscaler": (["nnscaler/comp", "nnscaler/attention.txt"], TWO),
-    "onnx_runtime": (["ort.json"], TWO),
+    "onnx_runtime": (["ort.json"], (*TWO, "--inference")),
     "tensorrt": (["layers.json", "times.json"], TWO),
-    "onnx": (["mobile_tiny.onnx"], ("--cluster", "boards.yaml")),
+    "onnx": (["mobile_tiny.onnx"], ("--cluster", "boards.yaml", "--inference")),
 }
 
 
@@ -72,7 +72,7 @@ def test_one_command_leads_to_a_certified_plan(name, folder, monkeypatch, tmp_pa
 
 
 PROBLEMS = {
-    "hybrid_pipeline": ("mobile_tiny.onnx", "boards.yaml"),
+    "hybrid_pipeline": ("mobile_tiny.onnx", "boards.yaml", "--training"),
     "multi_model_splitting": ("mobile_tiny.onnx", "boards.yaml", "--also", "lenet5.onnx", "--objective", "latency"),
     "suboperation_mapping": ("lenet5.onnx", "boards.yaml", "--set", "batch=2", "--set", "cuts=articulation"),
     "neuron_masking": ("lenet5.onnx", "boards.yaml", "--set", "samples=1000", "--set", "cycle_s=1"),
@@ -113,6 +113,8 @@ def test_every_problem_is_made_of_a_model(problem, folder, monkeypatch, tmp_path
         (["mobile_tiny.onnx", "--cluster", "boards.yaml", "--profile", "nxx=times.json"], "did you mean 'nx'"),
         (["mobile_tiny.onnx", "--cluster", "boards.yaml", "--problem", "neuron_masking"], "missing: samples: expected"),
         (["mobile_tiny.onnx", "--cluster", "boards.yaml", "--problem", "fpga_gpu_partition"], "boards: expected two"),
+        (["mobile_tiny.onnx", "--cluster", "boards.yaml"], "missing: --training or --inference"),
+        (["ort.json", *TWO, "--training", "--inference"], "--training, --inference: expected one of them, found both"),
         (["nothing.txt", *TWO], "nothing.txt: expected a readable file"),
     ],
 )
@@ -122,6 +124,117 @@ def test_what_is_missing_or_wrong_is_named(folder, monkeypatch, tmp_path, argume
     assert done.returncode == 2
     assert said in done.stderr
     assert not (tmp_path / "mine.yaml").exists()
+
+
+PURPOSES = {
+    "pipedream": True,
+    "dnn_partitioning": False,
+    "pipeedge": False,
+    "galvatron": True,
+    "nnscaler": True,
+    "tensorrt": False,
+}
+
+
+@pytest.mark.parametrize("name", PURPOSES)
+def test_files_that_say_whether_they_train_are_believed_unless_a_flag_is_given(name, folder, monkeypatch, tmp_path):
+    monkeypatch.chdir(folder)
+    files, flags = FORMATS[name]
+    for flag, training in ((), PURPOSES[name]), (("--training",), True), (("--inference",), False):
+        assert inside("import", *files, *flags, *flag, "-o", tmp_path / "mine.yaml").returncode == 0
+        assert load_instance(tmp_path / "mine.yaml").execution.training is training
+
+
+def test_backward_times_that_were_not_measured_are_labelled_everywhere(folder, monkeypatch, tmp_path):
+    monkeypatch.chdir(folder)
+    mine = tmp_path / "mine.yaml"
+    words = "backward times were not measured"
+
+    def said(*arguments, **made):
+        done = inside(*arguments, **made)
+        assert done.returncode == 0, done.stderr
+        return " ".join(done.stdout.split())
+
+    given = ("import", "mobile_tiny.onnx", "--cluster", "boards.yaml", "-o", mine)
+    assert words not in said(*given, "--inference", "--solve")
+    assert words not in said("import", "pipedream/vgg16.graph.txt", *TWO, "-o", mine)  # measured
+    assert words in said(*given, "--training")
+    assert words in json.loads(said(*given, "--training", "--json"))["assumed"][0]
+    assert words in said("show", mine)
+    assert words in said("solve", mine, "--fast")
+    assert words in json.loads(said("solve", mine, "--fast", "--json"))["notes"]["assumed"][0]
+    assert words in said("explain", mine, "--no-relax")
+    assert words in json.loads(said("explain", mine, "--no-relax", "--json"))["assumed"][0]
+
+
+def layer_graph(times):
+    """A profile of two layers of equal kinds; ``times`` gives (lower quartile, median, upper quartile) in ms."""
+    layers = [
+        {"name": name, "operation": "Conv", "reads": reads, "output_bytes": 8, "weight_bytes": 8, "macs": 1}
+        for name, reads in (("first", []), ("second", ["first"]))
+    ]
+    rows = {
+        layer["name"]: {"1": {"forward": 1e6 * median, "low": 1e6 * low, "high": 1e6 * high}}
+        for layer, (low, median, high) in zip(layers, times, strict=True)
+    }
+    return {
+        "format": "mapgap-layer-graph", "schema": 1, "name": "noisy", "input_bytes": 8, "layers": layers,
+        "times": {"here": rows},
+    }  # fmt: skip
+
+
+def test_quartiles_of_a_profile_reach_every_output(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "noisy.json").write_text(json.dumps(layer_graph([(6, 10, 14), (0.1, 0.2, 0.3)])))
+    flags = ("--devices", 2, "--link", 1000, "--memory", 1, "--set", "mini_batch=1", "--set", "objective=bottleneck")
+    done = inside("import", "noisy.json", *flags, "--inference", "-o", "mine.yaml")
+    assert done.returncode == 0, done.stderr
+    instance = load_instance(tmp_path / "mine.yaml")
+    kind = instance.types[0]
+    assert kind.quartiles.forward_lower == ((60_000,), (1_000,))  # ticks of 100 ns
+    assert kind.quartiles.forward_upper == ((140_000,), (3_000,))
+    # Two boards: the first layer alone, 10 ms (6 to 14). One board: 10.2 ms (6.1 to 14.3), 2 % worse, and overlaps.
+    told = " ".join(inside("solve", "mine.yaml", "-o", "plan.json").stdout.split())
+    assert "objective 100,000 ticks" in told
+    assert "within the measurement 60,000 ticks of 100 ns (6 ms) to 140,000 ticks of 100 ns (14 ms)" in told
+    assert "simpler plan 1 board and no cut in place of 2 boards and 1 cut" in told
+    assert "102,000 ticks of 100 ns (10.2 ms): 2.00% worse than the optimum" in told
+    checked = inside("check", "mine.yaml", "plan.within.json", "--json")
+    assert json.loads(checked.stdout)["objective"] == 102_000
+    notes = json.loads(inside("solve", "mine.yaml", "--json").stdout)["notes"]["within_measurement"]
+    assert (notes["low"], notes["high"], notes["value"]) == (60_000, 140_000, 102_000)
+    assert (notes["plan_low"], notes["plan_high"], notes["complete"]) == (61_000, 143_000, True)
+    told = json.loads(inside("explain", "mine.yaml", "--plan", "plan.json", "--no-relax", "--json").stdout)
+    assert told["interval"] == [60_000, 140_000]
+    assert "within quartiles" in inside("explain", "mine.yaml", "--plan", "plan.json", "--no-relax").stdout
+    # Measurements that spread less keep the two boards; none at all says nothing.
+    (tmp_path / "noisy.json").write_text(json.dumps(layer_graph([(9.95, 10, 10.05), (0.19, 0.2, 0.21)])))
+    inside("import", "noisy.json", *flags, "--inference", "-o", "mine.yaml")
+    told = " ".join(inside("solve", "mine.yaml").stdout.split())
+    assert "simpler plan no plan on fewer boards" in told
+
+
+def test_assumed_backward_times_spread_as_their_forward_times(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "noisy.json").write_text(json.dumps(layer_graph([(6, 10, 14), (0.1, 0.2, 0.3)])))
+    flags = ("--devices", 2, "--link", 1000, "--memory", 1, "--training", "--set", "backward=1.5")
+    assert inside("import", "noisy.json", *flags, "-o", "mine.yaml").returncode == 0
+    kind = load_instance(tmp_path / "mine.yaml").types[0]
+    tables = (kind.quartiles.backward_lower, kind.backward, kind.quartiles.backward_upper)
+    assert [[row[0] for row in table] for table in tables] == [[90_000, 1_500], [150_000, 3_000], [210_000, 4_500]]
+
+
+def test_of_inference_the_latency_and_the_throughput_are_certified(folder, monkeypatch, tmp_path):
+    monkeypatch.chdir(folder)
+    mine = tmp_path / "mine.yaml"
+    flags = ("--cluster", "boards.yaml", "--inference", "--certify", "-o", mine, "--name", "mine", "--json")
+    done = inside("import", "lenet5.onnx", *flags)
+    assert done.returncode == 0, done.stderr
+    _, latency, first, bottleneck, second = map(json.loads, done.stdout.splitlines())
+    assert (latency["instance"], bottleneck["instance"]) == ("mine", "mine@bottleneck")
+    for run, proof in ((latency, first), (bottleneck, second)):
+        assert run["objective"] == run["bound"] == proof["bound"]
+        assert inside("verify", proof["file"]).returncode == 0
 
 
 def test_a_network_with_groups_is_no_case_for_neurons(folder, monkeypatch):
@@ -148,7 +261,7 @@ def test_a_measured_model_is_an_import_of_its_own(folder, monkeypatch, tmp_path)
         "schema: 1\nform: cluster\nlink_mbps: 1000\nboards:\n"
         "  one: {kind: threads1, memory_gb: 1}\n  two: {kind: threads2, memory_gb: 1}\n"
     )
-    done = inside("import", measured, "--cluster", boards, "-o", tmp_path / "mine.yaml", "--solve")
+    done = inside("import", measured, "--cluster", boards, "--training", "-o", tmp_path / "mine.yaml", "--solve")
     assert done.returncode == 0, done.stderr
     # The same file as the profile of a board beside one without: that one is estimated.
     boards.write_text(
@@ -156,7 +269,7 @@ def test_a_measured_model_is_an_import_of_its_own(folder, monkeypatch, tmp_path)
         "  here: {memory_gb: 1, gflops: 50, memory_gbps: 10}\n  there: {memory_gb: 1, gflops: 25, memory_gbps: 5}\n"
     )
     flags = ("--cluster", boards, "--profile", f"here={measured}#threads2")
-    done = inside("import", "lenet5.onnx", *flags, "-o", tmp_path / "other.yaml")
+    done = inside("import", "lenet5.onnx", *flags, "--inference", "-o", tmp_path / "other.yaml")
     assert done.returncode == 0, done.stderr
     assert "Times of there are estimated" in " ".join(done.stdout.split())
     assert "the profile of here" in " ".join(done.stdout.split())

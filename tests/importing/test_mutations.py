@@ -33,7 +33,7 @@ def cases(tmp_path_factory):
         ),
         "galvatron": (sorted((ROOT / "galvatron").glob("*all.json")), GALVATRON),
         "nnscaler": ([*sorted((ROOT / "nnscaler" / "comp").glob("*.json")), ROOT / "nnscaler" / "attention.txt"], {}),
-        "ort_profile": ([foreign.write_json(folder / "ort.json", foreign.EVENTS)], {}),
+        "ort_profile": ([foreign.write_json(folder / "ort.json", foreign.EVENTS)], ASKED),
         "tensorrt": (
             [
                 foreign.write_json(folder / "layers.json", foreign.TRT_LAYERS),
@@ -44,10 +44,11 @@ def cases(tmp_path_factory):
     }
     path = folder / "dense.onnx"
     path.write_bytes(foreign.small_onnx())
-    found["onnx"] = ([path], {})
+    found["onnx"] = ([path], ASKED)
     return found
 
 
+ASKED = {"training": True}
 NAMES = ("pipedream", "dnn_partitioning", "pipeedge", "galvatron", "nnscaler", "ort_profile", "tensorrt", "onnx")
 
 
@@ -61,6 +62,8 @@ def imported(paths, given, problem):
         board = cluster.boards["board"].model_copy(update={"gflops": 100.0, "memory_gbps": 10.0})
         cluster = cluster.model_copy(update={"boards": {"board": board}})
     workload = assemble(graph, cluster, settings).workload
+    if problem != "hybrid_pipeline":
+        settings.given.pop("training", None)  # theirs is settled
     return registry.library(problem).imported(workload, settings)
 
 

@@ -9,7 +9,7 @@ import pytest
 from mapgap.contract.seeds import seeds
 from mapgap.core import Status
 from mapgap.solvers.highs import MatrixModel
-from mapgap.solvers.integer_lp import IntegerLP, LinearOutcome, exact_bound
+from mapgap.solvers.integer_lp import Engine, IntegerLP, LinearOutcome, WholeRows
 
 
 def cover(size):
@@ -79,7 +79,29 @@ def test_a_model_in_floating_point_is_bounded_exactly():
     x = model.column(upper=100.0, cost=1.0)
     model.row([(x, 0.375)], 1.0)
     outcome = model.solve(10, relaxed=True)
-    bound = exact_bound(model, outcome.duals, 1000)
+    whole = WholeRows(model, 1000)
+    bound = whole.bound(outcome.duals)
     assert 0 <= Fraction(8, 3) - bound < Fraction(1, 10**9)
-    assert exact_bound(model, np.array([2.0]), 1000) == 2
-    assert exact_bound(model, np.array([4.0]), 1000) == 4 - Fraction(1, 2) * 100
+    assert whole.bound(np.array([2.0])) == 2
+    assert whole.bound(np.array([4.0])) == 4 - Fraction(1, 2) * 100
+
+
+def test_a_kept_basis_gives_the_bounds_of_a_fresh_program():
+    """Columns closed and opened in any order: the bound is that of the program written with those limits."""
+    rng = random.Random(5)
+    for _ in range(20):
+        program, fresh = IntegerLP(), IntegerLP()
+        rows = [[(j, rng.randint(-5, 5)) for j in range(8)] for _ in range(6)]
+        point = [rng.randint(0, 3) for _ in range(8)]
+        point[0] = point[1] = point[2] = 0  # the columns that are closed: every program has this point
+        costs = [rng.randint(0, 9) * 1000 for _ in range(8)]
+        for one in (program, fresh):
+            for cost in costs:
+                one.column(7, cost)
+            for row in rows:
+                one.row(row, sum(v * point[j] for j, v in row) - 1)
+        engine = Engine(program)
+        for _ in range(5):
+            closed = frozenset(j for j in range(3) if rng.random() < 0.5)
+            fresh.upper[:3] = [0 if j in closed else 7 for j in range(3)]
+            assert program.dual_bound(engine.solve(10.0, closed)) == fresh.dual_bound(fresh.solve(10.0))

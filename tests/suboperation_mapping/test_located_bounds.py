@@ -33,7 +33,7 @@ from mapgap.instances.suboperation_mapping import LIBRARY
 from mapgap.problems.suboperation_mapping import PROBLEM
 from mapgap.problems.suboperation_mapping.lowered.arrays import lower
 from mapgap.problems.suboperation_mapping.lowered.ratios import partitions
-from mapgap.solvers.integer_lp import exact_bound
+from mapgap.solvers.integer_lp import LinearOutcome, WholeRows
 
 
 def twice(instance, seed):
@@ -285,6 +285,80 @@ def test_orbits_of_two_pairs():
     assert sum(orbits.size(w) for w in orbits.tuples(3)) == 4**3
 
 
+def read_places(proof):
+    """Fused nodes and their accelerators, as a proof names them."""
+    return tuple(((phase, layer), a) for phase, layer, a in proof["places"])
+
+
+def weighted(proof, model):
+    """The multipliers of a proof."""
+    rows = dict(zip(proof["rows"][::2], proof["rows"][1::2], strict=True))
+    return LinearOutcome(Status.UNKNOWN, rows, proof["shift"], closed=model.closed(read_places(proof)))
+
+
+def relabelled(orbits, places):
+    """All accelerators under other names that mean the same: places of fused nodes up to equal accelerators."""
+    for order in itertools.product(*(itertools.permutations(those) for those in orbits.members)):
+        name = {
+            a: b
+            for those, others in zip(orbits.members, order, strict=True)
+            for a, b in zip(those, others, strict=True)
+        }
+        yield {v: name[a] for v, a in places.items()}
+
+
+@pytest.mark.parametrize("family", ["branching", "doubled", "realistic"])
+def test_boxes_and_places_hold_every_mapping(family):
+    """Were a place lost when a box is divided, nothing would bound the plans that have it."""
+    rng, divided = random.Random(3), 0
+    for seed in range(8):
+        frame = Frame(generated(family, seed))
+        search = BoxSearch(frame)
+        for _ in range(40):
+            search.step(30)
+        divided += any(each.places for each in search.all())
+        every = list(partitions(frame.instance.batch, frame.orbits.count))
+        for _ in range(25):
+            ratio = rng.choice(every)
+            places = {v: rng.randrange(frame.orbits.count) for v in frame.fused}
+            assert any(
+                ratio in search.ratios(each) and all(names[v] == a for v, a in each.places)
+                for each in search.all()
+                for names in relabelled(frame.orbits, places)
+            )
+    assert divided > 0
+
+
+@pytest.mark.parametrize("family", ["branching", "doubled"])
+@pytest.mark.parametrize("seed", seeds(2, 20))
+def test_dividing_by_places_never_passes_a_plan(family, seed):
+    """The bound of the whole search, to its end, against the best plan of an annealing of every ratio."""
+    instance = generated(family, seed)
+    frame = Frame(instance)
+    best = min(m for r in partitions(instance.batch, frame.orbits.count) if (m := annealed(instance, r, seed)))
+    for search in (BoxSearch(frame), search_of(frame)):
+        bounds = [search.bound()]
+        while len(bounds) < 200 and search.step(30, best):
+            bounds.append(search.bound())
+        assert bounds == sorted(bounds)
+        assert bounds[-1] <= best
+
+
+def test_places_raise_bounds_and_lower_none():
+    """In the relaxation the fused operations lie half here, half there."""
+    raised = 0
+    for seed in range(8):
+        bounds = []
+        for places in (False, True):
+            search = search_of(Frame(LIBRARY.generate("branching", seed), Boxes(places=places)))
+            while search.step(60):
+                pass
+            bounds.append(search.bound())
+        assert bounds[1] >= bounds[0]
+        raised += bounds[1] > 1.01 * bounds[0]
+    assert raised > 0
+
+
 def test_the_file_of_duals_proves_every_box_again(tmp_path):
     """From the file alone: the multipliers of each box give at least the bound that it is listed with."""
     instance = LIBRARY.generate("branching", 1)
@@ -294,9 +368,10 @@ def test_the_file_of_duals_proves_every_box_again(tmp_path):
     frame = Frame(instance)
     values = []
     for each in content["boxes"]:
-        model = LocatedModel(frame, tuple(Group(*g) for g in each["proof"]["box"]))
-        rows = each["proof"]["rows"]
-        values.append(model.proven(dict(zip(rows[::2], rows[1::2], strict=True)), each["proof"]["shift"]))
+        proof = each["proof"]
+        assert proof["places"] == []  # no box is divided
+        model = LocatedModel(frame, tuple(Group(*g) for g in proof["box"]))
+        values.append(model.bound(weighted(proof, model)))
         assert values[-1] >= each["bound"]
     assert content["instance"] == instance.content_hash
     assert content["bound"] == result.bound == min(values)
@@ -320,8 +395,9 @@ def test_duals_on_the_stage_model_prove_its_bounds_again(tmp_path, name):
         model = StageModel(phases, ratio, float(proof["scale"]), columns=proof["columns"])
         duals = np.zeros(model.matrix.rows)
         duals[proof["rows"][::2]] = proof["rows"][1::2]
-        largest = -(-horizon(lower(instance, ratio)) // proof["scale"])
-        assert math.ceil(exact_bound(model.matrix, duals, largest) * proof["scale"]) >= each["bound"] > 0
+        rows = WholeRows(model.matrix, -(-horizon(lower(instance, ratio)) // proof["scale"]))
+        bound = rows.bound(duals, model.closed(read_places(proof)))
+        assert math.ceil(bound * proof["scale"]) >= each["bound"] > 0
         seen += 1
     assert seen > 0
     assert content["bound"] == result.bound

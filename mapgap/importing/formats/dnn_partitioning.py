@@ -90,7 +90,7 @@ def _add_nodes(graph: LayerGraph, nodes: dict[int, Value], names: dict[int, str]
         for kind, field in LATENCIES.items():
             spent[kind].setdefault(name, [0.0, 0.0])[side] += node[field].number() * 1e6
         memory[name] = max(memory.get(name, 0.0), node["size"].number())
-    training = any(_backward(node) for node in nodes.values())
+    training = graph.training = any(_backward(node) for node in nodes.values())
     for key, node in nodes.items():
         name = names[key]
         if not _backward(node) and name not in graph.graph:

@@ -59,7 +59,7 @@ def read(sources: Sequence[Source], settings: Settings) -> LayerGraph:
     settings.check()
     if count > 10_000:
         raise InputError(f"--set layers={count}: expected at most 10,000 layers")
-    graph = LayerGraph(source.path.stem.removeprefix("computation_profiling_"), input_bytes=0)
+    graph = LayerGraph(source.path.stem.removeprefix("computation_profiling_"), training=True)
     times = graph.times.setdefault(KIND, {})
     for k in range(1, count + 1):
         graph.add(f"layer{k}", Layer("transformer", output, weights), [f"layer{k - 1}"] if k > 1 else [])

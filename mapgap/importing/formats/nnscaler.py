@@ -68,7 +68,7 @@ def read(sources: Sequence[Source], settings: Settings) -> LayerGraph:
         found = f"{len(profiles)} profiles and {len(listed)} lists"
         raise InputError(Finding(f"{text}; found {found}", place=str(sources[0].path)))
     sequence = listed[0]
-    graph = LayerGraph(sequence.path.stem)
+    graph = LayerGraph(sequence.path.stem, training=True)
     times = graph.times.setdefault(KIND, {})
     before: list[str] = []
     for number, line in enumerate((sequence.text or "").splitlines(), 1):

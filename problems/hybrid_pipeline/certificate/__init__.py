@@ -3,7 +3,8 @@
 It needs no proof: it looks for a plan with an objective below the bound and leaves out only what leads to none.
 
 Plans are built from the last stage to the first. :mod:`~.search` argues which unfinished ones may be left out,
-:mod:`~.stages` what a stage costs at least, :mod:`~.facts` which devices need not be told apart.
+:mod:`~.labels` how they are compared, :mod:`~.stages` what a stage costs at least, :mod:`~.facts` what is covered, and
+which devices need not be told apart.
 """
 
 from __future__ import annotations

@@ -10,13 +10,67 @@ from __future__ import annotations
 from typing import Any
 
 FACTS = ("state_memory", "activation_memory", "weight_bytes", "output_bytes")
+RULES: dict[str, tuple[Any, ...]] = {
+    "training": (True, False),
+    "replication": (True, False),
+    "allreduce": ("round", "micro_batch", "rotating"),
+    "allreduce_factor": (2, *range(1, 65)),
+    "medium": ("links", "shared"),
+    "communication": ("step", "load", "free"),
+    "transfers": ("one_link", "parallel"),
+    "stored": ("warm_up", "one", "all"),
+}
+"""Fields of ``execution`` (rule 12) with the values that the argument covers, the default first."""
+FIELDS = {
+    *("schema", "form", "problem", "name", "source", "tags", "mini_batch", "micro_batch_sizes", "tick_ns"),
+    *("memory_unit_bytes", "types", "devices", "bandwidth", "layers", "all_devices", "replanning", "execution"),
+    "objective",
+}
+"""Fields of an instance that the argument knows; any other one might be a rule that it does not keep."""
+PARTS = {
+    "layers": {"name", "flops", *FACTS},
+    "types": {"name", "memory", "forward", "backward", "quartiles"},
+    "devices": {"name", "type"},
+}
+"""The same for its parts. What was measured beside the times (``quartiles``) is no rule."""
+
+
+def rules(instance: dict[str, Any]) -> dict[str, Any]:
+    """The execution, with the defaults of fields that are left out."""
+    given: dict[str, Any] = instance.get("execution", {})
+    return {name: values[0] for name, values in RULES.items()} | given
 
 
 def fault(instance: dict[str, Any]) -> str | None:
     """What the argument asks of an instance and this one lacks."""
-    if "execution" in instance or instance.get("objective", "latency") != "latency":
-        return "an execution other than Asteroid's, or another objective than the latency: not covered by the argument"
+    objective = instance.get("objective", "latency")
+    unknown = [f"the field {name}" for name in sorted(instance.keys() - FIELDS)]
+    unknown += [
+        f"the field {name} of {where}"
+        for where, known in PARTS.items()
+        for name in sorted({name for part in instance[where] for name in part} - known)
+    ]
+    unknown += [
+        f"the execution {name}: {value}"
+        for name, value in instance.get("execution", {}).items()
+        if value not in RULES.get(name, ())
+    ]
+    unknown += [f"the objective {objective}"] if objective not in ("latency", "bottleneck") else []
+    if unknown:
+        return f"not covered by the argument: {', '.join(unknown)}"
     layers, links, sizes = instance["layers"], instance["bandwidth"], instance["micro_batch_sizes"]
+    count, execution = len(instance["devices"]), rules(instance)
+    if not sizes or [len(row) for row in links] != [count] * count:
+        return "no micro-batch size, or links that are not one for each pair of devices"
+    if any(device["type"] not in range(len(instance["types"])) for device in instance["devices"]):
+        return "a device without a type"
+    numbers = [kind["memory"] for kind in instance["types"]] + [layer[fact] for layer in layers for fact in FACTS]
+    rows = [row for kind in instance["types"] for phase in ("forward", "backward") for row in kind[phase]]
+    if any(type(number) is not int for row in (numbers, sizes, *links, *rows) for number in row):
+        return "a number that is not an integer"
+    rates = {links[d][e] for d in range(count) for e in range(d)}
+    if execution["communication"] == "load" and (len(rates) > 1 or execution["transfers"] != "one_link"):
+        return "transfers that are part of loads, on links that differ or are parallel"
     rounds = 1 if instance["replanning"] is None else instance["replanning"]["rounds"]
     if min(*sizes, rounds, instance["mini_batch"], instance["tick_ns"]) < 1:
         return "a number below 1"

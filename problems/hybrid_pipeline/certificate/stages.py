@@ -15,6 +15,7 @@ from functools import cache
 from operator import add, sub
 from typing import Any
 
+from .labels import Objective
 from .transfers import Group, Transfers, sums
 
 
@@ -35,14 +36,22 @@ class Stages(Transfers):
         super().__init__(instance, batch)
         self.bound, self.last = bound, len(instance["layers"])
         self.micro_batches = int(instance["mini_batch"] // batch)
-        self.rounds = 1 if instance["replanning"] is None else int(instance["replanning"]["rounds"])
-        self.limit = (bound - 1) // (self.rounds * self.micro_batches)
+        training = self.rules["training"]
+        self.form = Objective(instance, training, self.micro_batches)
+        self.limit = (bound - 1) // (self.form.rounds * (self.form.busy + self.form.drain))
+        # K of the last stage, and by how much it rises with a stage behind (Eq. 3).
+        stored = self.rules["stored"] if training else "one"
+        self.kept = self.micro_batches if stored == "all" else 1
+        self.step = 2 if stored == "warm_up" else 0
         self.size = tuple(map(len, self.classes))
+        self.most = sum(self.size) if self.rules["replication"] else 1  # members of a stage
         kinds = [instance["types"][instance["devices"][members[0]]["type"]] for members in self.classes]
         self.room = [kind["memory"] for kind in kinds]
         # By class, cut and share: times of all layers before the cut.
         self.forward = [sums([[0, *row[:batch]] for row in kind["forward"]]) for kind in kinds]
-        self.backward = [sums([[0, *row[:batch]] for row in kind["backward"]]) for kind in kinds]
+        self.backward = [
+            sums([[0, *(training * t for t in row[:batch])] for row in kind["backward"]]) for kind in kinds
+        ]
         self.both = [
             [list(map(add, f, b)) for f, b in zip(*tables, strict=True)]
             for tables in zip(self.forward, self.backward, strict=True)

@@ -8,7 +8,7 @@ from itertools import accumulate, product
 from operator import add, sub
 from typing import Any
 
-from .facts import FACTS, alike, holdings
+from .facts import FACTS, alike, holdings, rules
 
 Group = tuple[int, ...]  # devices by class
 
@@ -18,10 +18,10 @@ def sums(rows: Sequence[Sequence[int]]) -> list[list[int]]:
     return list(accumulate(rows, lambda total, row: list(map(add, total, row)), initial=[0] * len(rows[0])))
 
 
-def parts(devices: Group) -> Iterator[tuple[Group, Group]]:
-    """Every group of at least one of the devices, and the others."""
-    for group in product(*(range(n + 1) for n in devices)):
-        if any(group):
+def parts(devices: Group, most: int) -> Iterator[tuple[Group, Group]]:
+    """Every group of at least one and at most so many of the devices, and the others."""
+    for group in product(*(range(min(n, most) + 1) for n in devices)):
+        if 0 < sum(group) <= most:
             yield group, tuple(map(sub, devices, group))
 
 
@@ -30,7 +30,7 @@ class Transfers:
 
     def __init__(self, instance: dict[str, Any], batch: int) -> None:
         self.instance, self.batch, self.tick = instance, batch, int(instance["tick_ns"])
-        self.held, self.classes = holdings(instance), alike(instance)
+        self.held, self.classes, self.rules = holdings(instance), alike(instance), rules(instance)
         rows = sums([[layer[x] for x in FACTS] for layer in instance["layers"]])
         self.state, self.stored, self.weights, _ = zip(*rows, strict=True)
         for method in (self.allreduce, self.fetching, self.links):
@@ -40,17 +40,27 @@ class Transfers:
         """Ticks of a transfer of ``size / parts`` bytes, rounded up."""
         return -(-size * 10**9 // (parts * bandwidth * self.tick))
 
-    def crossing(self, cut: int, bandwidth: int) -> int:
-        """c: ticks of a micro-batch over a cut, one way (rule 2)."""
-        return self.ticks(self.batch * self.instance["layers"][cut - 1]["output_bytes"], bandwidth)
+    def crossing(self, cut: int, bandwidth: int, links: int = 1) -> int:
+        """Ticks of a micro-batch over a cut, one way (rule 2), in equal parts over so many links (rule 12)."""
+        return self.ticks(self.batch * self.instance["layers"][cut - 1]["output_bytes"], bandwidth, links)
+
+    def load(self, i: int, j: int) -> int:
+        """Ticks each way that transfers add to the work of a stage (rule 12); all links are equal then."""
+        if self.rules["communication"] != "load":
+            return 0
+        cuts = [cut for cut in (i, j) if 0 < cut < len(self.instance["layers"])]
+        return sum(self.crossing(cut, self.instance["bandwidth"][0][1]) for cut in cuts)
 
     def allreduce(self, i: int, j: int, group: Group) -> int:
-        """Ta of Eq. (5)."""
+        """Ticks of one AllReduce (Eq. 5, rule 12); none in inference."""
         members = [d for c, n in enumerate(group) for d in self.classes[c][:n]]
-        if len(members) == 1:
+        m = len(members)
+        if m == 1 or not self.rules["training"]:
             return 0
         slowest = min(self.instance["bandwidth"][d][e] for d in members for e in members if d != e)
-        return self.ticks(2 * (len(members) - 1) * (self.weights[j] - self.weights[i]), slowest, len(members))
+        moved = self.rules["allreduce_factor"] * (m - 1) * (self.weights[j] - self.weights[i])
+        among = (1 if self.rules["medium"] == "shared" else m) * (m if self.rules["allreduce"] == "rotating" else 1)
+        return self.ticks(moved, slowest, among)
 
     def migration(self, i: int, j: int, group: Group) -> int:
         """Ticks until all members hold the weights of a stage (rule 11); 0 without a failure."""

@@ -1,0 +1,67 @@
+"""Labels of unfinished plans, by which the search compares them: part of the checker, standard library only.
+
+**Objectives.** Every one is ``R (D + A) + G``, with R = 1 and G = 0 without a failure:
+
+- Training, latency: by the package's docstring D is the largest aligned step, ``M E_i`` and all E in front of it, and
+  A the largest excess of an AllReduce, at least 0 as the first step has a ``Ta >= 0``.
+- Inference, latency (rule 13): D is ``(M - 1) max E_i``, A the sum of all E.
+- Bottleneck (rule 14): D is the largest E, and A is 0.
+
+**Labels.** A stage with ``E = Ef + Eb`` and ``Ta``, put in front of the stages from layer j on, with c ticks over the
+cut in each of w ways (two in training, one in inference), turns their D and A (0 if there are none) and the migration G
+into
+
+    D' = max(busy E, busy w c + aligned E, aligned (E + w c) + D),
+    A' = max(Ta, A - aligned (Eb + c)) + drain (E + w c),
+    G' = max(G, migration of the stage)
+
+with ``(busy, aligned, drain)`` = (M, 1, 0), (M - 1, 0, 1) and (1, 0, 0) for the three objectives. E
+and Eb include what rule 12 makes part of them: transfers, an AllReduce with every micro-batch (then Ta is 0).
+
+None of them falls as D, A, G grow, nor does the objective. What may be put in front, and at what cost, depends on the
+cut, the devices left, K of the next stage (Eq. 3; in inference 1), the slowest link from each device left to the first
+group behind and, where links are parallel, its number of members. Of two labels that agree in these, one that is no
+smaller in D, A and G is not needed: each plan that it leads to has a counterpart that is no worse.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+Label = tuple[int, int, int]  # D, A, G
+
+
+def keep(labels: list[Label], new: Label) -> None:
+    """Add a label unless another one makes it needless, and drop those that it makes needless."""
+    if not any(d <= new[0] and a <= new[1] and g <= new[2] for d, a, g in labels):
+        labels[:] = [old for old in labels if any(x < y for x, y in zip(old, new, strict=True))] + [new]
+
+
+class Objective:
+    """The factors of an objective."""
+
+    def __init__(self, instance: dict[str, Any], training: bool, micro_batches: int) -> None:
+        full = instance.get("objective", "latency") == "bottleneck"
+        self.rounds = 1 if instance["replanning"] is None else int(instance["replanning"]["rounds"])
+        self.ways = 2 if training else 1
+        self.aligned, self.drain = int(training and not full), int(not training and not full)
+        self.busy = 1 if full else micro_batches - self.drain
+
+    def ahead(self, e: int, eb: int, ta: int, moved: int, c: int, label: Label) -> Label:
+        """The label with a stage and the cut behind it in front."""
+        (d, a, g), step = label, self.ways * c
+        return (
+            max(self.busy * e, self.busy * step + self.aligned * e, self.aligned * (e + step) + d),
+            max(ta, a - self.aligned * (eb + c)) + self.drain * (e + step),
+            max(g, moved),
+        )
+
+    def value(self, d: int, a: int, g: int) -> int:
+        """The objective of a plan."""
+        return self.rounds * (d + a) + g
+
+    def least(self, label: Label, both: int, forward: int, stages: int) -> int:
+        """Of all plans with stages in front, at most so many, whose E and Ef add up to so much: (2) of the search."""
+        d, a, g = label
+        longest = max(d + self.aligned * both, -(-self.busy * both // max(1, stages)))
+        return self.rounds * max(longest + self.drain * (a + forward), d + a + self.aligned * forward) + g
