@@ -1,9 +1,9 @@
 """Compiled inner loops: Numba kernels that take named tables.
 
 A kernel states its types, so that importing its module is what compiles it: once per installation, because Numba keeps
-the machine code in a folder; in every process where nothing can be kept. Only modules of methods import kernels, so a
-command that runs no method compiles nothing. The first compilation of a process is logged (:data:`LOG`), for it takes a
-while.
+the machine code in a folder, and of two processes one waits; in every process where nothing can be kept. Only modules
+of methods import kernels, so a command that runs no method compiles nothing. The first compilation of a process is
+logged (:data:`LOG`), for it takes a while.
 
 Numba compares kept machine code with the source file of its function alone. But machine code takes over much from
 other files: a kernel that is called is linked or inlined, a constant is frozen, a field of a table becomes an offset.
@@ -22,17 +22,23 @@ import platform
 import shutil
 import stat
 import sys
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Annotated, Any, TypeVar, get_type_hints
+from typing import IO, Annotated, Any, TypeVar, get_type_hints
 
 import numba
 import numpy as np
 from numba.core import event
 from numpy.typing import NDArray
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 LOG = logging.getLogger("mapgap.kernels")
 """Gets one record when the first kernel is compiled rather than read from the folder. Its attribute ``obstacle`` is
@@ -43,6 +49,9 @@ ROOMS = ("core", "problems", "heuristics", "solvers", "formulations")
 """Of the house: where kernels are, and what their modules may import."""
 KEPT = 8
 """Folders of other sources that stay, the last used ones: other checkouts, plug-ins."""
+
+PATIENCE_S = 30.0
+"""Seconds for which another process may compile a kernel before we do so, too: it may have been stopped."""
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
@@ -92,7 +101,8 @@ def kernel(signature: str, *tables: type, makes_arrays: bool = True, **options: 
         home = _home(Path(function.__code__.co_filename))
         folder, obstacle = _folder(home) if home else (None, "it has no source file")
         listener = _Listener(obstacle)
-        with event.install_listener("numba:compile", listener), _kept_in(folder):
+        name = f"{function.__code__.co_filename} {function.__qualname__}"
+        with event.install_listener("numba:compile", listener), _alone(folder, name), _kept_in(folder):
             try:
                 found = numba.njit(types, cache=folder is not None, **options)(function)
             except OSError:  # no room is left, or another process has just deleted the folder
@@ -167,6 +177,29 @@ def _is_ours_alone(folder: Path) -> bool:
         return True
     found = folder.lstat()
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022
+
+
+@contextmanager
+def _alone(folder: Path | None, name: str) -> Iterator[None]:
+    """Let no two processes compile the same kernel: whoever comes second waits, and reads what the first has kept."""
+    if folder is None or fcntl is None:
+        yield
+        return
+    with ExitStack() as stack:
+        with suppress(OSError):  # a file system without locks, no room: both compile
+            lock = stack.enter_context((folder / f"{hashlib.sha256(name.encode()).hexdigest()[:20]}.lock").open("a"))
+            end = time.monotonic() + PATIENCE_S
+            while not _locked(lock) and time.monotonic() < end:
+                time.sleep(0.02)
+        yield
+
+
+def _locked(file: IO[str]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from mapgap.catalogue import registry
@@ -67,14 +68,19 @@ def generated(problem: str, family: str, seed: int) -> InstanceBase:
     return made.changed(name=f"{problem}:{made.name}")
 
 
+@cache
+def common(problem: str, quick: bool) -> tuple[InstanceBase, ...]:
+    """The instances that are raced for every time."""
+    families = [name for name in registry.library(problem).families if not quick or name in QUICK]
+    seeds = range(FIRST_SEED, FIRST_SEED + SEEDS)
+    made = (generated(problem, family, seed) for seed in seeds for family in families)
+    return (*made, *library_instances(problem, 1 if quick else FILES))
+
+
 def field(problem: str, time_s: float, quick: bool = False) -> Iterator[InstanceBase]:
     """The instances that are raced for so long."""
     hard = HARD[problem]
-    for seed in range(FIRST_SEED, FIRST_SEED + SEEDS):
-        for family in registry.library(problem).families:
-            if not quick or family in QUICK:
-                yield generated(problem, family, seed)
-    yield from library_instances(problem, 1 if quick else FILES)
+    yield from common(problem, quick)
     if not quick:
         for family, seed in {SHORT_S: hard.short, MIDDLE_S: hard.middle, LONG_S: hard.long}[time_s]:
             yield generated(problem, family, seed)

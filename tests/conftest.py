@@ -1,15 +1,30 @@
-"""What holds for all tests: a process keeps within a gigabyte."""
+"""What holds for all tests: kernels are compiled before the first one, and a process keeps within a gigabyte."""
 
 import ctypes
 import functools
 import gc
+import importlib
+import os
 
 import psutil
 import pytest
 
+from mapgap.catalogue import registry
+
 LARGE = 700 * 2**20
 """Bytes from which a process forgets what tests before have computed."""
 ROOMS = ("mapgap.studies", "mapgap.instances", "mapgap.contract", "tests")
+
+
+def pytest_sessionstart(session):
+    """Compile what is not compiled yet, each process another part of it: no test of a limit pays for it."""
+    count, worker = (os.environ.get(f"PYTEST_XDIST_WORKER{name}", "") for name in ("_COUNT", ""))
+    if not worker:
+        return
+    modules = sorted({m.module for name in registry.house() for m in registry.methods(name).values()})
+    first = int(worker.removeprefix("gw")) * len(modules) // int(count)
+    for name in modules[first:] + modules[:first]:
+        importlib.import_module(name)
 
 
 @pytest.fixture(scope="module", autouse=True)

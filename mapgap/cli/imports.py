@@ -82,7 +82,7 @@ def import_(
     if not solve and not certify:
         return 0
     codes = [
-        run(made["file"], objective=each, time_limit=time_limit, certify=certify, as_json=as_json)
+        run(made["file"], objective=each, time_limit=time_limit, certify=certify or None, as_json=as_json)
         for each in made["objectives"]
     ]
     return next((code for code in codes if code), 0)

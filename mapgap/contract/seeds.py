@@ -2,14 +2,16 @@
 
 A plugin of pytest (``-p mapgap.contract.seeds``; the contract loads it by itself) with the marker ``nightly``. Tests
 that bear it run with ``pytest -m nightly`` alone. Tests with random instances ask :func:`seeds`, :func:`samples` or
-:func:`fresh` for them. All depend on one number, the rotation, which is that of the commit unless ``MAPGAP_SEED``
-gives it; it is printed, so that a failure can be repeated. ``MAPGAP_SCALE`` multiplies how many there are.
+:func:`fresh` for them, tests of many long cases :func:`some`. All depend on one number, the rotation, which is that of
+the commit unless ``MAPGAP_SEED`` gives it; it is printed, so that a failure can be repeated. ``MAPGAP_SCALE``
+multiplies how many there are.
 """
 
 from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -56,6 +58,17 @@ def seeds(daily: int, nightly: int) -> list[Any]:
     begin = rotation() * daily % nightly
     today = sorted({(begin + k) % nightly for k in range(daily)})
     return [*today, *(pytest.param(k, marks=pytest.mark.nightly) for k in range(nightly * night()) if k not in today)]
+
+
+def some(daily: int, cases: Sequence[Any]) -> list[Any]:
+    """Cases as parameters of a test (those of several arguments are tuples): as many by day, all others by night."""
+    begin = rotation() * daily
+    today = {(begin + k) % len(cases) for k in range(scaled(daily))}
+    return [
+        pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=[] if k in today else pytest.mark.nightly)
+        for k, case in enumerate(cases)
+        if k in today or night()
+    ]
 
 
 def samples(daily: int, nightly: int) -> list[Any]:

@@ -21,7 +21,7 @@ from ortools.sat.python import cp_model
 
 from mapgap.catalogue import registry
 from mapgap.contract.known import TIME_S, best, optimum, problem_of, tiny
-from mapgap.contract.seeds import samples, seeds
+from mapgap.contract.seeds import samples, seeds, some
 from mapgap.core import Budget, InputError, InstanceBase, PlanBase, Status, Stop, resolve
 from mapgap.solvers.model import Model, Part, prove, read_solution
 
@@ -159,16 +159,19 @@ def worth(problem: str, instance: InstanceBase, plan: PlanBase) -> int | None:
     return evaluation.objective
 
 
+@pytest.mark.parametrize("third", some(1, range(3)))
 @pytest.mark.parametrize("sample", samples(4, 16))
 @pytest.mark.parametrize(("problem", "name"), CASES)
-def test_every_row_is_needed_and_implied_ones_change_nothing(problem: str, name: str, sample: list[int]) -> None:
+def test_every_row_is_needed_and_implied_ones_change_nothing(
+    problem: str, name: str, sample: list[int], third: int
+) -> None:
     skip_twins(problem, name)
     # A flip test per row: without it the optimum of some tiny instance is another one (or there is one at last).
-    for row in kind_of(problem, name).rows():
-        seeds = posed(problem, name, len(sample) if row.implied else len(FLIP_SEEDS))
+    for row in kind_of(problem, name).rows()[third::3]:
+        tried = posed(problem, name, len(sample) if row.implied else len(FLIP_SEEDS))
         flips = (
             seed
-            for seed in seeds
+            for seed in tried
             if answer(problem, name, seed, True, row.number) != answer(problem, name, seed, True, None)
         )
         flipped = next(flips, None)

@@ -55,6 +55,7 @@ def installed(tmp_path_factory):
         yield work
 
 
+@pytest.mark.nightly
 def test_the_commands_of_the_hour_run_in_their_order(installed):
     commands = [line for line in LINES if line.startswith("mapgap ")]
     assert len(commands) >= 10

@@ -103,6 +103,7 @@ def test_a_bound_that_a_plan_of_another_instance_refutes_is_an_error(book):
         close(book.path)
 
 
+@pytest.mark.nightly
 def test_the_committed_ledger_is_closed():
     assert close(check=True) == []
 

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from mapgap.contract.seeds import some
 from mapgap.kernels import HOUSE, KEPT, sources
 
 FILES = {
@@ -88,20 +89,15 @@ def fresh_process(script=SCRIPT):
     return done.stdout.strip()
 
 
-@pytest.mark.parametrize(
-    ("name", "old", "new", "value"),
-    [
-        pytest.param("lower.py", "x + 1", "x + 2", BEFORE + 10, id="a kernel two files below"),
-        pytest.param("numbers.py", "5", "6", BEFORE + 1000, id="a constant"),
-        pytest.param(
-            "tables.py",
-            "first: Integer\n    second: Integer",
-            "second: Integer\n    first: Integer",
-            BEFORE,  # old machine code would read the first field as the second
-            id="the order of fields",
-        ),
-    ],
-)
+CHANGES = [
+    ("lower.py", "x + 1", "x + 2", BEFORE + 10),  # a kernel two files below
+    ("numbers.py", "5", "6", BEFORE + 1000),
+    # Old machine code would read the first field as the second.
+    ("tables.py", "first: Integer\n    second: Integer", "second: Integer\n    first: Integer", BEFORE),
+]
+
+
+@pytest.mark.parametrize(("name", "old", "new", "value"), some(1, CHANGES))
 def test_a_caller_is_compiled_anew_when_what_it_uses_changes(layers, name, old, new, value):
     assert fresh_process() == f"{BEFORE} {NEW}"
     assert fresh_process() == f"{BEFORE} []"
@@ -221,17 +217,14 @@ def test_a_kernel_may_call_itself(layers):
     assert fresh_process(script).splitlines()[1] == "150 []"
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ("from numpy import int64 as rounded", "from numpy import int8 as rounded"),
-        ("from math import floor as rounded", "from math import ceil as rounded"),
-        (
-            "import numba\nrounded = numba.njit(lambda x: x - 0.0)",
-            "import numba\nrounded = numba.njit(lambda x: x + 1.0)",
-        ),
-    ],
-)
+FOLLOWED = [
+    ("from numpy import int64 as rounded", "from numpy import int8 as rounded"),
+    ("from math import floor as rounded", "from math import ceil as rounded"),
+    ("import numba\nrounded = numba.njit(lambda x: x - 0.0)", "import numba\nrounded = numba.njit(lambda x: x + 1.0)"),
+]
+
+
+@pytest.mark.parametrize(("before", "after"), some(1, FOLLOWED))
 def test_functions_that_are_no_kernels_are_followed(layers, before, after):
     (layers / "numbers.py").write_text(f"{before}\nLIMIT = 5\n")
     change(layers, "upper.py", "import LIMIT", "import LIMIT, rounded")

@@ -143,3 +143,23 @@ def test_nobody_without_a_home_can_solve(folder, monkeypatch):
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd="/", check=False)
     assert done.stdout.strip() == "120", done.stderr
     assert not list(folder.rglob("*.nbi"))
+
+
+def test_of_two_processes_one_waits_for_the_others_machine_code(folder):
+    script = (
+        "import logging, mapgap.kernels as k\n"
+        "from numba.core import event\n"
+        "heard = []\n"
+        "k._Listener.on_start = lambda self, found: heard.append(1)\n"
+        "input()\n"  # both begin together
+        "import kernel_library\n"
+        "print(len(heard))\n"
+    )
+    both = [
+        subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    for each in both:
+        each.stdin.write("\n")
+        each.stdin.flush()
+    assert sum(int(each.communicate()[0]) for each in both) == 2  # each of two kernels once

@@ -53,7 +53,7 @@ def test_never_worse_than_elfish_and_at_most_half_its_gap(family, seeds):
 def test_networks_of_the_library_within_a_tenth_of_elfish_s_gap(name, target):
     instance = PROBLEM.retarget(load_instance(name), target)
     quick, published = objective(instance, FAST), objective(instance, METHODS["elfish_greedy"])
-    bound = EXACT.solve(instance, Budget(time_s=5)).bound
+    bound = EXACT.solve(instance, Budget(300.0)).bound  # proven in tenths of a second; to import is part of the time
     assert 0 <= bound - quick <= (bound - published) / 10
 
 

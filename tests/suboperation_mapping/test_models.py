@@ -230,6 +230,6 @@ def test_a_start_is_the_first_plan_and_what_is_left_is_the_engine_s(method, tmp_
 def test_the_time_of_a_sweep_is_the_engine_s():
     """No annealing, no other search: but for building models and reading answers the engine is at work."""
     instance = load_instance("mtrain_c2_resnet18_7p5gbs")
-    spent = Budget(8.0).start()
+    spent = Budget(4.0).start()
     cpsat.run(instance, spent)
     assert spent.used_s["engine"] > 0.9 * (spent.elapsed_s - spent.used_s["build"] - spent.used_s["bounds"])
