@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from mapgap.importing.graph import LayerGraph
 
 #: What reading files may take: seconds of a processor and 2^20 bytes, at first and per 2^20 bytes of the files.
-CPU_S, CPU_PER_MB = 4.0, 1.0
-MEMORY_MB, MEMORY_PER_MB = 450.0, 30.0
+CPU_S, CPU_PER_MB = 4.0, 5.0
+MEMORY_MB, MEMORY_PER_MB = 450.0, 64.0
 
 
 def import_(

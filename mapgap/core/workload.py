@@ -180,7 +180,14 @@ class Workload:
     def _open(self) -> list[set[int]]:
         """Behind each layer: whose outputs later layers still read."""
         last = {source: i for i, layer in enumerate(self.layers) for source in layer.inputs}
-        return [{source for source, end in last.items() if source <= i < end} for i in range(len(self.layers))]
+        change: dict[int, set[int]] = {}  # who begins or ends to be open there
+        for source, end in last.items():
+            change.setdefault(max(source, 0), set()).add(source)
+            change.setdefault(end, set()).symmetric_difference_update({source})
+        found: list[set[int]] = [set()]
+        for i in range(len(self.layers)):
+            found.append(found[-1] ^ change.get(i, set()))
+        return found[1:]
 
     def chain(self) -> Workload:
         """The same model with all layers between two articulation points as one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from math import gcd
@@ -395,7 +396,7 @@ class Instance(InstanceBase):
             found.append(Finding(text, ("micro_batch_sizes",)))
         for field in ("types", "devices", "layers"):
             names = [item.name for item in getattr(self, field)]
-            twice = sorted({name for name in names if names.count(name) > 1})
+            twice = sorted(name for name, count in Counter(names).items() if count > 1)
             if twice:
                 found.append(Finding(f"expected distinct names, found {', '.join(twice)} more than once", (field,)))
         found += [

@@ -1,9 +1,11 @@
 """Interpolation, places to cut, and what merging keeps."""
 
+import random
 from typing import Literal
 
 import pytest
 
+from mapgap.contract.seeds import rotation
 from mapgap.core import Frozen, InputError
 from mapgap.core.workload import EXTERNAL, Settings, WorkBoard, WorkLayer, Workload, at
 from mapgap.instances.imported import further_fields
@@ -74,6 +76,21 @@ def test_settings_that_nobody_knows_are_refused_with_a_hint():
     settings.whole("micro_batch", "samples", 1)
     with pytest.raises(InputError, match="found 'micro_bach'; did you mean 'micro_batch'"):
         settings.check(complete=True)
+
+
+def test_what_crosses_is_what_somebody_behind_still_reads():
+    random_ = random.Random(rotation())
+    for _ in range(50):
+        count = random_.randrange(1, 12)
+        layers = [
+            (f"l{i}", tuple(s for s in range(EXTERNAL, i) if random_.random() < 0.3), random_.randrange(5))
+            for i in range(count)
+        ]
+        found = workload(*layers)
+        sizes = [size for *_, size in layers]
+        for i, crossing in enumerate(found.crossing()):
+            read = {s for _, inputs, _ in layers[i + 1 :] for s in inputs if s <= i}
+            assert crossing == sum(8 if s == EXTERNAL else sizes[s] for s in read), (layers, i)
 
 
 class Running(Frozen):
