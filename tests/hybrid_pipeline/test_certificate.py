@@ -74,10 +74,11 @@ def inferred(seed):
 
 
 def test_executions_come_in_every_combination_that_matters():
-    made = [executed(seed) for seed in range(150)]
+    made = [executed(seed) for seed in range(300)]
     kinds = {(i.execution.training, i.execution.replication, i.execution.communication, i.objective) for i in made}
     assert len(kinds) == 2 * 2 * 3 * 2
     assert {i.execution.transfers for i in made} == {"one_link", "parallel"}
+    assert {i.execution.stored for i in made} == {"warm_up", "one", "all"}
     assert any(i.replanning is not None and not i.execution.training for i in made)
 
 
