@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -20,7 +20,7 @@ UNITS = tuple(1024**k for k in range(1, 5))
 Made = TypeVar("Made", bound=InstanceBase)
 
 
-def finest(make: Callable[[int, int], Made]) -> Made:
+def finest(make: Callable[[int, int], Made], ticks: Sequence[int] = TICKS_NS) -> Made:
     """The instance with the finest tick and memory unit that its sums allow.
 
     Parameters
@@ -36,7 +36,7 @@ def finest(make: Callable[[int, int], Made]) -> Made:
     """
 
     def in_units(unit: int) -> Made:
-        return expanding.finest(lambda tick_ns: make(tick_ns, unit), TICKS_NS)
+        return expanding.finest(lambda tick_ns: make(tick_ns, unit), ticks)
 
     for unit in UNITS:
         try:

@@ -177,6 +177,13 @@ class CpSatModel(Model):
     def _fix(self, variable: Any, value: int) -> None:
         self.program.add(variable == value)
 
+    def _at_most(self, value: int) -> None:
+        aim = self.program.proto.objective
+        row = self.program.proto.constraints.add().linear
+        row.vars.extend(aim.vars)
+        row.coeffs.extend(aim.coeffs)
+        row.domain.extend((-(2**62), value - round(aim.offset)))
+
     def _write(self, path: Path) -> None:
         for constraint, title in zip(self.program.proto.constraints, self.titles(), strict=True):
             family = title.partition("_")[0]

@@ -390,6 +390,9 @@ class MipModel(Model):
     def _fix(self, variable: Any, value: int) -> None:
         self.program += variable == value, f"fix_{variable.name}"
 
+    def _at_most(self, value: int) -> None:
+        self.program += self.program.objective <= value, "better"
+
     def _write(self, path: Path) -> None:
         self._legible()
         written = pulp.LpProblem(self.program.name, pulp.LpMinimize)

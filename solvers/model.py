@@ -144,6 +144,17 @@ class Model(ABC):
             self._fix(variable, value)
         return True
 
+    def below(self, objective: int) -> None:
+        """Demand a plan that is better than one of this objective."""
+        worse, better = 2**62, -(2**62)  # of the program's values; its objective never gets better with them
+        while worse - better > 1:
+            middle = (worse + better) // 2
+            if self.sign * self.objective(middle) < self.sign * objective:
+                better = middle
+            else:
+                worse = middle
+        self._at_most(better)
+
     @abstractmethod
     def names(self) -> Mapping[str, bool]:
         """Names that a written file gives to the variables, and whether each must be an integer."""
@@ -221,6 +232,10 @@ class Model(ABC):
 
     @abstractmethod
     def _fix(self, variable: Any, value: int) -> None: ...
+
+    @abstractmethod
+    def _at_most(self, value: int) -> None:
+        """Demand a value of the program's objective."""
 
     @abstractmethod
     def _write(self, path: Path) -> None: ...

@@ -38,10 +38,8 @@ def page_of(name: str) -> str:
 
 
 def status(entry: Entry) -> str:
-    """``checked`` for an optimum with a certificate, ``proven`` for others, ``open`` where plan and bound differ."""
-    if not entry.proven:
-        return "open"
-    return "checked" if entry.certificate == "checked" else "proven"
+    """``certified``, ``solver-proven`` or ``open``."""
+    return entry.word
 
 
 def row(entry: Entry) -> list[tuple[str, str]]:

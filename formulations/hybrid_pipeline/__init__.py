@@ -30,6 +30,19 @@ METHODS = [
         engines=("enumeration",),
     ),
     Method(
+        "ideal_dp",
+        _PROBLEM,
+        kind="exact",
+        reference="dynamic programme over Pareto labels by ideal",
+        run=f"{_HERE}.ideal_dp:run",
+        summary="optimum on graphs of layers, over all orders at once",
+        options={"start": ""},
+        params=f"{_HERE}.params:Ideals",
+        rank=-1,
+        engines=("own",),
+        whole=True,
+    ),
+    Method(
         "label_dp",
         _PROBLEM,
         kind="exact",
@@ -81,6 +94,7 @@ METHODS = [
         members=("fluid_bound", "order_search", "label_dp", "orders"),
         rank=20,
         engines=("own",),
+        whole=True,
     ),
     Method(
         "simulator_bound",

@@ -73,7 +73,7 @@ def plans(instance: Instance) -> Iterator[Plan | None]:
             for cut in cuts(last, stages):
                 chosen: list[Stage] = []
                 for p, group in enumerate(groups):
-                    kept = warm_up(stages - 1 - p, instance.mini_batch // micro_batch, instance.execution.training)
+                    kept = warm_up(stages - 1 - p, instance.mini_batch // micro_batch, instance.execution)
                     key = (cut[p], cut[p + 1], group, kept)
                     if key not in known:
                         known[key] = _stage(instance, *key, micro_batch)

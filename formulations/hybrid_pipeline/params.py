@@ -53,6 +53,26 @@ class LabelSearch(Params):
 
 
 @dataclass(frozen=True)
+class Ideals(Params):
+    """The search over the ideals of a graph.
+
+    Attributes
+    ----------
+    ideals : int
+        Most ideals that are enumerated; of a graph with more, plans come from orders of its layers.
+    labels : int
+        Most labels that are held.
+    few, orders : int
+        Orders that are searched for a first plan, and where there are too many ideals.
+    """
+
+    ideals: int = 200_000
+    labels: int = 2**24
+    few: int = 3
+    orders: int = 60
+
+
+@dataclass(frozen=True)
 class Columns(Params):
     """Models over columns.
 

@@ -4,6 +4,8 @@
 2. ``order_search``, the quick planner, complete; left out where the proof is cheaper.
 3. In turns: ``label_dp``, whose relaxations bound and whose search over all groups proves; and ``orders``, label
    searches along neighbours of the best order. With several micro-batch sizes ``label_dp`` takes one after the other.
+
+Of a graph of layers the only member is ``ideal_dp``.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from collections.abc import Iterator
 from typing import cast
 
 from mapgap.core import Budget, SolveResult, Status, Stop, read_start
-from mapgap.formulations.hybrid_pipeline import label_dp, order_search
+from mapgap.formulations.hybrid_pipeline import ideal_dp, label_dp, order_search
 from mapgap.formulations.hybrid_pipeline.label.order_search import OrderSearch, fluid_bound
 from mapgap.formulations.hybrid_pipeline.params import Portfolio as Params
 from mapgap.problems.hybrid_pipeline import Instance, Plan
@@ -23,6 +25,8 @@ from mapgap.solvers.portfolio import Board, Member, Portfolio, whole
 
 def run(instance: Instance, budget: Budget, start: str | Plan | None = None, params: Params = Params()) -> SolveResult:
     """The best plan and a bound, or the certified optimum."""
+    if instance.graph is not None:
+        return ideal_dp.run(instance, budget, start=start)
     if reasons := diagnose(instance):
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(reasons))
     sizes = [instance.with_micro_batch(size) for size in instance.micro_batch_sizes]

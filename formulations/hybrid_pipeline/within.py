@@ -34,7 +34,7 @@ def preferred(instance: Instance, plan: Plan, budget: Budget) -> Preferred:
     whose stages are no intervals of a chain.
     """
     spread = interval(instance, plan)
-    if spread is None or instance.replanning is not None or getattr(instance, "graph", None) is not None:
+    if spread is None or instance.replanning is not None or instance.graph is not None:
         return Preferred(None, "simpler plans are looked for on chains without a failure only", complete=False)
     boards, cuts = shape(plan)
     fewest = len(instance.devices) if instance.all_devices else 1

@@ -6,7 +6,12 @@ micro_batch, mini_batch
     B and M B in samples; without them B is the largest batch that was measured and M is 8.
 cuts
     ``articulation`` (default): stages are cut where a single tensor crosses; ``all``: between any two layers in
-    topological order, and everything that crosses is moved.
+    topological order, and everything that crosses is moved; ``graph``: the layers are a graph, and stages are
+    differences of its ideals.
+memory_counts
+    Whether memory is a limit; if not, nobody asks for that of boards, and layers need none.
+tick_ns
+    The tick; without it the finest one of powers of ten from 100 ns on.
 backward
     Backward over forward time where it was not measured; without it 2 for layers with weights, 1 for others.
 state_copies
@@ -22,21 +27,35 @@ fields of one that is a model of its own (``training`` is one of ``execution``).
 
 from __future__ import annotations
 
-from mapgap.core.workload import MOST_SAMPLES, LibraryBoard, Settings, WorkBoard, WorkLayer, Workload
+from itertools import pairwise
+from typing import Any
+
+from mapgap.core.workload import EXTERNAL, MOST_SAMPLES, LibraryBoard, Settings, WorkBoard, WorkLayer, Workload
 from mapgap.instances.facts import load_devices
+from mapgap.instances.hybrid_pipeline.conservation import conserved
 from mapgap.instances.hybrid_pipeline.profiles import DEVICES, boards, memory_bytes, over_roofline
-from mapgap.instances.imported import ask_for_memory, finest, further_fields, imported_tags, table, units, with_backward
-from mapgap.problems.hybrid_pipeline import Device, DeviceType, Instance, Layer, Quartiles
+from mapgap.instances.imported import (
+    TICKS_NS,
+    ask_for_memory,
+    finest,
+    further_fields,
+    imported_tags,
+    table,
+    units,
+    with_backward,
+)
+from mapgap.problems.hybrid_pipeline import Device, DeviceType, Execution, Graph, Instance, Layer, Quartiles, Tensor
 from mapgap.problems.hybrid_pipeline.instance import QUARTILES
 
-CUTS = ("articulation", "all")
+CUTS = ("articulation", "all", "graph")
 MADE = {
     "schema_version", "form", "problem", "name", "source", "tags", "mini_batch", "micro_batch_sizes", "tick_ns",
-    "memory_unit_bytes", "types", "devices", "bandwidth", "layers", "replanning",
+    "memory_unit_bytes", "types", "devices", "bandwidth", "layers", "replanning", "graph",
 }  # fmt: skip
 """Fields of the instance that the import makes; all others are settings."""
 
 
+@conserved
 def build(workload: Workload, settings: Settings) -> Instance:
     """The instance of a workload.
 
@@ -50,21 +69,28 @@ def build(workload: Workload, settings: Settings) -> Instance:
     cuts = settings.text("cuts", f"one of {', '.join(CUTS)}", CUTS[0], CUTS)
     if workload.training is not None:
         settings.given.setdefault("training", workload.training)
-    if "training" not in settings.given:
+    if settings.get("training") is None:
         settings.ask("--training or --inference (or --set training=true, =false): expected one, as no file says which")
     options = {"all_devices": False, **further_fields(Instance, MADE, settings)}
-    training = settings.given.get("training") is not False
+    training = settings.get("training") is not False
     copies = settings.number("state_copies", "memory of the weights over their size", 3.0 if training else 1.0)
-    ask_for_memory(workload, settings)
     factor = None if training else 0.0
     spread = [with_backward(each, settings, factor)[0] for each in workload.quartiles()]
     workload, notes = with_backward(workload, settings, factor)
+    counts = settings.flag("memory_counts", "whether the memory of boards is a limit", True)
+    fixed = settings.whole("tick_ns", "nanoseconds of a tick", 0)
+    if counts:
+        ask_for_memory(workload, settings)
     settings.check(complete=True)
     tags = imported_tags(assumed=bool(training and notes))
     notes.append(f"Micro-batch {micro}, mini-batch {mini}.")
     chain = workload.chain() if cuts == "articulation" else workload
     crossing = [layer.output_bytes for layer in chain.layers] if cuts == "articulation" else workload.crossing()
+    if cuts == "graph":
+        crossing = [layer.output_bytes for layer in workload.layers]
     kinds, place = _kinds(chain.boards)
+    tensors = options.get("execution", Execution()).communication == "tensors"
+    graph = _graph(chain, list(kinds.values()), tensors=tensors, edges=cuts == "graph")
     first = [place.index(t) for t in range(len(kinds))]
     boards_at = [(each.chain() if cuts == "articulation" else each).boards for each in spread]
     around = {name: [boards[d] for boards in boards_at] for name, d in zip(kinds, first, strict=True)}
@@ -84,11 +110,39 @@ def build(workload: Workload, settings: Settings) -> Instance:
                 tuple(min(pair) or 1 for pair in zip(row, column, strict=True))
                 for row, column in zip(chain.bandwidth, zip(*chain.bandwidth, strict=True), strict=True)
             ),
-            layers=tuple(_layer(layer, size, copies, unit) for layer, size in zip(chain.layers, crossing, strict=True)),
+            layers=tuple(
+                _layer(layer, size, copies, unit, counts=counts)
+                for layer, size in zip(chain.layers, crossing, strict=True)
+            ),
+            graph=graph,
             **options,
         )
 
-    return finest(make)
+    return finest(make, (fixed,) if fixed else TICKS_NS)
+
+
+def _graph(workload: Workload, kinds: list[WorkBoard], *, tensors: bool, edges: bool) -> Graph | None:
+    """What makes the layers more than a chain; tensors of a file count where stages pay for them one by one."""
+    found: dict[str, Any] = {"together": workload.together}
+    if edges:
+        pairs = {(u, v) for v, layer in enumerate(workload.layers) for u in layer.inputs if u != EXTERNAL}
+        found["edges"] = tuple(sorted(pairs)) if pairs != set(pairwise(range(len(workload.layers)))) else None
+        reads = tuple(v for v, layer in enumerate(workload.layers) if EXTERNAL in layer.inputs)
+        if len(reads) > 1 and workload.input_bytes and not tensors:  # passed on from the first stage that reads it
+            readers: dict[int, list[int]] = {}
+            for u, v in sorted(pairs):
+                readers.setdefault(u, []).append(v)
+            own = [Tensor(layers=(u, *known), size=workload.layers[u].output_bytes) for u, known in readers.items()]
+            found["tensors"] = (Tensor(layers=reads, size=workload.input_bytes), *own)
+    if tensors:
+        for field in ("tensors", "gradients"):
+            moved = getattr(workload, field)
+            if moved is not None and edges:
+                found[field] = tuple(Tensor(layers=layers, size=size) for layers, size in moved)
+        found["hosts"] = tuple(t for t, kind in enumerate(kinds) if kind.host)
+    if any(kind.unsupported for kind in kinds):
+        found["unsupported"] = tuple(tuple(sorted(kind.unsupported)) for kind in kinds)
+    return Graph(**found) if any(found.values()) else None
 
 
 def _kinds(boards: tuple[WorkBoard, ...]) -> tuple[dict[str, WorkBoard], list[int]]:
@@ -97,7 +151,10 @@ def _kinds(boards: tuple[WorkBoard, ...]) -> tuple[dict[str, WorkBoard], list[in
     seen: dict[object, int] = {}
     place = []
     for board in boards:
-        key = (board.memory_bytes, board.forward, board.backward, board.quartiles)
+        key = (
+            (board.memory_bytes, board.forward, board.backward, board.quartiles),
+            (board.unsupported, board.host),
+        )
         if key not in seen:
             seen[key] = len(found)
             name = board.kind if board.kind not in found else f"{board.kind} ({board.name})"
@@ -127,13 +184,13 @@ def _type(name: str, board: WorkBoard, around: list[WorkBoard], micro: int, tick
     )
 
 
-def _layer(layer: WorkLayer, crossing: int, copies: float, unit: int) -> Layer:
+def _layer(layer: WorkLayer, crossing: int, copies: float, unit: int, *, counts: bool) -> Layer:
     return Layer(
         name=layer.name,
         output_bytes=crossing,
         weight_bytes=layer.weight_bytes,
-        state_memory=units(copies * layer.weight_bytes, unit),
-        activation_memory=units(layer.stored_bytes, unit),
+        state_memory=units(copies * layer.weight_bytes, unit) if counts else 0,
+        activation_memory=units(layer.stored_bytes, unit) if counts else 0,
         flops=2 * (layer.macs or 0),
     )
 

@@ -43,9 +43,8 @@ COMMANDS = {
     "published planners.",
     "imports:profile": "Measure the layers of an ONNX model on this machine with ONNX Runtime.",
     "reports:bench": "Run a sweep: any methods on any instances under one budget; one JSON line per run, resumable.",
-    "evidence:certify": "Raise the certificate of an optimum: two engines that agree, and a case split.",
-    "certificates:prove": "Write certificates: files from which a small checker sees, without a solver, that no plan "
-    "beats a bound.",
+    "certificates:certify": "Write certificates: files from which a small checker sees, without a solver, that no plan "
+    "beats a bound, or that there is none. --agree asks two engines instead.",
     "certificates:verify": "Check certificates, without a solver: proof, instance, bound, and that the ledger's plan "
     "attains it.",
     "evidence:attack": "Search for the instance on which a method is worst against the certified optimum, and shrink "
@@ -108,6 +107,8 @@ app = declared(
     context_settings={"help_option_names": ["-h", "--help"]},
     result_callback=_exit,
 )
+_OLD: Any = partial(Lazy, "certificates:certify")
+app.command("prove", cls=_OLD, help="The old name of certify.", hidden=True)(lambda: None)
 app.add_typer(declared(LEDGER, help="The best-known ledger: what it holds, who found it, what follows."), name="ledger")
 
 

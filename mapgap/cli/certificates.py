@@ -1,4 +1,4 @@
-"""``mapgap prove`` and ``verify``: certificates of bounds are made, and checked."""
+"""``mapgap certify`` and ``verify``: certificates are made, and checked."""
 
 from __future__ import annotations
 
@@ -8,22 +8,26 @@ from pathlib import Path
 from typing import Annotated
 
 from mapgap.cli import completion, flags
+from mapgap.cli.evidence import agreed
 from mapgap.cli.flags import argument, option
 from mapgap.cli.output import cell, print_json, say
 from mapgap.cli.progress import Spinner
-from mapgap.core import Budget
+from mapgap.core import Budget, InputError
 from mapgap.evidence.prove import Outcome, Searching, prove_all
 from mapgap.evidence.verify import Verdict, verify_all
 
 
 def statement(found: Outcome | Verdict) -> str:
     """``no plan is below 36 in ticks of 1000 ns``."""
+    if found.infeasible:
+        return "there is no plan"
     return f"no plan is {'below' if found.sense == 'min' else 'above'} {cell(found.bound)} in {found.unit}"
 
 
 def searched(event: Searching) -> str:
     """What is looked for."""
-    return f"{event.instance}: looking for a proof of {cell(event.bound)}"
+    what = "that there is no plan" if event.bound is None else f"of {cell(event.bound)}"
+    return f"{event.instance}: looking for a proof {what}"
 
 
 def proved(found: Outcome) -> str:
@@ -50,24 +54,44 @@ def exit_code(found: Sequence[Outcome]) -> int:
     return 5 if any(each.refused for each in found) else 0 if all(each.file for each in found) else 4
 
 
-def prove(
+def certify(
     instances: Annotated[list[str], argument("Instances: paths, names, or globs of either", completion.instances)],
     objective: flags.Objective = None,
     bound: Annotated[int | None, option("What to prove (default: what the ledger says).")] = None,
+    infeasible: Annotated[bool, option("What to prove: that there is no plan.", "--infeasible")] = False,
     share: Annotated[float, option("Of the bound of an entry that is open.", min=0.01, max=1.0)] = 1.0,
     time_limit: Annotated[float, flags.seconds("Seconds per instance.")] = 60.0,
+    agree: Annotated[
+        bool, option("No file: solve by exact methods of two engines, and by a case split.", "--agree")
+    ] = False,
+    workers: Annotated[int, option("With --agree: threads a solver may use.", min=1, max=4096)] = 1,
+    seed: Annotated[int, option("With --agree: the only source of randomness.", min=0, max=2**31 - 1)] = 0,
     update_ledger: Annotated[bool, option("Enter what was proven.", "--update-ledger")] = False,
     ledger: flags.Ledger = None,
     output: Annotated[Path | None, flags.output("File or folder (default: beside the ledger's plans).")] = None,
     as_json: flags.Json = False,
 ) -> int:
-    """Make certificates and show what became of them."""
+    """Make certificates and show what became of them.
+
+    Raises
+    ------
+    InputError
+        Options that exclude each other.
+    """
     names = instances if objective is None else [f"{name}@{objective}" for name in instances]
+    if agree and (bound is not None or infeasible or output is not None):
+        raise InputError("--agree: expected no --bound, --infeasible or -o beside it; it writes no file")
+    if bound is not None and infeasible:
+        raise InputError("--bound, --infeasible: expected one of them, found both")
+    if agree:
+        budget = Budget(time_limit, workers=workers, seed=seed)
+        return agreed(names, budget, ledger=ledger, update=update_ledger, as_json=as_json)
     with Spinner({Searching: searched}, None if as_json else {Outcome: proved}) as display:
         found = prove_all(
             names,
             Budget(time_limit),
             bound=bound,
+            infeasible=infeasible,
             share=share,
             output=output,
             ledger=ledger,

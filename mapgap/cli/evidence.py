@@ -1,12 +1,13 @@
-"""``mapgap certify`` and ``attack``."""
+"""``mapgap certify --agree`` and ``attack``."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 from mapgap.cli import completion, flags
-from mapgap.cli.flags import argument, option
+from mapgap.cli.flags import option
 from mapgap.cli.output import facts, print_json, say, table, to_folder
 from mapgap.cli.progress import Display, Spinner
 from mapgap.core import Budget
@@ -14,21 +15,12 @@ from mapgap.evidence import attack as adversary
 from mapgap.evidence.certify import Certification, Solving, certify_all
 
 
-def certify(
-    instance: Annotated[str, argument("Instance: path, name, or a glob of either", completion.instances)],
-    objective: flags.Objective = None,
-    time_limit: Annotated[float, flags.seconds("Seconds per run.")] = 60.0,
-    workers: flags.Workers = 1,
-    seed: flags.Seed = 0,
-    update_ledger: Annotated[bool, option("Enter the result.", "--update-ledger")] = False,
-    ledger: flags.Ledger = None,
-    as_json: flags.Json = False,
-) -> int:
-    """Certify instances and show what was reached."""
-    name = instance if objective is None else f"{instance}@{objective}"
-    budget = Budget(time_limit, workers=workers, seed=seed)
+def agreed(names: Sequence[str], budget: Budget, *, ledger: Path | None, update: bool, as_json: bool) -> int:
+    """Ask two engines about instances and show what was reached; the budget is that of every run."""
     with Display({Solving: lambda run: f"{run.method} on {run.instance}"}) as display:
-        found = certify_all(name, budget, ledger=ledger, update=update_ledger, tell=display)
+        found = [
+            each for name in names for each in certify_all(name, budget, ledger=ledger, update=update, tell=display)
+        ]
     show_certifications(found, as_json=as_json)
     if any(each.contradiction for each in found):
         return 5

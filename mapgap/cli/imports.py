@@ -12,7 +12,7 @@ import math
 import os
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,9 +22,9 @@ import yaml
 import mapgap
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import save_expanded
-from mapgap.cli import completion, flags
+from mapgap.cli import completion, fitting, flags
 from mapgap.cli.flags import argument, option
-from mapgap.cli.output import facts, print_json, put, say, table, to_file
+from mapgap.cli.output import complain, facts, print_json, put, say, table, to_file
 from mapgap.cli.progress import Spinner
 from mapgap.cli.solve import solve as run
 from mapgap.core import InputError, InstanceBase, quantity, short
@@ -32,6 +32,7 @@ from mapgap.core.limited import Exceeded, Limits, limited
 from mapgap.core.storage import is_file
 from mapgap.core.workload import Settings, Workload, at
 from mapgap.importing.cluster import Cluster, equal_boards, load, with_profiles
+from mapgap.importing.conservation import line, shares
 from mapgap.importing.source import Source, located
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ MEMORY_MB, MEMORY_PER_MB = 450.0, 30.0
 
 def import_(
     files: Annotated[list[Path], argument("Model, profile or planner files of one format")],
-    problem: Annotated[str, option("Problem.", offers=completion.problems)] = "hybrid_pipeline",
+    problem: Annotated[str | None, option("Problem; else hybrid_pipeline.", offers=completion.problems)] = None,
     cluster: Annotated[Path | None, option("Cluster file: boards by name.")] = None,
     profile: Annotated[list[str] | None, option("BOARD=FILE: times of a board.")] = None,
     devices: Annotated[int | None, option("In place of a cluster: equal boards.", min=1)] = None,
@@ -53,6 +54,7 @@ def import_(
     memory: Annotated[float | None, option("Of these: 10^9 bytes.", min=0.000001)] = None,
     also: Annotated[list[Path] | None, option("Further models, for problems with several.")] = None,
     settings: Annotated[list[str] | None, option("What a file leaves open: name=value.", "--set")] = None,
+    planner: Annotated[str | None, option("Count as another planner does.", "--as")] = None,
     name: Annotated[str | None, option("Name of the instance.")] = None,
     training: Annotated[bool, option("Plan training.", "--training")] = False,
     inference: Annotated[bool, option("Plan inference.", "--inference")] = False,
@@ -75,13 +77,15 @@ def import_(
 
     def work() -> dict[str, Any]:
         boards = _boards(cluster, devices, link, memory, profile or ())
-        return _import(files, problem, boards, also, settings, purpose, name, objective, output, as_json, certify)
+        return _import(
+            files, problem, boards, also, settings, planner, purpose, name, objective, output, as_json, certify
+        )
 
     made = confined([*files, *(also or ()), *named, *([cluster] if cluster else [])], work)
     if not solve and not certify:
         return 0
     codes = [
-        run(made["file"], objective=each, time_limit=time_limit, certify=certify, as_json=as_json)
+        run(made["file"], objective=each, time_limit=time_limit, certify=certify or None, as_json=as_json)
         for each in made["objectives"]
     ]
     return next((code for code in codes if code), 0)
@@ -134,10 +138,11 @@ class _Paper(io.StringIO):
 
 def _import(
     files: list[Path],
-    problem: str,
+    problem: str | None,
     boards: Cluster | None,
     also: list[Path] | None,
     settings: list[str] | None,
+    planner: str | None,
     purpose: dict[str, bool],
     name: str | None,
     objective: str | None,
@@ -147,10 +152,13 @@ def _import(
 ) -> dict[str, Any]:
     """Make an instance of foreign files and write it: where, and what to solve it for."""
     from mapgap.importing.assemble import assemble
+    from mapgap.importing.presets import preset
     from mapgap.importing.recognise import read
 
-    owner = registry.find_problem(problem).name
+    owner = registry.find_problem(problem or "hybrid_pipeline").name
     given = Settings({**(boards.settings if boards else {}), **typed(settings or ()), **purpose})
+    if planner is not None:
+        given.preset = preset(planner)
     graph = read(files, given)
     assembled = assemble(graph, boards, given, name)
     others = tuple(assemble(read([path], given), boards, given).workload for path in also or ())
@@ -159,10 +167,13 @@ def _import(
     path = output or Path(f"{_stem(instance.name)}_{owner}.yaml")
     to_file(path)
     save_expanded(instance, path)
+    others_told = {} if problem else fitting.other_problems(owner, assembled.workload, given.given)
     if as_json:
-        print_json({"file": str(path), **_summary(instance, graph, assembled)})
+        told = {"other_problems": others_told} if others_told else {}
+        print_json({"file": str(path), **_summary(instance, graph, assembled), **told})
     else:
-        _tell(instance, graph, assembled, path)
+        _tell(instance, graph, assembled, path, others_told)
+        _warn(graph)
     return {"file": str(path), "objectives": _objectives(owner, objective, given, certify=certify)}
 
 
@@ -175,7 +186,7 @@ def _purpose(*, training: bool, inference: bool) -> dict[str, bool]:
 
 def _objectives(problem: str, objective: str | None, given: Settings, *, certify: bool) -> Sequence[str | None]:
     """What to solve for: every objective where inference is to be certified and none was named, else the instance's."""
-    every = certify and given.given.get("training") is False and not (objective or "objective" in given.given)
+    every = certify and given.get("training") is False and not (objective or given.get("objective"))
     return registry.problems()[problem].objectives if every else [None]
 
 
@@ -196,6 +207,11 @@ def typed(settings: Sequence[str]) -> dict[str, Any]:
         except yaml.YAMLError:
             found[name] = text
     return found
+
+
+def _warn(graph: LayerGraph) -> None:
+    """Say where the whole run is far from the sum of its operators."""
+    complain([each.warning() for each in shares(graph) if each.apart], label="warning")
 
 
 def _stem(name: str) -> str:
@@ -241,6 +257,7 @@ def _summary(instance: InstanceBase, graph: LayerGraph, assembled: Assembled) ->
         "boards": {
             name: {"seconds": time, "low": low, "high": high} for name, (time, low, high) in _times(assembled).items()
         },
+        "conserved": [each.data() for each in shares(graph)],
         "assumed": instance.assumed,
         "origins": [vars(each) | {"assumed": list(each.assumed)} for each in graph.origins],
         "notes": assembled.notes,
@@ -259,7 +276,9 @@ def _times(assembled: Assembled) -> dict[str, tuple[float, float | None, float |
     return found
 
 
-def _tell(instance: InstanceBase, graph: LayerGraph, assembled: Assembled, path: Path) -> None:
+def _tell(
+    instance: InstanceBase, graph: LayerGraph, assembled: Assembled, path: Path, others: Mapping[str, str]
+) -> None:
     workload = assembled.workload
     problem = registry.problems()[instance.problem]
     times = {
@@ -276,8 +295,10 @@ def _tell(instance: InstanceBase, graph: LayerGraph, assembled: Assembled, path:
                 f"{k} {v}" for k, v in times.items()
             ),
             "objective in": problem.unit(instance),
+            "conserved": line(shares(graph)),
             "assumed": "; ".join(instance.assumed) or None,
             "read": "\n".join(assembled.notes),
+            "--problem": fitting.told(others) or None,
             "written to": str(path),
             "next": f"mapgap solve {path} --certify",
         }
@@ -290,12 +311,21 @@ def seconds(value: float) -> str:
 
 
 def show_if_foreign(path: Path, *, as_json: bool) -> bool:
-    """Show a file of a foreign format; whether it is one."""
+    """Show a file of a foreign format; whether it is one.
+
+    Raises
+    ------
+    InputError
+        It is neither such a file nor an instance; the formats are named.
+    """
+    from mapgap.importing.recognise import none_of_them
 
     def work() -> bool:
         foreign = is_foreign(path)
         if foreign:
             show_foreign(path, as_json=as_json)
+        elif not _looks_like_an_instance(Source.open(path)):
+            raise InputError(none_of_them(Source.open(path), "an instance (schema, form, problem, name, …)"))
         return foreign
 
     return located(path).exists() and bool(confined([path], work))
@@ -308,10 +338,13 @@ def is_foreign(path: Path) -> bool:
     if not located(path).exists():
         return False
     source = Source.open(path)
+    return not _looks_like_an_instance(source) and recognise(source) is not None
+
+
+def _looks_like_an_instance(source: Source) -> bool:
+    """Data with a field that heads an instance, and without the mark of a layer graph."""
     data = source.json if source.json is not None else source.yaml
-    if isinstance(data, dict) and {"schema", "form", "problem"} & set(data) and "format" not in data:
-        return False
-    return recognise(source) is not None
+    return isinstance(data, dict) and bool({"schema", "form", "problem"} & set(data)) and "format" not in data
 
 
 def show_foreign(path: Path, *, as_json: bool) -> None:
@@ -337,6 +370,7 @@ def show_foreign(path: Path, *, as_json: bool) -> None:
             "weights": f"{sum(graph.layer(name).weight_bytes for name in graph.graph):,} bytes",
             "devices": {kind: list(facts.names) for kind, facts in graph.kinds.items() if facts.names},
             "batch sizes": {kind: graph.batches(kind) for kind in kinds},
+            "conserved": line(shares(graph)),
             "read": "\n".join(map(str, graph.origins)),
         }
     )
@@ -368,7 +402,7 @@ def _shown(graph: LayerGraph, kind: str, name: str) -> str | None:
 def profile(
     model: Annotated[Path, argument("ONNX model")],
     output: Annotated[Path, flags.output("Where to write the layer graph (JSON).")],
-    batch: Annotated[str, option("Batch sizes, separated by commas.")] = "1,2,4,8",
+    batch: Annotated[str | None, option("Batch sizes, by commas; else 1, 2, 4, 8 or the fixed one.")] = None,
     threads: Annotated[str, option("Threads; every number is a kind of device.")] = "1",
     repetitions: Annotated[int, option("Runs that count.", min=1)] = 20,
     warm_up: Annotated[int, option("Runs before them.", min=0)] = 5,
@@ -384,7 +418,7 @@ def profile(
     InputError
     """
     to_file(output)
-    sizes, counts = _numbers("--batch", batch), _numbers("--threads", threads)
+    sizes, counts = None if batch is None else _numbers("--batch", batch), _numbers("--threads", threads)
     if optimise not in ("none", "basic"):
         raise InputError(f"--optimise: expected none or basic, found {optimise!r}")
     try:
@@ -407,19 +441,33 @@ def profile(
         )
     output.write_text(json.dumps(layer_graph.write(graph, machine, note), indent=1) + "\n", encoding="utf-8")
     if as_json:
+        kinds = {kind: graph.batches(kind) for kind in graph.times}
         print_json(
-            {"file": str(output), "machine": machine, "kinds": {kind: graph.batches(kind) for kind in graph.times}}
+            {
+                "file": str(output),
+                "machine": machine,
+                "kinds": kinds,
+                "conserved": [each.data() for each in shares(graph)],
+            }
         )
         return
     rows = []
+    runs = {(each.total.kind, each.total.batch): each for each in shares(graph) if each.total.quantity == "run"}
     for kind, times in graph.times.items():
         for size in graph.batches(kind):
             points = [points[size] for points in times.values()]
             total = 1e-9 * sum(time.forward for time in points)
             low = 1e-9 * sum(time.low if time.low is not None else time.forward for time in points)
             high = 1e-9 * sum(time.high if time.high is not None else time.forward for time in points)
-            rows.append([kind, size, seconds(total), f"{seconds(low)} to {seconds(high)}"])
-    table(note, ["kind", "batch", "all operators", "quartiles"], rows, right=["batch", "all operators", "quartiles"])
+            whole = runs[kind, size].total
+            load = "" if whole.load is None else f"{whole.load:.2f}"
+            rows.append(
+                [kind, size, seconds(total), f"{seconds(low)} to {seconds(high)}", seconds(1e-9 * whole.amount), load]
+            )
+    headings = ["kind", "batch", "all operators", "quartiles", "whole run", "load per core"]
+    table(note, headings, rows, right=headings[1:])
+    say(f"conserved: {line(shares(graph))}")
+    _warn(graph)
     first = next(iter(graph.times))
     say(f"written to {output}\nnext: mapgap import {output} --cluster boards.yaml, boards with 'kind: {first}'")
 

@@ -30,14 +30,22 @@ def show(
     """What is known of one instance, and how it came about."""
     entry = _entry(Ledger.load(ledger), name)
     if as_json:
-        print_json({**entry.model_dump(mode="json"), "gap": entry.gap, "history": _story(entry)})
+        print_json({**entry.model_dump(mode="json"), "gap": entry.gap, "word": entry.word, "history": _story(entry)})
         return
     rows: dict[str, Any] = {"instance": f"{entry.instance} ({entry.instance_hash})", "problem": entry.problem}
     for what, found in (("plan", entry.plan), ("bound", entry.bound)):
         if found is not None:
             rows[what] = f"{found.value:,} {entry.unit} ({found.method}, {found.started[:10]})"
     grade = "none" if entry.certificate is None else str(entry.certificate)
-    facts({**rows, "gap": percent(entry.gap), "certificate": grade, "checked bound": entry.checked_bound})
+    facts(
+        {
+            **rows,
+            "status": entry.word,
+            "gap": percent(entry.gap),
+            "certificate": grade,
+            "checked bound": entry.checked_bound,
+        }
+    )
     say()
     _table(f"history of {entry.instance}", [entry])
 

@@ -20,11 +20,24 @@ from mapgap.cli.output import cell, complain, facts, percent, print_json, put, s
 from mapgap.cli.plans import check_outputs, write_plan
 from mapgap.cli.progress import RunSpinner, Spinner
 from mapgap.cli.words import between, known_of, standing, worded
-from mapgap.core import Budget, InputError, InstanceBase, Method, PlanBase, Status, Stop, suggest
+from mapgap.core import (
+    CONFIRMED,
+    UNCONFIRMED,
+    Budget,
+    Certificate,
+    InputError,
+    InstanceBase,
+    Method,
+    PlanBase,
+    Status,
+    Stop,
+    suggest,
+)
 from mapgap.evidence.contradictions import contradictions
 from mapgap.evidence.ledger import CERTIFICATE
 from mapgap.evidence.prove import prove
 from mapgap.evidence.within import within
+from mapgap.execution import confirm
 from mapgap.execution.run import run_method
 from mapgap.interface.comparison import Comparison
 from mapgap.interface.results import Result
@@ -50,7 +63,10 @@ def solve(
     seed: flags.Seed = 0,
     settings: Annotated[list[str] | None, option("Method option as name=value.", "--set")] = None,
     plugin: flags.Plugins = None,
-    certify: Annotated[bool, option("Then prove the bound by a certificate file.", "--certify")] = False,
+    certify: Annotated[
+        bool | None,
+        option("A certificate file of the bound; or none at all (default: of what is proven, where it is cheap)."),
+    ] = None,
     output: Annotated[Path | None, flags.output("Write the best plan as JSON.")] = None,
     gantt: Annotated[Path | None, option("Draw the best plan (.svg, .png, .pdf).")] = None,
     as_json: Annotated[bool, option("One JSON object per method on standard output.", "--json")] = False,
@@ -91,9 +107,13 @@ def solve(
                 observer=display.observe,
                 tell=display,
             )
-        records.append(record := _with_spread(record, loaded, budget))
+        if certify is None:
+            record = certified(record, loaded, each)
+        if not any(WITHIN in other.notes for other in records):
+            record = _with_spread(record, loaded, budget)
+        records.append(record)
         if as_json:
-            print_json(record.to_json())
+            print_json({**record.to_json(), "word": record.word})
         if record.stop == Stop.INTERRUPTED:
             break
     found = Comparison([(record, loaded) for record in records])
@@ -102,9 +122,36 @@ def solve(
         write_plan(loaded, best.plan, title, output, gantt)
     if not as_json:
         show(found, output, gantt)
-        show_within(found.best, output)
+        show_within(found, output)
     code = exit_code(records)
-    return prove_bound(found, time_limit, output, as_json=as_json) if certify and code == 0 else code
+    if certify and code in (0, 3):
+        return prove_bound(found, time_limit, output, as_json=as_json) or code
+    if certify is None and output is not None and code == 0 and (best := found.best) is not None:
+        write_certificate(best, output, as_json=as_json)
+    return code
+
+
+def certified(record: RunRecord, instance: InstanceBase, method: Method) -> RunRecord:
+    """The record with a certificate, where one is cheap: in the time that is left, unless the run has tried in vain."""
+    cheap = not confirm.due(method) or record.notes.get(CONFIRMED) in (confirm.CERTIFICATE, confirm.DIAGNOSIS)
+    if record.word != "solver-proven" or not cheap or registry.library(instance.problem).proving is None:
+        return record
+    left = record.time_limit_s - (record.wall_s or 0.0) - record.notes.get("confirm_s", 0.0)
+    if left <= 0.0:
+        return record
+    with Spinner() as display:
+        display.spin(f"{instance.name}: looking for a certificate")
+        proof = prove(instance, record.bound if record.status == Status.OPTIMAL else None, Budget(left), None)
+    return replace(record, certificate=Certificate.CHECKED) if proof.size else record
+
+
+def write_certificate(best: Result, output: Path, *, as_json: bool) -> None:
+    """The certificate of the best plan, beside it, where there is one."""
+    if best.record.certificate == Certificate.CHECKED and best.bound is not None:
+        file = output.with_suffix("").with_name(f"{output.with_suffix('').name}{CERTIFICATE}")
+        made = prove(best.instance, best.bound, Budget(best.record.time_limit_s), file)
+        if made.file is not None and not as_json:
+            say(f"certificate written to {file}")
 
 
 def _with_spread(record: RunRecord, instance: InstanceBase, budget: Budget) -> RunRecord:
@@ -185,14 +232,15 @@ def exit_code(records: Sequence[RunRecord]) -> int:
 def prove_bound(found: Comparison, time_limit: float, output: Path | None, *, as_json: bool) -> int:
     """Write a certificate of the best bound of the runs, beside their plan; the exit code."""
     instance, bound = found[0].instance, best_bound(found)
-    if bound is None:
+    infeasible = all(each.record.status == Status.INFEASIBLE for each in found)
+    if bound is None and not infeasible:
         complain([f"--certify: expected a bound to prove, found none by {', '.join(each.method for each in found)}"])
         return 4
     beside = Path(instance.name.replace("@", "__")) if output is None else output.with_suffix("")
     file = beside.with_name(f"{beside.name}{CERTIFICATE}")
     with Spinner() as display:
-        display.spin(f"{instance.name}: looking for a proof of {cell(bound)}")
-        proof = prove(instance, bound, Budget(time_limit), file)
+        display.spin(f"{instance.name}: looking for a certificate")
+        proof = prove(instance, None if infeasible else bound, Budget(time_limit), file)
     if as_json:
         print_json(proof.to_json())
     elif proof.file is None:
@@ -238,11 +286,12 @@ def show(found: Comparison, output: Path | None, gantt: Path | None) -> None:
             say(f"{what} written to {path}")
 
 
-def show_within(best: Result | None, output: Path | None) -> None:
+def show_within(found: Sequence[Result], output: Path | None) -> None:
     """The second step after an optimum: what the quartiles of the profiles leave open, and the simplest plan."""
-    spread = None if best is None else best.record.notes.get(WITHIN)
-    if best is None or spread is None:
+    best = next((each for each in found if WITHIN in each.record.notes), None)
+    if best is None:
         return
+    spread = best.record.notes[WITHIN]
     unit, problem = best.record.unit, registry.problems()[best.record.problem]
     say()
     told = {"within the measurement": between((spread["low"], spread["high"]), unit)}
@@ -275,10 +324,11 @@ def run_facts(record: RunRecord) -> dict[str, Any]:
         "instance": f"{record.instance} ({record.instance_hash})",
         "problem": record.problem,
         "method": f"{record.method} ({record.kind})",
-        "status": f"{record.status} ({record.certificate})" if record.certificate else record.status,
+        "status": f"{record.status} ({worded_proof(record)})",
         "stopped by": record.stop,
         "objective": worded(record.objective, record.unit),
         "bound": worded(record.bound, record.unit),
+        "unconfirmed": record.notes.get(UNCONFIRMED),
         "gap": percent(record.gap),
         **_members(record),
         "time": None if record.wall_s is None else f"{record.wall_s:.3f} s",
@@ -287,6 +337,14 @@ def run_facts(record: RunRecord) -> dict[str, Any]:
         "assumed": "; ".join(record.notes.get("assumed", ())) or None,
         **({} if record.refuted else _short(record.terms)),
     }
+
+
+def worded_proof(record: RunRecord) -> str:
+    """``certified``, ``solver-proven by cpsat, confirmed by mip (HiGHS)``, or ``open``."""
+    if record.word != "solver-proven":
+        return record.word
+    other = record.notes.get(CONFIRMED)
+    return f"solver-proven by {record.proved_by or record.method}" + (f", confirmed by {other}" if other else "")
 
 
 def _members(record: RunRecord) -> dict[str, Any]:
@@ -310,6 +368,7 @@ def show_records(found: Comparison) -> None:
     first, sign = found[0], found[0].record.sign
     bound, known = first.known.bound, found.best.objective if found.best else None
     columns = ["method", "kind", "status", "stop", "objective", "bound", "gap", "to best plan", "time (s)", "MB"]
+    columns += ["proof"]
     columns += ["found by", "proved by"] if any(_members(each.record) for each in found) else []
     rows = [
         [
@@ -323,7 +382,8 @@ def show_records(found: Comparison) -> None:
             percent(relative(record.objective, known, sign)),
             None if record.wall_s is None else f"{record.wall_s:.3f}",
             None if record.peak_mb is None else round(record.peak_mb),
-            *([record.found_by, record.proved_by] if len(columns) > 10 else []),
+            record.word,
+            *([record.found_by, record.proved_by] if len(columns) > 11 else []),
         ]
         for record in sorted(
             (each.record for each in found), key=lambda r: (r.objective is None, sign * (r.objective or 0), r.method)

@@ -37,7 +37,9 @@ from mapgap.core.explaining import (
 from mapgap.core.params import Params
 from mapgap.core.references import CallablePackage, Reference, Referred, lazily, resolve
 from mapgap.core.results import (
+    CONFIRMED,
     DISTRUSTED,
+    UNCONFIRMED,
     Budget,
     Certificate,
     Evaluation,
@@ -53,11 +55,13 @@ from mapgap.core.start import read_start
 __all__ = [
     "ACTIVITY_LIMIT",
     "BACKWARD_ASSUMED",
+    "CONFIRMED",
     "DISTRUSTED",
     "LARGEST",
     "MOST_DEVICES",
     "MOST_SAMPLES",
     "SUM_LIMIT",
+    "UNCONFIRMED",
     "Binding",
     "Budget",
     "CallablePackage",

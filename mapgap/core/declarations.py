@@ -64,6 +64,9 @@ class Method:
     models : str or callable, optional
         ``models(instance) -> list of mapgap.solvers.model.Part``: the integer programs that the method hands to its
         engine, for export, fix-and-compare and flip tests.
+    whole : bool
+        It knows all that instances say. Others get the simpler instance of those that offer one
+        (:meth:`~mapgap.core.InstanceBase.restricted`), and announce nothing before they end.
     """
 
     name: str
@@ -81,6 +84,7 @@ class Method:
     members: tuple[str, ...] = ()
     engines: tuple[str, ...] = ()
     models: Reference | Callable[..., Any] | None = None
+    whole: bool = False
 
     @property
     def module(self) -> str:
@@ -96,8 +100,13 @@ class Method:
             tuned = self.tuned(options)
             given = {name: value for name, value in given.items() if name not in self.defaults}
             given["params"] = tuned
-        result: SolveResult = resolve(self.run)(instance, budget, **given)
-        return result
+        simpler = None if self.whole else instance.restricted()
+        if simpler is None:
+            result: SolveResult = resolve(self.run)(instance, budget, **given)
+            return result
+        part = Budget(budget.remaining_s, budget.memory_mb, budget.workers, budget.seed)
+        found: SolveResult = simpler[1](resolve(self.run)(simpler[0], part, **given))
+        return found
 
     def tuned(self, settings: Mapping[str, Any]) -> Params:
         """The parameters under some settings; those of a method without any are empty."""

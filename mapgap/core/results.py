@@ -11,6 +11,9 @@ from typing import Any
 
 from mapgap.core.data import PlanBase
 
+CONFIRMED, UNCONFIRMED = "confirmed", "unconfirmed"
+"""Keys of the notes that say who confirmed what a run claims, and which claims nobody confirmed."""
+
 DISTRUSTED = "distrusted"
 """Key of the note that lists which engines were refused or refuted before another one was believed."""
 

@@ -78,6 +78,10 @@ class WorkBoard:
         ``backward`` is empty where nobody measured it.
     facts : mapping
         Further fields of the cluster file or of the library's board.
+    unsupported : frozenset of int
+        Layers that it cannot execute.
+    host : bool
+        Tensors lie in its memory: transfers cost it nothing.
     quartiles : tuple of (tuple of Curve), optional
         Lower and upper quartiles of the forward times; empty where nobody measured them.
     """
@@ -88,7 +92,13 @@ class WorkBoard:
     forward: tuple[Curve, ...]
     backward: tuple[Curve, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
+    unsupported: frozenset[int] = frozenset()
+    host: bool = False
     quartiles: tuple[tuple[Curve, ...], ...] = ()
+
+
+Moved = tuple[tuple[int, ...], int]
+"""A tensor: the layer that makes it and those that read it, and its bytes per sample."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +121,10 @@ class Workload:
         Batch sizes at which times were measured.
     others : tuple of Workload
         Further models on the same boards.
+    together : tuple of tuple of int
+        Layers that must be on one board.
+    tensors, gradients : tuple of Moved, optional
+        What forward and backward pass move, where a file says more than the outputs of the layers.
     training : bool, optional
         Whether the files are about training or inference; ``None`` where they do not say.
     """
@@ -123,6 +137,9 @@ class Workload:
     bandwidth: tuple[tuple[int, ...], ...]
     batches: tuple[int, ...]
     others: tuple[Workload, ...] = ()
+    together: tuple[tuple[int, ...], ...] = ()
+    tensors: tuple[Moved, ...] | None = None
+    gradients: tuple[Moved, ...] | None = None
     training: bool | None = None
 
     def quartiles(self) -> tuple[Workload, ...]:
@@ -204,10 +221,13 @@ class Workload:
                 board,
                 forward=tuple(_sum([board.forward[i] for i in group]) for group in groups),
                 backward=tuple(_sum([board.backward[i] for i in group]) for group in groups) if board.backward else (),
+                unsupported=frozenset(place[i] for i in board.unsupported),
             )
             for board in self.boards
         )
-        return replace(self, layers=tuple(layers), boards=boards)
+        joined = (tuple(sorted({place[i] for i in each})) for each in self.together)
+        together = tuple(each for each in joined if len(each) > 1)
+        return replace(self, layers=tuple(layers), boards=boards, together=together, tensors=None, gradients=None)
 
 
 def _sum(curves: Sequence[Curve]) -> Curve:
@@ -216,10 +236,14 @@ def _sum(curves: Sequence[Curve]) -> Curve:
 
 
 class Settings:
-    """Values that a user gave by name; what a problem needs and nobody gave is asked for, all of it at once."""
+    """Values that a user gave by name; what a problem needs and nobody gave is asked for, all of it at once.
 
-    def __init__(self, given: Mapping[str, Any] | None = None) -> None:
+    ``preset`` holds values that go before the defaults; nobody minds if one of them is not used.
+    """
+
+    def __init__(self, given: Mapping[str, Any] | None = None, preset: Mapping[str, Any] | None = None) -> None:
         self.given = dict(given or {})
+        self.preset = dict(preset or {})
         self.used: set[str] = set()
         self.known: dict[str, str] = {}
         self.missing: list[str] = []
@@ -267,13 +291,18 @@ class Settings:
         """Those of the settings that carry one of these names."""
         self.used |= set(names) & set(self.given)
         self.known |= dict.fromkeys(names, "")
-        return {name: self.given[name] for name in names if name in self.given}
+        values = {**self.preset, **self.given}
+        return {name: values[name] for name in names if name in values}
+
+    def get(self, name: str) -> Any:
+        """What was given, or preset; ``None`` without either."""
+        return self.given.get(name, self.preset.get(name))
 
     def _value(self, name: str, meaning: str, default: Any) -> Any:
         self.used.add(name)
         self.known[name] = meaning
-        if name in self.given:
-            return self.given[name]
+        if name in self.given or name in self.preset:
+            return self.get(name)
         if default is None:
             self.missing.append(f"missing: {name}: expected {meaning} (--set {name}=…)")
         return default

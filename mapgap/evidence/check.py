@@ -2,6 +2,10 @@
 
     python check.py CERTIFICATE…          the instance is part of the file
     python check.py CERTIFICATE -i FILE   and must be the one in this file (expanded form, JSON)
+    python check.py CERTIFICATE --seconds 60     at most so many seconds of work for each
+
+A bound of ``null`` says that the instance has no plan: none of an objective below 2^62 (above -1 where more is better).
+What is printed names the instance by the SHA-256 of its content, and says whether the library of this checkout has it.
 
 Standard library only, integers only, no solver; nothing of mapgap is imported. What has to be believed is this file and
 the *writer* of the problem, the folder ``problems/<problem>/certificate``, which is read from beside this file. There
@@ -12,6 +16,9 @@ are three kinds of writers:
 - ``cases(instance, bound, Program, names)`` writes several, as pairs of a name and a program, which together have a
   point for every such plan. The proof has a tree for each name; which names it has may choose between programs.
 - ``check(instance, bound, proof)`` recomputes the argument itself and returns why it fails, or nothing.
+
+A writer's argument covers the instances of its ``SHAPE`` (fields, and the words that a field may hold); others, which
+may have rules that it does not know, are refused. So are those that its ``fault`` objects to.
 
 The program is always written anew from the instance and the bound. A file that was altered can therefore at most fail.
 
@@ -33,13 +40,16 @@ import gzip
 import hashlib
 import importlib.util
 import json
+import signal
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, NoneType
 from typing import Any
 
 Terms = dict[int, int]
+SCHEMA = 1
+NONE = {"min": 1 << 62, "max": -1}  # what no plan at all is better than
 SIZE_LIMIT = 1 << 28  # bytes of an unpacked certificate
 
 
@@ -115,13 +125,7 @@ class Box:
 
 
 def refuted(program: Program, proof: Sequence[Sequence[Any]]) -> None:
-    """Follow a proof.
-
-    Raises
-    ------
-    Refused
-        A step is none, or a box stays open.
-    """
+    """Follow a proof; Refused where a step is none, or a box stays open."""
     if any(program.lower[x] < 0 for e, length, _ in program.products for x in (e, length)):
         raise Refused("a product of a variable that may be negative")
     steps = iter(proof)
@@ -168,17 +172,15 @@ def combined(rows: Sequence[tuple[Terms, int]], numbers: Sequence[int]) -> tuple
     return {j: a for j, a in total.items() if a}, bound
 
 
-def writer_of(problem: str) -> ModuleType:
-    """The writer of a problem, read from its folder beside this file; its modules import nothing but each other.
+def beside(name: str) -> Path | None:
+    """A file of mapgap; in a checkout the wings lie beside the package."""
+    files = [Path(__file__).resolve().parents[k] / name for k in (1, 2)]
+    return next((file for file in files if file.is_file()), None)
 
-    Raises
-    ------
-    Refused
-        There is none.
-    """
-    here = Path(__file__).resolve()  # in a checkout the wings lie beside the package
-    files = [here.parents[k] / "problems" / problem / "certificate" / "__init__.py" for k in (1, 2)]
-    path = next((file for file in files if file.is_file()), None)
+
+def writer_of(problem: str) -> ModuleType:
+    """The writer of a problem, read from its folder beside this file; its modules import nothing but each other."""
+    path = beside(f"problems/{problem}/certificate/__init__.py")
     if not problem.isidentifier() or path is None:
         raise Refused(f"expected a problem with a writer, found {problem!r}")
     name = f"certificate_{problem}"
@@ -191,50 +193,68 @@ def writer_of(problem: str) -> ModuleType:
     return module
 
 
-def instance_hash(instance: Mapping[str, Any]) -> str:
-    """Of everything an optimiser can see: name, source and tags left out."""
+def strange(data: Any, shape: Any, where: str = "instance") -> str | None:
+    """What is not as a shape says: ``{field: shape}``, ``[shape of items]``, ``(words,)``, ``None`` for anything."""
+    if isinstance(shape, tuple) and data not in shape:
+        return f"{where}: expected one of {', '.join(map(str, shape))}, found {data!r}"
+    if isinstance(shape, list):
+        return next((found for item in data if (found := strange(item, shape[0], where))), None)
+    if isinstance(shape, dict):
+        if unknown := sorted(data.keys() - shape.keys()):
+            return f"{where}: a field that the argument does not know: {unknown[0]}"
+        return next((found for key in data if (found := strange(data[key], shape[key], f"{where}.{key}"))), None)
+    return None
+
+
+def digest(instance: Mapping[str, Any]) -> str:
+    """SHA-256 of everything an optimiser can see: name, source and tags left out."""
     seen = {key: value for key, value in instance.items() if key not in ("name", "source", "tags")}
-    return hashlib.sha256(json.dumps(seen, sort_keys=True, separators=(",", ":")).encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps(seen, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def instance_hash(instance: Mapping[str, Any]) -> str:
+    """The first 64 bits, by which the rest of mapgap names an instance."""
+    return digest(instance)[:16]
+
+
+def known(instance: Mapping[str, Any]) -> str:
+    """Whether it is an instance of the library, by the list of these that lies beside the certificates."""
+    path = beside("instances/best_known.sha256")
+    lines = path.read_text(encoding="utf-8").splitlines() if path else []
+    names = dict(line.split("  ", 1) for line in lines)
+    return f"the library's {names[key]}" if (key := digest(instance)) in names else "not of the library"
 
 
 def check(certificate: Mapping[str, Any], instance: Mapping[str, Any] | None = None) -> str:
-    """Check a certificate (as read from its file); what it proves, in words.
-
-    Raises
-    ------
-    Refused
-        It proves nothing, or it is about another instance than the one given.
-    """
+    """What a certificate (as read from its file) proves, in words; Refused if nothing, or about another instance."""
     try:
         own, bound, proof = certificate["instance"], certificate["bound"], certificate["proof"]
-        if certificate["schema"] != 1 or type(bound) is not int:
-            raise Refused("expected schema 1 and an integer bound")
+        if type(schema := certificate["schema"]) is not int or schema != SCHEMA or type(bound) not in (int, NoneType):
+            raise Refused("expected schema 1 and a bound that is an integer or null")
         if instance is not None and instance_hash(instance) != instance_hash(own):
             raise Refused(f"about instance {instance_hash(own)}, not {instance_hash(instance)}")
         writer = writer_of(own["problem"])
+        if reason := strange(own, getattr(writer, "SHAPE", None)) or getattr(writer, "fault", lambda _: None)(own):
+            raise Refused(reason)
+        limit = NONE[writer.SENSE] if bound is None else bound
         if hasattr(writer, "program"):
-            refuted(writer.program(own, bound, Program), proof)
+            refuted(writer.program(own, limit, Program), proof)
         elif hasattr(writer, "cases"):
-            for name, program in writer.cases(own, bound, Program, tuple(proof)):
+            for name, program in writer.cases(own, limit, Program, tuple(proof)):
                 refuted(program, proof[name])
-        elif (reason := writer.check(own, bound, proof)) is not None:
+        elif (reason := writer.check(own, limit, proof)) is not None:
             raise Refused(reason)
     except Refused:
         raise
     except Exception as error:  # of whatever kind: the argument could not be followed
         raise Refused(f"malformed: {type(error).__name__}: {error}") from error
     worse = "below" if writer.SENSE == "min" else "above"
-    return f"{own['name']} ({instance_hash(own)}): no plan has an objective {worse} {bound}"
+    proven = "there is no plan" if bound is None else f"no plan has an objective {worse} {bound}"
+    return f"{own['name']} ({instance_hash(own)}): {proven}"
 
 
 def read(path: Path) -> Any:
-    """A JSON file, packed by gzip or not.
-
-    Raises
-    ------
-    Refused
-        It cannot be read, or is larger than any certificate.
-    """
+    """A JSON file, packed by gzip or not; Refused if it cannot be read, or is larger than any certificate."""
     try:
         if not path.is_file():  # a fifo would wait for a writer
             raise Refused("cannot be read: expected a regular file")
@@ -249,18 +269,29 @@ def read(path: Path) -> Any:
         raise Refused(f"cannot be read: {error}") from error
 
 
+def late(*_: Any) -> None:
+    raise Refused("not checked within --seconds of work")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Check certificates; standard library only.")
     parser.add_argument("certificates", nargs="+", type=Path)
     parser.add_argument("-i", "--instance", type=Path, help="expanded instance (JSON) that they must be about")
+    parser.add_argument("-s", "--seconds", type=float, default=0.0, help="most seconds of work for each (default: any)")
     flags = parser.parse_args()
+    signal.signal(signal.SIGPROF, late)
     failed = 0
     for path in flags.certificates:
         try:
-            print(f"{path}: ok: {check(read(path), None if flags.instance is None else read(flags.instance))}")
+            signal.setitimer(signal.ITIMER_PROF, flags.seconds)
+            found = read(path)
+            proven = check(found, None if flags.instance is None else read(flags.instance))
+            print(f"{path}: ok: {proven} [sha256 {digest(found['instance'])}, {known(found['instance'])}]")
         except Refused as reason:
             print(f"{path}: REFUSED: {reason}")
             failed = 1
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
     return failed
 
 

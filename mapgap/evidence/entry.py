@@ -277,6 +277,13 @@ class Entry(Strict):
         return (self.certificate, self.checked_bound) != before
 
     @property
+    def word(self) -> str:
+        """``certified`` (a file that the checker accepts proves the optimum), ``solver-proven``, or ``open``."""
+        if not self.proven:
+            return "open"
+        return "certified" if self.certificate is Certificate.CHECKED else "solver-proven"
+
+    @property
     def gap(self) -> float | None:
         """Of the plan to the bound."""
         return relative(self.plan.value if self.plan else None, self.bound.value if self.bound else None, self.sign)

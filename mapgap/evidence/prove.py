@@ -30,15 +30,13 @@ from mapgap.records.environment import revision, versions
 from mapgap.records.files import replace_file
 from mapgap.records.record import RunRecord
 
-SCHEMA = 1
-
 
 @dataclass(frozen=True)
 class Searching(Event):
-    """The search for a proof begins."""
+    """The search for a proof begins; without a bound, of that there is no plan."""
 
     instance: str
-    bound: int
+    bound: int | None
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,9 @@ class Outcome(Event):
     Attributes
     ----------
     bound : int or None
-        What was to be proven; ``None`` where nothing said it.
+        What was to be proven; ``None`` where nothing said it, and for ``infeasible``.
+    infeasible : bool
+        What was to be proven is that there is no plan.
     file : Path or None
         The certificate; ``None`` if there is none.
     kept : bool
@@ -75,22 +75,30 @@ class Outcome(Event):
     prove_s: float = 0.0
     check_s: float = 0.0
     size: int = 0
+    infeasible: bool = False
 
     def to_json(self) -> dict[str, Any]:
         return {**vars(self), "file": None if self.file is None else str(self.file)}
 
 
-def pack(instance: InstanceBase, bound: int, proof: Any) -> bytes:
+def pack(instance: InstanceBase, bound: int | None, proof: Any) -> bytes:
     """The bytes of a certificate file; the same for the same proof."""
-    data = {"schema": SCHEMA, "instance": instance.to_json(), "bound": bound, "proof": proof}
+    data = {"schema": check.SCHEMA, "instance": instance.to_json(), "bound": bound, "proof": proof}
     packed = io.BytesIO()
     with gzip.GzipFile(filename="", mode="wb", compresslevel=9, fileobj=packed, mtime=0) as stream:
         stream.write(json.dumps(data, separators=(",", ":")).encode())
     return packed.getvalue()
 
 
-def prove(instance: InstanceBase, bound: int, budget: Budget, file: Path) -> Outcome:
-    """Search for a certificate of a bound, check it, write it; keep the file if it proves that much already.
+def prove(instance: InstanceBase, bound: int | None, budget: Budget, file: Path | None) -> Outcome:
+    """Search for a certificate, check it, write it; keep the file if it proves that much already.
+
+    Parameters
+    ----------
+    bound : int or None
+        ``None``: that there is no plan.
+    file : Path or None
+        ``None`` writes nothing: whether there is a certificate is all that is asked.
 
     Raises
     ------
@@ -99,7 +107,7 @@ def prove(instance: InstanceBase, bound: int, budget: Budget, file: Path) -> Out
     MapgapError
         The file cannot be written.
     """
-    blank = _blank(instance, bound)
+    blank = replace(_blank(instance, bound), infeasible=bound is None)
     library = registry.library(instance.problem)
     if library.proving is None:
         known = ", ".join(name for name in registry.problems() if registry.library(name).proving is not None)
@@ -108,16 +116,18 @@ def prove(instance: InstanceBase, bound: int, budget: Budget, file: Path) -> Out
             f"found one of {instance.problem}"
         )
     began = time.perf_counter()
-    if _holds(file, blank):
+    if file is not None and _holds(file, blank):
         return replace(blank, file=file, kept=True, check_s=time.perf_counter() - began, size=file.stat().st_size)
     try:
-        proof = library.prove(instance.to_json(), bound, budget.start())
+        limit = check.NONE[blank.sense] if bound is None else bound
+        proof = library.prove(instance.to_json(), limit, budget.start())
     except Exception as error:  # the producer's, of whatever kind: other instances go on
         return replace(blank, reason=f"{type(error).__name__}: {error}")
     proved = replace(blank, prove_s=time.perf_counter() - began)
     if proof is None:
         late = " within the time limit" if budget.exhausted else ""
-        return replace(proved, reason=f"no proof of bound {bound} was found{late}")
+        what = "that there is no plan" if bound is None else f"of bound {bound}"
+        return replace(proved, reason=f"no proof {what} was found{late}")
     data = pack(instance, bound, proof)
     began = time.perf_counter()
     try:
@@ -125,7 +135,7 @@ def prove(instance: InstanceBase, bound: int, budget: Budget, file: Path) -> Out
     except check.Refused as reason:
         return replace(proved, refused=True, reason=f"the checker refuses the proof: {reason}")
     proved = replace(proved, check_s=time.perf_counter() - began)
-    if not _holds(file, blank):  # somebody else may have proven more meanwhile
+    if file is not None and not _holds(file, blank):  # somebody else may have proven more meanwhile
         replace_file(file, data)
     return replace(proved, file=file, size=len(data))
 
@@ -135,6 +145,7 @@ def prove_all(
     budget: Budget,
     *,
     bound: int | None = None,
+    infeasible: bool = False,
     share: float = 1.0,
     output: Path | None = None,
     ledger: Path | None = None,
@@ -151,6 +162,8 @@ def prove_all(
     bound : int, optional
         What to prove of the only instance; without it, what the ledger says: the optimum of an entry that is proven,
         the bound of an open one.
+    infeasible : bool
+        To be proven is that there is no plan.
     share : float
         Of an open entry's bound, how much of it is to be proven: what an engine takes hours for may have a short proof
         of almost as much.
@@ -183,9 +196,9 @@ def prove_all(
             entry = entries.get(instance.content_hash)
             if update and entry is None:
                 raise InputError(f"--update-ledger: expected an instance of the ledger, found {name}")
-            wanted = _bound(instance, entry, bound, share)
-            if wanted is None:
-                missing = "the ledger knows no bound; expected --bound"
+            wanted = None if infeasible else _bound(instance, entry, bound, share)
+            if wanted is None and not infeasible:
+                missing = "the ledger knows no bound; expected --bound or --infeasible"
                 if len(names) == 1:
                     raise InputError(f"{name}: {missing}")
                 found.append(replace(_blank(instance, None), reason=missing))
@@ -248,17 +261,18 @@ def _file(instance: InstanceBase, entry: Entry | None, book: Ledger, output: Pat
 
 def _holds(file: Path, wanted: Outcome) -> bool:
     """Is there a file that proves the bound already?"""
-    if not file.is_file() or wanted.bound is None:
+    if not file.is_file():
         return False
     try:
         found = check.read(file)
         check.check(found)
     except check.Refused:
         return False
-    sign = -1 if wanted.sense == "max" else 1
-    return (
-        check.instance_hash(found["instance"]) == wanted.instance_hash and sign * (found["bound"] - wanted.bound) >= 0
-    )
+    if check.instance_hash(found["instance"]) != wanted.instance_hash:
+        return False
+    if wanted.bound is None or found["bound"] is None:
+        return bool(found["bound"] is None)
+    return bool((found["bound"] - wanted.bound) * (-1 if wanted.sense == "max" else 1) >= 0)
 
 
 def _enter(found: Iterable[Outcome], budget: Budget, path: Path | None) -> None:
@@ -268,7 +282,7 @@ def _enter(found: Iterable[Outcome], budget: Budget, path: Path | None) -> None:
     started = datetime.now(UTC).isoformat(timespec="seconds")
     changes: list[str] = []
     for each in found:
-        if each.file is not None and each.instance_hash in names:
+        if each.file is not None and each.bound is not None and each.instance_hash in names:
             record = RunRecord(
                 instance=each.instance,
                 instance_hash=each.instance_hash,

@@ -33,6 +33,8 @@ class Verdict(Event):
 
     Attributes
     ----------
+    infeasible : bool
+        It proves that there is no plan; then ``bound`` is ``None``.
     instance : str
         The ledger's name for it, if it knows the instance; empty if the file says none.
     grade : str
@@ -46,6 +48,7 @@ class Verdict(Event):
     instance: str = ""
     instance_hash: str = ""
     bound: int | None = None
+    infeasible: bool = False
     sense: str = ""
     unit: str = ""
     grade: str = "unknown"
@@ -72,8 +75,10 @@ def verify(file: Path, book: Ledger, *, expand: bool = False) -> Verdict:
         certificate = check.read(file)
         check.check(certificate)
         verdict = _compared(verdict, certificate, book, expand=expand)
-    except (check.Refused, _Wrong) as reason:
+    except (check.Refused, _Wrong, InputError) as reason:
         verdict = replace(verdict, reason=str(reason))
+    except Exception as error:  # one file that nobody foresaw does not stop the others
+        verdict = replace(verdict, reason=f"cannot be compared: {type(error).__name__}: {short(str(error), 300)}")
     return replace(verdict, seconds=time.perf_counter() - began)
 
 
@@ -102,7 +107,7 @@ def files_of(patterns: Sequence[str], book: Ledger) -> list[Path]:
         matches = _files(pattern, book)
         if not matches and patterns:
             raise InputError(
-                f"{pattern}: expected a certificate file, or an instance that has one (mapgap prove makes them)"
+                f"{pattern}: expected a certificate file, or an instance that has one (mapgap certify makes them)"
                 f"{'' if pattern in book.entries else suggest(pattern, book.entries)}"
             )
         found += matches
@@ -137,6 +142,7 @@ def _compared(verdict: Verdict, certificate: Any, book: Ledger, *, expand: bool)
         instance=instance.name,
         instance_hash=instance.content_hash,
         bound=bound,
+        infeasible=bound is None,
         sense=problem.sense,
         unit=problem.unit(instance),
     )
@@ -151,6 +157,8 @@ def _compared(verdict: Verdict, certificate: Any, book: Ledger, *, expand: bool)
         _is_promised(verdict.file, entry, bound, book)
     if expand and load_instance(entry.instance).content_hash != instance.content_hash:
         raise _Wrong("the library's instance is another one")
+    if bound is None and entry.plan is not None:
+        raise _Wrong("the ledger has a plan, which cannot be")
     if entry.plan is None:
         return replace(verdict, grade="bound")
     evaluation = evaluated(problem, instance, load_plan(book.plan_path(entry.instance), entry.problem))
@@ -169,6 +177,6 @@ def _is_promised(file: Path, entry: Entry, bound: int, book: Ledger) -> None:
     if file.name != expected.name:
         raise _Wrong(f"about {entry.instance}, whose file is {expected.name}")
     if entry.certified is None:
-        raise _Wrong("the ledger does not call this bound checked (mapgap prove --update-ledger enters it)")
+        raise _Wrong("the ledger does not call this bound checked (mapgap certify --update-ledger enters it)")
     if entry.certified != bound:
         raise _Wrong(f"proves {bound}, but the ledger calls {entry.certified} checked")

@@ -17,7 +17,7 @@ from typing import Any
 
 from mapgap.catalogue import registry
 from mapgap.core import Budget, InputError, InstanceBase, Method, Problem, Stop, resolve, suggest
-from mapgap.execution import limits, messages, worker
+from mapgap.execution import confirm, limits, messages, worker
 from mapgap.execution.progress import Tell, silence
 from mapgap.execution.warm import STARTUP_S
 from mapgap.execution.watch import Observer, Watch, verify
@@ -83,7 +83,8 @@ def run_method(
     options = dict(options or {})
     check_options(method, options)
     problem = registry.problems()[instance.problem]
-    watch = Watch(problem, instance, observer, tell, enumerates="enumeration" in method.engines)
+    enumerates, claims = "enumeration" in method.engines, confirm.due(method)
+    watch = Watch(problem, instance, observer, tell, enumerates=enumerates, claims=claims)
     blank = _blank(problem, instance, method, budget, options)
     if isolate:
         return _isolated(blank, watch, method, budget, options, plugins)
@@ -94,8 +95,9 @@ def run_method(
 
     with worker.telling_of_kernels(send):  # imports, and the compilation in them, are no part of a run
         resolve(method.run)
+        confirm.prepare(method)
     try:
-        worker.execute(method.solve, instance, local, options, send)
+        worker.execute(method, instance, local, options, send)
     except messages.BadMessage as error:
         return watch.conclude(blank, Stop.ERROR, f"bad message: {error}")
     return watch.conclude(blank, Stop.INTERRUPTED if watch.end is not None and watch.end.interrupted else None)

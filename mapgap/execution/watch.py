@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from mapgap.core import (
+    UNCONFIRMED,
     Certificate,
     Evaluation,
     InstanceBase,
@@ -52,12 +53,14 @@ class Watch:
         tell: Tell = silence,
         *,
         enumerates: bool = False,
+        claims: bool = False,
     ) -> None:
         self.problem = problem
         self.instance = instance
         self.observer = observer
         self.tell = tell
         self.enumerates = enumerates  # as its method declares
+        self.claims = claims  # its bounds are an engine's word until they are confirmed at the end
         self.sign = 1 if problem.sense == "min" else -1
         self.end: messages.End | None = None
         self.pending: list[tuple[float, Any, str]] = []
@@ -126,6 +129,14 @@ class Watch:
             self.bound, self.proved_by = bound, by
             self.trace.append(TracePoint(moment, bound=bound))
 
+    def _settle(self, bound: int | None) -> None:
+        """Of what was announced on the way no more counts than was confirmed."""
+        kept = [
+            p for p in self.trace if p.bound is None or (bound is not None and self.sign * p.bound <= self.sign * bound)
+        ]
+        if len(kept) < len(self.trace):
+            self.trace, self.bound, self.proved_by = kept, None, ""
+
     def _take_plan(self, moment: float, data: Any, by: str = "") -> Evaluation | None:
         """Evaluate a plan; keep it if it is the best so far. A plan that breaks a rule refutes the run."""
         if self.plan is not None and data == self.plan:  # most methods announce the plan that they return
@@ -174,6 +185,8 @@ class Watch:
     def _judge(self, result: messages.Result, wall_s: float) -> Status:
         """Compare every claim of a result with the plans; returns the status that stands."""
         claimed, status, stop = result.claimed, result.status, result.stop
+        if self.claims:
+            self._settle(result.bound)
         if result.bound is not None:
             self._take_bound(result.bound, wall_s)
         final = self._take_plan(wall_s, result.plan) if result.plan is not None else None
@@ -229,6 +242,8 @@ class Watch:
                 plan, evaluation = self.broken
         proven = Certificate.ENUMERATED if result is not None and result.enumerated else Certificate.CLAIMED
         notes = {} if result is None else plain(result.notes)
+        if self.claims and result is None and bound is not None:
+            notes = {UNCONFIRMED: [f"{blank.method} claims bound {bound}; the run ended before anybody confirmed it"]}
         notes |= {"assumed": self.instance.assumed} if self.instance.assumed else {}
         build_s = notes.get("build_s")
         return replace(

@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from mapgap.catalogue import registry
-from mapgap.core import Budget, Frozen, MapgapError, PlanBase, SolveResult, Status, Stop, resolve
+from mapgap.core import Budget, Frozen, MapgapError, Method, PlanBase, SolveResult, Status, Stop, resolve
+from mapgap.execution import confirm
 from mapgap.execution.keeper import continue_parent
 from mapgap.execution.messages import TEXT_LIMIT, encoded
 from mapgap.records.record import plain
@@ -58,12 +59,11 @@ def result_json(result: Any) -> dict[str, Any]:
     }
 
 
-Solve = Callable[..., SolveResult]
-"""``solve(instance, budget, **options)``."""
+def execute(method: Method, instance: Any, budget: Budget, options: Mapping[str, Any], send: Send) -> None:
+    """Run a method on a started clock and send its reports, then ``end`` with its result or its error.
 
-
-def execute(solve: Solve, instance: Any, budget: Budget, options: Mapping[str, Any], send: Send) -> None:
-    """Run a method on a started clock and send its reports, then ``end`` with its result or its error."""
+    Its time is that of the method alone; what the confirmation of its claims takes is noted beside it.
+    """
     send({"event": "start"})
 
     def listen(plan: PlanBase | None, bound: int | None) -> None:
@@ -75,9 +75,11 @@ def execute(solve: Solve, instance: Any, budget: Budget, options: Mapping[str, A
     before = time.perf_counter()
     end: dict[str, Any]
     try:
-        result = solve(instance, budget, **options)
+        result = method.solve(instance, budget, **options)
         wall_s = time.perf_counter() - before
         told = result_json(result)
+        if told["status"] != Status.UNKNOWN or told["bound"] is not None:
+            told = result_json(confirm.confirmed(method, instance, result, budget))
         spent = {f"{use}_s": round(seconds, 6) for use, seconds in budget.used_s.items()}
         end = {"result": {**told, "notes": {**spent, **told["notes"]}}}
     except KeyboardInterrupt:
@@ -179,13 +181,14 @@ def serve(fd: int) -> None:
                 registry.load_plugin(Path(path))
             method = registry.methods(job["problem"])[job["method"]]
             resolve(method.run)
+            confirm.prepare(method)
         build_models()
         instance = registry.problems()[job["problem"]].instance_type.model_validate_json(json.dumps(job["instance"]))
     except BaseException as error:
         text = "".join(traceback.format_exception_only(error)).strip()
         send({"event": "end", "error": f"before the start: {text}"[-4000:]})
         os._exit(1)
-    execute(method.solve, instance, Budget(**job["budget"]), job["options"], send)
+    execute(method, instance, Budget(**job["budget"]), job["options"], send)
     with contextlib.suppress(Exception):
         sys.stdout.flush()
     os._exit(0)  # no waiting for threads or exit hooks of the method

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from mapgap.core import InputError, suggest
-from mapgap.core.workload import EXTERNAL, Curve, LibraryBoard, Settings, WorkBoard, WorkLayer, Workload
+from mapgap.core.workload import EXTERNAL, Curve, LibraryBoard, Moved, Settings, WorkBoard, WorkLayer, Workload
 from mapgap.importing.cluster import Board, Cluster
+from mapgap.importing.conservation import WITHIN, named_after
 from mapgap.importing.estimate import Factor, Speed, estimate, factor, library_boards, roofline
-from mapgap.importing.graph import LayerGraph, Time, Times
+from mapgap.importing.graph import Kind, LayerGraph, Time, Times
 from mapgap.importing.recognise import read
 
-STRAY = 0.05
-"""A profile may spend this part of its time in layers that the model does not have."""
 MOST_BOARDS = 256
 
 
@@ -60,6 +59,7 @@ def assemble(graph: LayerGraph, cluster: Cluster | None, settings: Settings, nam
         raise InputError(f"boards: expected at most {MOST_BOARDS}, found {count}")
     order = graph.order()
     layers = work_layers(graph, order)
+    place = {name: k for k, name in enumerate(order)}
     notes = [str(each) for each in graph.origins]
     known = library_boards()
     tables: dict[str, _Table] = {}
@@ -76,14 +76,33 @@ def assemble(graph: LayerGraph, cluster: Cluster | None, settings: Settings, nam
         lines = "on lines between the measured batch sizes, beyond them on the last line"
         how = "in proportion to the samples" if len(batches) == 1 else lines
         notes.append(f"Times at other batch sizes than {', '.join(map(str, batches))} lie {how}.")
-    boards, links = _boards(cluster, tables, graph, known, settings)
+    boards, links = _boards(cluster, tables, graph, known, settings, place)
     settings.check()
     label = name or graph.name
     workload = Workload(
-        label, " ".join(notes), graph.input_bytes, layers, boards, links, tuple(batches), training=graph.training
+        label,
+        " ".join(notes),
+        graph.input_bytes,
+        layers,
+        boards,
+        links,
+        tuple(batches),
+        training=graph.training,
+        together=tuple(tuple(sorted(_places(place, each))) for each in graph.together),
+        tensors=_moved(place, graph.tensors),
+        gradients=_moved(place, graph.gradients),
     )
     single = {label: bar for entry, bar in bars.items() for label in labels(entry, cluster.boards[entry])}
     return Assembled(workload, single, notes)
+
+
+def _places(place: Mapping[str, int], names: Iterable[str]) -> tuple[int, ...]:
+    """Places of layers, each once; the first name stays the first."""
+    return tuple(dict.fromkeys(place[name] for name in names))
+
+
+def _moved(place: Mapping[str, int], tensors: list[tuple[tuple[str, ...], int]] | None) -> tuple[Moved, ...] | None:
+    return None if tensors is None else tuple((_places(place, names), size) for names, size in tensors)
 
 
 def labels(entry: str, board: Board) -> list[str]:
@@ -194,29 +213,39 @@ def matched(
     """Times of a profile for the layers of a model, by name.
 
     A layer ``a + b + c`` of the profile stands for the layers a, b and c of the model: its time goes to the first of
-    them. Layers of the model that the profile does not name were fused into others and take no time.
+    them. What goes on from the name of a layer (``a_nchwc``, ``a/Fusion``) belongs to it. Layers of the model that the
+    profile does not name were fused into others and take no time.
 
     Raises
     ------
     InputError
-        More than :data:`STRAY` of the profile's time is spent in layers that the model does not have.
+        More than 1 % of the profile's time is spent in layers that the model does not have; they are named.
     """
     found: Times = {}
-    stray, total, first = 0.0, 0.0, ""
+    stray: dict[str, float] = {}
+    total = 0.0
     batches: set[int] = set()
+    later: list[tuple[str, dict[int, Time]]] = []
     for name, points in times.items():
         parts = [part.strip() for part in name.split(" + ")]
         owner = next((part for part in (name, *parts) if part in graph.graph and part not in found), None)
         spent = max((time.forward for time in points.values()), default=0.0)
         total += spent
         batches |= set(points)
-        if owner is None:
-            stray, first = stray + spent, first or name
+        if owner is None and (after := named_after(name, graph.graph)) is not None:
+            later.append((after, points))
+        elif owner is None:
+            stray[name] = spent
         else:
             found[owner] = points
-    if stray > STRAY * total or not found:
-        share = 100 * stray / total if total else 100
-        text = f"expected the layers of {graph.name} (such as {order[0]!r}), found {first!r}"
+    for owner, points in later:
+        before = found.get(owner, {})
+        found[owner] = {batch: _sum(before.get(batch), time) for batch, time in points.items()}
+    lost = sum(stray.values())
+    if lost > WITHIN * total or not found:
+        share = 100 * lost / total if total else 100
+        named = ", ".join(map(repr, sorted(stray, key=lambda name: -stray[name])[:5]))
+        text = f"expected the layers of {graph.name} (such as {order[0]!r}), found {named}"
         raise InputError(
             f"boards.{entry}: {profile.name}: {text}; {share:.0f}% of the time is in layers of other names"
         )
@@ -225,6 +254,17 @@ def matched(
     if fused:
         notes.append(f"{len(fused)} layers of {graph.name} have no time of their own on {entry} (fused into others).")
     return {name: found.get(name, zero) for name in order}
+
+
+def _sum(first: Time | None, second: Time) -> Time:
+    """Two operators of one layer."""
+    if first is None:
+        return second
+    known = [
+        None if a is None or b is None else a + b
+        for a, b in ((first.backward, second.backward), (first.low, second.low), (first.high, second.high))
+    ]
+    return Time(first.forward + second.forward, *known)
 
 
 def _estimate(
@@ -290,6 +330,7 @@ def _boards(
     graph: LayerGraph,
     known: Mapping[str, LibraryBoard],
     settings: Settings,
+    place: Mapping[str, int],
 ) -> tuple[tuple[WorkBoard, ...], tuple[tuple[int, ...], ...]]:
     """Every single board, and the rates between them in bytes per second."""
     boards, entries = [], []
@@ -302,9 +343,21 @@ def _boards(
             memory = listed.memory_bytes
         facts = {**(library.facts if library else {}), **board.facts}
         facts |= {"gflops": board.gflops} if board.gflops else {}
+        rules = graph.kinds.get(board.kind or "", Kind())
+        lacking = frozenset(_places(place, rules.unsupported))
         for label in labels(entry, board):
             boards.append(
-                WorkBoard(label, table.kind, memory, table.forward, table.backward, facts, quartiles=table.quartiles)
+                WorkBoard(
+                    label,
+                    table.kind,
+                    memory,
+                    table.forward,
+                    table.backward,
+                    facts,
+                    lacking,
+                    rules.host,
+                    table.quartiles,
+                )
             )
             entries.append(entry)
     rates = []

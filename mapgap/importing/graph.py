@@ -93,11 +93,47 @@ class Kind:
     names : tuple of str
         Devices of this kind that the file lists.
     link_bytes_per_second : float, optional
+    unsupported : frozenset of str
+        Layers that they cannot execute.
+    host : bool
+        Tensors lie in their memory: transfers cost them nothing.
     """
 
     memory_bytes: int | None = None
     names: tuple[str, ...] = ()
     link_bytes_per_second: float | None = None
+    unsupported: frozenset[str] = frozenset()
+    host: bool = False
+
+
+QUANTITIES = ("weights", "products", "inputs", "outputs", "kernels", "run")
+"""Of what a file may hold in all."""
+
+
+@dataclass(frozen=True)
+class Total:
+    """What a file holds of one quantity in all, counted apart from its layers.
+
+    Attributes
+    ----------
+    quantity : str
+        ``weights`` (bytes), ``products`` (multiply-accumulates), ``inputs`` or ``outputs`` (how many), ``kernels`` or
+        ``run`` (nanoseconds of all operators, and of the whole run beside them).
+    amount : float
+    lost : mapping of str to float
+        Parts of the file that no layer holds, by name.
+    kind, batch : str and int
+        Of a time.
+    load : float, optional
+        Of a run: processes that wanted to run, per core.
+    """
+
+    quantity: str
+    amount: float
+    lost: Mapping[str, float] = field(default_factory=dict)
+    kind: str = ""
+    batch: int = 0
+    load: float | None = None
 
 
 Times = dict[str, dict[int, Time]]
@@ -123,6 +159,12 @@ class LayerGraph:
         Layers that read the input of the network; without any, those without predecessors.
     input_bytes : int
         Per sample.
+    together : list of set of str
+        Layers that must be on one device.
+    tensors, gradients : list of (tuple of str, int), optional
+        What forward and backward pass move: who makes it, then who reads it, and its bytes per sample.
+    totals : list of Total
+        What the file holds in all, where it can be counted apart from the layers.
     training : bool, optional
         Whether the file is about training or inference; ``None`` where it does not say.
     """
@@ -134,6 +176,10 @@ class LayerGraph:
     origins: list[Origin] = field(default_factory=list)
     readers: set[str] = field(default_factory=set)
     input_bytes: int = 0
+    together: list[set[str]] = field(default_factory=list)
+    tensors: list[tuple[tuple[str, ...], int]] | None = None
+    gradients: list[tuple[tuple[str, ...], int]] | None = None
+    totals: list[Total] = field(default_factory=list)
     training: bool | None = None
 
     def add(self, name: str, layer: Layer, reads: Iterable[str] = ()) -> None:

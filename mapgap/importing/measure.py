@@ -1,40 +1,61 @@
 """Times of an ONNX model's operators on the machine at hand, by ONNX Runtime's own profiler.
 
 For every number of threads and every batch size the model runs in a session of its own: first some runs to warm up,
-whose events are left out, then the repetitions. Per operator the median counts; the quartiles are its spread. Graph
-optimisations of the level ``basic`` keep the names of operators; what they fuse takes no time of its own.
+whose events are left out, then the repetitions. Per operator the median counts; the quartiles are its spread. What an
+operator of the session does is attributed to a layer by name: nodes that were fused or made anew belong to the layer
+whose name they carry, constants to the layer that first reads them, and the nodes inside a Loop, If or Scan to that.
+Where more than 1 % of the time cannot be attributed the model runs again without optimisation, which keeps every
+node; what still cannot be attributed then is an error.
+
+A second session without the profiler tells the time of the whole run, beside which the sum of the layers stands.
 """
 
 from __future__ import annotations
 
-import json
+import os
 import platform
-import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
 
-import numpy as np
 import onnx
 import onnxruntime as ort
 
 from mapgap.core import InputError
 from mapgap.core.workload import Settings
-from mapgap.importing.formats import onnx_model, ort_profile
-from mapgap.importing.graph import LayerGraph, Time
+from mapgap.importing.conservation import WITHIN, check, named_after
+from mapgap.importing.formats import onnx_model
+from mapgap.importing.graph import LayerGraph, Time, Total
+from mapgap.importing.onnx_files.dimensions import fix
+from mapgap.importing.onnx_files.run import Feed, Run, run, values
 from mapgap.importing.source import Source
 
-LEVELS = {
-    "none": ort.GraphOptimizationLevel.ORT_DISABLE_ALL,
-    "basic": ort.GraphOptimizationLevel.ORT_ENABLE_BASIC,
-}
+USUAL = (1, 2, 4, 8)
+"""Batch sizes that are measured where nobody says which."""
+CAST = ("InsertedPrecisionFreeCast_", "InsertedCast_")
+"""Before the name of a tensor: what ONNX Runtime calls a conversion that it puts in."""
 Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Attributed:
+    """Nanoseconds of every layer in every run, of all operators in every run, and of those without a layer."""
+
+    layers: Mapping[str, list[float]]
+    whole: list[float]
+    stray: Mapping[str, float]
+
+    @property
+    def share(self) -> float:
+        """Of the time, what no layer owns."""
+        return sum(self.stray.values()) / (sum(self.whole) or 1.0)
 
 
 def measure(
     path: Path,
-    batches: Sequence[int],
+    batches: Sequence[int] | None,
     threads: Sequence[int],
     *,
     repetitions: int,
@@ -46,6 +67,11 @@ def measure(
 ) -> tuple[LayerGraph, dict[str, Any], str]:
     """The graph of a model with times per number of threads and batch size; the machine; what was done.
 
+    Parameters
+    ----------
+    batches : sequence of int, optional
+        ``None``: those of :data:`USUAL` that the model takes, or the one that it fixes.
+
     Raises
     ------
     InputError
@@ -55,69 +81,127 @@ def measure(
         known = ", ".join(ort.get_available_providers())
         raise InputError(f"--provider: expected one of {known}; found {provider!r}")
     source = Source.open(path)
-    graph: LayerGraph = onnx_model.read([source], settings)
+    described = onnx_model.describe(source, settings)
+    graph = described.graph
+    check(graph)
+    notes: list[str] = []
+    models = _models(source, batches, provider, settings, tell, notes)
     for count in threads:
         kind = f"threads{count}"
-        for batch in batches:
+        for batch, model in models.items():
             tell(f"{path.name}: {count} thread(s), batch {batch}")
-            model = onnx_model.named(onnx_model.load(source))
-            fixed = onnx_model.fix_dimensions(model, settings, batch)
-            if fixed != batch:
-                raise InputError(
-                    f"--batch {batch}: {path.name} is fixed to a batch of {fixed}; expected --batch {fixed}"
-                )
-            spent = _run(model, count, repetitions, warm_up, provider, level, path.name)
+            how: dict[str, Any] = {"runs": warm_up + repetitions, "threads": count, "provider": provider}
+            feed = values(model, settings)
+            found, used = _profiled(model, feed, level, how, described, repetitions)
+            if used != level:
+                notes.append(f"{kind} at {batch}: optimisation none, since {level} leaves operators without a layer")
             for name in graph.graph:
-                graph.times.setdefault(kind, {}).setdefault(name, {})[batch] = _time(spent.get(name))
+                graph.times.setdefault(kind, {}).setdefault(name, {})[batch] = _time(found.layers.get(name))
+            wall = run(model, feed, level=used, profile=False, **how).wall[-repetitions:]
+            lost = {name: spent / repetitions for name, spent in found.stray.items()}
+            layers = sum(graph.times[kind][name][batch].forward for name in graph.graph)
+            graph.totals += [
+                Total("kernels", layers + sum(lost.values()), lost, kind, batch),
+                Total("run", median(wall), {}, kind, batch, _load()),
+            ]
+    check(graph)
     machine = {
         "processor": _processor(),
         "system": platform.platform(),
         "onnxruntime": ort.__version__,
         "onnx": onnx.__version__,
         "provider": provider,
+        "load": _load(),
     }
     note = (
         f"{path.name} (sha256 {source.sha256[:16]}) by ONNX Runtime {ort.__version__} on {machine['processor']}: "
         f"{repetitions} runs after {warm_up} to warm up, medians of every operator, optimisation {level}"
     )
-    return graph, machine, note
+    return graph, machine, "; ".join([note, *dict.fromkeys(notes)])
 
 
-def _run(
-    model: onnx.ModelProto, threads: int, repetitions: int, warm_up: int, provider: str, level: str, name: str
-) -> dict[str, list[float]]:
-    """Nanoseconds of every operator in every repetition."""
-    with tempfile.TemporaryDirectory() as folder:
-        options = ort.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.inter_op_num_threads = 1
-        options.graph_optimization_level = LEVELS[level]
-        options.enable_profiling = True
-        options.profile_file_prefix = str(Path(folder) / "profile")
-        options.log_severity_level = 3
+def _models(
+    source: Source,
+    batches: Sequence[int] | None,
+    provider: str,
+    settings: Settings,
+    tell: Tell,
+    notes: list[str],
+) -> dict[int, onnx.ModelProto]:
+    """The model at every batch size that it takes; each runs once, so that what cannot be measured is said at once."""
+    found: dict[int, onnx.ModelProto] = {}
+    for batch in batches or USUAL:
+        model = onnx_model.load(source)
+        said = fix(model, settings, batch)
+        if said.samples != batch and batches is not None:
+            text = f"{source.path.name} is fixed to a batch of {said.samples}; expected --batch {said.samples}"
+            raise InputError(f"--batch {batch}: {text}")
+        if said.samples in found:
+            continue
+        tell(f"{source.path.name}: does it take a batch of {said.samples}?")
+        model = onnx_model.with_weights(model, source)
         try:
-            session = ort.InferenceSession(model.SerializeToString(), options, providers=[provider])
-            feed = {each.name: _values(each) for each in session.get_inputs()}
-            for _ in range(warm_up + repetitions):
-                session.run(None, feed)
-            events = json.loads(Path(session.end_profiling()).read_text())
-        except Exception as error:  # ONNX Runtime raises errors of its own that have no common base
-            first = next(iter(str(error).strip().splitlines()), type(error).__name__)
-            raise InputError(f"{name}: expected a model that ONNX Runtime can run, found: {first}") from error
-    found: dict[str, list[float]] = {}
-    for event in events:
-        if event.get("cat") == "Node" and event["name"].endswith(ort_profile.SUFFIX):
-            found.setdefault(event["name"].removesuffix(ort_profile.SUFFIX), []).append(1e3 * event["dur"])
-    return {key: times[-repetitions:] for key, times in found.items()}
+            feed = values(model, settings)
+            settings.check()
+            run(model, feed, provider=provider, profile=False)
+        except InputError as error:
+            if batches is not None or not found:
+                hint = f"{source.path.name} at batch {said.samples}"
+                raise InputError(f"{hint}: {problem}" for problem in error.problems) from error
+            notes.append(f"it takes no batch of {batch} ({'; '.join(error.problems)})")
+            break
+        found[said.samples] = model
+    return found
 
 
-def _values(tensor: Any) -> Any:
-    """Zeros of an input's shape and type."""
-    kinds: dict[str, Any] = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16}
-    kinds |= {"tensor(int64)": np.int64, "tensor(int32)": np.int32, "tensor(bool)": np.bool_, "tensor(uint8)": np.uint8}
-    if tensor.type not in kinds:
-        raise InputError(f"input {tensor.name}: expected one of {', '.join(kinds)}; found {tensor.type}")
-    return np.zeros([int(size) for size in tensor.shape], kinds[tensor.type])
+def _profiled(
+    model: onnx.ModelProto,
+    feed: Feed,
+    level: str,
+    how: Mapping[str, Any],
+    described: onnx_model.Described,
+    repetitions: int,
+) -> tuple[Attributed, str]:
+    """Times by layer, and the level of optimisation: the one that was asked for, unless ``none`` attributes more."""
+    if level != "none":
+        try:
+            found = attributed(run(model, feed, level=level, **how), described, repetitions)
+        except InputError:  # what ONNX Runtime runs without optimisation, it may refuse with it
+            return attributed(run(model, feed, level="none", **how), described, repetitions), "none"
+        if found.share <= WITHIN:
+            return found, level
+        plain = attributed(run(model, feed, level="none", **how), described, repetitions)
+        return (found, level) if found.share <= plain.share else (plain, "none")
+    return attributed(run(model, feed, level=level, **how), described, repetitions), level
+
+
+def attributed(ran: Run, described: onnx_model.Described, repetitions: int) -> Attributed:
+    """Times of the last repetitions by layer."""
+    layers: dict[str, list[float]] = {}
+    stray: dict[str, float] = {}
+    whole = [0.0] * repetitions
+    for name, steps in ran.steps.items():
+        spent = [step.nanoseconds for step in steps[-repetitions:]]
+        spent += [0.0] * (repetitions - len(spent))
+        whole = [a + b for a, b in zip(whole, spent, strict=True)]
+        owner = owner_of(name, described)
+        if owner is None:
+            stray[name] = sum(spent)
+        else:
+            before = layers.get(owner, [0.0] * repetitions)
+            layers[owner] = [a + b for a, b in zip(before, spent, strict=True)]
+    return Attributed(layers, whole, stray)
+
+
+def owner_of(name: str, described: onnx_model.Described) -> str | None:
+    """The layer to which an operator of a session belongs: its name, a name that it goes on from, or its tensor."""
+    names, owners = described.graph.graph, described.owners
+    for prefix in CAST:
+        tensor = name.removeprefix(prefix)
+        if tensor != name and tensor in owners:
+            return owners[tensor]
+    layer, other = named_after(name, names), named_after(name, owners)
+    return owners[other] if other is not None and len(other) > len(layer or "") else layer
 
 
 def _time(spent: list[float] | None) -> Time:
@@ -126,6 +210,11 @@ def _time(spent: list[float] | None) -> Time:
         return Time(0.0)
     low, _, high = quantiles(spent, n=4, method="inclusive") if len(spent) > 1 else (spent[0],) * 3
     return Time(float(median(spent)), None, low, high)
+
+
+def _load() -> float:
+    """Processes that want to run, per core, in the last minute; 0 where the system does not tell."""
+    return round(os.getloadavg()[0] / (os.cpu_count() or 1), 2) if hasattr(os, "getloadavg") else 0.0
 
 
 def _processor() -> str:

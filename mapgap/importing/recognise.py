@@ -8,6 +8,7 @@ from pathlib import Path
 from mapgap.core import Finding, InputError
 from mapgap.core.workload import Settings
 from mapgap.importing import FORMATS, Format
+from mapgap.importing.conservation import check
 from mapgap.importing.graph import LayerGraph
 from mapgap.importing.source import Source
 
@@ -22,13 +23,24 @@ def recognise(source: Source) -> Format | None:
     return None
 
 
+def none_of_them(source: Source, *others: str) -> Finding:
+    """What is to be said of a file of an unknown format; ``others``: what else it might have been."""
+    titles = "; ".join([*others, *(each.title for each in FORMATS)])
+    data = source.json if source.json is not None else source.yaml
+    found = "none of them"
+    if isinstance(data, dict):
+        found += f", but a mapping with the fields {', '.join(map(repr, list(data)[:6]))}" if data else ", but {}"
+    text = f"none of the formats that are read: expected one of: {titles}; found {found}"
+    return source.broken() or Finding(text, place=str(source.path))
+
+
 def read(paths: Sequence[Path], settings: Settings | None = None) -> LayerGraph:
     """The graph that one or several files of one format make.
 
     Raises
     ------
     InputError
-        Files of no or of several formats; or what a reader finds, each with its place.
+        Files of no or of several formats; what a reader finds, each with its place; what is not conserved.
     """
     settings = settings or Settings()
     sources = [Source.open(path) for path in paths]
@@ -36,11 +48,7 @@ def read(paths: Sequence[Path], settings: Settings | None = None) -> LayerGraph:
     for source in sources:
         known = recognise(source)
         if known is None:
-            broken = source.broken()
-            titles = "; ".join(each.title for each in FORMATS)
-            raise InputError(
-                broken or Finding(f"expected one of: {titles}; found none of them", place=str(source.path))
-            )
+            raise InputError(none_of_them(source))
         found.append(known)
     if len(set(found)) > 1:
         listed = ", ".join(f"{source.path.name} ({each.title})" for source, each in zip(sources, found, strict=True))
@@ -48,4 +56,5 @@ def read(paths: Sequence[Path], settings: Settings | None = None) -> LayerGraph:
     graph: LayerGraph = found[0].load().read(sources, settings)
     settings.check()
     graph.order()
+    check(graph)
     return graph

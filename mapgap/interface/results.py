@@ -93,6 +93,11 @@ class Result:
         return Status(self.record.status)
 
     @property
+    def word(self) -> str:
+        """``certified``, ``solver-proven`` or ``open``."""
+        return self.record.word
+
+    @property
     def stop(self) -> Stop:
         """Why it ended."""
         return Stop(self.record.stop)
@@ -205,7 +210,7 @@ class Result:
         rows = {
             "instance": self.instance.name,
             "method": f"{self.method} ({self.record.kind})",
-            "status": f"{self.status}, stopped by {self.stop}",
+            "status": f"{self.status} ({self.word}), stopped by {self.stop}",
             "objective": None if self.objective is None else self.value,
             "bound of this run": None if self.bound is None else quantity(self.bound, self.unit),
             "gap to the best proven bound": None if self.gap is None else f"{percent(self.gap)} of {self.best_bound:,}",

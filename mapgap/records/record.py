@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from mapgap.core import Status, Stop, TracePoint
+from mapgap.core import Certificate, Status, Stop, TracePoint
 
 LONGEST_BITS = 4096
 """Of an integer in a record: Python reads no number of more than 4,300 digits."""
@@ -38,7 +38,7 @@ class RunRecord:
     gap : float or None
         See :func:`relative`.
     certificate : str or None
-        ``enumerated`` or ``claimed`` for OPTIMAL.
+        ``enumerated`` or ``claimed`` for OPTIMAL; ``checked`` where a certificate was made after the run.
     wall_s, build_s : float or None
         Seconds of the outer call of ``Method.run``, imports excluded; of them model building (the method's note).
     peak_mb : float or None
@@ -115,6 +115,13 @@ class RunRecord:
     def sign(self) -> int:
         """1 for a minimisation, -1 for a maximisation: times it, smaller is better."""
         return -1 if self.sense == "max" else 1
+
+    @property
+    def word(self) -> str:
+        """``certified`` (a file that the checker accepts proves it), ``solver-proven``, or ``open``."""
+        if self.certificate == Certificate.CHECKED:
+            return "certified"
+        return "solver-proven" if self.status in (Status.OPTIMAL, Status.INFEASIBLE) else "open"
 
     @property
     def to_repeat(self) -> bool:

@@ -61,6 +61,17 @@ What the paper leaves open is pinned here, and nowhere else.
     latency of M micro-batches is ``sum_i E_i + (M - 1) max_i E_i``. Every member stores one micro-batch.
 14. The objective ``bottleneck`` is the largest ``Ef + Eb`` of a step, communication included, what a full pipeline
     takes per micro-batch. An AllReduce at the end of the round is no part of a step. Shares are those of rule 6.
+15. With a ``graph`` the layers form a graph without cycles, and stages are differences of ideals: sets of layers, each
+    layer in one stage, no layer in front of one that it reads. Co-location classes lie in one stage. Layers that a
+    type does not support are on no device of it. What is said of layers ``[i, j)`` above holds for sets.
+16. The output of a layer is one tensor, whoever reads it. ``a_l`` of a cut is the sum of all tensors that layers on
+    both sides know, each once; a tensor crosses every cut between its maker and its last reader, as stages pass on
+    what others behind them need. ``communication: tensors`` is the rule of Tarnawski et al. (NeurIPS 2020): every
+    stage pays, as part of its load, for each tensor that it makes for other stages or reads from them, once, and for
+    none that passes by; stages on ``hosts``, to whose memory tensors go, pay nothing. (Alternative: per edge, so that
+    a tensor with several readers costs several times.)
+17. Along a topological order a graph is a chain, whose plans are plans of the graph. A method that knows chains only
+    plans along one order, and its proofs are about this order.
 """
 
 from typing import TYPE_CHECKING
@@ -72,6 +83,7 @@ if TYPE_CHECKING:
         Device,
         DeviceType,
         Execution,
+        Graph,
         Instance,
         Layer,
         OldStage,
@@ -79,6 +91,7 @@ if TYPE_CHECKING:
         Quartiles,
         Replanning,
         Stage,
+        Tensor,
     )
 
 _HERE = "mapgap.problems.hybrid_pipeline"
@@ -104,6 +117,7 @@ __all__ = [
     "Device",
     "DeviceType",
     "Execution",
+    "Graph",
     "Instance",
     "Layer",
     "OldStage",
@@ -111,5 +125,6 @@ __all__ = [
     "Quartiles",
     "Replanning",
     "Stage",
+    "Tensor",
 ]
 __getattr__ = lazily(__name__, "instance")

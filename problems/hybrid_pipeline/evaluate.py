@@ -6,18 +6,23 @@ from bisect import bisect_left, bisect_right
 from typing import Any
 
 from mapgap.core import Evaluation, Violation
-from mapgap.problems.hybrid_pipeline.instance import Instance, Plan, Stage
+from mapgap.problems.hybrid_pipeline.instance import Execution, Instance, Plan, Stage
 
 
-def warm_up(stages_behind: int, micro_batches: int, training: bool = True) -> int:
-    """K_p = min(2 (P - p) - 1, M) of Sec. 3.2, with P - p - 1 stages behind stage p; 1 in inference."""
-    return min(2 * stages_behind + 1, micro_batches) if training else 1
+def warm_up(stages_behind: int, micro_batches: int, rules: Execution = Execution()) -> int:
+    """K_p = min(2 (P - p) - 1, M) of Sec. 3.2, with P - p - 1 stages behind stage p; 1 in inference.
+
+    ``rules.stored`` may have it be 1 or M in training, too.
+    """
+    if not rules.training or rules.stored == "one":
+        return 1
+    return micro_batches if rules.stored == "all" else min(2 * stages_behind + 1, micro_batches)
 
 
 def memory_demand(instance: Instance, stage: Stage, share: int, kept: int) -> int:
     """Eq. (3): memory units on a member of a stage with ``share`` samples and ``kept`` stored micro-batches."""
     state = activation = 0
-    for layer in instance.layers[stage.start : stage.stop]:
+    for layer in map(instance.layers.__getitem__, stage.rows):
         state += layer.state_memory  # Mem(MOD) + Mem(OPT)
         activation += layer.activation_memory * share  # Mem(ACT)(beta)
     return state + kept * activation
@@ -37,7 +42,7 @@ def execution_times(instance: Instance, stage: Stage, shares: tuple[int, ...]) -
         if share == 0:
             continue
         kind = instance.device_type(device)
-        rows = range(stage.start, stage.stop)
+        rows = stage.rows
         forward = max(forward, sum(kind.forward[i][share - 1] for i in rows))
         if instance.execution.training:
             backward = max(backward, sum(kind.backward[i][share - 1] for i in rows))
@@ -59,9 +64,9 @@ def best_shares(instance: Instance, stage: Stage, micro_batch: int, kept: int) -
         for share in range(micro_batch + 1):
             if memory_demand(instance, stage, share, kept) > kind.memory:
                 break
-            forward.append(sum(kind.forward[i][share - 1] for i in range(stage.start, stage.stop)) if share else 0)
+            forward.append(sum(kind.forward[i][share - 1] for i in stage.rows) if share else 0)
             back = share > 0 and instance.execution.training
-            backward.append(sum(kind.backward[i][share - 1] for i in range(stage.start, stage.stop)) if back else 0)
+            backward.append(sum(kind.backward[i][share - 1] for i in stage.rows) if back else 0)
         if not forward:
             return None  # not even the weights fit
         both = [f + b for f, b in zip(forward, backward, strict=True)]
@@ -101,13 +106,36 @@ def best_shares(instance: Instance, stage: Stage, micro_batch: int, kept: int) -
     return tuple(shares)
 
 
+def crossing_bytes(instance: Instance, plan: Plan, p: int) -> int:
+    """Bytes per sample that cross the cut behind stage p: of a graph every tensor that layers on both sides know."""
+    if instance.graph is None:
+        return instance.layers[max(plan.stages[p].rows)].output_bytes
+    front = {layer for stage in plan.stages[: p + 1] for layer in stage.rows}
+    return sum(each.size for each in instance.tensors() if 0 < len(front.intersection(each.layers)) < len(each.layers))
+
+
+def tensor_ticks(instance: Instance, plan: Plan, p: int, *, gradients: bool = False) -> int:
+    """Rule 16: ticks of all tensors that stage p makes for other stages or reads from them, each of them once."""
+    stage = plan.stages[p]
+    if instance.graph is not None and any(instance.devices[d].type in instance.graph.hosts for d in stage.devices):
+        return 0
+    own, size = set(stage.rows), 0
+    for each in instance.tensors(gradients=gradients):
+        if 0 < len(own.intersection(each.layers)) < len(each.layers):
+            size += each.size
+    others = tuple(d for d in range(len(instance.devices)) if d not in stage.devices)
+    if not others or not size:
+        return 0
+    return instance.transfer_ticks(plan.micro_batch * size, slowest_link(instance, stage.devices, others))
+
+
 def crossing_ticks(instance: Instance, plan: Plan, p: int) -> int:
     """c: ticks one way of a micro-batch from stage p to the next one (rule 2), whoever they are charged to."""
     before, after = plan.stages[p], plan.stages[p + 1]
-    if instance.execution.communication == "free":
+    if instance.execution.communication in ("free", "tensors"):
         return 0
     links = min(len(before.devices), len(after.devices)) if instance.execution.transfers == "parallel" else 1
-    size = plan.micro_batch * instance.layers[before.stop - 1].output_bytes
+    size = plan.micro_batch * crossing_bytes(instance, plan, p)
     return instance.transfer_ticks(size, links * slowest_link(instance, before.devices, after.devices))
 
 
@@ -115,7 +143,7 @@ def stage_allreduce(instance: Instance, stage: Stage) -> int:
     """T_a of Eq. (5), ticks of one AllReduce of the stage."""
     if len(stage.devices) == 1:
         return 0
-    weights = sum(layer.weight_bytes for layer in instance.layers[stage.start : stage.stop])
+    weights = sum(instance.layers[i].weight_bytes for i in stage.rows)
     return instance.allreduce_ticks(len(stage.devices), weights, slowest_link(instance, stage.devices))
 
 
@@ -147,6 +175,10 @@ def round_latency(instance: Instance, plan: Plan, shares: list[tuple[int, ...]])
             ef += ticks_in + ticks_out
             if rules.training:
                 eb += ticks_in + ticks_out
+        if rules.communication == "tensors":
+            ef += tensor_ticks(instance, plan, p)
+            if rules.training:
+                eb += tensor_ticks(instance, plan, p, gradients=True)
         ta = stage_allreduce(instance, stage)  # Eq. (5), right
         if rules.allreduce != "round":  # part of every backward pass
             eb += ta
@@ -204,7 +236,7 @@ def migration_ticks(instance: Instance, plan: Plan) -> int:
     for stage in plan.stages:
         for device in stage.devices:
             received: dict[int, int] = {}  # bytes by source
-            for layer in range(stage.start, stage.stop):
+            for layer in stage.rows:
                 if holds(device, layer):
                     continue
                 sources = [d for d in range(len(instance.devices)) if holds(d, layer)]
@@ -221,14 +253,41 @@ def communication_bytes(instance: Instance, plan: Plan) -> int:
     total = 0
     for p, stage in enumerate(plan.stages):
         members = len(stage.devices)
-        weights = sum(layer.weight_bytes for layer in instance.layers[stage.start : stage.stop])
+        weights = sum(instance.layers[i].weight_bytes for i in stage.rows)
         times = {"round": 1, "micro_batch": micro_batches, "rotating": -(-micro_batches // members)}[rules.allreduce]
         if rules.training:
             total += times * rules.allreduce_factor * (members - 1) * weights
         if p + 1 < len(plan.stages):
             ways = 2 if rules.training else 1
-            total += ways * instance.mini_batch * instance.layers[stage.stop - 1].output_bytes
+            total += ways * instance.mini_batch * crossing_bytes(instance, plan, p)
     return total
+
+
+def _set_violations(instance: Instance, plan: Plan) -> list[Violation]:
+    """Rule 15: every layer in one stage, none before one that it reads, classes in one stage."""
+    found, place = [], dict[int, int]()
+    for p, stage in enumerate(plan.stages):
+        wrong = [i for k, i in enumerate(stage.rows) if not 0 <= i < len(instance.layers) or i in stage.rows[:k]]
+        wrong += [i for i in stage.rows if i in place]
+        if wrong or not stage.rows:
+            text = f"expected layers that have no place yet, at least one, found {list(stage.rows)}"
+            found.append(Violation("layers of stages", f"stage {p}", len(wrong) or 1, text))
+        place |= dict.fromkeys(stage.rows, p)
+    missing = [layer.name for i, layer in enumerate(instance.layers) if i not in place]
+    if missing:
+        found.append(Violation("layers of stages", "plan", len(missing), f"no stage has {', '.join(missing)}"))
+    if found:
+        return found
+    for u, v in instance.edges:
+        if place[u] > place[v]:
+            text = f"it is in stage {place[v]} and reads {instance.layers[u].name} of stage {place[u]}"
+            found.append(Violation("order of layers", instance.layers[v].name, place[u] - place[v], text))
+    for layers in instance.graph.together if instance.graph is not None else ():
+        apart = sorted({place[i] for i in layers})
+        if len(apart) > 1:
+            text = f"expected one stage, found stages {apart}"
+            found.append(Violation("co-location", instance.layers[layers[0]].name, len(apart) - 1, text))
+    return found
 
 
 def _structure_violations(instance: Instance, plan: Plan) -> list[Violation]:
@@ -239,9 +298,13 @@ def _structure_violations(instance: Instance, plan: Plan) -> list[Violation]:
         found.append(Violation("micro-batch size", "micro_batch", 1, text))
     position = 0
     seen: set[int] = set()
+    sets = instance.graph is not None or any(stage.layers is not None for stage in plan.stages)
+    found += _set_violations(instance, plan) if sets else []
     for p, stage in enumerate(plan.stages):
         where = f"stage {p}"
-        if stage.start != position or stage.stop <= stage.start or stage.stop > len(instance.layers):
+        if sets:
+            pass
+        elif stage.start != position or stage.stop <= stage.start or stage.stop > len(instance.layers):
             text = f"expected a non-empty interval from layer {position} on, found [{stage.start}, {stage.stop})"
             found.append(Violation("contiguous stages", where, abs(stage.start - position) or 1, text))
         position = stage.stop
@@ -257,7 +320,7 @@ def _structure_violations(instance: Instance, plan: Plan) -> list[Violation]:
         if len(stage.shares) != len(stage.devices) or any(y < 0 for y in stage.shares) or wrong:
             text = f"expected {len(stage.devices)} shares that add up to {plan.micro_batch}, found {list(stage.shares)}"
             found.append(Violation("shares", where, wrong or 1, text))
-    if position != len(instance.layers):
+    if not sets and position != len(instance.layers):
         text = f"expected the stages to end at layer {len(instance.layers)}, found {position}"
         found.append(Violation("contiguous stages", "last stage", abs(len(instance.layers) - position), text))
     return found
@@ -287,7 +350,12 @@ def evaluate(instance: Instance, plan: Plan) -> Evaluation:
         if len(stage.devices) > 1 and not instance.execution.replication:
             text = f"expected one device, found {len(stage.devices)}"
             violations.append(Violation("replication", f"stage {p}", len(stage.devices) - 1, text))
-        kept = warm_up(len(plan.stages) - 1 - p, micro_batches, instance.execution.training)
+        for device in stage.devices:
+            lacking = [i for i in stage.rows if not instance.supports(instance.devices[device].type, i)]
+            if lacking:
+                text = f"it cannot execute {', '.join(instance.layers[i].name for i in lacking)}"
+                violations.append(Violation("support", instance.devices[device].name, len(lacking), text))
+        kept = warm_up(len(plan.stages) - 1 - p, micro_batches, instance.execution)
         for device, share in zip(stage.devices, stage.shares, strict=True):
             name, capacity = instance.devices[device].name, instance.device_type(device).memory
             peak[name] = memory_demand(instance, stage, share, kept)

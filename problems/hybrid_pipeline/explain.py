@@ -107,7 +107,8 @@ def exchanges(instance: Instance, plan: Plan, other: Plan) -> list[Exchange]:
     Until the shares are exchanged, a stage whose layers or boards changed has those of Eq. (7).
     """
     found: list[Exchange] = []
-    if len(plan.stages) != len(other.stages) or plan.micro_batch != other.micro_batch:
+    sets = any(stage.layers is not None for stage in (*plan.stages, *other.stages))
+    if sets or len(plan.stages) != len(other.stages) or plan.micro_batch != other.micro_batch:
         label = f"{_structure(plan)} to {_structure(other)}, with cuts and boards"
         found.append(Exchange(label, lambda p: _shared(instance, other.micro_batch, other.stages)))
     else:
@@ -121,10 +122,10 @@ def exchanges(instance: Instance, plan: Plan, other: Plan) -> list[Exchange]:
                 found.append(Exchange(f"cut behind {names[0]} to behind {names[1]}", _cut(instance, s, after.stop)))
     nested = _shared(instance, other.micro_batch, other.stages)
     if evaluate(instance, nested).objective != evaluate(instance, other).objective or (not found and plan != other):
-        places = [(stage.start, stage.stop, stage.devices) for stage in other.stages]
+        places = [(stage.rows, stage.devices) for stage in other.stages]
 
         def reshare(p: Plan) -> Plan:
-            return other if [(stage.start, stage.stop, stage.devices) for stage in p.stages] == places else p
+            return other if [(stage.rows, stage.devices) for stage in p.stages] == places else p
 
         found.append(Exchange("shares inside the groups", reshare))
     return found
@@ -160,8 +161,8 @@ def _shared(instance: Instance, micro_batch: int, stages: tuple[Stage, ...]) -> 
     rounds, found = instance.mini_batch // micro_batch, []
     for p, stage in enumerate(stages):
         shares = None
-        if 0 <= stage.start < stage.stop <= len(instance.layers):
-            kept = warm_up(len(stages) - 1 - p, rounds, instance.execution.training)
+        if stage.rows and 0 <= min(stage.rows) <= max(stage.rows) < len(instance.layers):
+            kept = warm_up(len(stages) - 1 - p, rounds, instance.execution)
             shares = best_shares(instance, stage, micro_batch, kept)
         if shares is None:
             count = len(stage.devices)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from math import gcd
 from typing import Any, Literal
@@ -18,10 +19,12 @@ from mapgap.core import (
     InstanceBase,
     Location,
     PlanBase,
+    resolve,
 )
 
 TOO_FINE: Location = ("tick_ns",)
 """Where a tick is found to be too fine for the sums of all durations."""
+_RESTRICTED = "mapgap.problems.hybrid_pipeline.lowered.graph:restricted"
 OBJECTIVES = ("latency", "bottleneck")
 Objective = Literal["latency", "bottleneck"]
 _HELD: Location = ("replanning", "held")
@@ -161,6 +164,47 @@ class Replanning(Frozen):
     old_latency: int = Field(ge=0, le=LARGEST)
 
 
+class Tensor(Frozen):
+    """What one layer makes and others read, in the forward or in the backward pass.
+
+    Attributes
+    ----------
+    layers : tuple of int
+        The layer that makes it, then those that read it.
+    size : int
+        Bytes per sample.
+    """
+
+    layers: tuple[int, ...] = Field(min_length=1)
+    size: int = Field(ge=0, le=LARGEST)
+
+
+class Graph(Frozen):
+    """What an instance says of its layers where they are no plain chain (rules 15 to 17).
+
+    Attributes
+    ----------
+    edges : tuple of (int, int), optional
+        Layers ``(u, v)``, ``u < v``: v reads what u makes. Without them the layers are a chain.
+    together : tuple of tuple of int
+        Co-location classes: layers that must be in one stage.
+    unsupported : tuple of tuple of int
+        By type of device, the layers that it cannot execute; empty: none, on any type.
+    hosts : tuple of int
+        Types of devices to whose memory the tensors go: with ``communication: tensors`` they pay for none.
+    tensors, gradients : tuple of Tensor, optional
+        What the forward and the backward pass make. Without ``tensors`` every layer makes ``output_bytes`` for those
+        that read it; without ``gradients`` as much returns. With ``communication: tensors`` only.
+    """
+
+    edges: tuple[tuple[int, int], ...] | None = None
+    together: tuple[tuple[int, ...], ...] = ()
+    unsupported: tuple[tuple[int, ...], ...] = ()
+    hosts: tuple[int, ...] = ()
+    tensors: tuple[Tensor, ...] | None = None
+    gradients: tuple[Tensor, ...] | None = None
+
+
 class Execution(Frozen):
     """How plans are executed where that is not as Asteroid has it; the defaults are Asteroid's (rule 12).
 
@@ -179,10 +223,17 @@ class Execution(Frozen):
         in PipeDream's released code.
     medium : {"links", "shared"}
         What an AllReduce moves crosses the links of all members at once, or one medium, bytes after bytes.
-    communication : {"step", "load", "free"}
-        A transfer is a step between two stages; or part of the load of both; or takes no time.
+    communication : {"step", "load", "free", "tensors"}
+        A transfer is a step between two stages; or part of the load of both; or takes no time; or each stage pays,
+        once, for every tensor that it makes for other stages or reads from them (rule 16).
     transfers : {"one_link", "parallel"}
         Between two groups over one link, or over as many as the smaller one has members, of the smallest bandwidth.
+    stored : {"warm_up", "one", "all"}
+        Micro-batches whose activations a stage holds in training: those of its warm-up (Eq. 3), one, or all M.
+
+    Notes
+    -----
+    ``stored`` is left out of JSON where it is the default.
     """
 
     training: bool = True
@@ -190,8 +241,16 @@ class Execution(Frozen):
     allreduce: Literal["round", "micro_batch", "rotating"] = "round"
     allreduce_factor: int = Field(default=2, ge=1, le=64)
     medium: Literal["links", "shared"] = "links"
-    communication: Literal["step", "load", "free"] = "step"
+    communication: Literal["step", "load", "free", "tensors"] = "step"
     transfers: Literal["one_link", "parallel"] = "one_link"
+    stored: Literal["warm_up", "one", "all"] = "warm_up"
+
+    @model_serializer(mode="wrap")
+    def _without_defaults(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        data: dict[str, Any] = handler(self)
+        if self.stored == "warm_up":
+            data.pop("stored", None)
+        return data
 
 
 class Instance(InstanceBase):
@@ -220,10 +279,13 @@ class Instance(InstanceBase):
         What differs from Asteroid's execution.
     objective : {"latency", "bottleneck"}
         The HPP-round latency, or the longest step of a micro-batch, which limits the throughput of a full pipeline.
+    graph : Graph, optional
+        Present where the layers are no plain chain; ``output_bytes`` of a layer is then its own output only.
 
     Notes
     -----
-    ``execution`` and ``objective`` are left out of JSON, and so of the content hash, where they are the defaults.
+    ``execution``, ``objective`` and ``graph`` are left out of JSON, and so of the content hash, where they are the
+    defaults.
     """
 
     problem: Literal["hybrid_pipeline"] = "hybrid_pipeline"
@@ -239,6 +301,7 @@ class Instance(InstanceBase):
     replanning: Replanning | None = None
     execution: Execution = Execution()
     objective: Objective = "latency"
+    graph: Graph | None = None
 
     @model_serializer(mode="wrap")
     def _without_defaults(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -247,7 +310,40 @@ class Instance(InstanceBase):
             data.pop("execution", None)
         if self.objective == "latency":
             data.pop("objective", None)
+        if self.graph is None:
+            data.pop("graph", None)
         return data
+
+    def restricted(self) -> tuple[InstanceBase, Callable[[Any], Any]] | None:
+        """Of a graph, the chain along one topological order (rule 17)."""
+        if self.graph is None:
+            return None
+        found: tuple[InstanceBase, Callable[[Any], Any]] = resolve(_RESTRICTED)(self)
+        return found
+
+    @property
+    def edges(self) -> tuple[tuple[int, int], ...]:
+        """``(u, v)``: layer v reads what layer u makes."""
+        if self.graph is not None and self.graph.edges is not None:
+            return self.graph.edges
+        return tuple(pairwise(range(len(self.layers))))
+
+    def tensors(self, *, gradients: bool = False) -> tuple[Tensor, ...]:
+        """What the forward or the backward pass makes, with those who read it (rule 16)."""
+        if self.graph is not None:
+            given = self.graph.gradients if gradients else self.graph.tensors
+            if given is not None:
+                return given
+            if gradients and self.graph.tensors is not None:
+                return self.graph.tensors
+        readers: dict[int, list[int]] = {}
+        for u, v in self.edges:
+            readers.setdefault(u, []).append(v)
+        return tuple(Tensor(layers=(u, *found), size=self.layers[u].output_bytes) for u, found in readers.items())
+
+    def supports(self, kind: int, layer: int) -> bool:
+        """Whether devices of a type can execute a layer."""
+        return self.graph is None or not self.graph.unsupported or layer not in self.graph.unsupported[kind]
 
     @property
     def seconds_per_tick(self) -> float:
@@ -308,6 +404,7 @@ class Instance(InstanceBase):
             if device.type >= len(self.types)
         ]
         found += self._bandwidth_findings() or self._load_findings()
+        found += self._graph_findings()
         for t, kind in enumerate(self.types):
             found += self._table_findings(("types", t, "forward"), kind.name, kind.forward)
             found += self._table_findings(("types", t, "backward"), kind.name, kind.backward)
@@ -337,19 +434,51 @@ class Instance(InstanceBase):
 
     def _load_findings(self) -> list[Finding]:
         """A transfer that is part of two loads must take the same time whichever groups it joins."""
-        if self.execution.communication != "load":
+        how = self.execution.communication
+        if how not in ("load", "tensors"):
             return []
         n = len(self.devices)
         rates = sorted({self.bandwidth[i][j] for i in range(n) for j in range(i)})
         where: Location = ("execution", "communication")
         if len(rates) > 1:
             text = (
-                f"load: expected one bandwidth between all devices, found {len(rates)} from {rates[0]} to {rates[-1]}"
+                f"{how}: expected one bandwidth between all devices, found {len(rates)} from {rates[0]} to {rates[-1]}"
             )
             return [Finding(text, where)]
         if self.execution.transfers != "one_link":
-            return [Finding("load: expected transfers over one_link, found parallel", where)]
+            return [Finding(f"{how}: expected transfers over one_link, found parallel", where)]
+        if how == "tensors" and self.execution.replication:
+            return [Finding("tensors: expected replication: false, found true", where)]
         return []
+
+    def _graph_findings(self) -> list[Finding]:
+        """Layers and types that there are, edges that lead on, and tensors only where they count."""
+        if self.graph is None:
+            return []
+        graph, count, found = self.graph, len(self.layers), []
+        for k, (u, v) in enumerate(graph.edges or ()):
+            if not 0 <= u < v < count:
+                text = f"expected layers u < v below {count}, found {[u, v]}"
+                found.append(Finding(text, ("graph", "edges", k)))
+        named = [(("graph", "together", k), each) for k, each in enumerate(graph.together)]
+        named += [(("graph", "unsupported", k), each) for k, each in enumerate(graph.unsupported)]
+        for field in ("tensors", "gradients"):
+            named += [(("graph", field, k), each.layers) for k, each in enumerate(getattr(graph, field) or ())]
+        for where, each in named:
+            if len(set(each)) != len(each) or any(not 0 <= layer < count for layer in each):
+                found.append(Finding(f"expected distinct layers below {count}, found {list(each)}", where))
+        if graph.unsupported and len(graph.unsupported) != len(self.types):
+            text = f"expected {len(self.types)} entries, one per type, found {len(graph.unsupported)}"
+            found.append(Finding(text, ("graph", "unsupported")))
+        if any(not 0 <= kind < len(self.types) for kind in graph.hosts):
+            text = f"expected types below {len(self.types)}, found {list(graph.hosts)}"
+            found.append(Finding(text, ("graph", "hosts")))
+        if (graph.gradients or graph.hosts) and self.execution.communication != "tensors":
+            text = f"expected execution communication: tensors beside them, found {self.execution.communication}"
+            found.append(Finding(f"gradients, hosts: {text}", ("graph",)))
+        if self.replanning is not None:
+            found.append(Finding("expected no graph beside replanning, found one", ("graph",)))
+        return found
 
     def _quartile_findings(self, t: int, kind: DeviceType) -> list[Finding]:
         """Tables like the medians, and none of them beyond these."""
@@ -414,7 +543,11 @@ class Instance(InstanceBase):
             max(kind.forward[i][-1] + kind.backward[i][-1] for kind in self.types) for i in range(len(self.layers))
         )
         slowest = min((self.bandwidth[i][j] for i in range(n) for j in range(i)), default=0)
-        cuts = sorted((layer.output_bytes for layer in self.layers[:-1]), reverse=True)[: n - 1]
+        if self.graph is None:
+            cuts = sorted((layer.output_bytes for layer in self.layers[:-1]), reverse=True)[: n - 1]
+        else:  # all tensors may cross any cut
+            sums = [sum(each.size for each in self.tensors(gradients=back)) for back in (False, True)]
+            cuts = [max(sums)] * (n - 1)
         moved = [2 * self.transfer_ticks(batch * size, slowest) for size in cuts]
         if self.execution.communication == "free":
             moved = []
@@ -425,14 +558,19 @@ class Instance(InstanceBase):
             execution += reduced + n
         if self.execution.communication == "load":
             execution += 2 * sum(moved)
+        if self.execution.communication == "tensors" and moved:
+            execution += moved[0]
+            moved = []
         latency = rounds * max([1, execution, *moved]) + execution + sum(moved) + reduced
         if self.replanning is not None:
             latency = self.replanning.rounds * latency + (self.transfer_ticks(weights, slowest) if n > 1 else 0)
         memory = sum(layer.state_memory for layer in self.layers)
         memory += min(2 * n - 1, rounds) * batch * sum(layer.activation_memory for layer in self.layers)
         found = []
-        if latency >= ACTIVITY_LIMIT:
-            text = f"expected a tick so coarse that the worst plan takes < 2^30 ticks, found {latency}"
+        # Tensors that stages pay for one by one are no rows of any model.
+        power = 40 if self.execution.communication == "tensors" else 30
+        if latency >= 2**power:
+            text = f"expected a tick so coarse that the worst plan takes < 2^{power} ticks, found {latency}"
             found.append(Finding(f"{self.tick_ns}: {text}", TOO_FINE))
         if memory >= ACTIVITY_LIMIT:
             text = f"{self.memory_unit_bytes}: expected the worst demand below 2^30 units, found {memory}"
@@ -458,12 +596,35 @@ class Instance(InstanceBase):
 
 
 class Stage(Frozen):
-    """A stage: layers ``[start, stop)`` on ``devices`` (indices), of which each takes its share of a micro-batch."""
+    """A stage: layers ``[start, stop)`` on ``devices`` (indices), of which each takes its share of a micro-batch.
 
-    start: int
-    stop: int
+    On a graph a stage may be a set, ``layers``, in place of ``start`` and ``stop``; either is left out of JSON.
+    """
+
+    start: int = 0
+    stop: int = 0
     devices: tuple[int, ...]
     shares: tuple[int, ...]
+    layers: tuple[int, ...] | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Stage:
+        given = self.model_fields_set & {"start", "stop"}
+        if (given and self.layers is not None) or (self.layers is None and len(given) < 2):
+            raise InputError(f"stage: expected start and stop, or layers; found {', '.join(sorted(given)) or 'none'}")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _as_given(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        data: dict[str, Any] = handler(self)
+        for field in ("layers",) if self.layers is None else ("start", "stop"):
+            data.pop(field, None)
+        return data
+
+    @property
+    def rows(self) -> Sequence[int]:
+        """The layers of the stage."""
+        return range(self.start, self.stop) if self.layers is None else self.layers
 
 
 class Plan(PlanBase):

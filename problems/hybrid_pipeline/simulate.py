@@ -162,7 +162,7 @@ def _device_times(instance: Instance, plan: Plan, p: int, device: int, share: in
     """Forward and backward ticks of a member, with the transfers and the AllReduce that the execution makes part of
     them (those of the whole group)."""
     stage, kind = plan.stages[p], instance.device_type(device)
-    rows, execution = range(stage.start, stage.stop), instance.execution
+    rows, execution = stage.rows, instance.execution
     forward = sum(kind.forward[i][share - 1] for i in rows) if share else 0
     backward = sum(kind.backward[i][share - 1] for i in rows) if share and execution.training else 0
     if execution.communication == "load":
@@ -185,7 +185,7 @@ def peak_memory(instance: Instance, plan: Plan, policy: Policy = "ours") -> dict
     found = {}
     for p, stage in enumerate(plan.stages):
         kept = warm_up_forwards(policy, len(plan.stages) - 1 - p, micro_batches) if instance.execution.training else 1
-        layers = instance.layers[stage.start : stage.stop]
+        layers = [instance.layers[i] for i in stage.rows]
         state = sum(layer.state_memory for layer in layers)
         stored = sum(layer.activation_memory for layer in layers)
         for device, share in zip(stage.devices, stage.shares, strict=True):

@@ -4,13 +4,17 @@ import gzip
 import json
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from mapgap.catalogue import registry
+from mapgap.catalogue.files import load_instance
 from mapgap.core import Budget
 from mapgap.evidence import check
 from mapgap.evidence.check import Box, Program, Refused, refuted
+from mapgap.evidence.ledger import Ledger, library_hashes
 from mapgap.formulations.multi_model_splitting.certificate import prove
 from mapgap.formulations.neuron_masking import certificate as masks
 from mapgap.formulations.neuron_masking import lagrangian
@@ -294,3 +298,76 @@ def test_files_that_unpack_without_end_are_refused(tmp_path, monkeypatch):
     path.write_bytes(gzip.compress(b" " * 10**6))
     with pytest.raises(Refused, match="larger than 1000 bytes"):
         check.read(path)
+
+
+@pytest.mark.parametrize("problem", registry.house())
+def test_instances_outside_of_a_writers_domain_are_refused(problem):
+    """Fields and words that the rules may give a meaning; before, an unknown objective counted as another one."""
+    library = registry.library(problem)
+    instance = next(each for each in map(partial(library.generate, "tiny"), range(60)) if not has_plan(each))
+    facts = instance.to_json()
+    proof = library.prove(facts, check.NONE[registry.problems()[problem].sense], Budget(20.0).start())
+    certificate = {"schema": 1, "instance": facts, "bound": None, "proof": proof}
+    assert "there is no plan" in check.check(certificate)
+    strange = [{**facts, "priority": 3}]
+    if "objective" in facts:
+        strange.append({**facts, "objective": "happiness"})
+    key = next(key for key in ("layers", "modules", "pipelines") if key in facts)
+    strange.append({**facts, key: [{**facts[key][0], "deadline": 3}, *facts[key][1:]]})
+    for own in strange:
+        with pytest.raises(Refused):
+            check.check({**certificate, "instance": own})
+
+
+def has_plan(instance):
+    return registry.methods(instance.problem)["enumerate"].solve(instance, Budget(60.0).start()).plan is not None
+
+
+def test_shapes_are_those_of_the_library():
+    """Every instance of the library is within its writer's domain, so a new field does not pass unseen."""
+    for entry in Ledger.load().entries.values():
+        instance = load_instance(entry.instance).to_json()
+        assert check.strange(instance, getattr(check.writer_of(entry.problem), "SHAPE", None)) is None, entry.instance
+
+
+def test_the_list_of_the_library_names_its_instances():
+    """``instances/best_known.sha256``; docs/maintainers/certificate.md has the command that writes it."""
+    path = check.beside("instances/best_known.sha256")
+    listed = dict(line.split("  ", 1)[::-1] for line in path.read_text().splitlines())
+    names = sorted(set(library_hashes().values()))
+    assert sorted(listed) == names
+    for name in names[:: max(1, len(names) // 40)]:
+        assert listed[name] == check.digest(load_instance(name).to_json())
+
+
+def test_what_is_printed_says_whether_the_instance_is_the_librarys(certificate, tmp_path, capsys, monkeypatch):
+    name = "synergy_fig11b_1pipelines"
+    own = check.read(Ledger.load().certificate_path(name))
+    files = []
+    for each in (own, {**certificate, "instance": {**certificate["instance"], "name": name}}):
+        files.append(tmp_path / f"{len(files)}.json")
+        files[-1].write_text(json.dumps(each))
+    monkeypatch.setattr(sys, "argv", ["check.py", *map(str, files)])
+    assert check.main() == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert f"sha256 {check.digest(own['instance'])}, the library's {name}]" in first
+    assert second.endswith("not of the library]")  # although it bears the name of one
+
+
+def test_work_has_a_limit(tmp_path):
+    """A hostile file, of a size that a library could have, ends by the clock and not by patience."""
+    instance = LIBRARY.generate("tiny", 1).to_json()
+    layers = instance["pipelines"][0]["layers"] * 400
+    first, inner, *_, last = instance["pipelines"][0]["boundaries"]
+    cuts = [first, *[inner] * (len(layers) - 1), last]
+    pipeline = {
+        **instance["pipelines"][0],
+        "layers": layers,
+        "boundaries": [cuts[0], *cuts[1:2] * (len(layers) - 1), cuts[-1]],
+    }
+    file = tmp_path / "large.json"
+    file.write_text(
+        json.dumps({"schema": 1, "instance": {**instance, "pipelines": [pipeline]}, "bound": 10**9, "proof": []})
+    )
+    done = subprocess.run([sys.executable, check.__file__, file, "--seconds", "0.3"], capture_output=True, text=True)
+    assert (done.returncode, "not checked within --seconds of work" in done.stdout) == (1, True)

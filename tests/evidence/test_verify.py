@@ -153,3 +153,16 @@ def test_a_program_does_not_depend_on_the_order_of_sets(seed):
     command = [sys.executable, "-S", str(Path(check.__file__).resolve()), *files]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env={"PYTHONHASHSEED": seed})
     assert done.returncode == 0, done.stdout
+
+
+def test_one_bad_file_does_not_stop_the_others(book, tmp_path):
+    """An instance that the checker's writer takes and the strict reader does not, before one that is right."""
+    folder = tmp_path / "best"
+    data = check.read(book.certificate_path(ONE))
+    data["instance"]["devices"][0]["weights"] = float(data["instance"]["devices"][0]["weights"]) + 0.5
+    (folder / "a_first.cert.json.gz").write_bytes(gzip.compress(json.dumps(data).encode(), mtime=0))
+    (folder / "b_second.cert.json.gz").write_bytes(gzip.compress(b"[]", mtime=0))
+    book.save()
+    found = verify_all([str(folder)], ledger=book.path)
+    assert [each.holds for each in found] == [False, False, True]
+    assert all(found_reason for found_reason in (found[0].reason, found[1].reason))

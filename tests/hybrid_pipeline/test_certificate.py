@@ -5,6 +5,7 @@ and groups on larger instances, from the label search and the ledger on real siz
 """
 
 import random
+import time
 from itertools import product
 
 import pytest
@@ -17,7 +18,7 @@ from mapgap.core import Budget
 from mapgap.evidence import check as checker
 from mapgap.evidence.ledger import Ledger
 from mapgap.formulations.hybrid_pipeline.certificate import prove
-from mapgap.problems.hybrid_pipeline import Device, DeviceType, Layer
+from mapgap.problems.hybrid_pipeline import Device, DeviceType, Execution, Layer
 from mapgap.problems.hybrid_pipeline.certificate import check
 from mapgap.problems.hybrid_pipeline.certificate.facts import alike
 from mapgap.problems.hybrid_pipeline.certificate.labels import keep
@@ -54,6 +55,22 @@ def test_inference_with_all_shares(seed):
     for objective in ("latency", "bottleneck"):
         changed = instance.changed(objective=objective)
         accepts_up_to(changed, optimum(changed))
+
+
+def test_a_certificate_of_inference_cannot_be_turned_into_another():
+    instance = next(made for made in map(inferred, range(99)) if optimum(made) and len(made.devices) > 1)
+    value = optimum(instance)
+    file = {"schema": 1, "instance": instance.to_json(), "bound": value, "proof": {}}
+    assert "no plan" in checker.check(file, instance.to_json())
+    with pytest.raises(checker.Refused, match=f"a plan of objective {value}$"):
+        checker.check(file | {"bound": value + 1})
+    other = instance.changed(execution=instance.execution.model_copy(update={"training": True})).to_json()
+    with pytest.raises(checker.Refused, match="about instance"):
+        checker.check(file, other)
+
+
+def inferred(seed):
+    return executed(seed, training=False)
 
 
 def test_executions_come_in_every_combination_that_matters():
@@ -193,6 +210,22 @@ def test_the_ledger(number):
 def test_a_proof_is_given_for_what_holds_only():
     assert prove(example().to_json(), 74, Budget(300.0)) == {}
     assert prove(example().to_json(), 75, Budget(300.0)) is None
+
+
+def test_a_plan_of_no_ticks_is_a_plan():
+    kinds = tuple(kind.model_copy(update={"forward": ((0, 0),) * 4}) for kind in example().types)
+    instance = example(types=kinds, execution=Execution(training=False, communication="free")).to_json()
+    assert prove(instance, 0, Budget(300.0)) == {}
+    assert prove(instance, 1, Budget(300.0)) is None
+
+
+def test_the_search_for_a_proof_ends_with_the_budget():
+    """What there is time to prove above is not proven without any."""
+    budget = Budget(1e-9).start()
+    while not budget.exhausted:
+        time.sleep(1e-6)
+    assert prove(example().to_json(), 74, budget) is None
+    assert prove(example().to_json(), 74, Budget(300.0).start()) == {}
 
 
 @pytest.mark.parametrize("proof", [{"cutoff": 1}, [], [["q", 0]], None])

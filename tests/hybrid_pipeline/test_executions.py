@@ -136,6 +136,19 @@ def test_label_search_is_brute_force_under_every_execution(seed):
     assert solved("label_dp", instance, engine="python") == truth
 
 
+@pytest.mark.parametrize("stored", ["one", "all"])
+@pytest.mark.parametrize("seed", seeds(5, 60))
+def test_label_search_is_brute_force_however_much_is_stored(seed, stored):
+    instance = LIBRARY.generate("executions", seed)
+    rules = instance.execution.model_copy(update={"training": True, "stored": stored})
+    tight = tuple(kind.model_copy(update={"memory": kind.memory * 3 // 4}) for kind in instance.types)
+    instance = instance.changed(execution=rules, types=tight)
+    truth = solved("enumerate", instance)
+    assert solved("label_dp", instance) == truth
+    assert solved("label_dp", instance, engine="python") == truth
+    assert solved("ideal_dp", instance) == truth
+
+
 @pytest.mark.parametrize("seed", seeds(4, 40))
 def test_models_are_brute_force_under_every_execution(seed):
     instance = LIBRARY.generate("executions", seed)
@@ -146,7 +159,7 @@ def test_models_are_brute_force_under_every_execution(seed):
 
 def test_the_family_has_every_kind():
     family = [LIBRARY.generate("executions", seed) for seed in range(60)]
-    for field in Execution.model_fields:
+    for field in Execution.model_fields.keys() - {"stored"}:
         assert len({getattr(instance.execution, field) for instance in family}) == (3 if field in THREE else 2)
     assert {instance.objective for instance in family} == {"latency", "bottleneck"}
 

@@ -193,7 +193,7 @@ def test_the_own_graph_comes_back_as_it_was(tmp_path):
         ('{"nodes": [1, 2', "found.json:1:16: expected valid JSON"),
         ("[]", "found none of them"),
         ("{}", "found none of them"),
-        (json.dumps({"nodes": [{"id": 1}], "edges": [], "maxFPGAs": 1}), "nodes[0]: expected the field 'name'"),
+        (json.dumps({"nodes": [{"id": 1}], "edges": [], "maxFPGAs": 1}), "nodes[0]: expected the field 'fpgaLatency'"),
         (json.dumps({"nodes": 3, "edges": [], "maxFPGAs": 1}), "nodes: expected a list, found 3"),
     ],
 )

@@ -30,7 +30,7 @@ def attempt(path, folder):
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     began = time.monotonic()
     boards = folder.parent / "boards.yaml"
-    done = inside("import", path, "--cluster", boards, "-o", folder / "made.yaml")
+    done = inside("import", path, "--cluster", boards, "--inference", "-o", folder / "made.yaml")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return done, cpu_s, after.ru_maxrss / 1024, time.monotonic() - began

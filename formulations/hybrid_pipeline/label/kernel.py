@@ -105,7 +105,8 @@ def price(
     behind: int,
 ) -> None:
     """Enter E_f and E_b of a stage, -1 where memory does not suffice."""
-    kept = min(2 * behind + 1, round_.micro_batches) if round_.ways == 2 else 1
+    most = round_.micro_batches
+    kept = min(2 * behind + 1, most) if most > 0 else -most
     if round_.relaxed > 0:
         ef, eb = least_cost(stages, stages.groups[g], i, j, kept, work)
     else:

@@ -157,7 +157,9 @@ class CompiledSearch:
         return value, [(i, j, g) for i, j, g in path.tolist()], counts
 
     def _form(self, slots: int) -> label_tables.Round:
-        return label_tables.Round(*self.low.form, self.low.rounds, self.low.micro_batches, slots, int(self.relaxed))
+        first, most = self.low.kept(0), self.low.kept(self.low.micro_batches)
+        kept = most if first == 1 else -most  # as many whatever lies behind
+        return label_tables.Round(*self.low.form, self.low.rounds, kept, slots, int(self.relaxed))
 
     def use(self, fronts: Fronts) -> None:
         """Sums in front of cuts, of plans below an upper bound; from now on no search begins with a larger one."""

@@ -48,6 +48,8 @@ class Links(NamedTuple):
 class Round(NamedTuple):
     """The objective (``lowered.Form``) and the numbers of rounds R and of K's that differ.
 
+    ``micro_batches``: the largest K; negative where K is this much in every stage.
+
     ``relaxed``: 1 where the search is for a bound that holds for all larger times, see :class:`CompiledSearch`.
     """
 

@@ -2,7 +2,8 @@
 
 ``fpgaLatency`` and ``cpuLatency`` are milliseconds on the two kinds of devices ("fpga" stands for any accelerator),
 ``size`` of a node its memory in bytes, ``size`` and ``cost`` of an edge bytes and milliseconds of the transfer.
-Nodes with ``isBackwardNode`` are the backward pass of the node of the same ``colorClass``.
+Nodes of one ``colorClass`` must be on one device; those with ``isBackwardNode`` are the backward pass of the forward
+nodes of their class. Nodes without ``supportedOnFpga`` run on processors only. Flags are true, false, 0 or 1.
 
 Source: Tarnawski et al., "Efficient Algorithms for Device Placement of DNN Graph Operators", NeurIPS 2020.
 """
@@ -13,6 +14,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+import networkx as nx
+
 from mapgap.core.workload import Settings
 from mapgap.importing.graph import Kind, Layer, LayerGraph, Time, origin
 from mapgap.importing.source import Source, Value
@@ -20,6 +23,8 @@ from mapgap.importing.source import Source, Value
 NAME, TITLE = "dnn_partitioning", "dnn-partitioning JSON"
 HOST_MEMORY = 2**50
 """Of a processor, whose memory the files do not limit."""
+NOMINAL = 1e9
+"""Bytes per second of a link, where edges have a cost and no size."""
 LATENCIES = {"fpga": "fpgaLatency", "cpu": "cpuLatency"}
 
 
@@ -32,6 +37,9 @@ def looks_like(source: Source) -> bool:
 def read(sources: Sequence[Source], settings: Settings) -> LayerGraph:
     """The graph of a file; one sample is what its latencies stand for.
 
+    Every forward node is a layer. A backward node belongs to the first forward node of its class; a class without any
+    gets a forward layer that takes no time, and edges as those of its backward nodes, turned round.
+
     Raises
     ------
     InputError
@@ -40,14 +48,14 @@ def read(sources: Sequence[Source], settings: Settings) -> LayerGraph:
     root = source.root
     graph = LayerGraph(source.path.stem)
     nodes = {node["id"].whole(): node for node in root["nodes"].items()}
-    names = _names(nodes)
-    _add_nodes(graph, nodes, names)
-    rates = _add_edges(graph, root["edges"].items(), nodes, names)
+    owner = _layers(graph, nodes)
     memory = root["maxSizePerFPGA"].whole(most=1e18) if root.has("maxSizePerFPGA") else None
-    rate = max(rates, default=None)
+    rate = _add_edges(graph, root["edges"].items(), nodes, owner)
+    lacking = frozenset(owner[key] for key, node in nodes.items() if not _flag(node, "supportedOnFpga", True))
     for kind, field, limit in (("fpga", "maxFPGAs", memory), ("cpu", "maxCPUs", HOST_MEMORY)):
         count = root[field].whole(most=10_000) if root.has(field) else 0
-        graph.kinds[kind] = Kind(limit, tuple(f"{kind}{k + 1}" for k in range(count)), rate)
+        names = tuple(f"{kind}{k + 1}" for k in range(count))
+        graph.kinds[kind] = Kind(limit, names, rate, lacking if kind == "fpga" else frozenset(), kind == "cpu")
     assumed = ["memory of a node counts as its output, kept until the backward pass; weights are part of it"]
     if rate is not None:
         assumed.append(f"the link carries what the edges say, {rate * 8e-6:,.0f} Mbit/s")
@@ -56,71 +64,86 @@ def read(sources: Sequence[Source], settings: Settings) -> LayerGraph:
     return graph
 
 
-def _names(nodes: dict[int, Value]) -> dict[int, str]:
-    """The layer of every node: the name of the forward node of its colour."""
-    forward: dict[int, str] = {}
-    seen: set[str] = set()
-    for key, node in nodes.items():
-        if not _backward(node):
-            name = node["name"].text()
-            name = name if name not in seen else f"{name}.{key}"
-            seen.add(name)
-            forward[_colour(node, key)] = name
-    names = {}
-    for key, node in nodes.items():
-        if _colour(node, key) not in forward:
-            node["colorClass"].wrong("the colour of a forward node")
-        names[key] = forward[_colour(node, key)]
-    return names
+def _flag(node: Value, field: str, default: bool = False) -> bool:
+    if not node.has(field):
+        return default
+    return node.data[field] if isinstance(node.data[field], bool) else bool(node[field].whole(most=1))
 
 
-def _backward(node: Value) -> bool:
-    return node.has("isBackwardNode") and bool(node["isBackwardNode"].whole(most=1))
+def _layers(graph: LayerGraph, nodes: dict[int, Value]) -> dict[int, str]:
+    """Add the layers with times, memory and classes; the layer of every node."""
+    colour = {key: node["colorClass"].whole() if node.has("colorClass") else -1 - key for key, node in nodes.items()}
+    training = graph.training = any(_flag(node, "isBackwardNode") for node in nodes.values())
+    owner, classes, facts = dict[int, str](), dict[int, list[str]](), dict[str, list[float]]()
+    kinds = list(LATENCIES)
+    for backward in (False, True):
+        for key, node in nodes.items():
+            if _flag(node, "isBackwardNode") != backward:
+                continue
+            first = classes.setdefault(colour[key], [])
+            if not backward or not first:
+                name = node["name"].text() if node.has("name") else f"node {key}"
+                name = name if name not in facts else f"{name}.{key}"
+                facts[name] = [0.0] * (1 + 2 * len(kinds))
+                first.append(name)
+                owner[key] = name
+            else:
+                owner[key] = first[0]
+            sums = facts[owner[key]]
+            sums[0] += node["size"].number() if node.has("size") else 0.0
+            for k, field in enumerate(LATENCIES.values()):
+                sums[1 + 2 * k + backward] += node[field].number() * 1e6
+    for name, sums in facts.items():
+        graph.add(name, Layer("layer", 0, 0, None, math.ceil(sums[0])))
+        for k, kind in enumerate(kinds):
+            spent = Time(sums[1 + 2 * k], sums[2 + 2 * k] if training else None)
+            graph.times.setdefault(kind, {})[name] = {1: spent}
+    graph.together = [set(names) for names in classes.values() if len(names) > 1]
+    return owner
 
 
-def _colour(node: Value, key: int) -> int:
-    return node["colorClass"].whole() if node.has("colorClass") else key
+def _add_edges(graph: LayerGraph, edges: list[Value], nodes: dict[int, Value], owner: dict[int, str]) -> float | None:
+    """Edges between forward nodes, the sizes of outputs, and tensors of both passes; bytes per second of the link.
 
-
-def _add_nodes(graph: LayerGraph, nodes: dict[int, Value], names: dict[int, str]) -> None:
-    spent: dict[str, dict[str, list[float]]] = {kind: {} for kind in LATENCIES}
-    memory: dict[str, float] = {}
-    for key, node in nodes.items():
-        name, side = names[key], int(_backward(node))
-        for kind, field in LATENCIES.items():
-            spent[kind].setdefault(name, [0.0, 0.0])[side] += node[field].number() * 1e6
-        memory[name] = max(memory.get(name, 0.0), node["size"].number())
-    training = graph.training = any(_backward(node) for node in nodes.values())
-    for key, node in nodes.items():
-        name = names[key]
-        if not _backward(node) and name not in graph.graph:
-            graph.add(name, Layer("layer", 0, 0, None, math.ceil(memory[name])))
-            for kind in LATENCIES:
-                forward, backward = spent[kind][name]
-                graph.times.setdefault(kind, {})[name] = {1: Time(forward, backward if training else None)}
-
-
-def _add_edges(graph: LayerGraph, edges: list[Value], nodes: dict[int, Value], names: dict[int, str]) -> list[float]:
-    """Edges between forward nodes and the sizes of outputs; the rates of transfers in bytes per second.
-
-    The backward pass runs along the same edges the other way round, which is no edge of the model.
+    A node has one output, whoever reads it. The backward pass runs along the same edges the other way round, which is
+    no edge of the model; a backward node whose layer has no forward node is the exception. Layers on a cycle that such
+    edges close are in one class, as dnn-partitioning has it.
     """
-    rates, sizes = [], dict.fromkeys(graph.graph, 0.0)
+    back = {key for key, node in nodes.items() if _flag(node, "isBackwardNode")}
+    real = {owner[key] for key in nodes if key not in back}
+    turned = set[tuple[str, str]]()
+    rates, sizes = list[float](), dict.fromkeys(graph.graph, 0.0)
+    cost, readers = dict[int, float](), dict[int, list[str]]()
     for edge in edges:
         ends = []
         for field in ("sourceId", "destId"):
             key = edge[field].whole()
-            if key not in names:
+            if key not in owner:
                 edge[field].wrong("the id of a node")
             ends.append(key)
-        if any(_backward(nodes[key]) for key in ends):
-            continue
-        size, cost = (edge[field].number() if edge.has(field) else 0.0 for field in ("size", "cost"))
-        first, second = (names[key] for key in ends)
-        graph.graph.add_edge(first, second)
-        sizes[first] = max(sizes[first], size)
-        if size > 0 and cost > 0:
-            rates.append(size / (cost * 1e-3))
+        a, b = ends
+        size, spent = (edge[field].number() if edge.has(field) else 0.0 for field in ("size", "cost"))
+        cost[a] = max(cost.get(a, 0.0), spent)
+        readers.setdefault(a, []).append(owner[b])
+        if not back & {a, b}:
+            graph.graph.add_edge(owner[a], owner[b])
+            sizes[owner[a]] = max(sizes[owner[a]], size)
+            if size > 0 and spent > 0:
+                rates.append(size / (spent * 1e-3))
+        elif {a, b} <= back and not {owner[a], owner[b]} <= real and owner[a] != owner[b]:
+            turned.add((owner[b], owner[a]))
+    forward = set(graph.graph.edges)
+    graph.graph.add_edges_from(turned)
+    for cycle in list(nx.strongly_connected_components(graph.graph)):
+        loops = [(a, b) for a, b in turned - forward if {a, b} <= cycle]
+        graph.graph.remove_edges_from(loops)
+        if loops:  # what they lie on cannot be taken apart
+            graph.together.append(cycle)
+    rate = max(rates, default=NOMINAL if any(cost.values()) else None)
     for name, size in sizes.items():
         graph.graph.nodes[name]["layer"] = replace(graph.layer(name), output_bytes=math.ceil(size))
-    return rates
+    graph.tensors, graph.gradients = [], [] if back else None
+    for key, names in readers.items():
+        moved = ((owner[key], *dict.fromkeys(names)), round(cost[key] * 1e-3 * (rate or 0.0)))
+        (graph.gradients if key in back and graph.gradients is not None else graph.tensors).append(moved)
+    return rate

@@ -2,7 +2,8 @@
 
     {"format": "mapgap-layer-graph", "schema": 1, "name": …, "input_bytes": …, "machine": {…},
      "layers": [{"name", "operation", "reads": [names], "reads_input", "output_bytes", "weight_bytes", "macs", …}],
-     "times": {kind: {layer: {batch: {"forward": ns, "backward": ns, "low": ns, "high": ns}}}}}
+     "times": {kind: {layer: {batch: {"forward": ns, "backward": ns, "low": ns, "high": ns}}}},
+     "totals": [{"quantity", "amount", "lost": {name: amount}, "kind", "batch", "load"}]}
 
 Sizes are bytes per sample, times nanoseconds of the whole batch.
 """
@@ -13,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mapgap.core.workload import Settings
-from mapgap.importing.graph import Layer, LayerGraph, Time, origin
+from mapgap.importing.graph import QUANTITIES, Layer, LayerGraph, Time, Total, origin
 from mapgap.importing.source import Source, Value
 
 NAME, TITLE = "layer_graph", "mapgap's own layer graph (mapgap profile)"
@@ -64,6 +65,7 @@ def read(sources: Sequence[Source], settings: Settings) -> LayerGraph:
         for name in graph.graph:
             if not table.get(name):
                 layers.wrong(f"times of every layer, also of {name!r}")
+    graph.totals = [_total(value) for value in root["totals"].items()] if root.has("totals") else []
     measured = [time for table in graph.times.values() for row in table.values() for time in row.values()]
     graph.training = True if measured and all(time.backward is not None for time in measured) else None
     note = root["note"].text() if root.has("note") else f"{len(graph.graph)} layers"
@@ -80,6 +82,22 @@ def _batch(points: Value, text: str) -> int:
 def _time(value: Value) -> Time:
     known = {field: value[field].number() for field in ("backward", "low", "high") if value.has(field)}
     return Time(value["forward"].number(), **known)
+
+
+def _total(value: Value) -> Total:
+    quantity = value["quantity"].text()
+    if quantity not in QUANTITIES:
+        value["quantity"].wrong(f"one of {', '.join(QUANTITIES)}")
+    lost = {name: each.number() for name, each in value["lost"].fields()} if value.has("lost") else {}
+    kind, batch = (value["kind"].text(), value["batch"].whole()) if value.has("kind") else ("", 0)
+    load = value["load"].number() if value.has("load") else None
+    return Total(quantity, value["amount"].number(), lost, kind, batch, load)
+
+
+def _told(total: Total) -> dict[str, Any]:
+    told: dict[str, Any] = {"quantity": total.quantity, "amount": total.amount, "lost": dict(total.lost)}
+    told |= {"kind": total.kind, "batch": total.batch} if total.kind else {}
+    return told | ({} if total.load is None else {"load": total.load})
 
 
 def write(graph: LayerGraph, machine: dict[str, Any], note: str) -> dict[str, Any]:
@@ -120,4 +138,5 @@ def write(graph: LayerGraph, machine: dict[str, Any], note: str) -> dict[str, An
         "origins": [str(each) for each in graph.origins],
         "layers": layers,
         "times": times,
+        "totals": [_told(each) for each in graph.totals],
     }

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 from mapgap.core import Finding, InputError
 from mapgap.core.workload import Settings
-from mapgap.importing.graph import Layer, LayerGraph, Time, origin
+from mapgap.importing.graph import Layer, LayerGraph, Time, Total, origin
 from mapgap.importing.source import LARGEST, Source
 
 NAME, TITLE = "pipedream", "PipeDream graph.txt"
@@ -70,12 +70,25 @@ def read(sources: Sequence[Source], settings: Settings) -> LayerGraph:
     if found:
         raise InputError(found)
     dropped = _drop_ends(graph)
+    graph.totals = _totals(source, batch, dropped)
     assumed = [f"{', '.join(dropped)}: no layers, as in PipeDream's optimizer"] if dropped else []
-    if "batch" not in settings.given:
+    if settings.get("batch") is None:
         assumed.append("the profiled mini-batch is one sample (--set batch=… tells its size)")
     what = f"times and sizes of {len(graph.graph)} layers at batch {batch}"
     graph.origins.append(origin(source, NAME, what, assumed))
     return graph
+
+
+def _totals(source: Source, batch: int, dropped: Sequence[str]) -> list[Total]:
+    """Weights and forward times of all lines but those of nodes that are no layers."""
+    named = re.compile(r"\b(forward_compute_time|parameter_size)=([^\s,\]]+|\[[^\]]*\])")
+    values: dict[str, list[float]] = {FIELDS[0]: [], FIELDS[3]: []}
+    for line in (source.text or "").splitlines():
+        if line.strip().partition(" -- ")[0] not in dropped:
+            for field, text in named.findall(line):
+                values[field].append(_number(text) or 0.0)
+    weights, times = math.fsum(values[FIELDS[3]]), 1e6 * math.fsum(values[FIELDS[0]])
+    return [Total("weights", weights), Total("kernels", times, {}, KIND, batch)]
 
 
 def _add_layer(graph: LayerGraph, parts: list[str], batch: int) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from mapgap.core import Finding, InputError
 from mapgap.core.workload import Settings
-from mapgap.importing.graph import Kind, Layer, LayerGraph, Time, origin
+from mapgap.importing.graph import Kind, Layer, LayerGraph, Time, Total, origin
 from mapgap.importing.source import Source, Value
 
 NAME, TITLE = "pipeedge", "PipeEdge models.yml, device_types.yml, devices.yml"
@@ -98,6 +98,7 @@ def _model(root: Value, settings: Settings) -> tuple[LayerGraph, list[int]]:
     for k, size in enumerate(memory, 1):
         layer = Layer("layer", 0, math.ceil(size.number() * 1e6), None, 0)
         graph.add(f"layer{k}", layer, [f"layer{k - 1}"] if k > 1 else [])
+    graph.totals.append(Total("weights", 1e6 * math.fsum(size.number() for size in memory)))
     graph.graph.graph["model"] = chosen
     return graph, [value.whole() for value in outputs]
 
@@ -122,6 +123,8 @@ def _types(root: Value, graph: LayerGraph, settings: Settings) -> int:
             times = graph.times.setdefault(kind, {})
             for name, time in zip(names, seconds, strict=True):
                 times.setdefault(name, {})[batch] = Time(time.number() * 1e9)
+            spent = 1e9 * math.fsum(time.number() for time in seconds)
+            graph.totals.append(Total("kernels", spent, {}, kind, batch))
         rate = value["bw_Mbps"].number() * 1e6 / 8
         graph.kinds[kind] = Kind(int(value["mem_MB"].number() * 1e6), (), rate)
     if not graph.times:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from mapgap.core import Finding, InputError
 from mapgap.core.workload import Settings
-from mapgap.importing.graph import Layer, LayerGraph, Time, origin
+from mapgap.importing.graph import Layer, LayerGraph, Time, Total, origin
 from mapgap.importing.source import Source, Value
 
 NAME, TITLE = "tensorrt", "TensorRT --exportProfile and --exportLayerInfo"
@@ -82,6 +82,8 @@ def _layers(source: Source, graph: LayerGraph, settings: Settings) -> int:
         if any(tensor not in writer for tensor in reads):
             graph.readers.add(name)
         writer |= {tensor["Name"].text(): name for tensor in _tensors(entry, "Outputs")}
+    held = [entry[field] for entry in entries for field in ("Weights", "Bias") if entry.has(field)]
+    graph.totals.append(Total("weights", sum(map(_weights, held))))
     graph.input_bytes = math.ceil(sum(_size(tensor) for tensor in _tensors(first, "Inputs")) / batch)
     what = f"{len(graph.graph)} layers, their tensors and weights at batch {batch}"
     graph.origins.append(origin(source, NAME, what, ["the first dimension of the first input is the batch"]))
@@ -136,6 +138,8 @@ def _times(source: Source, graph: LayerGraph, batch: int, *, alone: bool) -> Non
         raise InputError(Finding(text, place=str(source.path)))
     for name in graph.graph:
         times.setdefault(name, {batch: Time(0.0)})
+    medians = [entry.data.get("medianMs", entry.data.get("averageMs")) for entry in entries]
+    graph.totals.append(Total("kernels", 1e6 * math.fsum(map(float, medians)), {}, KIND, batch))
     assumed = ["layers without an entry take no time"]
     if alone:
         assumed.append("each layer reads the one before it; sizes are 0 (--exportLayerInfo knows them)")

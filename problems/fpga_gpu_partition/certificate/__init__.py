@@ -16,6 +16,23 @@ from typing import Any
 from .costs import Facts
 
 SENSE = "min"
+READ = {"source": None, "part": None, "bytes": None}
+OPTION = dict.fromkeys(
+    ("name", "home", "gpu_ticks", "gpu_energy", "fpga_ticks", "fpga_energy", "multipliers", "m20k", "gpu_reads")
+    + ("fpga_reads", "gpu_makes", "fpga_makes", "fold", "split", "channels")
+) | {"kind": ("gpu", "fpga", "split"), "home": ("gpu", "fpga")}
+LAYER = {"name": None, "operation": None, "reads": [READ], "outputs": None, "options": [OPTION], "macs": None}
+SHAPE = {
+    **dict.fromkeys(("name", "source", "tags", "energy_weight", "latency_weight", "latency_limit", "energy_limit")),
+    **dict.fromkeys(("tick_ns", "energy_unit_nj", "standby_mw", "input_bytes")),
+    "schema": (1,),
+    "form": ("expanded",),
+    "problem": ("fpga_gpu_partition",),
+    "objective": ("energy", "latency", "edp", "weighted"),
+    "fabric": dict.fromkeys(("multipliers", "m20k")),
+    "link": dict.fromkeys(("bytes_per_second", "setup_ticks", "setup_energy", "energy_per_mb")),
+    "modules": [{"name": None, "kind": None, "layers": [LAYER]}],
+}
 
 
 def program(instance: dict[str, Any], bound: int, new: Any) -> Any:
@@ -44,12 +61,12 @@ def program(instance: dict[str, Any], bound: int, new: Any) -> Any:
     if instance["objective"] != "edp":
         a, b = weights[instance["objective"]]
         terms = [*((y, a * e) for y, e in sums["energy"]), *((y, b * t) for y, t in sums["latency"])]
-        found.cutoff = found.at_most(terms, bound - 1)
+        found.cutoff = found.at_most(terms, min(bound - 1, sum(a for _, a in terms)))
         return found
     names = ("energy", "latency")
     energy, latency = (found.variable(0, sum(value for _, value in sums[name])) for name in names)
     for name, total in zip(names, (energy, latency), strict=True):
         found.equal([*sums[name], (total, -1)], 0)
-    found.products.append((energy, latency, bound - 1))
+    found.products.append((energy, latency, min(bound - 1, found.upper[energy] * found.upper[latency])))
     found.cutoff = found.at_most([(energy, 1)], found.upper[energy])
     return found

@@ -111,6 +111,8 @@ class Lowered:
         Migration ticks of a member that is to hold layers ``[i, j)``; (C, 1, 1) without a failure.
     form : Form
         The objective.
+    rates : list of int
+        Bytes per second by bandwidth level.
     load : (L + 1,)
         c that is part of the load of the stages on both sides of a cut, ticks; else 0.
     order : tuple of int, optional
@@ -141,6 +143,7 @@ class Lowered:
     move: Array
     form: Form
     load: Array
+    rates: list[int]
     order: tuple[int, ...] = ()
     skip: bool = False
 
@@ -174,7 +177,7 @@ class Lowered:
 
     def kept(self, behind: int) -> int:
         """K of a stage with ``behind`` stages behind it."""
-        return warm_up(behind, self.micro_batches, self.instance.execution.training)
+        return warm_up(behind, self.micro_batches, self.instance.execution)
 
     @property
     def levels(self) -> int:
@@ -349,6 +352,7 @@ def lower(instance: Instance, order: Sequence[int] = (), *, skip: bool = False, 
         move=_migration(instance, classes),
         form=Form.of(instance, instance.mini_batch // batch),
         load=comm[0] if charge == "load" else np.zeros_like(comm[0]),
+        rates=links.rates,
         order=tuple(order),
         skip=skip,
     )

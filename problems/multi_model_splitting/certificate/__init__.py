@@ -14,6 +14,27 @@ from .paths import Path
 from .sharing import Totals, refund
 
 SENSE = "min"
+NEED = {"device": None, "type": None}
+LAYER = dict.fromkeys(("name", "weights", "bias", "output_bytes", "inference"))
+BOUNDARY = dict.fromkeys(("bytes", "load", "unload", "transmit", "receive"))
+SHAPE = {
+    **dict.fromkeys(("name", "source", "tags", "tick_ns", "deployed")),  # what is deployed decides between optima only
+    "schema": (1,),
+    "form": ("expanded",),
+    "problem": ("multi_model_splitting",),
+    "objective": ("throughput", "latency"),
+    "sharing": (True, False),
+    "devices": [dict.fromkeys(("name", "weights", "bias", "layers", "sensors", "interfaces"))],
+    "pipelines": [
+        {
+            **dict.fromkeys(("name", "signal", "model", "sensing")),
+            "source": NEED,
+            "target": NEED,
+            "layers": [LAYER],
+            "boundaries": [BOUNDARY],
+        }
+    ],
+}
 
 
 def program(instance: dict[str, Any], bound: int, new: Any) -> Any:
@@ -37,10 +58,16 @@ def program(instance: dict[str, Any], bound: int, new: Any) -> Any:
     for (d, resource), terms in totals.used.items():
         found.at_most(terms, instance["devices"][d][resource])
     if instance["objective"] == "latency":
-        found.cutoff = found.at_most(latency, bound - 1)
+        found.cutoff = found.at_most(latency, min(bound - 1, total(latency)))
         return found
-    cycle = found.variable(0, bound - 1)
+    most = min(bound - 1, max(map(total, totals.loads.values())))
+    cycle = found.variable(0, most)
     for load in totals.loads.values():
         found.at_most([*load, (cycle, -1)], 0)
-    found.cutoff = found.at_most([(cycle, 1)], bound - 1)
+    found.cutoff = found.at_most([(cycle, 1)], most)
     return found
+
+
+def total(terms: list[tuple[int, int]]) -> int:
+    """What terms of 0-1 variables add up to at most."""
+    return sum(a for _, a in terms if a > 0)

@@ -13,6 +13,27 @@ from typing import Any
 from .chain import Chain
 
 SENSE = "max"
+RATE = {"ticks": None, "per": None}
+SHAPE = {
+    **dict.fromkeys(
+        ("name", "source", "tags", "top_percent", "memory_unit_bytes", "work_unit_macs", "cycle_ms", "inputs")
+    ),
+    "schema": (1,),
+    "form": ("expanded",),
+    "problem": ("neuron_masking",),
+    "objective": ("neurons", "contribution", "smallest_share", "rate"),
+    "memory_mode": ("hard", "spill"),
+    "layers": [dict.fromkeys(("name", "neurons", "least", "work", "weights", "features"))],
+    "devices": [
+        {
+            **dict.fromkeys(
+                ("name", "tick_ps", "overhead", "time_limit", "work_limit", "memory_limit", "contributions")
+            ),
+            "transfer": RATE,
+            "spill": RATE,
+        }
+    ],
+}
 MS_PER_HOUR = 3_600_000
 
 

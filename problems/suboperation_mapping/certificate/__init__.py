@@ -7,7 +7,8 @@ in ``" order"`` asks for the program with orders.
 Every plan of a makespan below the bound is a point of the program of its ratio: ``x[o][a]`` places operation ``o``,
 ``load[o][a]`` is how long it occupies accelerator ``a``, ``last`` the makespan (:mod:`~.loads`), its start that of the
 plan's timetable (:mod:`~.times`). All are integers of at most ``bound - 1``, and every row holds, as these modules
-argue. In the program of all ratios only fused operations have a place and a start. The DRAM is left out of all.
+argue. In the program of all ratios only fused operations have a place and a start, and the DRAM is left out; in
+the others :mod:`~.memory` says what of it must fit.
 """
 
 from __future__ import annotations
@@ -18,6 +19,15 @@ from typing import Any
 from .times import Writer
 
 SENSE = "min"
+LAYER = dict.fromkeys(("name", "network_input_bytes", "output_bytes", "weight_bytes", "fp", "bp", "wu"))
+SHAPE = {
+    **dict.fromkeys(("name", "source", "tags", "batch", "tick_ns", "memory_unit_bytes", "flops", "bandwidth")),
+    "schema": (1,),
+    "form": ("expanded",),
+    "problem": ("suboperation_mapping",),
+    "accelerators": [dict.fromkeys(("name", "memory", "pes"))],
+    "layers": [{**LAYER, "kind": ("split", "fused"), "inputs": [{"source": None, "bytes": None}]}],
+}
 
 
 def cases(instance: dict[str, Any], bound: int, new: Any, names: Any) -> Iterator[tuple[str, Any]]:

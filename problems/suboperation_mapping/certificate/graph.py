@@ -64,5 +64,23 @@ class Graph:
         """Least ticks of a transfer to ``a`` from elsewhere."""
         return min((self.ticks(size, i, a) for i in self.places if i != a), default=0)
 
+    def serial(self) -> int:
+        """No plan takes longer: one operation after the other, each with all bytes of the network from everybody."""
+        most, n = len(self.shares) if self.ratio else len(self.places), len(self.layers)
+        phases = ("fp", "bp", "wu")
+        ticks = sum(
+            most * max((t for row in layer[p] for t in row), default=0) for layer in self.layers for p in phases
+        )
+        sizes = (
+            layer["weight_bytes"]
+            + self.instance["batch"]
+            * (layer["network_input_bytes"] + layer["output_bytes"] + sum(edge["bytes"] for edge in layer["inputs"]))
+            for layer in self.layers
+        )
+        rates = [rate for i, row in enumerate(self.instance["bandwidth"]) for j, rate in enumerate(row) if i != j]
+        moved = -(-sum(sizes) * 10**9 // (min(rates) * self.instance["tick_ns"])) if rates else 0
+        operations = len(phases) * n * most
+        return int(ticks + operations * (operations + most) * moved)
+
     def compute(self, o: Operation, a: int) -> int:
         return int(self.layers[o[1]][o[0].lower()][a][self.samples(o) - 1 if o[2] >= 0 else 0])

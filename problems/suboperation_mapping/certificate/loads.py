@@ -23,7 +23,7 @@ class Loads(Graph):
 
     def __init__(self, instance: dict[str, Any], bound: int, program: Any, ratio: Any) -> None:
         super().__init__(instance, ratio)
-        self.program, self.most = program, bound - 1
+        self.program, self.most = program, min(bound - 1, self.serial())
         self.last = program.variable(0, self.most)
         program.cutoff = program.at_most([(self.last, 1)], self.most)
         self.x = {o: [program.variable(0, 1) for _ in self.places] for o in self.operations if ratio or o[2] < 0}

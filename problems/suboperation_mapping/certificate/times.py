@@ -16,10 +16,10 @@ from itertools import combinations, product
 from typing import Any
 
 from .graph import Operation
-from .loads import Loads
+from .memory import Memory
 
 
-class Writer(Loads):
+class Writer(Memory):
     """One program: ``program``; of all ratios if ``ratio`` is ``None``."""
 
     def __init__(self, instance: dict[str, Any], bound: int, program: Any, ratio: Any, ordered: bool = False) -> None:
@@ -36,6 +36,8 @@ class Writer(Loads):
             for o, p in combinations(self.operations, 2):
                 if o not in self.above[p]:
                     self.order(o, p)
+        if ratio:
+            self.memory()
 
     def waits(self, listed: list[Operation], before: dict[Operation, set[Operation]]) -> dict[Operation, int]:
         """Least ticks until each may start, if those of ``before`` come first: some one, and then all between."""

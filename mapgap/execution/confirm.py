@@ -1,0 +1,218 @@
+"""No claim rests on one engine: who says OPTIMAL, INFEASIBLE or a bound by an engine's word is confirmed by another.
+
+A run of an exact method that asks engines, and of every portfolio, ends with a *confirmation* in what is left of its
+time. Whoever can be asked is asked, until somebody confirms or refutes the claim, the surest first:
+
+1.  the *certificate search* of the problem, whose proof the checker of :mod:`mapgap.evidence.check` then follows;
+2.  another exact method without an engine (a search of the house, or brute force where the instance is tiny), whole;
+3.  *another engine*, one that the method does not ask, with one question about its own model: is there a plan better
+    than this? Of a method with several engines two of the others' answers are needed, since any one of them may have
+    been wrong. An engine that denies a plan which is known to exist is not believed either.
+
+What nobody confirms is not said: OPTIMAL becomes FEASIBLE and INFEASIBLE becomes UNKNOWN, and the note ``unconfirmed``
+says why. Its bound is dropped unless only the time was missing: then it stands as what it is, the word of the engines.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from mapgap.catalogue import registry
+from mapgap.core import (
+    CONFIRMED,
+    UNCONFIRMED,
+    Budget,
+    InstanceBase,
+    Method,
+    PlanBase,
+    Problem,
+    SolveResult,
+    Status,
+    Stop,
+    resolve,
+)
+from mapgap.evidence import check  # the checker stands alone, whatever folder it lies in
+
+OWN = frozenset({"own", "enumeration"})
+"""Engines of the house."""
+CERTIFICATE, DIAGNOSIS = "certificate search", "diagnosis"
+PART = 0.5
+"""Of the time that is left, what each of those who are asked may take."""
+
+
+class _Refuted(Exception):
+    """Somebody knows better."""
+
+
+def due(method: Method) -> bool:
+    """Must claims of the method be confirmed?"""
+    return method.kind == "exact" and bool(method.members or set(method.engines) - OWN)
+
+
+def prepare(method: Method) -> None:
+    """Import what a confirmation needs first."""
+    proving = registry.library(method.problem).proving
+    if due(method) and proving is not None:
+        resolve(proving)
+
+
+def confirmed(method: Method, instance: InstanceBase, result: SolveResult, budget: Budget) -> SolveResult:
+    """The result with what was confirmed of it, by whom (note ``confirmed``), or without what was not."""
+    claim = _Claim(method, instance, result)
+    if not due(method) or not claim.made:
+        return result
+    try:
+        with budget.timed("confirm"):
+            by = next(claim.confirmations(budget), None)
+        why = f"{claim.words}; nobody else could confirm it" + (" in time" if budget.exhausted else "")
+        late = budget.exhausted
+    except _Refuted as error:
+        by, why, late = None, f"{claim.words}; {error}", False
+    if by is not None:
+        return replace(result, notes={**result.notes, CONFIRMED: by})
+    stop = result.stop if result.stop is not Stop.PROVED else Stop.TIME if late else Stop.DONE
+    return replace(
+        result,
+        status=Status.UNKNOWN if result.plan is None else Status.FEASIBLE,
+        stop=stop,
+        bound=result.bound if late else None,
+        reason=result.reason if result.status is not Status.INFEASIBLE else why,
+        notes={**result.notes, UNCONFIRMED: [*result.notes.get(UNCONFIRMED, ()), why]},
+    )
+
+
+class _Claim:
+    """What a result says of all plans: none is better than ``bound``, or, with ``None``, there is none."""
+
+    def __init__(self, method: Method, instance: InstanceBase, result: SolveResult) -> None:
+        self.method, self.instance, self.result = method, instance, result
+        self.problem: Problem = registry.problems()[instance.problem]
+        self.sign = -1 if self.problem.sense == "max" else 1
+        self.bound = result.bound if result.bound is not None or result.plan is None else self.worth(result.plan)
+        if result.status is Status.INFEASIBLE:
+            self.bound = None
+        engine = result.bound is not None and not set(method.engines) <= OWN
+        self.made = engine or result.status in (Status.OPTIMAL, Status.INFEASIBLE)
+
+    @property
+    def words(self) -> str:
+        """``mip (HiGHS) claims INFEASIBLE``."""
+        what = f"{self.result.status} {self.bound}" if self.result.status is Status.OPTIMAL else f"bound {self.bound}"
+        what = "INFEASIBLE" if self.bound is None else what
+        return f"{self.method.name} ({', '.join(self.method.engines)}) claims {what}"
+
+    def worth(self, plan: PlanBase) -> int | None:
+        found = self.problem.evaluate(self.instance, plan)
+        return found.objective if found.feasible else None
+
+    def beaten(self, plan: PlanBase | None, by: str) -> None:
+        """Nothing if the plan is none, or no better.
+
+        Raises
+        ------
+        _Refuted
+        """
+        value = None if plan is None else self.worth(plan)
+        if value is not None and (self.bound is None or self.sign * value < self.sign * self.bound):
+            raise _Refuted(f"{by} has a plan of {value}")
+
+    def confirmations(self, budget: Budget) -> Iterator[str]:
+        """Who confirms the claim; each only asked when the next one is wanted.
+
+        Raises
+        ------
+        _Refuted
+        """
+        if self.bound is None and self.problem.diagnose is not None and self.problem.diagnose(self.instance):
+            yield DIAGNOSIS
+        if self.certified(self._part(budget)):
+            yield CERTIFICATE
+        exact = [m for m in registry.methods(self.problem.name).values() if m.kind == "exact" and m is not self.method]
+        for other in exact:
+            own = set(other.engines) <= OWN and not other.members and other.name not in self.method.members
+            if own and self.agrees(other, self._part(budget)):
+                yield other.name
+        yield from self.questions([m for m in exact if m.models is not None and len(m.engines) == 1], budget)
+
+    def _part(self, budget: Budget) -> Budget:
+        return replace(budget.quiet().part(PART * budget.remaining_s), used_s={})
+
+    def certified(self, budget: Budget) -> bool:
+        """Does the problem find a proof that the checker accepts?"""
+        if registry.library(self.problem.name).proving is None or budget.exhausted:
+            return False
+        facts = self.instance.to_json()
+        limit = check.NONE[self.problem.sense] if self.bound is None else self.bound
+        try:
+            proof = registry.library(self.problem.name).prove(facts, limit, budget)
+            if proof is None or budget.exhausted:  # to check takes time, too
+                return False
+            own = {"schema": check.SCHEMA, "instance": facts, "bound": self.bound, "proof": proof}
+            check.check(json.loads(json.dumps(own)))
+        except Exception:  # the producer's, of whatever kind, or the checker's: no proof
+            return False
+        return True
+
+    def agrees(self, other: Method, budget: Budget) -> bool:
+        """Does another method prove the same?"""
+        if budget.exhausted:
+            return False
+        start = {"start": self.result.plan} if "start" in other.options and self.result.plan is not None else {}
+        try:
+            found = other.solve(self.instance, budget, **start)
+        except Exception:  # not made for the instance
+            return False
+        self.beaten(found.plan, other.name)
+        if self.bound is None:
+            return found.status is Status.INFEASIBLE
+        return found.bound is not None and self.sign * found.bound >= self.sign * self.bound
+
+    def questions(self, others: Sequence[Method], budget: Budget) -> Iterator[str]:
+        """Other engines, one after the other; one that the method does not ask, or two."""
+        said: dict[str, str] = {}
+        for other in others:
+            engine = other.engines[0]
+            if engine in said or engine in OWN or self.method.engines == (engine,):
+                continue
+            if self.denies(other, self._part(budget)):
+                said[engine] = f"{other.name} ({engine})"
+                if engine not in self.method.engines:
+                    yield said[engine]
+                elif len(said) > 1:
+                    yield " and ".join(said.values())
+
+    def denies(self, other: Method, budget: Budget) -> bool:
+        """Does an engine deny, in all parts of its model, that there is a better plan? It must be able to say yes."""
+        try:
+            parts = resolve(other.models)(self.instance)
+            if budget.exhausted or not self.admits(parts, budget):
+                return False
+            for part in parts:
+                model = part.build()
+                if self.bound is not None:
+                    model.below(self.bound)
+                outcome = model.solve(budget)
+                if outcome.solved:
+                    self.beaten(model.plan(outcome.value), f"{other.name} ({other.engines[0]})")
+                if outcome.status is not Status.INFEASIBLE:
+                    return False
+        except _Refuted:
+            raise
+        except Exception:  # no model of the instance, or one that the engine's guard refuses
+            return False
+        return True
+
+    def admits(self, parts: Sequence[Any], budget: Budget) -> bool:
+        """Does an engine find what is there: the known plan, or a point of a model without its rows?"""
+        for part in parts:
+            if self.result.plan is None:
+                model = part.build(without=[row.number for row in type(part.build()).rows()])
+            else:
+                model = part.build(complete=True)
+                if not model.fix(self.result.plan):
+                    continue
+            return bool(model.solve(budget).solved)
+        return self.result.plan is not None  # dominated: nothing to ask

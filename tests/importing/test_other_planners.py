@@ -1,0 +1,216 @@
+"""``import --as PLANNER``: every file of two repositories is read, and what the planners print on them is recomputed.
+
+Printed values: ``dp.exe`` and ``dp.exe -linearize`` of dnn-partitioning (commit b207b6a) on its throughput-inputs, in
+ms; ``optimizer_graph_hierarchical.py --straight_pipeline`` of PipeDream (commit 7db6a1c) at 1e9 bytes per second, in s.
+Where the first one did not end in 40 s, its linearised value is an upper bound.
+"""
+
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from mapgap.catalogue import registry
+from mapgap.core import Budget, InputError, Status
+from mapgap.core.workload import Settings
+from mapgap.importing.assemble import assemble
+from mapgap.importing.cluster import equal_boards
+from mapgap.importing.presets import PRESETS, preset
+from mapgap.importing.recognise import read
+from mapgap.problems.hybrid_pipeline.evaluate import evaluate
+
+DATA = Path(__file__).parents[1] / "data"
+LOADS = {
+    "LayerGraphs/bert24_inference": "17.7899",
+    "LayerGraphs/bert24_training": "41.7458",
+    "LayerGraphs/gnmt_inference": "32.9107",
+    "LayerGraphs/resnet50_inference": "33.7747",
+    "LayerGraphs/resnet50_training": "78.6318",
+    "OperatorGraphs/bert_l-3_inference": "27.9186",
+    "OperatorGraphs/bert_l-3_training": "65.3031",
+    "OperatorGraphs/bert_l-6_inference": "29.5795",
+    "OperatorGraphs/bert_l-6_training": "72.865",
+    "OperatorGraphs/bert_l-12_inference": "147.478",
+    "OperatorGraphs/resnet50_inference": "124.349",
+    "OperatorGraphs/resnet50_training": "255.194",
+}
+LINEARISED = {
+    "LayerGraphs/gnmt_training": 107.004,
+    "OperatorGraphs/bert_L-12_training": 437.998,
+    "LayerGraphs/inceptionv3_inference": 51.5519,
+    "LayerGraphs/inceptionv3_training": 123.93,
+}
+LONG = {
+    "LayerGraphs/inceptionv3_inference",
+    "LayerGraphs/inceptionv3_training",
+    "OperatorGraphs/bert_l-12_inference",
+    "OperatorGraphs/bert_L-12_training",
+}
+STRAIGHT = {
+    "alexnet": (0.043075, 0.031069, 0.028721, 0.028721),
+    "vgg16": (0.370931, 0.231234, 0.21645, 0.159531),
+    "resnet50": (0.221933, 0.148136, 0.111497, 0.07516),
+    "gnmt": (0.045936, 0.034572, 0.025868, 0.019032),
+    "resnet18": (0.130199, 0.090723, 0.069523, 0.046101),
+    "squeezenet1_0": (0.144143, 0.096261, 0.072954, 0.051094),
+}
+MACHINES = (2, 3, 4, 6)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """All inputs of dnn-partitioning and all profiles of PipeDream."""
+    folder = tmp_path_factory.mktemp("published")
+    for name in ("dnn_partitioning/inputs.zip", "pipedream/profiles.zip"):
+        with zipfile.ZipFile(DATA / name) as archive:
+            archive.extractall(folder)
+    return folder
+
+
+def imported(path, planner, cluster=None, **given):
+    settings = Settings(given, preset(planner))
+    workload = assemble(read([path], settings), cluster, settings).workload
+    return registry.library("hybrid_pipeline").imported(workload, settings)
+
+
+def solve(instance, method="ideal_dp"):
+    return registry.methods("hybrid_pipeline")[method].solve(instance, Budget(300.0))
+
+
+def load(data, instance, plan):
+    """The largest load of a plan in ms, as ``computeLoadForResultOrg`` of dp.cpp has it, from the file."""
+    colour = {node["id"]: node.get("colorClass", f"own {node['id']}") for node in data["nodes"]}
+    places = {
+        layer.name: p for p, stage in enumerate(plan.stages) for layer in (instance.layers[i] for i in stage.rows)
+    }
+    seen, place, classes = set(), {}, {}
+    for node in sorted(data["nodes"], key=lambda node: bool(node["isBackwardNode"])):
+        if not node["isBackwardNode"] or colour[node["id"]] not in classes:
+            name = node.get("name", f"node {node['id']}")
+            name = name if name not in seen else f"{name}.{node['id']}"
+            seen.add(name)
+            assert classes.setdefault(colour[node["id"]], places[name]) == places[name]
+        place[node["id"]] = classes[colour[node["id"]]]
+    sums = [0.0] * len(plan.stages)
+    accelerator = ["fpga" in instance.devices[stage.devices[0]].name for stage in plan.stages]
+    for node in data["nodes"]:
+        p = place[node["id"]]
+        sums[p] += node["fpgaLatency" if accelerator[p] else "cpuLatency"]
+    known, cost = {}, {}
+    for edge in data["edges"]:
+        known.setdefault(edge["sourceId"], {place[edge["sourceId"]]}).add(place[edge["destId"]])
+        cost[edge["sourceId"]] = edge["cost"]
+    for source, stages in known.items():
+        for p in stages if len(stages) > 1 else ():
+            sums[p] += cost[source] if accelerator[p] else 0.0
+    return max(sums)
+
+
+def test_every_file_is_read(files):
+    """24 of dnn-partitioning, 14 of PipeDream."""
+    inputs = sorted(files.glob("*-inputs/*/*.json"))
+    profiles = sorted(files.glob("*.graph.txt"))
+    assert (len(inputs), len(profiles)) == (24, 14)
+    for path in inputs:
+        data = json.loads(path.read_text())
+        forward = [node for node in data["nodes"] if not node["isBackwardNode"]]
+        instance = imported(path, "dnn_partitioning")
+        assert len(instance.layers) >= len(forward)
+        times = sum(node["fpgaLatency"] for node in data["nodes"])
+        own = sum(f[0] + b[0] for f, b in zip(instance.types[0].forward, instance.types[0].backward, strict=True))
+        assert own * instance.seconds_per_tick * 1e3 == pytest.approx(times, rel=1e-4)
+    for path in profiles:
+        instance = imported(path, "pipedream", equal_boards(4, 8000, None))
+        layers = [line for line in path.read_text().splitlines() if "forward_compute_time" in line]
+        solid = [line for line in layers if " -- Input" not in line and "__getitem__" not in line]
+        assert len(solid) <= len(instance.layers) <= len(layers)
+
+
+def daily(names):
+    return [pytest.param(name, marks=pytest.mark.nightly) if name in LONG else name for name in names]
+
+
+@pytest.mark.nightly
+def test_every_file_is_read_without_a_planner(files):
+    for path in sorted(files.glob("*-inputs/*/*.json")):
+        settings = Settings({})
+        workload = assemble(read([path], settings), None, settings).workload
+        assert registry.library("hybrid_pipeline").imported(workload, settings).layers
+
+
+@pytest.mark.parametrize("name", daily(LOADS))
+def test_dnn_partitionings_loads_are_proven_on_the_graph(files, name):
+    path = files / "throughput-inputs" / f"{name}.json"
+    instance = imported(path, "dnn_partitioning")
+    result = solve(instance)
+    assert result.status is Status.OPTIMAL
+    value = evaluate(instance, result.plan)
+    assert value.objective == result.bound
+    found = load(json.loads(path.read_text()), instance, result.plan)
+    assert f"{found:.6g}" == LOADS[name]
+    assert 1e3 * value.objective * instance.seconds_per_tick == pytest.approx(found, rel=1e-5)
+
+
+@pytest.mark.parametrize("name", daily(LINEARISED))
+def test_no_linearised_load_is_below_the_optimum(files, name):
+    path = files / "throughput-inputs" / f"{name}.json"
+    instance = imported(path, "dnn_partitioning")
+    result = solve(instance)
+    assert result.status is Status.OPTIMAL
+    assert float(f"{load(json.loads(path.read_text()), instance, result.plan):.6g}") <= LINEARISED[name]
+
+
+@pytest.mark.parametrize("name", STRAIGHT)
+def test_straight_pipelines_are_at_least_as_good_as_pipedreams(files, name):
+    for machines, printed in zip(MACHINES, STRAIGHT[name], strict=True):
+        instance = imported(
+            files / f"{name}.graph.txt", "pipedream", equal_boards(machines, 8000, None), replication=False
+        )
+        result = solve(instance)
+        assert result.status is Status.OPTIMAL
+        seconds = evaluate(instance, result.plan).objective * instance.seconds_per_tick
+        assert seconds <= printed + len(instance.layers) * instance.seconds_per_tick / 2
+        chain = solve(instance, "label_dp")
+        if chain.plan is not None:
+            assert evaluate(instance, chain.plan).objective >= result.bound
+
+
+@pytest.mark.parametrize(("name", "machines", "printed"), [("vgg16", 4, "0.17573"), ("gnmt", 4, "0.025868")])
+def test_replicas_as_pipedream_counts_them(files, name, machines, printed):
+    instance = imported(files / f"{name}.graph.txt", "pipedream", equal_boards(machines, 8000, None))
+    seconds = evaluate(instance, solve(instance).plan).objective * instance.seconds_per_tick
+    assert seconds <= float(printed) + 10.0 ** -(len(printed) - 2)
+
+
+def test_flags_and_classes(tmp_path):
+    """2 runs on processors only, 1 and 3 lie on one device, so 2 does, too; a flag is a word or a number."""
+    nodes = [
+        {"id": k, "supportedOnFpga": k != 2, "cpuLatency": 10.0, "fpgaLatency": 1.0, "size": 1.0, "isBackwardNode": 0}
+        for k in (1, 2, 3, 4)
+    ]
+    nodes[0]["colorClass"] = nodes[2]["colorClass"] = 7
+    edges = [{"sourceId": a, "destId": a + 1, "cost": 0.5} for a in (1, 2, 3)]
+    path = tmp_path / "flags.json"
+    path.write_text(json.dumps({"maxSizePerFPGA": 1e6, "maxFPGAs": 1, "maxCPUs": 1, "nodes": nodes, "edges": edges}))
+    instance = imported(path, "dnn_partitioning")
+    assert instance.graph.together == ((0, 2),)
+    assert instance.graph.unsupported[instance.devices[0].type] == (1,)
+    result = solve(instance)
+    # 1, 2 and 3 on the processor, which pays nothing: 30 ms; 4 on the accelerator reads a tensor: 1.5 ms.
+    assert result.bound * instance.seconds_per_tick == pytest.approx(0.030)
+    assert [stage.layers for stage in result.plan.stages] == [(0, 1, 2), (3,)]
+    settings = Settings({"training": False})
+    chain = registry.library("hybrid_pipeline").imported(
+        assemble(read([path], settings), None, settings).workload, settings
+    )
+    assert chain.graph.unsupported[chain.devices[0].type] == (1,)
+    found = solve(chain, "portfolio")
+    used = {chain.devices[d].name: stage.rows for stage in found.plan.stages for d in stage.devices}
+    assert 1 not in used.get("fpga1", ())
+
+
+def test_no_such_planner():
+    with pytest.raises(InputError, match="--as pipedraem: expected one of pipedream, dnn_partitioning, pipeedge"):
+        preset("pipedraem")
+    assert all(preset(name) for name in PRESETS)
