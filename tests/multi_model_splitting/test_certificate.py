@@ -6,7 +6,7 @@ import random
 import pytest
 from certificates import accepted
 
-from mapgap.contract.seeds import samples
+from mapgap.contract.seeds import samples, some
 from mapgap.core import Budget
 from mapgap.evidence.check import Box, Program
 from mapgap.formulations.multi_model_splitting import certificate as producer
@@ -109,10 +109,13 @@ def test_optima_with_twins_are_proven_and_no_more(sample):
             assert accepted(instance.to_json(), 2**31, proof)
 
 
-def test_larger_optima_are_proven():
-    for family, seed in (("small", 2), ("small", 3), ("small", 8), ("small", 11), ("full", 1), ("wearables_4x4", 0)):
-        instance = LIBRARY.generate(family, seed)
-        proven(instance, joint.run(instance, budget()).claimed)
+LARGER = [("small", 2), ("small", 3), ("small", 8), ("small", 11), ("full", 1), ("wearables_4x4", 0)]
+
+
+@pytest.mark.parametrize(("family", "seed"), some(2, LARGER))
+def test_larger_optima_are_proven(family, seed):
+    instance = LIBRARY.generate(family, seed)
+    proven(instance, joint.run(instance, budget()).claimed)
 
 
 def refuted(instance, plan, bound):
