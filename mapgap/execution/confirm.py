@@ -59,8 +59,16 @@ def prepare(method: Method) -> None:
         resolve(proving)
 
 
-def confirmed(method: Method, instance: InstanceBase, result: SolveResult, budget: Budget) -> SolveResult:
-    """The result with what was confirmed of it, by whom (note ``confirmed``), or without what was not."""
+def confirmed(
+    method: Method, instance: InstanceBase, result: SolveResult, budget: Budget, told: int | None = None
+) -> SolveResult:
+    """The result with what was confirmed of it, by whom (note ``confirmed``), or without what was not.
+
+    Parameters
+    ----------
+    told : int, optional
+        The last bound that the run has announced: what is left of INFEASIBLE where only time was missing.
+    """
     claim = _Claim(method, instance, result)
     if not due(method) or not claim.made:
         return result
@@ -78,7 +86,7 @@ def confirmed(method: Method, instance: InstanceBase, result: SolveResult, budge
         result,
         status=Status.UNKNOWN if result.plan is None else Status.FEASIBLE,
         stop=stop,
-        bound=result.bound if late else None,
+        bound=None if not late else told if result.bound is None else result.bound,
         reason=result.reason if result.status is not Status.INFEASIBLE else why,
         notes={**result.notes, UNCONFIRMED: [*result.notes.get(UNCONFIRMED, ()), why]},
     )

@@ -66,7 +66,11 @@ def execute(method: Method, instance: Any, budget: Budget, options: Mapping[str,
     """
     send({"event": "start"})
 
+    told_bound: int | None = None
+
     def listen(plan: PlanBase | None, bound: int | None) -> None:
+        nonlocal told_bound
+        told_bound = told_bound if bound is None else bound
         found = {"plan": plan_json(plan), "bound": integer(bound), "by": budget.by}
         send({"event": "report", "time_s": budget.elapsed_s, **found})
 
@@ -79,7 +83,7 @@ def execute(method: Method, instance: Any, budget: Budget, options: Mapping[str,
         wall_s = time.perf_counter() - before
         told = result_json(result)
         if told["status"] != Status.UNKNOWN or told["bound"] is not None:
-            told = result_json(confirm.confirmed(method, instance, result, budget))
+            told = result_json(confirm.confirmed(method, instance, result, budget, told_bound))
         spent = {f"{use}_s": round(seconds, 6) for use, seconds in budget.used_s.items()}
         end = {"result": {**told, "notes": {**spent, **told["notes"]}}}
     except KeyboardInterrupt:

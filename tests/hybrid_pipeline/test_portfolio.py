@@ -38,7 +38,7 @@ def test_no_heuristic_is_better(family, seed):
 def test_on_a_large_cluster_the_complete_planner_comes_first_and_the_record_names_it():
     instance = LIBRARY.generate("distinct", 1)
     assert not cheap(instance)
-    record = run_method(instance, "portfolio", Budget(200.0), isolate=False)
+    record = run_method(instance, "portfolio", Budget(10.0), isolate=False)
     assert record.found_by in METHODS["portfolio"].members
     assert record.proved_by in METHODS["portfolio"].members
     used = record.notes["used_s"]
