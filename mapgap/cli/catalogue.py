@@ -139,6 +139,9 @@ def plugins(as_json: flags.Json = False) -> None:
     if as_json:
         print_json({"plugins": rows})
         return
+    if not rows:
+        say("no installed package announces problems, methods or studies")
+        return
     columns = ["package", "version", "entry_point", "names", "state"]
     states = [{**row, "state": f"left out: {row['reason']}" if row["reason"] else "loaded"} for row in rows]
     table("plug-ins", columns, [[row[column] for column in columns] for row in states])

@@ -17,7 +17,7 @@ from dataclasses import replace
 import networkx as nx
 
 from mapgap.core.workload import Settings
-from mapgap.importing.graph import Kind, Layer, LayerGraph, Time, origin
+from mapgap.importing.graph import Kind, Layer, LayerGraph, Time, Total, origin
 from mapgap.importing.source import Source, Value
 
 NAME, TITLE = "dnn_partitioning", "dnn-partitioning JSON"
@@ -49,6 +49,10 @@ def read(sources: Sequence[Source], settings: Settings) -> LayerGraph:
     graph = LayerGraph(source.path.stem)
     nodes = {node["id"].whole(): node for node in root["nodes"].items()}
     owner = _layers(graph, nodes)
+    forward = [node for node in nodes.values() if not _flag(node, "isBackwardNode")]
+    for kind, field in LATENCIES.items():
+        spent = 1e6 * math.fsum(node[field].number() for node in forward)
+        graph.totals.append(Total("kernels", spent, {}, kind, 1))
     memory = root["maxSizePerFPGA"].whole(most=1e18) if root.has("maxSizePerFPGA") else None
     rate = _add_edges(graph, root["edges"].items(), nodes, owner)
     lacking = frozenset(owner[key] for key, node in nodes.items() if not _flag(node, "supportedOnFpga", True))
