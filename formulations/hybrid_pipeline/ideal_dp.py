@@ -342,7 +342,8 @@ def along_orders(instance: Instance, found: Blocks, best: _Best, count: int) -> 
 def run(instance: Instance, budget: Budget, start: str | Plan | None = None, params: Params = Params()) -> SolveResult:
     """The optimum on the graph, or, of too many ideals, plans along orders and a bound for all orders.
 
-    A chain is the graph with one order.
+    A chain is the graph with one order. A failure case is always a chain, along which the labels, with the migration
+    in them, are those of ``label_dp``.
 
     Raises
     ------
@@ -351,7 +352,7 @@ def run(instance: Instance, budget: Budget, start: str | Plan | None = None, par
     """
     reasons = diagnose(instance)
     if instance.replanning is not None:
-        return SolveResult(Status.UNKNOWN, Stop.DONE, reason="the instance is a failure case, which is a chain")
+        return label_dp.run(instance, budget, start=start)
     if reasons:
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(reasons))
     too_large = label_dp.too_large(instance)
