@@ -54,7 +54,7 @@ class MatrixOutcome:
     reduced : (columns,) or None
         Reduced costs of an LP solved to optimality.
     duals : (rows,) or None
-        Its duals, from which :func:`~mapgap.solvers.integer_lp.exact_bound` recomputes the bound.
+        Its duals, from which :class:`~mapgap.solvers.integer_lp.WholeRows` recomputes the bound.
     """
 
     status: Status

@@ -1,10 +1,11 @@
 """The file in which a bound leaves its duals: gzip around JSON, ``{"schema", "instance", "bound", "boxes"}``.
 
 Every box has its groups of shares ``holds``, each ``[low, high, count]``: so many shares of so many samples each; its
-``bound``; and its ``proof``, multipliers ``rows`` as ``[row, y, ...]``. They are whole numbers, in units of
-``2 ** -shift``, on the rows of ``LocatedModel``; or, with ``columns`` true or false and the ticks in a unit of time as
-``scale``, doubles on those of ``StageModel``. Together the boxes hold all ratios. A box without a proof has a bound
-that needs no program, or has none.
+``bound``; and its ``proof``: the ``places`` of fused operations, each ``[phase, layer, accelerator]``, and multipliers
+``rows`` as ``[row, y, ...]``. They are whole numbers, in units of ``2 ** -shift``, on the rows of ``LocatedModel``; or,
+with ``columns`` true or false and the ticks in a unit of time as ``scale``, doubles on those of ``StageModel``.
+Together the boxes with their places hold all plans. A box without a proof has a bound that needs no program, or has
+none.
 """
 
 from __future__ import annotations
