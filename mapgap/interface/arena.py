@@ -98,7 +98,7 @@ prompt:
   system_message: |-
     You improve a heuristic. Rewrite solve(instance) so that its plans are better; {sense}.
     Every instance runs in a fresh process: at most {time_s:g} seconds and {memory_mb} MB, one processor. A plan that
-    breaks a rule, comes late or does not come is worth 0. Only the standard library and what is installed can be imported.
+    breaks a rule, comes late or does not come is worth 0. Only what is installed can be imported.
 {text}
 """
 

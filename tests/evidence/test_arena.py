@@ -1,8 +1,8 @@
 """Programs that cheat are worth no more than the published heuristic; scores above their ceiling are refused.
 
 Every cheat knows the optimum of an instance on which the published heuristic is 63% above it, and is run on this one
-and another. A scorer that leaves failures out, believes what it is told, or mixes instances up would give it 1.44 or more;
-the published heuristic has 1.
+and another. A scorer that leaves failures out, believes what it is told, or mixes instances up would give it 1.44 or
+more; the published heuristic has 1.
 """
 
 import json
@@ -107,8 +107,10 @@ CHEATS = {
         "    return plans[(list(OPTIMA).index(key(instance)) + 1) % len(plans)]"
     ),
     "repeats stages": "def solve(instance): p = OPTIMA[key(instance)]; return {**p, 'stages': p['stages'] * 2}",
-    "leaves the last stage out": "def solve(instance): p = OPTIMA[key(instance)]; return {**p, 'stages': p['stages'][:-1]}",
-    "turns stages around": "def solve(instance): p = OPTIMA[key(instance)]; return {**p, 'stages': p['stages'][::-1] * 2}",
+    "leaves the last stage out": "def solve(instance):\n"
+    "    p = OPTIMA[key(instance)]; return {**p, 'stages': p['stages'][:-1]}",
+    "turns stages around": "def solve(instance):\n"
+    "    p = OPTIMA[key(instance)]; return {**p, 'stages': p['stages'][::-1] * 2}",
     "uses a device twice": (
         "def solve(instance):\n    p = OPTIMA[key(instance)]\n"
         "    return {**p, 'stages': [{**s, 'devices': p['stages'][0]['devices'] * 2, 'shares': s['shares'] * 2}"
