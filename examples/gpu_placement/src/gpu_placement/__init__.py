@@ -7,10 +7,10 @@ holds their key-value caches. Its *pressure* is the demand of its models per fre
     pressure of GPU i = ceil(100 * sum d[j] / (M - sum s[j]))    over the models j on it, in 1/252,000 per GB
 
 **Decide** the GPU of every model. **Minimise** the largest pressure of a GPU. At least 1 GB stays free, and no pressure
-is above the limit ``tau``. Pairs of models may have to be apart (two tenants) or together (a model and its adapter).
+is above the limit ``tau``. Pairs of models may have to be apart (two tenants) or together (one and its adapter).
 
 Source: Yu et al., "Prism: Unleashing GPU Sharing for Cost-Efficient Multi-LLM Serving", arXiv:2505.04021, as the
-benchmark ADRS/prism of SkyDiscover states it (github.com/skydiscover-ai/skydiscover at 59643ef8, Apache-2.0): there M is
+benchmark ADRS/prism of SkyDiscover (github.com/skydiscover-ai/skydiscover at 59643ef8, Apache-2.0) states it: there M is
 80 GB and the pressure is called KVPR. The problem is NP-hard: for a fixed pressure it is bin packing.
 
 Interpretation

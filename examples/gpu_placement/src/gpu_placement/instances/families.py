@@ -20,9 +20,9 @@ def tiny(seed: int) -> Instance:
     pairs = [(a, b) for a in range(len(models)) for b in range(a)]
     chosen = rng.sample(pairs, min(len(pairs), rng.choice((0, 0, 1, 2))))
     cut = rng.randint(0, len(chosen))
-    instance = _instance(f"tiny_{seed}", "tiny", gpus, rng.choice((16, 20, 24)), models)
+    instance = _instance(f"tiny_{seed}", "tiny", gpus, rng.choice((24, 40, 64)), models)
     return instance.changed(
-        limit=rng.choice((4_000, 20_000, 40_000)), apart=tuple(chosen[:cut]), together=tuple(chosen[cut:])
+        limit=rng.choice((10_000, 25_000, 40_000)), apart=tuple(chosen[:cut]), together=tuple(chosen[cut:])
     )
 
 
