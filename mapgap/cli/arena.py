@@ -133,12 +133,13 @@ def show(found: arena.Score) -> None:
     for each in found.results:
         if each.value is None:
             reasons[each.reason] = reasons.get(each.reason, 0) + 1
-    certified = sum(each.reference.grade == "certified" for each in found.results)
+    grades = [each.reference.grade for each in found.results]
+    proven = ", ".join(f"{grades.count(grade)} {grade}" for grade in ("certified", "solver-proven") if grade in grades)
     seeds = "drawn now" if found.drawn else "given; a program may have known them"
     rows: dict[str, Any] = {
         "instances": f"{len(found.results)} of {found.problem}, family {found.family}; seeds {seeds}",
         "without a plan": f"{found.failed}, worth 0 each" if found.failed else "none",
-        "ceilings": f"{certified} of {len(found.results)} certified",
+        "ceilings": f"{proven or 'none'}, of {len(grades)}",
         "left out": f"{len(found.left_out)}: {found.published} has no plan there" if found.left_out else None,
     }
     facts(rows)
@@ -147,7 +148,7 @@ def show(found: arena.Score) -> None:
     lines = [
         ["program", _decimal(told["score"]), percent(gaps["program"])],
         [f"published: {found.published}", _decimal(1.0), percent(gaps["published"])],
-        ["quick planner", _decimal(told["quick"]) if gaps["quick"] is not None else None, percent(gaps["quick"])],
+        ["quick planner", _decimal(told["quick"]), percent(gaps["quick"])],
         ["ceiling", _decimal(told["ceiling"]), percent(0.0) if found.ceiling is not None else None],
     ]
     table("score", columns, lines)

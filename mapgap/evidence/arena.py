@@ -144,6 +144,12 @@ class Score:
         return None if None in ceilings else self.ratio(ceilings)
 
     @property
+    def quick(self) -> Fraction | None:
+        """The score of the quick planner; ``None`` where the problem has none."""
+        values = [each.reference.quick for each in self.results]
+        return None if all(value is None for value in values) else self.ratio(values)
+
+    @property
     def gaps(self) -> dict[str, float | None]:
         """How far below the ceiling the program, the published heuristic and the quick planner are, from 0 to 1."""
         lists: dict[str, list[int | None]] = {
@@ -152,6 +158,8 @@ class Score:
             "quick": [each.reference.quick for each in self.results],
         }
         found = {name: self.quality(values) for name, values in lists.items()}
+        if self.quick is None:
+            found["quick"] = None
         return {name: None if each is None else round(1 - float(each), 9) for name, each in found.items()}
 
     @property
@@ -160,7 +168,6 @@ class Score:
 
     def to_json(self) -> dict[str, Any]:
         """As it is written to a file, and read by :func:`recheck`."""
-        quick = self.ratio(each.reference.quick for each in self.results)
         return {
             "schema": SCHEMA,
             "problem": self.problem,
@@ -171,7 +178,7 @@ class Score:
             "drawn": self.drawn,
             "score": round(float(self.score), 9),
             "ceiling": None if self.ceiling is None else round(float(self.ceiling), 9),
-            "quick": round(float(quick), 9),
+            "quick": None if self.quick is None else round(float(self.quick), 9),
             "gaps": self.gaps,
             "failed": self.failed,
             "left_out": list(self.left_out),

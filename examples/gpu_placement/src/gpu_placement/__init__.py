@@ -10,8 +10,8 @@ holds their key-value caches. Its *pressure* is the demand of its models per fre
 is above the limit ``tau``. Pairs of models may have to be apart (two tenants) or together (one and its adapter).
 
 Source: Yu et al., "Prism: Unleashing GPU Sharing for Cost-Efficient Multi-LLM Serving", arXiv:2505.04021, as the
-benchmark ADRS/prism of SkyDiscover (github.com/skydiscover-ai/skydiscover at 59643ef8, Apache-2.0) states it: there M is
-80 GB and the pressure is called KVPR. The problem is NP-hard: for a fixed pressure it is bin packing.
+benchmark ADRS/prism of SkyDiscover (github.com/skydiscover-ai/skydiscover at 59643ef8, Apache-2.0) states it: there M
+is 80 GB and the pressure is called KVPR. The problem is NP-hard: for a fixed pressure it is bin packing.
 
 Interpretation
 --------------
