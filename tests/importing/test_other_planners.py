@@ -18,6 +18,7 @@ from mapgap.importing.assemble import assemble
 from mapgap.importing.cluster import equal_boards
 from mapgap.importing.presets import PRESETS, preset
 from mapgap.importing.recognise import read
+from mapgap.problems.hybrid_pipeline.certificate import check
 from mapgap.problems.hybrid_pipeline.evaluate import evaluate
 
 DATA = Path(__file__).parents[1] / "data"
@@ -47,6 +48,7 @@ LONG = {
     "OperatorGraphs/bert_l-12_inference",
     "OperatorGraphs/bert_L-12_training",
 }
+CERTIFIED = [name for name in LOADS if name.startswith(("LayerGraphs/bert", "LayerGraphs/resnet", "OperatorGraphs"))]
 STRAIGHT = {
     "alexnet": (0.043075, 0.031069, 0.028721, 0.028721),
     "vgg16": (0.370931, 0.231234, 0.21645, 0.159531),
@@ -127,8 +129,8 @@ def test_every_file_is_read(files):
         assert len(solid) <= len(instance.layers) <= len(layers)
 
 
-def daily(names):
-    return [pytest.param(name, marks=pytest.mark.nightly) if name in LONG else name for name in names]
+def daily(names, long=LONG):
+    return [pytest.param(name, marks=pytest.mark.nightly) if name in long else name for name in names]
 
 
 @pytest.mark.nightly
@@ -150,6 +152,21 @@ def test_dnn_partitionings_loads_are_proven_on_the_graph(files, name):
     found = load(json.loads(path.read_text()), instance, result.plan)
     assert f"{found:.6g}" == LOADS[name]
     assert 1e3 * value.objective * instance.seconds_per_tick == pytest.approx(found, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "name", daily(CERTIFIED, [name for name in CERTIFIED if "bert_l" in name or name.endswith("resnet50_inference")])
+)
+def test_loads_are_certified(files, name):
+    instance = imported(files / "throughput-inputs" / f"{name}.json", "dnn_partitioning")
+    seen, bound = instance.to_json(), solve(instance).bound
+    assert check(seen, bound, {}) is None
+    assert check(seen, bound + 1, {}).endswith(f" {bound}")
+
+
+def test_of_too_many_sets_no_load_is_certified(files):
+    instance = imported(files / "throughput-inputs" / "LayerGraphs/gnmt_inference.json", "dnn_partitioning")
+    assert "more than 20,000 sets of layers" in check(instance.to_json(), 1, {})
 
 
 @pytest.mark.parametrize("name", daily(LINEARISED))
