@@ -154,6 +154,14 @@ def test_dnn_partitionings_loads_are_proven_on_the_graph(files, name):
     assert 1e3 * value.objective * instance.seconds_per_tick == pytest.approx(found, rel=1e-5)
 
 
+@pytest.mark.parametrize("name", daily(LOADS, [name for name in LOADS if "bert_l" in name or "gnmt" in name]))
+def test_their_programme_as_a_method_prints_the_same(files, name):
+    path = files / "throughput-inputs" / f"{name}.json"
+    instance = imported(path, "dnn_partitioning")
+    plan = solve(instance, "dnn_partitioning").plan
+    assert f"{load(json.loads(path.read_text()), instance, plan):.6g}" == LOADS[name]
+
+
 @pytest.mark.parametrize(
     "name", daily(CERTIFIED, [name for name in CERTIFIED if "bert_l" in name or name.endswith("resnet50_inference")])
 )

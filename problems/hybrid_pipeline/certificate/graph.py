@@ -68,13 +68,13 @@ def needs(instance: dict[str, Any]) -> list[int]:
     return wanted
 
 
-def found(wanted: list[int]) -> list[int]:
-    """All cuts, by rising size; none if there are too many."""
+def found(wanted: list[int], most: int = MOST) -> list[int]:
+    """All cuts, by rising size; none if there are more than ``most``."""
     seen, queue = {0}, [0]
     for cut in queue:
         new = {cut | each for each in wanted} - seen
         seen |= new
         queue += new
-        if len(queue) > MOST:
+        if len(queue) > most:
             return []
     return sorted(queue, key=int.bit_count)
