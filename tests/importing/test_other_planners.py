@@ -21,6 +21,7 @@ from mapgap.importing.recognise import read
 from mapgap.problems.hybrid_pipeline.certificate import check
 from mapgap.problems.hybrid_pipeline.evaluate import evaluate
 
+FOREIGN = Path(__file__).parents[2] / "instances" / "foreign"
 DATA = Path(__file__).parents[1] / "data"
 LOADS = {
     "LayerGraphs/bert24_inference": "17.7899",
@@ -235,7 +236,55 @@ def test_flags_and_classes(tmp_path):
     assert 1 not in used.get("fpga1", ())
 
 
+def nnscalers_time(spans, devices, rounds):
+    """``calc_optimal_pp_plan`` of nnScaler for tensor parallel degree 1, every operator a pivot."""
+    count, table = len(spans), {}
+    for s in range(1, devices + 1):
+        for pp in range(s, devices + 1):
+            for i in range(count - 1, -1, -1):
+                table[s, pp, i] = float("inf")
+                if s == pp == 1:
+                    table[s, pp, i] = sum(spans[i:])
+                    continue
+                for j in range(count - 1, i, -1):
+                    if (s - 1, pp - 1, j) in table:
+                        table[s, pp, i] = min(table[s, pp, i], max(table[s - 1, pp - 1, j], sum(spans[i:j])))
+    return min(table[s, devices, 0] * (rounds - 1 + s) for s in range(1, devices + 1))
+
+
+@pytest.mark.parametrize("devices", [1, 2, 3, 4, 6])
+def test_nnscalers_pipelines(devices):
+    folder = FOREIGN / "nnscaler"
+    cluster = equal_boards(devices, 8000, None)
+    settings = Settings({}, preset("nnscaler"))
+    workload = assemble(read([folder / "comp", folder / "attention.txt"], settings), cluster, settings).workload
+    instance = registry.library("hybrid_pipeline").imported(workload, settings)
+    spans = [
+        (f + b) * instance.tick_ns
+        for f, b in zip(
+            (row[-1] for row in instance.types[0].forward),
+            (row[-1] for row in instance.types[0].backward),
+            strict=True,
+        )
+    ]
+    rounds = instance.mini_batch // instance.micro_batch_sizes[0]
+    result = solve(instance, "label_dp")
+    assert len(result.plan.stages) == devices
+    assert (rounds - 1 + devices) * result.bound * instance.tick_ns == nnscalers_time(spans, devices, rounds)
+    assert check(instance.to_json(), result.bound, {}) is None
+    # fw_span and bw_span of the nine entries add up to 0.167494 and 0.924598 ms.
+    assert sum(spans) == pytest.approx((0.167494 + 0.924598) * 1e6, rel=1e-3)
+
+
 def test_no_such_planner():
-    with pytest.raises(InputError, match="--as pipedraem: expected one of pipedream, dnn_partitioning, pipeedge"):
+    with pytest.raises(
+        InputError, match="--as pipedraem: expected one of pipedream, dnn_partitioning, pipeedge, nnscaler"
+    ):
         preset("pipedraem")
     assert all(preset(name) for name in PRESETS)
+
+
+@pytest.mark.parametrize(("name", "why"), [("galvatron", "the first and the last stage"), ("alpa", "solve -m alpa")])
+def test_planners_whose_objective_no_instance_states(name, why):
+    with pytest.raises(InputError, match=f"--as {name}: expected a planner whose objective an.*{why}"):
+        preset(name)
