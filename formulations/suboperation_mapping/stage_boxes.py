@@ -21,7 +21,7 @@ class StageBoxes:
     def __init__(self, state: State, frame: Frame) -> None:
         self.state, self.params = state, frame.params
         few = frame.orbits.count <= frame.params.columns
-        self.search = BoxSearch(frame, self.ratio_bound if few else None)
+        self.search = BoxSearch(frame, self.ratio_bound if few else None, state.least)
 
     def ratio_bound(self, ratio: Ratio, places: Located, time_s: float) -> Bounded:
         """The column LP, and a plan where it leaves room for a better one."""
@@ -37,13 +37,15 @@ class StageBoxes:
         """Whether the smallest bound of all belongs to a box that can still be solved or divided."""
         state, heap = self.state, self.search.heap
         limit = NO_PLAN if state.makespan is None else state.makespan
+        if self.search.roots:
+            return True
         single = (state.ratios[next(self.search.ratios(each))] for each in self.search.finished)
         return bool(heap) and heap[0].bound < min([limit, *(k.bound for k in single if not k.infeasible)])
 
     @property
     def rooted(self) -> bool:
-        """Whether as many programs have been solved as there are boxes at first."""
-        return self.search.programs >= min(self.search.batch, self.search.parts)
+        """Whether every root has been solved."""
+        return not self.search.roots
 
     def step(self) -> None:
         """Solve or divide the box of smallest bound."""
