@@ -1,10 +1,10 @@
-"""Brute force: every machine for every job, each plan judged by the evaluator alone."""
+"""Brute force: every GPU for every model, each plan judged by the evaluator alone."""
 
 from itertools import product
 
+from gpu_placement.evaluate import evaluate
+from gpu_placement.instance import Instance, Plan
 from mapgap.core import Budget, SolveResult, Status, Stop
-from unrelated_machines.evaluate import evaluate
-from unrelated_machines.instance import Instance, Plan
 
 LIMIT = 200_000
 """Most plans that are tried."""
@@ -12,15 +12,15 @@ LIMIT = 200_000
 
 def run(instance: Instance, budget: Budget) -> SolveResult:
     """Try everything; UNKNOWN if that is too much."""
-    plans = len(instance.machines) ** len(instance.jobs)
+    plans = len(instance.gpus) ** len(instance.models)
     if plans > LIMIT:
         return SolveResult(Status.UNKNOWN, Stop.DONE, reason=f"{plans} plans, at most {LIMIT} tried")
     best: int | None = None
     winner: Plan | None = None
-    for machines in product(range(len(instance.machines)), repeat=len(instance.jobs)):
+    for gpus in product(range(len(instance.gpus)), repeat=len(instance.models)):
         if budget.exhausted:
             return SolveResult(Status.FEASIBLE if winner else Status.UNKNOWN, Stop.TIME, winner, reason="out of time")
-        plan = Plan(machines=machines)
+        plan = Plan(gpus=gpus)
         found = evaluate(instance, plan)
         if found.feasible and found.objective is not None and (best is None or found.objective < best):
             best, winner = found.objective, plan
