@@ -22,8 +22,8 @@ def realistic(seed: int) -> Instance:
 
 def _few(rng: random.Random, family: str, seed: int, draw: object) -> Instance:
     assert callable(draw)
-    count, layers = rng.choice((1, 2, 2, 3, 3)), rng.randint(2, 4)
-    missing, free = rng.choice((0.0, 0.0, 0.3)), rng.random() < 0.5
+    count, layers = rng.choice((1, 2, 3, 3, 3)), rng.randint(2, 4)
+    missing, free = rng.choice((0.0, 0.3, 0.5)), rng.random() < 0.5
     tables: list[tuple[int, ...]] = []
     for _ in range(count):
         if tables and rng.random() < 0.4:  # equal nodes
@@ -40,7 +40,7 @@ def _few(rng: random.Random, family: str, seed: int, draw: object) -> Instance:
         **generated(family, seed),
         scale=1,
         layers=layers,
-        partial=rng.random() < 0.4,
+        partial=rng.random() < 0.5,
         nodes=tuple(
             Node(name=f"node{i + 1}", kind=f"kind{tables.index(row) + 1}", throughput=row)
             for i, row in enumerate(tables)
