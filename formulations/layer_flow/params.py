@@ -33,11 +33,14 @@ class Stages(Params):
         Deterministic time of CP-SAT for one choice of stages.
     steps : int
         Exchanges that are tried when stages are given to nodes, per attempt.
+    restarts : int
+        Choices of stages that are given to nodes, for one flow.
     attempts : int
-        Flows that are tried below the largest one for which stages exist.
+        Flows that are tried, from the largest one for which stages exist.
     """
 
-    wide: int = 4
+    wide: int = 6
     work: float = 2.0
     steps: int = 20_000
+    restarts: int = 6
     attempts: int = 12

@@ -9,6 +9,9 @@ is minimal: without any of its nodes it passes less than F.
 the program chooses; where it goes from one to the next, stages of a and b nodes meet, with a b links whose mean
 capacity makes up F.
 
+*Leaves* are nodes no two of which have a link, found greedily (fewest links first): where links were pruned, most nodes
+may be. Between two stages with leaves stands one without; so the program wants at most one more of those.
+
 Nodes come second: of a pipeline of patterns, nodes of a class and stages of a region are exchanged as long as that does
 not lose more of F between neighbouring stages. The largest F that the program allows is tried first, then smaller ones
 until the flow of the placement, by the evaluator, is larger than the next.
@@ -19,7 +22,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, permutations
+from itertools import pairwise, permutations, zip_longest
 
 from ortools.sat.python import cp_model
 
@@ -31,7 +34,7 @@ from mapgap.problems.layer_flow.lowered.limits import flow_limit
 from mapgap.solvers import cpsat
 
 MOST_REGIONS = 4
-FEWER = 0.97
+FEWER = 0.98
 """Of a flow, the next one that is tried."""
 
 
@@ -62,9 +65,11 @@ class Cluster:
     Attributes
     ----------
     classes : list of list of int
-        Nodes of equal table and region.
+        Nodes of equal table and region, leaves or not.
     regions : list of int
         Of every class.
+    leafy : list of bool
+        Whether a class is one of leaves.
     """
 
     def __init__(self, instance: Instance, flow: int) -> None:
@@ -78,12 +83,18 @@ class Cluster:
             region = [0] * count
         names = {r: number for number, r in enumerate(dict.fromkeys(region))}
         self.region = [names[r] for r in region]
-        groups: dict[tuple[int, tuple[int, ...]], list[int]] = {}
+        leaves = _leaves(instance)
+        groups: dict[tuple[int, tuple[int, ...], bool], list[int]] = {}
         for i, node in enumerate(instance.nodes):
-            groups.setdefault((self.region[i], node.throughput), []).append(i)
+            groups.setdefault((self.region[i], node.throughput, i in leaves), []).append(i)
         self.classes = list(groups.values())
-        self.regions = [r for r, _ in groups]
-        self.tables = [table for _, table in groups]
+        self.regions = [r for r, _, _ in groups]
+        self.tables = [table for _, table, _ in groups]
+        self.leafy = [leaf for _, _, leaf in groups]
+
+    def has_leaves(self, pattern: Pattern) -> bool:
+        """Whether one of its nodes is a leaf."""
+        return any(count and leaf for count, leaf in zip(pattern.members, self.leafy, strict=True))
 
     def patterns(self, wide: int) -> Iterator[Pattern]:
         """All minimal stages of at most ``wide`` nodes."""
@@ -133,7 +144,18 @@ class Cluster:
         return found
 
 
-def chosen(cluster: Cluster, budget: Budget, params: Params) -> list[list[Pattern]] | None:
+def _leaves(instance: Instance) -> set[int]:
+    """Nodes without links between them; none where it would be one only."""
+    links, count = instance.links, range(len(instance.nodes))
+    beside = {i: {j for j in count if links[i][j] or links[j][i]} for i in count}
+    found: set[int] = set()
+    for i in sorted(count, key=lambda i: (len(beside[i]), i)):
+        if not beside[i] & found:
+            found.add(i)
+    return found if len(found) > 1 else set()
+
+
+def chosen(cluster: Cluster, budget: Budget, params: Params, seed: int = 0) -> list[list[Pattern]] | None:
     """Patterns of a pipeline, region after region, where the outer ones of a region meet the next; or ``None``."""
     layers, patterns = cluster.instance.layers, list(cluster.patterns(params.wide))
     model = cp_model.CpModel()
@@ -158,7 +180,10 @@ def chosen(cluster: Cluster, budget: Budget, params: Params) -> list[list[Patter
             if needed:
                 large = sum(n for p, n in zip(patterns, x, strict=True) if p.region == r and p.size >= size)
                 model.add(large >= (sum(needed) if size > 1 else 1))
-    outcome = cpsat.solve(model, budget, parameters={"max_deterministic_time": params.work, "num_workers": 1})
+    leafy = [n if cluster.has_leaves(p) else -n for p, n in zip(patterns, x, strict=True)]
+    model.add(sum(leafy) <= 1)
+    settings = {"max_deterministic_time": params.work, "num_workers": 1, "random_seed": seed}
+    outcome = cpsat.solve(model, budget, parameters=settings)
     if outcome.objective is None and outcome.status not in (Status.OPTIMAL, Status.FEASIBLE):
         return None
     value = outcome.value
@@ -168,12 +193,15 @@ def chosen(cluster: Cluster, budget: Budget, params: Params) -> list[list[Patter
         own = [p for p, n in zip(patterns, x, strict=True) if p.region == r for _ in range(value(n))]
         into = sum(b for (_, q, _, b), y in meets.items() if q == r and value(y))
         out = sum(a for (p, _, a, _), y in meets.items() if p == r and value(y))
-        pipeline.append(_arranged(own, into, out))
+        pipeline.append(_arranged(cluster, own, into, out))
     return pipeline
 
 
-def _arranged(own: list[Pattern], into: int, out: int) -> list[Pattern]:
-    """First and last a stage that is large enough to meet the neighbouring region, of these the smallest."""
+def _arranged(cluster: Cluster, own: list[Pattern], into: int, out: int) -> list[Pattern]:
+    """First and last a stage that is large enough to meet the neighbouring region, of these the smallest.
+
+    Between them stages with leaves and without take turns.
+    """
     left = sorted(own, key=lambda p: (p.size, p.layers))
     first: list[Pattern] = []
     last: list[Pattern] = []
@@ -182,7 +210,10 @@ def _arranged(own: list[Pattern], into: int, out: int) -> list[Pattern]:
         if need and fitting:
             end.append(fitting[0])
             left.remove(fitting[0])
-    return [*first, *left, *last]
+    leafy = [p for p in left if cluster.has_leaves(p)]
+    others = [p for p in left if not cluster.has_leaves(p)]
+    turns = [p for pair in zip_longest(leafy, others) for p in pair if p is not None]
+    return [*first, *turns, *last]
 
 
 def placed(cluster: Cluster, pipeline: list[list[Pattern]], rng: random.Random, budget: Budget, steps: int) -> Plan:
@@ -264,26 +295,20 @@ def run(instance: Instance, budget: Budget, params: Params = Params()) -> SolveR
     plan = Plan(starts=(0,) * len(instance.nodes), counts=(1,) * len(instance.nodes))
     best = evaluate(instance, plan).objective or 0
     low, high = 0, flow_limit(instance) + 1
-    found: dict[int, tuple[Cluster, list[list[Pattern]]]] = {}
-
-    def pipeline(flow: int) -> bool:
-        cluster = Cluster(instance, flow)
-        stages = chosen(cluster, budget, params)
-        if stages is not None:
-            found[flow] = (cluster, stages)
-        return stages is not None
-
     while high - low > max(1, high // 10_000) and not budget.exhausted:
         middle = (low + high) // 2
-        if pipeline(middle):
+        if chosen(Cluster(instance, middle), budget, params) is not None:
             low = middle
         else:
             high = middle
     flow, attempts = low, 0
-    while flow > best and attempts < params.attempts and not budget.exhausted:
-        if flow in found or pipeline(flow):
-            attempts += 1
-            cluster, stages = found[flow]
+    while flow > best and attempts < params.attempts:
+        attempts += 1
+        cluster = Cluster(instance, flow)
+        for seed in range(params.restarts):
+            stages = None if budget.exhausted else chosen(cluster, budget, params, seed)
+            if stages is None or best >= flow:
+                break
             other = placed(cluster, stages, rng, budget, params.steps)
             value = evaluate(instance, other).objective or 0
             if value > best:
