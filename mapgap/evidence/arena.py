@@ -391,7 +391,10 @@ def references(
         if seeds is None and (len(found) == count or len(left_out) > 20 * count):
             break
     if not found:
-        raise InputError(f"{problem}, family {family}: {published.name} finds a plan on none of the instances")
+        others = [each.name for each in registry.methods(problem).values() if each.kind in ("published", "baseline")]
+        hint = ", ".join(name for name in others if name != published.name) or "none"
+        text = f"{problem}, family {family}: {published.name} finds a plan worth comparing on none of the instances"
+        raise InputError(f"{text}; others to name with --published: {hint}")
     return found, left_out
 
 
