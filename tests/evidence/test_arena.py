@@ -387,7 +387,9 @@ def test_bad_input_is_told(arguments, words, tmp_path):
 
 
 def test_seeds_without_a_published_plan_are_left_out_and_told():
-    with pytest.raises(InputError, match=r"on none of the instances; others to name with --published: .*asteroid_naive"):
+    with pytest.raises(
+        InputError, match=r"on none of the instances; others to name with --published: .*asteroid_naive"
+    ):
         arena.score("", PROBLEM, FAMILY, seeds=[1001], ceiling_s=None)
     found = arena.score("", PROBLEM, FAMILY, seeds=[1001, 1002], ceiling_s=None)
     assert found.left_out == (1001,)
