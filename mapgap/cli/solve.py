@@ -22,6 +22,7 @@ from mapgap.cli.progress import RunSpinner, Spinner
 from mapgap.cli.words import between, known_of, standing, worded
 from mapgap.core import (
     CONFIRMED,
+    RECOMPUTED,
     UNCONFIRMED,
     Budget,
     Certificate,
@@ -329,6 +330,7 @@ def run_facts(record: RunRecord) -> dict[str, Any]:
         "objective": worded(record.objective, record.unit),
         "bound": worded(record.bound, record.unit),
         "unconfirmed": record.notes.get(UNCONFIRMED),
+        "without engines": worded(record.notes.get(RECOMPUTED), record.unit),
         "gap": percent(record.gap),
         **_members(record),
         "time": None if record.wall_s is None else f"{record.wall_s:.3f} s",
