@@ -317,7 +317,7 @@ class _Search:
 
     def look_ahead(self, box: Box, point: Sequence[float], found: Sequence[int]) -> int | None:
         """Of some variables the one whose halves are worst."""
-        if not point or not found:
+        if not point or len(found) < 2:
             return next(iter(found), None)
         row, limit = (self.program.rows + box.secants)[self.objective(box)]
         now, largest = sum(a * point[j] for j, a in row.items()), 2.0 * limit

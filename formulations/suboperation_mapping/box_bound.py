@@ -47,10 +47,10 @@ class Columns:
         return Bounded(bound, solver.proof(outcome), solver.model.parts_of(outcome))
 
 
-def search_of(frame: Frame) -> BoxSearch:
-    """The search over all ratios of an instance."""
+def search_of(frame: Frame, floor: int = 0) -> BoxSearch:
+    """The search over all ratios of an instance, none of which has a bound below the floor."""
     few = frame.orbits.count <= frame.params.columns
-    return BoxSearch(frame, Columns(frame).bound if few else None)
+    return BoxSearch(frame, Columns(frame).bound if few else None, floor)
 
 
 def fluid_bound(instance: Instance, budget: Budget, duals: str = "", params: Boxes = Boxes()) -> SolveResult:
@@ -68,7 +68,6 @@ def _run(instance: Instance, budget: Budget, duals: str, params: Boxes, divide: 
     if reasons:
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(reasons))
     frame = Frame(instance, params)
-    search = search_of(frame)
     ladder: dict[str, int] = {}
 
     def climb(rung: str, bound: int) -> None:
@@ -79,10 +78,10 @@ def _run(instance: Instance, budget: Budget, duals: str, params: Boxes, divide: 
 
     climb("path", least_path(share_paths(frame.phases), frame.orbits.count))
     climb("flow", flow_bound(frame.phases))
+    search = search_of(frame, max(ladder.values()))
     done = False
     while not budget.exhausted and not done:
-        waits = search.heap and (divide or not all(each.solved for each in search.heap))
-        done = not waits or not search.step(budget.remaining_s, whole=not divide)
+        done = not (divide or search.roots) or not search.step(budget.remaining_s)
         climb("places" if any(each.places for each in search.changed) else "boxes", search.bound())
     rung, bound = max(ladder.items(), key=lambda each: each[1])
     if duals:

@@ -4,6 +4,9 @@ A linear program puts a fused node half on one accelerator and half on another, 
 for nothing; in good plans all of them lie on few accelerators. So the box of smallest bound is divided by the place of
 a fused node that lies on more than one, as far as can be from those that have a place; where there is none, by ratios.
 
+The *roots*, one for every number of shares, come first, each by one program, that of the least bound of paths first: so
+there is a bound of all of them early, and what is stronger and takes longer is asked only where it is the least.
+
 Equal accelerators: as long as no node has a place on one of a class, all of the class are alike, so that without loss
 of generality the node lies on the first of them, which is told apart from then on. What is left of the class stays
 alike, for its permutations keep all places.
@@ -22,6 +25,7 @@ from mapgap.core import Status
 from mapgap.formulations.suboperation_mapping.boxes import Cutter, contains, few_ratios, of_ratio, ratios, roots, single
 from mapgap.formulations.suboperation_mapping.located_frame import WHOLE, Box, Frame, Located
 from mapgap.formulations.suboperation_mapping.located_model import LocatedModel
+from mapgap.formulations.suboperation_mapping.path_bound import least_path, share_paths
 from mapgap.formulations.suboperation_mapping.phase_graph import Node
 from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio
 from mapgap.solvers.integer_lp import Engine
@@ -71,25 +75,33 @@ class BoxSearch:
     frame : Frame
     one : callable, optional
         A program of one ratio that is stronger than the located one.
+    floor : int
+        A bound of all ratios.
 
     Attributes
     ----------
+    roots : list of Open
+        Those that are not solved yet, the next one last.
     changed : list of Open
         Those that the last step has solved.
     """
 
-    def __init__(self, frame: Frame, one: OfRatio | None = None) -> None:
+    def __init__(self, frame: Frame, one: OfRatio | None = None, floor: int = 0) -> None:
         self.frame, self.one = frame, one
         self.batch, self.parts = frame.instance.batch, len(frame.instance.accelerators)
         self.cutter = Cutter(frame)
-        self.serial = 0
+        self.serial = self.parts
         self.programs = 0
         self.heap: list[Open] = []
         self.finished: list[Open] = []
         self.changed: list[Open] = []
         self.kept: OrderedDict[tuple[Box, str], tuple[LocatedModel, Engine]] = OrderedDict()
-        for box in roots(self.batch, self.parts):
-            self._push(Open(0, 0, box, ()), box, ())
+        paths = share_paths(frame.phases)
+        first = roots(self.batch, self.parts)
+        bounds = [max(floor, least_path(paths, k)) for k, _ in enumerate(first, 1)]
+        self.roots = sorted(
+            (Open(bound, k, box, ()) for k, (bound, box) in enumerate(zip(bounds, first, strict=True))), reverse=True
+        )
 
     def _push(self, parent: Open, box: Box, places: Located) -> None:
         self.serial += 1
@@ -101,6 +113,7 @@ class BoxSearch:
 
     def all(self) -> Iterator[Open]:
         """Boxes and places with all plans."""
+        yield from self.roots
         yield from self.finished
         yield from self.heap
 
@@ -111,29 +124,27 @@ class BoxSearch:
         """Smallest bound of any box with a ratio."""
         return min(each.bound for each in self.all() if contains(each.box, ratio))
 
-    def step(self, time_s: float, cutoff: int | None = None, whole: bool = False) -> bool:
+    def step(self, time_s: float, cutoff: int | None = None) -> bool:
         """Solve or divide the box of smallest bound; ``False`` if nothing below the cutoff is left to do.
 
         Without a cutoff the search is over when the smallest bound belongs to one ratio whose fused nodes have places.
-        ``whole`` boxes are solved even if few ratios are in them.
         """
+        if self.roots:
+            self._root(self.roots.pop(), time_s)
+            return True
         if not self.heap or (cutoff is not None and self.heap[0].bound >= cutoff):
             return False
         if cutoff is None and self.finished and min(each.bound for each in self.finished) <= self.heap[0].bound:
             return False
         top, self.changed = heapq.heappop(self.heap), []
-        if not top.solved and not single(top.box) and self.one is not None and not whole:
-            few = few_ratios(top.box, self.batch, self.parts, self.frame.params.singles)
-            if few is not None:
-                for ratio in few:
-                    self._push(top, of_ratio(ratio), top.places)
-                return True
+        few = None if top.solved else self._few(top.box)
+        if few is not None and not single(top.box):
+            for ratio in few:
+                self._push(top, of_ratio(ratio), top.places)
+            return True
         if not top.solved:
-            self._solve(top, time_s, whole)
-            if single(top.box) and top.solved and top.loose is None:
-                self.finished.append(top)
-            else:
-                heapq.heappush(self.heap, top)
+            self._solve(top, time_s, single(top.box) and self.one is not None)
+            self._keep(top)
         elif top.loose is not None:
             for those in self._told_apart(top.places).orbits.members:
                 self._push(top, top.box, (*top.places, (top.loose, those[0])))
@@ -141,6 +152,22 @@ class BoxSearch:
             for box in self.cutter.split(top.box):
                 self._push(top, box, top.places)
         return True
+
+    def _few(self, box: Box) -> list[Ratio] | None:
+        """The ratios of a box that are to be bounded one by one."""
+        return None if self.one is None else few_ratios(box, self.batch, self.parts, self.frame.params.singles)
+
+    def _root(self, root: Open, time_s: float) -> None:
+        """Solve a root by a program of all of its ratios; few of them are asked again, one by one."""
+        self._solve(root, time_s, alone=False)
+        root.solved &= self._few(root.box) is None
+        self._keep(root)
+
+    def _keep(self, top: Open) -> None:
+        if single(top.box) and top.solved and top.loose is None:
+            self.finished.append(top)
+        else:
+            heapq.heappush(self.heap, top)
 
     def _told_apart(self, places: Located) -> Frame:
         return self.frame.told_apart({a for _, a in places}) if places else self.frame
@@ -157,12 +184,12 @@ class BoxSearch:
         self.kept.move_to_end(key)
         return self.kept[key]
 
-    def _solve(self, top: Open, time_s: float, whole: bool) -> None:
-        """Raise the bound of a box by its own program."""
+    def _solve(self, top: Open, time_s: float, alone: bool) -> None:
+        """Raise the bound of a box by its own program, or by the one of its only ratio."""
         self.programs += 1
         self.changed = [top]
         begun = time.perf_counter()
-        if single(top.box) and self.one is not None and not whole:
+        if alone and self.one is not None:
             found = self.one(next(self.ratios(top)), top.places, time_s)
             top.solved = found.bound > 0 or time.perf_counter() - begun < time_s
         else:

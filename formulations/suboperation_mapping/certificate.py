@@ -1,15 +1,24 @@
-"""Proofs for :mod:`mapgap.problems.suboperation_mapping.certificate`: one tree for all ratios, or one for each."""
+"""Proofs for :mod:`mapgap.problems.suboperation_mapping.certificate`.
+
+One tree for all ratios; or one for each box of ratios, which is divided where it has none, and for each ratio that is
+left alone. In a box the tree branches on the places of fused operations, as :mod:`box_search` does.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
 from mapgap.core import Budget
 from mapgap.evidence.check import Box, Program
+from mapgap.formulations.suboperation_mapping.boxes import Cutter, few_ratios, roots, single
+from mapgap.formulations.suboperation_mapping.located_frame import WHOLE, Frame
 from mapgap.formulations.suboperation_mapping.params import Certificate as Params
+from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.certificate import partitions
+from mapgap.problems.suboperation_mapping.certificate.located import Located
 from mapgap.problems.suboperation_mapping.certificate.times import Writer
 from mapgap.solvers.refute import refute
 
@@ -23,10 +32,36 @@ def prove(
     tree = _refuted(Writer(instance, bound, Program(), None), budget, 1)
     if tree is not None:
         return {"all": tree}
-    batch = instance["batch"]
-    ratios = list(islice(partitions(batch, batch, len(instance["accelerators"])), params.ratios + 1))
+    batch, parts = instance["batch"], len(instance["accelerators"])
+    if all(layer["kind"] == "split" for layer in instance["layers"]):  # nothing has a place
+        ratios = list(islice(partitions(batch, batch, parts), params.ratios + 1))
+        return _alone(instance, bound, budget, params, ratios) if len(ratios) <= params.ratios else None
+    cutter = Cutter(Frame(Instance.model_validate_json(json.dumps(instance))))
     proof: dict[str, list[Any]] = {}
-    for ratio in ratios if len(ratios) <= params.ratios else ():
+    waiting = roots(batch, parts)[::-1]
+    while waiting:
+        groups = waiting.pop()
+        name = ",".join(f"{g.low}-{g.high}x{g.number}" for g in groups)
+        few = few_ratios(groups, batch, parts, params.narrow)
+        written = Located(instance, bound, Program(), groups)
+        tree = _refuted(written, budget, params.places if few is None else params.boxes)
+        if tree is not None:
+            proof[name] = tree
+        elif not single(groups):
+            waiting += cutter.split(groups)
+        elif own := _alone(instance, bound, budget, params, [tuple(g.low for g in groups for _ in range(g.number))]):
+            proof |= own
+        else:
+            return None
+    return proof
+
+
+def _alone(
+    instance: dict[str, Any], bound: int, budget: Budget, params: Params, ratios: Sequence[tuple[int, ...]]
+) -> dict[str, list[Any]] | None:
+    """A tree for every ratio; ``None`` if there is none for some."""
+    proof: dict[str, list[Any]] = {}
+    for ratio in ratios:
         for ordered in (False, True):
             written = Writer(instance, bound, Program(), ratio, ordered)
             tree = _refuted(written, budget, 1 << 30 if ordered else params.boxes)
@@ -47,11 +82,23 @@ def _refuted(written: Writer, budget: Budget, boxes: int) -> list[list[Any]] | N
     def promising(box: Box, point: Sequence[float]) -> list[int]:
         if not point:
             return [j for j in opened if box.lower[j] < box.upper[j]]
+        if isinstance(written, Located):
+            return _loose(written, box, point)
         away = {j: abs(point[j] - round(point[j])) for j in places if box.lower[j] < box.upper[j]}
         split = [j for j in away if away[j] > FRACTION]
         return sorted(split, key=lambda j: -away[j]) if split else _overlapping(written, box, point)
 
     return refute(program, Box(program.lower[:], program.upper[:], []), budget, promising, boxes).proof
+
+
+def _loose(written: Located, box: Box, point: Sequence[float]) -> list[int]:
+    """The place of a fused operation that lies here and there, as far as can be from those that have one."""
+    listed = list(written.x.values())
+    placed = [k for k, x in enumerate(listed) if any(box.lower[j] for j in x)] or [-1, len(listed)]
+    open_ones = {k: max(x, key=lambda j: point[j]) for k, x in enumerate(listed)}
+    split = [k for k, j in open_ones.items() if point[j] < WHOLE and box.lower[j] < box.upper[j]]
+    far = max(split, key=lambda k: (min(abs(k - p) for p in placed), -point[open_ones[k]]), default=None)
+    return [] if far is None else [open_ones[far]]
 
 
 def _overlapping(written: Writer, box: Box, point: Sequence[float]) -> list[int]:

@@ -135,13 +135,19 @@ class Certificate(Params):
     Attributes
     ----------
     ratios : int
-        Above so many only the program of all ratios is tried.
+        Where nothing is fused: above so many only the program of all ratios is tried.
     boxes : int
-        Boxes after which a ratio is tried with orders.
+        Boxes of places after which a ratio is tried with orders.
+    narrow : int
+        Ratios of a box up to which so many are tried with it as well.
+    places : int
+        Boxes of places after which any other box of ratios is divided.
     """
 
     ratios: int = 1000
     boxes: int = 300
+    narrow: int = 4
+    places: int = 15
 
 
 @dataclass(frozen=True)

@@ -20,13 +20,15 @@ class StageBoxes:
 
     def __init__(self, state: State, frame: Frame) -> None:
         self.state, self.params = state, frame.params
+        self.recomputed = True  # every bound of the boxes is; no engine's word has entered it
         few = frame.orbits.count <= frame.params.columns
-        self.search = BoxSearch(frame, self.ratio_bound if few else None)
+        self.search = BoxSearch(frame, self.ratio_bound if few else None, state.least)
 
     def ratio_bound(self, ratio: Ratio, places: Located, time_s: float) -> Bounded:
         """The column LP, and a plan where it leaves room for a better one."""
         state, one = self.state, search.solver(ratio)
         bound, outcome = one.located(time_s, places)
+        self.recomputed &= bound < NO_PLAN
         room = state.makespan is None or bound < state.makespan
         if state.rounding and room and not state.budget.exhausted and not state.ratios[ratio].explored:
             state.take(Reply(ratio, search.known(0, one.rounded(state.budget.remaining_s, state.budget.seed))))
@@ -37,13 +39,15 @@ class StageBoxes:
         """Whether the smallest bound of all belongs to a box that can still be solved or divided."""
         state, heap = self.state, self.search.heap
         limit = NO_PLAN if state.makespan is None else state.makespan
+        if self.search.roots:
+            return True
         single = (state.ratios[next(self.search.ratios(each))] for each in self.search.finished)
         return bool(heap) and heap[0].bound < min([limit, *(k.bound for k in single if not k.infeasible)])
 
     @property
     def rooted(self) -> bool:
-        """Whether as many programs have been solved as there are boxes at first."""
-        return self.search.programs >= min(self.search.batch, self.search.parts)
+        """Whether every root has been solved."""
+        return not self.search.roots
 
     def step(self) -> None:
         """Solve or divide the box of smallest bound."""
@@ -56,6 +60,10 @@ class StageBoxes:
                 state.ratios[ratio].raise_to(self.search.of(ratio))
         for each in self.search.finished:  # what was proven of single ratios since
             known = state.ratios[next(self.search.ratios(each))]
+            self.recomputed &= known.bound <= each.bound
             each.bound = max(each.bound, known.bound)
-        state.raise_all(min(self.search.bound(), NO_PLAN - 1))
+        bound = min(self.search.bound(), NO_PLAN - 1)
+        state.raise_all(bound)
+        if self.recomputed:
+            state.recomputed(bound)
         state.announce("places" if any(each.places for each in self.search.changed) else "boxes")

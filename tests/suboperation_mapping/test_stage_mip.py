@@ -3,6 +3,7 @@
 import inspect
 import re
 from concurrent.futures import Executor, Future
+from contextlib import closing
 from pathlib import Path
 from typing import get_args
 
@@ -10,12 +11,16 @@ import numpy as np
 import pytest
 from experiments import build
 
+from mapgap.catalogue.files import load_instance
 from mapgap.contract.seeds import seeds
 from mapgap.core import DISTRUSTED, Budget, Status, Stop
 from mapgap.formulations.suboperation_mapping import enumerate as enumeration
 from mapgap.formulations.suboperation_mapping import fluid_bound, stage_mip
 from mapgap.formulations.suboperation_mapping import stage_search as search
+from mapgap.formulations.suboperation_mapping.box_bound import fluid_bound as located_bound
+from mapgap.formulations.suboperation_mapping.box_bound import search_of
 from mapgap.formulations.suboperation_mapping.fluid_bound import FluidModel
+from mapgap.formulations.suboperation_mapping.located_frame import Frame
 from mapgap.formulations.suboperation_mapping.params import Stage
 from mapgap.formulations.suboperation_mapping.phase_graph import PhaseGraph
 from mapgap.formulations.suboperation_mapping.stage_mip import run
@@ -50,6 +55,30 @@ def test_bounds_never_exceed_the_enumerated_optimum(seed):
         assert value.feasible
         assert value.objective == result.claimed
         assert result.bound <= best <= result.claimed
+
+
+SLOW = pytest.param("mtrain_c2_tinyyolov3_1gbs", marks=pytest.mark.nightly)
+
+
+@pytest.mark.parametrize("name", ["mtrain_c1_tinyyolov3_1gbs", "mtrain_scale_4fpga_resnet18_0p5gbs", SLOW])
+def test_what_fluid_bound_says_is_known_after_as_many_programs(name):
+    """Work is counted in programs: one for every number of shares is all that fluid_bound solves, and all of them come
+    before any stronger and dearer program of a single ratio."""
+    instance = load_instance(name)
+    least = located_bound(instance, Budget(time_s=100).start())
+    roots = min(instance.batch, len(instance.accelerators))
+    assert least.notes["programs"] == roots
+    search = search_of(Frame(instance))
+    while search.roots:
+        search.step(100)
+    assert (search.programs, search.bound()) == (roots, least.bound)
+    staged, pieces = stage_mip.StageMip(instance, Budget(time_s=200).start()), 0
+    with closing(staged.steps()) as steps:
+        while staged.rooting:
+            next(steps)
+            pieces += 1
+    assert staged.state.bound >= least.bound
+    assert pieces <= roots + 2  # first the bounds that need no program, at last a look whether all is done
 
 
 class AtOnce(Executor):

@@ -2,13 +2,14 @@
 
 A certificate refutes one program per ratio, ``{"40,24": tree, …}`` with every partition of the batch into at most N
 shares (rule 8: shares are interchangeable), or one program for all ratios at once, ``{"all": tree}``. A key that ends
-in ``" order"`` asks for the program with orders.
+in ``" order"`` asks for the program with orders. A key like ``"33-63x1,1-31x2"`` is a box: one program for all ratios
+that have one share of 33 to 63 samples and then two of 1 to 31; ratios of a box need no program of their own.
 
 Every plan of a makespan below the bound is a point of the program of its ratio: ``x[o][a]`` places operation ``o``,
 ``load[o][a]`` is how long it occupies accelerator ``a``, ``last`` the makespan (:mod:`~.loads`), its start that of the
 plan's timetable (:mod:`~.times`). All are integers of at most ``bound - 1``, and every row holds, as these modules
-argue. In the program of all ratios only fused operations have a place and a start, and the DRAM is left out; in
-the others :mod:`~.memory` says what of it must fit.
+argue. In the program of all ratios only fused operations have a place and a start, and the DRAM is left out, and so it
+is in those of boxes (:mod:`~.located`); in the others :mod:`~.memory` says what of it must fit.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from .lengths import Box, contains
+from .located import Located
 from .times import Writer
 
 SENSE = "min"
@@ -35,10 +38,21 @@ def cases(instance: dict[str, Any], bound: int, new: Any, names: Any) -> Iterato
     if "all" in names:
         yield "all", Writer(instance, bound, new(), None).program
         return
+    boxes = {name: box(name) for name in names if "x" in name}
+    for name, groups in boxes.items():
+        yield name, Located(instance, bound, new(), groups).program
     for ratio in partitions(instance["batch"], instance["batch"], len(instance["accelerators"])):
+        if any(contains(groups, ratio) for groups in boxes.values()):
+            continue
         name = ",".join(map(str, ratio))
         ordered = f"{name} order" in names
         yield f"{name} order" if ordered else name, Writer(instance, bound, new(), ratio, ordered).program
+
+
+def box(name: str) -> Box:
+    """The groups of a box, as its name says."""
+    groups = (group.replace("x", "-").split("-") for group in name.split(","))
+    return tuple((int(low), int(high), int(number)) for low, high, number in groups)
 
 
 def partitions(batch: int, largest: int, parts: int) -> Iterator[tuple[int, ...]]:

@@ -1,0 +1,87 @@
+"""What shares of a box take at least: part of the writer, standard library only.
+
+A *box* is groups ``(low, high, number)``: so many shares of ``low`` to ``high`` samples each, larger shares first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import pairwise, product
+
+Box = tuple[tuple[int, int, int], ...]
+GRAIN = 1 << 10  #: parts of a tick in which what a sample takes is counted
+
+
+@lru_cache(100_000)
+def lines(table: tuple[int, ...], low: int, high: int) -> tuple[tuple[int, int], ...]:
+    """Pairs ``(alpha, beta)``: ``alpha + beta s`` grains are at most ``table[s - 1]`` ticks for ``low <= s <= high``.
+
+    Slopes are those of the lower convex hull, rounded; whatever they are, every alpha is the largest that is valid.
+    """
+    hull: list[tuple[int, int]] = []
+    for s in range(low, high + 1):
+        while len(hull) > 1:
+            (a, u), (b, v) = hull[-2:]
+            if (v - u) * (s - a) < (table[s - 1] - u) * (b - a):
+                break
+            hull.pop()
+        hull.append((s, table[s - 1]))
+    slopes = dict.fromkeys([GRAIN * (v - u) // (b - a) for (a, u), (b, v) in pairwise(hull)] or [0])
+    return tuple((min(GRAIN * table[s - 1] - beta * s for s in range(low, high + 1)), beta) for beta in slopes)
+
+
+@lru_cache(10_000)
+def quickest(table: tuple[int, ...], box: Box) -> dict[tuple[int, ...], dict[int, int]]:
+    """By numbers of shares of every group, and their samples together: least ticks, one after the other."""
+    found: dict[tuple[int, ...], dict[int, int]] = {(0,) * len(box): {0: 0}}
+    for counts in product(*(range(number + 1) for *_, number in box)):
+        g = next((g for g, count in enumerate(counts) if count), None)
+        if g is not None:
+            fewer = found[(*counts[:g], counts[g] - 1, *counts[g + 1 :])]
+            own = found[counts] = {}
+            for total, ticks in fewer.items():
+                for s in range(box[g][0], box[g][1] + 1):
+                    own[total + s] = min(ticks + table[s - 1], own.get(total + s, 1 << 62))
+    return found
+
+
+@lru_cache(100_000)
+def least_length(tables: tuple[tuple[int, ...], ...], rates: tuple[int, ...], box: Box, batch: int) -> int:
+    """No accelerator ends earlier on some ratio of the box and some places of its shares: least ticks of the longest.
+
+    A length is possible only if what the accelerators can do in it, for some numbers of shares on each, adds up to the
+    batch. ``rates`` are grains that a sample takes to come to an accelerator.
+    """
+    loads = [
+        {c: [(s, t + s * rate // GRAIN) for s, t in own.items()] for c, own in quickest(table, box).items()}
+        for table, rate in zip(tables, rates, strict=True)
+    ]
+    whole = tuple(number for *_, number in box)
+
+    def possible(length: int) -> bool:
+        most = {(0,) * len(box): 0}
+        for load in loads:
+            room = {c: max((s for s, t in own if t <= length), default=-1) for c, own in load.items()}
+            after: dict[tuple[int, ...], int] = {}
+            for c, done in most.items():
+                for more, s in room.items():
+                    both = tuple(p + q for p, q in zip(c, more, strict=True))
+                    if s >= 0 and all(p <= q for p, q in zip(both, whole, strict=True)):
+                        after[both] = max(after.get(both, 0), done + s)
+            most = after
+        return most.get(whole, -1) >= batch
+
+    low, high = 0, max(t for load in loads for own in load.values() for _, t in own)
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if possible(middle) else (middle + 1, high)
+    return low
+
+
+def contains(box: Box, ratio: Sequence[int]) -> bool:
+    """Whether the shares of a ratio, largest first, are those of the groups one after the other."""
+    limits = [(low, high) for low, high, number in box for _ in range(number)]
+    if len(ratio) != len(limits) or any(number < 1 for *_, number in box):
+        return False
+    return all(low <= size <= high for (low, high), size in zip(limits, ratio, strict=True))
