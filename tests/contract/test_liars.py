@@ -104,6 +104,17 @@ def test_without_time_the_bound_is_the_word_of_its_engine():
     assert "nobody else could confirm it in time" in found.notes[UNCONFIRMED][0]
 
 
+def test_a_refuted_run_leaves_no_bound_in_its_trace():
+    """CP-SAT claims a bound of 78 for every ratio; the plan of 71 of another member shows it up."""
+    instance, truth = known("suboperation_mapping", "tiny", 11)
+    with liars.lying(liars.Liar(("CP-SAT",), "beyond", seed=20010)):
+        record = run_method(instance, "portfolio", Budget(5.0, seed=20010), isolate=False)
+    assert not liars.wrong_words(record, truth)
+    assert record.refuted
+    assert record.trace
+    assert all(point.bound is None for point in record.trace)
+
+
 def test_a_bound_that_was_recomputed_needs_nobody():
     instance, truth = known("multi_model_splitting", "tiny", 95)
     method = registry.methods(instance.problem)["joint"]

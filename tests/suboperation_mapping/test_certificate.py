@@ -2,7 +2,7 @@
 
 import json
 import random
-from itertools import permutations
+from itertools import permutations, product
 
 import highspy
 import numpy as np
@@ -17,6 +17,9 @@ from mapgap.formulations.suboperation_mapping import enumerate as brute_force
 from mapgap.formulations.suboperation_mapping.certificate import prove
 from mapgap.instances.suboperation_mapping.families import random_sequence
 from mapgap.problems.suboperation_mapping import Instance
+from mapgap.problems.suboperation_mapping.certificate import cases
+from mapgap.problems.suboperation_mapping.certificate.lengths import GRAIN, contains, least_length
+from mapgap.problems.suboperation_mapping.certificate.located import Located
 from mapgap.problems.suboperation_mapping.certificate.times import Writer
 from mapgap.problems.suboperation_mapping.lowered.arrays import lower
 from mapgap.problems.suboperation_mapping.lowered.ratios import partitions
@@ -125,6 +128,100 @@ def test_every_plan_is_a_point(seed, ordered):
             writer = Writer(instance.to_json(), int(end.max()) + 1, Program(), samples, ordered)
             found.append(is_point(writer, places, times))
     assert any(found)
+
+
+def boxes_around(instance, samples, rng):
+    """The box of all ratios with as many shares, that of the ratio alone, and one between."""
+    root = ((1, instance.batch, len(samples)),)
+    alone = tuple((s, s, samples.count(s)) for s in dict.fromkeys(samples))
+    low, high = sorted(rng.choice(range(1, instance.batch + 1)) for _ in range(2))
+    between = ((min(low, samples[-1]), max(high, samples[0]), len(samples)),)
+    return [box for box in (root, alone, between) if contains(box, samples)]
+
+
+@pytest.mark.parametrize("seed", seeds(12, 150))
+def test_every_plan_is_a_point_of_its_boxes(seed):
+    """With fused operations at their places and times, and its makespan; the rest of the point is the engine's to find.
+
+    No two accelerators of these are equal, so nothing was left out by symmetry.
+    """
+    instance, rng = drawn(seed, layers=(2, 5), batch=(1, 6)), random.Random(seed)
+    ratio = rng.choice(list(partitions(instance.batch, len(instance.accelerators))))
+    low, samples = lower(instance, ratio), tuple(r for r in ratio if r)
+    location = np.array([rng.randrange(low.accelerators) for _ in range(low.n)])
+    start, end = low.timetable(location, np.array(random_sequence(low, rng)))
+    for box in boxes_around(instance, samples, rng):
+        writer = Located(instance.to_json(), int(end.max()) + 1, Program(), box)
+        if any(writer.equal(a, b) for a in writer.places for b in range(a)):
+            pytest.skip("equal accelerators")
+        fused = {o: k for k, o in enumerate(low.operations) if o in writer.x}
+        places = {o: int(location[k]) for o, k in fused.items()}
+        assert is_point(writer, places, {o: start[k] for o, k in fused.items()})
+
+
+def alike(instance, rng):
+    """The same with two or all accelerators equal, at one bandwidth."""
+    data, n = instance.to_json(), len(instance.accelerators)
+    last = rng.choice([2, n])
+    for layer in data["layers"]:
+        for phase in ("fp", "bp", "wu"):
+            layer[phase] = [layer[phase][0 if a < last else a] for a in range(n)] if layer[phase] else []
+    data["bandwidth"] = [[data["bandwidth"][0][-1]] * n for _ in range(n)]
+    return Instance.model_validate_json(json.dumps(data))
+
+
+@pytest.mark.parametrize("seed", seeds(8, 80))
+def test_an_optimum_is_a_point_of_some_box_where_accelerators_are_equal(seed):
+    """Of all optima at least one is kept; and nothing better is refuted that there is."""
+    instance, rng = drawn(seed, layers=(2, 2), batch=(1, 3), accelerators=(2, 3)), random.Random(seed)
+    instance = alike(instance, rng)
+    truth = brute_force.run(instance, Budget(time_s=200).start())
+    if truth.status is not Status.OPTIMAL:
+        pytest.skip("too many plans")
+    data, n = instance.to_json(), len(instance.accelerators)
+    roots = [((1, instance.batch, k),) for k in range(1, min(n, instance.batch) + 1)]
+    assert any(is_point(Located(data, truth.claimed + 1, Program(), box), {}, {}) for box in roots)
+
+
+@pytest.mark.parametrize("seed", seeds(12, 150))
+def test_least_length_of_a_stage(seed):
+    """Never above the best assignment of any ratio of the box, priced by trying all."""
+    rng = random.Random(seed)
+    n, batch, scale = rng.randint(1, 3), rng.randint(1, 7), rng.choice([5, 10**4, 10**7])
+    tables = tuple(tuple(rng.randint(0, scale) for _ in range(batch)) for _ in range(n))
+    rates = tuple(rng.choice([0, 1, 777, GRAIN * scale // 3]) for _ in range(n))
+    shares = rng.choice(list(partitions(batch, n)))
+    samples = tuple(s for s in shares if s)
+    low, high = rng.randint(1, samples[-1]), rng.randint(samples[0], batch)
+    box = ((low, high, len(samples)),)
+    best = min(
+        max(
+            sum(tables[a][s - 1] + -(-s * rates[a] // GRAIN) for s, b in zip(ratio, where, strict=True) if a == b)
+            for a in range(n)
+        )
+        for padded in partitions(batch, n)
+        if contains(box, ratio := tuple(s for s in padded if s))
+        for where in product(range(n), repeat=len(ratio))
+    )
+    assert least_length(tables, rates, box, batch) <= best
+    assert least_length(
+        tables, (0,) * n, tuple((s, s, samples.count(s)) for s in dict.fromkeys(samples)), batch
+    ) <= min(
+        max(sum(tables[a][s - 1] for s, b in zip(samples, where, strict=True) if a == b) for a in range(n))
+        for where in product(range(n), repeat=len(samples))
+    )
+
+
+def test_boxes_hold_all_ratios_or_the_proof_is_refused():
+    """Ratios that no box holds need trees of their own; a group of no shares holds nothing."""
+    instance = drawn(3, layers=(4, 4), batch=(6, 6), accelerators=(3, 3)).to_json()
+    named = {"6-6x1": [], "4-5x1,1-2x1": [], "3-3x2": []}
+    names = [name for name, _ in cases(instance, 10, Program, tuple(named))]
+    assert names == [*named, "4,1,1", "3,2,1", "2,2,2"]
+    assert contains(((1, 5, 2),), (5, 1))
+    assert not contains(((1, 5, 2), (1, 5, -1)), (5,))
+    assert not contains(((1, 4, 2),), (5, 1))
+    assert not contains(((4, 5, 1), (1, 2, 1)), (3, 3))
 
 
 @pytest.mark.parametrize("seed", seeds(8, 80))

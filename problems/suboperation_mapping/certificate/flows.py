@@ -41,22 +41,6 @@ class Flows(Writer):
         after = (v for v in self.x if any(p == o for p, _ in self.before[v]))
         return next((p for p, _ in self.before[o] if p in self.x), None), next(after, None)
 
-    def grains(self, size: int, i: int, j: int) -> int:
-        """To move ``size`` bytes, rounded down."""
-        return 0 if i == j else GRAIN * size * 10**9 // (self.instance["bandwidth"][i][j] * self.instance["tick_ns"])
-
-    def cheapest_grains(self, size: int, a: int) -> int:
-        return min((self.grains(size, i, a) for i in self.places if i != a), default=0)
-
-    def sample_bytes(self, o: Operation, p: Operation) -> int:
-        """What a sample of an operation reads from a predecessor, the weights left out."""
-        layer, consumers = self.layers[o[1]], self.consumers[o[1]]
-        if p[1] == o[1]:
-            read = layer["network_input_bytes"] + sum(e["bytes"] for e in layer["inputs"]) if o[0] == "WU" else 0
-            return int(read + (0 if consumers else layer["output_bytes"]))
-        edges = [(e["source"], e["bytes"]) for e in layer["inputs"]] if o[0] == "FP" else consumers
-        return int(min(size for other, size in edges if other == p[1]))
-
     def flow(self, o: Operation) -> None:
         """A phase of a split layer: its states, shares, samples and load."""
         u, v = self.neighbours(o)
