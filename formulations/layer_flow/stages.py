@@ -302,6 +302,7 @@ def run(instance: Instance, budget: Budget, params: Params = Params()) -> SolveR
         else:
             high = middle
     flow, attempts = low, 0
+    tried: set[tuple[tuple[Pattern, ...], ...]] = set()
     while flow > best and attempts < params.attempts:
         attempts += 1
         cluster = Cluster(instance, flow)
@@ -309,6 +310,10 @@ def run(instance: Instance, budget: Budget, params: Params = Params()) -> SolveR
             stages = None if budget.exhausted else chosen(cluster, budget, params, seed)
             if stages is None or best >= flow:
                 break
+            key = tuple(tuple(part) for part in stages)
+            if key in tried:
+                break
+            tried.add(key)
             other = placed(cluster, stages, rng, budget, params.steps)
             value = evaluate(instance, other).objective or 0
             if value > best:

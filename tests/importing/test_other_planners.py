@@ -19,6 +19,7 @@ from mapgap.importing.cluster import equal_boards
 from mapgap.importing.presets import PRESETS, preset
 from mapgap.importing.recognise import read
 from mapgap.problems.hybrid_pipeline.certificate import check
+from mapgap.problems.hybrid_pipeline.certificate.graph import found, needs
 from mapgap.problems.hybrid_pipeline.evaluate import evaluate
 
 FOREIGN = Path(__file__).parents[2] / "instances" / "foreign"
@@ -43,6 +44,16 @@ LINEARISED = {
     "LayerGraphs/inceptionv3_inference": 51.5519,
     "LayerGraphs/inceptionv3_training": 123.93,
 }
+LATENCY_INPUTS = {
+    "LayerGraphs/bert24_inference": "22.0351",
+    "LayerGraphs/gnmt_inference": "44.8965",
+    "LayerGraphs/resnet50_inference": "110.014",
+    "OperatorGraphs/bert_l-3_inference": "189.142",
+    "OperatorGraphs/bert_l-6_inference": "189.142",
+    "OperatorGraphs/bert_l-12_inference": "97.2637",
+    "OperatorGraphs/resnet50_inference": "107.778",
+}
+"""What dp.exe prints on files of latency-inputs."""
 LONG = {
     "LayerGraphs/inceptionv3_inference",
     "LayerGraphs/inceptionv3_training",
@@ -150,9 +161,9 @@ def test_dnn_partitionings_loads_are_proven_on_the_graph(files, name):
     assert result.status is Status.OPTIMAL
     value = evaluate(instance, result.plan)
     assert value.objective == result.bound
-    found = load(json.loads(path.read_text()), instance, result.plan)
-    assert f"{found:.6g}" == LOADS[name]
-    assert 1e3 * value.objective * instance.seconds_per_tick == pytest.approx(found, rel=1e-5)
+    planned = load(json.loads(path.read_text()), instance, result.plan)
+    assert f"{planned:.6g}" == LOADS[name]
+    assert 1e3 * value.objective * instance.seconds_per_tick == pytest.approx(planned, rel=1e-5)
 
 
 @pytest.mark.parametrize("name", daily(LOADS, [name for name in LOADS if "bert_l" in name or "gnmt" in name]))
@@ -164,7 +175,7 @@ def test_their_programme_as_a_method_prints_the_same(files, name):
 
 
 @pytest.mark.parametrize(
-    "name", daily(CERTIFIED, [name for name in CERTIFIED if "bert_l" in name or name.endswith("resnet50_inference")])
+    "name", daily(CERTIFIED, [name for name in CERTIFIED if "bert_l" in name or name.startswith("OperatorGraphs")])
 )
 def test_loads_are_certified(files, name):
     instance = imported(files / "throughput-inputs" / f"{name}.json", "dnn_partitioning")
@@ -185,6 +196,56 @@ def test_no_linearised_load_is_below_the_optimum(files, name):
     result = solve(instance)
     assert result.status is Status.OPTIMAL
     assert float(f"{load(json.loads(path.read_text()), instance, result.plan):.6g}") <= LINEARISED[name]
+
+
+@pytest.mark.parametrize("name", daily(LATENCY_INPUTS, [name for name in LATENCY_INPUTS if "bert_l" in name]))
+def test_maximum_loads_of_latency_inputs(files, name):
+    path = files / "latency-inputs" / f"{name}.json"
+    instance = imported(path, "dnn_partitioning")
+    result = solve(instance)
+    planned = load(json.loads(path.read_text()), instance, result.plan)
+    assert f"{planned:.6g}" == LATENCY_INPUTS[name]
+    assert result.status is Status.OPTIMAL or "gnmt" in name
+
+
+def straight(files, name, **options):
+    """A graph of PipeDream as a straight pipeline of four machines, with the result of the search over ideals."""
+    cluster = equal_boards(4, 8000, None)
+    instance = imported(files / f"{name}.graph.txt", "pipedream", cluster, replication=False)
+    return instance, registry.methods("hybrid_pipeline")["ideal_dp"].solve(instance, Budget(300.0), **options)
+
+
+@pytest.mark.parametrize(
+    ("name", "ideals"),
+    [
+        ("densenet121", 431),
+        pytest.param("resnet101", 411, marks=pytest.mark.nightly),
+        pytest.param("gnmt_large", 16886, marks=pytest.mark.nightly),
+    ],
+)
+def test_large_graphs_of_pipedream_are_certified(files, name, ideals):
+    instance, result = straight(files, name)
+    assert (result.status, result.notes["ideals"]) == (Status.OPTIMAL, ideals)
+    seen = instance.to_json()
+    assert len(found(needs(seen))) == ideals
+    assert check(seen, result.bound, {}) is None
+    assert check(seen, result.bound + 1, {}).endswith(f" {result.bound}")
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("name", "gap"), [("nasnetamobile", 0.002), ("nasnetalarge", 0.001)])
+def test_graphs_with_too_many_ideals_are_bounded(files, name, gap):
+    instance, result = straight(files, name)
+    assert result.status is Status.FEASIBLE
+    assert result.bound <= evaluate(instance, result.plan).objective <= (1 + gap) * result.bound
+    assert "more than 200000 ideals" in result.reason
+
+
+@pytest.mark.nightly
+def test_inception_needs_more_ideals(files):
+    instance, result = straight(files, "inception_v3", ideals=300_000)
+    assert result.status is Status.OPTIMAL
+    assert evaluate(instance, result.plan).objective == result.bound
 
 
 @pytest.mark.parametrize("name", STRAIGHT)
