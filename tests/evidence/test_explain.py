@@ -17,7 +17,14 @@ from mapgap.problems.suboperation_mapping.evaluate import predecessors
 from mapgap.problems.suboperation_mapping.explain import chain
 from mapgap.problems.suboperation_mapping.instance import parse_operation
 
-PROBLEMS = ["fpga_gpu_partition", "hybrid_pipeline", "multi_model_splitting", "neuron_masking", "suboperation_mapping"]
+PROBLEMS = [
+    "fpga_gpu_partition",
+    "hybrid_pipeline",
+    "layer_flow",
+    "multi_model_splitting",
+    "neuron_masking",
+    "suboperation_mapping",
+]
 
 
 def test_every_problem_of_the_house_explains_its_plans():
