@@ -1,7 +1,7 @@
 """mapgap: how far from optimal are the published mappings of neural networks onto heterogeneous edge devices?
 
 >>> import mapgap
->>> mapgap.problems()                                        # five problems; then methods(problem), instances(problem)
+>>> mapgap.problems()                                        # six problems; then methods(problem), instances(problem)
 >>> instance = mapgap.load("asteroid_b_mobilenetv2_100mbps")  # a library name, or the path of a file of your own
 >>> result = mapgap.solve(instance)                          # the strongest exact method, in a process of its own
 >>> result.objective, result.bound, result.gap, result.plan  # every plan is verified, every bound is an integer

@@ -48,6 +48,7 @@ class Hard:
     long: tuple[tuple[str, int], ...] = ()
 
 
+#: Of the problems that are raced; layer flow came later, and has not been.
 HARD = {
     "fpga_gpu_partition": Hard((("networks", 505), ("networks", 516)), (("networks", 505),)),
     "hybrid_pipeline": Hard(

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mapgap.core import Budget, InputError, SolveResult, Status, Stop, read_start
+from mapgap.core import Budget, InputError, OutOfTime, SolveResult, Status, Stop, read_start
 from mapgap.formulations.hybrid_pipeline import label_dp
 from mapgap.formulations.hybrid_pipeline.ideals import search
 from mapgap.formulations.hybrid_pipeline.ideals.lattice import Lattice, crossing, lattice, sums, tabled
@@ -124,11 +124,12 @@ def _block_tables(instance: Instance, low: Lowered, found: Blocks) -> tuple[Arra
     return tables[0], tables[1]
 
 
-def _states(instance: Instance, low: Lowered, area_of: Array) -> _States:
-    """All states that can come, the empty one first; a move leads to a later one."""
+def _states(instance: Instance, low: Lowered, area_of: Array, most: int | None = None) -> _States:
+    """All states that can come, with at most so many stages, the empty one first; a move leads to a later one."""
     rules, moves = instance.execution, low.moves
     varies = rules.training and rules.stored == "warm_up" and bool(low.activation[-1])
-    deep = varies and rules.replication
+    deep = (varies and rules.replication) or most is not None
+    deepest = low.levels if most is None else most
     heads = not low.uniform and rules.communication == "step"
     used = [int(low.groups[s].sum()) for s in range(len(low.groups))]
     rows: list[tuple[int, int, int]] = [(0, 0, 0)]
@@ -140,7 +141,9 @@ def _states(instance: Instance, low: Lowered, area_of: Array) -> _States:
         s, q, head = order[pending]
         for k in range(int(moves.first[s]), int(moves.first[s + 1])):
             g, t = int(moves.group[k]), int(moves.target[k])
-            row = (t, min(q + 1, low.levels) if deep else 0, g if heads else 0)
+            if q == most:
+                continue
+            row = (t, min(q + 1, deepest) if deep else 0, g if heads else 0)
             if row not in place:
                 place[row] = len(order)
                 order.append(row)
@@ -185,7 +188,7 @@ def _areas(forward: Array, backward: Array, low: Lowered) -> tuple[Array, Array]
 class _Search:
     """The lattice with all that the compiled loops read."""
 
-    def __init__(self, instance: Instance, low: Lowered, found: Blocks, sets: Lattice) -> None:
+    def __init__(self, instance: Instance, low: Lowered, found: Blocks, sets: Lattice, most: int | None = None) -> None:
         self.instance, self.low, self.found, self.sets = instance, low, found, sets
         rules, n = instance.execution, len(found)
         forward, backward = _block_tables(instance, low, found)
@@ -225,7 +228,7 @@ class _Search:
         paying = np.array([t not in hosts for t in kinds], np.bool_)
         self.tensors, self.gradients = tensors, gradients
         self.stages = Stages(f, b, f + b, state, activation, low.room, low.groups, batch)
-        self.states = _states(instance, low, speed)
+        self.states = _states(instance, low, speed, most)
         self.costs = search.Costs(
             np.ascontiguousarray(columns[:, 4:].T),
             ticks if how == "step" else zero,
@@ -320,6 +323,25 @@ class _Search:
     def _members(self, number: int) -> set[int]:
         row = self.sets.bits[number]
         return {b for b in range(len(self.found)) if int(row[b >> 6]) >> (b & 63) & 1}
+
+
+def least(instance: Instance, most: int, stages: int, budget: Budget, params: Params = Params()) -> Plan | None:
+    """The best plan of an objective of ``most`` at most in at most so many stages; ``None`` without one.
+
+    Raises
+    ------
+    OutOfTime
+        That was not settled: too many ideals, or labels, or the time is over.
+    """
+    low = lower(instance)
+    found = joined(instance, low)
+    sets = lattice(found.after, params.ideals)
+    if sets is None:
+        raise OutOfTime
+    stop, plan = _Search(instance, low, found, sets, stages).below(most + 1, budget, params.labels)
+    if stop is not None:
+        raise OutOfTime
+    return plan
 
 
 def along_orders(instance: Instance, found: Blocks, best: _Best, count: int) -> Iterator[str]:

@@ -7,8 +7,9 @@ their upper quartiles.
 **Simplest** of them are those on the fewest boards, of these those with the fewest cuts. Of several the best one by the
 medians is taken if it is indistinct, else the best one by the lower quartiles.
 
-The search is exact: for so many boards and stages, from few to many, the label recursion finds the best plan at the
-lower quartiles that uses just these boards, for every choice of boards up to exchanging equal ones.
+The search is exact: for so many boards and stages, from few to many, the label recursion, or on a graph of layers that
+over its ideals, finds the best plan at the lower quartiles that uses just these boards, for every choice of boards up
+to exchanging equal ones.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
-from mapgap.core import Budget, Preferred
+from mapgap.core import Budget, OutOfTime, Preferred
+from mapgap.formulations.hybrid_pipeline import ideal_dp
 from mapgap.formulations.hybrid_pipeline.label_python import Interpreted
 from mapgap.problems.hybrid_pipeline import Instance, Plan
 from mapgap.problems.hybrid_pipeline.evaluate import evaluate
@@ -30,12 +32,25 @@ NONE = "no plan on fewer boards, or as many with fewer cuts, is within the measu
 def preferred(instance: Instance, plan: Plan, budget: Budget) -> Preferred:
     """The simplest plan that is indistinct from the best one, ``plan``, if it is simpler.
 
-    After a failure none is looked for: what boards hold that a plan does not use counts in it. Nor is one among plans
-    whose stages are no intervals of a chain.
+    After a failure none is looked for: what boards hold that a plan does not use counts in it.
     """
     spread = interval(instance, plan)
-    if spread is None or instance.replanning is not None or instance.graph is not None:
-        return Preferred(None, "simpler plans are looked for on chains without a failure only", complete=False)
+    if spread is None or instance.replanning is not None:
+        return Preferred(None, "after a failure no simpler plans are looked for", complete=False)
+    try:
+        return _simplest(instance, plan, spread[1], budget)
+    except OutOfTime:
+        return Preferred(None, "time or memory did not suffice to look for simpler plans", complete=False)
+
+
+def _simplest(instance: Instance, plan: Plan, high: int, budget: Budget) -> Preferred:
+    """The simplest plan whose objective at the lower quartiles is ``high`` at most.
+
+    Raises
+    ------
+    OutOfTime
+        Of a graph.
+    """
     boards, cuts = shape(plan)
     fewest = len(instance.devices) if instance.all_devices else 1
     for k in range(fewest, boards + 1):
@@ -43,12 +58,12 @@ def preferred(instance: Instance, plan: Plan, budget: Budget) -> Preferred:
         for stages in range(least, k + 1):
             if (k, stages - 1) >= (boards, cuts):
                 return Preferred(None, NONE, complete=True)
-            found = _best(instance.at("lower"), k, stages, spread[1], budget)
+            found = _best(instance.at("lower"), k, stages, high, budget)
             if found is not None and not budget.exhausted:
                 value = evaluate(instance, found).objective
                 assert value is not None
                 median = _best(instance, k, stages, value, budget)
-                indistinct = median is not None and _lower(instance, median) <= spread[1]
+                indistinct = median is not None and _lower(instance, median) <= high
                 words = f"{_told(k, stages - 1)} in place of {_told(boards, cuts)}"
                 return Preferred(median if indistinct else found, words, complete=not budget.exhausted)
             if budget.exhausted:
@@ -86,6 +101,14 @@ def _best(instance: Instance, boards: int, stages: int, most: int, budget: Budge
         for size in instance.micro_batch_sizes:
             if budget.exhausted:
                 return best
+            if instance.graph is not None:
+                whole = part.with_micro_batch(size).model_copy(update={"all_devices": True})
+                better = ideal_dp.least(whole, most, stages, budget)
+                if better is not None:
+                    value = evaluate(whole, better).objective
+                    assert value is not None
+                    most, best = value - 1, _named(better, chosen)
+                continue
             low = lower(part.with_micro_batch(size))
             search = Interpreted(low, everyone=True, budget=budget, most=stages)
             value, path, _ = search(list(range(low.layers + 1)), most + 1)

@@ -100,7 +100,10 @@ class Known:
 
     def raise_own(self, bound: int) -> None:
         """The same of one that rests on no engine."""
-        self.own = max(self.own, bound)
+        if bound > self.own:
+            self.own = bound
+            if bound <= self.top:
+                self.budget.recomputed.append(bound)
         self.raise_bound(bound)
 
     def within(self, limit: int) -> list[Chain] | None:

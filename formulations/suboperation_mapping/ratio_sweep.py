@@ -149,6 +149,8 @@ class Sweep:
             phases = PhaseGraph(instance)
             flow, paths = fluid_bound(phases), share_paths(phases)
         found = cls(instance, budget, {each: max(flow, path_bound(paths, each)) for each in ratios}, bool(ratio))
+        if not found.partial:
+            budget.recomputed.append(min(found.bounds.values()))
         found.offer(known)
         found.announce()
         return found

@@ -20,6 +20,7 @@ class StageBoxes:
 
     def __init__(self, state: State, frame: Frame) -> None:
         self.state, self.params = state, frame.params
+        self.recomputed = True  # every bound of the boxes is; no engine's word has entered it
         few = frame.orbits.count <= frame.params.columns
         self.search = BoxSearch(frame, self.ratio_bound if few else None, state.least)
 
@@ -27,6 +28,7 @@ class StageBoxes:
         """The column LP, and a plan where it leaves room for a better one."""
         state, one = self.state, search.solver(ratio)
         bound, outcome = one.located(time_s, places)
+        self.recomputed &= bound < NO_PLAN
         room = state.makespan is None or bound < state.makespan
         if state.rounding and room and not state.budget.exhausted and not state.ratios[ratio].explored:
             state.take(Reply(ratio, search.known(0, one.rounded(state.budget.remaining_s, state.budget.seed))))
@@ -58,6 +60,10 @@ class StageBoxes:
                 state.ratios[ratio].raise_to(self.search.of(ratio))
         for each in self.search.finished:  # what was proven of single ratios since
             known = state.ratios[next(self.search.ratios(each))]
+            self.recomputed &= known.bound <= each.bound
             each.bound = max(each.bound, known.bound)
-        state.raise_all(min(self.search.bound(), NO_PLAN - 1))
+        bound = min(self.search.bound(), NO_PLAN - 1)
+        state.raise_all(bound)
+        if self.recomputed:
+            state.recomputed(bound)
         state.announce("places" if any(each.places for each in self.search.changed) else "boxes")

@@ -192,6 +192,7 @@ class StageMip:
         state.announce("path")
         state.raise_all(fluid_bound(self.frame.phases))
         state.announce("flow")
+        state.recomputed(state.bound)
         yield False
 
     def question(self) -> _Task | None:

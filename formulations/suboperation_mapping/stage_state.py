@@ -176,6 +176,11 @@ class State:
             for known in self.ratios.values():
                 known.bound = max(known.bound, bound)
 
+    def recomputed(self, bound: int) -> None:
+        """Note a bound of all ratios that rests on no engine's word."""
+        if not self.partial and bound > max(self.budget.recomputed[-1:], default=0):
+            self.budget.recomputed.append(bound)
+
     def announce(self, rung: str) -> None:
         """Report the bound of the instance if that kind of work has raised it."""
         bound = self.bound

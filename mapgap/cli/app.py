@@ -63,6 +63,11 @@ LEDGER = {
     "ledger:close": "Pass plans and bounds on between instances that imply each other.",
     "ledger:rebuild": "Make the ledger's file and plans anew from its journal.",
 }
+ARENA = {
+    "arena:export": "Write a folder for OpenEvolve and SkyDiscover: program, evaluator, certified ceilings.",
+    "arena:score": "Score a program on fresh instances against the published heuristic and the certified ceiling.",
+    "arena:verify": "Recompute a score from its plans; one above its ceiling is refused.",
+}
 
 
 class Lazy(TyperCommand):
@@ -110,6 +115,9 @@ app = declared(
 _OLD: Any = partial(Lazy, "certificates:certify")
 app.command("prove", cls=_OLD, help="The old name of certify.", hidden=True)(lambda: None)
 app.add_typer(declared(LEDGER, help="The best-known ledger: what it holds, who found it, what follows."), name="ledger")
+app.add_typer(
+    declared(ARENA, help="Heuristics of anybody, machines included, against certified ceilings."), name="arena"
+)
 
 
 def _version(value: bool) -> None:

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Annotated
 
 from rich import progress
 
-from mapgap.cli import completion, flags, output
+from mapgap.cli import certificates, completion, flags, output
 from mapgap.cli.flags import argument, option
 from mapgap.cli.progress import Display, Spinner, Words
-from mapgap.core import printable, short
+from mapgap.core import Budget, printable, short
 from mapgap.evidence.contradictions import Contradiction, contradictions
 from mapgap.evidence.ledger import Ledger
 from mapgap.evidence.ledger import update_ledger as enter
+from mapgap.evidence.prove import Outcome, Searching, prove_runs
 from mapgap.execution import sweep
 from mapgap.execution.changes import Changed
 from mapgap.execution.progress import Event
@@ -86,6 +87,9 @@ def bench(
     jobs: Annotated[int, option("Runs at a time.", min=1)] = 1,
     resume: flags.Resume = True,
     dask: Annotated[str | None, option("Dask cluster that does the runs: address, or file.")] = None,
+    certify: Annotated[
+        bool, option("Then certificates of what was proven, in RUNS.certificates/, in no run's time.", "--certify")
+    ] = False,
     update_ledger: Annotated[bool, option("Enter the runs into the ledger.", "--update-ledger")] = False,
     ledger: flags.Ledger = None,
     out: Annotated[Path | None, flags.output("Run file (default: beside the spec).")] = None,
@@ -100,14 +104,21 @@ def bench(
     records = read_runs(path)
     contrary = contradictions(records)
     changes = enter(records, ledger, str(path)) if update_ledger and not contrary else None
-    show_path(path, as_json=as_json, ledger=changes)
-    return refuted(contrary)
+    proofs: list[Outcome] = []
+    if certify and not contrary:
+        read = sweep.load_spec(spec)
+        instances, folder = [job.instance for job in sweep.jobs_of(read)], path.with_suffix(".certificates")
+        with Spinner({Searching: certificates.searched}, None if as_json else {Outcome: certificates.proved}) as shown:
+            proofs = prove_runs(records, instances, Budget(read.budget.time_s), folder, shown)
+    show_path(path, as_json=as_json, ledger=changes, proofs=proofs)
+    return refuted(contrary) or certificates.exit_code(proofs)
 
 
-def show_path(path: Path, *, as_json: bool, ledger: list[str] | None = None) -> None:
+def show_path(path: Path, *, as_json: bool, ledger: list[str] | None = None, proofs: Iterable[Outcome] = ()) -> None:
     """What was written, and what has changed in the ledger."""
     if as_json:
-        output.print_json({"output": str(path), **({} if ledger is None else {"ledger": ledger})})
+        told = {} if not (made := [each.to_json() for each in proofs]) else {"certificates": made}
+        output.print_json({"output": str(path), **({} if ledger is None else {"ledger": ledger}), **told})
     else:
         output.say("\n".join([str(path), *(ledger or ())]))
 

@@ -22,6 +22,7 @@ from mapgap.cli.progress import RunSpinner, Spinner
 from mapgap.cli.words import between, known_of, standing, worded
 from mapgap.core import (
     CONFIRMED,
+    RECOMPUTED,
     UNCONFIRMED,
     Budget,
     Certificate,
@@ -35,7 +36,7 @@ from mapgap.core import (
 )
 from mapgap.evidence.contradictions import contradictions
 from mapgap.evidence.ledger import CERTIFICATE
-from mapgap.evidence.prove import prove
+from mapgap.evidence.prove import Outcome, prove, untried
 from mapgap.evidence.within import within
 from mapgap.execution import confirm
 from mapgap.execution.run import run_method
@@ -117,15 +118,18 @@ def solve(
         if record.stop == Stop.INTERRUPTED:
             break
     found = Comparison([(record, loaded) for record in records])
+    code = exit_code(records)
+    proof = prove_bound(found, time_limit, output) if certify and code in (0, 3) else None
+    if proof is not None and proof.file is not None:
+        found = Comparison([(_checked(record, proof), loaded) for record in records])
     if (best := found.best) is not None and best.plan is not None:
         title = f"{loaded.name} · {best.method} · {cell(best.objective)} {best.unit}"
         write_plan(loaded, best.plan, title, output, gantt)
     if not as_json:
         show(found, output, gantt)
         show_within(found, output)
-    code = exit_code(records)
-    if certify and code in (0, 3):
-        return prove_bound(found, time_limit, output, as_json=as_json) or code
+    if proof is not None:
+        return show_proof(proof, found, as_json=as_json) or code
     if certify is None and output is not None and code == 0 and (best := found.best) is not None:
         write_certificate(best, output, as_json=as_json)
     return code
@@ -229,25 +233,36 @@ def exit_code(records: Sequence[RunRecord]) -> int:
     return next(code for code in (5, 130, 0, 3, 4) if code in codes)
 
 
-def prove_bound(found: Comparison, time_limit: float, output: Path | None, *, as_json: bool) -> int:
-    """Write a certificate of the best bound of the runs, beside their plan; the exit code."""
+def prove_bound(found: Comparison, time_limit: float, output: Path | None) -> Outcome:
+    """Write a certificate of the best bound of the runs, beside their plan."""
     instance, bound = found[0].instance, best_bound(found)
     infeasible = all(each.record.status == Status.INFEASIBLE for each in found)
     if bound is None and not infeasible:
-        complain([f"--certify: expected a bound to prove, found none by {', '.join(each.method for each in found)}"])
-        return 4
+        asked = ", ".join(each.method for each in found)
+        return replace(untried(instance, None), reason=f"expected a bound to prove, found none by {asked}")
     beside = Path(instance.name.replace("@", "__")) if output is None else output.with_suffix("")
     file = beside.with_name(f"{beside.name}{CERTIFICATE}")
     with Spinner() as display:
         display.spin(f"{instance.name}: looking for a certificate")
-        proof = prove(instance, None if infeasible else bound, Budget(time_limit), file)
+        return prove(instance, None if infeasible else bound, Budget(time_limit), file)
+
+
+def _checked(record: RunRecord, proof: Outcome) -> RunRecord:
+    """The record, certified if it claims what the file proves."""
+    met = record.status == Status.OPTIMAL and record.objective == proof.bound
+    proven = met or (record.status == Status.INFEASIBLE and proof.infeasible)
+    return replace(record, certificate=Certificate.CHECKED) if proven else record
+
+
+def show_proof(proof: Outcome, found: Comparison, *, as_json: bool) -> int:
+    """What became of the certificate; the exit code."""
     if as_json:
         print_json(proof.to_json())
     elif proof.file is None:
         complain([f"--certify: {proof.reason}"])
     else:
-        met = any(each.objective == bound for each in found)
-        say(f"\n{certificates.proved(proof)}\nwritten to {file}" + (": the plan is optimal" if met else ""))
+        met = any(each.objective == proof.bound for each in found)
+        say(f"\n{certificates.proved(proof)}\nwritten to {proof.file}" + (": the plan is optimal" if met else ""))
     return certificates.exit_code([proof])
 
 
@@ -329,6 +344,7 @@ def run_facts(record: RunRecord) -> dict[str, Any]:
         "objective": worded(record.objective, record.unit),
         "bound": worded(record.bound, record.unit),
         "unconfirmed": record.notes.get(UNCONFIRMED),
+        "without engines": worded(record.notes.get(RECOMPUTED), record.unit),
         "gap": percent(record.gap),
         **_members(record),
         "time": None if record.wall_s is None else f"{record.wall_s:.3f} s",

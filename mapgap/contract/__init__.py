@@ -4,7 +4,7 @@ They run over whatever is installed, so nothing can be forgotten: the problems o
 packages announce::
 
     pytest --pyargs mapgap.contract                        # everything
-    pytest --pyargs mapgap.contract -k unrelated_machines  # one problem
+    pytest --pyargs mapgap.contract -k gpu_placement  # one problem
 
 A problem needs two things: the random family ``tiny``, and an exact method ``enumerate`` that tries every plan of such
 an instance and judges it by the evaluator. That is the oracle of all else. What a problem or its library declares

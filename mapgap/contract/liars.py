@@ -142,7 +142,7 @@ def wrong_words(record: RunRecord, truth: int | None) -> list[str]:
     if record.status == Status.INFEASIBLE and truth is not None:
         found.append(f"INFEASIBLE, but there is a plan of {truth}")
     labelled = record.notes.get(UNCONFIRMED)  # a bound that nobody had time to confirm says whose word it is
-    bounds = [] if labelled else [record.bound, *(point.bound for point in record.trace)]
+    bounds = [record.sure_bound, *(() if labelled else (point.bound for point in record.trace))]
     if truth is not None:
         found += [
             f"bound {bound} beyond {truth}" for bound in bounds if bound is not None and side * bound > side * truth

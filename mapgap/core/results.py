@@ -14,6 +14,9 @@ from mapgap.core.data import PlanBase
 CONFIRMED, UNCONFIRMED = "confirmed", "unconfirmed"
 """Keys of the notes that say who confirmed what a run claims, and which claims nobody confirmed."""
 
+RECOMPUTED = "recomputed"
+"""Key of the note with the best bound of a run that rests on no engine's word, where an engine claims a better one."""
+
 DISTRUSTED = "distrusted"
 """Key of the note that lists which engines were refused or refuted before another one was believed."""
 
@@ -132,6 +135,8 @@ class Budget:
     used_s : dict
         Seconds by what they were used for (``engine``, ``build``), added up by :meth:`timed`; all parts of a budget
         share it, and it goes into the record.
+    recomputed : list of int
+        Bounds that rest on no engine's word but on whole numbers of our own, the strongest last; shared likewise.
     """
 
     time_s: float = 60.0
@@ -141,6 +146,7 @@ class Budget:
     listener: Callable[[PlanBase | None, int | None], None] | None = None
     by: str = ""
     used_s: dict[str, float] = field(default_factory=dict, repr=False)
+    recomputed: list[int] = field(default_factory=list, repr=False)
     _started: float = field(default_factory=time.perf_counter, repr=False)
 
     def start(self) -> Budget:

@@ -181,7 +181,7 @@ class Attack:
         wrong = [certified.error or ""] if certified.refuted else list(map(str, contradictions([heuristic, certified])))
         if wrong:
             raise PlanError(f"{instance.name}: {self.exact.name} is refuted: {'; '.join(wrong)}")
-        if certified.objective is None or not certified.bound or not certified.objective:
+        if certified.objective is None or not certified.sure_bound or not certified.objective:
             return None
         if heuristic.objective is None:
             self.failures += 1
@@ -189,7 +189,7 @@ class Attack:
         if heuristic.objective == 0:
             self.worthless += 1
             return None
-        value, plan, bound = heuristic.objective, certified.objective, certified.bound
+        value, plan, bound = heuristic.objective, certified.objective, certified.sure_bound
         low, high = (value / plan, value / bound) if self.problem.sense == "min" else (plan / value, bound / value)
         return Hit(instance, low, high, value, plan, bound, self.method.name, self.exact.name)
 

@@ -25,7 +25,7 @@ from pydantic import Field
 
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import library_files, load_instance, load_model, load_plan, retarget
-from mapgap.core import UNCONFIRMED, Certificate, InstanceBase, PlanError
+from mapgap.core import Certificate, InstanceBase, PlanError
 from mapgap.core.storage import make_folder
 from mapgap.evidence import journal
 from mapgap.evidence.contradictions import contradictions
@@ -282,8 +282,7 @@ class Ledger:
             entry = Entry(instance=name, **{key: getattr(record, key) for key in keys})
         self._refuse(entry, record)
         _judge(name, record)
-        bound = None if record.notes.get(UNCONFIRMED) else record.bound  # not on the word of one engine
-        shown: dict[str, Any] = {"bound": bound, "checked": checked}
+        shown: dict[str, Any] = {"bound": record.sure_bound, "checked": checked}
         if record.plan is not None:
             shown |= {"plan": record.objective, "witness": record.plan}
         if record.objective is not None and record.certificate is not None:

@@ -21,7 +21,7 @@ from typing import Any
 
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import find_instances, load_instance
-from mapgap.core import Budget, InputError, InstanceBase, Stop
+from mapgap.core import Budget, InputError, InstanceBase, Status, Stop
 from mapgap.evidence import check
 from mapgap.evidence.entry import Entry
 from mapgap.evidence.ledger import CERTIFICATE, Ledger
@@ -29,6 +29,7 @@ from mapgap.execution.progress import Event, Tell, silence
 from mapgap.records.environment import revision, versions
 from mapgap.records.files import replace_file
 from mapgap.records.record import RunRecord
+from mapgap.records.runs import Runs
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ def prove(instance: InstanceBase, bound: int | None, budget: Budget, file: Path 
     MapgapError
         The file cannot be written.
     """
-    blank = replace(_blank(instance, bound), infeasible=bound is None)
+    blank = replace(untried(instance, bound), infeasible=bound is None)
     library = registry.library(instance.problem)
     if library.proving is None:
         known = ", ".join(name for name in registry.problems() if registry.library(name).proving is not None)
@@ -201,7 +202,7 @@ def prove_all(
                 missing = "the ledger knows no bound; expected --bound or --infeasible"
                 if len(names) == 1:
                     raise InputError(f"{name}: {missing}")
-                found.append(replace(_blank(instance, None), reason=missing))
+                found.append(replace(untried(instance, None), reason=missing))
             else:
                 tell(Searching(instance.name, wanted))
                 file = _file(instance, entry, book, output, several=len(names) > 1)
@@ -210,11 +211,34 @@ def prove_all(
                 except InputError as error:  # a problem without certificates
                     if len(names) == 1:
                         raise
-                    found.append(replace(_blank(instance, wanted), reason=str(error)))
+                    found.append(replace(untried(instance, wanted), reason=str(error)))
             tell(found[-1])
     finally:
         if update:
             _enter(found, budget, ledger)
+    return found
+
+
+def prove_runs(
+    records: Iterable[RunRecord], instances: Iterable[InstanceBase], budget: Budget, folder: Path, tell: Tell = silence
+) -> list[Outcome]:
+    """Certificates of what runs have proven of instances: optima, and that there is no plan; the budget holds for each.
+
+    No search time contains it. Instances of problems without certificates, and open ones, are left out.
+    """
+    known, found = Runs(records), []
+    for instance in {each.content_hash: each for each in instances}.values():
+        fact = known.facts.get(instance.content_hash)
+        runs = known.where(instance_hash=instance.content_hash, status=Status.INFEASIBLE)
+        optimal = fact is not None and fact.proven
+        if registry.library(instance.problem).proving is None or not (optimal or runs):
+            continue
+        bound = fact.bound if fact is not None and optimal else None
+        tell(Searching(instance.name, bound))
+        folder.mkdir(parents=True, exist_ok=True)
+        name = f"{instance.name.replace('@', '__').replace('/', '_')}{CERTIFICATE}"
+        found.append(prove(instance, bound, replace(budget), folder / name))
+        tell(found[-1])
     return found
 
 
@@ -227,7 +251,8 @@ def matching(patterns: Iterable[str], book: Ledger) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _blank(instance: InstanceBase, bound: int | None) -> Outcome:
+def untried(instance: InstanceBase, bound: int | None) -> Outcome:
+    """Nothing has been tried yet."""
     problem = registry.problems()[instance.problem]
     unit = problem.unit(instance)
     return Outcome(instance.name, instance.content_hash, problem.name, problem.sense, unit, bound)

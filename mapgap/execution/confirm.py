@@ -11,6 +11,8 @@ time. Whoever can be asked is asked, until somebody confirms or refutes the clai
 
 What nobody confirms is not said: OPTIMAL becomes FEASIBLE and INFEASIBLE becomes UNKNOWN, and the note ``unconfirmed``
 says why. Its bound is dropped unless only the time was missing: then it stands as what it is, the word of the engines.
+A bound that the method has recomputed in whole numbers of its own (:attr:`mapgap.core.Budget.recomputed`) is nobody's
+word and needs no confirmation; beside an unconfirmed claim it is the note ``recomputed``.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from typing import Any
 from mapgap.catalogue import registry
 from mapgap.core import (
     CONFIRMED,
+    RECOMPUTED,
     UNCONFIRMED,
     Budget,
     InstanceBase,
@@ -70,7 +73,8 @@ def confirmed(
         The last bound that the run has announced: what is left of INFEASIBLE where only time was missing.
     """
     claim = _Claim(method, instance, result)
-    if not due(method) or not claim.made:
+    own = budget.recomputed[-1] if budget.recomputed else None
+    if not due(method) or not claim.made or claim.recomputed(own):
         return result
     try:
         with budget.timed("confirm"):
@@ -81,14 +85,15 @@ def confirmed(
         by, why, late = None, f"{claim.words}; {error}", False
     if by is not None:
         return replace(result, notes={**result.notes, CONFIRMED: by})
+    notes = {} if own is None else {RECOMPUTED: own}
     stop = result.stop if result.stop is not Stop.PROVED else Stop.TIME if late else Stop.DONE
     return replace(
         result,
         status=Status.UNKNOWN if result.plan is None else Status.FEASIBLE,
         stop=stop,
-        bound=None if not late else told if result.bound is None else result.bound,
+        bound=own if not late else told if result.bound is None else result.bound,
         reason=result.reason if result.status is not Status.INFEASIBLE else why,
-        notes={**result.notes, UNCONFIRMED: [*result.notes.get(UNCONFIRMED, ()), why]},
+        notes={**result.notes, **notes, UNCONFIRMED: [*result.notes.get(UNCONFIRMED, ()), why]},
     )
 
 
@@ -111,6 +116,11 @@ class _Claim:
         what = f"{self.result.status} {self.bound}" if self.result.status is Status.OPTIMAL else f"bound {self.bound}"
         what = "INFEASIBLE" if self.bound is None else what
         return f"{self.method.name} ({', '.join(self.method.engines)}) claims {what}"
+
+    def recomputed(self, own: int | None) -> bool:
+        """Is a bound, and nothing else, all that is claimed, and one that rests on no engine?"""
+        only = self.result.status in (Status.FEASIBLE, Status.UNKNOWN) and self.bound is not None
+        return only and own is not None and self.sign * own >= self.sign * (self.bound or 0)
 
     def worth(self, plan: PlanBase) -> int | None:
         found = self.problem.evaluate(self.instance, plan)
@@ -146,7 +156,7 @@ class _Claim:
         yield from self.questions([m for m in exact if m.models is not None and len(m.engines) == 1], budget)
 
     def _part(self, budget: Budget) -> Budget:
-        return replace(budget.quiet().part(PART * budget.remaining_s), used_s={})
+        return replace(budget.quiet().part(PART * budget.remaining_s), used_s={}, recomputed=[])
 
     def certified(self, budget: Budget) -> bool:
         """Does the problem find a proof that the checker accepts?"""

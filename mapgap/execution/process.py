@@ -19,7 +19,7 @@ import psutil
 
 from mapgap.execution import warm
 
-_MARK = "MAPGAP_RUN_MARK"
+MARK = "MAPGAP_RUN_MARK"
 
 
 class Ends:
@@ -124,14 +124,14 @@ def _search_path() -> list[str]:
 
 
 def _surroundings(environment: Mapping[str, str], mark: str) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(_search_path()), **environment, _MARK: mark}
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(_search_path()), **environment, MARK: mark}
 
 
 def _kill_marked(mark: str) -> None:
     """Kill processes that escaped the group but inherited the environment of a run."""
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
-            if process.environ().get(_MARK) == mark:
+            if process.environ().get(MARK) == mark:
                 process.kill()
 
 

@@ -238,6 +238,7 @@ class Watch:
         if self.refuted is not None:
             status, stop, error = Status.UNKNOWN, Stop.ERROR, self.refuted
             objective = bound = None
+            self._settle(None)  # nor is any bound of its trace to be read as one
             if self.broken is not None:
                 plan, evaluation = self.broken
         proven = Certificate.ENUMERATED if result is not None and result.enumerated else Certificate.CLAIMED

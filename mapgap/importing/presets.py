@@ -44,7 +44,32 @@ PRESETS: dict[str, Mapping[str, Any]] = {
         "replication": False,
         "state_copies": 1,
     },
+    # autodist/pipeline_solver.py, one device a stage (tensor parallel degree 1): (micro-batches - 1 + stages) times the
+    # slowest stage, all devices used, so that the number of stages is given; transfers between stages are left out.
+    # A stage holds as many micro-batches as stages follow, itself included, which no `stored` says.
+    "nnscaler": {
+        "objective": "bottleneck",
+        "training": True,
+        "cuts": "all",
+        "replication": False,
+        "all_devices": True,
+        "communication": "free",
+        "memory_counts": False,
+    },
 }
+REFUSED: dict[str, str] = {
+    # core/cost_model/cost_model_handler.py, pipeline_costmodel
+    "galvatron": (
+        "it counts the first and the last stage of a pipeline only, divides what is beside the layers among them, "
+        "and decides how layers are split over devices; no execution of the problem does"
+    ),
+    # alpa/pipeline_parallel/stage_construction.py, training_dp
+    "alpa": (
+        "it counts all stages once and the slowest one for every further micro-batch, in training too; no execution of "
+        "the problem does. Its programme is a method: solve -m alpa"
+    ),
+}
+"""Planners whose objective no instance states, and why."""
 
 
 def preset(name: str) -> dict[str, Any]:
@@ -53,8 +78,12 @@ def preset(name: str) -> dict[str, Any]:
     Raises
     ------
     InputError
-        No preset has the name.
+        No preset has the name, or none can count as the planner does.
     """
+    if name in REFUSED:
+        raise InputError(
+            f"--as {name}: expected a planner whose objective an instance can state, found {name}: {REFUSED[name]}"
+        )
     if name not in PRESETS:
         known = ", ".join(PRESETS)
         raise InputError(f"--as {name}: expected one of {known}{suggest(name, PRESETS)}")

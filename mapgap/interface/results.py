@@ -16,6 +16,7 @@ from typing import Any
 
 from mapgap.catalogue import registry
 from mapgap.core import (
+    Budget,
     Evaluation,
     InputError,
     InstanceBase,
@@ -27,6 +28,7 @@ from mapgap.core import (
     TracePoint,
     Violation,
 )
+from mapgap.evidence.within import Within, within
 from mapgap.interface.display import Chart, chart_of, percent, quantity, table_html, write_text
 from mapgap.records.record import RunRecord, plain, relative
 from mapgap.records.runs import InstanceFacts
@@ -106,6 +108,14 @@ class Result:
     def objective(self) -> int | None:
         """Of the plan, by the evaluator; ``None`` without a verified plan."""
         return self.record.objective
+
+    @cached_property
+    def within(self) -> Within | None:
+        """Of an optimum on measured times: what their quartiles leave open, and the simplest plan that they do not tell
+        apart from it. Searched when it is first asked for, for the time limit of the run, 10 seconds at most."""
+        if self.status is not Status.OPTIMAL or self.record.plan is None or self.record.error:
+            return None
+        return within(self.instance, self.record.plan, Budget(self.record.time_limit_s))
 
     @property
     def unit(self) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from mapgap.core import Certificate, Status, Stop, TracePoint
+from mapgap.core import RECOMPUTED, UNCONFIRMED, Certificate, Status, Stop, TracePoint
 
 LONGEST_BITS = 4096
 """Of an integer in a record: Python reads no number of more than 4,300 digits."""
@@ -122,6 +122,12 @@ class RunRecord:
         if self.certificate == Certificate.CHECKED:
             return "certified"
         return "solver-proven" if self.status in (Status.OPTIMAL, Status.INFEASIBLE) else "open"
+
+    @property
+    def sure_bound(self) -> int | None:
+        """The bound, unless it is the word of engines that nobody has confirmed; then what rests on none of them."""
+        known: int | None = self.notes.get(RECOMPUTED) if self.notes.get(UNCONFIRMED) else self.bound
+        return known
 
     @property
     def to_repeat(self) -> bool:

@@ -17,6 +17,8 @@ from mapgap.records.record import RunRecord, plain, relative
 class InstanceFacts:
     """What all runs together know of one instance: best verified plan, best proven bound and who found them.
 
+    A bound that is the word of an engine, confirmed by nobody, counts where there is no other one. It proves nothing.
+
     There is no bound where a plan refutes a run's bound or its INFEASIBLE: that run's engine is wrong, and nobody knows
     which others are (:mod:`mapgap.evidence.contradictions` names it).
     """
@@ -28,6 +30,7 @@ class InstanceFacts:
     bound: int | None
     bound_by: str | None
     sign: int = 1
+    sure: bool = True
 
     @property
     def gap(self) -> float | None:
@@ -35,7 +38,7 @@ class InstanceFacts:
 
     @property
     def proven(self) -> bool:
-        return self.best is not None and self.best == self.bound
+        return self.best is not None and self.best == self.bound and self.sure
 
 
 def facts(records: Iterable[RunRecord]) -> dict[str, InstanceFacts]:
@@ -47,13 +50,16 @@ def facts(records: Iterable[RunRecord]) -> dict[str, InstanceFacts]:
     for key, group in groups.items():
         sign, sound = group[0].sign, [record for record in group if not record.error]
         plans = [(record.objective, record.method) for record in sound if record.objective is not None]
-        bounds = [(record.bound, record.method) for record in sound if record.bound is not None]
+        bounds = [(record.sure_bound, record.method) for record in sound if record.sure_bound is not None]
+        words = [(record.bound, f"{record.method}, unconfirmed") for record in sound if record.bound is not None]
         best, best_by = min(plans, key=lambda each: sign * each[0], default=(None, None))
-        bound, bound_by = max(bounds, key=lambda each: sign * each[0], default=(None, None))
+        bound, bound_by = max(bounds or words, key=lambda each: sign * each[0], default=(None, None))
         beyond = best is not None and bound is not None and sign * bound > sign * best
         if beyond or (best is not None and any(record.status == Status.INFEASIBLE for record in sound)):
             bound, bound_by = None, None
-        found[key] = InstanceFacts(group[0].instance, group[0].problem, best, best_by, bound, bound_by, sign)
+        found[key] = InstanceFacts(
+            group[0].instance, group[0].problem, best, best_by, bound, bound_by, sign, bool(bounds)
+        )
     return found
 
 

@@ -338,7 +338,7 @@ class Instance(InstanceBase):
             if gradients and self.graph.tensors is not None:
                 return self.graph.tensors
         readers: dict[int, list[int]] = {}
-        for u, v in self.edges:
+        for u, v in dict.fromkeys(self.edges):
             readers.setdefault(u, []).append(v)
         return tuple(Tensor(layers=(u, *found), size=self.layers[u].output_bytes) for u, found in readers.items())
 

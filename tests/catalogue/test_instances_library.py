@@ -95,7 +95,8 @@ def test_library_files_are_what_the_writer_writes(problem, count):
 
 
 def test_the_writer_writes_every_problem_of_the_house_into_its_library(tmp_path):
-    assert specified() == sorted(registry.house())
+    # The files of layer flow hold the numbers of published programs, one by one: nothing to write from tables.
+    assert specified() == sorted(set(registry.house()) - {"layer_flow"})
     (tmp_path / "neuron_masking" / "library").mkdir(parents=True)
     main(["neuron_masking"], tmp_path)
     written = {path.stem: path.read_text(encoding="utf-8") for path in tmp_path.rglob("*.yaml")}

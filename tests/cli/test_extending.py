@@ -14,7 +14,7 @@ from cli_support import mapgap
 
 ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "maintainers"
-PROJECT = ROOT / "examples" / "unrelated_machines"
+PROJECT = ROOT / "examples" / "gpu_placement"
 EXAMPLE = re.compile(r"^```python (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SHOWN = re.compile(r"^```\{listing\} (\S+)$", re.MULTILINE)
 COMMANDS = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -66,15 +66,15 @@ def test_the_commands_of_the_hour_run_in_their_order(installed):
 
 
 def test_the_gap_that_the_page_names(installed):
-    line = next(line for line in LINES if "machines_min_min_trap -m" in line)
-    (row,) = (row for row in mapgap(*line.split()[1:], cwd=installed).stdout.splitlines() if " min_min " in row)
-    assert " 3 " in row
-    assert " 50.00% " in row
+    line = next(line for line in LINES if "gpus_prism_trap -m" in line)
+    (row,) = (row for row in mapgap(*line.split()[1:], cwd=installed).stdout.splitlines() if " prism " in row)
+    assert " 138 " in row
+    assert " 10.40% " in row
 
 
 @pytest.mark.nightly  # .ci/run does it every time
 @pytest.mark.parametrize(
-    "arguments", [("--pyargs", "mapgap.contract", "-k", "unrelated_machines"), (str(PROJECT / "tests"),)]
+    "arguments", [("--pyargs", "mapgap.contract", "-k", "gpu_placement"), (str(PROJECT / "tests"),)]
 )
 def test_the_example_keeps_the_contract_and_its_own_tests(installed, arguments):
     # Outside the checkout, as a third party does.

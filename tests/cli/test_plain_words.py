@@ -22,7 +22,7 @@ ONE_OF_EACH = {
 
 
 def test_every_problem_of_the_house_tells_its_plans():
-    assert set(ONE_OF_EACH) == set(registry.house())
+    assert set(ONE_OF_EACH) == set(registry.house()) - {"layer_flow"}  # its layers are equal and have no names
     assert all(registry.problems()[name].describe is not None for name in registry.house())
 
 

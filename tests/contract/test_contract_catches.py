@@ -12,7 +12,7 @@ from announced import announce_project
 
 from mapgap.contract.seeds import some
 
-PROJECT = Path(__file__).parents[2] / "examples" / "unrelated_machines"
+PROJECT = Path(__file__).parents[2] / "examples" / "gpu_placement"
 FAILED = re.compile(r"^(?:FAILED|ERROR) .*::(\w+)", re.MULTILINE)
 
 if not PROJECT.is_dir():
@@ -25,43 +25,43 @@ WRONG = {
         (
             "enumerate.py",
             "if budget.exhausted:",
-            "if machines[0] == 1:\n            continue\n        if budget.exhausted:",
+            "if gpus[0] == gpus[-1]:\n            continue\n        if budget.exhausted:",
         ),
         "test_plan_is_feasible_and_bound_is_valid",
     ),
     "a bound that is too good": (
         "test_contract",
-        ("load_bound.py", "bound = max(", "bound = 1 + max("),
+        ("area_bound.py", "bound = -(-SCALE * sum", "bound = -2 * (-SCALE * sum"),
         "test_plan_is_feasible_and_bound_is_valid",
     ),
     "a heuristic that claims to be optimal": (
         "test_cross_check",
-        ("fastest_machine.py", "Status.FEASIBLE", "Status.OPTIMAL"),
+        ("first_fit.py", "Status.FEASIBLE", "Status.OPTIMAL"),
         "test_engines_and_brute_force_agree",
     ),
     "instances that differ from run to run": (
         "test_library",
-        ("instances/families.py", 'random.Random(f"machines-small-{seed}")', "random.Random()"),
+        ("instances/families.py", 'random.Random(f"gpus-small-{seed}")', "random.Random()"),
         "test_same_seed_same_instance",
     ),
     "a case that is forgotten": (
         "test_library",
-        ("instances/parts.py", '("not on", [first])', '("not on", others)'),
+        ("instances/parts.py", '{"apart": (*instance.apart, (a, b))}', '{"together": (*instance.together, (a, b))}'),
         "test_the_best_case_is_the_optimum",
     ),
     "a row that says nothing": (
         "test_models",
-        ("cpsat.py", "self.program.add(self.x[i, j] == 0)", "pass"),
+        ("cpsat.py", "self.program.add(self.x[i, a] == self.x[i, b])", "pass"),
         "test_fixed_to_a_plan_a_model_says_what_the_evaluator_says",
     ),
     "an implied row that is called needed": (
         "test_models",
-        ("cpsat.py", "@row(4, implied=True)", "@row(4)"),
+        ("cpsat.py", "@row(6, implied=True)", "@row(6)"),
         "test_every_row_is_needed_and_implied_ones_change_nothing",
     ),
     "a needed row that is called implied": (
         "test_models",
-        ("mip.py", "@row(3)", "@row(3, implied=True)"),
+        ("mip.py", "@row(5)", "@row(5, implied=True)"),
         "test_every_row_is_needed_and_implied_ones_change_nothing",
     ),
     "a plan that is read from the wrong variables": (
@@ -71,7 +71,7 @@ WRONG = {
     ),
     "a relation that does not hold": (
         "test_relations",
-        ("instances/parts.py", "factor=3", "factor=2"),
+        ("instances/parts.py", "tuple(2 * size for size in instance.sizes)", "instance.sizes"),
         "test_the_optimum_follows_from_that_of_the_other_instance",
     ),
 }
@@ -82,12 +82,12 @@ def test_the_contract_finds(name, tmp_path):
     module, (file, right, wrong), expected = WRONG[name]
     announce_project(tmp_path / "site", PROJECT)
     shutil.copytree(PROJECT / "src", tmp_path / "src")
-    path = tmp_path / "src" / "unrelated_machines" / file
+    path = tmp_path / "src" / "gpu_placement" / file
     assert path.read_text().count(right) == 1
     path.write_text(path.read_text().replace(right, wrong))
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--tb=no", "-rfE"]
     done = subprocess.run(
-        [*command, "--pyargs", f"mapgap.contract.{module}", "-k", "unrelated_machines"],
+        [*command, "--pyargs", f"mapgap.contract.{module}", "-k", "gpu_placement"],
         cwd=tmp_path,
         env={
             **os.environ,

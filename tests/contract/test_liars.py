@@ -12,7 +12,7 @@ import yaml
 from mapgap.catalogue import registry
 from mapgap.contract import liars
 from mapgap.contract.seeds import samples
-from mapgap.core import CONFIRMED, UNCONFIRMED, Budget, SolveResult, Status, Stop
+from mapgap.core import CONFIRMED, RECOMPUTED, UNCONFIRMED, Budget, SolveResult, Status, Stop
 from mapgap.execution import confirm
 from mapgap.execution.confirm import OWN
 from mapgap.execution.run import run_method
@@ -102,6 +102,32 @@ def test_without_time_the_bound_is_the_word_of_its_engine():
     found = confirm.confirmed(method, instance, best, Budget(0.0).start())
     assert (found.status, found.stop, found.bound) == (Status.FEASIBLE, Stop.TIME, truth)
     assert "nobody else could confirm it in time" in found.notes[UNCONFIRMED][0]
+
+
+def test_a_refuted_run_leaves_no_bound_in_its_trace():
+    """CP-SAT claims a bound of 78 for every ratio; the plan of 71 of another member shows it up."""
+    instance, truth = known("suboperation_mapping", "tiny", 11)
+    with liars.lying(liars.Liar(("CP-SAT",), "beyond", seed=20010)):
+        record = run_method(instance, "portfolio", Budget(5.0, seed=20010), isolate=False)
+    assert not liars.wrong_words(record, truth)
+    assert record.refuted
+    assert record.trace
+    assert all(point.bound is None for point in record.trace)
+
+
+def test_a_bound_that_was_recomputed_needs_nobody():
+    instance, truth = known("multi_model_splitting", "tiny", 95)
+    method = registry.methods(instance.problem)["joint"]
+    plan = method.solve(instance, Budget(60.0).start()).plan
+
+    def late(bound):
+        budget = Budget(0.0, recomputed=[truth - 5, truth - 3]).start()
+        return confirm.confirmed(method, instance, SolveResult(Status.FEASIBLE, Stop.TIME, plan, bound), budget)
+
+    assert (late(truth - 3).bound, late(truth - 3).notes) == (truth - 3, {})
+    word = late(truth - 1)
+    assert (word.bound, word.notes[RECOMPUTED]) == (truth - 1, truth - 3)
+    assert f"claims bound {truth - 1}" in word.notes[UNCONFIRMED][0]
 
 
 @pytest.mark.parametrize("problem", CHOSEN)

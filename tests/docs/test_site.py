@@ -142,7 +142,7 @@ class TestFiles:
         assert site_files.page_of("mapgap/evidence/check.py") == "files/mapgap/evidence/check.py"
 
     def test_a_folder_shows_its_files(self):
-        shown = site_files.shown(ROOT, "examples/unrelated_machines")
+        shown = site_files.shown(ROOT, "examples/gpu_placement")
         assert "pyproject.toml</h2>" in shown
         assert "pycache" not in shown
 

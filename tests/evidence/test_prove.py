@@ -217,3 +217,23 @@ def test_a_checked_bound_beyond_the_plan_is_a_contradiction(tmp_path):
         book.enter_certificate(name, replace(record, bound=record.bound + 1))
     with pytest.raises(InputError):
         prove_all([name], Budget(1.0), bound=record.bound + 1, ledger=book.path)
+
+
+def test_a_sweep_is_certified_when_asked(tmp_path):
+    """Optima and infeasible instances get files that the checker accepts; what is open, and heuristics alone, none."""
+    spec = tmp_path / "sweep.yaml"
+    names = ["synergy_w1_any", "synergy_fig12_3x78000_1x78002"]
+    spec.write_text(f"name: few\ninstances: {names}\nmethods: [synergy, portfolio]\nbudget: {{time_s: 30}}\n")
+    assert inside("bench", spec).returncode == 0
+    runs, folder = tmp_path / "few.jsonl", tmp_path / "few.certificates"
+    assert not folder.exists()
+    before = runs.read_bytes()
+    told = inside("bench", spec, "--certify")
+    assert (told.returncode, runs.read_bytes()) == (0, before)  # no run was done again, none has other times
+    for name in names:
+        assert f"proven   {name}: no plan is" in told.stdout + told.stderr
+        assert inside("verify", folder / f"{name}.cert.json.gz").returncode == 0
+    only = tmp_path / "only.yaml"
+    only.write_text(f"name: only\ninstances: {names}\nmethods: [synergy]\n")
+    assert inside("bench", only, "--certify").returncode == 0
+    assert not (tmp_path / "only.certificates").exists()

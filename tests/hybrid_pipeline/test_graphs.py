@@ -10,8 +10,11 @@ from pydantic import ValidationError
 from mapgap.catalogue.registry import methods
 from mapgap.contract.seeds import seeds
 from mapgap.core import Budget, InputError, Status
+from mapgap.evidence.check import NONE
 from mapgap.formulations.hybrid_pipeline.certificate import prove
 from mapgap.problems.hybrid_pipeline import Execution, Graph, Instance, Plan, Stage, Tensor
+from mapgap.problems.hybrid_pipeline.certificate import check
+from mapgap.problems.hybrid_pipeline.certificate.graph import MOST, found, needs
 from mapgap.problems.hybrid_pipeline.evaluate import evaluate
 from mapgap.problems.hybrid_pipeline.lowered.graph import blocks, orders
 
@@ -177,13 +180,17 @@ def test_ideals_of_a_graph_are_counted():
         assert METHODS["ideal_dp"].solve(instance, Budget(60.0)).notes["ideals"] == number
 
 
-def test_the_order_matters():
+def two_chains():
     """Chains l1 l2 and l3 l4, 4 + 5 and 3 + 2: l1 with l3 is half of the work, and no cut along the order."""
     made = diamond(Graph(edges=((0, 1), (2, 3))), "bottleneck", training=False, replication=False, communication="free")
     kind = made.types[0].model_copy(
         update={"forward": tuple((t, 2 * t) for t in (4, 5, 3, 2)), "memory": 10**6, "name": "K"}
     )
-    made = made.changed(types=(kind, kind.model_copy(update={"name": "S"})))
+    return made.changed(types=(kind, kind.model_copy(update={"name": "S"})))
+
+
+def test_the_order_matters():
+    made = two_chains()
     best = METHODS["ideal_dp"].solve(made, Budget(60.0))
     assert best.bound == 2 * (4 + 3)
     assert {stage.layers for stage in best.plan.stages} == {(0, 2), (1, 3)}
@@ -192,9 +199,83 @@ def test_the_order_matters():
     assert straight.status is Status.FEASIBLE
 
 
-def test_graphs_are_not_certified():
-    with pytest.raises(InputError, match="not covered by the argument: the field graph"):
-        prove(diamond().to_json(), 1, Budget(300.0))
+@pytest.mark.parametrize("seed", seeds(40, 500))
+def test_certificates_of_graphs_against_brute_force_over_ideals(seed):
+    """The checker accepts the optimum, and of what is above it nothing; without a plan it accepts everything."""
+    instance = random_graph(seed)
+    truth, seen = least(instance), instance.to_json()
+    if truth is None:
+        assert check(seen, 1, {}) is check(seen, NONE["min"], {}) is None
+        return
+    assert prove(seen, truth, Budget(300.0)) == {}
+    for bound in (0, truth // 2, truth):
+        assert check(seen, bound, {}) is None
+    for bound in (truth + 1, 2 * truth + 5):
+        assert check(seen, bound, {}).startswith("micro-batches of ")
+    assert check(seen, truth + 1, {}).endswith(f" {truth}")
+
+
+def test_a_certificate_of_a_graph_is_not_one_of_its_chain():
+    """Along the order a plan is worse: what is proven of the chain is refused of the graph."""
+    made = two_chains()
+    seen = made.to_json()
+    chain, graph = (METHODS[name].solve(made, Budget(60.0)) for name in ("label_dp", "ideal_dp"))
+    worse, best = (evaluate(made, each.plan).objective for each in (chain, graph))
+    assert best < worse
+    assert check(seen, best, {}) is None
+    assert check(seen, worse, {}) is not None
+    assert check({key: value for key, value in seen.items() if key != "graph"}, worse, {}) is None
+
+
+def with_graph(**changed):
+    seen = diamond().to_json()
+    return seen | {"graph": seen["graph"] | changed}
+
+
+@pytest.mark.parametrize(
+    ("seen", "said"),
+    [
+        (with_graph(order=[0, 1]), "not covered by the argument: the field order of graph"),
+        (with_graph(edges=[[0, 4]]), "a graph of layers that there are not"),
+        (with_graph(edges=[[0, True]]), "a graph of layers that there are not"),
+        (with_graph(edges=[[2, 1]]), "an edge that does not lead to a later layer"),
+        (with_graph(tensors=[{"layers": [0, 1], "size": -1}]), "a tensor without a size"),
+        (with_graph(tensors=[{"layers": [0], "size": 1, "per": 2}]), "not covered by the argument: the field per of"),
+        (with_graph(unsupported=[[0]]), "types without the layers that they do not support"),
+        (with_graph(hosts=["S"]), "hosts that are no types, or a graph after a failure"),
+    ],
+)
+def test_graphs_that_the_argument_does_not_cover(seen, said):
+    assert check(seen, 1, {}).startswith(said)
+    with pytest.raises(InputError, match="no certificates for it"):
+        prove(seen, 1, Budget(300.0))
+
+
+def test_graphs_with_too_many_cuts_are_refused_at_once():
+    """Of 15 layers side by side there are 2^15 sets."""
+    made = example()
+    layers = tuple(made.layers[0].model_copy(update={"name": f"l{k}"}) for k in range(15))
+    kinds = tuple(
+        kind.model_copy(update={"forward": kind.forward[:1] * 15, "backward": kind.backward[:1] * 15})
+        for kind in made.types
+    )
+    wide = made.changed(layers=layers, types=kinds, graph=Graph(edges=()))
+    assert 2**14 < MOST < 2**15
+    with pytest.raises(InputError, match=f"more than {MOST:,} sets of layers that may lie in front of a cut"):
+        prove(wide.to_json(), 1, Budget(300.0))
+    classes = wide.changed(graph=Graph(edges=(), together=((0, 1), (2, 3))))  # 13 of them
+    assert check(classes.to_json(), 1, {}) is None
+
+
+def test_cuts_of_the_checker_are_the_ideals():
+    for seed in range(40):
+        instance = random_graph(seed)
+        whole = [each for each in ideals(instance) if not apart(instance, each)]
+        assert sorted(found(needs(instance.to_json()))) == sorted(sum(1 << i for i in each) for each in whole)
+
+
+def apart(instance, layers):
+    return any(0 < len(layers.intersection(each)) < len(each) for each in instance.graph.together)
 
 
 def test_the_portfolio_proves_on_graphs():

@@ -4,16 +4,22 @@ Sources of the values: PipeDream's ``optimizer_graph_hierarchical`` with 4 machi
 dnn-partitioning's dynamic programme over ideals on its layer graphs; PipeEdge's documentation of its scheduler.
 """
 
+import random
+from itertools import combinations, pairwise, product
+
 import numpy as np
 import pytest
+from graphs import least, random_graph
 from pipelines import example
 from published import adjoining, dnn_partitioning, pipedream, pipeedge, pipeedge_files
 
 from mapgap.catalogue.registry import methods
+from mapgap.contract.seeds import seeds
 from mapgap.core import Budget, Status
 from mapgap.heuristics.hybrid_pipeline.chain import chain
+from mapgap.heuristics.hybrid_pipeline.dnn_partitioning import merged
 from mapgap.heuristics.hybrid_pipeline.pipedream import stage_times
-from mapgap.problems.hybrid_pipeline import Device, DeviceType, Layer, Plan, Stage
+from mapgap.problems.hybrid_pipeline import Device, DeviceType, Execution, Graph, Instance, Layer, Plan, Stage
 from mapgap.problems.hybrid_pipeline.evaluate import evaluate
 
 METHODS = methods("hybrid_pipeline")
@@ -117,3 +123,131 @@ def test_pipeedges_schedule_is_evaluated_and_not_optimal(model, scale):
     assert best < printed
     assert printed / best > 1.05
     assert len(plan.stages) == 8
+
+
+# --- Alpa -----------------------------------------------------------------------------------------------------------
+
+
+def homogeneous(seed, **execution):
+    """At most five layers on at most four equal devices whose memory binds."""
+    rng = random.Random(f"alpa-{seed}")
+    count, devices, batch = rng.randint(2, 5), rng.randint(1, 4), rng.choice((4, 12))
+    base = [rng.randint(10**3, 10**6) for _ in range(count)]
+    table = tuple(tuple(t * k // batch for k in range(1, batch + 1)) for t in base)
+    kind = DeviceType(name="K", memory=rng.randint(60, 1500), forward=table, backward=table)
+    return Instance(
+        name="homogeneous",
+        mini_batch=batch * rng.randint(1, 12),
+        micro_batch_sizes=(batch,),
+        tick_ns=1000,
+        memory_unit_bytes=1,
+        types=(kind,),
+        devices=tuple(Device(name=f"D{d}", type=0) for d in range(devices)),
+        bandwidth=((10**8,) * devices,) * devices,
+        layers=tuple(
+            Layer(
+                name=f"l{i}",
+                output_bytes=10**5,
+                weight_bytes=rng.randint(0, 10**6),
+                state_memory=rng.randint(1, 60),
+                activation_memory=rng.randint(0, 10),
+            )
+            for i in range(count)
+        ),
+        all_devices=False,
+        execution=Execution(**execution),
+    )
+
+
+def compositions(total, parts):
+    """All ways to write a total as so many parts of at least 1."""
+    for cuts in combinations(range(1, total), parts - 1):
+        yield [b - a for a, b in pairwise((0, *cuts, total))]
+
+
+def alpas_value(instance):
+    """The least of its objective over all stages and submeshes, by its formulas; ``None`` if none fits."""
+    (batch,), kind, layers = instance.micro_batch_sizes, instance.types[0], instance.layers
+    rules, found = instance.execution, []
+    for s in range(1, min(len(layers), len(instance.devices)) + 1):
+        for sizes, groups in product(compositions(len(layers), s), compositions(len(instance.devices), s)):
+            times, first = [], 0
+            for p, (size, m) in enumerate(zip(sizes, groups, strict=True)):
+                rows, share = range(first, first + size), -(-batch // m)
+                first += size
+                behind = s - p if rules.training else 1
+                held = sum(layers[i].state_memory + behind * share * layers[i].activation_memory for i in rows)
+                if held > kind.memory or (m > 1 and not rules.replication):
+                    break
+                times.append(
+                    sum(kind.forward[i][share - 1] + rules.training * kind.backward[i][share - 1] for i in rows)
+                )
+            else:
+                rounds = instance.mini_batch // batch
+                found.append(sum(times) + (rounds - 1) * max(times) if rules.training else s * max(times))
+    return min(found, default=None)
+
+
+@pytest.mark.parametrize("seed", seeds(60, 600))
+def test_alpas_programme_finds_the_least_of_its_formula(seed):
+    for training in (True, False):
+        instance = homogeneous(seed, training=training)
+        result = METHODS["alpa"].solve(instance, Budget(300.0), gap=0.0)
+        value = alpas_value(instance)
+        if value is None:
+            assert result.plan is None
+        elif result.plan is not None or "rejected_plan" not in result.notes:
+            assert round(result.notes["planned_s"] / instance.seconds_per_tick) == value
+            assert {d for stage in result.plan.stages for d in stage.devices} == set(range(len(instance.devices)))
+
+
+def test_alpas_pipeline_by_hand():
+    """Layers of 3, 3 and 6 ticks for two samples and 2, 2 and 3 for one, two devices, four micro-batches.
+
+    All on both, a sample each, takes 7 + 3 * 7 = 28, [3 + 3 | 6] 12 + 3 * 6 = 30, [3 | 3 + 6] 12 + 3 * 9 = 39.
+    """
+    instance = homogeneous(0)
+    kind = instance.types[0].model_copy(
+        update={"forward": ((1, 2), (1, 2), (2, 4)), "backward": ((1, 1), (1, 1), (1, 2)), "memory": 10**6}
+    )
+    instance = instance.changed(
+        types=(kind,),
+        mini_batch=8,
+        micro_batch_sizes=(2,),
+        layers=tuple(instance.layers[0].model_copy(update={"name": name}) for name in "abc"),
+        devices=(Device(name="A", type=0), Device(name="B", type=0)),
+        bandwidth=((1, 10**8), (10**8, 1)),
+    )
+    both = METHODS["alpa"].solve(instance, Budget(300.0))
+    assert round(both.notes["planned_s"] * 1e6) == 28
+    single = METHODS["alpa"].solve(instance.changed(execution=Execution(replication=False)), Budget(300.0))
+    assert round(single.notes["planned_s"] * 1e6) == 30
+    assert [list(stage.rows) for stage in single.plan.stages] == [[0, 1], [2]]
+
+
+# --- dnn-partitioning -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", seeds(40, 400))
+def test_dnn_partitionings_programme_finds_the_least_load_of_a_graph(seed):
+    made = random_graph(seed, communication="tensors", replication=False, stored="one")
+    unlimited = made.graph.model_copy(update={"hosts": ()})  # their hosts have no limit of memory, ours have
+    made = made.changed(objective="bottleneck", all_devices=False, graph=unlimited)
+    truth = least(made)
+    result = METHODS["dnn_partitioning"].solve(made, Budget(300.0))
+    if truth is None:
+        assert result.plan is None
+        return
+    assert evaluate(made, result.plan).objective == truth
+    assert round(result.notes["max_load_s"] / made.seconds_per_tick) == truth
+    straight = METHODS["dnn_partitioning"].solve(made, Budget(300.0), linearize=True)
+    assert straight.plan is None or evaluate(made, straight.plan).objective >= truth
+
+
+def test_layers_without_time_join_their_only_neighbour():
+    """a -> b -> d <- c, a and b without time: a has one neighbour, and then a with b has; c has time."""
+    made = example()
+    table = ((0, 0), (0, 0), (5, 5), (5, 5))
+    kinds = tuple(kind.model_copy(update={"forward": table, "backward": table}) for kind in made.types)
+    assert merged(made.changed(types=kinds, graph=Graph(edges=((0, 1), (1, 3), (2, 3))))) == [(0, 1), (0, 3)]
+    assert merged(made.changed(graph=Graph(edges=((0, 1), (1, 3), (2, 3))))) == []

@@ -5,9 +5,12 @@ import math
 import random
 from itertools import count
 
+import graphs
 import pytest
+from graphs import random_graph
 from pipelines import all_plans, example, executed, optimum
 
+import mapgap
 from mapgap.catalogue.registry import library, methods
 from mapgap.contract.seeds import seeds
 from mapgap.core import Budget, InputError
@@ -45,7 +48,7 @@ def measured(seed):
     return base.changed(types=tuple(kinds), replanning=None)
 
 
-def within_it(instance, best):
+def within_it(instance, best, all_plans=all_plans):
     """All plans that keep the rules and cannot be told apart from the best one, by the evaluator alone."""
     high = evaluate(instance.at("upper"), best).objective
     found = []
@@ -56,9 +59,9 @@ def within_it(instance, best):
     return found
 
 
-def agrees_with_all_plans(instance):
+def agrees_with_all_plans(instance, method="label_dp", all_plans=all_plans):
     """What kind of answer it was: unmeasured, infeasible, the optimum itself, or a simpler plan."""
-    best = methods("hybrid_pipeline")["label_dp"].solve(instance, Budget(300.0)).plan
+    best = methods("hybrid_pipeline")[method].solve(instance, Budget(300.0)).plan
     if best is None:
         return "infeasible"
     if not instance.measured:
@@ -69,7 +72,7 @@ def agrees_with_all_plans(instance):
     assert high == evaluate(instance.at("upper"), best).objective
     found = preferred(instance, best, Budget(300.0))
     assert found.complete
-    indistinct = within_it(instance, best)
+    indistinct = within_it(instance, best, all_plans)
     simplest = min(map(shape, indistinct), default=shape(best))
     if found.plan is None:
         assert simplest >= shape(best)
@@ -92,6 +95,27 @@ def agrees_with_all_plans(instance):
 @pytest.mark.parametrize("seed", seeds(15, 300))
 def test_the_simplest_plan_is_that_of_all_plans(seed):
     agrees_with_all_plans(measured(seed))
+
+
+def measured_graph(seed):
+    """A small random graph whose profiles spread."""
+    base, rng = random_graph(seed), random.Random(f"measured-graph-{seed}")
+    wide = rng.choice((0.05, 0.3, 0.6, 0.9))
+    kinds = []
+    for kind in base.types:
+        lower, upper = ([1 + sign * wide * rng.random() for _ in base.layers] for sign in (-1, 1))
+        kinds.append(spread(kind, lower, upper) if rng.random() < 0.8 else kind)
+    return base.changed(types=tuple(kinds))
+
+
+@pytest.mark.parametrize("seed", seeds(25, 400))
+def test_the_simplest_plan_on_a_graph_is_that_of_all_plans(seed):
+    agrees_with_all_plans(measured_graph(seed), "ideal_dp", graphs.all_plans)
+
+
+def test_every_answer_comes_up_on_graphs():
+    kinds = {agrees_with_all_plans(measured_graph(seed), "ideal_dp", graphs.all_plans) for seed in range(400, 440)}
+    assert kinds >= {"itself", "simpler", "infeasible", "unmeasured"}
 
 
 def test_every_answer_comes_up():
@@ -122,6 +146,15 @@ def test_the_worked_example_by_hand():
     assert found.words == "1 board and no cut in place of 2 boards and 1 cut"
     quiet = preferred(noisy(0.0), best, Budget(60.0))
     assert (quiet.plan, quiet.complete) == (None, True)
+
+
+def test_the_same_from_python():
+    result = mapgap.solve(noisy(0.25), ledger=False)
+    assert (result.objective, result.within.low, result.within.high) == (6, 4, 9)
+    assert shape(result.within.plan) == (1, 0)
+    assert (result.within.value, result.within.plan_low, result.within.plan_high) == (8, 4, 12)
+    assert mapgap.solve(example(), ledger=False).within is None  # nothing was measured
+    assert mapgap.solve(noisy(0.25), "asteroid", ledger=False).within is None  # nothing is proven
 
 
 def test_quartiles_are_left_out_of_files_and_hashes_where_there_are_none():

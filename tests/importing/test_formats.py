@@ -10,6 +10,7 @@ import pytest
 
 from mapgap.core import InputError
 from mapgap.core.workload import Settings
+from mapgap.importing.conservation import check
 from mapgap.importing.formats import layer_graph
 from mapgap.importing.recognise import read, recognise
 from mapgap.importing.source import Source
@@ -110,11 +111,42 @@ def test_galvatron_times_are_per_sample_and_sizes_are_asked_for():
     assert all(f"missing: {name}: expected" in said for name in ("layers", "output_bytes", "weight_bytes"))
 
 
+def test_galvatrons_layers_are_its_whole_runs():
+    """Runs of 2 and 4 layers at batch 1 took 15.0786 and 23.8711 ms: 32 layers take 15.0786 + 30 * 4.39625 ms."""
+    files = sorted((ROOT / "galvatron").glob("*all.json"))
+    sizes = {"layers": 32, "output_bytes": 10, "weight_bytes": 20, "other_weight_bytes": 7}
+    graph = read(files, Settings(sizes))
+    held = {(each.total.quantity, each.total.batch): each for each in check(graph)}
+    assert held["weights", 0].total.amount == 32 * 20 + 7
+    assert held["kernels", 1].total.amount == pytest.approx((15.0786208152771 + 30 * 4.396252679824831) * 1e6)
+    assert len(held) == 13
+    assert all(abs(each.ratio - 1) < 1e-9 for each in held.values())
+
+
+def test_galvatron_files_that_disagree_with_themselves_are_refused(tmp_path):
+    (path,) = (ROOT / "galvatron").glob("*all.json")
+    data = json.loads(path.read_text())
+    sizes = {"layers": 4, "output_bytes": 10, "weight_bytes": 20, "other_weight_bytes": 10**6}
+    lost = foreign.write_json(tmp_path / "lost.json", {k: v for k, v in data.items() if "other" not in k})
+    with pytest.raises(
+        InputError, match="expected all weights of the model in its layers, found 80 of 1,000,080 bytes"
+    ):
+        check(read([lost], Settings(sizes)))
+    slower = foreign.write_json(tmp_path / "slower.json", data | {"layernum[4]_bsz4_seq2048": 85.0})
+    with pytest.raises(InputError, match="expected all time of operators of the model in its layers"):
+        check(read([slower], Settings(sizes)))
+
+
 def test_nnscaler_operators_follow_the_list(tmp_path):
     graph = read([ROOT / "nnscaler" / "comp", ROOT / "nnscaler" / "attention.txt"])
     assert len(graph.graph) == 9
     first = graph.layer("linear1")
     assert (first.weight_bytes, first.output_bytes) == (1_048_576, 128 * 512 * 4)
+    # Two linear layers of 512 x 512 float32; fw_span of the nine entries adds up to 0.167494 ms.
+    held = {each.total.quantity: each for each in check(graph)}
+    assert held["weights"].total.amount == held["weights"].held == 2 * 512 * 512 * 4
+    assert held["kernels"].held == pytest.approx(held["kernels"].total.amount)
+    assert held["kernels"].total.amount == pytest.approx(0.167494e6, rel=1e-5)
     # Of the two entries of this shape the one whose input has a gradient counts.
     assert graph.times["profiled"]["linear1"][2].forward == pytest.approx(0.024814344942569733e6)
     other = tmp_path / "list.txt"

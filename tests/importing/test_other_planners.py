@@ -18,8 +18,11 @@ from mapgap.importing.assemble import assemble
 from mapgap.importing.cluster import equal_boards
 from mapgap.importing.presets import PRESETS, preset
 from mapgap.importing.recognise import read
+from mapgap.problems.hybrid_pipeline.certificate import check
+from mapgap.problems.hybrid_pipeline.certificate.graph import found, needs
 from mapgap.problems.hybrid_pipeline.evaluate import evaluate
 
+FOREIGN = Path(__file__).parents[2] / "instances" / "foreign"
 DATA = Path(__file__).parents[1] / "data"
 LOADS = {
     "LayerGraphs/bert24_inference": "17.7899",
@@ -41,12 +44,23 @@ LINEARISED = {
     "LayerGraphs/inceptionv3_inference": 51.5519,
     "LayerGraphs/inceptionv3_training": 123.93,
 }
+LATENCY_INPUTS = {
+    "LayerGraphs/bert24_inference": "22.0351",
+    "LayerGraphs/gnmt_inference": "44.8965",
+    "LayerGraphs/resnet50_inference": "110.014",
+    "OperatorGraphs/bert_l-3_inference": "189.142",
+    "OperatorGraphs/bert_l-6_inference": "189.142",
+    "OperatorGraphs/bert_l-12_inference": "97.2637",
+    "OperatorGraphs/resnet50_inference": "107.778",
+}
+"""What dp.exe prints on files of latency-inputs."""
 LONG = {
     "LayerGraphs/inceptionv3_inference",
     "LayerGraphs/inceptionv3_training",
     "OperatorGraphs/bert_l-12_inference",
     "OperatorGraphs/bert_L-12_training",
 }
+CERTIFIED = [name for name in LOADS if name.startswith(("LayerGraphs/bert", "LayerGraphs/resnet", "OperatorGraphs"))]
 STRAIGHT = {
     "alexnet": (0.043075, 0.031069, 0.028721, 0.028721),
     "vgg16": (0.370931, 0.231234, 0.21645, 0.159531),
@@ -127,8 +141,8 @@ def test_every_file_is_read(files):
         assert len(solid) <= len(instance.layers) <= len(layers)
 
 
-def daily(names):
-    return [pytest.param(name, marks=pytest.mark.nightly) if name in LONG else name for name in names]
+def daily(names, long=LONG):
+    return [pytest.param(name, marks=pytest.mark.nightly) if name in long else name for name in names]
 
 
 @pytest.mark.nightly
@@ -147,9 +161,32 @@ def test_dnn_partitionings_loads_are_proven_on_the_graph(files, name):
     assert result.status is Status.OPTIMAL
     value = evaluate(instance, result.plan)
     assert value.objective == result.bound
-    found = load(json.loads(path.read_text()), instance, result.plan)
-    assert f"{found:.6g}" == LOADS[name]
-    assert 1e3 * value.objective * instance.seconds_per_tick == pytest.approx(found, rel=1e-5)
+    planned = load(json.loads(path.read_text()), instance, result.plan)
+    assert f"{planned:.6g}" == LOADS[name]
+    assert 1e3 * value.objective * instance.seconds_per_tick == pytest.approx(planned, rel=1e-5)
+
+
+@pytest.mark.parametrize("name", daily(LOADS, [name for name in LOADS if "bert_l" in name or "gnmt" in name]))
+def test_their_programme_as_a_method_prints_the_same(files, name):
+    path = files / "throughput-inputs" / f"{name}.json"
+    instance = imported(path, "dnn_partitioning")
+    plan = solve(instance, "dnn_partitioning").plan
+    assert f"{load(json.loads(path.read_text()), instance, plan):.6g}" == LOADS[name]
+
+
+@pytest.mark.parametrize(
+    "name", daily(CERTIFIED, [name for name in CERTIFIED if "bert_l" in name or name.startswith("OperatorGraphs")])
+)
+def test_loads_are_certified(files, name):
+    instance = imported(files / "throughput-inputs" / f"{name}.json", "dnn_partitioning")
+    seen, bound = instance.to_json(), solve(instance).bound
+    assert check(seen, bound, {}) is None
+    assert check(seen, bound + 1, {}).endswith(f" {bound}")
+
+
+def test_of_too_many_sets_no_load_is_certified(files):
+    instance = imported(files / "throughput-inputs" / "LayerGraphs/gnmt_inference.json", "dnn_partitioning")
+    assert "more than 20,000 sets of layers" in check(instance.to_json(), 1, {})
 
 
 @pytest.mark.parametrize("name", daily(LINEARISED))
@@ -159,6 +196,56 @@ def test_no_linearised_load_is_below_the_optimum(files, name):
     result = solve(instance)
     assert result.status is Status.OPTIMAL
     assert float(f"{load(json.loads(path.read_text()), instance, result.plan):.6g}") <= LINEARISED[name]
+
+
+@pytest.mark.parametrize("name", daily(LATENCY_INPUTS, [name for name in LATENCY_INPUTS if "bert_l" in name]))
+def test_maximum_loads_of_latency_inputs(files, name):
+    path = files / "latency-inputs" / f"{name}.json"
+    instance = imported(path, "dnn_partitioning")
+    result = solve(instance)
+    planned = load(json.loads(path.read_text()), instance, result.plan)
+    assert f"{planned:.6g}" == LATENCY_INPUTS[name]
+    assert result.status is Status.OPTIMAL or "gnmt" in name
+
+
+def straight(files, name, **options):
+    """A graph of PipeDream as a straight pipeline of four machines, with the result of the search over ideals."""
+    cluster = equal_boards(4, 8000, None)
+    instance = imported(files / f"{name}.graph.txt", "pipedream", cluster, replication=False)
+    return instance, registry.methods("hybrid_pipeline")["ideal_dp"].solve(instance, Budget(300.0), **options)
+
+
+@pytest.mark.parametrize(
+    ("name", "ideals"),
+    [
+        ("densenet121", 431),
+        pytest.param("resnet101", 411, marks=pytest.mark.nightly),
+        pytest.param("gnmt_large", 16886, marks=pytest.mark.nightly),
+    ],
+)
+def test_large_graphs_of_pipedream_are_certified(files, name, ideals):
+    instance, result = straight(files, name)
+    assert (result.status, result.notes["ideals"]) == (Status.OPTIMAL, ideals)
+    seen = instance.to_json()
+    assert len(found(needs(seen))) == ideals
+    assert check(seen, result.bound, {}) is None
+    assert check(seen, result.bound + 1, {}).endswith(f" {result.bound}")
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("name", "gap"), [("nasnetamobile", 0.002), ("nasnetalarge", 0.001)])
+def test_graphs_with_too_many_ideals_are_bounded(files, name, gap):
+    instance, result = straight(files, name)
+    assert result.status is Status.FEASIBLE
+    assert result.bound <= evaluate(instance, result.plan).objective <= (1 + gap) * result.bound
+    assert "more than 200000 ideals" in result.reason
+
+
+@pytest.mark.nightly
+def test_inception_needs_more_ideals(files):
+    instance, result = straight(files, "inception_v3", ideals=300_000)
+    assert result.status is Status.OPTIMAL
+    assert evaluate(instance, result.plan).objective == result.bound
 
 
 @pytest.mark.parametrize("name", STRAIGHT)
@@ -210,7 +297,55 @@ def test_flags_and_classes(tmp_path):
     assert 1 not in used.get("fpga1", ())
 
 
+def nnscalers_time(spans, devices, rounds):
+    """``calc_optimal_pp_plan`` of nnScaler for tensor parallel degree 1, every operator a pivot."""
+    count, table = len(spans), {}
+    for s in range(1, devices + 1):
+        for pp in range(s, devices + 1):
+            for i in range(count - 1, -1, -1):
+                table[s, pp, i] = float("inf")
+                if s == pp == 1:
+                    table[s, pp, i] = sum(spans[i:])
+                    continue
+                for j in range(count - 1, i, -1):
+                    if (s - 1, pp - 1, j) in table:
+                        table[s, pp, i] = min(table[s, pp, i], max(table[s - 1, pp - 1, j], sum(spans[i:j])))
+    return min(table[s, devices, 0] * (rounds - 1 + s) for s in range(1, devices + 1))
+
+
+@pytest.mark.parametrize("devices", [1, 2, 3, 4, 6])
+def test_nnscalers_pipelines(devices):
+    folder = FOREIGN / "nnscaler"
+    cluster = equal_boards(devices, 8000, None)
+    settings = Settings({}, preset("nnscaler"))
+    workload = assemble(read([folder / "comp", folder / "attention.txt"], settings), cluster, settings).workload
+    instance = registry.library("hybrid_pipeline").imported(workload, settings)
+    spans = [
+        (f + b) * instance.tick_ns
+        for f, b in zip(
+            (row[-1] for row in instance.types[0].forward),
+            (row[-1] for row in instance.types[0].backward),
+            strict=True,
+        )
+    ]
+    rounds = instance.mini_batch // instance.micro_batch_sizes[0]
+    result = solve(instance, "label_dp")
+    assert len(result.plan.stages) == devices
+    assert (rounds - 1 + devices) * result.bound * instance.tick_ns == nnscalers_time(spans, devices, rounds)
+    assert check(instance.to_json(), result.bound, {}) is None
+    # fw_span and bw_span of the nine entries add up to 0.167494 and 0.924598 ms.
+    assert sum(spans) == pytest.approx((0.167494 + 0.924598) * 1e6, rel=1e-3)
+
+
 def test_no_such_planner():
-    with pytest.raises(InputError, match="--as pipedraem: expected one of pipedream, dnn_partitioning, pipeedge"):
+    with pytest.raises(
+        InputError, match="--as pipedraem: expected one of pipedream, dnn_partitioning, pipeedge, nnscaler"
+    ):
         preset("pipedraem")
     assert all(preset(name) for name in PRESETS)
+
+
+@pytest.mark.parametrize(("name", "why"), [("galvatron", "the first and the last stage"), ("alpa", "solve -m alpa")])
+def test_planners_whose_objective_no_instance_states(name, why):
+    with pytest.raises(InputError, match=f"--as {name}: expected a planner whose objective an.*{why}"):
+        preset(name)

@@ -1,6 +1,7 @@
 """Gaps, means and profiles, by hand."""
 
 import math
+from dataclasses import replace
 
 import pytest
 from records import changed, record
@@ -68,6 +69,17 @@ def test_a_method_with_options_is_a_row_of_its_own():
 def test_failed_runs_count_neither_as_plan_nor_as_bound():
     known = facts([record("i", "bad", 10, 9, error="beats a proven bound"), record("i", "good", 20, 15)])
     assert (known["i"].best, known["i"].bound) == (20, 15)
+
+
+def test_the_word_of_an_engine_proves_nothing_and_counts_where_there_is_no_other_bound():
+    """A plan of 20 by one method and an unconfirmed bound of 20 by another are no proof."""
+    word = record("i", "mip", None, 20, kind="exact", notes={"unconfirmed": ["mip (HiGHS) claims bound 20"]})
+    known = facts([record("i", "good", 20), word])["i"]
+    assert (known.bound, known.bound_by, known.proven) == (20, "mip, unconfirmed", False)
+    known = facts([record("i", "good", 20, 15, kind="exact"), word])["i"]
+    assert (known.bound, known.bound_by, known.proven) == (15, "good", False)
+    own = replace(word, notes={**word.notes, "recomputed": 17})
+    assert facts([record("i", "good", 20, 15, kind="exact"), own])["i"].bound == 17
 
 
 def test_maximisation_takes_the_largest_plan_and_the_smallest_bound():

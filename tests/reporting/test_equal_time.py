@@ -86,7 +86,7 @@ def test_families_and_library_stand_apart_and_every_debt_has_words():
 
 @pytest.mark.parametrize("time_s", [SHORT_S, MIDDLE_S, LONG_S])
 def test_every_method_of_every_problem_is_raced_on_every_family_and_ten_files(time_s):
-    assert set(HARD) == set(registry.problems())
+    assert set(HARD) == set(registry.problems()) - {"layer_flow"}  # the races are of the first five papers
     problem = "neuron_masking"
     listed = list(jobs(problem, time_s))
     names = list(dict.fromkeys(job.instance.name for job in listed))

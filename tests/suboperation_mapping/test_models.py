@@ -227,9 +227,25 @@ def test_a_start_is_the_first_plan_and_what_is_left_is_the_engine_s(method, tmp_
         assert (result.status, result.claimed, result.bound) == (Status.OPTIMAL, truth.claimed, truth.claimed)
 
 
-def test_the_time_of_a_sweep_is_the_engine_s():
-    """No annealing, no other search: but for building models and reading answers the engine is at work."""
-    instance = load_instance("mtrain_c2_resnet18_7p5gbs")
-    spent = Budget(4.0).start()
-    cpsat.run(instance, spent)
-    assert spent.used_s["engine"] > 0.9 * (spent.elapsed_s - spent.used_s["build"] - spent.used_s["bounds"])
+@pytest.mark.parametrize("seed", [5, 25, 46])
+def test_every_plan_of_a_sweep_is_the_engine_s_or_a_ratio_s_simple_one(seed, monkeypatch):
+    """No annealing, no other search: what is announced was answered, or is the balanced mapping in index order."""
+    answers, told, instance = [], [], tiny(seed)
+
+    def spy(lowered, result):
+        found = verified(lowered, result)
+        answers.append(found and found.plan)
+        return found
+
+    def simple(ratio):
+        graph = lower(instance, ratio)
+        found = ratio_sweep.timed(graph, ratio_sweep.well_balanced(graph), graph.topological)
+        return found and found.plan
+
+    verified = ratio_sweep.verified
+    for module in (cpsat, ratio_sweep):
+        monkeypatch.setattr(module, "verified", spy)
+    cpsat.run(instance, Budget(60.0, listener=lambda plan, bound: told.append(plan) if plan else None).start())
+    assert answers
+    assert told
+    assert all(plan in answers or plan == simple(plan.ratio) for plan in told)

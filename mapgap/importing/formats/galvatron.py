@@ -15,12 +15,13 @@ from collections.abc import Sequence
 
 from mapgap.core import Finding, InputError
 from mapgap.core.workload import Settings
-from mapgap.importing.graph import Kind, Layer, LayerGraph, Time, origin
+from mapgap.importing.graph import Kind, Layer, LayerGraph, Time, Total, origin
 from mapgap.importing.source import Source
 
 NAME, TITLE = "galvatron", "Galvatron computation and p2p profiles"
 KIND = "profiled"
 _TIME = re.compile(r"layertype_(\d{1,4}|other)_bsz(\d{1,6})(?:_seq(\d+))?")
+_RUN = re.compile(r"layernum\[(\d{1,4})\]_bsz(\d{1,6})(?:_seq\d+)?")
 _PAIR = re.compile(r"pp_size_(\d{1,6})")
 
 
@@ -68,6 +69,7 @@ def read(sources: Sequence[Source], settings: Settings) -> LayerGraph:
     if "other" in measured:
         graph.add("other", Layer("other", 0, rest), [f"layer{count}"])
         times["other"] = dict(measured["other"])
+    graph.totals = [Total("weights", count * weights + rest), *_runs(source, count, whole="other" in measured)]
     graph.origins.append(
         origin(source, NAME, f"times at batches {', '.join(map(str, sorted(measured['0'])))}", assumed)
     )
@@ -78,6 +80,25 @@ def read(sources: Sequence[Source], settings: Settings) -> LayerGraph:
         graph.kinds[KIND] = Kind(None, (), rate)
         graph.origins.append(origin(link, NAME, f"{rates[size].number():g} GB/s between neighbours (pp_size_{size})"))
     return graph
+
+
+def _runs(source: Source, count: int, *, whole: bool) -> list[Total]:
+    """Time of so many layers, and of what is beside them, by the whole runs ``layernum[n]_…`` of the file.
+
+    They were measured for two numbers of layers; more take as much longer for each layer as these differ by.
+    """
+    runs: dict[int, dict[int, float]] = {}
+    for key, value in source.root.fields():
+        if (match := _RUN.fullmatch(key)) is not None:
+            runs.setdefault(int(match[2]), {})[int(match[1])] = value.number() * 1e6
+    found = []
+    for batch, by_layers in runs.items():
+        if len(by_layers) < 2:
+            continue
+        (few, low), *_, (many, high) = sorted(by_layers.items())
+        each = (high - low) / (many - few)
+        found.append(Total("kernels", (low + (count - few) * each) if whole else count * each, {}, KIND, batch))
+    return found
 
 
 def _times(source: Source) -> dict[str, dict[int, Time]]:

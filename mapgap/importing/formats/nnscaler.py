@@ -21,7 +21,7 @@ from typing import Any
 
 from mapgap.core import Finding, InputError, suggest
 from mapgap.core.workload import Settings
-from mapgap.importing.graph import Kind, Layer, LayerGraph, Time, origin
+from mapgap.importing.graph import Kind, Layer, LayerGraph, Time, Total, origin
 from mapgap.importing.source import Source, Value
 
 NAME, TITLE = "nnscaler", "nnScaler operator profiles"
@@ -71,16 +71,20 @@ def read(sources: Sequence[Source], settings: Settings) -> LayerGraph:
     graph = LayerGraph(sequence.path.stem, training=True)
     times = graph.times.setdefault(KIND, {})
     before: list[str] = []
+    weights, spent = 0, dict[int, float]()
     for number, line in enumerate((sequence.text or "").splitlines(), 1):
         match = _LINE.fullmatch(line)
         if match is None:
             continue
         place = f"{sequence.path}:{number}"
         batch, layer, time = _entry(profiles, match[1], match[2], place)
+        weights += layer.weight_bytes
+        spent[batch] = spent.get(batch, 0.0) + time.forward
         name = f"{match[1].rpartition('.')[2]}{len(graph.graph) + 1}"
         graph.add(name, layer, before)
         times[name] = {batch: time}
         before = [name]
+    graph.totals = [Total("weights", weights), *(Total("kernels", ns, {}, KIND, batch) for batch, ns in spent.items())]
     sizes = {batch for table in times.values() for batch in table}
     what = f"which of them follow each other, {len(graph.graph)} layers at batch {', '.join(map(str, sorted(sizes)))}"
     assumed = ["each layer reads the one before it", "the first number of the first shape is the batch"]

@@ -4,7 +4,8 @@ It needs no proof: it looks for a plan with an objective below the bound and lea
 
 Plans are built from the last stage to the first. :mod:`~.search` argues which unfinished ones may be left out,
 :mod:`~.labels` how they are compared, :mod:`~.stages` what a stage costs at least, :mod:`~.facts` what is covered, and
-which devices need not be told apart.
+which devices need not be told apart. Where the layers form a graph, :mod:`~.cuts` says what takes the place of cuts
+between layers; graphs with more sets of layers in front of cuts than :mod:`~.graph` allows are refused.
 """
 
 from __future__ import annotations

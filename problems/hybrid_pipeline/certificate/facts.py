@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from . import graph
+
 FACTS = ("state_memory", "activation_memory", "weight_bytes", "output_bytes")
 RULES: dict[str, tuple[Any, ...]] = {
     "training": (True, False),
@@ -16,7 +18,7 @@ RULES: dict[str, tuple[Any, ...]] = {
     "allreduce": ("round", "micro_batch", "rotating"),
     "allreduce_factor": (2, *range(1, 65)),
     "medium": ("links", "shared"),
-    "communication": ("step", "load", "free"),
+    "communication": ("step", "load", "free", "tensors"),
     "transfers": ("one_link", "parallel"),
     "stored": ("warm_up", "one", "all"),
 }
@@ -24,7 +26,7 @@ RULES: dict[str, tuple[Any, ...]] = {
 FIELDS = {
     *("schema", "form", "problem", "name", "source", "tags", "mini_batch", "micro_batch_sizes", "tick_ns"),
     *("memory_unit_bytes", "types", "devices", "bandwidth", "layers", "all_devices", "replanning", "execution"),
-    "objective",
+    *("objective", "graph"),
 }
 """Fields of an instance that the argument knows; any other one might be a rule that it does not keep."""
 PARTS = {
@@ -69,8 +71,11 @@ def fault(instance: dict[str, Any]) -> str | None:
     if any(type(number) is not int for row in (numbers, sizes, *links, *rows) for number in row):
         return "a number that is not an integer"
     rates = {links[d][e] for d in range(count) for e in range(d)}
-    if execution["communication"] == "load" and (len(rates) > 1 or execution["transfers"] != "one_link"):
+    loads = execution["communication"] in ("load", "tensors")
+    if loads and (len(rates) > 1 or execution["transfers"] != "one_link"):
         return "transfers that are part of loads, on links that differ or are parallel"
+    if execution["communication"] == "tensors" and execution["replication"]:
+        return "tensors that stages of several members pay for"
     rounds = 1 if instance["replanning"] is None else instance["replanning"]["rounds"]
     if min(*sizes, rounds, instance["mini_batch"], instance["tick_ns"]) < 1:
         return "a number below 1"
@@ -83,7 +88,12 @@ def fault(instance: dict[str, Any]) -> str | None:
         return "a size below 0"
     if any(links[d][e] != links[e][d] or links[d][e] < 1 for d in range(len(links)) for e in range(d)):
         return "a link without a bandwidth"
-    return None
+    return None if instance.get("graph") is None else graph.fault(instance)
+
+
+def branches(instance: dict[str, Any]) -> bool:
+    """Whether it is planned on the cuts of a graph."""
+    return instance.get("graph") is not None or rules(instance)["communication"] == "tensors"
 
 
 def holdings(instance: dict[str, Any]) -> list[set[int]]:

@@ -19,9 +19,8 @@ Plans are built from the last stage to the first; :mod:`~.labels` compares unfin
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
-from itertools import accumulate
 from typing import Any
 
 from .labels import Label, keep
@@ -36,8 +35,8 @@ class Search(Stages):
 
     def __init__(self, instance: dict[str, Any], batch: int, bound: int) -> None:
         super().__init__(instance, batch, bound)
-        for method in (self.reach, self.front):
-            setattr(self, method.__name__, cache(method))
+        for name in ("reach", "front", "hopeful"):
+            setattr(self, name, cache(getattr(self, name)))
 
     def reach(self, devices: Group) -> int:
         """The last cut that the devices reach (1)."""
@@ -48,16 +47,27 @@ class Search(Stages):
             best = max(best, i + bisect_left(longer, True, key=lambda j: not self.holds(i, j, group)))
         return best
 
+    def fronts(self, j: int, group: Group, left: Group) -> Iterable[int]:
+        """First cuts of the stages before cut j that the members hold; those that lead to nothing left out."""
+        if self.cuts is None:
+            return range(self.first(j, group), min(j - 1, self.reach(left)) + 1)
+        return [i for i in self.before(j, group) if self.hopeful(left)[i]] if any(left) else [0]
+
+    def hopeful(self, left: Group) -> list[bool]:
+        """By cut, whether the devices left may do the work in front of it (2)."""
+        sums = zip(*self.front(left), strict=True)
+        return [self.form.least((0, 0, 0), *each, sum(left)) < self.bound for each in sums]
+
     def front(self, devices: Group) -> tuple[list[int], list[int]]:
         """By cut, least sums of E and of Ef of all stages in front of it (2)."""
         if not any(devices):
             return [0], [0]  # only in front of nothing
         share = -(-self.batch // min(self.most, sum(devices)))
-        found = []
-        for tables in (self.both, self.forward):
-            columns = [[row[share] for row in table] for table, n in zip(tables, devices, strict=True) if n]
-            steps = [min(column[k + 1] - column[k] for column in columns) for k in range(self.last)]
-            found.append(list(accumulate(steps, initial=0)))
+        found, kinds = [], [self.instance["types"][k] for k, n in zip(self.kinds, devices, strict=True) if n]
+        for counted in (("forward", "backward")[: self.form.ways], ("forward",)):
+            layers = range(len(self.instance["layers"]))
+            steps = [[min(sum(kind[phase][k][share - 1] for phase in counted) for kind in kinds)] for k in layers]
+            found.append([row[0] for row in self.sums(steps)])
         return found[0], found[1]
 
     def better(self) -> int | None:
@@ -78,7 +88,7 @@ class Search(Stages):
                     behind = self.links(group, left) if crosses else ()
                     stored = min(kept + self.step, self.micro_batches)
                     key = (left, stored, sum(group) if crosses and parallel else 1, behind)
-                    for i in range(self.first(j, group), min(j - 1, self.reach(left)) + 1):
+                    for i in self.fronts(j, group, left):
                         if i == 0 and any(left) and self.instance["all_devices"]:
                             continue
                         for new in self.extended(labels, (i, j, group), kept, c, left):
@@ -90,7 +100,7 @@ class Search(Stages):
     def extended(self, labels: list[Label], stage: Stage, kept: int, c: int, left: Group) -> Iterator[Label]:
         """The labels with a stage in front that may lead to a plan below the bound."""
         i, j, group = stage
-        reduced, moved, load = self.allreduce(*stage), self.migration(*stage), self.load(i, j)
+        reduced, moved, load = self.allreduce(*stage), self.migration(*stage), self.load(*stage)
         ta, extra = (reduced * self.form.aligned, 0) if self.rules["allreduce"] == "round" else (0, reduced)
         both, forward = (least[i] for least in self.front(left))
 
@@ -102,7 +112,7 @@ class Search(Stages):
         labels = [old for old in labels if promising(self.form.ahead(e, self.bound, ta, moved, c, old))]
         times = self.times(*stage, kept) if labels else None
         if times is not None:
-            eb = times[1] + (self.form.ways - 1) * load + extra
-            for new in (self.form.ahead(times[0] + load + eb, eb, ta, moved, c, old) for old in labels):
+            ef, eb = times[0] + load[0], times[1] + load[1] + extra
+            for new in (self.form.ahead(ef + eb, eb, ta, moved, c, old) for old in labels):
                 if promising(new):
                     yield new

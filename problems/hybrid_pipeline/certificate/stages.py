@@ -16,7 +16,7 @@ from operator import add, sub
 from typing import Any
 
 from .labels import Objective
-from .transfers import Group, Transfers, sums
+from .transfers import Group, Transfers
 
 
 def least(tables: list[tuple[int, list[int]]], batch: int) -> int | None:
@@ -34,7 +34,7 @@ class Stages(Transfers):
 
     def __init__(self, instance: dict[str, Any], batch: int, bound: int) -> None:
         super().__init__(instance, batch)
-        self.bound, self.last = bound, len(instance["layers"])
+        self.bound = bound
         self.micro_batches = int(instance["mini_batch"] // batch)
         training = self.rules["training"]
         self.form = Objective(instance, training, self.micro_batches)
@@ -45,24 +45,31 @@ class Stages(Transfers):
         self.step = 2 if stored == "warm_up" else 0
         self.size = tuple(map(len, self.classes))
         self.most = sum(self.size) if self.rules["replication"] else 1  # members of a stage
-        kinds = [instance["types"][instance["devices"][members[0]]["type"]] for members in self.classes]
+        kinds = [instance["types"][kind] for kind in self.kinds]
         self.room = [kind["memory"] for kind in kinds]
         # By class, cut and share: times of all layers before the cut.
-        self.forward = [sums([[0, *row[:batch]] for row in kind["forward"]]) for kind in kinds]
+        self.forward = [self.sums([[0, *row[:batch]] for row in kind["forward"]]) for kind in kinds]
         self.backward = [
-            sums([[0, *(training * t for t in row[:batch])] for row in kind["backward"]]) for kind in kinds
+            self.sums([[0, *(training * t for t in row[:batch])] for row in kind["backward"]]) for kind in kinds
         ]
         self.both = [
             [list(map(add, f, b)) for f, b in zip(*tables, strict=True)]
             for tables in zip(self.forward, self.backward, strict=True)
         ]
-        for method in (self.first, self.times):
+        lacking = (instance.get("graph") or {}).get("unsupported") or [[] for _ in instance["types"]]
+        # By class and cut, layers that it does not support.
+        self.lacking = [
+            [row[0] for row in self.sums([[int(i in lacking[kind])] for i in range(len(instance["layers"]))])]
+            for kind in self.kinds
+        ]
+        for method in (self.first, self.before, self.times):
             setattr(self, method.__name__, cache(method))
 
     def share(self, c: int, i: int, j: int, kept: int) -> int:
-        """Largest share of a member for layers ``[i, j)``: Eq. (3), F + B within the limit; -1 if no weights fit."""
+        """Largest share of a member for layers ``[i, j)``: Eq. (3), F + B within the limit; -1 if no weights fit,
+        or a layer is not supported."""
         room, stored = self.room[c] - self.state[j] + self.state[i], kept * (self.stored[j] - self.stored[i])
-        if room < 0:
+        if room < 0 or self.lacking[c][j] > self.lacking[c][i]:
             return -1
         most = min(self.batch, room // stored) if stored else self.batch
         before, after = self.both[c][i], self.both[c][j]
@@ -76,6 +83,10 @@ class Stages(Transfers):
     def first(self, j: int, group: Group) -> int:
         """First layer of the longest stage before cut j that the members hold."""
         return bisect_left(range(j), True, key=lambda i: self.holds(i, j, group))
+
+    def before(self, j: int, group: Group) -> list[int]:
+        """Of a graph, first cuts of the stages before cut j that the members hold."""
+        return self.cuts.fronts(j, lambda i: self.holds(i, j, group)) if self.cuts is not None else []
 
     def times(self, i: int, j: int, group: Group, kept: int) -> tuple[int, int] | None:
         """``(Ef, Eb)`` by Eqs. (7), (8) and rule 6; ``None`` if the members do not hold the samples."""

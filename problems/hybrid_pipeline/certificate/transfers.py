@@ -8,7 +8,8 @@ from itertools import accumulate, product
 from operator import add, sub
 from typing import Any
 
-from .facts import FACTS, alike, holdings, rules
+from .cuts import Cuts
+from .facts import FACTS, alike, branches, holdings, rules
 
 Group = tuple[int, ...]  # devices by class
 
@@ -31,9 +32,21 @@ class Transfers:
     def __init__(self, instance: dict[str, Any], batch: int) -> None:
         self.instance, self.batch, self.tick = instance, batch, int(instance["tick_ns"])
         self.held, self.classes, self.rules = holdings(instance), alike(instance), rules(instance)
-        rows = sums([[layer[x] for x in FACTS] for layer in instance["layers"]])
-        self.state, self.stored, self.weights, _ = zip(*rows, strict=True)
-        for method in (self.allreduce, self.fetching, self.links):
+        self.kinds = [int(instance["devices"][same[0]]["type"]) for same in self.classes]
+        self.cuts = Cuts(instance) if branches(instance) else None
+        self.sums = sums if self.cuts is None else self.cuts.sums
+        layers = instance["layers"]
+        self.last = len(layers) if self.cuts is None else len(self.cuts.sets) - 1
+        self.state, self.stored, self.weights, _ = zip(
+            *self.sums([[layer[x] for x in FACTS] for layer in layers]), strict=True
+        )
+        # By cut, bytes per sample.
+        self.behind = (
+            [0, *(layer["output_bytes"] for layer in layers)]
+            if self.cuts is None
+            else list(map(self.cuts.known, self.cuts.sets))
+        )
+        for method in (self.allreduce, self.fetching, self.links, self.paid):
             setattr(self, method.__name__, cache(method))
 
     def ticks(self, size: int, bandwidth: int, parts: int = 1) -> int:
@@ -42,14 +55,26 @@ class Transfers:
 
     def crossing(self, cut: int, bandwidth: int, links: int = 1) -> int:
         """Ticks of a micro-batch over a cut, one way (rule 2), in equal parts over so many links (rule 12)."""
-        return self.ticks(self.batch * self.instance["layers"][cut - 1]["output_bytes"], bandwidth, links)
+        return self.ticks(self.batch * self.behind[cut], bandwidth, links)
 
-    def load(self, i: int, j: int) -> int:
-        """Ticks each way that transfers add to the work of a stage (rule 12); all links are equal then."""
-        if self.rules["communication"] != "load":
-            return 0
-        cuts = [cut for cut in (i, j) if 0 < cut < len(self.instance["layers"])]
-        return sum(self.crossing(cut, self.instance["bandwidth"][0][1]) for cut in cuts)
+    def load(self, i: int, j: int, group: Group) -> tuple[int, int]:
+        """Ticks that transfers add to Ef and to Eb of a stage (rules 12, 16); all links are equal then."""
+        how, links = self.rules["communication"], self.instance["bandwidth"]
+        if how not in ("load", "tensors") or len(links) < 2:
+            return 0, 0
+        if how == "load":
+            both = [sum(self.crossing(cut, links[0][1]) for cut in (i, j) if 0 < cut < self.last)] * 2
+        else:
+            hosts = (self.instance.get("graph") or {}).get("hosts", [])
+            pays = all(self.kinds[c] not in hosts for c, n in enumerate(group) if n)
+            both = [pays * self.ticks(self.batch * size, links[0][1]) for size in self.paid(i, j)]
+        return both[0], both[1] * self.rules["training"]
+
+    def paid(self, i: int, j: int) -> list[int]:
+        """Bytes per sample of tensors and of gradients that a stage makes for others or reads from them (rule 16)."""
+        assert self.cuts is not None
+        inside = self.cuts.sets[j] & ~self.cuts.sets[i]
+        return [self.cuts.known(inside, way) for way in range(2)]
 
     def allreduce(self, i: int, j: int, group: Group) -> int:
         """Ticks of one AllReduce (Eq. 5, rule 12); none in inference."""

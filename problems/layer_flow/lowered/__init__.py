@@ -1,0 +1,1 @@
+"""Tables of layer flow for methods."""
