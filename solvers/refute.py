@@ -39,6 +39,8 @@ NARROWER = 0.9
 CANDIDATES = 8
 """Variables whose halves are tried before a box is split."""
 DECIDED = (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kInfeasible)
+UNITS = 1000.0
+"""A wide variable is so many units, or up to twice as many, for the engine of a scaled program."""
 ITERATIONS = 20
 """Simplex iterations of one relaxation, per row and column."""
 NARROWINGS = 3
@@ -92,23 +94,31 @@ class Refutation:
 class _Relaxation:
     """The linear relaxation in HiGHS, without the cutoff row, with the bounds of one box after the other."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, budget: Budget, scaled: bool) -> None:
         check_version("highspy")
-        count = len(program.lower)
+        self.budget, count = budget, len(program.lower)
+        ranges = np.array(program.upper, float) if scaled else np.ones(count)
+        self.unit = 2.0 ** np.maximum(0.0, np.floor(np.log2(np.maximum(ranges, 1.0) / UNITS)))
+        self.factor = np.ones(len(program.rows))
+        if scaled:
+            largest = (max((abs(a) * self.unit[j] for j, a in row.items()), default=1.0) for row, _ in program.rows)
+            self.factor = 1.0 / np.array(list(largest))
         self.columns = np.arange(count, dtype=np.int32)
         self.wide = np.array(program.upper) > 1
         lp = highspy.HighsLp()
         lp.num_col_, lp.num_row_ = count, len(program.rows)
         lp.col_cost_ = np.zeros(count)
-        lp.col_lower_ = np.array(program.lower, float)
-        lp.col_upper_ = np.array(program.upper, float)
-        limits = np.array([float(bound) for _, bound in program.rows])
+        lp.col_lower_ = np.array(program.lower, float) / self.unit
+        lp.col_upper_ = np.array(program.upper, float) / self.unit
+        limits = np.array([float(bound) for _, bound in program.rows]) * self.factor
         limits[program.cutoff] = highspy.kHighsInf  # it is what is minimised
         lp.row_lower_, lp.row_upper_ = np.full(len(program.rows), -highspy.kHighsInf), limits
         lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
         lp.a_matrix_.start_ = np.cumsum([0, *(len(row) for row, _ in program.rows)]).astype(np.int32)
         lp.a_matrix_.index_ = np.array([j for row, _ in program.rows for j in row], np.int32)
-        lp.a_matrix_.value_ = np.array([float(a) for row, _ in program.rows for a in row.values()])
+        values = np.array([float(a) for row, _ in program.rows for a in row.values()])
+        repeats = np.diff(lp.a_matrix_.start_)
+        lp.a_matrix_.value_ = values * self.unit[lp.a_matrix_.index_] * np.repeat(self.factor, repeats)
         self.engine = highspy.Highs()
         for name, setting in {"output_flag": False, "threads": 1, "presolve": "off", "solver": "simplex"}.items():
             self.engine.setOptionValue(name, setting)
@@ -121,10 +131,10 @@ class _Relaxation:
 
         With the multipliers the rows add up to one that bounds ``row``, or that no point of the box satisfies.
         """
-        largest = max(1, *map(abs, row.values()))
+        largest = max(1.0, *(abs(a) * float(self.unit[j]) for j, a in row.items()))
         cost = np.zeros(len(self.columns))
         for j, a in row.items():
-            cost[j] = a / largest
+            cost[j] = a * self.unit[j] / largest
         self.engine.changeColsCost(len(self.columns), self.columns, cost)
         upper = np.array(box.upper, float)
         self._run(box, upper)
@@ -135,15 +145,17 @@ class _Relaxation:
         status = self.engine.getModelStatus()
         if status == highspy.HighsModelStatus.kInfeasible:
             _, has, ray = self.engine.getDualRay()
-            return None, _multipliers(np.asarray(ray)) if has else []
+            return None, _multipliers(np.asarray(ray) * self.factor) if has else []
         if status != highspy.HighsModelStatus.kOptimal:
             return None, []
         solution = self.engine.getSolution()
-        multipliers = _multipliers(np.asarray(solution.row_dual))
-        return list(solution.col_value), [(i, y * largest) for i, y in multipliers]
+        multipliers = _multipliers(np.asarray(solution.row_dual) * self.factor)
+        return (np.asarray(solution.col_value) * self.unit).tolist(), [(i, y * largest) for i, y in multipliers]
 
     def _run(self, box: Box, upper: Any) -> None:
-        self.engine.changeColsBounds(len(self.columns), self.columns, np.array(box.lower, float), upper)
+        lower = np.array(box.lower, float) / self.unit
+        self.engine.changeColsBounds(len(self.columns), self.columns, lower, upper / self.unit)
+        self.engine.setOptionValue("time_limit", self.engine.getRunTime() + max(0.05, self.budget.remaining_s))
         self.engine.run()
 
     def forget(self) -> None:
@@ -161,9 +173,9 @@ class _Search:
     ``waiting`` are the rows of a box that may tighten something: those with a variable that moved.
     """
 
-    def __init__(self, program: Program, budget: Budget, promising: Promising | None) -> None:
+    def __init__(self, program: Program, budget: Budget, promising: Promising | None, scaled: bool) -> None:
         self.program, self.budget, self.promising = program, budget, promising
-        self.relaxation = _Relaxation(program)
+        self.relaxation = _Relaxation(program, budget, scaled)
         self.proof: Steps = []
         self.users: dict[int, list[int]] = {}
         for i, (row, _) in enumerate(program.rows):
@@ -360,7 +372,13 @@ def _moved(box: Box, j: int, lower: int, upper: int) -> bool:
 
 
 def refute(
-    program: Program, box: Box, budget: Budget, promising: Promising | None = None, boxes: int = 1 << 30
+    program: Program,
+    box: Box,
+    budget: Budget,
+    promising: Promising | None = None,
+    boxes: int = 1 << 30,
+    *,
+    scaled: bool = False,
 ) -> Refutation:
     """Search for a refutation, depth first.
 
@@ -374,8 +392,10 @@ def refute(
         The only variables to branch on; without it, all are.
     boxes : int
         After which the search gives up.
+    scaled : bool
+        Hand rows and wide variables to the engine in units of their own: for coefficients of very unlike size.
     """
-    search = _Search(program, budget, promising)
+    search = _Search(program, budget, promising, scaled)
     every = range(len(program.rows))
     waiting, looked = set(every), 0
     if not search.narrow(box, waiting):

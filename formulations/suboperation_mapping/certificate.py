@@ -88,7 +88,8 @@ def _refuted(written: Writer, budget: Budget, boxes: int) -> list[list[Any]] | N
         split = [j for j in away if away[j] > FRACTION]
         return sorted(split, key=lambda j: -away[j]) if split else _overlapping(written, box, point)
 
-    return refute(program, Box(program.lower[:], program.upper[:], []), budget, promising, boxes).proof
+    whole, scaled = Box(program.lower[:], program.upper[:], []), isinstance(written, Located)
+    return refute(program, whole, budget, promising, boxes, scaled=scaled).proof
 
 
 def _loose(written: Located, box: Box, point: Sequence[float]) -> list[int]:
