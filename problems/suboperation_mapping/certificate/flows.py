@@ -4,8 +4,7 @@ The *state* of a phase of a split layer is the places of a fused operation befor
 there are such operations. In each state so many shares of a group lie on an accelerator, and so many samples in them:
 whole numbers, 0 in all states but the plan's.
 
-- Shares take at least the lines below their table, and the transfers of the state: from the operation before it, and to
-  the one after it, which pays for them.
+- Shares take at least the lines below their table, and the transfers from the operation before it and to the one after.
 - A share reads what operations of its own have made: what lies on an accelerator and did not lie there before was
   moved, at the cheapest rate. A WU sends dW to every other holder of an FP of the layer (rule 4).
 
