@@ -1,4 +1,4 @@
-"""What the five scripts share: read a CSV file, fill a table of times, round demands up."""
+"""What the six scripts share: read a CSV file, fill a table of times, round demands up."""
 
 import csv
 
