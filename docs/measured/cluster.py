@@ -5,7 +5,7 @@ from tables import read
 from mapgap.catalogue.files import save_expanded
 from mapgap.problems.layer_flow import Instance, Node
 
-LAYERS, SCALE = 6, 10
+LAYERS, SCALE = 4, 10
 ACTIVATION_BYTES, TOKEN_BYTES = 16_384, 4  # of one token between two layers, and at source and sink
 
 measured: dict[str, list[int]] = {}
@@ -26,10 +26,7 @@ instance = Instance(
     source="measured 2026",
     scale=SCALE,
     layers=LAYERS,
-    nodes=tuple(
-        Node(name=name, kind=kinds[name], throughput=tuple(table(points, max(points))))
-        for name, points in measured.items()
-    ),
+    nodes=tuple(Node(name=name, kind=kinds[name], throughput=tuple(row)) for name, row in measured.items()),
     entry=tuple(rates.get(("source", name), 0) for name in names),
     exit=tuple(rates.get((name, "sink"), 0) for name in names),
     links=tuple(tuple(rates.get((a, b), 0) for b in names) for a in names),
