@@ -47,6 +47,9 @@ What the paper leaves open is pinned here.
 11. *DFS* gives the parts of each partition of the batch to the accelerators by falling PEs, because the well-balanced
     scheme ties share to accelerator; option ``ordered`` takes all orders of the parts instead (the paper counts
     partitions). The best *ratio* is exact; its mapping is still the heuristic's.
+12. *Step size* (Alg. 1, steps 11-12) is "a search parameter" (Sec. IV-A) that the paper does not print; option
+    ``step_size``, by default one sample. Where accelerators work on whole tiles of the batch, one sample more seldom
+    pays and a longer step finds better ratios.
 
 References
 ----------

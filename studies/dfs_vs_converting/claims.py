@@ -184,7 +184,7 @@ def widest_without_gain(runs: Runs, reading: Reading) -> float | None:
     "| ours: kinder; .4g | verdict",
     "Both readings of the delta latency; the verdict is on the one that is nearer to the printed number. "
     "Search times are of an unnamed machine there and of this one here. "
-    f"More FPGAs that bring less than {NO_GAIN:.0%} bring nothing.",
+    f"More FPGAs that bring less than {NO_GAIN:.0%} bring nothing. Steps of one sample, DFS over partitions.",
 )
 def claims(runs: Runs) -> Rows:
     """All numbers that the runs say something about, printed and here; the verdict is on the kinder reading."""

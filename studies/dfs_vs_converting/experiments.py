@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
+from typing import Any
 
 from mapgap.catalogue.files import load_instance
 from mapgap.execution.sweep import Job, MethodJob
 from mapgap.instances.published_numbers import load_published
 from mapgap.problems.suboperation_mapping import Instance
+from mapgap.records.record import RunRecord
 from mapgap.records.runs import Runs
 from mapgap.reporting.study import Phase
 
@@ -25,6 +27,15 @@ BANDWIDTHS = {"0p125": 0.125, "0p5": 0.5, "1": 1.0, "3": 3.0, "7p5": 7.5, "15": 
 EXACT, DFS, CONVERTING, LISTED = "stage_mip", "mtrain_dfs", "mtrain_converting", "heft_dfs"
 READINGS = {method: (method, f"{method}_makespan") for method in (DFS, CONVERTING)}
 """Methods in both readings of the delta latency: the literal sum, and the growth of the makespan."""
+STEP_SIZES = (1, 2, 4, 8, 16)
+OPTIONS: Mapping[str, tuple[Mapping[str, Any], ...]] = {
+    DFS: ({}, {"ordered": True}),
+    CONVERTING: ({}, *({"step_size": size} for size in STEP_SIZES[1:])),
+}
+"""What the paper leaves open besides: whether DFS takes every order of the parts of a partition, and the step size of
+converting, "a search parameter" (Sec. IV-A) that is not printed. First the defaults: partitions, one sample."""
+VARIANTS = {method: [(m, options) for options in OPTIONS[method] for m in READINGS[method]] for method in READINGS}
+"""Every reading of a method: the variants of the delta latency with the defaults first."""
 QUICK, ANNEAL, SINGLE = "annealed_converting", "anneal", "single_accelerator"
 STEPS = ("mtrain_mapping_step1", "mtrain_mapping_step2", "mtrain_mapping_step3", CONVERTING)
 FPGAS = (2, 4, 6, 8)
@@ -55,6 +66,12 @@ def _jobs(names: Iterable[str], methods: Iterable[str], time_s: float, workers: 
     return [MethodJob(instance(name), method, time_s, workers=workers) for name in names for method in chosen]
 
 
+def _open(names: Iterable[str], methods: Iterable[str], time_s: float) -> list[Job]:
+    """The methods in the readings beside the defaults."""
+    chosen = [each for method in methods for each in VARIANTS[method] if each[1]]
+    return [MethodJob(instance(name), method, time_s, options=given) for name in names for method, given in chosen]
+
+
 def phases(quick: bool) -> list[Phase]:
     """The runs; the quick version is Table III's eight cases with a short exact search and one ablation."""
     table_3 = [library_name(c, network, "3") for network in TABLE_3 for c in (1, 2)]
@@ -66,6 +83,7 @@ def phases(quick: bool) -> list[Phase]:
             Phase("DFS and converting", _jobs(table_3, (*published, LISTED, QUICK, SINGLE), 60.0), parallel=2),
             Phase("Steps of MTrain", _jobs(ablation, (*STEPS, SINGLE), 60.0), parallel=2),
             Phase("Scaling", _jobs(grown, (*READINGS[CONVERTING], QUICK, SINGLE), 60.0), parallel=2),
+            Phase("Step sizes and orders", _open(table_3, (DFS, CONVERTING), 60.0), parallel=2),
             Phase("Exact, 25 s each", _jobs(table_3, (EXACT,), 25.0), parallel=2),
         ]
     # DFS maps every ratio, 374 on cluster 3.
@@ -78,6 +96,8 @@ def phases(quick: bool) -> list[Phase]:
         Phase("Steps and rivals", _jobs(every, (*STEPS, *READINGS[CONVERTING][1:], *RIVALS, QUICK), 300.0), parallel=2),
         Phase("DFS in both readings", _jobs(few, READINGS[DFS], 300.0), parallel=2),
         Phase("Scaling", _jobs(scale, (*READINGS[CONVERTING], QUICK, SINGLE), 600.0), parallel=2),
+        Phase("Orders of the parts", _open([*few, *third], (DFS,), 300.0), parallel=2),
+        Phase("Step sizes", _open([*every, *scale], (CONVERTING,), 600.0), parallel=2),
         Phase("Limits", _jobs([*every, *scale], ("fluid_bound",), 2.0), parallel=2),
         Phase("Exact, one minute", _jobs([*table_3, *third], (EXACT,), 60.0), parallel=1),
         Phase("Best plans", _jobs([*table_3, *third], (ANNEAL,), 20.0), parallel=1),
@@ -97,21 +117,26 @@ def gflops_of(name: str, ticks: int | None) -> float | None:
     return None if not ticks else data.flops / (ticks * data.seconds_per_tick) / 1e9
 
 
-def kinder(runs: Runs, name: str, method: str) -> str:
-    """Of the two readings of a method the one with the faster plan on this instance; of equal ones the literal sum."""
-    found = {m: value for m in READINGS[method] if (value := gflops(runs, name, m)) is not None}
-    return max(found, key=lambda m: found[m], default=method)
+def kindest(runs: Runs, name: str, method: str) -> RunRecord | None:
+    """Of all readings of a method the one with the fastest plan on this instance; of equal ones the first."""
+    found = [record for m, given in VARIANTS[method] if (record := runs.get(name, m, **given))]
+    return max((record for record in found if record.objective is not None), key=speed, default=None)
+
+
+def speed(record: RunRecord) -> float:
+    """Throughput of a run's plan, in GFLOPS."""
+    return float(record.terms["throughput_gflops"])
+
+
+def speeds(runs: Runs, name: str, method: str) -> list[float]:
+    """Throughput in every reading that has a plan, in the order of :data:`VARIANTS`."""
+    found = [runs.get(name, m, **given) for m, given in VARIANTS[method]]
+    return [speed(record) for record in found if record is not None and record.objective is not None]
 
 
 def synchronous(runs: Runs, name: str, method: str) -> float | None:
     """Throughput of a sharding rival as Sec. III-B executes it: on all devices, gather and scatter everywhere."""
     return gflops_of(name, runs.note(name, method, "synchronous_ticks_on_all_devices"))
-
-
-def gap(runs: Runs, name: str, method: str) -> float | None:
-    """Percent above the best proven bound."""
-    share = runs.gap(name, method)
-    return None if share is None else 100 * share
 
 
 def seconds(runs: Runs, name: str, method: str) -> float | None:
