@@ -56,16 +56,21 @@ def relaxed(instance: Instance, parts: Parts) -> Lowered:
         for p, kinds in enumerate(members)
     )
     number = range(len(instance.devices))
-    fastest = max((instance.bandwidth[d][e] for d in number for e in number if d != e), default=1)
+    parallel = instance.execution.transfers == "parallel"
+    links = np.array(instance.bandwidth, np.int64)
+    np.fill_diagonal(links, 0)
+    best = np.array([[links[np.ix_(p, q)].max() for q in parts] for p in parts]).clip(1)
+    if parallel:
+        best[:] = best.max()
     made = instance.model_copy(
         update={
             "types": types,
             "devices": tuple(Device.model_construct(name=instance.devices[d].name, type=of[d]) for d in number),
-            "bandwidth": ((fastest,) * len(number),) * len(number),
+            "bandwidth": tuple(tuple(int(best[of[d], of[e]]) for e in number) for d in number),
             "replanning": None,
         }
     )
-    low = lower(made)
+    low = lower(made, pairs=False)
     both = []
     for p in (of[members[0]] for members in low.classes):
         tables = [sum(times_before(kind, batch)) for kind in members[p]]

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mapgap.formulations.hybrid_pipeline.label.stages import exchange, fastest, largest
+from mapgap.formulations.hybrid_pipeline.label.stages import exchange, fastest, largest, nearest_link
 from mapgap.formulations.hybrid_pipeline.label.tables import Array, Links, Round, Small, Small2, Stages
 from mapgap.kernels import Flags, Integers, Integers2, kernel
 
@@ -95,15 +95,17 @@ def fronts(
     not yet done.
     """
     layers, spent, used = stages.both.shape[1] - 1, 0, begin
-    fastest_link, limit = len(links.comm) - 1, -(-upper // round_.rounds)
+    limit = -(-upper // round_.rounds)
     while used < len(stages.groups) and spent < WORK:
         for i in range(layers):
             if found[used, i] >= NO_FRONT or not ways.open[i]:
                 continue
-            c = links.comm[fastest_link, i]
-            ahead, ahead_f = found[used, i] + round_.ways * c, found_f[used, i] + c
             for k in range(ways.first[used], ways.first[used + 1]):
                 g, t = ways.group[k], ways.target[k]
+                c = links.comm[nearest_link(stages, links, g, used), i]
+                if round_.busy * round_.ways * c >= limit:
+                    continue
+                ahead, ahead_f = found[used, i] + round_.ways * c, found_f[used, i] + c
                 at = times.place[g, i] - i - 1
                 spent += 10
                 for j in range(i + 1, ways.window[i, g] + 1):

@@ -54,22 +54,33 @@ from mapgap.formulations.hybrid_pipeline.label.stages import (
     exchange,
     least_cost,
     migration,
+    nearest_link,
     stage_cost,
 )
 from mapgap.formulations.hybrid_pipeline.label.tables import Array, Links, Round, Space, Stages, Steps, Store
 from mapgap.kernels import kernel
 
 
-@kernel("void(Steps,Links,Round,Space,Store,i8[::1],i8)", Steps, Links, Round, Space, Store)
-def begin_node(steps: Steps, links: Links, round_: Round, space: Space, store: Store, at: Array, state: int) -> None:
+@kernel("void(Stages,Steps,Links,Round,Space,Store,i8[::1],i8,i8)", Stages, Steps, Links, Round, Space, Store)
+def begin_node(
+    stages: Stages,
+    steps: Steps,
+    links: Links,
+    round_: Round,
+    space: Space,
+    store: Store,
+    at: Array,
+    state: int,
+    h: int,
+) -> None:
     """Drop labels of the node at work that the upper bound has overtaken, and fill what its moves ask for."""
     at[HELD], at[LEAST_D], at[LEAST_DA] = 1, 0, 0
     at[MOVE] = steps.first[state]
     at[LABEL] = NOTHING
     if at[NODE] == NOTHING:
         return
-    pool, i, cut = store.pool, space.cuts[at[R]], links.comm[len(links.comm) - 1, space.cuts[at[R]]]
-    rest = steps.left[state]
+    pool, i, rest = store.pool, space.cuts[at[R]], steps.left[state]
+    cut = links.comm[nearest_link(stages, links, h, rest) if h > 0 else len(links.comm) - 1, i]
     ahead = round_.aligned * (steps.front[rest, i] + round_.ways * cut)
     ahead_f = max(round_.aligned, round_.drain) * (steps.front_f[rest, i] + cut)
     previous, label = END, store.head[at[NODE]]
@@ -120,7 +131,7 @@ def price(
 
 
 @kernel(
-    "void(Stages,Links,Round,Steps,Space,Store,i8[::1],i8[:,::1],i8,i8,i8,i8,i8)",
+    "void(Stages,Links,Round,Steps,Space,Store,i8[::1],i8[:,::1],i8,i8,i8,i8,i8,i8)",
     Stages,
     Links,
     Round,
@@ -140,6 +151,7 @@ def step(
     k: int,
     slot: int,
     h: int,
+    used: int,
     lowest: int,
     highest: int,
 ) -> None:
@@ -155,8 +167,14 @@ def step(
     j, rest, complete, place = cuts[r], steps.left[t], steps.complete[t], store.place[g]
     upper, least_d, least_da, first = at[UPPER], at[LEAST_D], at[LEAST_DA], at[LABEL]
     last = first == NOTHING
-    c = 0 if last else comm[links.level[g, h] if heads > 1 else 0, j]
-    fastest_link, with_reduce, every_step = len(comm) - 1, links.reduce_num[g] > 0, links.every_step > 0
+    c = 0
+    if not last:
+        c = comm[links.level[g, h] if heads > 1 else nearest_link(stages, links, g, used), j]
+    fastest_link, with_reduce, every_step = (
+        nearest_link(stages, links, g, rest),
+        links.reduce_num[g] > 0,
+        links.every_step > 0,
+    )
     least_j, least_fj, load_j = least[g, j], least_f[g, j], load[j]
     for p in range(highest, lowest - 1, -1):
         i = cuts[p]
@@ -247,8 +265,9 @@ def search(
                 key = store.key[at[NODE]]
                 h, slot, state = key % heads, key // heads % slots, key // heads // slots % states
             if at[MOVE] == FRESH:
-                begin_node(steps, links, round_, space, store, at, state)
+                begin_node(stages, steps, links, round_, space, store, at, state, h)
             end = steps.first[state + 1] if at[HELD] > 0 else 0
+            used = len(stages.groups) - 1 - steps.left[state]
             while at[MOVE] < end:
                 k = at[MOVE]
                 lowest, highest = nearest[r, group[k]], min(r - 1, reach[target[k]])
@@ -258,7 +277,7 @@ def search(
                     stages_here = highest - lowest + 1
                     if room < at[HELD] * stages_here or at[NODES] + stages_here > len(store.key):
                         return FULL
-                    step(stages, links, round_, steps, space, store, at, work, k, slot, h, lowest, highest)
+                    step(stages, links, round_, steps, space, store, at, work, k, slot, h, used, lowest, highest)
                     spent += stages_here + 20 * (at[PRICED] - priced_before)
                     priced_before = at[PRICED]
                 at[MOVE] += 1
@@ -271,19 +290,20 @@ def search(
     return DONE
 
 
-@kernel("i8(Links,Round,Steps,Space,Store,i8[::1])", Links, Round, Steps, Space, Store)
-def bound_left(links: Links, round_: Round, steps: Steps, space: Space, store: Store, at: Array) -> int:
+@kernel("i8(Stages,Links,Round,Steps,Space,Store,i8[::1])", Stages, Links, Round, Steps, Space, Store)
+def bound_left(stages: Stages, links: Links, round_: Round, steps: Steps, space: Space, store: Store, at: Array) -> int:
     """No plan is better than this and the upper bound: the least value of labels that still have moves."""
     heads, states = 1 if links.level.shape[0] == 1 else -1, len(steps.left)
     pool = store.pool
     found: int = at[UPPER]
     for r in range(min(at[R], len(space.cuts) - 2), 0, -1):
-        i, cut = space.cuts[r], links.comm[len(links.comm) - 1, space.cuts[r]]
+        i = space.cuts[r]
         node = store.first[r]
         while node != END:
             key = store.key[node]
             count = heads if heads > 0 else len(links.reduce_num)
-            rest = steps.left[key // count // round_.slots % states]
+            rest, h = steps.left[key // count // round_.slots % states], key % count
+            cut = links.comm[nearest_link(stages, links, h, rest) if h > 0 else len(links.comm) - 1, i]
             ahead = round_.aligned * (steps.front[rest, i] + round_.ways * cut)
             ahead_f = max(round_.aligned, round_.drain) * (steps.front_f[rest, i] + cut)
             label = store.head[node]

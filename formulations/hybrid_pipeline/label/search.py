@@ -79,7 +79,15 @@ class CompiledSearch:
             low.forward, low.backward, low.both, low.state, low.activation, low.room, low.groups, low.batch
         )
         self.links = label_tables.Links(
-            low.comm, low.level, low.load, low.reduce_num, low.reduce_den, low.weights, low.move, int(low.every_step)
+            low.comm,
+            low.level,
+            low.near,
+            low.load,
+            low.reduce_num,
+            low.reduce_den,
+            low.weights,
+            low.move,
+            int(low.every_step),
         )
         moves = low.moves
         asked = np.zeros(len(low.groups), np.bool_)
@@ -146,7 +154,7 @@ class CompiledSearch:
         value = int(at[label_nodes.UPPER])
         self.bound = value
         if self.stop is not None:
-            self.bound = int(label_kernel.bound_left(self.links, form, self.steps, space, store, at))
+            self.bound = int(label_kernel.bound_left(self.stages, self.links, form, self.steps, space, store, at))
         path = label_kernel.stages_of(store.pool, at[label_nodes.BEST], places)
         counts = {
             "labels": int(at[label_nodes.MADE]),

@@ -24,6 +24,21 @@ def largest(begin: Array, end: Array, limit: int, cap: int) -> int:
     return low
 
 
+@kernel("i8(Stages,Links,i8,i8)", Stages, Links)
+def nearest_link(stages: Stages, links: Links, g: int, others: int) -> int:
+    """Bandwidth level that no link between a group and a stage on some devices of another group exceeds.
+
+    The bandwidth between two groups is that of the slowest pair, so it is at most that of any one device of the stage.
+    """
+    best = 0
+    if len(links.comm) == 1:
+        return best
+    for c in range(len(links.near)):
+        if stages.groups[others, c] > 0:
+            best = max(best, links.near[c, g])
+    return best
+
+
 @kernel("b1(Stages,i8[::1],i8,i8,i8,i8[::1])", Stages)
 def memory_caps(stages: Stages, group: Array, i: int, j: int, kept: int, caps: Array) -> bool:
     """Eq. (3): fills the largest share per class; whether they add up to a micro-batch."""

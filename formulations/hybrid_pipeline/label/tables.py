@@ -37,6 +37,7 @@ class Links(NamedTuple):
 
     comm: Integers2
     level: Levels
+    near: Levels
     load: Integers
     reduce_num: Integers
     reduce_den: Integers

@@ -104,7 +104,9 @@ class Lowered:
     comm : (W, L + 1)
         c: ticks of a communication step one way, by bandwidth level and cut.
     level : (G, G) or (1, 1)
-        Bandwidth level between two disjoint groups; (1, 1) where all links are equal.
+        Bandwidth level between two disjoint groups; (1, 1) where all links are equal, and where only ``near`` counts.
+    near : (C, G)
+        Bandwidth level between one device of a class and a group: a stage of that class and others is no nearer.
     reduce_num, reduce_den : (G,)
         ``T_a = ceil(weights * num / den)``; part of E_b unless ``instance.execution.allreduce`` is "round".
     move : (C, L + 1, L + 1) or (C, 1, 1)
@@ -138,6 +140,7 @@ class Lowered:
     members: Array
     comm: Array
     level: NDArray[np.int16]
+    near: NDArray[np.int16]
     reduce_num: Array
     reduce_den: Array
     move: Array
@@ -311,10 +314,13 @@ class Lowered:
         return Plan(micro_batch=self.batch, stages=tuple(made))
 
 
-def lower(instance: Instance, order: Sequence[int] = (), *, skip: bool = False, merge: bool = True) -> Lowered:
+def lower(
+    instance: Instance, order: Sequence[int] = (), *, skip: bool = False, merge: bool = True, pairs: bool = True
+) -> Lowered:
     """Arrays of an instance that allows one micro-batch size, with or without an order that groups must follow.
 
-    Without ``merge`` every device is a class of its own.
+    Without ``merge`` every device is a class of its own. Without ``pairs`` a link is the best one from a group to any device
+    behind it (a relaxation that needs no level for each pair of groups).
     """
     (batch,) = instance.micro_batch_sizes
     classes = interchangeable(instance) if merge else [[d] for d in range(len(instance.devices))]
@@ -325,7 +331,7 @@ def lower(instance: Instance, order: Sequence[int] = (), *, skip: bool = False, 
     if not instance.execution.training:
         backward = np.zeros_like(backward)
     groups = groups_along(classes, order) if order else all_groups(classes)
-    links = _Links(instance, classes, groups)
+    links = _Links(instance, classes, groups, pairs)
     reduce_num, reduce_den = links.reduce()
     charge = instance.execution.communication
     comm = transfers(instance, batch, links.rates)
@@ -347,6 +353,7 @@ def lower(instance: Instance, order: Sequence[int] = (), *, skip: bool = False, 
         members=groups.sum(axis=1),
         comm=comm if charge == "step" else np.zeros_like(comm),
         level=links.level,
+        near=links.near,
         reduce_num=reduce_num,
         reduce_den=reduce_den,
         move=_migration(instance, classes),
@@ -367,53 +374,56 @@ def infeasible(instance: Instance, otherwise: str, **more: Any) -> SolveResult:
 class _Links:
     """Bandwidths between classes and groups."""
 
-    def __init__(self, instance: Instance, classes: list[list[int]], groups: Array) -> None:
+    def __init__(self, instance: Instance, classes: list[list[int]], groups: Array, pairs: bool) -> None:
         self.instance, self.groups = instance, groups
         size = len(classes)
         self.pair = [[0] * size for _ in range(size)]
         for c, d in product(range(size), repeat=2):
             other = classes[d][0] if c != d else classes[d][-1]
             self.pair[c][d] = instance.bandwidth[classes[c][0]][other] if classes[c][0] != other else 0
-        values = sorted({b for row in self.pair for b in row if b}) or [1]
+        values = self.values = sorted({b for row in self.pair for b in row if b}) or [1]
         parallel = instance.execution.transfers == "parallel" and len(instance.devices) > 1
-        slowest = self._slowest(values)
+        rank = {b: w for w, b in enumerate(values)} | {0: len(values) - 1}
+        self.rank = np.array([[rank[b] for b in row] for row in self.pair], np.int16)
+        self.near = self._near()
+        slowest = self._slowest() if len(values) > 1 and (pairs or parallel) else np.zeros((1, 1), np.int16)
         if parallel:
             members = groups.sum(axis=1)
             links = np.minimum(members[:, None], members[None]).clip(1)
             rates = sorted({b * k for b in values for k in range(1, len(instance.devices) // 2 + 1)})
             table = np.searchsorted(rates, np.array(values)[slowest] * links)
             self.rates, self.level = rates, np.ascontiguousarray(table.astype(np.int16))
+            self.near = np.full_like(self.near, len(rates) - 1)
         else:
             self.rates, self.level = values, slowest
 
-    def _slowest(self, values: list[int]) -> NDArray[np.int16]:
-        """(G, G) place of the smallest bandwidth between two groups among the values, (1, 1) if there is one only."""
-        if len(values) == 1:
-            return np.zeros((1, 1), np.int16)
-        rank = {b: w for w, b in enumerate(values)} | {0: len(values) - 1}
-        levels = np.full((len(self.groups), len(self.groups)), len(values) - 1, np.int16)
-        present = self.groups > 0
-        for c, row in enumerate(self.pair):
-            nearest = np.full(len(self.groups), len(values) - 1, np.int16)  # from class c, by the other group
-            for d, b in enumerate(row):
-                nearest[present[:, d]] = np.minimum(nearest[present[:, d]], rank[b])
-            levels[present[:, c]] = np.minimum(levels[present[:, c]], nearest)
+    def _near(self) -> NDArray[np.int16]:
+        """(C, G) place of the smallest bandwidth between a device of a class and a group among the values."""
+        near = np.full((len(self.pair), len(self.groups)), self.rank.max(), np.int16)
+        for c, d in product(range(len(self.pair)), repeat=2):
+            present = self.groups[:, d] > 0
+            near[c, present] = np.minimum(near[c, present], self.rank[c, d])
+        return near
+
+    def _slowest(self) -> NDArray[np.int16]:
+        """(G, G) place of the smallest bandwidth between two groups among the values."""
+        levels = np.full((len(self.groups), len(self.groups)), self.rank.max(), np.int16)
+        for c, nearest in enumerate(self.near):
+            present = self.groups[:, c] > 0
+            levels[present] = np.minimum(levels[present], nearest)
         return levels
 
     def reduce(self) -> tuple[Array, Array]:
         """Fractions of AllReduce ticks per weight byte (Eq. 5), by group."""
         num, den = np.zeros(len(self.groups), np.int64), np.ones(len(self.groups), np.int64)
-        for g, counts in enumerate(self.groups.tolist()):
-            members = sum(counts)
-            if members < 2:
-                continue
-            inside = [
-                self.pair[c][d]
-                for c in range(len(counts))
-                for d in range(len(counts))
-                if counts[c] and counts[d] and (c != d or counts[c] > 1)
-            ]
-            num[g], den[g] = allreduce_fraction(self.instance, members, min(inside))
+        members = self.groups.sum(axis=1)
+        inside = np.full(len(self.groups), self.rank.max(), np.int16)
+        for c, d in product(range(len(self.pair)), repeat=2):
+            both = (self.groups[:, c] > (c == d)) & (self.groups[:, d] > 0)
+            inside[both] = np.minimum(inside[both], self.rank[c, d])
+        for count, rank in {(m, w) for m, w in zip(members.tolist(), inside.tolist(), strict=True) if m > 1}:
+            where = (members == count) & (inside == rank)
+            num[where], den[where] = allreduce_fraction(self.instance, count, self.values[rank])
         return num, den
 
 
