@@ -54,11 +54,18 @@ def too_large(instance: Instance, params: Params = Params()) -> str:
         return f"{what}: {moves} moves, at most {params.moves} are held"
     if groups * (len(instance.layers) + 1) > params.cells:
         return f"{what}: {groups} groups on {len(instance.layers)} layers, at most {params.cells} such pairs are held"
-    rates = {rate for d, row in enumerate(instance.bandwidth) for e, rate in enumerate(row) if d != e}
-    if groups**2 > params.pairs and (len(rates) > 1 or instance.execution.transfers == "parallel"):
-        return f"{what} and links that differ: {groups} groups, at most {int(params.pairs**0.5)} with such links"
+    if groups**2 > params.pairs and instance.execution.transfers == "parallel":
+        return f"{what} and parallel links: {groups} groups, at most {int(params.pairs**0.5)} with such links"
     return ""
 
+
+def differ(instance: Instance) -> bool:
+    """Whether not all links have the same bandwidth."""
+    return len({rate for d, row in enumerate(instance.bandwidth) for e, rate in enumerate(row) if d != e}) > 1
+
+
+WIDER = 8
+"""The search over all groups begins with this part of what is between the bound of the relaxations and the plan."""
 
 UNFINISHED = "the search over all groups is not finished"
 
@@ -127,28 +134,35 @@ class Run:
         def better(path: Path) -> None:
             self.announce(low.plan(path))
 
-        self._lend(search)
+        self._lend(search, self.value)
         known = self.value
         self.value, _, searches = approach(low, search, (self.value, []), better)
-        if self.value < known and search.stop is None:
-            self._lend(search)
         self.notes |= {"upper": self.value if self.plan else None, "searches": searches + (search.stop is None)}
         bound = 0
-        if search.stop is None:
-            self.value, path, counts = search(list(range(low.layers + 1)), self.value)
-            bound = search.bound
+        known = self.bound
+        step = (self.value - known) // WIDER if self.refinement is not None else self.value
+        while search.stop is None and known < self.value:
+            target = min(self.value, known + max(step, 1))
+            if step < self.value:
+                self._lend(search, target)
+            value, path, counts = search(list(range(low.layers + 1)), target)
             self.notes |= counts
+            known, step = max(known, search.bound), 2 * step
             if path:
+                self.value = value
                 better(path)
+            bound = min(known, self.value)
+            if self.refinement is not None:
+                self.budget.report(bound=bound)
         ended = time.process_time()
         for key, spent in (("build_s", built - self.begin), ("search_s", ended - built)):
             self.notes[key] = self.notes.get(key, 0.0) + spent
         self.notes["engine"], self.begin = chosen, ended
         return search.stop, bound
 
-    def _lend(self, search: CompiledSearch | Interpreted) -> None:
+    def _lend(self, search: CompiledSearch | Interpreted, upper: int) -> None:
         if self.refinement is not None and isinstance(search, CompiledSearch):
-            self.refinement.lend(search, move_count(self.instance), self.value)
+            self.refinement.lend(search, self.params.coarser * move_count(self.instance), upper)
 
     def stopped(self, stop: Stop, bound: int, reason: str) -> SolveResult:
         """The best plan and a bound, without a proof."""
@@ -189,14 +203,17 @@ def steps(
         this.along(tuple(memory_order(instance)))
         yield
     if large or (moves >= params.relaxed and compiled):
-        for _ in this.refine(params.relaxed_moves if large else moves // params.coarser):
+        for _ in this.refine(params.relaxed_moves if large else moves if differ(instance) else moves // params.coarser):
             yield
             this.learn(known())
     if large:
         return this.stopped(Stop.TIME if budget.exhausted else Stop.MEMORY, this.bound, large)
     if budget.exhausted or this.bound == this.value:
         return this.stopped(Stop.TIME, this.bound, UNFINISHED)
-    stop, bound = this.search(lower(instance), engine, instance.all_devices)
+    low = lower(instance, pairs=False)
+    if not compiled or low.overflows:
+        low = lower(instance)
+    stop, bound = this.search(low, engine, instance.all_devices)
     if stop is not None:
         return this.stopped(stop, max(this.bound, min(bound, this.value)), UNFINISHED)
     if this.plan is None:

@@ -53,6 +53,7 @@ from mapgap.formulations.hybrid_pipeline.label.nodes import (
 from mapgap.formulations.hybrid_pipeline.label.stages import (
     exchange,
     least_cost,
+    link_between,
     migration,
     nearest_link,
     stage_cost,
@@ -163,13 +164,13 @@ def step(
     cuts, opened, least, least_f, load = space.cuts, space.open, steps.least, steps.least_f, links.load
     front, front_f = steps.front, steps.front_f
     comm, pool, head, costs = links.comm, store.pool, store.head, store.costs
-    heads, states = 1 if links.level.shape[0] == 1 else len(stages.groups), len(steps.left)
+    heads, states = round_.heads, len(steps.left)
     j, rest, complete, place = cuts[r], steps.left[t], steps.complete[t], store.place[g]
     upper, least_d, least_da, first = at[UPPER], at[LEAST_D], at[LEAST_DA], at[LABEL]
     last = first == NOTHING
     c = 0
     if not last:
-        c = comm[links.level[g, h] if heads > 1 else nearest_link(stages, links, g, used), j]
+        c = comm[link_between(stages, links, g, h) if heads > 1 else nearest_link(stages, links, g, used), j]
     fastest_link, with_reduce, every_step = (
         nearest_link(stages, links, g, rest),
         links.reduce_num[g] > 0,
@@ -247,7 +248,7 @@ def search(
     """Work off nodes from where the search is; ends when it is done, has worked enough or the store is full."""
     work, spent, priced_before = np.zeros((4, stages.groups.shape[1]), np.int64), 0, at[PRICED]
     last, slots = len(space.cuts) - 1, round_.slots
-    heads, states = 1 if links.level.shape[0] == 1 else len(stages.groups), len(steps.left)
+    heads, states = round_.heads, len(steps.left)
     group, target, nearest, reach = steps.group, steps.target, space.nearest, space.reach
     while at[R] > 0:
         r = at[R]
@@ -293,7 +294,7 @@ def search(
 @kernel("i8(Stages,Links,Round,Steps,Space,Store,i8[::1])", Stages, Links, Round, Steps, Space, Store)
 def bound_left(stages: Stages, links: Links, round_: Round, steps: Steps, space: Space, store: Store, at: Array) -> int:
     """No plan is better than this and the upper bound: the least value of labels that still have moves."""
-    heads, states = 1 if links.level.shape[0] == 1 else -1, len(steps.left)
+    count, states = round_.heads, len(steps.left)
     pool = store.pool
     found: int = at[UPPER]
     for r in range(min(at[R], len(space.cuts) - 2), 0, -1):
@@ -301,7 +302,6 @@ def bound_left(stages: Stages, links: Links, round_: Round, steps: Steps, space:
         node = store.first[r]
         while node != END:
             key = store.key[node]
-            count = heads if heads > 0 else len(links.reduce_num)
             rest, h = steps.left[key // count // round_.slots % states], key % count
             cut = links.comm[nearest_link(stages, links, h, rest) if h > 0 else len(links.comm) - 1, i]
             ahead = round_.aligned * (steps.front[rest, i] + round_.ways * cut)

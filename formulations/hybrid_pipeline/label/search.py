@@ -167,12 +167,15 @@ class CompiledSearch:
     def _form(self, slots: int) -> label_tables.Round:
         first, most = self.low.kept(0), self.low.kept(self.low.micro_batches)
         kept = most if first == 1 else -most  # as many whatever lies behind
-        return label_tables.Round(*self.low.form, self.low.rounds, kept, slots, int(self.relaxed))
+        low = self.low
+        apart = not low.uniform or (len(low.comm) > 1 and not self.relaxed)
+        heads = len(low.groups) if apart else 1
+        return label_tables.Round(*low.form, low.rounds, kept, slots, int(self.relaxed), heads)
 
     def use(self, fronts: Fronts) -> None:
-        """Sums in front of cuts, of plans below an upper bound; from now on no search begins with a larger one."""
-        front, front_f = self.steps.front, self.steps.front_f
-        self.steps = self.steps._replace(front=np.maximum(front, fronts[0]), front_f=np.maximum(front_f, fronts[1]))
+        """Sums in front of cuts, of plans below an upper bound; until others are used no search begins with a larger one."""
+        least, least_f = self.steps.least, self.steps.least_f
+        self.steps = self.steps._replace(front=np.maximum(least, fronts[0]), front_f=np.maximum(least_f, fronts[1]))
 
     def fronts(self, upper: int) -> Fronts | None:
         """Least sums in front of every cut, by the devices left for them, of plans below ``upper``.

@@ -39,6 +39,19 @@ def nearest_link(stages: Stages, links: Links, g: int, others: int) -> int:
     return best
 
 
+@kernel("i8(Stages,Links,i8,i8)", Stages, Links)
+def link_between(stages: Stages, links: Links, g: int, h: int) -> int:
+    """Bandwidth level between two groups."""
+    if links.level.shape[0] > 1:
+        table: int = links.level[g, h]
+        return table
+    slowest = len(links.comm) - 1
+    for c in range(len(links.near)):
+        if stages.groups[g, c] > 0:
+            slowest = min(slowest, links.near[c, h])
+    return slowest
+
+
 @kernel("b1(Stages,i8[::1],i8,i8,i8,i8[::1])", Stages)
 def memory_caps(stages: Stages, group: Array, i: int, j: int, kept: int, caps: Array) -> bool:
     """Eq. (3): fills the largest share per class; whether they add up to a micro-batch."""

@@ -52,6 +52,9 @@ class Round(NamedTuple):
     ``micro_batches``: the largest K; negative where K is this much in every stage.
 
     ``relaxed``: 1 where the search is for a bound that holds for all larger times, see :class:`CompiledSearch`.
+
+    ``heads``: G where nodes are told apart by the group of their first stage, else 1; then a link is the best one to any
+    device behind.
     """
 
     busy: Integer
@@ -63,6 +66,7 @@ class Round(NamedTuple):
     micro_batches: Integer
     slots: Integer
     relaxed: Integer
+    heads: Integer
 
 
 class Steps(NamedTuple):

@@ -82,9 +82,9 @@ def groups_along(classes: list[list[int]], order: Sequence[int]) -> Array:
 def moves_anywhere(groups: Array, replication: bool) -> Moves:
     """Any group of the devices left, class by class: the groups of some classes times those of the next one."""
     size = groups[-1].tolist()
-    used, group = np.zeros(1, np.int64), np.zeros(1, np.int64)
+    used, group = np.zeros(1, np.int32), np.zeros(1, np.int32)
     for most in size:
-        pairs = np.array([(u, g) for u in range(most + 1) for g in range(most + 1 - u)], np.int64)
+        pairs = np.array([(u, g) for u in range(most + 1) for g in range(most + 1 - u)], np.int32)
         used = (used[:, None] * (most + 1) + pairs[:, 0]).ravel()
         group = (group[:, None] * (most + 1) + pairs[:, 1]).ravel()
     kept = group > 0
@@ -95,7 +95,7 @@ def moves_anywhere(groups: Array, replication: bool) -> Moves:
     used, group = used[order], group[order]
     first = np.searchsorted(used, np.arange(len(groups) + 1))
     left = np.arange(len(groups) - 1, -1, -1)
-    return Moves(first.astype(np.int64), group.astype(np.int32), (used + group).astype(np.int32), left)
+    return Moves(first.astype(np.int64), group, used + group, left)
 
 
 def moves_along(n: int, skip: bool, replication: bool) -> Moves:
