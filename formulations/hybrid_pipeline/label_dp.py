@@ -28,7 +28,7 @@ from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 from mapgap.core import Budget, Finding, InputError, SolveResult, Status, Stop, read_start
-from mapgap.formulations.hybrid_pipeline.label.first_plan import OPEN, Path, approach
+from mapgap.formulations.hybrid_pipeline.label.first_plan import OPEN, Path, closing
 from mapgap.formulations.hybrid_pipeline.label.order_search import Order, OrderSearch, fluid_bound
 from mapgap.formulations.hybrid_pipeline.label.search import CompiledSearch
 from mapgap.formulations.hybrid_pipeline.label_python import Interpreted
@@ -63,9 +63,6 @@ def differ(instance: Instance) -> bool:
     """Whether not all links have the same bandwidth."""
     return len({rate for d, row in enumerate(instance.bandwidth) for e, rate in enumerate(row) if d != e}) > 1
 
-
-WIDER = 8
-"""The search over all groups begins with this part of what is between the bound of the relaxations and the plan."""
 
 UNFINISHED = "the search over all groups is not finished"
 
@@ -131,29 +128,23 @@ class Run:
         search = kind(low, everyone, self.budget)
         built = time.process_time()
 
-        def better(path: Path) -> None:
+        def better(path: Path, value: int) -> None:
+            self.value = value
             self.announce(low.plan(path))
 
-        self._lend(search, self.value)
-        known = self.value
-        self.value, _, searches = approach(low, search, (self.value, []), better)
-        self.notes |= {"upper": self.value if self.plan else None, "searches": searches + (search.stop is None)}
-        bound = 0
-        known = self.bound
-        step = (self.value - known) // WIDER if self.refinement is not None else self.value
-        while search.stop is None and known < self.value:
-            target = min(self.value, known + max(step, 1))
-            if step < self.value:
-                self._lend(search, target)
-            value, path, counts = search(list(range(low.layers + 1)), target)
+        def proven(least: int, counts: dict[str, int]) -> None:
+            nonlocal bound
+            bound = min(least, self.value)
             self.notes |= counts
-            known, step = max(known, search.bound), 2 * step
-            if path:
-                self.value = value
-                better(path)
-            bound = min(known, self.value)
             if self.refinement is not None:
                 self.budget.report(bound=bound)
+
+        bound = self.bound
+        step = self.value if self.refinement is None else (self.value - bound) // self.params.steps
+        searches = closing(
+            low, search, bound, self.value, step, lambda upper: self._lend(search, upper), better, proven
+        )
+        self.notes |= {"upper": self.value if self.plan else None, "searches": searches}
         ended = time.process_time()
         for key, spent in (("build_s", built - self.begin), ("search_s", ended - built)):
             self.notes[key] = self.notes.get(key, 0.0) + spent

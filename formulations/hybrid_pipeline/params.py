@@ -37,6 +37,8 @@ class LabelSearch(Params):
         A search takes sums in front of cuts from a relaxation with so many times fewer moves.
     growth : float
         Least factor of moves from one relaxation to the next.
+    steps : int
+        A search begins with this part of what is between the bound known and the plan.
     relaxed_moves, relaxed_cells : int
         As ``moves`` and ``cells``, of a relaxation.
     """
@@ -48,8 +50,9 @@ class LabelSearch(Params):
     relaxed: int = 20_000
     coarser: int = 4
     growth: float = 2.5
-    relaxed_moves: int = 2**22
-    relaxed_cells: int = 2**21
+    steps: int = 8
+    relaxed_moves: int = 2**24
+    relaxed_cells: int = 2**23
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from mapgap.core import Budget
-from mapgap.formulations.hybrid_pipeline.label.first_plan import Path, approach
+from mapgap.formulations.hybrid_pipeline.label.first_plan import Path, closing
 from mapgap.formulations.hybrid_pipeline.label.search import CompiledSearch
 from mapgap.formulations.hybrid_pipeline.params import LabelSearch as Params
 from mapgap.problems.hybrid_pipeline import Instance
@@ -155,7 +155,7 @@ class Refinement:
     """
 
     def __init__(self, instance: Instance, budget: Budget, most: int, params: Params = Params()) -> None:
-        self.instance, self.budget, self.coarser = instance, budget, params.coarser
+        self.instance, self.budget, self.coarser, self.steps = instance, budget, params.coarser, params.steps
         self.bound = 0
         self.searched: list[tuple[int, CompiledSearch, Path]] = []
         self.bounds: list[tuple[int, int]] = []
@@ -178,16 +178,24 @@ class Refinement:
         parts = self.left.pop(0)
         moves = move_count(parts)
         search = CompiledSearch(relaxed(self.instance, parts), self.instance.all_devices, self.budget, relaxed=True)
-        self.lend(search, moves, upper)
-        value, path, _ = approach(search.low, search, (upper, []))
-        if search.stop is None and value < upper:
-            self.lend(search, moves, value)
+        best: list[Path] = [[]]
+
+        def proven(bound: int, counts: dict[str, int]) -> None:
+            self.bound = max(self.bound, bound)
+
+        closing(
+            search.low,
+            search,
+            self.bound,
+            upper,
+            (upper - self.bound) // self.steps,
+            lambda target: self.lend(search, moves, target),
+            lambda path, value: best.append(path),
+            proven,
+        )
+        self.bounds.append((len(parts), self.bound))
         if search.stop is None:
-            value, better, _ = search(list(range(search.low.layers + 1)), value)
-            self.bound = max(self.bound, search.bound)
-            self.bounds.append((len(parts), search.bound))
-        if search.stop is None:
-            self.searched.append((moves, search, better or path))
+            self.searched.append((moves, search, best[-1]))
 
     def lend(self, search: CompiledSearch, moves: int, upper: int) -> None:
         """Give a search the sums of a coarser one, for plans below ``upper``."""

@@ -27,10 +27,11 @@ Path = list[tuple[int, int, int]]
 class Engine(Protocol):
     """One search over a selection of cuts: best objective below ``upper``, its stages or none, counts.
 
-    ``stop`` says why the last one ended before it was done.
+    ``stop`` says why the last one ended before it was done; ``bound`` what it proved, over all cuts.
     """
 
     stop: Stop | None
+    bound: int
 
     def __call__(self, cuts: list[int], upper: int) -> tuple[int, Path, dict[str, int]]: ...
 
@@ -58,6 +59,53 @@ def around(path: Path, coarse: Sequence[int], layers: int) -> list[int]:
         step = max(step + 1, step * 3 // 2)
     near = {start + k for start, _, _ in path[1:] for k in distances}
     return sorted({cut for cut in near if 0 < cut < layers} | set(coarse))
+
+
+def closing(
+    low: Lowered,
+    engine: Engine,
+    bound: int,
+    upper: int,
+    step: int,
+    lend: Callable[[int], None] = lambda target: None,
+    found: Callable[[Path, int], None] = lambda path, value: None,
+    proven: Callable[[int, dict[str, int]], None] = lambda bound, counts: None,
+) -> int:
+    """Searches below targets that grow from a bound; how many were begun.
+
+    Effort grows fast with the upper bound of a search, and one that finds nothing below its target proves the target. So
+    the last one, the only one above the optimum, is barely above it, whatever the value of the plan known.
+
+    Parameters
+    ----------
+    step : int
+        From the bound to the first target; then it doubles.
+    lend : callable
+        Is told the target before the search below it.
+    found, proven : callable
+        Are told the stages and the value of every better plan; every bound, and counts for the notes.
+    """
+    searches = 0
+    while bound < upper and engine.stop is None:
+        upper_now = min(upper, bound + max(1, step))
+        lend(upper_now)
+        if engine.stop is not None:
+            break
+        value, path, begun = approach(low, engine, (upper_now, []), lambda path: None)
+        if path:
+            found(path, value)
+        searches += begun
+        if engine.stop is None:
+            value, path, counts = engine(list(range(low.layers + 1)), value)
+            searches += engine.stop is None
+            bound = max(bound, engine.bound)
+            if path:
+                found(path, value)
+            proven(bound, counts)
+        if value < upper_now:
+            return searches  # if not stopped, an optimum
+        step *= 2
+    return searches
 
 
 def approach(
