@@ -64,6 +64,7 @@ def differ(instance: Instance) -> bool:
     return len({rate for d, row in enumerate(instance.bandwidth) for e, rate in enumerate(row) if d != e}) > 1
 
 
+NOWHERE = "memory: no cut and choice of groups holds a micro-batch"
 UNFINISHED = "the search over all groups is not finished"
 
 
@@ -109,7 +110,8 @@ class Run:
         while self.refinement.left and self.refinement.bound < self.value and not self.budget.exhausted:
             self.refinement.step(self.value)
             self.notes |= self.refinement.notes
-            self.budget.report(bound=self.bound)
+            if self.bound < OPEN:
+                self.budget.report(bound=self.bound)
             order = self.refinement.order()
             if order is not None and not self.budget.exhausted:
                 self.along(order)
@@ -128,6 +130,8 @@ class Run:
         search = kind(low, everyone, self.budget)
         built = time.process_time()
 
+        bound = self.bound
+
         def better(path: Path, value: int) -> None:
             self.value = value
             self.announce(low.plan(path))
@@ -136,10 +140,9 @@ class Run:
             nonlocal bound
             bound = min(least, self.value)
             self.notes |= counts
-            if self.refinement is not None:
+            if self.refinement is not None and bound < OPEN:
                 self.budget.report(bound=bound)
 
-        bound = self.bound
         step = self.value if self.refinement is None else (self.value - bound) // self.params.steps
         searches = closing(
             low, search, bound, self.value, step, lambda upper: self._lend(search, upper), better, proven
@@ -197,6 +200,8 @@ def steps(
         for _ in this.refine(params.relaxed_moves if large else moves if differ(instance) else moves // params.coarser):
             yield
             this.learn(known())
+    if this.bound == OPEN:
+        return infeasible(instance, NOWHERE, notes=this.notes)
     if large:
         return this.stopped(Stop.TIME if budget.exhausted else Stop.MEMORY, this.bound, large)
     if budget.exhausted or this.bound == this.value:
@@ -208,7 +213,7 @@ def steps(
     if stop is not None:
         return this.stopped(stop, max(this.bound, min(bound, this.value)), UNFINISHED)
     if this.plan is None:
-        return infeasible(instance, "memory: no cut and choice of groups holds a micro-batch", notes=this.notes)
+        return infeasible(instance, NOWHERE, notes=this.notes)
     return SolveResult(Status.OPTIMAL, Stop.PROVED, this.plan, this.value, this.value, notes=this.notes)
 
 

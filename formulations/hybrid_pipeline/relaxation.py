@@ -1,10 +1,12 @@
 """Bounds where devices are too many for an exact search: the label search over a few classes of optimistic devices.
 
 Devices are put into classes, and every device gets the best of its class: layer by layer and share by share the least
-time, the largest memory; all links are as fast as the fastest one (then the group in front of a cut does not matter to
-it, which makes the search many times faster). To each plan belongs one of the relaxed instance, with the same
-cuts and counts of devices. That alone bounds nothing, because the latency may fall when ``E_b`` grows (it lowers the
-AllReduce excess). So the search minimises what never falls: with ``D_s`` of the suffix from stage s on,
+time, the largest memory; a link between two classes, or inside one, is the fastest there is. A transfer takes the best
+link from a stage to any device *used behind it* (the slowest of a pair of groups is at most the slowest between the
+one in front and any member of the other), so that the group behind a cut does not matter to it, which makes the search
+many times faster; parallel transfers have the fastest link of all. To each plan belongs one of the relaxed instance,
+with the same cuts and counts of devices. That alone bounds nothing, because the latency may fall when ``E_b`` grows (it
+lowers the AllReduce excess). So the search minimises what never falls: with ``D_s`` of the suffix from stage s on,
 
     D + A = max_s (Ta_s + D - sum_{j<s} Eb_j) >= max_s (Ta_s + D_s + sum_{j<s} Ef_j),
 
@@ -13,6 +15,10 @@ that any shares give. In inference and for the bottleneck there is no excess, an
 As labels ``(D, Z)`` with ``Z`` the right-hand side,
 
     D' = max(M T, T + 2 M c, T + 2 c + D),    Z' = max(D' + Ta, Z + Ef + c).
+
+Labels are also left out by what a real plan would still pay, from the group that they stand for to the devices left; so
+the value may be above the least of the relaxed instance, and no plan below the upper bound is lost: of a real plan no
+label is left out but for one that is no worse and was not.
 
 A few classes are searched in milliseconds, more classes bound better: :class:`Refinement` goes from few to many. Each
 has ``growth`` times the moves of the one before, so all together take about as long as the last. The classes are those

@@ -73,8 +73,8 @@ def closing(
 ) -> int:
     """Searches below targets that grow from a bound; how many were begun.
 
-    Effort grows fast with the upper bound of a search, and one that finds nothing below its target proves the target. So
-    the last one, the only one above the optimum, is barely above it, whatever the value of the plan known.
+    Effort grows fast with the upper bound of a search, and one that finds nothing below its target proves the target.
+    So the last one, the only one above the optimum, is barely above it, whatever the value of the plan known.
 
     Parameters
     ----------

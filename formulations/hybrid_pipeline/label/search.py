@@ -173,7 +173,7 @@ class CompiledSearch:
         return label_tables.Round(*low.form, low.rounds, kept, slots, int(self.relaxed), heads)
 
     def use(self, fronts: Fronts) -> None:
-        """Sums in front of cuts, of plans below an upper bound; until others are used no search begins with a larger one."""
+        """Sums in front of cuts, of plans below an upper bound; no search may begin with a larger one."""
         least, least_f = self.steps.least, self.steps.least_f
         self.steps = self.steps._replace(front=np.maximum(least, fronts[0]), front_f=np.maximum(least_f, fronts[1]))
 

@@ -53,8 +53,8 @@ class Round(NamedTuple):
 
     ``relaxed``: 1 where the search is for a bound that holds for all larger times, see :class:`CompiledSearch`.
 
-    ``heads``: G where nodes are told apart by the group of their first stage, else 1; then a link is the best one to any
-    device behind.
+    ``heads``: G where nodes are told apart by the group of their first stage, else 1; then a link is the best one to
+    any device behind.
     """
 
     busy: Integer

@@ -319,8 +319,8 @@ def lower(
 ) -> Lowered:
     """Arrays of an instance that allows one micro-batch size, with or without an order that groups must follow.
 
-    Without ``merge`` every device is a class of its own. Without ``pairs`` a link is the best one from a group to any device
-    behind it (a relaxation that needs no level for each pair of groups).
+    Without ``merge`` every device is a class of its own. Without ``pairs`` there is no ``level`` for each
+    pair of groups, unless transfers are parallel: readers take ``near``.
     """
     (batch,) = instance.micro_batch_sizes
     classes = interchangeable(instance) if merge else [[d] for d in range(len(instance.devices))]
