@@ -18,7 +18,7 @@ EVERY = LabelSearch(relaxed=0, growth=1, coarser=1)
 
 
 def unlike(family, seed):
-    """An instance with a bandwidth of its own for every pair of devices, 1 to 1,000; None if its execution allows none."""
+    """An instance with a bandwidth of its own for every pair of devices, 1 to 1,000; None if it allows none."""
     instance = LIBRARY.generate(family, seed)
     if instance.execution.communication == "load":  # has one bandwidth, by its rules
         return None
