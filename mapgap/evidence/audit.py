@@ -36,7 +36,7 @@ class Fault:
     ----------
     kind : str
         ``ledger``, ``file``, ``instance``, ``plan``, ``contradiction``, ``withheld``, ``revision``, ``version``,
-        ``table``, ``verdict``, ``figure`` or ``unsupported``.
+        ``table``, ``verdict``, ``picture``, ``figure`` or ``unsupported``.
     place : str
         File, and line or run.
     words : str

@@ -21,12 +21,16 @@ from mapgap.records.files import replace_file, run_files
 from mapgap.records.record import RunRecord
 from mapgap.reporting.overview import page_of_file
 from mapgap.reporting.prose import Tables, faults, filled, unsupported
-from mapgap.reporting.report import Page
+from mapgap.reporting.report import Page, Picture
 from mapgap.reporting.study import RUNS, is_gathering, page_of, studies
 
 CLAIMING = ("README.md", "docs")
 """Files, and folders of files, whose figures are made from data."""
 _UNSEEN = re.compile(r"<(svg|style|script)\b.*?</\1>", re.DOTALL)
+_NAMES = re.compile(r'url\(#\w+\)|\b(id|href|xlink:href)="[^"]*"|<style\b.*?</style>', re.DOTALL)
+_DRAWN = re.compile(r"(-?\d+\.?\d*(?:e-?\d+)?)|([^\s\d<>=\"]+)")
+"""Numbers and words of a picture."""
+HALF = 0.5  #: units of a picture by which two drawings of the same data differ at most
 _TAGS = re.compile(r"<[^>]*>")
 
 
@@ -61,6 +65,11 @@ class Checkout:
     @property
     def reports(self) -> Path:
         return self.root / "reports"
+
+    @property
+    def images(self) -> Path:
+        """The pictures that pages show, each a picture of a report: ``REPORT_PICTURE.svg``."""
+        return self.root / "docs" / "images"
 
     def run_files(self) -> list[Path]:
         return run_files(self.reports)
@@ -136,6 +145,7 @@ class Checkout:
             yield str(file), runs.faults(file)
         for report in self.reported():
             yield str(self.reports / report), self._report(report)
+        yield str(self.images), self._drawn()
         for page in self.pages():
             yield str(page), self._claims(page)
 
@@ -151,14 +161,42 @@ class Checkout:
         yield from (Fault("verdict", str(folder), words) for words in page.faults)
 
     def fill(self) -> list[Path]:
-        """Put the values of all figures into the pages; the files that changed."""
+        """Put the values of all figures into the pages, and the pictures of reports beside them; what changed."""
         changed = []
         for file in self.pages():
             text = file.read_text(encoding="utf-8")
             if (new := filled(text, self.rows)) != text:
                 replace_file(file, new.encode())
                 changed.append(file)
+        for file in self._images():
+            drawn = self._picture(file)
+            if drawn is not None and not same_drawing(drawn.alone, file.read_text(encoding="utf-8")):
+                replace_file(file, drawn.alone.encode())
+                changed.append(file)
         return changed
+
+    def _images(self) -> list[Path]:
+        return sorted(self.images.glob("*.svg"))
+
+    def _picture(self, file: Path) -> Picture | None:
+        """The picture of a report that a file is named for."""
+        for report in (name for name in self.reported() if file.stem.startswith(f"{name}_")):
+            for section in self._page(report).sections:
+                for each in section.figures:
+                    if file.stem == f"{report}_{each.name}":
+                        return each
+        return None
+
+    def _drawn(self) -> Iterator[Fault]:
+        """Pictures of pages that are not those of their reports."""
+        for file in self._images():
+            drawn = self._picture(file)
+            if drawn is None:
+                yield Fault(
+                    "picture", str(file), "expected a picture of a report, REPORT_PICTURE.svg, found another name"
+                )
+            elif not same_drawing(drawn.alone, file.read_text(encoding="utf-8")):
+                yield Fault("picture", str(file), "is not what its report draws")
 
     def _claims(self, page: Path) -> Iterator[Fault]:
         """Figures of a page that the data do not say, and measured ones that nothing supports."""
@@ -182,6 +220,15 @@ def of_pages(folder: Path, page: Page) -> Iterator[Fault]:
             yield Fault("table", str(file), "expected what its runs make, found no file")
         else:
             yield from _first_difference(file, words_of(made[name], name), words_of(file.read_text("utf-8"), name))
+
+
+def same_drawing(one: str, other: str) -> bool:
+    """Do two SVG texts show the same? Their words and colours are equal, their coordinates to half a unit.
+
+    Names inside and the style sheet are not looked at.
+    """
+    pairs = zip_longest(*(_DRAWN.findall(_NAMES.sub("", text)) for text in (one, other)))
+    return all(a == b or (a and b and a[0] and b[0] and abs(float(a[0]) - float(b[0])) <= HALF) for a, b in pairs)
 
 
 def words_of(text: str, name: str) -> list[str]:

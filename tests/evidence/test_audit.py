@@ -1,6 +1,7 @@
 """The audit of a checkout: nothing to say of an honest one, and every lie that is planted is found."""
 
 import json
+import re
 import shutil
 
 import pytest
@@ -15,7 +16,7 @@ from mapgap.execution.run import run_method
 from mapgap.records.files import append, packed, read_runs
 from mapgap.reporting import committed
 from mapgap.reporting.committed import Checkout
-from mapgap.reporting.overview import write_report
+from mapgap.reporting.overview import page_of_file, write_report
 from mapgap.reporting.study import find_study, page_of
 
 EXAMPLE = "mtrain_example_fig5"
@@ -220,6 +221,26 @@ def test_figures_are_written_anew_and_a_lie_is_an_exit_code(checkout):
     assert (done.returncode, len(json.loads(done.stdout)["faults"])) == (5, 2)
     assert mapgap("audit", str(checkout), "--fill").returncode == 0
     assert page.read_text() == README
+
+
+def test_a_picture_of_a_page_is_what_its_report_draws(checkout):
+    page = page_of_file(runs_of(checkout), Ledger.load(checkout / "instances" / "best_known.yaml"))
+    pictures = [each for section in page.sections for each in section.figures]
+    drawn = next(each for each in pictures if "var(--c" in each.alone and ' d="M ' in each.alone)
+    file = checkout / "docs" / "images" / f"study_{drawn.name}.svg"
+    file.parent.mkdir(parents=True)
+    file.write_text(drawn.alone)
+    assert faults(checkout) == []
+    # A bar or line that is moved, a colour that is changed, and a word.
+    moved = re.sub(r' d="M (\S+) (\S+) ', lambda m: f' d="M {m[1]} {float(m[2]) + 20} ', drawn.alone)
+    for lie in (moved, re.sub(r"var\(--c\d", "var(--fg", drawn.alone), drawn.alone.replace("</text>", "!</text>")):
+        assert lie != drawn.alone
+        file.write_text(lie)
+        assert [fault.kind for fault in faults(checkout)] == ["picture"]
+    assert Checkout(checkout).fill() == [file]
+    assert file.read_text() == drawn.alone
+    file.rename(file.with_name("study_of_nobody.svg"))
+    assert [fault.words.partition(",")[0] for fault in faults(checkout)] == ["expected a picture of a report"]
 
 
 def test_versions_are_judged_by_what_the_package_asks_for():
