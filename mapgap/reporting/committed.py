@@ -31,6 +31,8 @@ _NAMES = re.compile(r'url\(#\w+\)|\b(id|href|xlink:href)="[^"]*"|<style\b.*?</st
 _DRAWN = re.compile(r"(-?\d+\.?\d*(?:e-?\d+)?)|([^\s\d<>=\"]+)")
 """Numbers and words of a picture."""
 HALF = 0.5  #: units of a picture by which two drawings of the same data differ at most
+_SEEN = re.compile(r"<svg\b.*?</svg>|<t[dh]\b[^>]*>", re.DOTALL)
+"""Of a page: its pictures, and the cells of its tables, whose colours say something."""
 _TAGS = re.compile(r"<[^>]*>")
 
 
@@ -143,6 +145,7 @@ class Checkout:
         runs = RunAudit(self.book, known)
         for file in self.run_files():
             yield str(file), runs.faults(file)
+        yield str(self.book.path), runs.unwitnessed()
         for report in self.reported():
             yield str(self.reports / report), self._report(report)
         yield str(self.images), self._drawn()
@@ -206,11 +209,11 @@ class Checkout:
 
 
 def of_pages(folder: Path, page: Page) -> Iterator[Fault]:
-    """Committed tables and texts that are not those of the page; pictures are not compared.
+    """Committed tables, texts and pictures that are not those of the page.
 
     A folder with neither table nor text shows nothing, so there is nothing to hold against it.
     """
-    made = page.files(drawn=False)
+    made = page.files()
     there = {file.name for pattern in ("*.csv", "report.md", "report.html") for file in folder.glob(pattern)}
     for name in sorted({*made, *there}) if there else ():
         file = folder / name
@@ -219,7 +222,10 @@ def of_pages(folder: Path, page: Page) -> Iterator[Fault]:
         elif name not in there:
             yield Fault("table", str(file), "expected what its runs make, found no file")
         else:
-            yield from _first_difference(file, words_of(made[name], name), words_of(file.read_text("utf-8"), name))
+            texts = made[name], file.read_text("utf-8")
+            yield from _first_difference(file, *(words_of(text, name) for text in texts))
+            if name.endswith(".html") and not same_drawing(*("\n".join(_SEEN.findall(text)) for text in texts)):
+                yield Fault("picture", str(file), "a picture or the look of a cell is not what its runs draw")
 
 
 def same_drawing(one: str, other: str) -> bool:
