@@ -36,7 +36,7 @@ class Fault:
     ----------
     kind : str
         ``ledger``, ``file``, ``instance``, ``plan``, ``contradiction``, ``withheld``, ``revision``, ``version``,
-        ``table``, ``verdict``, ``picture``, ``figure`` or ``unsupported``.
+        ``table``, ``missing``, ``verdict``, ``picture``, ``figure`` or ``unsupported``.
     place : str
         File, and line or run.
     words : str
@@ -86,9 +86,6 @@ class RunAudit:
         yield from self.of_plans(str(file), runs)
         yield from self.of_knowledge(str(file), runs)
         yield from of_origin(str(file), runs)
-        for run in runs:
-            if run.bound is not None and not run.error:
-                self._bounds[run.instance_hash].add(run.bound)
 
     def unwitnessed(self) -> Iterator[Fault]:
         """Bounds of the ledger that neither a certificate nor a run of the files seen shows."""
@@ -133,6 +130,8 @@ class RunAudit:
             name = self._known.get(run.instance_hash)
             if name is None or run.error:
                 continue
+            if run.bound is not None:
+                self._bounds[run.instance_hash].add(run.bound)
             entry, here = self.book.entries[name], f"{place}: {name} · {run.method}"
             held = None if entry.plan is None else entry.plan.value
             if run.objective is not None and (held is None or entry.sign * run.objective < entry.sign * held):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -17,7 +17,7 @@ from mapgap.core import InputError, InstanceBase, short, suggest
 from mapgap.evidence.audit import Fault, RunAudit, of_ledger
 from mapgap.evidence.ledger import Ledger
 from mapgap.execution.progress import Event, Tell, silence
-from mapgap.records.files import replace_file, run_files
+from mapgap.records.files import read_runs, replace_file, run_files
 from mapgap.records.record import RunRecord
 from mapgap.reporting.overview import page_of_file
 from mapgap.reporting.prose import Tables, faults, filled, unsupported
@@ -57,12 +57,16 @@ class Checkout:
     root: Path
     book: Ledger = field(init=False)
     _pages: dict[str, Page] = field(default_factory=dict)
+    _known: KnownInstances = field(init=False)
 
     def __post_init__(self) -> None:
         if not self.reports.is_dir():
             raise InputError(f"{self.root}: expected a checkout with a folder reports, found none")
+        self.book, self._known = self._ledger(), KnownInstances()
+
+    def _ledger(self) -> Ledger:
         own = self.root / "instances" / "best_known.yaml"
-        self.book = Ledger.load(own if own.is_file() else None)
+        return Ledger.load(own if own.is_file() else None)
 
     @property
     def reports(self) -> Path:
@@ -140,17 +144,58 @@ class Checkout:
         return found
 
     def _parts(self) -> Iterator[tuple[str, Iterator[Fault]]]:
-        known = KnownInstances()
-        yield str(self.book.path), of_ledger(self.book, known.named)
-        runs = RunAudit(self.book, known)
+        yield str(self.book.path), of_ledger(self.book, self._known.named)
+        runs = RunAudit(self.book, self._known)
         for file in self.run_files():
             yield str(file), runs.faults(file)
         yield str(self.book.path), runs.unwitnessed()
         for report in self.reported():
             yield str(self.reports / report), self._report(report)
-        yield str(self.images), self._drawn()
+        yield str(self.images), self._drawn(self._images())
         for page in self.pages():
             yield str(page), self._claims(page)
+
+    def faults_of(self, file: Path) -> list[Fault]:
+        """Everything that does not hold where this one file has changed since the checkout was read.
+
+        What can be made anew from it counts as made anew: of runs the page of their report.
+        """
+        if file.suffix == ".md" and file in self.pages():
+            return list(self._claims(file))
+        if file.parent == self.images:
+            return list(self._drawn([file]))
+        if file == self.book.path:
+            return list(self._of_ledger())
+        if file.name.startswith(RUNS):
+            return list(self._of_runs(file.with_name(RUNS)))
+        return list(self._report(file.parent.name))
+
+    def _of_ledger(self) -> Iterator[Fault]:
+        """Faults of the entries that are not as they were."""
+        try:
+            book = self._ledger()
+        except InputError as error:
+            yield Fault("ledger", str(self.book.path), str(error))
+            return
+        book.entries = {name: each for name, each in book.entries.items() if each != self.book.entries.get(name)}
+        yield from of_ledger(book, self._known.named)
+        runs = RunAudit(book, self._known)
+        for file in self.run_files():
+            yield from runs.of_knowledge(str(file), read_runs(file))
+        yield from runs.unwitnessed()
+
+    def _of_runs(self, file: Path) -> Iterator[Fault]:
+        """Faults of runs, and of the pages that quote the tables that they make now."""
+        yield from RunAudit(self.book, self._known).faults(file)
+        report = file.parent.name
+        honest = self._pages.pop(report, None)
+        yield from (fault for fault in self._report(report) if fault.kind not in ("table", "picture"))
+        yield from self._drawn(each for each in self._images() if not each.stem.startswith(f"{report}_"))
+        for page in self.pages():
+            yield from self._claims(page)
+        self._pages.pop(report, None)
+        if honest is not None:
+            self._pages[report] = honest
 
     def _report(self, report: str) -> Iterator[Fault]:
         """Pages and tables of a report that are not what its runs make, and published numbers without a verdict."""
@@ -162,6 +207,8 @@ class Checkout:
             return
         yield from of_pages(folder, page)
         yield from (Fault("verdict", str(folder), words) for words in page.faults)
+        if page.missing:
+            yield Fault("missing", str(folder), f"{len(page.missing)} run(s) of its design are not there")
 
     def fill(self) -> list[Path]:
         """Put the values of all figures into the pages, and the pictures of reports beside them; what changed."""
@@ -190,9 +237,9 @@ class Checkout:
                         return each
         return None
 
-    def _drawn(self) -> Iterator[Fault]:
+    def _drawn(self, files: Iterable[Path]) -> Iterator[Fault]:
         """Pictures of pages that are not those of their reports."""
-        for file in self._images():
+        for file in files:
             drawn = self._picture(file)
             if drawn is None:
                 yield Fault(
