@@ -42,6 +42,11 @@ COMMANDS = {
     "imports:import_": "Make an instance of your own model and profile: ONNX, ONNX Runtime, TensorRT, and files of "
     "published planners.",
     "imports:profile": "Measure the layers of an ONNX model on this machine with ONNX Runtime.",
+    "clock:split": "Cut an ONNX model into the stages of a plan: a model per stage, and a manifest.",
+    "clock:run": "Run a plan with a process per board, emulated or with ONNX Runtime, and compare the clock with the "
+    "model.",
+    "clock:board": "Be a board of a run: listen, with a token.",
+    "clock:calibrate": "Put the times and bandwidths that a run measured back into the instance.",
     "reports:bench": "Run a sweep: any methods on any instances under one budget; one JSON line per run, resumable.",
     "certificates:certify": "Write certificates: files from which a small checker sees, without a solver, that no plan "
     "beats a bound, or that there is none. --agree asks two engines instead.",

@@ -8,6 +8,7 @@ What is proven (:class:`Status`) and why a run ended (:class:`Stop`) are separat
 time limit is never OPTIMAL, and a missing plan or bound is ``None``, never ``inf`` or 0.
 """
 
+from mapgap.core.clock import Clock, Move, PlannedStage, Quarters, Script, Task
 from mapgap.core.data import (
     ACTIVITY_LIMIT,
     BACKWARD_ASSUMED,
@@ -109,4 +110,10 @@ __all__ = [
     "resolve",
     "short",
     "suggest",
+    "Clock",
+    "Move",
+    "PlannedStage",
+    "Quarters",
+    "Script",
+    "Task",
 ]
