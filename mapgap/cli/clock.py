@@ -14,7 +14,7 @@ from mapgap.cli import flags
 from mapgap.cli.flags import argument, option
 from mapgap.cli.imports import confined, typed
 from mapgap.cli.output import complain, facts, print_json, say, table, to_file, to_folder
-from mapgap.core import Clock, InputError, InstanceBase, PlanBase, Script, quantity
+from mapgap.core import Clock, GanttLane, InputError, InstanceBase, PlanBase, Script, quantity
 from mapgap.core.workload import Settings
 from mapgap.importing.cluster import Cluster, labels, load
 
@@ -103,7 +103,8 @@ def split(
         size = sum(made["tensors"][name]["bytes"] for name in stage["sends"])
         rows.append([k, boards, len(stage["layers"]), ", ".join(stage["sends"]) or None, quantity(size, "B")])
     table("parts", ["stage", "boards (samples)", "layers", "sends", "per micro-batch"], rows, right=["stage", "layers"])
-    say(f"The parts make what the whole makes.\nwritten to {output}\nnext: mapgap run {instance} {plan} --parts {output}")
+    say(f"The parts make what the whole makes.\nwritten to {output}")
+    say(f"next: mapgap run {instance} {plan} --parts {output}")
 
 
 def run(
@@ -142,11 +143,11 @@ def run(
     work = None if parts is None else _parts(parts, loaded, found, cluster, threads)
     short = [task for task in script.tasks if 0 < task.seconds * scale < SHORT_S]
     if emulate and 2 * len(short) > len(script.tasks):
-        text = f"most tasks take less than {quantity(SHORT_S, 's')}, and handing one out takes some 0.3 ms; slow the clock"
+        text = (
+            f"most tasks take less than {quantity(SHORT_S, 's')}, and handing one out takes some 0.3 ms; slow the clock"
+        )
         complain([f"{text} down: --scale"], label="warning")
-    records = execute(
-        script, _hosts(script, cluster), token=os.environ.get("MAPGAP_TOKEN"), scale=scale, parts=work
-    )
+    records = execute(script, _hosts(script, cluster), token=os.environ.get("MAPGAP_TOKEN"), scale=scale, parts=work)
     if work is not None:  # the first round warms up
         script = Script(script.tasks, script.rounds[1:], script.seconds)
         since = max(each["end"] for each in records if each["round"] == 0)
@@ -182,7 +183,9 @@ def run(
     what = "one cycle" if script.overlapping else "one round"
     facts(
         {
-            what: f"model {quantity(script.seconds, 's')}, clock {quantity(spent, 's')}: {_percent(spent, script.seconds)}",
+            what: f"clock {quantity(spent, 's')}",
+            "model": _apart(spent, script.seconds),
+            "planned chart": None if script.overlapping else _apart(spent, _planned_end(loaded, found)),
             "boards": len({task.board for task in script.tasks if task.board}),
             "bytes moved": sum(each.get("bytes", 0) for each in records),
             "trace": output,
@@ -195,15 +198,24 @@ def _between(found: Any) -> str | None:
     return None if found is None else f"{found.middle:.3f} ({found.low:.3f} to {found.high:.3f})"
 
 
-def _percent(value: float, base: float) -> str | None:
-    return f"{100 * (value - base) / base:+.1f}%" if base else None
+def _apart(clock: float, model: float) -> str | None:
+    return f"{quantity(model, 's')}: the clock is {100 * (clock - model) / model:+.1f}% apart" if model else None
+
+
+def _planned(instance: InstanceBase, plan: PlanBase) -> list[GanttLane]:
+    drawn = registry.problems()[instance.problem].gantt
+    return drawn(instance, plan) if drawn is not None else []
+
+
+def _planned_end(instance: InstanceBase, plan: PlanBase) -> float:
+    """When the last bar of the planned chart ends: the schedule, where the objective is a formula."""
+    return max((bar.end for lane in _planned(instance, plan) for bar in lane.bars), default=0.0)
 
 
 def _draw(instance: InstanceBase, plan: PlanBase, trace: Any, path: Path) -> None:
     from mapgap.reporting.gantt import charts, save
 
-    drawn = registry.problems()[instance.problem].gantt
-    planned = drawn(instance, plan) if drawn is not None else []
+    planned = _planned(instance, plan)
     order = {lane.name.removesuffix(" (bottleneck)"): k for k, lane in enumerate(planned)}
     lanes = sorted(trace.lanes(), key=lambda lane: order.get(lane.name, len(order)))
     save(charts([(f"{instance.name}: the model", planned), ("the clock", lanes)]), path)
@@ -219,7 +231,9 @@ def _hosts(script: Script, cluster: Cluster | None) -> Mapping[str, Any]:
     from mapgap.clock.run import Host
 
     moves = [task.move for task in script.tasks if task.move]
-    names = {task.board for task in script.tasks if task.board} | {m.sender for m in moves} | {m.receiver for m in moves}
+    names = (
+        {task.board for task in script.tasks if task.board} | {m.sender for m in moves} | {m.receiver for m in moves}
+    )
     if cluster is None:
         return {name: Host() for name in sorted(names)}
     entries, found = _boards(cluster), {}
@@ -323,7 +337,10 @@ def calibrate(
         told = [{"what": what, **vars(each), "unit": unit} for what, each, unit in changes]
         print_json({"file": str(output), "instance_hash": made.content_hash, "changed": told})
         return
-    rows = [[what, each.count, *(_value(v, unit) for v in (each.low, each.middle, each.high))] for what, each, unit in changes]
+    rows = [
+        [what, each.count, *(_value(v, unit) for v in (each.low, each.middle, each.high))]
+        for what, each, unit in changes
+    ]
     columns = ["what", "measured", "lower quartile", "median", "upper quartile"]
     table("times what the instance says, and bytes per second", columns, rows, right=columns[1:])
     say(f"written to {output}\nnext: mapgap solve {output}")

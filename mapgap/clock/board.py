@@ -12,7 +12,6 @@ import math
 import os
 import socket
 import struct
-import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -239,7 +238,8 @@ def described(name: str, value: Any) -> Header:
 
 
 def _flat(value: Any) -> memoryview:
-    return memoryview(np.ascontiguousarray(value).reshape(-1).view(np.uint8))
+    data: memoryview = np.ascontiguousarray(value).reshape(-1).view(np.uint8).data
+    return data
 
 
 def restored(header: Header, payload: bytearray) -> Any:
@@ -303,7 +303,9 @@ class Listener:
                 if role == "data" and (session is None or not hmac.compare_digest(session.key.encode(), key.encode())):
                     raise BoardError("session: expected the one that is under way, found another one")
                 if role not in ("data", "control") or (role == "control" and session is not None):
-                    text = "nobody else's session to be under way, found one" if session else "a role, found another one"
+                    text = (
+                        "nobody else's session to be under way, found one" if session else "a role, found another one"
+                    )
                     raise BoardError(f"expected {text}")
                 if role == "control":
                     self.session = session = Session(sock, self.token, key)
@@ -336,4 +338,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

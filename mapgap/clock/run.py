@@ -135,7 +135,8 @@ class _Run:
 
     def _port(self, board: _Board) -> int:
         """Where a board of our own listens."""
-        assert board.process is not None and board.process.stdout is not None
+        assert board.process is not None
+        assert board.process.stdout is not None
         late = threading.Timer(START_S, board.process.kill)
         late.start()
         line = board.process.stdout.readline()
@@ -282,7 +283,13 @@ class _Run:
                     since, _, name = heapq.heappop(waiting)
                     since = max(since, free.get(lane, 0.0)) if self.own else at(time.perf_counter())
                     commands = list(self._commands(tasks[name]))
-                    busy[lane], started[name], words[name], spent[name], ended[name] = name, since, len(commands), 0.0, since
+                    busy[lane], started[name], words[name], spent[name], ended[name] = (
+                        name,
+                        since,
+                        len(commands),
+                        0.0,
+                        since,
+                    )
                     longest = LONGEST_S + 10 * self.scale * tasks[name].seconds
                     until = max(until, time.perf_counter() + longest)
                     for board, command in commands:
@@ -319,7 +326,10 @@ class _Run:
                 yield task.board, {"do": "wait", "seconds": task.seconds * self.scale}
             elif task.move.bytes:
                 rate = task.move.bytes / (task.seconds * self.scale) if task.seconds else None
-                yield task.move.sender, {"do": "bytes", "to": task.move.receiver, "bytes": task.move.bytes, "rate": rate}
+                yield (
+                    task.move.sender,
+                    {"do": "bytes", "to": task.move.receiver, "bytes": task.move.bytes, "rate": rate},
+                )
             elif task.seconds:
                 yield task.move.sender, {"do": "wait", "seconds": task.seconds * self.scale}
             return
@@ -331,7 +341,7 @@ class _Run:
                 yield task.board, command | {"forget": p == len(self.parts.stages) - 1 and batch < self.last}
             return
         for name, low, high in _rows(stage):
-            to = []
+            to: list[list[Any]] = []
             for other, first, last in _rows(self.parts.stages[p + 1]):
                 a, b = max(low, first), min(high, last)
                 if a < b:

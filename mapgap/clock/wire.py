@@ -1,7 +1,7 @@
 """What boards say to each other: a JSON object, then raw bytes, both of limited length. Nothing is ever unpickled.
 
-Who connects and who listens prove to each other that they know the token (HMAC-SHA256 of the other's random number); the
-token itself is never sent. Nothing is encrypted.
+Who connects and who listens prove to each other that they know the token (HMAC-SHA256 of the other's random number);
+the token itself is never sent. Nothing is encrypted.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def receive(sock: socket.socket, most: int = MOST_HEADER, most_payload: int = MO
 
 
 class Bucket:
-    """Bytes at a rate: so many per second since it was made or since ``start``, in chunks; without a rate as fast as they go."""
+    """Bytes in chunks: so many per second since it was made, or since ``start``; without a rate as fast as they go."""
 
     def __init__(self, rate: float | None, start: float | None = None) -> None:
         self.rate, self.start, self.sent = rate, time.perf_counter() if start is None else start, 0
@@ -115,7 +115,9 @@ class Bucket:
                 time.sleep(max(0.0, self.start + self.sent / self.rate - time.perf_counter()))
 
 
-def send(sock: socket.socket, header: Header, payload: Any = b"", size: int | None = None, bucket: Bucket | None = None) -> None:
+def send(
+    sock: socket.socket, header: Header, payload: Any = b"", size: int | None = None, bucket: Bucket | None = None
+) -> None:
     """A message; with ``size`` and no payload so many zeros."""
     head = json.dumps(header).encode()
     length = len(payload) if size is None else size

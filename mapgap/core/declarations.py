@@ -132,8 +132,8 @@ class Problem:
     ``evaluate(instance, plan)`` is written in plain loops, returns all violations and shares no helper with any
     model. ``gantt`` and ``diagnose`` draw a plan and say why an instance has none; ``describe`` tells a plan in names,
     seconds and bytes; ``explain`` (:class:`mapgap.core.explaining.Explainer`) says what holds it back; ``interval``,
-    between which values the objective of a plan lies by the spread of what was measured (``None``: nothing says so); ``clock``
-    (:class:`mapgap.core.clock.Clock`), what boards do when they run a plan.
+    between which values the objective of a plan lies by the spread of what was measured (``None``: nothing says so);
+    ``clock`` (:class:`mapgap.core.clock.Clock`), what boards do when they run a plan.
 
     ``library`` names the :class:`Library` of its instances; empty: ``mapgap.instances.<name>:LIBRARY``.
 

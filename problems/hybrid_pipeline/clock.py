@@ -1,11 +1,11 @@
-"""A plan as tasks: 1F1B on every device, micro-batches over half-duplex links, AllReduce; and times of a run put back."""
+"""A plan as tasks: 1F1B on every device, micro-batches over half-duplex links, AllReduce; and what a run measured."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
 from statistics import median
-from typing import Any
+from typing import Any, Literal
 
 from mapgap.core import Clock, Move, PlannedStage, Quarters, Script, Task, quantity
 from mapgap.core.clock import BACKWARD, FORWARD
@@ -13,6 +13,7 @@ from mapgap.problems.hybrid_pipeline.evaluate import crossing_bytes, crossing_ti
 from mapgap.problems.hybrid_pipeline.instance import DeviceType, Instance, Plan, Quartiles, Table
 from mapgap.problems.hybrid_pipeline.simulate import device_times, sequence, warm_up_forwards
 
+Kind = Literal["F", "B"]
 _PHASE, _GROUP = {"F": FORWARD, "B": BACKWARD}, {"F": "FP", "B": "BP"}
 
 
@@ -44,7 +45,8 @@ def script(instance: Instance, plan: Plan, rounds: int) -> Script:
 def _round(instance: Instance, plan: Plan, r: int, before: tuple[str, ...]) -> list[Task]:
     """The tasks of one round, which begins when another one has ended."""
     tick, micro_batches, last = instance.seconds_per_tick, instance.mini_batch // plan.micro_batch, len(plan.stages) - 1
-    training, found, queues = instance.execution.training, list[Task](), list[list[tuple[str, str, int]]]()
+    training, found = instance.execution.training, list[Task]()
+    kinds: tuple[Kind, ...] = ("F", "B") if training else ("F",)
     names = [device.name for device in instance.devices]
 
     def on(kind: str, m: int, place: str) -> str:
@@ -54,42 +56,41 @@ def _round(instance: Instance, plan: Plan, r: int, before: tuple[str, ...]) -> l
         order = sequence(warm_up_forwards("ours", last - p, micro_batches), micro_batches)
         order = order if training else [("F", m) for m in range(micro_batches)]
         for d, share in zip(stage.devices, stage.shares, strict=True):
-            times, lane, own = device_times(instance, plan, p, d, share), f"{names[d]} (stage {p})", before
+            times, own = device_times(instance, plan, p, d, share), before
             for kind, m in order:
                 link = p - 1 if kind == "F" else p
                 needs = (on(kind, m, f"link{link}"),) if 0 <= link < last else ()
                 about = {"round": r, "stage": p, "micro_batch": m, "phase": _PHASE[kind], "share": share}
-                name, seconds = on(kind, m, names[d]), times[kind] * tick
+                name, lane, seconds = on(kind, m, names[d]), f"{names[d]} (stage {p})", times[kind] * tick
                 found.append(Task(name, lane, _GROUP[kind], seconds, names[d], None, (*own, *needs), about))
                 own = (name,)
-            queues.append([(names[d], own[0], p)])
     for p in range(last):
         front, back = plan.stages[p].devices, plan.stages[p + 1].devices
-        pairs = [(instance.bandwidth[d][e], d, e) for d in front for e in back]
-        _, d, e = min(pairs)
+        _, d, e = min((instance.bandwidth[d][e], d, e) for d in front for e in back)
         paid = instance.execution.communication == "step"
         size = plan.micro_batch * crossing_bytes(instance, plan, p) if paid else 0
         seconds = crossing_ticks(instance, plan, p) * tick if paid else 0.0
-        for kind in "FB" if training else "F":
+        for kind in kinds:
             sender, receiver, members = (d, e, front) if kind == "F" else (e, d, back)
             move = Move(names[sender], names[receiver], size)
             for m in range(micro_batches):
                 about = {"round": r, "stage": p, "micro_batch": m, "phase": _PHASE[kind]}
-                needs = tuple(on(kind, m, names[member]) for member in members)
+                ended = tuple(on(kind, m, names[member]) for member in members)
                 lane = f"link {p}-{p + 1}"
-                found.append(Task(on(kind, m, f"link{p}"), lane, _GROUP[kind], seconds, "", move, needs, about))
+                found.append(Task(on(kind, m, f"link{p}"), lane, _GROUP[kind], seconds, "", move, ended, about))
     for p, stage in enumerate(plan.stages):
-        if len(stage.devices) == 1 or not training or instance.execution.allreduce != "round":
+        count = len(stage.devices)
+        if count == 1 or not training or instance.execution.allreduce != "round":
             continue
-        ends = tuple(on("B", micro_batches - 1, names[d]) for d in stage.devices)
-        seconds, members = stage_allreduce(instance, stage) * tick, len(stage.devices)
+        ended = tuple(on("B", micro_batches - 1, names[d]) for d in stage.devices)
+        seconds = stage_allreduce(instance, stage) * tick
         weights = sum(instance.layers[i].weight_bytes for i in stage.rows)
-        size = instance.execution.allreduce_factor * (members - 1) * weights // members
+        size = instance.execution.allreduce_factor * (count - 1) * weights // count
         for k, d in enumerate(stage.devices):  # a ring
             about = {"round": r, "stage": p, "phase": "allreduce"}
-            move = Move(names[d], names[stage.devices[(k + 1) % members]], size)
+            move = Move(names[d], names[stage.devices[(k + 1) % count]], size)
             lane = f"{names[d]} (stage {p})"
-            found.append(Task(f"{r}/R/{names[d]}", lane, "AllReduce", seconds, "", move, ends, about))
+            found.append(Task(f"{r}/R/{names[d]}", lane, "AllReduce", seconds, "", move, ended, about))
     return found
 
 
@@ -125,7 +126,9 @@ def calibrated(
             continue
         kinds[t] = _measured(kind, plan, measured)
         for phase, by_stage in measured.items():
-            told += [(f"{kind.name}: {phase} of stage {p}", Quarters.of(found), "times") for p, found in by_stage.items()]
+            told += [
+                (f"{kind.name}: {phase} of stage {p}", Quarters.of(found), "times") for p, found in by_stage.items()
+            ]
     bandwidth = [list(row) for row in instance.bandwidth]
     for (a, b), found in sorted(rates.items()):
         bandwidth[a][b] = bandwidth[b][a] = max(1, round(median(found)))
@@ -140,7 +143,9 @@ def calibrated(
 
 
 def _said(found: Quarters, unit: str) -> str:
-    low, middle, high = (f"{v:.4g}" if unit == "times" else quantity(v, unit) for v in (found.low, found.middle, found.high))
+    low, middle, high = (
+        f"{v:.4g}" if unit == "times" else quantity(v, unit) for v in (found.low, found.middle, found.high)
+    )
     return f"{middle} ({low} to {high})" + (" times what it was" if unit == "times" else "")
 
 
@@ -155,7 +160,8 @@ def _measured(kind: DeviceType, plan: Plan, measured: Mapping[str, Mapping[int, 
         of_layer = {i: by_stage.get(p, middle) for p, stage in enumerate(plan.stages) for i in stage.rows}
         for name, pick in (("", "middle"), ("_lower", "low"), ("_upper", "high")):
             tables[phase + name] = tuple(
-                tuple(round(ticks * getattr(of_layer.get(i, middle), pick)) for ticks in row) for i, row in enumerate(old)
+                tuple(round(ticks * getattr(of_layer.get(i, middle), pick)) for ticks in row)
+                for i, row in enumerate(old)
             )
     around = {name: table for name, table in tables.items() if "_" in name}
     return DeviceType(

@@ -18,7 +18,7 @@ def script(instance: Instance, plan: Plan, rounds: int) -> Script:
     for r in range(rounds):
         last = []
         for index, decisions in enumerate(plan.pipelines):
-            before = (ends[r - IN_FLIGHT][index],) if r >= IN_FLIGHT else ()
+            before: tuple[str, ...] = (ends[r - IN_FLIGHT][index],) if r >= IN_FLIGHT else ()
             boundaries = iter(_crossed(instance, index, decisions))
             for task in tasks(instance, index, decisions):
                 move = None

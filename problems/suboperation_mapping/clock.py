@@ -29,7 +29,9 @@ def script(instance: Instance, plan: Plan, rounds: int) -> Script:
             a, label = timed.location[operation], operation_name(instance, operation)
             after = {ended[p] for p, _ in inputs[operation]} | {last[a] for _ in [0] if a in last}
             needs = tuple(sorted(after)) or (ends[-1] if ends else ())
-            steps = [(Move(names[timed.location[p]], names[a], size), timed.location[p], a) for p, size in inputs[operation]]
+            steps = [
+                (Move(names[timed.location[p]], names[a], size), timed.location[p], a) for p, size in inputs[operation]
+            ]
             steps.append((None, a, a))  # type: ignore[arg-type]
             if operation[0] == "WU":
                 weights = instance.layers[operation[1]].weight_bytes
@@ -37,8 +39,10 @@ def script(instance: Instance, plan: Plan, rounds: int) -> Script:
             for k, (move, sender, receiver) in enumerate(steps):
                 if move is not None and (sender == receiver or not move.bytes):
                     continue
-                ticks = instance.transfer_ticks(move.bytes, sender, receiver) if move else compute_ticks(
-                    instance, plan.ratio, operation, a
+                ticks = (
+                    instance.transfer_ticks(move.bytes, sender, receiver)
+                    if move
+                    else compute_ticks(instance, plan.ratio, operation, a)
                 )
                 name = f"{r}/{label}" if move is None else f"{r}/{label}/move{k}"
                 about = {"round": r, "operation": label}

@@ -118,7 +118,9 @@ def _places(order: Sequence[str], stages: Sequence[PlannedStage], path: Path) ->
             if not names and between and at.get(first, len(at)) <= at.get(last, -1):
                 names = list(order[at[first] : at[last] + 1])
             if not names or any(name in place for name in names):
-                text = f"expected the layers of {path.name} (such as {order[0]!r}), each once, found {short(repr(layer))}"
+                text = (
+                    f"expected the layers of {path.name} (such as {order[0]!r}), each once, found {short(repr(layer))}"
+                )
                 raise InputError(f"--model {path}: {text}")
             place |= dict.fromkeys(names, p)
     missing = [name for name in order if name not in place]
