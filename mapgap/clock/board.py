@@ -302,11 +302,10 @@ class Listener:
                 session = self.session
                 if role == "data" and (session is None or not hmac.compare_digest(session.key.encode(), key.encode())):
                     raise BoardError("session: expected the one that is under way, found another one")
-                if role not in ("data", "control") or (role == "control" and session is not None):
-                    text = (
-                        "nobody else's session to be under way, found one" if session else "a role, found another one"
-                    )
-                    raise BoardError(f"expected {text}")
+                if role not in ("data", "control"):
+                    raise BoardError("expected a role, data or control, found another one")
+                if role == "control" and session is not None:
+                    raise BoardError("expected nobody else's session to be under way, found one")
                 if role == "control":
                     self.session = session = Session(sock, self.token, key)
             send(sock, {"proof": proof(self.token, str(said.get("number")), "board")})

@@ -180,7 +180,7 @@ def _part(
 
 
 def _told(name: str, value: Any) -> onnx.ValueInfoProto:
-    return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), None)
+    return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), [None] * value.ndim)
 
 
 def _run(model: onnx.ModelProto, feed: Mapping[str, Any], wanted: Sequence[str]) -> list[Any]:
