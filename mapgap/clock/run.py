@@ -260,6 +260,7 @@ class _Run:
             for name in set(task.after):
                 behind.setdefault(name, []).append(task.name)
         ready: dict[str, list[tuple[float, int, str]]] = {}
+        due = dict.fromkeys(tasks, 0.0)
         busy: dict[str, str] = {}
         started = self.under_way
         words = dict[str, int]()
@@ -271,11 +272,11 @@ class _Run:
         def at(moment: float) -> float:
             return (moment - start) / self.scale
 
-        def enter(name: str, moment: float) -> None:
-            heapq.heappush(ready.setdefault(tasks[name].lane, []), (moment, place[name], name))
+        def enter(name: str) -> None:
+            heapq.heappush(ready.setdefault(tasks[name].lane, []), (due[name], place[name], name))
 
         for name in [name for name, count in missing.items() if not count]:
-            enter(name, 0.0)
+            enter(name)
         until = 0.0
         while len(records) < len(tasks):
             for lane, waiting in ready.items():
@@ -293,8 +294,8 @@ class _Run:
                     longest = LONGEST_S + 10 * self.scale * tasks[name].seconds
                     until = max(until, time.perf_counter() + longest)
                     for board, command in commands:
-                        due = {"since": start + since * self.scale} if self.own else {}
-                        self._tell(board, {"task": name, **command, **due})
+                        command |= {"since": start + since * self.scale} if self.own else {}
+                        self._tell(board, {"task": name, **command})
                     if not commands:
                         self.events.put(("", {"task": name, "at": start + since * self.scale}, bytearray()))
                         words[name] = 1
@@ -314,8 +315,9 @@ class _Run:
             del busy[task.lane]
             for other in behind.get(name, ()):
                 missing[other] -= 1
+                due[other] = max(due[other], end)  # word of it may come before word of something that ended sooner
                 if not missing[other]:
-                    enter(other, end)
+                    enter(other)
         self._fetch()
         return records
 

@@ -100,8 +100,8 @@ def calibrated(
     """The instance with measured times and bandwidths.
 
     What a stage took over what it should have taken is the factor of all its layers on that type of device: its median
-    for the times, its quartiles for theirs. Layers of a type of which no stage was run there take the median of the
-    type's factors, as one that is slow at some layers is rarely fast at the others. Boards of one type share what was
+    for the times, its quartiles for theirs. Layers that no stage ran there take those of all that the type ran, as a board
+    that is slow at some layers is rarely fast at the others. Boards of one type share what was
     measured. A bandwidth is the median of what a pair of boards moved per second; pairs that moved nothing keep theirs.
     """
     plan = Plan.model_validate_json(json.dumps(records[0]["plan"]))
@@ -155,13 +155,11 @@ def _measured(kind: DeviceType, plan: Plan, measured: Mapping[str, Mapping[int, 
     for phase in (FORWARD, BACKWARD):
         old: Table = getattr(kind, phase)
         by_stage = {p: Quarters.of(found) for p, found in measured.get(phase, {}).items()}
-        whole = Quarters.of([found.middle for found in by_stage.values()]) if by_stage else Quarters(1, 1, 1, 0)
-        middle = Quarters(whole.middle, whole.middle, whole.middle, 0)
-        of_layer = {i: by_stage.get(p, middle) for p, stage in enumerate(plan.stages) for i in stage.rows}
+        every = Quarters.of([ratio for found in measured.get(phase, {}).values() for ratio in found] or [1.0])
+        of_layer = {i: by_stage.get(p, every) for p, stage in enumerate(plan.stages) for i in stage.rows}
         for name, pick in (("", "middle"), ("_lower", "low"), ("_upper", "high")):
             tables[phase + name] = tuple(
-                tuple(round(ticks * getattr(of_layer.get(i, middle), pick)) for ticks in row)
-                for i, row in enumerate(old)
+                tuple(round(ticks * getattr(of_layer[i], pick)) for ticks in row) for i, row in enumerate(old)
             )
     around = {name: table for name, table in tables.items() if "_" in name}
     return DeviceType(

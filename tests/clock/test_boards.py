@@ -69,7 +69,7 @@ def test_a_board_that_says_nothing_any_more_is_lost(monkeypatch):
         known.update(pids)
         os.kill(pids["board1"], signal.SIGSTOP)
 
-    with pytest.raises(BoardError, match="^board board1: expected it to stay .* found nothing for 3 seconds"):
+    with pytest.raises(BoardError, match=r"^board board1: expected it to stay .* found nothing for 3 seconds"):
         execute(script, hosts, begun=begun)
     assert all(map(gone, known.values()))
 
@@ -240,9 +240,18 @@ def test_commands_that_make_no_sense_are_answered_with_an_error(listener, comman
 
 @pytest.mark.parametrize(
     ("change", "size"),
-    [({"kind": "object"}, 24), ({"kind": "V8"}, 24), ({"shape": [4]}, 24), ({"shape": [-3]}, 24), ({"shape": [2**70]}, 24),
-     ({"shape": "3"}, 24), ({"shape": [True] * 3}, 24), ({}, 23), ({"kind": None}, 24)],
-)  # fmt: skip
+    [
+        ({"kind": "object"}, 24),
+        ({"kind": "V8"}, 24),
+        ({"kind": None}, 24),
+        ({"shape": [4]}, 24),
+        ({"shape": [-3]}, 24),
+        ({"shape": [2**70]}, 24),
+        ({"shape": "3"}, 24),
+        ({"shape": [True] * 3}, 24),
+        ({}, 23),
+    ],
+)
 def test_a_tensor_whose_header_does_not_fit_its_bytes_is_refused(change, size):
     header = {**described("x", np.arange(3.0)), **change}
     with pytest.raises(BoardError, match="expected a tensor of numbers whose shape fits"):

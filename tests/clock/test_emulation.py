@@ -3,6 +3,7 @@
 import json
 import random
 import secrets
+from itertools import pairwise
 
 import pytest
 from cli_support import inside
@@ -60,7 +61,7 @@ def test_every_task_is_done_once_after_those_before_it_and_lanes_do_one_at_a_tim
             lanes.setdefault(task.lane, []).append((each["start"], each["end"]))
         for spans in lanes.values():
             spans.sort()
-            assert all(a[1] <= b[0] for a, b in zip(spans, spans[1:], strict=False)), seed
+            assert all(a[1] <= b[0] for a, b in pairwise(spans)), seed
         assert measured(script, records) >= (0 if script.overlapping else script.seconds * 0.9), seed
 
 
@@ -208,7 +209,7 @@ def test_a_trace_is_whole_or_refused(tmp_path):
         (lines[1:], "expected a trace of mapgap run"),
         ([], "expected a trace of mapgap run"),
     ):
-        path.write_text("\n".join(bad) + "\n")
+        path.write_text("".join(f"{line}\n" for line in bad))
         with pytest.raises(InputError, match=words):
             Trace.read(path)
 

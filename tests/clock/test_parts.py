@@ -1,4 +1,4 @@
-"""A model in parts computes what the whole computes: chains and graphs, shared weights, skips, Loop and If, and on boards."""
+"""A model in parts computes what the whole computes: any cut, shared weights, skips, Loop and If, and on boards."""
 
 import random
 import secrets
@@ -6,21 +6,19 @@ import secrets
 import numpy as np
 import pytest
 
-onnx = pytest.importorskip("onnx")
-ort = pytest.importorskip("onnxruntime")
-
-from onnx import TensorProto, helper, numpy_helper
-
 from mapgap.clock import manifest
 from mapgap.clock.run import Host, Parts, execute
 from mapgap.core import InputError, Move, PlannedStage, Script, Task
 from mapgap.core.workload import Settings
-from mapgap.importing import models
-from mapgap.importing.formats import onnx_model
-from mapgap.importing.onnx_files.cut import cut
 from mapgap.importing.source import Source
 
-FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+onnx = pytest.importorskip("onnx")
+ort = pytest.importorskip("onnxruntime")
+helper, numpy_helper = onnx.helper, onnx.numpy_helper
+models = pytest.importorskip("mapgap.importing.models")
+onnx_model = pytest.importorskip("mapgap.importing.formats.onnx_model")
+cut = pytest.importorskip("mapgap.importing.onnx_files.cut").cut
+FLOAT, INT64, BOOL = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64, onnx.TensorProto.BOOL
 
 
 def everything():
