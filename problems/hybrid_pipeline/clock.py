@@ -100,13 +100,17 @@ def calibrated(
     """The instance with measured times and bandwidths.
 
     What a stage took over what it should have taken is the factor of all its layers on that type of device: its median
-    for the times, its quartiles for theirs. Layers that no stage ran there take those of all that the type ran, as a board
-    that is slow at some layers is rarely fast at the others. Boards of one type share what was
-    measured. A bandwidth is the median of what a pair of boards moved per second; pairs that moved nothing keep theirs.
+    for the times, its quartiles for theirs. Layers that no stage ran there take those of all that the type ran, as a
+    board that is slow at some layers is rarely fast at the others. Boards of one type share what was measured. A
+    bandwidth is the median of what a pair of boards moved per second; pairs that moved nothing keep theirs, and so do
+    groups of several boards that computed, as these move rows between all of them at a time.
     """
     plan = Plan.model_validate_json(json.dumps(records[0]["plan"]))
     types = {device.name: device.type for device in instance.devices}
     place = {device.name: d for d, device in enumerate(instance.devices)}
+    several = set[int]()
+    if records[0].get("how") == "computed":
+        several = {p for p in range(len(plan.stages) - 1) if any(len(s.devices) > 1 for s in plan.stages[p : p + 2])}
     factors: dict[tuple[int, str], dict[int, list[float]]] = {}
     rates: dict[tuple[int, int], list[float]] = {}
     for record in records[1:]:
@@ -115,7 +119,7 @@ def calibrated(
         if record.get("board") and record["model_s"] > 0:
             stages = factors.setdefault((types[record["board"]], record["phase"]), {})
             stages.setdefault(record["stage"], []).append(record["seconds"] / record["model_s"])
-        elif record.get("bytes") and record["phase"] != "allreduce":
+        elif record.get("bytes") and record["phase"] != "allreduce" and record["stage"] not in several:
             a, b = sorted(place[record[side]] for side in ("sender", "receiver"))
             rates.setdefault((a, b), []).append(record["bytes"] / record["seconds"])
     told: list[tuple[str, Quarters, str]] = []
