@@ -1,4 +1,4 @@
-"""Do plans rank on the clock as in the model? ``python ranking.py [INSTANCE …]`` runs plans of three problems, emulated.
+"""Do plans rank on the clock as in the model? ``python ranking.py [INSTANCE …]``: plans of three problems, emulated.
 
 Of one instance per problem the plans of its methods and random ones that break no rule; each run takes about as long as
 the next. Adds to ranking.csv.
@@ -45,8 +45,8 @@ def main():
         instance = mapgap.load(name)
         for label, plan in plans(instance, random.Random(0)):
             clock = registry.problems()[instance.problem].clock
-            script = clock.script(instance, plan, 12)
-            rounds = 12 if script.overlapping else 1
+            script = clock.script(instance, plan, 1)
+            rounds = 4 * script.in_flight + 1
             with tempfile.TemporaryDirectory() as folder:
                 plan_file, trace = Path(folder) / "plan.json", Path(folder) / "trace.jsonl"
                 save_plan(plan, plan_file)
@@ -55,7 +55,7 @@ def main():
                 subprocess.run(command, check=True, capture_output=True)
                 head = Trace.read(trace).head
             drawn = registry.problems()[instance.problem].gantt(instance, plan)
-            chart = head["model_s"] if script.overlapping else max(bar.end for lane in drawn for bar in lane.bars)
+            chart = head["model_s"] if script.in_flight else max(bar.end for lane in drawn for bar in lane.bars)
             rows.append([name, label, head["model_s"], chart, head["clock_s"], head["machine"]["load"]])
             print(*rows[-1], flush=True)
     new = not Path("ranking.csv").exists()

@@ -138,8 +138,12 @@ def run(
             to_file(path, flag)
     loaded, found = _sound(instance, plan)
     clock, cluster = _clock(loaded), None if boards is None else load(boards)
-    counted = rounds or (12 if clock.script(loaded, found, 1).overlapping else 1)
+    in_flight = clock.script(loaded, found, 1).in_flight
+    counted = rounds or 4 * in_flight + 1
     script = clock.script(loaded, found, counted + (parts is not None))
+    if counted < 3 * in_flight + 1:
+        text = f"expected at least {3 * in_flight + 1}, as {in_flight} are in flight at a time"
+        raise InputError(f"--rounds: {text}, found {counted}")
     work = None if parts is None else _parts(parts, loaded, found, cluster, threads)
     short = [task for task in script.tasks if 0 < task.seconds * scale < SHORT_S]
     if emulate and 2 * len(short) > len(script.tasks):
@@ -180,12 +184,12 @@ def run(
     ]
     columns = ["lane", "group", "tasks", "model", "clock", "clock over model (quartiles)"]
     table("model against clock", columns, rows, right=columns[2:])
-    what = "one cycle" if script.overlapping else "one round"
+    what = "one cycle" if script.in_flight else "one round"
     facts(
         {
             what: f"clock {quantity(spent, 's')}",
             "model": _apart(spent, script.seconds),
-            "planned chart": None if script.overlapping else _apart(spent, _planned_end(loaded, found)),
+            "planned chart": None if script.in_flight else _apart(spent, _planned_end(loaded, found)),
             "boards": len({task.board for task in script.tasks if task.board}),
             "bytes moved": sum(each.get("bytes", 0) for each in records),
             "trace": output,

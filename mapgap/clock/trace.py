@@ -80,10 +80,12 @@ class Trace:
 
 
 def measured(script: Script, records: Sequence[Mapping[str, Any]]) -> float:
-    """Seconds of a round on the clock: the mean, or of rounds that overlap the time between the ends of later ones."""
+    """Seconds of a round on the clock: the mean, or of rounds that overlap the mean time between the ends of those that
+    neither begin nor end a run; there are more than three times as many as overlap."""
     end = {each["task"]: each["end"] for each in records}
     ends = [max(end[name] for name in names) for names in script.rounds]
-    first = (len(ends) - 1) // 2 if script.overlapping else -1
-    since = ends[first] if first >= 0 else min(each["start"] for each in records)
-    count = len(ends) - 1 - first
-    return float((ends[-1] - since) / count) if count else float(ends[-1])
+    if not script.in_flight:
+        return float((ends[-1] - min(each["start"] for each in records)) / len(ends))
+    first = script.in_flight
+    count = (len(ends) - 1 - 2 * first) // first * first  # they come in groups
+    return float((ends[first + count] - ends[first]) / count)

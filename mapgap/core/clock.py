@@ -69,14 +69,15 @@ class Script:
         Of every round the tasks with which it ends.
     seconds : float
         What the model says of a round.
-    overlapping : bool
-        Rounds overlap: what counts is the time from the end of one to the end of the next, once all lanes are busy.
+    in_flight : int
+        So many rounds overlap: what counts is the time from the end of one to the end of the next while all lanes are
+        busy, without as many at the begin and at the end. 0: one after the other.
     """
 
     tasks: tuple[Task, ...]
     rounds: tuple[tuple[str, ...], ...]
     seconds: float
-    overlapping: bool = False
+    in_flight: int = 0
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from mapgap.problems.multi_model_splitting.evaluate import Key, loads, tasks
 from mapgap.problems.multi_model_splitting.instance import Instance, PipelinePlan, Plan
 
 IN_FLIGHT = 4
-"""Rounds that a pipeline has begun and not ended at a time: the cycle time of rule 5 is that of busy units."""
+"""Rounds that have begun and not ended at a time: the cycle time of rule 5 is that of busy units."""
 
 
 def script(instance: Instance, plan: Plan, rounds: int) -> Script:
@@ -18,7 +18,7 @@ def script(instance: Instance, plan: Plan, rounds: int) -> Script:
     for r in range(rounds):
         last = []
         for index, decisions in enumerate(plan.pipelines):
-            before: tuple[str, ...] = (ends[r - IN_FLIGHT][index],) if r >= IN_FLIGHT else ()
+            before: tuple[str, ...] = ends[r - IN_FLIGHT] if r >= IN_FLIGHT else ()
             boundaries = iter(_crossed(instance, index, decisions))
             for task in tasks(instance, index, decisions):
                 move = None
@@ -35,7 +35,7 @@ def script(instance: Instance, plan: Plan, rounds: int) -> Script:
             last.append(before[0])
         ends.append(tuple(last))
     cycle = max(loads(instance, plan).values()) * tick
-    return Script(tuple(found.values()), tuple(ends), cycle, overlapping=True)
+    return Script(tuple(found.values()), tuple(ends), cycle, in_flight=IN_FLIGHT)
 
 
 def _crossed(instance: Instance, index: int, plan: PipelinePlan) -> list[int]:
