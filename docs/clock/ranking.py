@@ -17,7 +17,7 @@ from mapgap.catalogue import registry
 from mapgap.catalogue.files import save_plan
 from mapgap.clock.trace import Trace
 
-INSTANCES = ("asteroid_b_mobilenetv2_100mbps", "synergy_w3_any", "mtrain_c1_resnet18_1gbs")
+INSTANCES = ("asteroid_b_mobilenetv2_100mbps", "synergy_w3_any", "mtrain_c1_resnet18_0p125gbs")
 PLANS, SECONDS = 20, 4.0
 
 
