@@ -25,17 +25,24 @@ def versions() -> dict[str, str]:
 
 
 @cache
-def revision() -> str | None:
-    """Git revision of the project's checkout, ``-dirty`` with local changes; ``None`` for an installed wheel."""
-    root = Path(__file__).resolve().parents[2]
+def revision(root: Path = Path(__file__).resolve().parents[2]) -> str | None:
+    """Git revision of the project's checkout, ``-dirty`` with local changes; ``None`` for an installed wheel.
+
+    Changes below ``reports`` do not count: a sweep that goes on unpacks its runs and writes there, and no run reads it.
+    """
     if not (root / ".git").exists():
         return None
-    command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+    found = [_git(root, "rev-parse", "--short=12", "HEAD"), _git(root, "status", "-s", "-uno", "--", ".", ":!reports")]
+    return None if None in found else f"{found[0]}-dirty" if found[1] else found[0]
+
+
+def _git(root: Path, *words: str) -> str | None:
+    """What git prints; ``None`` where it fails."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+        done = subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, timeout=10, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return done.stdout.strip() or None
+    return done.stdout.strip() if done.returncode == 0 else None
 
 
 def cores() -> int:

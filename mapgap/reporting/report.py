@@ -170,6 +170,8 @@ class Page:
     about: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     """What is wrong with what the page is made from; an audit says it."""
+    missing: list[str] = field(default_factory=list)
+    """Keys of runs that the design of a study has and the folder has not."""
 
     def write(self, folder: Path, parts: Path | None = None) -> Path:
         """Write ``report.html`` (self-contained), ``report.md`` and a CSV per table that is not huge.

@@ -4,9 +4,11 @@ bandwidth."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import inf
 from statistics import mean
 from typing import Any
 
+from mapgap.records.record import RunRecord
 from mapgap.records.runs import Runs
 from mapgap.reporting import figures
 from mapgap.reporting.report import Picture, picture
@@ -23,7 +25,6 @@ from mapgap.studies.dfs_vs_converting.experiments import (
     STEP_SIZES,
     TITLES,
     gflops,
-    gflops_of,
     kindest,
     library_name,
     scale_name,
@@ -39,10 +40,14 @@ PLANNERS = {"sum": NAMES[SUM], "growth": NAMES[GROWTH], "quick": "quick planner"
 
 def _over_best(runs: Runs, name: str, method: str) -> float | None:
     """Percent by which a plan takes longer than the best one known."""
-    fact, ours = runs.fact(name), runs.get(name, method)
-    if fact is None or not fact.best or ours is None or ours.objective is None:
-        return None
-    return 100 * (ours.objective / fact.best - 1)
+    best, ours = _known(runs, name), runs.objective(name, method)
+    return None if not best or ours is None else 100 * (ours / best - 1)
+
+
+def _known(runs: Runs, name: str) -> int | None:
+    """Makespan of the best plan known."""
+    fact = runs.fact(name)
+    return None if fact is None else fact.best
 
 
 def cases(runs: Runs, method: str) -> list[str]:
@@ -69,7 +74,7 @@ def what_changes(runs: Runs) -> Rows:
     for method, title in ((CONVERTING, "converting"), (DFS, "DFS")):
         names = cases(runs, method)
         over = [
-            [100 * (best / found - 1) for name, found in zip(names, each, strict=True) if (best := _best(runs, name))]
+            [100 * (found / best - 1) for name, found in zip(names, each, strict=True) if (best := _known(runs, name))]
             for each in _columns(runs, method, names)
         ]
         if all(over):
@@ -78,8 +83,8 @@ def what_changes(runs: Runs) -> Rows:
             one, other, *_ = _columns(runs, method, names)
             faster = (_wins(one, other), _wins(other, one))
             yield from _said(f"{title}: cases in which this reading is faster", names, faster)
-    names = [name for name in cases(runs, CONVERTING) if gflops(runs, name, SINGLE) is not None]
-    alone = [gflops(runs, name, SINGLE) or 0.0 for name in names]
+    names = [name for name in cases(runs, CONVERTING) if runs.objective(name, SINGLE) is not None]
+    alone = [_makespan(runs.get(name, SINGLE)) for name in names]
     slower = (_wins(alone, each) for each in _columns(runs, CONVERTING, names))
     yield from _said("converting: cases slower than the best single accelerator", names, slower)
     both = [name for name in cases(runs, CONVERTING) if name in cases(runs, DFS)]
@@ -89,21 +94,19 @@ def what_changes(runs: Runs) -> Rows:
 
 
 def _columns(runs: Runs, method: str, names: Sequence[str]) -> list[list[float]]:
-    """Throughput on each instance in either reading of the delta latency, the kinder one, and the kindest of all."""
-    pairs = [[gflops(runs, name, m) or 0.0 for m in READINGS[method]] for name in names]
-    best = [0.0 if (record := kindest(runs, name, method)) is None else speed(record) for name in names]
-    return [[one for one, _ in pairs], [other for _, other in pairs], [max(pair) for pair in pairs], best]
+    """Makespan on each instance in either reading of the delta latency, the kinder one, and the kindest of all."""
+    pairs = [[_makespan(runs.get(name, m)) for m in READINGS[method]] for name in names]
+    best = [_makespan(kindest(runs, name, method)) for name in names]
+    return [[one for one, _ in pairs], [other for _, other in pairs], [min(pair) for pair in pairs], best]
 
 
-def _best(runs: Runs, name: str) -> float | None:
-    """Throughput of the best plan known."""
-    fact = runs.fact(name)
-    return None if fact is None else gflops_of(name, fact.best)
+def _makespan(record: RunRecord | None) -> float:
+    return inf if record is None or record.objective is None else float(record.objective)
 
 
 def _wins(ours: Sequence[float], theirs: Sequence[float]) -> float:
-    """In how many cases the first is greater."""
-    return float(sum(a > b for a, b in zip(ours, theirs, strict=True)))
+    """In how many cases the first is faster."""
+    return float(sum(a < b for a, b in zip(ours, theirs, strict=True)))
 
 
 def _said(statement: str, names: Sequence[str], values: Iterable[float]) -> Rows:
