@@ -47,6 +47,13 @@ COMMANDS: Mapping[str | None, Mapping[str, str]] = {
         "catalogue:generate": "Write random instances of a family.",
         "catalogue:schema": "Print the JSON Schema of instance or plan files, for editors.",
     },
+    "Run": {
+        "clock:split": "Cut an ONNX model into the stages of a plan: a model per stage, and a manifest.",
+        "clock:run": "Run a plan with a process per board, emulated or with ONNX Runtime, and compare the clock with "
+        "the model.",
+        "clock:board": "Be a board of a run: listen, with a token.",
+        "clock:calibrate": "Put the times and bandwidths that a run measured back into the instance.",
+    },
     "Benchmark": {
         "reports:bench": "Run a sweep: any methods on any instances under one budget; one JSON line per run, "
         "resumable.",
