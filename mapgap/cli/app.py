@@ -25,37 +25,57 @@ from typer.models import CommandInfo
 
 from mapgap import __version__
 
-#: The function of each command and what the command does, in the order of ``mapgap --help``.
-COMMANDS = {
-    "catalogue:list_": "List problems, methods and library instances.",
-    "catalogue:plugins": "Say which packages announce problems and methods, what is loaded, and why not.",
-    "catalogue:show": "Describe an instance, a method or a problem.",
-    "catalogue:validate": "Check instance files; every error with file, line and column.",
-    "catalogue:expand": "Write the expanded form: the integers that every method sees.",
-    "solve:solve": "Solve an instance; every plan is verified by the evaluator. Ctrl-C keeps and prints the incumbent.",
-    "plans:check": "Evaluate a plan: its objective and every rule it breaks.",
-    "plans:explain": "Say why a plan is not better: what binds, what more hardware would bring, which decisions cost "
-    "how much.",
-    "plans:export": "Write the integer program of an instance for another solver; check --solution reads its answer.",
-    "catalogue:generate": "Write random instances of a family.",
-    "catalogue:schema": "Print the JSON Schema of instance or plan files, for editors.",
-    "imports:import_": "Make an instance of your own model and profile: ONNX, ONNX Runtime, TensorRT, and files of "
-    "published planners.",
-    "imports:profile": "Measure the layers of an ONNX model on this machine with ONNX Runtime.",
-    "reports:bench": "Run a sweep: any methods on any instances under one budget; one JSON line per run, resumable.",
-    "certificates:certify": "Write certificates: files from which a small checker sees, without a solver, that no plan "
-    "beats a bound, or that there is none. --agree asks two engines instead.",
-    "certificates:verify": "Check certificates, without a solver: proof, instance, bound, and that the ledger's plan "
-    "attains it.",
-    "evidence:attack": "Search for the instance on which a method is worst against the certified optimum, and shrink "
-    "it.",
-    "reports:report": "Make tables, figures and one HTML page from runs, against the best-known results.",
-    "reports:study": "Run or resume a committed study, write its page and pack its runs.",
-    "reports:pack": "Make the pages of reports anew from their runs, pack these, and keep nothing else that can be "
-    "made anew.",
-    "reports:audit": "Look at everything again that a checkout claims: ledger, committed runs, figures in README and "
-    "docs.",
-    "ledger:submit": "Check somebody else's plan or certificate, and enter it into the ledger if it is better.",
+#: By panel of ``mapgap --help``, the function of each command and what the command does.
+COMMANDS: Mapping[str | None, Mapping[str, str]] = {
+    "Solve": {
+        "catalogue:list_": "List problems, methods and library instances.",
+        "catalogue:show": "Describe an instance, a method or a problem.",
+        "solve:solve": "Solve an instance; every plan is verified by the evaluator. Ctrl-C keeps and prints the "
+        "incumbent.",
+        "plans:check": "Evaluate a plan: its objective and every rule it breaks.",
+        "plans:explain": "Say why a plan is not better: what binds, what more hardware would bring, which decisions "
+        "cost how much.",
+        "plans:export": "Write the integer program of an instance for another solver; check --solution reads its "
+        "answer.",
+    },
+    "Your own model": {
+        "imports:import_": "Make an instance of your own model and profile: ONNX, ONNX Runtime, TensorRT, and files "
+        "of published planners.",
+        "imports:profile": "Measure the layers of an ONNX model on this machine with ONNX Runtime.",
+        "catalogue:validate": "Check instance files; every error with file, line and column.",
+        "catalogue:expand": "Write the expanded form: the integers that every method sees.",
+        "catalogue:generate": "Write random instances of a family.",
+        "catalogue:schema": "Print the JSON Schema of instance or plan files, for editors.",
+    },
+    "Run": {
+        "clock:split": "Cut an ONNX model into the stages of a plan: a model per stage, and a manifest.",
+        "clock:run": "Run a plan with a process per board, emulated or with ONNX Runtime, and compare the clock with "
+        "the model.",
+        "clock:board": "Be a board of a run: listen, with a token.",
+        "clock:calibrate": "Put the times and bandwidths that a run measured back into the instance.",
+    },
+    "Benchmark": {
+        "reports:bench": "Run a sweep: any methods on any instances under one budget; one JSON line per run, "
+        "resumable.",
+        "reports:report": "Make tables, figures and one HTML page from runs, against the best-known results.",
+        "reports:study": "Run or resume a committed study, write its page and pack its runs.",
+        "evidence:attack": "Search for the instance on which a method is worst against the certified optimum, and "
+        "shrink it.",
+    },
+    "Evidence": {
+        "certificates:certify": "Write certificates: files from which a small checker sees, without a solver, that "
+        "no plan beats a bound, or that there is none. --agree asks two engines instead.",
+        "certificates:verify": "Check certificates, without a solver: proof, instance, bound, and that the ledger's "
+        "plan attains it.",
+        "ledger:submit": "Check somebody else's plan or certificate, and enter it into the ledger if it is better.",
+        "reports:audit": "Look at everything again that a checkout claims: ledger, committed runs, figures in README "
+        "and docs.",
+    },
+    "Maintain": {
+        "catalogue:plugins": "Say which packages announce problems and methods, what is loaded, and why not.",
+        "reports:pack": "Make the pages of reports anew from their runs, pack these, and keep nothing else that can "
+        "be made anew.",
+    },
 }
 LEDGER = {
     "ledger:show": "What is known of an instance, and how it came about.",
@@ -89,12 +109,13 @@ class Lazy(TyperCommand):
         return getattr(self, name)
 
 
-def declared(commands: Mapping[str, str], **about: Any) -> typer.Typer:
-    """A group of commands, each of the name of its function."""
+def declared(panels: Mapping[str | None, Mapping[str, str]], **about: Any) -> typer.Typer:
+    """A group of commands by panel, each of the name of its function."""
     group = typer.Typer(no_args_is_help=True, **about)
-    for home, text in commands.items():
-        name = home.partition(":")[2].rstrip("_")
-        group.command(name, cls=partial(Lazy, home), help=text)(lambda: None)  # type: ignore[arg-type]
+    for panel, commands in panels.items():
+        for home, text in commands.items():
+            name, lazy = home.partition(":")[2].rstrip("_"), partial(Lazy, home)
+            group.command(name, cls=lazy, help=text, rich_help_panel=panel)(lambda: None)  # type: ignore[arg-type]
     return group
 
 
@@ -114,9 +135,15 @@ app = declared(
 )
 _OLD: Any = partial(Lazy, "certificates:certify")
 app.command("prove", cls=_OLD, help="The old name of certify.", hidden=True)(lambda: None)
-app.add_typer(declared(LEDGER, help="The best-known ledger: what it holds, who found it, what follows."), name="ledger")
 app.add_typer(
-    declared(ARENA, help="Heuristics of anybody, machines included, against certified ceilings."), name="arena"
+    declared({None: LEDGER}, help="The best-known ledger: what it holds, who found it, what follows."),
+    name="ledger",
+    rich_help_panel="Evidence",
+)
+app.add_typer(
+    declared({None: ARENA}, help="Heuristics of anybody, machines included, against certified ceilings."),
+    name="arena",
+    rich_help_panel="Benchmark",
 )
 
 

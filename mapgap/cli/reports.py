@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 from rich import progress
@@ -27,6 +28,7 @@ from mapgap.records.files import read_runs
 
 if TYPE_CHECKING:
     from mapgap.reporting.committed import Audited
+    from mapgap.reporting.mutation import Planted
     from mapgap.reporting.packing import FolderPacked
     from mapgap.reporting.study import PageWritten, PhaseBegan
 
@@ -208,11 +210,14 @@ def packed(event: FolderPacked) -> str:
 def audit(
     checkout: Annotated[Path, argument("Folder with reports/, docs/, README.md.")] = Path(),
     fill: Annotated[bool, option("First write the figures of README and docs anew.", "--fill")] = False,
+    mutate: Annotated[int, option("Plant so many lies in a copy instead: which are found?", "--mutate", min=0)] = 0,
     as_json: flags.Json = False,
 ) -> int:
     """Audit a checkout; 5 if anything does not hold."""
     from mapgap.reporting.committed import Audited, Checkout
 
+    if mutate:
+        return _mutated(checkout, mutate, as_json=as_json)
     claims = Checkout(checkout)
     with Spinner(results=None if as_json else {Audited: audited}) as display:
         for page in claims.fill() if fill else ():
@@ -223,6 +228,26 @@ def audit(
     else:
         output.say("nothing is wrong" if not found else f"{len(found)} claim(s) do not hold")
     return 5 if found else 0
+
+
+def _mutated(checkout: Path, count: int, *, as_json: bool) -> int:
+    """Plant lies and say which are found."""
+    from mapgap.reporting.mutation import Planted, plant, table
+
+    with TemporaryDirectory() as scratch, Spinner(results=None if as_json else {Planted: planted}) as display:
+        lies = list(plant(checkout, Path(scratch), count, tell=display))
+    rows = table(lies)
+    if as_json:
+        output.print_json({"kinds": rows, "lies": [vars(each) for each in lies]})
+    else:
+        output.table("Planted lies", ["kind", "planted", "found"], [list(map(str, row.values())) for row in rows])
+        output.say(f"{sum(each.found for each in lies)} of {len(lies)} planted lies are found")
+    return 0
+
+
+def planted(event: Planted) -> str:
+    """A line on a lie."""
+    return f"{'found' if event.found else 'MISSED':9}{event.kind}: {event.file}"
 
 
 def audited(event: Audited) -> str:

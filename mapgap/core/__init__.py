@@ -8,6 +8,7 @@ What is proven (:class:`Status`) and why a run ended (:class:`Stop`) are separat
 time limit is never OPTIMAL, and a missing plan or bound is ``None``, never ``inf`` or 0.
 """
 
+from mapgap.core.clock import Clock, Move, PlannedStage, Quarters, Script, Task
 from mapgap.core.data import (
     ACTIVITY_LIMIT,
     BACKWARD_ASSUMED,
@@ -69,6 +70,7 @@ __all__ = [
     "CallablePackage",
     "Case",
     "Certificate",
+    "Clock",
     "CompactBase",
     "Evaluation",
     "Exchange",
@@ -84,20 +86,25 @@ __all__ = [
     "Location",
     "MapgapError",
     "Method",
+    "Move",
     "OutOfTime",
     "Params",
     "PlanBase",
     "PlanError",
     "PlanTable",
+    "PlannedStage",
     "Preferred",
     "Problem",
+    "Quarters",
     "Reference",
     "Referred",
     "Relation",
+    "Script",
     "Sense",
     "SolveResult",
     "Status",
     "Stop",
+    "Task",
     "TracePoint",
     "Violation",
     "dotted",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from mapgap.core.clock import Clock
 from mapgap.core.data import Case, CompactBase, InstanceBase, PlanBase
 from mapgap.core.errors import InputError, suggest
 from mapgap.core.explaining import Explainer, GanttLane, PlanTable, Preferred
@@ -131,7 +132,8 @@ class Problem:
     ``evaluate(instance, plan)`` is written in plain loops, returns all violations and shares no helper with any
     model. ``gantt`` and ``diagnose`` draw a plan and say why an instance has none; ``describe`` tells a plan in names,
     seconds and bytes; ``explain`` (:class:`mapgap.core.explaining.Explainer`) says what holds it back; ``interval``,
-    between which values the objective of a plan lies by the spread of what was measured (``None``: nothing says so).
+    between which values the objective of a plan lies by the spread of what was measured (``None``: nothing says so);
+    ``clock`` (:class:`mapgap.core.clock.Clock`), what boards do when they run a plan.
 
     ``library`` names the :class:`Library` of its instances; empty: ``mapgap.instances.<name>:LIBRARY``.
 
@@ -157,6 +159,7 @@ class Problem:
     describe: Referred[Callable[[Any, Any], PlanTable] | None] = Referred(None)
     explain: Referred[Explainer | None] = Referred(None)
     interval: Referred[Callable[[Any, Any], tuple[int, int] | None] | None] = Referred(None)
+    clock: Referred[Clock | None] = Referred(None)
     objectives: Referred[tuple[str, ...]] = Referred(())
     library: Reference | Library = ""
     always_feasible: bool = False

@@ -8,7 +8,7 @@ allows. What pages say in figures is audited by :mod:`mapgap.reporting.prose`.
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
@@ -19,7 +19,7 @@ from packaging.requirements import Requirement
 from packaging.version import InvalidVersion, Version
 
 from mapgap.catalogue import registry
-from mapgap.core import InputError, InstanceBase
+from mapgap.core import Certificate, InputError, InstanceBase
 from mapgap.evidence.contradictions import contradictions
 from mapgap.evidence.ledger import Ledger
 from mapgap.execution.watch import verify
@@ -36,7 +36,7 @@ class Fault:
     ----------
     kind : str
         ``ledger``, ``file``, ``instance``, ``plan``, ``contradiction``, ``withheld``, ``revision``, ``version``,
-        ``table``, ``verdict``, ``figure`` or ``unsupported``.
+        ``table``, ``missing``, ``verdict``, ``picture``, ``figure`` or ``unsupported``.
     place : str
         File, and line or run.
     words : str
@@ -70,6 +70,8 @@ class RunAudit:
     _known: dict[str, str] = field(init=False)
     _evaluated: dict[tuple[str, str], tuple[int | None, int]] = field(default_factory=dict)
     """Objective and number of broken rules of every plan seen, by instance and plan."""
+    _bounds: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
+    """Bounds of sound runs seen, by instance."""
 
     def __post_init__(self) -> None:
         self._known = {entry.instance_hash: name for name, entry in self.book.entries.items()}
@@ -84,6 +86,15 @@ class RunAudit:
         yield from self.of_plans(str(file), runs)
         yield from self.of_knowledge(str(file), runs)
         yield from of_origin(str(file), runs)
+
+    def unwitnessed(self) -> Iterator[Fault]:
+        """Bounds of the ledger that neither a certificate nor a run of the files seen shows."""
+        for name, entry in self.book.entries.items():
+            if entry.bound is None or entry.bound.value in {entry.checked_bound, *self._bounds[entry.instance_hash]}:
+                continue
+            if entry.certificate is not Certificate.CHECKED:
+                words = f"{name}: the bound {entry.bound.value} is in no committed run and has no certificate"
+                yield Fault("unsupported", str(self.book.path), words)
 
     def of_plans(self, place: str, runs: Iterable[RunRecord]) -> Iterator[Fault]:
         """Plans that are not what their runs say, each evaluated once."""
@@ -119,6 +130,8 @@ class RunAudit:
             name = self._known.get(run.instance_hash)
             if name is None or run.error:
                 continue
+            if run.bound is not None:
+                self._bounds[run.instance_hash].add(run.bound)
             entry, here = self.book.entries[name], f"{place}: {name} · {run.method}"
             held = None if entry.plan is None else entry.plan.value
             if run.objective is not None and (held is None or entry.sign * run.objective < entry.sign * held):

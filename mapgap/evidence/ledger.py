@@ -13,7 +13,9 @@ whoever enters something next, or ``mapgap ledger rebuild``, makes files anew th
 
 from __future__ import annotations
 
+import gzip
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -371,9 +373,18 @@ class Ledger:
                 found.append(f"{name}: bound {entry.bound.value} beyond the plan {entry.plan.value}")
         if entry.certificate is not None and not entry.proven:
             found.append(f"{name}: a certificate, although plan and bound do not meet")
-        if entry.certified is not None and not self.certificate_path(name).is_file():
-            found.append(f"{name}: bound {entry.certified} is checked, but there is no certificate file")
+        if entry.certified is not None and (proven := _proven_in(self.certificate_path(name))) != entry.certified:
+            found.append(f"{name}: bound {entry.certified} is checked, but its certificate is {proven or 'not there'}")
         return found
+
+
+def _proven_in(certificate: Path) -> int | None:
+    """The bound that a certificate is of, without a check of its proof; ``None`` if there is no such file."""
+    try:
+        read = re.search(rb'"bound":\s*(-?\d+)\s*,\s*"proof"', gzip.decompress(certificate.read_bytes()))
+    except OSError:
+        return None
+    return None if read is None else int(read[1])
 
 
 @lru_cache(maxsize=8)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mapgap.core import InputError, suggest
 from mapgap.core.workload import EXTERNAL, Curve, LibraryBoard, Moved, Settings, WorkBoard, WorkLayer, Workload
-from mapgap.importing.cluster import Board, Cluster
+from mapgap.importing.cluster import Board, Cluster, labels
 from mapgap.importing.conservation import WITHIN, named_after
 from mapgap.importing.estimate import Factor, Speed, estimate, factor, library_boards, roofline
 from mapgap.importing.graph import Kind, LayerGraph, Time, Times
@@ -103,11 +103,6 @@ def _places(place: Mapping[str, int], names: Iterable[str]) -> tuple[int, ...]:
 
 def _moved(place: Mapping[str, int], tensors: list[tuple[tuple[str, ...], int]] | None) -> tuple[Moved, ...] | None:
     return None if tensors is None else tuple((_places(place, names), size) for names, size in tensors)
-
-
-def labels(entry: str, board: Board) -> list[str]:
-    """Names of the single boards of an entry."""
-    return [entry] if board.count == 1 else [f"{entry}{k}" for k in range(1, board.count + 1)]
 
 
 def listed_devices(graph: LayerGraph) -> Cluster:

@@ -44,6 +44,8 @@ class Board(Frozen):
         operator in microseconds: for a board without a profile.
     slower : float
         Times of the profile are multiplied by it.
+    address : str, optional
+        HOST:PORT where it listens, for ``mapgap run``.
     facts : mapping
         What else a problem asks for, by name.
     """
@@ -57,6 +59,7 @@ class Board(Frozen):
     memory_gbps: float | None = Field(default=None, gt=0, le=LARGEST)
     launch_us: float | None = Field(default=None, ge=0, le=LARGEST)
     slower: float = Field(default=1.0, gt=0, le=1e6)
+    address: str | None = None
     facts: dict[str, Any] = Field(default_factory=dict)
 
 
@@ -123,6 +126,11 @@ def load(path: Path) -> Cluster:
             board = board.model_copy(update={"profile": f"{beside if beside.exists() else file}{mark}{kind}"})
         boards[name] = board
     return cluster.model_copy(update={"boards": boards})
+
+
+def labels(entry: str, board: Board) -> list[str]:
+    """Names of the single boards of an entry."""
+    return [entry] if board.count == 1 else [f"{entry}{k}" for k in range(1, board.count + 1)]
 
 
 def equal_boards(count: int, mbps: float | None, memory_gb: float | None) -> Cluster:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -17,16 +17,22 @@ from mapgap.core import InputError, InstanceBase, short, suggest
 from mapgap.evidence.audit import Fault, RunAudit, of_ledger
 from mapgap.evidence.ledger import Ledger
 from mapgap.execution.progress import Event, Tell, silence
-from mapgap.records.files import replace_file, run_files
+from mapgap.records.files import read_runs, replace_file, run_files
 from mapgap.records.record import RunRecord
 from mapgap.reporting.overview import page_of_file
 from mapgap.reporting.prose import Tables, faults, filled, unsupported
-from mapgap.reporting.report import Page
+from mapgap.reporting.report import Page, Picture
 from mapgap.reporting.study import RUNS, is_gathering, page_of, studies
 
 CLAIMING = ("README.md", "docs")
 """Files, and folders of files, whose figures are made from data."""
 _UNSEEN = re.compile(r"<(svg|style|script)\b.*?</\1>", re.DOTALL)
+_NAMES = re.compile(r'url\(#\w+\)|\b(id|href|xlink:href)="[^"]*"|<style\b.*?</style>', re.DOTALL)
+_DRAWN = re.compile(r"(-?\d+\.?\d*(?:e-?\d+)?)|([^\s\d<>=\"]+)")
+"""Numbers and words of a picture."""
+HALF = 0.5  #: units of a picture by which two drawings of the same data differ at most
+_SEEN = re.compile(r"<svg\b.*?</svg>|<t[dh]\b[^>]*>", re.DOTALL)
+"""Of a page: its pictures, and the cells of its tables, whose colours say something."""
 _TAGS = re.compile(r"<[^>]*>")
 
 
@@ -51,16 +57,25 @@ class Checkout:
     root: Path
     book: Ledger = field(init=False)
     _pages: dict[str, Page] = field(default_factory=dict)
+    _known: KnownInstances = field(init=False)
 
     def __post_init__(self) -> None:
         if not self.reports.is_dir():
             raise InputError(f"{self.root}: expected a checkout with a folder reports, found none")
+        self.book, self._known = self._ledger(), KnownInstances()
+
+    def _ledger(self) -> Ledger:
         own = self.root / "instances" / "best_known.yaml"
-        self.book = Ledger.load(own if own.is_file() else None)
+        return Ledger.load(own if own.is_file() else None)
 
     @property
     def reports(self) -> Path:
         return self.root / "reports"
+
+    @property
+    def images(self) -> Path:
+        """The pictures that pages show, each a picture of a report: ``REPORT_PICTURE.svg``."""
+        return self.root / "docs" / "images"
 
     def run_files(self) -> list[Path]:
         return run_files(self.reports)
@@ -129,15 +144,58 @@ class Checkout:
         return found
 
     def _parts(self) -> Iterator[tuple[str, Iterator[Fault]]]:
-        known = KnownInstances()
-        yield str(self.book.path), of_ledger(self.book, known.named)
-        runs = RunAudit(self.book, known)
+        yield str(self.book.path), of_ledger(self.book, self._known.named)
+        runs = RunAudit(self.book, self._known)
         for file in self.run_files():
             yield str(file), runs.faults(file)
+        yield str(self.book.path), runs.unwitnessed()
         for report in self.reported():
             yield str(self.reports / report), self._report(report)
+        yield str(self.images), self._drawn(self._images())
         for page in self.pages():
             yield str(page), self._claims(page)
+
+    def faults_of(self, file: Path) -> list[Fault]:
+        """Everything that does not hold where this one file has changed since the checkout was read.
+
+        What can be made anew from it counts as made anew: of runs the page of their report.
+        """
+        if file.suffix == ".md" and file in self.pages():
+            return list(self._claims(file))
+        if file.parent == self.images:
+            return list(self._drawn([file]))
+        if file == self.book.path:
+            return list(self._of_ledger())
+        if file.name.startswith(RUNS):
+            return list(self._of_runs(file.with_name(RUNS)))
+        return list(self._report(file.parent.name))
+
+    def _of_ledger(self) -> Iterator[Fault]:
+        """Faults of the entries that are not as they were."""
+        try:
+            book = self._ledger()
+        except InputError as error:
+            yield Fault("ledger", str(self.book.path), str(error))
+            return
+        book.entries = {name: each for name, each in book.entries.items() if each != self.book.entries.get(name)}
+        yield from of_ledger(book, self._known.named)
+        runs = RunAudit(book, self._known)
+        for file in self.run_files():
+            yield from runs.of_knowledge(str(file), read_runs(file))
+        yield from runs.unwitnessed()
+
+    def _of_runs(self, file: Path) -> Iterator[Fault]:
+        """Faults of runs, and of the pages that quote the tables that they make now."""
+        yield from RunAudit(self.book, self._known).faults(file)
+        report = file.parent.name
+        honest = self._pages.pop(report, None)
+        yield from (fault for fault in self._report(report) if fault.kind not in ("table", "picture"))
+        yield from self._drawn(each for each in self._images() if not each.stem.startswith(f"{report}_"))
+        for page in self.pages():
+            yield from self._claims(page)
+        self._pages.pop(report, None)
+        if honest is not None:
+            self._pages[report] = honest
 
     def _report(self, report: str) -> Iterator[Fault]:
         """Pages and tables of a report that are not what its runs make, and published numbers without a verdict."""
@@ -149,16 +207,46 @@ class Checkout:
             return
         yield from of_pages(folder, page)
         yield from (Fault("verdict", str(folder), words) for words in page.faults)
+        if page.missing:
+            yield Fault("missing", str(folder), f"{len(page.missing)} run(s) of its design are not there")
 
     def fill(self) -> list[Path]:
-        """Put the values of all figures into the pages; the files that changed."""
+        """Put the values of all figures into the pages, and the pictures of reports beside them; what changed."""
         changed = []
         for file in self.pages():
             text = file.read_text(encoding="utf-8")
             if (new := filled(text, self.rows)) != text:
                 replace_file(file, new.encode())
                 changed.append(file)
+        for file in self._images():
+            drawn = self._picture(file)
+            if drawn is not None and not same_drawing(drawn.alone, file.read_text(encoding="utf-8")):
+                replace_file(file, drawn.alone.encode())
+                changed.append(file)
         return changed
+
+    def _images(self) -> list[Path]:
+        return sorted(self.images.glob("*.svg"))
+
+    def _picture(self, file: Path) -> Picture | None:
+        """The picture of a report that a file is named for."""
+        for report in (name for name in self.reported() if file.stem.startswith(f"{name}_")):
+            for section in self._page(report).sections:
+                for each in section.figures:
+                    if file.stem == f"{report}_{each.name}":
+                        return each
+        return None
+
+    def _drawn(self, files: Iterable[Path]) -> Iterator[Fault]:
+        """Pictures of pages that are not those of their reports."""
+        for file in files:
+            drawn = self._picture(file)
+            if drawn is None:
+                yield Fault(
+                    "picture", str(file), "expected a picture of a report, REPORT_PICTURE.svg, found another name"
+                )
+            elif not same_drawing(drawn.alone, file.read_text(encoding="utf-8")):
+                yield Fault("picture", str(file), "is not what its report draws")
 
     def _claims(self, page: Path) -> Iterator[Fault]:
         """Figures of a page that the data do not say, and measured ones that nothing supports."""
@@ -168,11 +256,11 @@ class Checkout:
 
 
 def of_pages(folder: Path, page: Page) -> Iterator[Fault]:
-    """Committed tables and texts that are not those of the page; pictures are not compared.
+    """Committed tables, texts and pictures that are not those of the page.
 
     A folder with neither table nor text shows nothing, so there is nothing to hold against it.
     """
-    made = page.files(drawn=False)
+    made = page.files()
     there = {file.name for pattern in ("*.csv", "report.md", "report.html") for file in folder.glob(pattern)}
     for name in sorted({*made, *there}) if there else ():
         file = folder / name
@@ -181,7 +269,19 @@ def of_pages(folder: Path, page: Page) -> Iterator[Fault]:
         elif name not in there:
             yield Fault("table", str(file), "expected what its runs make, found no file")
         else:
-            yield from _first_difference(file, words_of(made[name], name), words_of(file.read_text("utf-8"), name))
+            texts = made[name], file.read_text("utf-8")
+            yield from _first_difference(file, *(words_of(text, name) for text in texts))
+            if name.endswith(".html") and not same_drawing(*("\n".join(_SEEN.findall(text)) for text in texts)):
+                yield Fault("picture", str(file), "a picture or the look of a cell is not what its runs draw")
+
+
+def same_drawing(one: str, other: str) -> bool:
+    """Do two SVG texts show the same? Their words and colours are equal, their coordinates to half a unit.
+
+    Names inside and the style sheet are not looked at.
+    """
+    pairs = zip_longest(*(_DRAWN.findall(_NAMES.sub("", text)) for text in (one, other)))
+    return all(a == b or (a and b and a[0] and b[0] and abs(float(a[0]) - float(b[0])) <= HALF) for a, b in pairs)
 
 
 def words_of(text: str, name: str) -> list[str]:

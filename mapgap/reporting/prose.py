@@ -11,6 +11,9 @@ In a cell of a table the bar is written ``\\|``, or it would end the cell. Condi
 ``max``, ``mean``, ``median``, ``sum`` or ``count``, which needs no column.
 The table ``ledger`` has an entry of the ledger per row.
 
+A word that compares is made from data, too: ``<!-- word: SPEC > SPEC ? longer : shorter -->longer<!-- /word -->``; a
+number may stand for a specification.
+
 :func:`unsupported` finds measured figures with neither placeholder nor source: a block of text that cites somebody
 else's figure, or states a setting, says where it is from in ``<!-- source: … -->``.
 """
@@ -32,8 +35,9 @@ Row = Mapping[str, Any]
 Tables = Callable[[str], Sequence[Row]]
 """The rows of a table by name; raises :class:`InputError` for a name that there is not."""
 
-_PLACE = re.compile(r"```.*?```|<!-- fig: (?P<spec>.*?) -->(?P<text>.*?)<!-- /fig -->", re.DOTALL)
+_PLACE = re.compile(r"```.*?```|<!-- (?P<kind>fig|word): (?P<spec>.*?) -->(?P<text>.*?)<!-- /(?P=kind) -->", re.DOTALL)
 """A placeholder; or a block of code, in which there are none."""
+_WORD = re.compile(r"(?P<one>.+?) (?P<sign><=|>=|<|>|=|!=) (?P<other>.+?) \? (?P<then>.+?) : (?P<otherwise>.+)")
 _SPEC = re.compile(
     r"(?P<table>[\w/]+)(\[(?P<where>[^\]]*)\])?(\.(?P<column>\w+))?(\s+(?P<how>\w+))?(\s*\\?\|\s*(?P<form>\S+))?"
 )
@@ -58,25 +62,50 @@ _MEASURED = re.compile(
     r"\d[\d,.]*\s?(%|×|percent|points?\b|times\b|-?fold\b|x\b|ns\b|µs\b|ms\b|s\b|seconds?\b|minutes?\b|hours?\b|GFLOPS\b)"
     r"|\b\d[\d,]* (of|out of) (the )?\d"
 )
-_HIDDEN = re.compile(r"```.*?```|`[^`\n]*`|\]\([^)]*\)|<!-- fig: .*?<!-- /fig -->", re.DOTALL)
+_HIDDEN = re.compile(
+    r"```.*?```|`[^`\n]*`|\]\([^)]*\)|<!-- fig: .*?<!-- /fig -->|<!-- word: .*?<!-- /word -->", re.DOTALL
+)
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A placeholder of a page: what it stands for and the text that is there."""
+    """A placeholder of a page, ``fig`` or ``word``: what it stands for and the text that is there."""
 
     spec: str
     text: str
     line: int
+    kind: str = "fig"
 
 
 def figures(page: str) -> list[Figure]:
     """All placeholders of a page's text, in order."""
     return [
-        Figure(found["spec"], found["text"], page.count("\n", 0, found.start()) + 1)
+        Figure(found["spec"], found["text"], page.count("\n", 0, found.start()) + 1, found["kind"])
         for found in _PLACE.finditer(page)
         if found["spec"] is not None
     ]
+
+
+def word(spec: str, tables: Tables) -> str:
+    """The word that a comparison chooses.
+
+    Raises
+    ------
+    InputError
+        It cannot be read; or as :func:`looked_up`.
+    """
+    read = _WORD.fullmatch(spec.strip())
+    if read is None:
+        raise InputError(f"word {spec!r}: expected SPEC < SPEC ? WORD : WORD")
+    one, other = (_number(read[side].strip(), tables) for side in ("one", "other"))
+    return read["then" if _SIGNS[read["sign"]](one, other) else "otherwise"].strip()
+
+
+def _number(spec: str, tables: Tables) -> Any:
+    try:
+        return float(spec)
+    except ValueError:
+        return looked_up(spec, tables)
 
 
 def value(spec: str, tables: Tables) -> str:
@@ -160,7 +189,8 @@ def filled(page: str, tables: Tables) -> str:
     def of(found: re.Match[str]) -> str:
         if found["spec"] is None:
             return found[0]
-        return f"<!-- fig: {found['spec']} -->{value(found['spec'], tables)}<!-- /fig -->"
+        made = _MADE[found["kind"]](found["spec"], tables)
+        return f"<!-- {found['kind']}: {found['spec']} -->{made}<!-- /{found['kind']} -->"
 
     return _PLACE.sub(of, page)
 
@@ -171,12 +201,15 @@ def faults(files: Iterable[Path], tables: Tables) -> Iterator[Fault]:
         for figure in figures(file.read_text(encoding="utf-8")):
             place = f"{file}:{figure.line}"
             try:
-                found = value(figure.spec, tables)
+                found = _MADE[figure.kind](figure.spec, tables)
             except InputError as error:
                 yield Fault("figure", place, str(error))
                 continue
             if found != figure.text:
                 yield Fault("figure", place, f"says {figure.text}, the data say {found} ({figure.spec})")
+
+
+_MADE: Mapping[str, Callable[[str, Tables], str]] = {"fig": value, "word": word}
 
 
 def unsupported(page: str) -> list[tuple[int, str]]:

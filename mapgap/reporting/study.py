@@ -230,6 +230,7 @@ def _page(
     keys = dict.fromkeys(key for phase in phases for key in keys_of(phase.jobs))  # a run may be in two phases
     runs = Runs(latest[key] for key in keys if key in latest)
     page = study.page(runs + book.references(runs) if book is not None and study.knows else runs, quick)
+    page.missing = [key for key in keys if key not in latest]
     if not page.heat:
         page.heat = heat_map(runs)
     return page

@@ -106,6 +106,7 @@ PROBLEM = Problem(
     evaluate=f"{_HERE}.evaluate:evaluate",
     describe=f"{_HERE}.describe:describe",
     explain=f"{_HERE}.explain:EXPLAINER",
+    clock=f"{_HERE}.clock:CLOCK",
     gantt=f"{_HERE}.gantt:gantt",
     diagnose=f"{_HERE}.evaluate:diagnose",
     interval=f"{_HERE}.measured:interval",

@@ -77,7 +77,7 @@ class _Simulation:
             if not instance.execution.training:
                 order = [("F", m) for m in range(self.micro_batches)]
             for device, share in zip(stage.devices, stage.shares, strict=True):
-                self.times[device] = _device_times(instance, plan, p, device, share)
+                self.times[device] = device_times(instance, plan, p, device, share)
                 self.queue[device] = order[::-1]
                 self.stage_of[device] = p
         self.link_ticks = [
@@ -158,7 +158,7 @@ class _Simulation:
             self.tasks += [Task(("device", device), "R", -1, end, end + ticks) for device in stage.devices]
 
 
-def _device_times(instance: Instance, plan: Plan, p: int, device: int, share: int) -> dict[str, int]:
+def device_times(instance: Instance, plan: Plan, p: int, device: int, share: int) -> dict[str, int]:
     """Forward and backward ticks of a member, with the transfers and the AllReduce that the execution makes part of
     them (those of the whole group)."""
     stage, kind = plan.stages[p], instance.device_type(device)

@@ -100,6 +100,7 @@ PROBLEM = Problem(
     diagnose=f"{_HERE}.diagnose:diagnose",
     describe=f"{_HERE}.describe:describe",
     explain=f"{_HERE}.explain:EXPLAINER",
+    clock=f"{_HERE}.clock:CLOCK",
     objectives=f"{_HERE}.instance:OBJECTIVES",
 )
 

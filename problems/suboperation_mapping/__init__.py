@@ -74,6 +74,7 @@ PROBLEM = Problem(
     diagnose=f"{_HERE}.evaluate:diagnose",
     describe=f"{_HERE}.describe:describe",
     explain=f"{_HERE}.explain:EXPLAINER",
+    clock=f"{_HERE}.clock:CLOCK",
 )
 
 __all__ = ["PROBLEM", "Accelerator", "Edge", "Instance", "Layer", "Plan", "operation_name", "parse_operation"]

@@ -4,6 +4,10 @@ A pooled difference is the mean of the fleets' mean differences, every fleet wit
 the error is that of the seeds within them (Welch and Satterthwaite, unequal variances), and the statement is about
 these fleets. Two other views stand beside it: :func:`flipped_p` asks for no normal distribution, and :func:`across`
 takes the fleets themselves as the sample, for a statement about fleets like these.
+
+Every run splits the same few images into training and test anew, so runs share images and are not independent. With
+``overlap``, images for test by images for training, the variance of a mean gets that part of a single value's variance
+besides (Nadeau and Bengio 2003, "Inference for the Generalization Error", Machine Learning 52).
 """
 
 from __future__ import annotations
@@ -57,7 +61,7 @@ class Pooled:
         return float(stats.t.sf(distance / self.error, self.freedom))
 
 
-def pooled(groups: Sequence[Sequence[float]]) -> Pooled | None:
+def pooled(groups: Sequence[Sequence[float]], overlap: float = 0.0) -> Pooled | None:
     """Mean of the groups' means; ``None`` without groups, or if one has fewer than two values."""
     if not groups or any(len(group) < 2 for group in groups):
         return None
@@ -65,7 +69,8 @@ def pooled(groups: Sequence[Sequence[float]]) -> Pooled | None:
     total = sum(errors)
     spread = sum(error**2 / (len(group) - 1) for error, group in zip(errors, groups, strict=True))
     freedom = total**2 / spread if spread else float(sum(len(group) - 1 for group in groups))
-    return Pooled(mean(mean(group) for group in groups), math.sqrt(total) / len(groups), freedom)
+    error = math.sqrt(total / len(groups) ** 2 + overlap * mean(variance(group) for group in groups))
+    return Pooled(mean(mean(group) for group in groups), error, freedom)
 
 
 def flipped_p(groups: Sequence[Sequence[float]], draws: int = FLIPS) -> float:

@@ -1,6 +1,7 @@
 """The audit of a checkout: nothing to say of an honest one, and every lie that is planted is found."""
 
 import json
+import re
 import shutil
 
 import pytest
@@ -9,13 +10,13 @@ from records import changed
 
 from mapgap.catalogue.files import load_instance
 from mapgap.core import Budget, InputError
-from mapgap.evidence.audit import allowed
+from mapgap.evidence.audit import RunAudit, allowed
 from mapgap.evidence.ledger import Ledger
 from mapgap.execution.run import run_method
 from mapgap.records.files import append, packed, read_runs
 from mapgap.reporting import committed
 from mapgap.reporting.committed import Checkout
-from mapgap.reporting.overview import write_report
+from mapgap.reporting.overview import page_of_file, write_report
 from mapgap.reporting.study import find_study, page_of
 
 EXAMPLE = "mtrain_example_fig5"
@@ -94,6 +95,10 @@ LIES = {
 }
 
 
+MADE = {"table", "picture"}
+"""Faults of a page that is not what its runs make."""
+
+
 @pytest.fixture
 def one_study(monkeypatch):
     """Whoever is in no library is looked for in one study, not in all: their instances take two gigabytes."""
@@ -105,8 +110,8 @@ def test_a_run_that_lies_is_found(checkout, run, one_study, lie):
     changes, kinds = LIES[lie]
     append(runs_of(checkout), changed(run, **changes(run)))
     found = faults(checkout)
-    assert kinds <= {fault.kind for fault in found} <= kinds | {"table"}  # the report was made before the lie
-    assert all(str(runs_of(checkout)) in fault.place for fault in found if fault.kind != "table")
+    assert kinds <= {fault.kind for fault in found} <= kinds | MADE  # the report was made before the lie
+    assert all(str(runs_of(checkout)) in fault.place for fault in found if fault.kind not in MADE)
 
 
 def test_a_better_plan_that_is_withheld_from_the_ledger_is_found(checkout, run):
@@ -135,7 +140,7 @@ def test_a_ledger_that_praises_its_plan_is_found(checkout):
 def test_a_broken_run_file_is_found(checkout):
     with runs_of(checkout).open("a") as stream:
         stream.write('{"instance": 1}\n')
-    assert {fault.kind for fault in faults(checkout)} == {"file", "table"}
+    assert {fault.kind for fault in faults(checkout)} == {"file", "table", "unsupported"}
 
 
 @pytest.mark.parametrize(
@@ -162,6 +167,26 @@ def test_looks_of_a_page_are_no_claims(checkout):
     assert faults(checkout) == []
 
 
+def test_a_bound_that_nobody_proved_is_found(checkout):
+    book = Ledger.load(checkout / "instances" / "best_known.yaml")
+    entry = book.entries[EXAMPLE]
+    audit = RunAudit(book, lambda run: None)
+    assert [fault.kind for fault in audit.unwitnessed()] == ["unsupported"]  # no run was read, no certificate is there
+    assert list(audit.faults(runs_of(checkout)))  # nobody has the instance, but the bound is one of a run
+    assert list(audit.unwitnessed()) == []
+    entry.bound = entry.bound.model_copy(update={"value": entry.bound.value + 1})
+    assert [fault.kind for fault in audit.unwitnessed()] == ["unsupported"]
+
+
+def test_colours_and_pictures_of_a_page_are_claims(checkout):
+    path = checkout / "reports" / "study" / "report.html"
+    text = path.read_text()
+    moved = re.sub(r'(<svg\b.*?\bd="M )(\d+)', lambda m: m[1] + str(int(m[2]) + 30), text, count=1, flags=re.DOTALL)
+    assert moved != text
+    path.write_text(moved)
+    assert [fault.kind for fault in faults(checkout)] == ["picture"]
+
+
 def test_tables_that_are_missing_or_that_no_runs_make_are_found(checkout):
     folder = checkout / "reports" / "study"
     (folder / "instances.csv").rename(folder / "a.csv")
@@ -181,7 +206,7 @@ def test_runs_that_are_deleted_leave_a_report_that_says_too_much(checkout, run):
     kept = read_runs(runs_of(checkout))[0]
     packed(runs_of(checkout)).unlink()
     append(runs_of(checkout), kept)
-    assert {fault.kind for fault in faults(checkout)} == {"table"}
+    assert {fault.kind for fault in faults(checkout)} == {*MADE, "unsupported"}  # the ledger's bound was that run's
 
 
 def test_a_verdict_that_is_edited_or_leads_nowhere_is_found(checkout):
@@ -220,6 +245,26 @@ def test_figures_are_written_anew_and_a_lie_is_an_exit_code(checkout):
     assert (done.returncode, len(json.loads(done.stdout)["faults"])) == (5, 2)
     assert mapgap("audit", str(checkout), "--fill").returncode == 0
     assert page.read_text() == README
+
+
+def test_a_picture_of_a_page_is_what_its_report_draws(checkout):
+    page = page_of_file(runs_of(checkout), Ledger.load(checkout / "instances" / "best_known.yaml"))
+    pictures = [each for section in page.sections for each in section.figures]
+    drawn = next(each for each in pictures if "var(--c" in each.alone and ' d="M ' in each.alone)
+    file = checkout / "docs" / "images" / f"study_{drawn.name}.svg"
+    file.parent.mkdir(parents=True)
+    file.write_text(drawn.alone)
+    assert faults(checkout) == []
+    # A bar or line that is moved, a colour that is changed, and a word.
+    moved = re.sub(r' d="M (\S+) (\S+) ', lambda m: f' d="M {m[1]} {float(m[2]) + 20} ', drawn.alone)
+    for lie in (moved, re.sub(r"var\(--c\d", "var(--fg", drawn.alone), drawn.alone.replace("</text>", "!</text>")):
+        assert lie != drawn.alone
+        file.write_text(lie)
+        assert [fault.kind for fault in faults(checkout)] == ["picture"]
+    assert Checkout(checkout).fill() == [file]
+    assert file.read_text() == drawn.alone
+    file.rename(file.with_name("study_of_nobody.svg"))
+    assert [fault.words.partition(",")[0] for fault in faults(checkout)] == ["expected a picture of a report"]
 
 
 def test_versions_are_judged_by_what_the_package_asks_for():

@@ -111,7 +111,7 @@ def test_a_plan_that_does_not_attain_what_the_ledger_says_is_refused(book):
 def test_a_missing_file_is_missed(book):
     book.certificate_path(ONE).unlink()
     assert "cannot be read" in reasons(book)[0]
-    assert "there is no certificate file" in book.problems_of(ONE)[0]
+    assert "its certificate is not there" in book.problems_of(ONE)[0]
 
 
 @pytest.mark.parametrize("data", [b"", b"\x1f\x8b", b"{}", b"[]", b"null", b'{"schema": 1}', b"\xff"])

@@ -57,6 +57,13 @@ def test_fleets_weigh_the_same_whatever_their_seeds():
     assert pooled([[0.0, 2.0], [5.0] * 10]).mean == pytest.approx(3.0)
 
 
+def test_runs_that_share_images_say_less():
+    """Nadeau and Bengio, Eq. 8: variance (1/n + test/train), here of 4 and of 2 x 4 values of variance 4/3."""
+    values = [-1.0, 1.0, -1.0, 1.0]
+    assert pooled([values], 0.25).error == pytest.approx(math.sqrt(4 / 3 * (1 / 4 + 1 / 4)))
+    assert pooled([values, values], 0.25).error == pytest.approx(math.sqrt(4 / 3 * (1 / 8 + 1 / 4)))
+
+
 def test_nothing_is_pooled_from_single_values():
     assert pooled([]) is None
     assert pooled([FIRST, [1.0]]) is None

@@ -73,8 +73,13 @@ def test_measures_of_a_curve():
     assert [curves.at(curve, t) for t in (0, 1, 2, 3, 4, 5)] == [0.1, 0.1, 0.5, 0.9, 0.9, 0.7]
     assert curves.time_to(curve, 0.9, 8) == 3.0
     assert curves.time_to(curve, 0.95, 8) == 8  # not reached
-    assert curves.overall(curve, 4) == pytest.approx((0.1 + 0.5 + 0.9 + 0.9) / 4)
+    # 0.1 until 1.5, 0.5 until 3, 0.9 until 4.5, then 0.7.
+    assert curves.overall(curve, 4) == pytest.approx((0.1 * 1.5 + 0.5 * 1.5 + 0.9 * 1) / 4)
+    assert curves.overall(curve, 6) == pytest.approx((0.1 * 1.5 + 0.5 * 1.5 + 0.9 * 1.5 + 0.7 * 1.5) / 6)
     assert curves.final(curve, 4) == pytest.approx(0.9)
+    assert curves.final(curve, 6) == pytest.approx(0.7)
+    assert curves.final(curve, 5) == pytest.approx((0.9 * 0.75 + 0.7 * 0.5) / 1.25)
+    assert curves.at_cycles(curve, 4) == pytest.approx((0.1 + 0.5 + 0.9 + 0.9) / 4)
 
 
 def made_up(
@@ -156,7 +161,7 @@ def test_fleets_are_pooled_by_their_data():
             records.append(made_up("elfish", s, 0.6 + lead + 0.001 * s, setting))
             records.append(made_up("sync", s, 0.6, setting))
     rows = rows_of(comparisons.comparisons, *records)
-    found = {row["data"]: row for row in rows if row["measure"] == "mean accuracy"}
+    found = {row["data"]: row for row in rows if row["measure"] == "final accuracy"}
     assert found["IID"]["difference"] == pytest.approx(3.15)  # of 2.15 and 4.15 points
     assert found["non-IID"]["difference"] == pytest.approx(20.15)
     assert (found["IID"]["least"], found["IID"]["largest"]) == (pytest.approx(2.15), pytest.approx(4.15))
@@ -170,14 +175,17 @@ def test_equivalence_and_difference_are_two_questions():
         records = [made_up("elfish", s, 0.8) for s in range(6)]
         records += [made_up("optimal", s, 0.8 + (points + 0.1 * (-1) ** s) / 100) for s in range(6)]
         trainings_ = Trainings(Runs(records))
-        return comparisons.equivalence(trainings_).rows[0], comparisons.comparisons(trainings_).rows[0]
+        made = (comparisons.equivalence(trainings_).rows, comparisons.comparisons(trainings_).rows)
+        return tuple(next(row for row in rows if row["measure"] == "final accuracy") for rows in made)
 
     small, apart = lead(0.5)
     assert (small["claim"], apart["claim"]) == ("equivalent", "better")  # a small difference is one, and small
     large, _ = lead(1.0)
     assert large["claim"] == "not shown"
-    # Six values 0.5 +- 0.1: error 0.1095 / sqrt(6), Student's 5 % point with 5 degrees of freedom 2.015.
-    assert small["high"] - small["difference"] == pytest.approx(2.015 * 0.10954 / 6**0.5, abs=1e-4)
+    # Six values 0.5 +- 0.1, deviation 0.1095, Student's 5 % point with 5 degrees of freedom 2.015; shared images add
+    # 359 / 1438 to 1 / 6.
+    assert small["high"] - small["difference"] == pytest.approx(2.015 * 0.10954 * (1 / 6 + 359 / 1438) ** 0.5, abs=1e-4)
+    assert apart["apart"] == pytest.approx(2.571 * 0.10954 / 6**0.5, abs=1e-4)
 
 
 def test_times_to_an_accuracy():

@@ -9,6 +9,7 @@ from mapgap.records.record import RunRecord
 from mapgap.records.runs import Runs
 from mapgap.studies.equal_time import (
     HARD,
+    LATER,
     LONG_S,
     MIDDLE_S,
     SHORT_S,
@@ -92,7 +93,7 @@ def test_every_method_of_every_problem_is_raced_on_every_family_and_ten_files(ti
     names = list(dict.fromkeys(job.instance.name for job in listed))
     assert {suite_of(problem, name) for name in names} == {*registry.library(problem).families, "library"}
     assert sum(suite_of(problem, name) == "library" for name in names) == 10
-    assert len(listed) == len(names) * len(entrants(problem))
+    assert len(listed) == len(names) * len([method for method in entrants(problem) if method.name not in LATER])
     assert len({job.key for job in listed}) == len(listed)
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from mapgap.core import InputError
-from mapgap.reporting.prose import faults, figures, filled, unsupported, value
+from mapgap.reporting.prose import faults, figures, filled, unsupported, value, word
 
 ROWS = [
     {"network": "LeNet", "gap": 12.5, "method": "greedy", "proven": True},
@@ -41,6 +41,32 @@ def test_a_specification_stands_for_a_value(spec, text):
     assert value(spec, tables) == text
     page = f"It loses <!-- fig: {spec} -->?<!-- /fig --> % here."
     assert filled(page, tables) == f"It loses <!-- fig: {spec} -->{text}<!-- /fig --> % here."
+
+
+@pytest.mark.parametrize(
+    ("spec", "chosen"),
+    [
+        ("study/losses[method=soft].gap max < study/losses[method=greedy].gap max ? shorter : longer", "shorter"),
+        ("study/losses.gap min > 0 ? always worse : not always worse", "not always worse"),
+        ("study/losses[gap>0] count = 2 ? two : more or fewer", "two"),
+    ],
+)
+def test_a_word_that_compares_follows_the_data(spec, chosen, tmp_path):
+    assert word(spec, tables) == chosen
+    page = f"It is <!-- word: {spec} -->wrong<!-- /word --> here."
+    right = f"It is <!-- word: {spec} -->{chosen}<!-- /word --> here."
+    assert filled(page, tables) == right
+    file = tmp_path / "page.md"
+    for text, count in ((page, 1), (right, 0)):
+        file.write_text(text)
+        assert len(list(faults([file], tables))) == count
+
+
+def test_a_word_that_cannot_be_chosen_says_why():
+    with pytest.raises(InputError, match=r"expected SPEC < SPEC \? WORD : WORD"):
+        word("study/losses.gap max ? a : b", tables)
+    with pytest.raises(InputError, match="there is none"):
+        word("study/other.gap max > 0 ? a : b", tables)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""Plans on the clock: a process per board over plain sockets, emulated or with ONNX Runtime, and what it measured."""

@@ -1,0 +1,68 @@
+"""A plan as tasks: every accelerator in its order, each transfer on the accelerator that rule 5 or 4 charges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mapgap.core import Clock, Move, Script, Task
+from mapgap.problems.suboperation_mapping.evaluate import compute_ticks, predecessors, timetable
+from mapgap.problems.suboperation_mapping.instance import Instance, Operation, Plan, operation_name
+
+
+def script(instance: Instance, plan: Plan, rounds: int) -> Script:
+    """Iterations one after the other: of each operation what it reads, one tensor after the other, then its
+    computation, then the dW that it sends."""
+    timed = timetable(instance, plan)
+    assert timed is not None
+    names, tick = [each.name for each in instance.accelerators], instance.seconds_per_tick
+    holders: dict[int, set[int]] = {}
+    for (phase, index, _), a in timed.location.items():
+        if phase == "FP":
+            holders.setdefault(index, set()).add(a)
+    inputs = {operation: predecessors(instance, plan.ratio, operation) for operation in timed.location}
+    found: list[Task] = []
+    ends: list[tuple[str, ...]] = []
+    for r in range(rounds):
+        ended: dict[Operation, str] = {}
+        last: dict[int, str] = {}
+        for operation in _in_order(timed.start, timed.end, inputs):
+            a, label = timed.location[operation], operation_name(instance, operation)
+            after = {ended[p] for p, _ in inputs[operation]} | {last[a] for _ in [0] if a in last}
+            needs = tuple(sorted(after)) or (ends[-1] if ends else ())
+            steps = [
+                (Move(names[timed.location[p]], names[a], size), timed.location[p], a) for p, size in inputs[operation]
+            ]
+            steps.append((None, a, a))  # type: ignore[arg-type]
+            if operation[0] == "WU":
+                weights = instance.layers[operation[1]].weight_bytes
+                steps += [(Move(names[a], names[h], weights), a, h) for h in sorted(holders[operation[1]])]
+            for k, (move, sender, receiver) in enumerate(steps):
+                if move is not None and (sender == receiver or not move.bytes):
+                    continue
+                ticks = (
+                    instance.transfer_ticks(move.bytes, sender, receiver)
+                    if move
+                    else compute_ticks(instance, plan.ratio, operation, a)
+                )
+                name = f"{r}/{label}" if move is None else f"{r}/{label}/move{k}"
+                about = {"round": r, "operation": label}
+                board = "" if move else names[a]
+                found.append(Task(name, names[a], operation[0], ticks * tick, board, move, needs, about))
+                needs = (name,)
+            ended[operation] = last[a] = needs[0]
+        ends.append(tuple(last.values()))
+    return Script(tuple(found), tuple(ends), max(timed.end.values()) * tick)
+
+
+def _in_order(
+    start: dict[Operation, int], end: dict[Operation, int], inputs: dict[Operation, list[tuple[Operation, int]]]
+) -> Iterator[Operation]:
+    """Operations by start; of those that take no time, none before one that it reads."""
+    waiting = dict.fromkeys(sorted(start, key=lambda each: (start[each], end[each])))
+    while waiting:
+        found = next(each for each in waiting if not any(p in waiting for p, _ in inputs[each]))
+        del waiting[found]
+        yield found
+
+
+CLOCK = Clock(script)

@@ -1,0 +1,355 @@
+"""Emulated plans: the order of tasks, one at a time on a lane, all the bytes; the best plan is the fastest; traces."""
+
+import json
+import random
+import secrets
+from itertools import pairwise
+
+import pytest
+from cli_support import inside
+
+import mapgap
+from mapgap.catalogue import registry
+from mapgap.clock.run import Host, execute
+from mapgap.clock.trace import Trace, measured
+from mapgap.core import GanttLane, InputError, Quarters
+from mapgap.problems.hybrid_pipeline import Device, DeviceType, Instance, Layer, Plan, Stage
+from mapgap.problems.hybrid_pipeline.evaluate import communication_bytes
+from mapgap.problems.hybrid_pipeline.simulate import simulate
+
+PROBLEMS = ("hybrid_pipeline", "multi_model_splitting", "suboperation_mapping")
+SECONDS = 0.3  # of a run, about
+
+
+def drawn(problem, rng):
+    """A tiny instance and a plan of it that breaks no rule."""
+    library = registry.library(problem)
+    for _ in range(500):
+        instance = library.generate("tiny", rng.randrange(10**6))
+        for _ in range(20):
+            plan = library.random_plan(instance, rng)
+            found = registry.problems()[problem].evaluate(instance, plan)
+            if not found.violations and found.objective:
+                return instance, plan
+    raise AssertionError("no plan in 500 instances")
+
+
+def run_of(problem, instance, plan, rounds):
+    script = registry.problems()[problem].clock.script(instance, plan, rounds)
+    boards = {task.board for task in script.tasks if task.board}
+    boards |= {name for task in script.tasks if task.move for name in (task.move.sender, task.move.receiver)}
+    scale = SECONDS / (rounds * script.seconds)
+    return script, execute(script, {name: Host() for name in sorted(boards)}, scale=scale)
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_every_task_is_done_once_after_those_before_it_and_lanes_do_one_at_a_time(problem):
+    seed = secrets.randbits(32)
+    for turn in range(2):
+        instance, plan = drawn(problem, random.Random(seed + turn))
+        script, records = run_of(problem, instance, plan, rounds=2)
+        by_name = {each["task"]: each for each in records}
+        assert len(by_name) == len(records) == len(script.tasks)
+        lanes = {}
+        for task in script.tasks:
+            each = by_name[task.name]
+            assert each["end"] >= each["start"] >= 0, seed
+            assert all(by_name[name]["end"] <= each["start"] for name in task.after), (seed, task.name)
+            # Nothing takes less than the model says; more, on a machine that others use as well.
+            assert each["end"] - each["start"] >= task.seconds * (1 - 1e-6) - 1e-9, (seed, task.name)
+            assert each.get("bytes") == (task.move.bytes if task.move else None)
+            lanes.setdefault(task.lane, []).append((each["start"], each["end"]))
+        for spans in lanes.values():
+            spans.sort()
+            assert all(a[1] <= b[0] for a, b in pairwise(spans)), seed
+        if not script.in_flight:
+            assert measured(script, records) >= script.seconds * 0.9, seed
+
+
+def test_a_training_round_moves_what_eq_2_counts_in_the_order_of_1f1b():
+    seed = secrets.randbits(32)
+    rng = random.Random(seed)
+    while True:
+        instance, plan = drawn("hybrid_pipeline", rng)
+        if instance.execution.training and len(plan.stages) > 1 and instance.execution.communication == "step":
+            break
+    clock = registry.problems()["hybrid_pipeline"].clock
+    script = clock.script(instance, plan, 1)
+    rings = sum(len(stage.devices) for stage in plan.stages if len(stage.devices) > 1)
+    moved = sum(task.move.bytes for task in script.tasks if task.move)
+    if instance.execution.allreduce == "round":  # parts of a ring are whole bytes
+        assert 0 <= communication_bytes(instance, plan) - moved <= rings, seed
+    # On every device the order of the simulated schedule.
+    for p, stage in enumerate(plan.stages):
+        for d in stage.devices:
+            tasks = [task for task in simulate(instance, plan).tasks if task.where == ("device", d)]
+            expected = [f"{task.kind}{task.micro_batch}" for task in tasks if task.kind != "R"]
+            lane = f"{instance.devices[d].name} (stage {p})"
+            found = [task.name.split("/")[1] for task in script.tasks if task.lane == lane and task.board]
+            assert found == expected, seed
+
+
+def test_accelerators_keep_the_order_of_the_plan():
+    seed = secrets.randbits(32)
+    instance, plan = drawn("suboperation_mapping", random.Random(seed))
+    _, records = run_of("suboperation_mapping", instance, plan, rounds=1)
+    for accelerator, names in zip(instance.accelerators, plan.order, strict=True):
+        done = [each["operation"] for each in records if each.get("board") == accelerator.name]
+        assert sorted(done) == sorted(names), seed
+        long = [each["operation"] for each in records if each.get("board") == accelerator.name and each["model_s"]]
+        assert long == [name for name in names if name in long], seed
+
+
+def pipeline(training=False):
+    """Six layers of 10 ms a sample (20 backward) on a fast board, of 30 (60) on a slow one; 1 MB/s between them."""
+    layers = tuple(
+        Layer(name=f"l{k}", output_bytes=2_000, weight_bytes=0, state_memory=0, activation_memory=0) for k in range(6)
+    )
+
+    def kind(name, ticks):
+        return DeviceType(name=name, memory=10, forward=((ticks,),) * 6, backward=((2 * ticks,),) * 6)
+
+    return Instance(
+        name="six",
+        mini_batch=4,
+        micro_batch_sizes=(1,),
+        tick_ns=1000,
+        memory_unit_bytes=1,
+        types=(kind("fast", 10_000), kind("slow", 30_000)),
+        devices=(Device(name="quick", type=0), Device(name="late", type=1)),
+        bandwidth=((1, 1_000_000), (1_000_000, 1)),
+        layers=layers,
+        all_devices=False,
+        execution={"training": training},
+    )
+
+
+def cut_at(*stages):
+    made, start = [], 0
+    for stop, device in stages:
+        made.append(Stage(start=start, stop=stop, devices=(device,), shares=(1,)))
+        start = stop
+    return Plan(micro_batch=1, stages=tuple(made))
+
+
+def test_the_clock_ranks_plans_as_the_model_does():
+    instance = pipeline()
+    plans = [cut_at((5, 0), (6, 1)), cut_at((6, 0)), cut_at((3, 0), (6, 1)), cut_at((6, 1))]
+    # Four micro-batches. 5 layers of 10 ms in front of one of 30: 50 * 4 + 2 + 30 = 232 ms; alone 240 (too close to
+    # tell); 3 of 10 in front of 3 of 30: 30 + 2 + 4 * 90 = 392 ms; all on the slow one: 720 ms.
+    evaluate = registry.problems()["hybrid_pipeline"].evaluate
+    assert [evaluate(instance, plan).objective for plan in plans] == [232_000, 240_000, 392_000, 720_000]
+    clock = []
+    for plan in plans:
+        script = registry.problems()["hybrid_pipeline"].clock.script(instance, plan, 1)
+        clock.append(measured(script, execute(script, {"quick": Host(), "late": Host()})))
+    assert max(clock[:2]) < clock[2] < clock[3]
+
+
+def test_a_cycle_is_the_time_between_rounds_in_flight():
+    """Three tasks of 1 s behind each other on lanes of their own, the first and the last rounds slower."""
+    ends = [10, 20, 30, 31, 32, 33, 43, 53]
+    records = [{"task": f"{r}", "start": end - 3.0, "end": float(end)} for r, end in enumerate(ends)]
+    script = mapgap.core.Script((), tuple((f"{r}",) for r in range(8)), 1.0, in_flight=2)
+    assert measured(script, records) == 1.0  # from 30 to 33
+    one = mapgap.core.Script((), (("0",), ("1",)), 1.0)
+    assert measured(one, records[:2]) == 6.5  # from 7 to 20, two rounds
+
+
+def played(script):
+    """When every task would end: lanes that take the task that was ready first, without any clock."""
+    waiting, end, free = list(script.tasks), {}, {}
+    place = {task.name: k for k, task in enumerate(script.tasks)}
+    while waiting:
+        ready = [
+            (max((end[name] for name in task.after), default=0.0), place[task.name], task)
+            for task in waiting
+            if all(name in end for name in task.after)
+        ]
+        _, _, task = min((max(since, free.get(task.lane, 0.0)), (since, k), task) for since, k, task in ready)
+        since = max(max((end[name] for name in task.after), default=0.0), free.get(task.lane, 0.0))
+        end[task.name] = free[task.lane] = since + task.seconds
+        waiting.remove(task)
+    return end
+
+
+def test_rounds_in_flight_keep_the_busiest_unit_busy_and_never_too_busy():
+    seed = secrets.randbits(32)
+    rng = random.Random(seed)
+    for _ in range(10):
+        instance, plan = drawn("multi_model_splitting", rng)
+        script = registry.problems()["multi_model_splitting"].clock.script(instance, plan, 25)
+        end = played(script)
+        busy = {}
+        for task in script.tasks:
+            busy[task.lane] = busy.get(task.lane, 0.0) + task.seconds
+        assert max(busy.values()) == pytest.approx(25 * script.seconds), seed
+        assert max(end.values()) >= 25 * script.seconds * (1 - 1e-9), seed
+        cycle = measured(script, [{"task": name, "start": 0.0, "end": value} for name, value in end.items()])
+        alone = sum(task.seconds for task in script.tasks) / 25  # one task after the other
+        assert 0.8 * script.seconds <= cycle <= alone * (1 + 1e-9), seed
+
+
+def record(stage, phase, board, seconds, model):
+    return {"stage": stage, "phase": phase, "board": board, "seconds": seconds, "model_s": model}
+
+
+def test_what_was_measured_comes_back_as_times_and_bandwidths():
+    instance, plan = pipeline(training=True), cut_at((4, 0), (6, 1))
+    records = [{"plan": plan.to_json()}]
+    for factor in (1.5, 2.0, 3.0):  # of a stage on the fast board that should take 40 ms; quartiles 1.75 and 2.5
+        records.append(record(0, "forward", "quick", factor * 0.04, 0.04))
+        records.append(record(0, "backward", "quick", 0.08, 0.08))
+        records.append({"stage": 0, "phase": "forward", "sender": "late", "receiver": "quick", "bytes": 5000,
+                        "seconds": 0.01, "model_s": 0.005})  # fmt: skip
+    made, told = registry.problems()["hybrid_pipeline"].clock.calibrated(instance, records)
+    fast, slow = made.types
+    # Layers of the stage and, as nothing else was measured on this type, the others too.
+    assert fast.forward == ((20_000,),) * 6
+    assert fast.backward == ((20_000,),) * 6
+    assert fast.quartiles.forward_lower == ((17_500,),) * 6
+    assert fast.quartiles.forward_upper == ((25_000,),) * 6
+    assert slow == instance.types[1]
+    assert made.bandwidth == ((1, 500_000), (500_000, 1))
+    assert [(what, each.middle, unit) for what, each, unit in told] == [
+        ("fast: forward of stage 0", 2.0, "times"),
+        ("fast: backward of stage 0", 1.0, "times"),
+        ("quick to late", 500_000.0, "B/s"),
+    ]
+    assert made.content_hash != instance.content_hash
+    assert "Calibrated by a run" in made.source
+
+
+def test_quarters_of_one_value_are_that_value():
+    assert Quarters.of([3.0]) == Quarters(3.0, 3.0, 3.0, 1)
+
+
+def test_a_trace_is_whole_or_refused(tmp_path):
+    path = tmp_path / "t.jsonl"
+    one = {"task": "0/F0/a", "lane": "a", "group": "FP", "model_s": 1.0, "start": 0.0, "end": 2.0, "seconds": 2.0}
+    Trace({"instance": "x"}, [one, one | {"task": "0/F1/a", "start": 2.0, "end": 3.0, "seconds": 1.0}]).write(path)
+    found = Trace.read(path)
+    assert found.head["instance"] == "x"
+    ((lane, group, count, model, clock, ratios),) = found.rows()
+    assert (lane, group, count, model, clock, ratios.middle) == ("a", "FP", 2, 2.0, 3.0, 1.5)
+    (drawn_lane,) = found.lanes()
+    assert isinstance(drawn_lane, GanttLane)
+    assert [(bar.label, bar.start, bar.end) for bar in drawn_lane.bars] == [("F0", 0.0, 2.0), ("F1", 2.0, 3.0)]
+    lines = path.read_text().splitlines()
+    for bad, words in (
+        (lines[:2], "expected 2 tasks, found 1"),
+        ([*lines, lines[-1]], "expected 2 tasks, found 3"),
+        ([*lines[:2], lines[2][:20]], "t.jsonl:3: expected a JSON object on every line"),
+        ([lines[0], lines[1], lines[2].replace("3.0", "NaN")], "numbers from 0 on"),
+        ([lines[0], lines[1], lines[2].replace("3.0", '"3"')], "numbers from 0 on"),
+        (lines[1:], "expected a trace of mapgap run"),
+        ([], "expected a trace of mapgap run"),
+    ):
+        path.write_text("".join(f"{line}\n" for line in bad))
+        with pytest.raises(InputError, match=words):
+            Trace.read(path)
+
+
+def test_the_way_from_a_plan_to_the_clock_and_back(tmp_path):
+    instance, plan = pipeline(), cut_at((5, 0), (6, 1))
+    files = {name: tmp_path / name for name in ("six.json", "plan.json", "t.jsonl", "chart.svg", "new.yaml")}
+    files["six.json"].write_text(json.dumps(instance.to_json()))
+    files["plan.json"].write_text(json.dumps(plan.to_json()))
+    flags = ("--emulate", "--scale", 0.5, "-o", files["t.jsonl"], "--gantt", files["chart.svg"])
+    done = inside("run", files["six.json"], files["plan.json"], *flags)
+    assert done.returncode == 0, done.stderr
+    assert "quick (stage 0)" in done.stdout
+    assert "planned chart  232 ms" in done.stdout
+    assert "the clock" in files["chart.svg"].read_text()
+    told = json.loads(files["t.jsonl"].read_text().splitlines()[0])
+    assert told["instance_hash"] == instance.content_hash
+    assert told["tasks"] == 4 * 3
+    done = inside("calibrate", files["six.json"], files["t.jsonl"], "-o", files["new.yaml"], "--json")
+    assert done.returncode == 0, done.stderr
+    made = mapgap.load(str(files["new.yaml"]))
+    assert made.content_hash == json.loads(done.stdout)["instance_hash"]
+    assert made.measured
+    assert mapgap.check(made, str(files["plan.json"])).feasible
+    # A run of another instance is none of this.
+    done = inside("calibrate", files["new.yaml"], files["t.jsonl"], "-o", tmp_path / "more.yaml")
+    assert done.returncode == 2
+    assert "expected a run of" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ((), "--emulate, --parts: expected one of them, found none"),
+        (("--emulate", "--parts", "."), "found both"),
+        (("--parts", "nowhere"), "found no manifest.json"),
+        (("--parts", ".", "--scale", 2), "--scale: expected it with --emulate"),
+        (("--emulate", "--boards", "boards.yaml"), "expected the board 'late' of the plan"),
+        (("--emulate", "--boards", "half.yaml"), "an address for every board of the plan or for none"),
+        (("--emulate", "--boards", "wrong.yaml"), "late: expected an address HOST:PORT, found '7070'"),
+        (("--emulate", "--boards", "away.yaml"), "MAPGAP_TOKEN: expected a token"),
+    ],
+)
+def test_what_cannot_be_run_is_said_in_one_line(tmp_path, monkeypatch, flags, words):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MAPGAP_TOKEN", raising=False)
+    head = "schema: 1\nform: cluster\nboards:\n"
+    (tmp_path / "boards.yaml").write_text(f"{head}  quick: {{}}\n")
+    (tmp_path / "half.yaml").write_text(f"{head}  quick: {{}}\n  late: {{address: 'localhost:1'}}\n")
+    (tmp_path / "wrong.yaml").write_text(f"{head}  quick: {{}}\n  late: {{address: '7070'}}\n")
+    (tmp_path / "away.yaml").write_text(
+        f"{head}  quick: {{address: 'localhost:1'}}\n  late: {{address: 'localhost:1'}}\n"
+    )
+    (tmp_path / "six.json").write_text(json.dumps(pipeline().to_json()))
+    (tmp_path / "plan.json").write_text(json.dumps(cut_at((5, 0), (6, 1)).to_json()))
+    done = inside("run", "six.json", "plan.json", *flags)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert done.stderr.count("error:") == 1
+
+
+def test_a_model_is_cut_and_run_by_commands(tmp_path, monkeypatch):
+    models = pytest.importorskip("mapgap.importing.models")
+    monkeypatch.chdir(tmp_path)
+    models.write(tmp_path)
+    (tmp_path / "boards.yaml").write_text(
+        "schema: 1\nform: cluster\nlink_mbps: 1000\nboards:\n"
+        "  one: {memory_gb: 1, gflops: 1, memory_gbps: 1, launch_us: 1}\n"
+        "  two: {memory_gb: 1, gflops: 1, memory_gbps: 1, launch_us: 1, slower: 2}\n"
+        "settings: {micro_batch: 2, mini_batch: 8, replication: false}\n"
+    )
+    assert (
+        inside("import", "mobile_tiny.onnx", "--cluster", "boards.yaml", "--inference", "-o", "m.yaml").returncode == 0
+    )
+    instance = mapgap.load("m.yaml")
+    count = len(instance.layers)
+    stages = ({"start": 0, "stop": 3, "devices": [0], "shares": [2]},
+              {"start": 3, "stop": count, "devices": [1], "shares": [2]})  # fmt: skip
+    (tmp_path / "plan.json").write_text(json.dumps({"micro_batch": 2, "stages": stages}))
+    done = inside("split", "m.yaml", "plan.json", "--model", "mobile_tiny.onnx", "-o", "parts", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["folder"] == "parts"
+    told = json.loads((tmp_path / "parts" / "manifest.json").read_text())
+    assert [each["boards"] for each in told["stages"]] == [
+        [{"name": "one", "samples": 2}],
+        [{"name": "two", "samples": 2}],
+    ]
+    assert told["stages"][0]["layers"][0] == "stem"
+    assert told["stages"][0]["sends"] == told["stages"][1]["reads"]
+    done = inside(
+        "run", "m.yaml", "plan.json", "--parts", "parts", "--boards", "boards.yaml", "--rounds", 2, "-o", "t.jsonl"
+    )
+    assert done.returncode == 0, done.stderr
+    trace = Trace.read(tmp_path / "t.jsonl")
+    size = told["tensors"][told["stages"][0]["sends"][0]]["bytes"]
+    assert len(trace.records) == 2 * 4 * 3
+    # What was moved is what the model says of the cut.
+    assert (
+        {each["bytes"] for each in trace.records if "bytes" in each} == {size} == {2 * instance.layers[2].output_bytes}
+    )
+    assert inside("calibrate", "m.yaml", "t.jsonl", "-o", "new.yaml").returncode == 0
+    # The parts of another plan are refused.
+    stages[0]["stop"] = stages[1]["start"] = 4
+    (tmp_path / "plan.json").write_text(json.dumps({"micro_batch": 2, "stages": stages}))
+    done = inside("run", "m.yaml", "plan.json", "--parts", "parts")
+    assert done.returncode == 2
+    assert "expected the parts of this plan and instance" in done.stderr
