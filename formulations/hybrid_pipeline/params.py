@@ -28,7 +28,7 @@ class LabelSearch(Params):
     ----------
     moves, cells, pairs : int
         Most moves (a group in front of the devices used behind it), pairs of a group and a layer, and pairs of groups
-        where links differ, that a search holds.
+        where transfers are parallel, that a search holds.
     ordered : int
         Moves times layers from which a search along one order comes first.
     relaxed : int
