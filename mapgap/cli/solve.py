@@ -32,10 +32,12 @@ from mapgap.core import (
     PlanBase,
     Status,
     Stop,
+    quantity,
     suggest,
 )
 from mapgap.evidence.contradictions import contradictions
 from mapgap.evidence.ledger import CERTIFICATE
+from mapgap.evidence.media import Media, media
 from mapgap.evidence.prove import Outcome, prove, untried
 from mapgap.evidence.within import within
 from mapgap.execution import confirm
@@ -114,7 +116,7 @@ def solve(
             record = _with_spread(record, loaded, budget)
         records.append(record)
         if as_json:
-            print_json({**record.to_json(), "word": record.word})
+            print_json({**record.to_json(), "word": record.word, **told_media(record, loaded)})
         if record.stop == Stop.INTERRUPTED:
             break
     found = Comparison([(record, loaded) for record in records])
@@ -127,6 +129,7 @@ def solve(
         write_plan(loaded, best.plan, title, output, gantt)
     if not as_json:
         show(found, output, gantt)
+        show_media(found)
         show_within(found, output)
     if proof is not None:
         return show_proof(proof, found, as_json=as_json) or code
@@ -299,6 +302,36 @@ def show(found: Comparison, output: Path | None, gantt: Path | None) -> None:
     for what, path in (("plan", output), ("chart", gantt)):
         if path is not None:
             say(f"{what} written to {path}")
+
+
+def told_media(record: RunRecord, instance: InstanceBase) -> dict[str, Any]:
+    """The plan of a run on links that are shared."""
+    found = _on_media(Comparison([(record, instance)])[0])
+    return {} if found is None else {"media": vars(found)}
+
+
+def _on_media(result: Result | None) -> Media | None:
+    if result is None or result.plan is None or result.record.refuted or result.record.violations:
+        return None
+    return media(result.instance, result.plan)
+
+
+def show_media(found: Comparison) -> None:
+    """The best plan where links are shared, and whether a single board would then be faster."""
+    if (seen := _on_media(found.best)) is None:
+        return
+    told = {
+        title: f"{quantity(seconds, 's')} ({seconds / seen.links - 1:+.1%})"
+        for title, seconds in (("one port per board", seen.ports), ("one medium for all", seen.shared))
+    }
+    if seen.single is not None:
+        told["single board"] = f"{quantity(seen.single, 's')} ({seen.alone})"
+    say()
+    facts({"replayed": f"{quantity(seen.links, 's')} a round, every pair of boards with a link of its own"} | told)
+    if seen.turned:
+        names = {"ports": "one port per board", "shared": "one medium for all"}
+        text = f"{seen.alone} is faster with {' and with '.join(names[medium] for medium in seen.turned)}"
+        complain([text], label="warning")
 
 
 def show_within(found: Sequence[Result], output: Path | None) -> None:

@@ -111,6 +111,8 @@ class Clock:
     ----------
     scripting : str or callable
         ``f(instance, plan, rounds) -> Script`` of a plan that breaks no rule.
+    alone : str, optional
+        The method whose plans leave everything on one board.
     staging : str or callable, optional
         ``f(instance, plan) -> (micro_batch, tuple of PlannedStage)``: what a model is cut into.
     calibrating : str or callable, optional
@@ -120,6 +122,7 @@ class Clock:
     """
 
     scripting: Reference | Callable[..., Script]
+    alone: str | None = None
     staging: Reference | Callable[..., Any] | None = None
     calibrating: Reference | Callable[..., Any] | None = None
 

@@ -175,4 +175,4 @@ def _measured(kind: DeviceType, plan: Plan, measured: Mapping[str, Mapping[int, 
     )
 
 
-CLOCK = Clock(script, stages, calibrated)
+CLOCK = Clock(script, "on_device", stages, calibrated)

@@ -65,4 +65,4 @@ def _in_order(
         yield found
 
 
-CLOCK = Clock(script)
+CLOCK = Clock(script, "single_accelerator")

@@ -30,7 +30,7 @@ def test_readers_see_values_and_no_placeholders(path):
     html, prose = shown(page)
     assert [mark for mark in ("<!--", "-->", "&lt;!--", "--&gt;", "/fig") if mark in prose] == []
     # A row with too many bars loses its last cells, and with them the end of a placeholder.
-    assert len(re.findall(r"<!-- fig: .*?<!-- /fig -->", html, re.DOTALL)) == len(figures(page))
+    assert len(re.findall(r"<!-- (?:fig|word): .*?<!-- /(?:fig|word) -->", html, re.DOTALL)) == len(figures(page))
 
 
 @pytest.mark.parametrize(("bar", "whole"), [(r"\|", True), ("|", False)])

@@ -1,0 +1,60 @@
+"""Plans of an instance on links that are shared (:mod:`mapgap.clock.replay`), beside the best single board."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from mapgap.catalogue import registry
+from mapgap.clock.replay import MEDIA, ROUNDS, Medium, round_s
+from mapgap.core import Budget, Clock, InstanceBase, PlanBase
+
+TOLD = 1.01
+"""A plan that takes so many times as long on a medium, or less, is not compared with a single board."""
+
+
+@dataclass(frozen=True)
+class Media:
+    """Seconds of a round of a plan by medium; and of the best single board, where a medium changes them.
+
+    Attributes
+    ----------
+    links, ports, shared : float
+    single : float, optional
+    alone : str
+        The method that leaves everything on one board.
+    """
+
+    links: float
+    ports: float
+    shared: float
+    single: float | None = None
+    alone: str = ""
+
+    @property
+    def turned(self) -> list[Medium]:
+        """Media on which a single board is faster, though it is not on links of their own."""
+        if self.single is None or self.single < self.links:
+            return []
+        return [medium for medium in MEDIA if getattr(self, medium) > self.single]
+
+
+def media(instance: InstanceBase, plan: PlanBase) -> Media | None:
+    """A plan that breaks no rule on all media; ``None`` where plans of the problem are not run."""
+    clock = registry.problems()[instance.problem].clock
+    if clock is None:
+        return None
+    links, ports, shared = (_round_s(clock, instance, plan, medium) for medium in MEDIA)
+    found = Media(links, ports, shared)
+    if clock.alone is None or max(ports, shared) <= TOLD * links:
+        return found
+    alone = registry.methods(instance.problem)[clock.alone].solve(instance, Budget(60.0).start())
+    if alone.plan is None:
+        return found
+    return replace(found, single=_round_s(clock, instance, alone.plan, "links"), alone=clock.alone)
+
+
+def _round_s(clock: Clock, instance: InstanceBase, plan: PlanBase, medium: Medium) -> float:
+    script = clock.script(instance, plan, 1)
+    if script.in_flight:
+        script = clock.script(instance, plan, ROUNDS * script.in_flight + 2)
+    return round_s(script, medium)
