@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import unescape
@@ -89,7 +90,7 @@ def block(family: Sequence[Picture]) -> Block:
     """A family as a page shows it."""
     if len(family) == 1:
         return Block([family[0].svg], family[0].caption, family[0].is_wide)
-    svgs = figures.small_multiples([each.drawn for each in family if isinstance(each.drawn, Figure)])
+    svgs = figures.small_multiples([deepcopy(each.drawn) for each in family if isinstance(each.drawn, Figure)])
     return Block(svgs, _common([each.caption for each in family]), is_wide=True)
 
 
@@ -124,7 +125,7 @@ class Section:
 
     @cached_property
     def blocks(self) -> list[Block]:
-        """Its pictures as the page shows them. Small multiples are made of their figures, which changes these."""
+        """Its pictures as the page shows them. Small multiples are made of copies: a picture alone stays as it is."""
         return [block(family) for family in families(self.figures)]
 
     @property

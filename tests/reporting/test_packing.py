@@ -161,3 +161,15 @@ def test_long_tables_are_folded_and_huge_ones_are_made_by_the_page():
     page = Page("t", [], [Section("s", tables=[table(30)])])
     assert "| 2.1 |" not in page.markdown()
     assert "T: 30 rows ([CSV](t.csv))" in page.markdown()
+
+
+def test_a_picture_alone_is_the_same_before_and_after_its_page_is_drawn():
+    def made():
+        return Section("s", figures=[small(f"f_{k}", k + 2) for k in range(3)])
+
+    before, after = made(), made()
+    alone = [each.alone for each in before.figures]
+    blocks = after.blocks
+    assert [each.alone for each in after.figures] == alone
+    assert before.blocks == blocks
+    assert len(blocks) == 1
