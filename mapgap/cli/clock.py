@@ -268,7 +268,7 @@ def _parts(folder: Path, instance: InstanceBase, plan: PlanBase, cluster: Cluste
     from mapgap.clock.run import Parts
 
     manifest, files = read(folder)
-    if manifest["plan"] != plan.to_json() or manifest["instance_hash"] != instance.content_hash:
+    if manifest.get("plan") != plan.to_json() or manifest.get("instance_hash") != instance.content_hash:
         raise InputError(f"--parts {folder}: expected the parts of this plan and instance, found those of others")
     if any(task.group != "FP" for task in _clock(instance).script(instance, plan, 1).tasks):
         text = "expected an instance of inference (mapgap import --inference), since nothing trains here; or --emulate"

@@ -98,6 +98,27 @@ def listener():
     board.sock.close()
 
 
+def test_boards_that_listen_run_a_plan_and_then_listen_for_the_next_one():
+    boards = {f"board{k}": Listener("127.0.0.1", 0, TOKEN) for k in range(3)}
+    for board in boards.values():
+        threading.Thread(target=board.serve, daemon=True).start()
+    script, _ = long_script(seconds=0.01, count=6)
+    hosts = {name: Host(board.address) for name, board in boards.items()}
+    try:
+        for _ in range(2):
+            records = execute(script, hosts, token=TOKEN)
+            assert [each["task"] for each in records] == [task.name for task in script.tasks]  # each after the other
+            assert sum(each.get("bytes", 0) for each in records) == 600_000
+            until = time.monotonic() + 10
+            while any(board.session for board in boards.values()) and time.monotonic() < until:
+                time.sleep(0.01)
+        with pytest.raises(BoardError, match=r"^board board0: .* token: expected the one"):
+            execute(script, hosts, token=secrets.token_hex(16))
+    finally:
+        for board in boards.values():
+            board.sock.close()
+
+
 def controlled(listener, **said):
     return greet(listener.address, TOKEN, role="control", session="key", **said)
 
