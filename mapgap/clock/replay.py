@@ -22,13 +22,14 @@ from mapgap.core import Script, Task
 
 Medium = Literal["links", "ports", "shared"]
 MEDIA: tuple[Medium, ...] = get_args(Medium)
+SAME = 1 + 1e-12
+"""Ends that differ by rounding only are one moment."""
 ROUNDS = 4
 """Of rounds that overlap so many times as many as overlap are replayed, and two more."""
 
 
 def ends(script: Script, medium: Medium = "links") -> dict[str, float]:
     """When every task ends, in seconds."""
-    place = {task.name: k for k, task in enumerate(script.tasks)}
     left = [len(set(task.after)) for task in script.tasks]
     behind: dict[str, list[int]] = {}
     for k, task in enumerate(script.tasks):
@@ -47,7 +48,7 @@ def ends(script: Script, medium: Medium = "links") -> dict[str, float]:
                 kept.append((since, k))
         waiting = kept
         now = running[0][0]
-        while running and running[0][0] == now:
+        while running and running[0][0] <= now * SAME:
             _, k = heappop(running)
             busy -= taken[k]
             found[script.tasks[k].name] = now
@@ -55,7 +56,7 @@ def ends(script: Script, medium: Medium = "links") -> dict[str, float]:
                 left[each] -= 1
                 if not left[each]:
                     waiting.append((now, each))
-    assert len(found) == len(place)
+    assert len(found) == len(script.tasks)
     return found
 
 
