@@ -25,7 +25,7 @@ from mapgap.evidence.arena import published_method
 
 ENTRIES = {
     "hybrid_pipeline": ("small", ("order_search",), "label_dp"),
-    "neuron_masking": ("small", ("uniform",), "lagrangian"),
+    "neuron_masking": ("small", ("by_objective", "uniform"), "lagrangian"),
     "fpga_gpu_partition": ("small", ("additive_greedy",), "label_setting"),
     "multi_model_splitting": ("tiny", ("first_plans",), "enumerate"),
     "suboperation_mapping": ("tiny", ("heft_dfs", "mtrain_dfs_makespan"), "stage_mip"),
