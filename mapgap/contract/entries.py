@@ -28,7 +28,7 @@ ENTRIES = {
     "neuron_masking": ("small", ("by_objective", "uniform"), "lagrangian"),
     "fpga_gpu_partition": ("small", ("additive_greedy",), "label_setting"),
     "multi_model_splitting": ("tiny", ("first_plans",), "enumerate"),
-    "suboperation_mapping": ("tiny", ("heft_dfs", "mtrain_dfs_makespan"), "stage_mip"),
+    "suboperation_mapping": ("tiny", ("mtrain_converting_makespan", "mtrain_dfs_makespan", "heft_dfs"), "stage_mip"),
 }
 """Of every problem the family, the entries, and the method whose bound is the reference."""
 FIRST_SEED = 700_000
