@@ -103,7 +103,7 @@ METHODS = [
         kind="baseline",
         reference="ruin and recreate (Schrimpf et al. 2000), without Synergy",
         run=f"{_HERE}.ruin_and_recreate:run_first",
-        summary="The first plans of the neighbourhood search, which does not ask Synergy",
+        summary="The first plans of the neighbourhood search, Synergy where there is none",
         options={"work": 2000},
     ),
     Method(

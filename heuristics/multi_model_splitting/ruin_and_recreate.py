@@ -46,10 +46,10 @@ def run(instance: Instance, budget: Budget, params: RuinAndRecreate = DEFAULT) -
 
 
 def run_first(instance: Instance, budget: Budget, work: int = 2000) -> SolveResult:
-    """Step 1 alone, with so many segments looked at."""
+    """Step 1 alone, with so many segments looked at; Synergy where that finds no plan."""
     search = started(instance, budget.seed, lambda: budget.exhausted, Neighbourhood(first=max(1, work)))
     stop = Stop.TIME if budget.exhausted else Stop.DONE
     if search.plan is None:
-        return SolveResult(Status.UNKNOWN, stop, reason="the search has found no plan; this proves nothing")
+        return algorithm_1(instance, budget, "data_intensity")
     budget.report(plan=search.plan)
     return SolveResult(Status.FEASIBLE, stop, search.plan)
