@@ -17,6 +17,14 @@ METHODS = [
         fast=True,
     ),
     Method(
+        "additive_greedy",
+        _PROBLEM,
+        kind="baseline",
+        reference="knapsack greedy by gain per resource (Dantzig 1957), on estimates per layer",
+        run=f"{_HERE}.additive_greedy:run",
+        summary="Largest estimated saving per share of the fabric; no plan is timed",
+    ),
+    Method(
         "greedy",
         _PROBLEM,
         kind="baseline",

@@ -98,6 +98,15 @@ METHODS = [
         options={"order": "data_intensity"},
     ),
     Method(
+        "first_plans",
+        _PROBLEM,
+        kind="baseline",
+        reference="ruin and recreate (Schrimpf et al. 2000), without Synergy",
+        run=f"{_HERE}.ruin_and_recreate:run_first",
+        summary="The first plans of the neighbourhood search, Synergy where there is none",
+        options={"work": 2000},
+    ),
+    Method(
         "ruin_and_recreate",
         _PROBLEM,
         kind="baseline",

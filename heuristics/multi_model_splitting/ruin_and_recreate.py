@@ -14,7 +14,7 @@ the same plan, unless the budget ends before. No solver takes part.
 from __future__ import annotations
 
 from mapgap.core import Budget, SolveResult, Status, Stop
-from mapgap.heuristics.multi_model_splitting.params import RuinAndRecreate
+from mapgap.heuristics.multi_model_splitting.params import Neighbourhood, RuinAndRecreate
 from mapgap.heuristics.multi_model_splitting.search.neighbourhood import started
 from mapgap.heuristics.multi_model_splitting.synergy import algorithm_1
 from mapgap.problems.multi_model_splitting import Instance, Plan
@@ -43,3 +43,13 @@ def run(instance: Instance, budget: Budget, params: RuinAndRecreate = DEFAULT) -
     if search.plan is None:
         return published
     return SolveResult(Status.FEASIBLE, Stop.TIME if budget.exhausted else Stop.DONE, search.plan)
+
+
+def run_first(instance: Instance, budget: Budget, work: int = 2000) -> SolveResult:
+    """Step 1 alone, with so many segments looked at; Synergy where that finds no plan."""
+    search = started(instance, budget.seed, lambda: budget.exhausted, Neighbourhood(first=max(1, work)))
+    stop = Stop.TIME if budget.exhausted else Stop.DONE
+    if search.plan is None:
+        return algorithm_1(instance, budget, "data_intensity")
+    budget.report(plan=search.plan)
+    return SolveResult(Status.FEASIBLE, stop, search.plan)

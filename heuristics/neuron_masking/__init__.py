@@ -42,6 +42,14 @@ METHODS = [
         summary="Masks the neuron of least objective per relative cost, then fills up",
     ),
     Method(
+        "by_objective",
+        _PROBLEM,
+        kind="baseline",
+        reference="knapsack greedy by gain per resource (Dantzig 1957), or equal shares",
+        run=f"{_HERE}.one_by_one:by_objective",
+        summary="uniform for the smallest share, contribution_per_cost for every other objective",
+    ),
+    Method(
         "uniform",
         _PROBLEM,
         kind="baseline",

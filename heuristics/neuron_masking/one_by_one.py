@@ -11,6 +11,7 @@ from collections.abc import Callable
 from math import inf
 
 from mapgap.core import Budget, SolveResult
+from mapgap.heuristics.neuron_masking import uniform
 from mapgap.heuristics.neuron_masking.straggler import Straggler, solve_fleet
 from mapgap.problems.neuron_masking import SHARE, Instance, Mask, costs
 
@@ -115,3 +116,9 @@ def largest_cost_first(instance: Instance, budget: Budget) -> SolveResult:
 def contribution_per_cost(instance: Instance, budget: Budget) -> SolveResult:
     """Mask the neuron of least objective per cost first."""
     return solve_fleet(instance, budget, lambda straggler: solve_one(straggler, budget, _ratio))
+
+
+def by_objective(instance: Instance, budget: Budget) -> SolveResult:
+    """The largest common share where the smallest share counts (it is optimal there), else contribution per cost."""
+    rule = uniform.run if instance.objective == "smallest_share" else contribution_per_cost
+    return rule(instance, budget)
