@@ -48,7 +48,8 @@ def plans(book: Ledger) -> Rows:
     "counts",
     "By problem",
     "problem | plans | ports_median: ports, median; .3f | ports_most: most; .2f "
-    "| shared_median: one medium, median; .3f | shared_most: most; .2f | ports_turned: one board faster on ports | shared_turned: on one medium",
+    "| shared_median: one medium, median; .3f | shared_most: most; .2f "
+    "| ports_turned: one board faster on ports | shared_turned: on one medium",
     "Times as long as on links of their own. Synergy's problem has no method that takes one board for all models.",
 )
 def counts(table: Table) -> Rows:
