@@ -168,7 +168,7 @@ def primal_integral(record: RunRecord, best: int | None) -> float | None:
 def profile(records: Runs) -> dict[str, list[float]]:
     """Dolan-Moré performance profile of plan quality: per method the sorted ratios objective / best, one per instance.
 
-    An instance on which the method found no plan counts as ``inf``.
+    An instance on which the method found no plan counts as ``inf``, and so does a plan that is worth nothing.
     """
     known = records.facts
     best: dict[tuple[str, str], float] = {}
@@ -178,9 +178,8 @@ def profile(records: Runs) -> dict[str, list[float]]:
         reference = known[record.instance_hash].best
         key = (record.method, record.instance_hash)
         if record.objective is not None and reference:
-            best[key] = min(
-                best.get(key, math.inf), max(record.objective, reference) / min(record.objective, reference)
-            )
+            low, high = sorted((record.objective, reference))
+            best[key] = min(best.get(key, math.inf), high / low if low else math.inf)
     instances = [key for key, fact in known.items() if fact.best]
     tried = {(r.method, r.instance_hash) for r in runs}
     return {m: sorted(best.get((m, i), math.inf) for i in instances if (m, i) in tried) for m in methods}

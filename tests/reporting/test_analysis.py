@@ -103,6 +103,11 @@ def test_profile_counts_missing_plans_as_infinite():
     assert curves["exact"] == [1.0, 1.05, math.inf]
 
 
+def test_a_plan_that_is_worth_nothing_is_infinitely_far():
+    worthless = [record("i1", "swarm", 0, sense="max"), record("i1", "exact", 100, sense="max")]
+    assert profile(Runs(worthless)) == {"exact": [1.0], "swarm": [math.inf]}
+
+
 def test_duels():
     assert duels(RUNS)["exact", "greedy"] == (1, 0, 1)
     assert duels(RUNS)["greedy", "exact"] == (1, 0, 1)
