@@ -35,8 +35,8 @@ class Fault:
     Attributes
     ----------
     kind : str
-        ``ledger``, ``file``, ``instance``, ``plan``, ``contradiction``, ``withheld``, ``revision``, ``version``,
-        ``table``, ``missing``, ``verdict``, ``picture``, ``figure`` or ``unsupported``.
+        ``ledger``, ``file``, ``instance``, ``plan``, ``trace``, ``contradiction``, ``withheld``, ``revision``,
+        ``version``, ``table``, ``missing``, ``verdict``, ``picture``, ``figure`` or ``unsupported``.
     place : str
         File, and line or run.
     words : str
@@ -52,6 +52,10 @@ class Fault:
 
     def to_json(self) -> dict[str, str]:
         return dict(vars(self))
+
+
+LATE, LATE_S = 1.02, 0.05
+"""What two clocks of a run may differ by."""
 
 
 @dataclass
@@ -86,6 +90,8 @@ class RunAudit:
         yield from self.of_plans(str(file), runs)
         yield from self.of_knowledge(str(file), runs)
         yield from of_origin(str(file), runs)
+        for run in runs:
+            yield from (Fault("trace", f"{file}: {run.instance} · {run.method}", words) for words in of_trace(run))
 
     def unwitnessed(self) -> Iterator[Fault]:
         """Bounds of the ledger that neither a certificate nor a run of the files seen shows."""
@@ -146,6 +152,20 @@ def of_ledger(book: Ledger, named: Callable[[str], InstanceBase]) -> Iterator[Fa
     for name in book.entries:
         for words in book.problems_of(name, named(name)):
             yield Fault("ledger", str(book.path), words)
+
+
+def of_trace(run: RunRecord) -> Iterator[str]:
+    """What a run's incumbents and bounds over time say against the run."""
+    plans = [run.sign * point.objective for point in run.trace if point.objective is not None]
+    bounds = [run.sign * point.bound for point in run.trace if point.bound is not None]
+    if plans and run.objective is not None and min(plans) != run.sign * run.objective:
+        yield f"its best incumbent is {run.sign * min(plans)}, its objective {run.objective}"
+    if plans != sorted(plans, reverse=True) or bounds != sorted(bounds):
+        yield "an incumbent or a bound is weaker than one before it"
+    if bounds and run.bound is not None and bounds[-1] > run.sign * run.bound:
+        yield f"it announced the bound {run.sign * bounds[-1]} and has {run.bound}"
+    if run.trace and run.wall_s and run.trace[-1].time_s > LATE * run.wall_s + LATE_S:
+        yield f"its last incumbent or bound came after {run.trace[-1].time_s:.2f} of {run.wall_s:.2f} s"
 
 
 def of_origin(place: str, runs: Iterable[RunRecord]) -> Iterator[Fault]:

@@ -8,6 +8,7 @@ the page of their report is made anew from the lie, as a liar would do it, so th
 from __future__ import annotations
 
 import gzip
+import json
 import random
 import re
 import shutil
@@ -28,6 +29,7 @@ WORDS = (
 _SWAP = {a: b for pair in WORDS for a, b in (pair, pair[::-1])}
 _NUMBER = re.compile(r"(?<![\w.#/-])\d+(?:\.\d+)?(?![\w/-])")
 _SKIPPED = re.compile(r"```.*?```|`[^`\n]*`|\]\([^)]*\)|<!--.*?-->|\A---.*?\n---", re.DOTALL)
+_CODE = re.compile(r"```.*?```", re.DOTALL)
 Change = Callable[[random.Random, str], str | None]
 """A text with a lie in it; ``None`` where it has no place for one."""
 
@@ -62,7 +64,8 @@ def _outside(text: str) -> str:
 
 def figure(rng: random.Random, text: str) -> str | None:
     """A figure between the marks of a placeholder."""
-    spans = [m.span(1) for m in re.finditer(r"<!-- fig: .*? -->([^<]*\d[^<]*)<!-- /fig -->", text)]
+    shown = _CODE.sub(lambda hidden: " " * len(hidden[0]), text)
+    spans = [m.span(1) for m in re.finditer(r"<!-- fig: .*? -->([^<]*\d[^<]*)<!-- /fig -->", shown)]
     return _at(rng, text, spans, _other)
 
 
@@ -142,8 +145,15 @@ def _run(field: str) -> Change:
     """A number of one run: its objective, its bound or its seconds."""
 
     def change(rng: random.Random, text: str) -> str | None:
-        spans = [m.span(1) for m in re.finditer(rf'"{field}": (\d+(?:\.\d+)?)[,}}]', text)]
-        return _at(rng, text, spans, _other)
+        lines = text.splitlines(keepends=True)
+        runs = [k for k, line in enumerate(lines) if json.loads(line).get(field)]
+        if not runs:
+            return None
+        k = rng.choice(runs)
+        record = json.loads(lines[k])
+        number = _other(json.dumps(record[field]))
+        lines[k] = json.dumps({**record, field: json.loads(number)}) + "\n"
+        return "".join(lines)
 
     return change
 

@@ -6,14 +6,15 @@ import shutil
 
 import pytest
 from cli_support import mapgap
-from records import changed
+from records import changed, record
 
 from mapgap.catalogue.files import load_instance
 from mapgap.core import Budget, InputError
-from mapgap.evidence.audit import RunAudit, allowed
+from mapgap.evidence.audit import RunAudit, allowed, of_trace
 from mapgap.evidence.ledger import Ledger
 from mapgap.execution.run import run_method
 from mapgap.records.files import append, packed, read_runs
+from mapgap.records.record import RunRecord
 from mapgap.reporting import committed
 from mapgap.reporting.committed import Checkout
 from mapgap.reporting.overview import page_of_file, write_report
@@ -73,7 +74,7 @@ def test_an_honest_checkout_has_no_faults(checkout):
 LIES = {
     "another objective than the plan's": (
         lambda run: {"objective": 35, "bound": 35},
-        {"plan", "contradiction", "withheld"},
+        {"plan", "trace", "contradiction", "withheld"},
     ),
     "a plan that breaks rules": (
         lambda run: {"plan": {**run.plan, "order": [each[::-1] for each in run.plan["order"]]}},
@@ -112,6 +113,19 @@ def test_a_run_that_lies_is_found(checkout, run, one_study, lie):
     found = faults(checkout)
     assert kinds <= {fault.kind for fault in found} <= kinds | MADE  # the report was made before the lie
     assert all(str(runs_of(checkout)) in fault.place for fault in found if fault.kind not in MADE)
+
+
+def test_a_run_and_its_trace_agree():
+    def run(*points, **more):
+        trace = [{"time_s": time_s, "objective": plan, "bound": bound} for time_s, plan, bound in points]
+        return RunRecord.from_json({**record("i", "m", 36, bound=30, wall_s=5.0).to_json(), "trace": trace, **more})
+
+    assert list(of_trace(run((1.0, 40, None), (2.0, 36, 28), (4.0, 36, 30)))) == []
+    assert "best incumbent is 38" in next(of_trace(run((1.0, 38, None))))
+    assert "weaker than one before" in next(of_trace(run((1.0, 36, None), (2.0, 37, None))))
+    assert "weaker than one before" in next(of_trace(run((1.0, 36, 30), (2.0, 36, 29))))
+    assert "announced the bound 31" in next(of_trace(run((1.0, 36, 31))))
+    assert "after 9.00 of 5.00 s" in next(of_trace(run((9.0, 36, 30))))
 
 
 def test_a_better_plan_that_is_withheld_from_the_ledger_is_found(checkout, run):
