@@ -17,7 +17,11 @@ ROOMS = ("mapgap.studies", "mapgap.instances", "mapgap.contract", "tests")
 
 
 def pytest_sessionstart(session):
-    """Compile what is not compiled yet, each process another part of it: no test of a limit pays for it."""
+    """Compile what is not compiled yet, each process another part of it: no test of a limit pays for it.
+
+    Tables are as wide as they need to be, whatever the terminal of the tests.
+    """
+    os.environ.pop("COLUMNS", None)
     count, worker = (os.environ.get(f"PYTEST_XDIST_WORKER{name}", "") for name in ("_COUNT", ""))
     if not worker:
         return

@@ -244,13 +244,13 @@ def check(certificate: Mapping[str, Any], instance: Mapping[str, Any] | None = N
                 refuted(program, proof[name])
         elif (reason := writer.check(own, limit, proof)) is not None:
             raise Refused(reason)
+        worse = "below" if writer.SENSE == "min" else "above"
+        proven = "there is no plan" if bound is None else f"no plan has an objective {worse} {bound}"
+        return f"{own['name']} ({instance_hash(own)}): {proven}"
     except Refused:
         raise
     except Exception as error:  # of whatever kind: the argument could not be followed
         raise Refused(f"malformed: {type(error).__name__}: {error}") from error
-    worse = "below" if writer.SENSE == "min" else "above"
-    proven = "there is no plan" if bound is None else f"no plan has an objective {worse} {bound}"
-    return f"{own['name']} ({instance_hash(own)}): {proven}"
 
 
 def read(path: Path) -> Any:
