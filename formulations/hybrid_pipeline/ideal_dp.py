@@ -127,7 +127,7 @@ def _block_tables(instance: Instance, low: Lowered, found: Blocks) -> tuple[Arra
 def _states(instance: Instance, low: Lowered, area_of: Array, most: int | None = None) -> _States:
     """All states that can come, with at most so many stages, the empty one first; a move leads to a later one."""
     rules, moves = instance.execution, low.moves
-    varies = rules.training and rules.stored == "warm_up" and bool(low.activation[-1])
+    varies = rules.training and rules.stored in ("warm_up", "behind") and bool(low.activation[-1])
     deep = (varies and rules.replication) or most is not None
     deepest = low.levels if most is None else most
     heads = not low.uniform and rules.communication == "step"

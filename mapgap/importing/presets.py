@@ -46,7 +46,7 @@ PRESETS: dict[str, Mapping[str, Any]] = {
     },
     # autodist/pipeline_solver.py, one device a stage (tensor parallel degree 1): (micro-batches - 1 + stages) times the
     # slowest stage, all devices used, so that the number of stages is given; transfers between stages are left out.
-    # A stage holds as many micro-batches as stages follow, itself included, which no `stored` says.
+    # A stage holds as many micro-batches as stages follow, itself included; memory only where it is asked for.
     "nnscaler": {
         "objective": "bottleneck",
         "training": True,
@@ -54,7 +54,21 @@ PRESETS: dict[str, Mapping[str, Any]] = {
         "replication": False,
         "all_devices": True,
         "communication": "free",
+        "stored": "behind",
         "memory_counts": False,
+    },
+    # alpa/pipeline_parallel/stage_construction.py, training_dp: all stages once and the slowest one for every further
+    # micro-batch, forward and backward together, on all devices; data parallelism stands for what a stage does inside.
+    # Transfers between stages and the AllReduce at the end of the round are left out.
+    "alpa": {
+        "objective": "latency",
+        "training": True,
+        "cuts": "all",
+        "all_devices": True,
+        "communication": "free",
+        "allreduce_factor": 0,
+        "latency": "flow_shop",
+        "stored": "behind",
     },
 }
 REFUSED: dict[str, str] = {
@@ -62,11 +76,6 @@ REFUSED: dict[str, str] = {
     "galvatron": (
         "it counts the first and the last stage of a pipeline only, divides what is beside the layers among them, "
         "and decides how layers are split over devices; no execution of the problem does"
-    ),
-    # alpa/pipeline_parallel/stage_construction.py, training_dp
-    "alpa": (
-        "it counts all stages once and the slowest one for every further micro-batch, in training too; no execution of "
-        "the problem does. Its programme is a method: solve -m alpa"
     ),
 }
 """Planners whose objective no instance states, and why."""

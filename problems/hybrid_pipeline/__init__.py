@@ -58,7 +58,9 @@ What the paper leaves open is pinned here, and nowhere else.
     ``transfers: parallel`` divides the bytes of a cut among min(members) links of the smallest bandwidth. An AllReduce
     on a shared medium takes m times as long as one whose links all carry bytes at once.
 13. Inference: a step has ``E = Ef`` only, and begins a micro-batch when the step in front has finished it, so that the
-    latency of M micro-batches is ``sum_i E_i + (M - 1) max_i E_i``. Every member stores one micro-batch.
+    latency of M micro-batches is ``sum_i E_i + (M - 1) max_i E_i``. Every member stores one micro-batch. Training with
+    ``latency: flow_shop`` counts so, too, with ``E = Ef + Eb``, as Alpa does (Zheng et al., OSDI 2022, Eq. 2); an
+    AllReduce at the end of the round has no place in it.
 14. The objective ``bottleneck`` is the largest ``Ef + Eb`` of a step, communication included, what a full pipeline
     takes per micro-batch. An AllReduce at the end of the round is no part of a step. Shares are those of rule 6.
 15. With a ``graph`` the layers form a graph without cycles, and stages are differences of ideals: sets of layers, each

@@ -12,11 +12,15 @@ from mapgap.problems.hybrid_pipeline.instance import Execution, Instance, Plan, 
 def warm_up(stages_behind: int, micro_batches: int, rules: Execution = Execution()) -> int:
     """K_p = min(2 (P - p) - 1, M) of Sec. 3.2, with P - p - 1 stages behind stage p; 1 in inference.
 
-    ``rules.stored`` may have it be 1 or M in training, too.
+    ``rules.stored`` may have it be 1, M or min(P - p, M) in training, too.
     """
     if not rules.training or rules.stored == "one":
         return 1
-    return micro_batches if rules.stored == "all" else min(2 * stages_behind + 1, micro_batches)
+    return (
+        micro_batches
+        if rules.stored == "all"
+        else min((2 if rules.stored == "warm_up" else 1) * stages_behind + 1, micro_batches)
+    )
 
 
 def memory_demand(instance: Instance, stage: Stage, share: int, kept: int) -> int:
@@ -188,21 +192,18 @@ def round_latency(instance: Instance, plan: Plan, shares: list[tuple[int, ...]])
         allreduce.append(ta)
     steps = range(len(forward))
     # The dominant step has the largest M E_i after alignment, that is with the steps before it.
-    aligned = [
-        micro_batches * (forward[s] + backward[s]) + sum(forward[i] + backward[i] for i in range(s)) for s in steps
-    ]
+    both = [f + b for f, b in zip(forward, backward, strict=True)]
+    aligned = [micro_batches * both[s] + sum(both[:s]) for s in steps]
     dm = aligned.index(max(aligned))
-    waiting = [sum(forward[i] for i in range(s)) for s in steps]  # Eq. (5), left
+    flow = not rules.training or rules.latency == "flow_shop"
+    waiting = [sum((both if flow else forward)[:s]) for s in steps]  # Eq. (5), left
     execution = []
     for s in steps:
-        if not rules.training:  # rule 13: a step ends when the longest one up to it has passed the other micro-batches
-            execution.append(forward[s] + (micro_batches - 1) * max(forward[: s + 1]))
+        if flow:  # rule 13: a step ends when the longest one up to it has passed the other micro-batches
+            execution.append(both[s] + (micro_batches - 1) * max(both[: s + 1]))
             continue
-        te = micro_batches * (forward[dm] + backward[dm])  # Eq. (6)
-        if s < dm:
-            te += sum(forward[i] + backward[i] for i in range(s, dm))
-        else:
-            te -= sum(forward[i] + backward[i] for i in range(dm, s))
+        te = micro_batches * both[dm]  # Eq. (6)
+        te += sum(both[s:dm]) if s < dm else -sum(both[dm:s])
         execution.append(te)
     latency = max(waiting[s] + execution[s] + allreduce[s] for s in steps)  # Eq. (4)
     return {
@@ -213,7 +214,7 @@ def round_latency(instance: Instance, plan: Plan, shares: list[tuple[int, ...]])
         "allreduce": allreduce,
         "dominant": dm,
         "latency": latency,
-        "slowest": max(forward[s] + backward[s] for s in steps),
+        "slowest": max(both),
     }
 
 

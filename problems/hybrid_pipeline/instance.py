@@ -221,7 +221,7 @@ class Execution(Frozen):
         members.
     allreduce_factor : int
         Bytes that an AllReduce of m members moves over each link, in units of (m - 1) / m of the weights: 2 (Eq. 5), 4
-        in PipeDream's released code.
+        in PipeDream's released code, 0 where none counts.
     medium : {"links", "shared"}
         What an AllReduce moves crosses the links of all members at once, or one medium, bytes after bytes.
     communication : {"step", "load", "free", "tensors"}
@@ -229,28 +229,34 @@ class Execution(Frozen):
         once, for every tensor that it makes for other stages or reads from them (rule 16).
     transfers : {"one_link", "parallel"}
         Between two groups over one link, or over as many as the smaller one has members, of the smallest bandwidth.
-    stored : {"warm_up", "one", "all"}
-        Micro-batches whose activations a stage holds in training: those of its warm-up (Eq. 3), one, or all M.
+    stored : {"warm_up", "one", "all", "behind"}
+        Micro-batches whose activations a stage holds in training: those of its warm-up (Eq. 3), one, all M, or one for
+        itself and each stage behind, at most M.
+    latency : {"round", "flow_shop"}
+        What the latency of training counts: Eqs. (4)-(6), or every stage once and the longest one for each further
+        micro-batch, as in inference (rule 13); an AllReduce at the end of a round may not count then.
 
     Notes
     -----
-    ``stored`` is left out of JSON where it is the default.
+    ``stored`` and ``latency`` are left out of JSON where they are the default.
     """
 
     training: bool = True
     replication: bool = True
     allreduce: Literal["round", "micro_batch", "rotating"] = "round"
-    allreduce_factor: int = Field(default=2, ge=1, le=64)
+    allreduce_factor: int = Field(default=2, ge=0, le=64)
     medium: Literal["links", "shared"] = "links"
     communication: Literal["step", "load", "free", "tensors"] = "step"
     transfers: Literal["one_link", "parallel"] = "one_link"
-    stored: Literal["warm_up", "one", "all"] = "warm_up"
+    stored: Literal["warm_up", "one", "all", "behind"] = "warm_up"
+    latency: Literal["round", "flow_shop"] = "round"
 
     @model_serializer(mode="wrap")
     def _without_defaults(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         data: dict[str, Any] = handler(self)
-        if self.stored == "warm_up":
-            data.pop("stored", None)
+        for name in ("stored", "latency"):
+            if data.get(name) == type(self).model_fields[name].default:
+                del data[name]
         return data
 
 
@@ -434,8 +440,13 @@ class Instance(InstanceBase):
         ]
 
     def _load_findings(self) -> list[Finding]:
-        """A transfer that is part of two loads must take the same time whichever groups it joins."""
-        how = self.execution.communication
+        """A transfer that is part of two loads must take the same time whichever groups it joins; no flow shop ends
+        with an AllReduce."""
+        how, rules = self.execution.communication, self.execution
+        ends = rules.training and rules.replication and rules.allreduce == "round" and rules.allreduce_factor > 0
+        if ends and rules.latency == "flow_shop":
+            text = "flow_shop: expected allreduce: micro_batch or rotating, or allreduce_factor: 0; found an AllReduce"
+            return [Finding(f"{text} at the end of the round", ("execution", "latency"))]
         if how not in ("load", "tensors"):
             return []
         n = len(self.devices)

@@ -78,7 +78,7 @@ def test_executions_come_in_every_combination_that_matters():
     kinds = {(i.execution.training, i.execution.replication, i.execution.communication, i.objective) for i in made}
     assert len(kinds) == 2 * 2 * 3 * 2
     assert {i.execution.transfers for i in made} == {"one_link", "parallel"}
-    assert {i.execution.stored for i in made} == {"warm_up", "one", "all"}
+    assert {i.execution.stored for i in made} == {"warm_up", "one", "all", "behind"}
     assert any(i.replanning is not None and not i.execution.training for i in made)
 
 

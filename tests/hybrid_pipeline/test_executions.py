@@ -1,9 +1,10 @@
 """Executions other than Asteroid's, the objective bottleneck: values by hand, and all methods on every combination."""
 
 import json
+import random
 
 import pytest
-from pipelines import example, pipelines_along
+from pipelines import example, executed, pipelines_along
 from pydantic import ValidationError
 
 from mapgap.catalogue.registry import methods
@@ -41,6 +42,7 @@ def test_two_stages_under_every_execution():
     assert value(STAGES, communication="load") == (18 + 8) + 4 * (12 + 8)  # > 4 * 26
     assert value(STAGES, training=False) == 6 + 4 + 4 + (4 - 1) * 6
     assert value(STAGES, training=False, communication="load") == 10 + 8 + (4 - 1) * 10
+    assert value(STAGES, replication=False, latency="flow_shop") == 18 + 2 * 4 + 12 + (4 - 1) * 18
     assert value(STAGES, "bottleneck") == 18
     assert value(STAGES, "bottleneck", training=False) == 6
     assert value(STAGES, "bottleneck", communication="load") == 18 + 8
@@ -136,7 +138,7 @@ def test_label_search_is_brute_force_under_every_execution(seed):
     assert solved("label_dp", instance, engine="python") == truth
 
 
-@pytest.mark.parametrize("stored", ["one", "all"])
+@pytest.mark.parametrize("stored", ["one", "all", "behind"])
 @pytest.mark.parametrize("seed", seeds(5, 60))
 def test_label_search_is_brute_force_however_much_is_stored(seed, stored):
     instance = LIBRARY.generate("executions", seed)
@@ -151,15 +153,47 @@ def test_label_search_is_brute_force_however_much_is_stored(seed, stored):
 
 @pytest.mark.parametrize("seed", seeds(4, 40))
 def test_models_are_brute_force_under_every_execution(seed):
-    instance = LIBRARY.generate("executions", seed)
+    for instance in (LIBRARY.generate("executions", seed), flow_shop(seed)):
+        truth = solved("enumerate", instance)
+        for method in ("cpsat", "mip", "mip_cbc"):
+            assert solved(method, instance) == truth, method
+
+
+def flow_shop(seed):
+    """Training as Alpa counts it, of realistic size; AllReduces with every micro-batch, or none that count."""
+    rng = random.Random(f"flow-{seed}")
+    counts = rng.choice(({"allreduce": "micro_batch"}, {"allreduce": "rotating"}, {"allreduce_factor": 0}))
+    instance = executed(seed, training=True, latency="flow_shop", **{"allreduce": "round"} | counts)
+    tight = tuple(kind.model_copy(update={"memory": kind.memory * 3 // 4}) for kind in instance.types)
+    return instance.changed(objective="latency", types=tight if rng.random() < 0.5 else instance.types)
+
+
+@pytest.mark.parametrize("seed", seeds(15, 300))
+def test_searches_are_brute_force_in_a_flow_shop(seed):
+    instance = flow_shop(seed)
     truth = solved("enumerate", instance)
-    for method in ("cpsat", "mip", "mip_cbc"):
-        assert solved(method, instance) == truth, method
+    assert solved("label_dp", instance) == truth
+    assert solved("label_dp", instance, engine="python") == truth
+    assert solved("ideal_dp", instance) == truth
+    if truth[1] is not None:
+        assert check(instance.to_json(), truth[1], {}) is None
+        assert check(instance.to_json(), truth[1] + 1, {}).endswith(f"a plan of objective {truth[1]}")
+
+
+def test_a_flow_shop_has_no_end_of_a_round():
+    rules = Execution(latency="flow_shop")
+    with pytest.raises(ValidationError, match="flow_shop: expected allreduce: micro_batch or rotating"):
+        example(execution=rules)
+    seen = example(execution=rules.model_copy(update={"allreduce_factor": 0})).to_json()
+    assert seen["execution"]["latency"] == "flow_shop"
+    assert "latency" not in example(execution=Execution(training=False)).to_json()["execution"]
+    seen["execution"]["allreduce_factor"] = 2
+    assert check(seen, 1, {}) == "an AllReduce at the end of a round that is a flow shop"
 
 
 def test_the_family_has_every_kind():
     family = [LIBRARY.generate("executions", seed) for seed in range(60)]
-    for field in Execution.model_fields.keys() - {"stored"}:
+    for field in Execution.model_fields.keys() - {"stored", "latency"}:
         assert len({getattr(instance.execution, field) for instance in family}) == (3 if field in THREE else 2)
     assert {instance.objective for instance in family} == {"latency", "bottleneck"}
 

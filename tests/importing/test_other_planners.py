@@ -345,7 +345,45 @@ def test_no_such_planner():
     assert all(preset(name) for name in PRESETS)
 
 
-@pytest.mark.parametrize(("name", "why"), [("galvatron", "the first and the last stage"), ("alpa", "solve -m alpa")])
-def test_planners_whose_objective_no_instance_states(name, why):
-    with pytest.raises(InputError, match=f"--as {name}: expected a planner whose objective an.*{why}"):
-        preset(name)
+def test_planners_whose_objective_no_instance_states():
+    with pytest.raises(InputError, match=r"--as galvatron: expected a planner whose .* the first and the last stage"):
+        preset("galvatron")
+
+
+def alpas_time(times, devices, rounds):
+    """``sum t + (B - 1) max t`` over all pipelines of equal devices, by recursion over the last stage; t(k, i, m)."""
+    count = len(times(1))
+
+    def least(longest, i, d):
+        """The least sum of the stages before layer i on d devices, none above ``longest``."""
+        if i == 0:
+            return 0 if d == 0 else float("inf")
+        if (i, d) not in known:
+            stages = ((k, m, sum(times(m)[k:i])) for k in range(i) for m in range(1, d + 1))
+            known[i, d] = min(
+                (least(longest, k, d - m) + t for k, m, t in stages if t <= longest), default=float("inf")
+            )
+        return known[i, d]
+
+    best = float("inf")
+    for longest in {sum(times(m)[k:i]) for m in range(1, devices + 1) for i in range(count + 1) for k in range(i)}:
+        known = {}
+        best = min(best, least(longest, count, devices) + (rounds - 1) * longest)
+    return best
+
+
+@pytest.mark.parametrize("devices", [1, 2, 3])
+@pytest.mark.parametrize("name", ["alexnet", "vgg16"])
+def test_alpas_pipelines(files, name, devices):
+    instance = imported(
+        files / f"{name}.graph.txt", "alpa", equal_boards(devices, 8000, 10**3), batch=12, micro_batch=12, mini_batch=48
+    )
+    kind = instance.types[0]
+
+    def times(members):
+        return [f[12 // members - 1] + b[12 // members - 1] for f, b in zip(kind.forward, kind.backward, strict=True)]
+
+    result = solve(instance, "label_dp")
+    assert result.bound == evaluate(instance, result.plan).objective == alpas_time(times, devices, 4)
+    assert check(instance.to_json(), result.bound, {}) is None
+    assert evaluate(instance, solve(instance, "alpa").plan).objective == result.bound

@@ -170,7 +170,7 @@ def executed(seed, **fixed):
         "medium": rng.choice(("links", "shared")),
         "communication": rng.choice(("step", "step", "load", "free")),
         "transfers": rng.choice(("one_link", "parallel")),
-        "stored": rng.choice(("warm_up", "one", "all")),
+        "stored": rng.choice(("warm_up", "one", "all", "behind")),
     } | fixed
     n, links = len(base.devices), base.bandwidth
     if chosen["communication"] == "load":

@@ -117,8 +117,7 @@ def price(
     behind: int,
 ) -> None:
     """Enter E_f and E_b of a stage, -1 where memory does not suffice."""
-    most = round_.micro_batches
-    kept = min(2 * behind + 1, most) if most > 0 else -most
+    kept = min(round_.kept + round_.more * behind, round_.micro_batches)
     if round_.relaxed > 0:
         ef, eb = least_cost(stages, stages.groups[g], i, j, kept, work)
     else:

@@ -165,12 +165,11 @@ class CompiledSearch:
         return value, [(i, j, g) for i, j, g in path.tolist()], counts
 
     def _form(self, slots: int) -> label_tables.Round:
-        first, most = self.low.kept(0), self.low.kept(self.low.micro_batches)
-        kept = most if first == 1 else -most  # as many whatever lies behind
         low = self.low
+        kept = low.kept(low.micro_batches), low.kept(0), low.kept(1) - low.kept(0)
         apart = not low.uniform or (len(low.comm) > 1 and not self.relaxed)
         heads = len(low.groups) if apart else 1
-        return label_tables.Round(*low.form, low.rounds, kept, slots, int(self.relaxed), heads)
+        return label_tables.Round(*low.form, low.rounds, *kept, slots, int(self.relaxed), heads)
 
     def use(self, fronts: Fronts) -> None:
         """Sums in front of cuts, of plans below an upper bound; no search may begin with a larger one."""

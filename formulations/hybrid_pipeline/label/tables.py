@@ -49,7 +49,7 @@ class Links(NamedTuple):
 class Round(NamedTuple):
     """The objective (``lowered.Form``) and the numbers of rounds R and of K's that differ.
 
-    ``micro_batches``: the largest K; negative where K is this much in every stage.
+    ``micro_batches``: the largest K; it rises from ``kept`` by ``more`` with a stage behind.
 
     ``relaxed``: 1 where the search is for a bound that holds for all larger times, see :class:`CompiledSearch`.
 
@@ -64,6 +64,8 @@ class Round(NamedTuple):
     drain: Integer
     rounds: Integer
     micro_batches: Integer
+    kept: Integer
+    more: Integer
     slots: Integer
     relaxed: Integer
     heads: Integer

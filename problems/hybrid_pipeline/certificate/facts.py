@@ -16,17 +16,18 @@ RULES: dict[str, tuple[Any, ...]] = {
     "training": (True, False),
     "replication": (True, False),
     "allreduce": ("round", "micro_batch", "rotating"),
-    "allreduce_factor": (2, *range(1, 65)),
+    "allreduce_factor": (2, *range(65)),
     "medium": ("links", "shared"),
     "communication": ("step", "load", "free", "tensors"),
     "transfers": ("one_link", "parallel"),
-    "stored": ("warm_up", "one", "all"),
+    "stored": ("warm_up", "one", "all", "behind"),
+    "latency": ("round", "flow_shop"),
 }
 """Fields of ``execution`` (rule 12) with the values that the argument covers, the default first."""
 FIELDS = {
-    *("schema", "form", "problem", "name", "source", "tags", "mini_batch", "micro_batch_sizes", "tick_ns"),
+    *("schema", "form", "problem", "name", "source", "tags", "mini_batch", "micro_batch_sizes", "tick_ns", "graph"),
     *("memory_unit_bytes", "types", "devices", "bandwidth", "layers", "all_devices", "replanning", "execution"),
-    *("objective", "graph"),
+    "objective",
 }
 """Fields of an instance that the argument knows; any other one might be a rule that it does not keep."""
 PARTS = {
@@ -47,11 +48,9 @@ def fault(instance: dict[str, Any]) -> str | None:
     """What the argument asks of an instance and this one lacks."""
     objective = instance.get("objective", "latency")
     unknown = [f"the field {name}" for name in sorted(instance.keys() - FIELDS)]
-    unknown += [
-        f"the field {name} of {where}"
-        for where, known in PARTS.items()
-        for name in sorted({name for part in instance[where] for name in part} - known)
-    ]
+    for where, known in PARTS.items():
+        names = {name for part in instance[where] for name in part}
+        unknown += [f"the field {name} of {where}" for name in sorted(names - known)]
     unknown += [
         f"the execution {name}: {value}"
         for name, value in instance.get("execution", {}).items()
@@ -76,6 +75,9 @@ def fault(instance: dict[str, Any]) -> str | None:
         return "transfers that are part of loads, on links that differ or are parallel"
     if execution["communication"] == "tensors" and execution["replication"]:
         return "tensors that stages of several members pay for"
+    ends = execution["replication"] and execution["allreduce"] == "round" and execution["allreduce_factor"]
+    if ends and execution["training"] and execution["latency"] == "flow_shop":
+        return "an AllReduce at the end of a round that is a flow shop"
     rounds = 1 if instance["replanning"] is None else instance["replanning"]["rounds"]
     if min(*sizes, rounds, instance["mini_batch"], instance["tick_ns"]) < 1:
         return "a number below 1"

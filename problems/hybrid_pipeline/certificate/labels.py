@@ -2,9 +2,9 @@
 
 **Objectives.** Every one is ``R (D + A) + G``, with R = 1 and G = 0 without a failure:
 
-- Training, latency: by the package's docstring D is the largest aligned step, ``M E_i`` and all E in front of it, and
+- Latency of a round: by the package's docstring D is the largest aligned step, ``M E_i`` and all E in front of it, and
   A the largest excess of an AllReduce, at least 0 as the first step has a ``Ta >= 0``.
-- Inference, latency (rule 13): D is ``(M - 1) max E_i``, A the sum of all E.
+- Latency of a flow shop (rule 13: inference, or training that says so): D is ``(M - 1) max E_i``, A the sum of all E.
 - Bottleneck (rule 14): D is the largest E, and A is 0.
 
 **Labels.** A stage with ``E = Ef + Eb`` and ``Ta``, put in front of the stages from layer j on, with c ticks over the
@@ -40,11 +40,12 @@ def keep(labels: list[Label], new: Label) -> None:
 class Objective:
     """The factors of an objective."""
 
-    def __init__(self, instance: dict[str, Any], training: bool, micro_batches: int) -> None:
+    def __init__(self, instance: dict[str, Any], rules: dict[str, Any], micro_batches: int) -> None:
         full = instance.get("objective", "latency") == "bottleneck"
+        training, flow = rules["training"], not rules["training"] or rules["latency"] == "flow_shop"
         self.rounds = 1 if instance["replanning"] is None else int(instance["replanning"]["rounds"])
         self.ways = 2 if training else 1
-        self.aligned, self.drain = int(training and not full), int(not training and not full)
+        self.aligned, self.drain = int(not flow and not full), int(flow and not full)
         self.busy = 1 if full else micro_batches - self.drain
 
     def ahead(self, e: int, eb: int, ta: int, moved: int, c: int, label: Label) -> Label:
@@ -64,4 +65,4 @@ class Objective:
         """Of all plans with stages in front, at most so many, whose E and Ef add up to so much: (2) of the search."""
         d, a, g = label
         longest = max(d + self.aligned * both, -(-self.busy * both // max(1, stages)))
-        return self.rounds * max(longest + self.drain * (a + forward), d + a + self.aligned * forward) + g
+        return self.rounds * max(longest + self.drain * (a + both), d + a + self.aligned * forward) + g

@@ -37,12 +37,12 @@ class Stages(Transfers):
         self.bound = bound
         self.micro_batches = int(instance["mini_batch"] // batch)
         training = self.rules["training"]
-        self.form = Objective(instance, training, self.micro_batches)
+        self.form = Objective(instance, self.rules, self.micro_batches)
         self.limit = (bound - 1) // (self.form.rounds * (self.form.busy + self.form.drain))
         # K of the last stage, and by how much it rises with a stage behind (Eq. 3).
         stored = self.rules["stored"] if training else "one"
         self.kept = self.micro_batches if stored == "all" else 1
-        self.step = 2 if stored == "warm_up" else 0
+        self.step = {"warm_up": 2, "behind": 1}.get(stored, 0)
         self.size = tuple(map(len, self.classes))
         self.most = sum(self.size) if self.rules["replication"] else 1  # members of a stage
         kinds = [instance["types"][kind] for kind in self.kinds]

@@ -47,16 +47,16 @@ class Form(NamedTuple):
     Attributes
     ----------
     busy : int
-        Micro-batches that a step works on, in D: M for the latency of training, M - 1 of inference (the other one is in
-        A), 1 for the bottleneck.
+        Micro-batches that a step works on, in D: M for the latency of a round, M - 1 of a flow shop (rule 13; the other
+        one is in A), 1 for the bottleneck.
     aligned : int
-        1 if steps in front delay a step (training).
+        1 if steps in front delay a step (a round).
     ways : int
         2 in training, where gradients return; 1 in inference.
     excess : int
-        1 if an AllReduce may run while others still work (training).
+        1 if an AllReduce may run while others still work (a round).
     drain : int
-        1 if A is the time of one micro-batch through all steps (latency of inference).
+        1 if A is the time of one micro-batch through all steps (latency of a flow shop).
     """
 
     busy: int
@@ -68,10 +68,13 @@ class Form(NamedTuple):
     @classmethod
     def of(cls, instance: Instance, micro_batches: int) -> Form:
         """The recursion of an instance."""
-        ways = 2 if instance.execution.training else 1
+        rules = instance.execution
+        ways = 2 if rules.training else 1
         if instance.objective == "bottleneck":
             return cls(1, 0, ways, 0, 0)
-        return cls(micro_batches, 1, ways, 1, 0) if ways == 2 else cls(micro_batches - 1, 0, ways, 0, 1)
+        if rules.training and rules.latency == "round":
+            return cls(micro_batches, 1, ways, 1, 0)
+        return cls(micro_batches - 1, 0, ways, 0, 1)
 
     @property
     def factor(self) -> int:
