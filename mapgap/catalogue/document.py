@@ -34,8 +34,6 @@ _CONSTRUCTORS: dict[str, Callable[[Any], Any]] = {
 _DIGITS = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _UNPRINTABLE = yaml.reader.Reader.NON_PRINTABLE
 
-#: Lists and mappings in each other; no file of the house comes near it.
-DEPTH_LIMIT = 64
 #: Of the longest integer that is read; what a field may hold is for its model to say.
 INTEGER_BITS = 1024
 
@@ -166,11 +164,6 @@ def _build(document: Document, events: Expansion) -> Any:
             value = [] if isinstance(event, yaml.SequenceStartEvent) else {}
             if event.tag not in (None, "!", f"{_PREFIX}seq", f"{_PREFIX}map"):
                 document.refuse(location, f"expected plain data, found tag {short(event.tag)}")
-            if len(parents) > DEPTH_LIMIT:
-                where = f"{document.name}:{mark[0]}:{mark[1]}"
-                raise InputError(
-                    f"{where}: expected at most {DEPTH_LIMIT} lists and mappings in each other, found more"
-                )
             parents.append(_Open(value, location, {}))
         if isinstance(inside.data, list):
             inside.data.append(value)

@@ -15,6 +15,9 @@ from mapgap.core import InputError, short
 
 #: Values of a file: as they are written, and as aliases repeat them.
 VALUE_LIMIT, ALIAS_LIMIT = 1_000_000, 100_000
+#: Lists and mappings in each other, also where they are left out; no file of the house comes near it. A parser takes
+#: time that grows with the square of the depth.
+DEPTH_LIMIT = 64
 
 _STARTS = (yaml.SequenceStartEvent, yaml.MappingStartEvent)
 _ENDS = (yaml.SequenceEndEvent, yaml.MappingEndEvent)
@@ -40,7 +43,7 @@ class Expansion(Iterator[Any]):
         self._anchors: dict[str, _Events] = {}
         self._recording: list[tuple[_Events, int]] = []  # events of an anchor so far, lists and mappings to be closed
         self._replaying: list[Iterator[tuple[Any, _Events | None]]] = []
-        self._written = self._repeated = 0
+        self._written = self._repeated = self._depth = 0
         self._begin()
 
     def _begin(self) -> None:
@@ -94,6 +97,9 @@ class Expansion(Iterator[Any]):
             self._recording.pop()
 
     def _counted(self, event: Any) -> Any:
+        self._depth += isinstance(event, _STARTS) - isinstance(event, _ENDS)
+        if self._depth > DEPTH_LIMIT:
+            raise self._error(event, f"expected at most {DEPTH_LIMIT} lists and mappings in each other, found more")
         if self._replaying:
             self._repeated += 1
             if self._repeated > ALIAS_LIMIT:

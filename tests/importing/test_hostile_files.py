@@ -77,7 +77,7 @@ def test_what_is_no_regular_file_is_one_error(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text", ["\n" * 300_000 + "a", "n -- a -- " + "a" * 300_000, "[" + " " * 300_000, "a -- " * 60_000]
+    "text", ["{" * 300_000, "\n" * 300_000 + "a", "n -- a -- " + "a" * 300_000, "[" + " " * 300_000, "a -- " * 60_000]
 )
 def test_recognition_takes_linear_time(tmp_path, text):
     path = tmp_path / "x.graph.txt"
