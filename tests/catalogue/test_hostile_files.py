@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from mapgap.catalogue import registry
-from mapgap.catalogue.expansion import DEPTH_LIMIT
-from mapgap.catalogue.expansion import ALIAS_LIMIT
+from mapgap.catalogue.expansion import ALIAS_LIMIT, DEPTH_LIMIT
 from mapgap.catalogue.files import check_file, find_instances, load_instance, load_plan
 from mapgap.core import InputError, storage
 from mapgap.core.storage import read_text, replace_file
