@@ -25,9 +25,9 @@ RULES: dict[str, tuple[Any, ...]] = {
 }
 """Fields of ``execution`` (rule 12) with the values that the argument covers, the default first."""
 FIELDS = {
-    *("schema", "form", "problem", "name", "source", "tags", "mini_batch", "micro_batch_sizes", "tick_ns", "graph"),
+    *("schema", "form", "problem", "name", "source", "tags", "mini_batch", "micro_batch_sizes", "tick_ns"),
     *("memory_unit_bytes", "types", "devices", "bandwidth", "layers", "all_devices", "replanning", "execution"),
-    "objective",
+    *("objective", "graph"),
 }
 """Fields of an instance that the argument knows; any other one might be a rule that it does not keep."""
 PARTS = {
@@ -51,11 +51,8 @@ def fault(instance: dict[str, Any]) -> str | None:
     for where, known in PARTS.items():
         names = {name for part in instance[where] for name in part}
         unknown += [f"the field {name} of {where}" for name in sorted(names - known)]
-    unknown += [
-        f"the execution {name}: {value}"
-        for name, value in instance.get("execution", {}).items()
-        if value not in RULES.get(name, ())
-    ]
+    given = instance.get("execution", {}).items()
+    unknown += [f"the execution {name}: {value}" for name, value in given if value not in RULES.get(name, ())]
     unknown += [f"the objective {objective}"] if objective not in ("latency", "bottleneck") else []
     if unknown:
         return f"not covered by the argument: {', '.join(unknown)}"
