@@ -18,17 +18,30 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from mapgap.catalogue import registry
-from mapgap.core import Budget, Frozen, MapgapError, Method, PlanBase, SolveResult, Status, Stop, resolve
+from mapgap.core import (
+    DISTRUSTED,
+    Budget,
+    Frozen,
+    MapgapError,
+    Method,
+    PlanBase,
+    SolveResult,
+    Status,
+    Stop,
+    resolve,
+)
 from mapgap.execution import confirm
 from mapgap.execution.keeper import continue_parent
 from mapgap.execution.messages import TEXT_LIMIT, encoded
 from mapgap.records.record import plain
 
 Send = Callable[[dict[str, Any]], None]
+OPEN = (Status.UNKNOWN, Status.FEASIBLE)
 
 
 def integer(bound: Any) -> int | None:
@@ -67,10 +80,12 @@ def execute(method: Method, instance: Any, budget: Budget, options: Mapping[str,
     send({"event": "start"})
 
     told_bound: int | None = None
+    sign = -1 if registry.problems()[method.problem].sense == "max" else 1
 
     def listen(plan: PlanBase | None, bound: int | None) -> None:
         nonlocal told_bound
-        told_bound = told_bound if bound is None else bound
+        if bound is not None and (told_bound is None or sign * bound > sign * told_bound):
+            told_bound = bound
         found = {"plan": plan_json(plan), "bound": integer(bound), "by": budget.by}
         send({"event": "report", "time_s": budget.elapsed_s, **found})
 
@@ -82,6 +97,10 @@ def execute(method: Method, instance: Any, budget: Budget, options: Mapping[str,
         result = method.solve(instance, budget, **options)
         wall_s = time.perf_counter() - before
         told = result_json(result)
+        if result.bound is None and result.status in OPEN and DISTRUSTED not in result.notes:
+            # That the last question went unanswered takes no announced bound back.
+            result = replace(result, bound=told_bound)
+            told = result_json(result)
         if told["status"] != Status.UNKNOWN or told["bound"] is not None:
             told = result_json(confirm.confirmed(method, instance, result, budget, told_bound))
         spent = {f"{use}_s": round(seconds, 6) for use, seconds in budget.used_s.items()}

@@ -77,6 +77,12 @@ def test_a_bound_method_answers_without_a_plan(run):
     assert [point.bound for point in record.trace] == [3, 5]
 
 
+@pytest.mark.parametrize("isolate", [True, False])
+def test_an_unanswered_question_takes_no_announced_bound_back(run, isolate):
+    record = run("unanswered", isolate=isolate)
+    assert (record.status, record.bound) == ("UNKNOWN", 5)
+
+
 def test_an_infeasible_instance(run):
     record = run("infeasible")
     assert (record.status, record.reason, record.exit_code) == ("INFEASIBLE", "DRAM: nothing fits", 3)

@@ -204,6 +204,13 @@ def bounding(instance: Instance, budget: Budget) -> SolveResult:
     return SolveResult(Status.UNKNOWN, Stop.DONE, bound=5)
 
 
+def unanswered(instance: Instance, budget: Budget) -> SolveResult:
+    """Announces bounds, the best first, and ends on a question without an answer."""
+    budget.report(bound=5)
+    budget.report(bound=3)
+    return SolveResult(Status.UNKNOWN, Stop.TIME)
+
+
 def _method(run: Callable[..., Any], kind: Any = "baseline", **more: Any) -> Method:
     return Method(f"t_{run.__name__}", "suboperation_mapping", kind, "test", run, summary=run.__doc__ or "", **more)
 
@@ -241,4 +248,5 @@ METHODS = [
     ),
     _method(optimal, "exact"),
     _method(bounding, "bound"),
+    _method(unanswered, "bound"),
 ]
