@@ -30,7 +30,7 @@ def test_no_heuristic_is_better(family, seed):
     found = portfolio.run(instance, budget())
     for method in METHODS.values():
         if method.kind in ("published", "baseline"):
-            plan = method.solve(instance, budget()).plan
+            plan = method.solve(instance, budget(5.0)).plan  # on devices that all differ alpa takes what it is given
             if plan is not None:
                 assert found.claimed <= evaluate(instance, plan).objective, method.name
 
