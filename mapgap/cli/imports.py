@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from mapgap.importing.assemble import Assembled
     from mapgap.importing.graph import LayerGraph
 
-#: What reading files may take: seconds of a processor and 2^20 bytes, at first and per 2^20 bytes of the files.
-CPU_S, CPU_PER_MB = 4.0, 5.0
-MEMORY_MB, MEMORY_PER_MB = 450.0, 64.0
+#: What reading files may take: seconds of a processor and 2^20 bytes, at first, per 2^20 bytes of the files, at most.
+CPU_S, CPU_PER_MB, CPU_MOST = 4.0, 5.0, 300.0
+MEMORY_MB, MEMORY_PER_MB, MEMORY_MOST = 450.0, 64.0, 8192.0
 
 
 def import_(
@@ -110,8 +110,9 @@ def confined(files: Sequence[Path], work: Callable[[], Any]) -> Any:
             return {"result": work(), "out": out.getvalue(), "err": err.getvalue()}
 
     size = sum(located(path).stat().st_size for path in files if is_file(located(path))) / 2**20
-    cpu_s = CPU_S + CPU_PER_MB * size
-    limits = Limits(cpu_s, 10 * cpu_s, math.ceil(MEMORY_MB + MEMORY_PER_MB * size), writes=True)
+    cpu_s = min(CPU_S + CPU_PER_MB * size, CPU_MOST)
+    memory_mb = math.ceil(min(MEMORY_MB + MEMORY_PER_MB * size, MEMORY_MOST))
+    limits = Limits(cpu_s, 10 * cpu_s, memory_mb, writes=True)
     try:
         found = limited(captured, limits)
     except Exceeded as error:
@@ -422,11 +423,16 @@ def profile(
     if optimise not in ("none", "basic"):
         raise InputError(f"--optimise: expected none or basic, found {optimise!r}")
     try:
-        from mapgap.importing.formats import layer_graph
+        from mapgap.importing.formats import layer_graph, onnx_model
         from mapgap.importing.measure import measure
     except ModuleNotFoundError as error:
         text = f"expected the package {error.name}; install it by: pip install 'mapgap[onnx]'"
         raise InputError(f"profile: {text}") from error
+
+    def described() -> None:
+        onnx_model.describe(Source.open(model), Settings(typed(settings or ())))
+
+    confined([model], described)  # what hangs or fills the memory does so there; to be measured, it is read once more
     with Spinner() as display:
         graph, machine, note = measure(
             model,

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from mapgap.core import Certificate
+from mapgap.core import Certificate, Status
 from mapgap.records.record import RunRecord, relative
 
 HISTORY = 20  #: steps that an entry remembers
@@ -62,6 +62,8 @@ class Fact(Strict):
         How often the instance had changed: its content hash in the latest generation is the one that counts.
     plan, bound, checked : int, optional
         The objective of a plan; a bound; a bound that a certificate file proves.
+    infeasible : bool
+        A certificate file proves that there is no plan.
     grade : Certificate, optional
         Of the optimum, if plan and bound meet.
     witness
@@ -81,6 +83,7 @@ class Fact(Strict):
     plan: int | None = None
     bound: int | None = None
     checked: int | None = None
+    infeasible: bool = False
     grade: Certificate | None = None
     method: str
     started: str
@@ -117,10 +120,10 @@ class Improvement(Strict):
 
     Attributes
     ----------
-    what : {"plan", "bound", "checked"}
-        A better plan; a better bound; a bound that a certificate file proves from now on.
-    value : int
-        In the entry's unit.
+    what : {"plan", "bound", "checked", "infeasible"}
+        A better plan; a better bound; a bound that a certificate file proves from now on; that there is no plan.
+    value : int, optional
+        In the entry's unit; ``None`` for ``infeasible``.
     by : str
         The method of the run, ``close from INSTANCE``, ``submitted by NAME``, or ``certificate``.
     date : str
@@ -133,8 +136,8 @@ class Improvement(Strict):
         Of the checkout; ``None`` where it had local changes or was none.
     """
 
-    what: str = Field(pattern="^(plan|bound|checked)$")
-    value: int
+    what: str = Field(pattern="^(plan|bound|checked|infeasible)$")
+    value: int | None = None
     by: str
     date: str
     source: str | None = None
@@ -151,6 +154,8 @@ class Entry(Strict):
         Grade of the optimum, where it is proven.
     checked_bound : int, optional
         Of an instance whose optimum is not ``checked``: the bound that a certificate file proves.
+    infeasible : bool
+        A certificate file proves that there is no plan. The word of a solver does not enter.
     history : list of Improvement
         Who improved what, oldest first; the latest :data:`HISTORY`. Entries older than the history have none.
     """
@@ -164,6 +169,7 @@ class Entry(Strict):
     bound: Finding | None = None
     certificate: Certificate | None = None
     checked_bound: int | None = None
+    infeasible: bool = False
     history: list[Improvement] = []
 
     @property
@@ -178,13 +184,22 @@ class Entry(Strict):
         return -1 if self.sense == "max" else 1
 
     @property
+    def known(self) -> bool:
+        """Is anything known?"""
+        return self.plan is not None or self.bound is not None or self.infeasible
+
+    @property
     def proven(self) -> bool:
         """The plan meets the bound."""
         return self.plan is not None and self.bound is not None and self.plan.value == self.bound.value
 
     def take(self, fact: Fact) -> list[str]:
-        """Take what a fact improves; which of ``plan``, ``bound`` and ``checked``."""
+        """Take what a fact improves; which of ``plan``, ``bound``, ``checked`` and ``infeasible``."""
         taken = []
+        if fact.infeasible and not self.infeasible:
+            self._remember("infeasible", None, fact)
+            self.infeasible = True
+            taken.append("infeasible")
         if fact.plan is not None and (self.plan is None or self.sign * fact.plan < self.sign * self.plan.value):
             self._remember("plan", fact.plan, fact)
             self.plan = fact.finding(fact.plan)
@@ -215,6 +230,7 @@ class Entry(Strict):
             self.bound is None or self.sign * other.bound.value > self.sign * self.bound.value
         ):
             self.bound = other.bound
+        self.infeasible = self.infeasible or other.infeasible
         steps = {step.model_dump_json(): step for step in (*self.history, *other.history)}
         self.history = sorted(steps.values(), key=lambda step: step.date)[-HISTORY:]
         if self.proven:
@@ -232,7 +248,7 @@ class Entry(Strict):
         joined.join(other)
         return joined.model_copy(update={"history": self.history}) == self
 
-    def _remember(self, what: str, value: int, fact: Fact) -> None:
+    def _remember(self, what: str, value: int | None, fact: Fact) -> None:
         """Add a step to the history, before what it replaces is forgotten; the oldest steps are dropped."""
         step = Improvement(
             what=what,
@@ -278,7 +294,10 @@ class Entry(Strict):
 
     @property
     def word(self) -> str:
-        """``certified`` (a file that the checker accepts proves the optimum), ``solver-proven``, or ``open``."""
+        """``certified`` (a file that the checker accepts proves the optimum, or that there is no plan),
+        ``solver-proven``, or ``open``."""
+        if self.infeasible:
+            return "certified"
         if not self.proven:
             return "open"
         return "certified" if self.certificate is Certificate.CHECKED else "solver-proven"
@@ -309,4 +328,6 @@ class Entry(Strict):
             found.append(known_of(method=f"{self.plan.method}*", objective=self.plan.value))
         if self.bound is not None:
             found.append(known_of(method=f"{self.bound.method}*", bound=self.bound.value))
+        if self.infeasible:
+            found.append(known_of(method="certificate*", status=Status.INFEASIBLE))
         return found

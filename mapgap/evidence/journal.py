@@ -105,7 +105,7 @@ def entries_of(lines: Iterable[Line]) -> tuple[dict[str, Entry], dict[str, Any],
     generations: dict[str, int] = {}
     for name, about in sorted(by_name.items()):
         entry, plan, generations[name] = _entry(about)
-        if entry.plan is not None or entry.bound is not None:
+        if entry.known:
             entries[name] = entry
             if plan is not None:
                 plans[name] = plan

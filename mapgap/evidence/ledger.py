@@ -27,7 +27,7 @@ from pydantic import Field
 
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import library_files, load_instance, load_model, load_plan, retarget
-from mapgap.core import Certificate, InstanceBase, PlanError
+from mapgap.core import Certificate, InstanceBase, PlanError, Status
 from mapgap.core.storage import make_folder
 from mapgap.evidence import journal
 from mapgap.evidence.contradictions import contradictions
@@ -61,6 +61,8 @@ class Known:
     plan, bound : int, optional
     certificate : str
         Grade of the optimum; empty where it is not proven.
+    infeasible : str
+        ``true`` where a certificate file proves that there is no plan.
     """
 
     name: str
@@ -70,10 +72,13 @@ class Known:
     plan: int | None = None
     bound: int | None = None
     certificate: str = ""
+    infeasible: str = ""
 
     @property
     def status(self) -> str:
-        """In words: ``optimal (checked)``, ``gap 1.23%``, ``no bound``."""
+        """In words: ``optimal (checked)``, ``gap 1.23%``, ``no bound``, ``infeasible (checked)``."""
+        if self.infeasible:
+            return "infeasible (checked)"
         if self.plan is None:
             return "no plan"
         if self.plan == self.bound:
@@ -107,7 +112,7 @@ def glance(path: Path | None = None) -> dict[str, Known]:
                 values[part] = int(text)
         elif key in ("plan", "bound"):
             part = key
-        elif key in ("instance_hash", "unit", "sense", "certificate"):
+        elif key in ("instance_hash", "unit", "sense", "certificate", "infeasible"):
             values[key] = text.strip("'\"")
     close()
     return found
@@ -231,8 +236,9 @@ class Ledger:
         """The file."""
         entries = [self.entries[name].model_dump(mode="json", exclude_none=True) for name in sorted(self.entries)]
         for entry in entries:
-            if not entry["history"]:
-                del entry["history"]
+            for key in ("infeasible", "history"):
+                if not entry[key]:
+                    del entry[key]
         head = (
             "# Written by `mapgap bench`, `certify` and `prove` with `--update-ledger`, `ledger close` and `submit`; "
             "do not edit.\n"
@@ -263,7 +269,15 @@ class Ledger:
                 changes += self.enter(name, record, Origin(source=source))
         return changes
 
-    def enter(self, name: str, record: RunRecord, origin: Origin = A_RUN, *, checked: int | None = None) -> list[str]:
+    def enter(
+        self,
+        name: str,
+        record: RunRecord,
+        origin: Origin = A_RUN,
+        *,
+        checked: int | None = None,
+        infeasible: bool = False,
+    ) -> list[str]:
         """Enter a plan, a bound or both; returns what improved, in words.
 
         Parameters
@@ -272,6 +286,8 @@ class Ledger:
             For the history: where they come from, if not from the method of the record alone.
         checked : int, optional
             A bound that a certificate file proves.
+        infeasible : bool
+            A certificate file proves that there is no plan; a run that says so enters nothing.
 
         Raises
         ------
@@ -284,7 +300,7 @@ class Ledger:
             entry = Entry(instance=name, **{key: getattr(record, key) for key in keys})
         self._refuse(entry, record)
         _judge(name, record)
-        shown: dict[str, Any] = {"bound": record.sure_bound, "checked": checked}
+        shown: dict[str, Any] = {"bound": record.sure_bound, "checked": checked, "infeasible": infeasible}
         if record.plan is not None:
             shown |= {"plan": record.objective, "witness": record.plan}
         if record.objective is not None and record.certificate is not None:
@@ -303,6 +319,8 @@ class Ledger:
         for what, old, new in (("plan", before.plan, fact.plan), ("bound", before.bound, fact.bound)):
             if what in taken:
                 changes.append(f"{name}: {what} {_value(old)} -> {new} ({fact.method})")
+        if "infeasible" in taken:
+            changes.append(f"{name}: there is no plan, checked")
         if "checked" in taken:
             grade = "" if entry.certificate is not Certificate.CHECKED else ", the optimum"
             changes.append(f"{name}: bound {fact.checked} checked{grade}")
@@ -313,7 +331,7 @@ class Ledger:
             self.plans[name] = fact.witness
         if fact.grade is None or not entry.proven or before.certificate is entry.certificate:
             left["grade"] = None
-        if entry.plan is not None or entry.bound is not None:
+        if entry.known:
             self.entries[name] = entry
         fact = fact.model_copy(update=left)
         if taken or fact.grade is not None:
@@ -321,7 +339,8 @@ class Ledger:
         return changes
 
     def enter_certificate(self, name: str, proof: RunRecord, origin: Origin = A_RUN) -> list[str]:
-        """Enter the bound of a certificate file that was just checked; what improved, in words.
+        """Enter what a certificate file that was just checked proves, a bound or that there is no plan; what improved,
+        in words.
 
         Parameters
         ----------
@@ -331,8 +350,10 @@ class Ledger:
         Raises
         ------
         PlanError
-            The bound lies beyond the ledger's plan: the checker, its writer or the evaluator is wrong.
+            The ledger has a plan that cannot be: the checker, its writer or the evaluator is wrong.
         """
+        if proof.status == Status.INFEASIBLE:
+            return self.enter(name, proof, origin, infeasible=True)
         entry = self.entries.get(name)
         held = None if entry is None or entry.instance_hash != proof.instance_hash else entry.bound
         assert proof.bound is not None
@@ -371,20 +392,24 @@ class Ledger:
                 found.append(f"{name}: the plan has {evaluation.objective}, the ledger says {entry.plan.value}")
             if entry.bound is not None and entry.sign * entry.bound.value > entry.sign * entry.plan.value:
                 found.append(f"{name}: bound {entry.bound.value} beyond the plan {entry.plan.value}")
+        if entry.infeasible and _proven_in(self.certificate_path(name)) != "null":
+            found.append(f"{name}: that there is no plan is checked, but its certificate is another or not there")
         if entry.certificate is not None and not entry.proven:
             found.append(f"{name}: a certificate, although plan and bound do not meet")
-        if entry.certified is not None and (proven := _proven_in(self.certificate_path(name))) != entry.certified:
+        proven = None if entry.certified is None else _proven_in(self.certificate_path(name))
+        if entry.certified is not None and proven != str(entry.certified):
             found.append(f"{name}: bound {entry.certified} is checked, but its certificate is {proven or 'not there'}")
         return found
 
 
-def _proven_in(certificate: Path) -> int | None:
-    """The bound that a certificate is of, without a check of its proof; ``None`` if there is no such file."""
+def _proven_in(certificate: Path) -> str | None:
+    """The bound that a certificate is of (``null``: that there is no plan), without a check of its proof; ``None`` if
+    there is no such file."""
     try:
-        read = re.search(rb'"bound":\s*(-?\d+)\s*,\s*"proof"', gzip.decompress(certificate.read_bytes()))
+        read = re.search(rb'"bound":\s*(-?\d+|null)\s*,\s*"proof"', gzip.decompress(certificate.read_bytes()))
     except OSError:
         return None
-    return None if read is None else int(read[1])
+    return None if read is None else read[1].decode()
 
 
 @lru_cache(maxsize=8)
@@ -420,6 +445,11 @@ def _value(finding: Finding | None) -> int | str:
 def _apart(entry: Entry) -> str:
     """How a plan and a bound that were entered at the same time contradict each other; empty if they do not."""
     plan, bound = entry.plan, entry.bound
+    if plan is not None and entry.infeasible:
+        return (
+            f"{entry.instance}: a certificate says that there is no plan, but {plan.method} has one of objective "
+            f"{plan.value}; one of them was entered meanwhile"
+        )
     if plan is None or bound is None or entry.sign * bound.value <= entry.sign * plan.value:
         return ""
     return (

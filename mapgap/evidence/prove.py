@@ -24,7 +24,7 @@ from mapgap.catalogue.files import find_instances, load_instance
 from mapgap.core import Budget, InputError, InstanceBase, Status, Stop
 from mapgap.evidence import check
 from mapgap.evidence.entry import Entry
-from mapgap.evidence.ledger import CERTIFICATE, Ledger
+from mapgap.evidence.ledger import CERTIFICATE, Ledger, library_hashes
 from mapgap.execution.progress import Event, Tell, silence
 from mapgap.records.environment import revision, versions
 from mapgap.records.files import replace_file
@@ -190,13 +190,15 @@ def prove_all(
     if update and output is not None:
         raise InputError("--update-ledger: expected certificates beside the ledger's plans; leave out -o")
     entries = {entry.instance_hash: entry for entry in book.entries.values()}
+    library = library_hashes() if update and infeasible else {}
     found: list[Outcome] = []
     try:
         for name in names:
             instance = load_instance(name)
             entry = entries.get(instance.content_hash)
-            if update and entry is None:
-                raise InputError(f"--update-ledger: expected an instance of the ledger, found {name}")
+            if update and (instance.content_hash not in library if infeasible else entry is None):
+                where = "library" if infeasible else "ledger"
+                raise InputError(f"--update-ledger: expected an instance of the {where}, found {name}")
             wanted = None if infeasible else _bound(instance, entry, bound, share)
             if wanted is None and not infeasible:
                 missing = "the ledger knows no bound; expected --bound or --infeasible"
@@ -205,7 +207,8 @@ def prove_all(
                 found.append(replace(untried(instance, None), reason=missing))
             else:
                 tell(Searching(instance.name, wanted))
-                file = _file(instance, entry, book, output, several=len(names) > 1)
+                held = library.get(instance.content_hash) if entry is None else entry.instance
+                file = _file(instance, held, book, output, several=len(names) > 1)
                 try:
                     found.append(prove(instance, wanted, replace(budget), file))
                 except InputError as error:  # a problem without certificates
@@ -274,13 +277,13 @@ def _bound(instance: InstanceBase, entry: Entry | None, bound: int | None, share
     return bound
 
 
-def _file(instance: InstanceBase, entry: Entry | None, book: Ledger, output: Path | None, *, several: bool) -> Path:
-    """Where the certificate goes."""
+def _file(instance: InstanceBase, held: str | None, book: Ledger, output: Path | None, *, several: bool) -> Path:
+    """Where the certificate goes; ``held`` is the ledger's name of the instance, if it is, or is to be, there."""
     if output is not None:
         folder = several or output.is_dir() or not output.suffix
         return output / f"{instance.name.replace('@', '__')}{CERTIFICATE}" if folder else output
-    if entry is not None:
-        return book.certificate_path(entry.instance)
+    if held is not None:
+        return book.certificate_path(held)
     return Path(f"{instance.name.replace('@', '__').replace('/', '_')}{CERTIFICATE}")
 
 
@@ -300,14 +303,15 @@ def _holds(file: Path, wanted: Outcome) -> bool:
     return bool((found["bound"] - wanted.bound) * (-1 if wanted.sense == "max" else 1) >= 0)
 
 
-def _enter(found: Iterable[Outcome], budget: Budget, path: Path | None) -> None:
+def _enter(found: Sequence[Outcome], budget: Budget, path: Path | None) -> None:
     """Into the ledger as it is now: other runs may have changed it."""
     book = Ledger.load(path)
-    names = {entry.instance_hash: entry.instance for entry in book.entries.values()}
+    names = library_hashes() if any(each.infeasible for each in found) else {}
+    names |= {entry.instance_hash: entry.instance for entry in book.entries.values()}
     started = datetime.now(UTC).isoformat(timespec="seconds")
     changes: list[str] = []
     for each in found:
-        if each.file is not None and each.bound is not None and each.instance_hash in names:
+        if each.file is not None and each.instance_hash in names:
             record = RunRecord(
                 instance=each.instance,
                 instance_hash=each.instance_hash,
@@ -316,6 +320,7 @@ def _enter(found: Iterable[Outcome], budget: Budget, path: Path | None) -> None:
                 unit=each.unit,
                 method="certificate",
                 kind="bound",
+                status=Status.INFEASIBLE if each.infeasible else Status.UNKNOWN,
                 stop=Stop.PROVED,
                 bound=check.read(each.file)["bound"],
                 time_limit_s=budget.time_s,

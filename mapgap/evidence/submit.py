@@ -120,9 +120,11 @@ def _certificate(
     entry = book.entries.get(instance.name)
     if entry is not None and entry.instance_hash == instance.content_hash and not _proves_more(entry, bound):
         raise InputError(
-            f"{file}: expected a proof of more than {instance.name} has ({entry.certified}), found one of {bound}"
+            f"{file}: expected a proof of more than {instance.name} has "
+            f"({'that there is no plan' if entry.infeasible else entry.certified}), found one of {bound}"
         )
-    record = _record(instance, "certificate", "bound", Status.UNKNOWN, bound=bound)
+    status = Status.INFEASIBLE if bound is None else Status.UNKNOWN
+    record = _record(instance, "certificate", "bound", status, bound=bound)
     changes = book.enter_certificate(instance.name, record, origin)
     if not dry_run:
         replace_file(book.certificate_path(instance.name), pack(instance, bound, data["proof"]))
@@ -130,8 +132,10 @@ def _certificate(
     return Submission(instance.name, "certificate", bound, record.unit, changes)
 
 
-def _proves_more(entry: Entry, bound: int) -> bool:
+def _proves_more(entry: Entry, bound: int | None) -> bool:
     held = entry.certified
+    if bound is None or entry.infeasible:
+        return not entry.infeasible
     return held is None or entry.sign * bound > entry.sign * held
 
 

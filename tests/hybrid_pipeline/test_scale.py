@@ -50,7 +50,8 @@ def test_no_heuristic_is_better_than_a_search_that_had_no_time():
     for name in HEURISTICS:
         if METHODS[name].fast or name == "asteroid_pareto":
             continue
-        result = METHODS[name].solve(instance, Budget(5.0).start())  # on devices that all differ alpa takes what it is given
+        # On devices that all differ alpa takes what it is given.
+        result = METHODS[name].solve(instance, Budget(5.0).start())
         if result.plan is not None:
             compared += 1
             assert best.value <= objective(instance, result.plan), name

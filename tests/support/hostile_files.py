@@ -95,6 +95,25 @@ def cycle(random_):
     return onnx_model([onnx_node("Relu", ["b"], ["a"], "1"), onnx_node("Relu", ["a"], ["b"], "2")])
 
 
+def empty_operators(random_):
+    """Two bytes make an operator."""
+    return number(1, 8) + field(7, b"\x0a\x00" * random_.choice([200_001, 1_000_000]))
+
+
+def nested_messages(random_):
+    """Graphs in attributes in graphs, past what protobuf follows."""
+    data = b""
+    for _ in range(random_.choice([90, 3_000])):
+        data = field(1, field(5, field(6, data)))
+    return number(1, 8) + field(7, data)
+
+
+def packed_numbers(random_):
+    """A byte makes a number of eight."""
+    tensor = number(2, 7) + field(7, b"\0" * 5_000_000) + field(8, b"w")
+    return number(1, 8) + field(7, field(5, tensor) + field(1, onnx_node("Relu", ["w"], ["y"])) + field(12, b""))
+
+
 def broken_text(random_):
     return field(7, field(1, onnx_node("Relu", ["x"], ["y"]).replace(b"Relu", b"\xff\xfe\xed\xa0"))) + number(1, 8)
 
@@ -172,6 +191,9 @@ MAKERS = {
         double_outputs,
         dimensions,
         lengths,
+        empty_operators,
+        nested_messages,
+        packed_numbers,
         cycle,
         broken_text,
         noise,

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 NAME, TITLE = "onnx", "ONNX model"
 Shapes = dict[str, tuple[tuple[int, ...], int]]
 """Tensor to its dimensions and bytes."""
+MOST_OPERATORS = 200_000
+"""More are no model: two bytes make an operator."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,9 @@ def load(source: Source) -> onnx.ModelProto:
         raise InputError(Finding(text, place=str(source.path))) from error
     if not model.graph.node:
         raise InputError(Finding("expected a model with operators, found none", place=str(source.path)))
+    if len(model.graph.node) > MOST_OPERATORS:
+        text = f"expected at most {MOST_OPERATORS:,} operators, found {len(model.graph.node):,}"
+        raise InputError(Finding(text, place=str(source.path)))
     twice = _written_twice(model.graph)
     if twice:
         text = f"expected every tensor to be written by one operator, found {short(repr(twice))} written by two"
