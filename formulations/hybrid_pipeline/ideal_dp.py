@@ -218,10 +218,10 @@ class _Search:
         tensors, gradients = tabled(found.tensors, n), tabled(found.gradients, n)
         sizes = crossing(tensors, sets.bits, sets.parent, sets.added) * low.batch
         rates = sorted({rate for d, row in enumerate(instance.bandwidth) for e, rate in enumerate(row) if d != e})
-        shown = low.rates if len(instance.devices) > 1 else [1]
-        ticks = np.array(
-            [[instance.transfer_ticks(int(size), rate) for size in sizes.tolist()] for rate in shown], np.int64
-        )
+        ticks = np.zeros((1, len(sizes)), np.int64)  # one alone sends nothing
+        if len(instance.devices) > 1:
+            moved = [[instance.transfer_ticks(int(size), rate) for size in sizes.tolist()] for rate in low.rates]
+            ticks = np.array(moved, np.int64)
         how = rules.communication
         zero = np.zeros_like(ticks)
         hosts = instance.graph.hosts if instance.graph is not None else ()

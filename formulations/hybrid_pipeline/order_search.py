@@ -32,4 +32,4 @@ def run(instance: Instance, budget: Budget, params: Params = Params()) -> SolveR
     begin = time.process_time()
     search = OrderSearch(instance, budget, announce=lambda plan: budget.report(plan=plan), params=params)
     search.quick()
-    return report(budget, result(instance, search.plan, begin, orders=search.searches))
+    return report(budget, result(instance, search.plan, begin, not budget.exhausted, orders=search.searches))

@@ -227,10 +227,21 @@ def _failed(error: Exception) -> int:
         complain(["out of memory"])
     elif isinstance(error, OSError) and error.errno is not None:  # a full disk, a limit of the system, …
         place = "" if error.filename is None else f"{short(str(error.filename))}: "
-        complain([f"{place}{error.strerror or error}"])
+        complain(
+            [f"{place}{error.strerror or error}" if _somewhere() else "the working folder: expected one that exists"]
+        )
     else:
         raise error
     return 2
+
+
+def _somewhere() -> bool:
+    """Whether the working folder exists."""
+    try:
+        os.getcwd()
+    except OSError:
+        return False
+    return True
 
 
 if __name__ == "__main__":

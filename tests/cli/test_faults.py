@@ -1,10 +1,13 @@
 """The command line where the system fails: closed streams, full disks, few descriptors, poor locales. One message."""
 
+import json
 import os
 import subprocess
 import sys
 
 import pytest
+
+from mapgap.records.files import read_runs
 
 NAME = "elfish_lenet_straggler1"
 SOLVE = f"solve {NAME} -m uniform --time-limit 20"
@@ -47,6 +50,7 @@ def the_one_message(stderr):
         ("$M report '[/x]'", "[/x]: expected a run file"),
         ("$M solve '[/b].yaml'", "[/b].yaml: expected a file, found nothing there"),
         (f"$M expand {NAME} -o {'x' * 300}", "File name too long"),
+        (f"mkdir d; cd d; rmdir ../d; $M {SOLVE}", "the working folder: expected one that exists"),
     ],
 )
 def test_one_message_and_exit_code_2(tmp_path, command, words):
@@ -68,6 +72,41 @@ def test_an_ascii_locale_and_few_descriptors_change_no_answer(tmp_path):
     assert code == 0
     assert b"\\u2500" in stdout  # the line under a heading
     assert stdout.isascii()
+
+
+@pytest.mark.parametrize("limit", ["0.001", "1e9"])
+def test_no_limit_is_too_short_or_too_long(tmp_path, limit):
+    """Every method ends, and what it did not prove it does not say."""
+    code, stdout, stderr = shell(tmp_path, f"$M solve {NAME} --all --json --time-limit {limit}")
+    assert code == 0, stderr
+    told = [json.loads(line) for line in stdout.splitlines()]
+    assert len(told) > 5
+    for each in told:
+        assert each["error"] is None, each
+        assert each["status"] != "OPTIMAL" or each["objective"] == 234, each  # certified in the library
+
+
+def test_a_sweep_is_read_and_packed_while_it_is_written(tmp_path):
+    folder = tmp_path / "page"
+    folder.mkdir()
+    (folder / "sweep.yaml").write_text(
+        "schema: 1\nname: runs\ninstances: ['elfish_lenet*']\nmethods: [uniform, elfish_greedy, priced_layers]\n"
+        "budget: {time_s: 5}\nseeds: [0, 1, 2]\n"
+    )
+    begin = "$M bench page/sweep.yaml >log 2>&1 & p=$!; until test -s page/runs.jsonl; do sleep 0.1; done"
+    meanwhile = "$M report page/runs.jsonl -o page >>out 2>>err; echo $?; $M pack page >>out 2>>err; echo $?"
+    command = f"{begin}; while kill -0 $p 2>/dev/null; do {meanwhile}; done; wait $p; echo end $?"
+    code, stdout, _ = shell(tmp_path, command)
+    said = (tmp_path / "err").read_text()
+    assert "Traceback" not in said, said
+    *codes, end, last = stdout.decode().split()
+    assert (end, last) == ("end", "0"), (tmp_path / "log").read_text()
+    assert set(codes) <= {"0", "2"}
+    assert ("2" in codes) == ("error: " in said)
+    done = shell(tmp_path, "$M pack page && $M report page/runs.jsonl -o page --json")
+    assert done[0] == 0, done
+    runs = list(read_runs(folder / "runs.jsonl"))
+    assert len(runs) == len({each.key for each in runs}) == 9 * len({each.instance for each in runs}) > 9
 
 
 def test_both_streams_closed_is_an_exit_code(tmp_path):

@@ -29,7 +29,10 @@ def times_before(kind: DeviceType, batch: int) -> tuple[Array, Array]:
 
 
 def transfers(instance: Instance, batch: int, rates: Sequence[int]) -> Array:
-    """(W, L + 1): ticks one way of a micro-batch over every cut, by rate (bytes per second); 0 at the ends."""
+    """(W, L + 1): ticks one way of a micro-batch over every cut, by rate (bytes per second); 0 at the ends, and where
+    one device is alone (its bytes are unlimited, for nobody sends them)."""
+    if len(instance.devices) == 1:
+        return np.zeros((len(rates), len(instance.layers) + 1), np.int64)
     sizes = [0, *(batch * layer.output_bytes for layer in instance.layers[:-1]), 0]
     return np.array([[instance.transfer_ticks(size, rate) for size in sizes] for rate in rates], np.int64)
 
