@@ -96,7 +96,7 @@ def test_a_sweep_is_read_and_packed_while_it_is_written(tmp_path):
     begin = "$M bench page/sweep.yaml >log 2>&1 & p=$!; until test -s page/runs.jsonl; do sleep 0.1; done"
     meanwhile = "$M report page/runs.jsonl -o page >>out 2>>err; echo $?; $M pack page >>out 2>>err; echo $?"
     command = f"{begin}; while kill -0 $p 2>/dev/null; do {meanwhile}; done; wait $p; echo end $?"
-    code, stdout, _ = shell(tmp_path, command)
+    _, stdout, _ = shell(tmp_path, command)
     said = (tmp_path / "err").read_text()
     assert "Traceback" not in said, said
     *codes, end, last = stdout.decode().split()
