@@ -7,6 +7,9 @@ same module with the same sides of what is read and of what later modules read i
 energy, multipliers and M20K: exchanging it then leaves a plan that is no worse. Equations make the sides agree.
 
 :mod:`~.costs` prices the combinations.
+
+Variables come module by module: the combinations, as ``Facts.combinations`` lists them, then a side, 1 for the FPGA, of
+every layer of the module that later ones read. If the objective is the product, energy and latency are the last two.
 """
 
 from __future__ import annotations

@@ -4,6 +4,9 @@ Every plan better than the bound is a point: per pipeline, one variable per segm
 per source and first device, one per last device and target (:mod:`~.paths`). Adjacent segments lie on different devices
 (rule 1), so a segment that begins (ends) inside the model always pays reception (transmission). What all of them load
 is summed up; with operation sharing :mod:`~.sharing` takes off again what is counted twice.
+
+Variables come pipeline by pipeline: segments by device, begin and end, then ``(source, first device)``, then ``(last
+device, target)``, each by number; then those of the sharing, pipeline by pipeline, too; then the cycle time.
 """
 
 from __future__ import annotations
