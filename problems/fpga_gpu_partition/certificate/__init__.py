@@ -38,6 +38,20 @@ SHAPE = {
 }
 
 
+def fault(instance: dict[str, Any]) -> str | None:
+    """The argument asks that nobody gains by more latency, energy, multipliers or M20K."""
+    return None if whole(instance) else "a number that is negative or not whole"
+
+
+def whole(part: Any) -> bool:
+    """Are all numbers whole, and none of them negative, but for the network input, which is read as layer -1?"""
+    if isinstance(part, dict):
+        return all(whole(value) or (key, value) == ("source", -1) for key, value in part.items())
+    if isinstance(part, list):
+        return all(map(whole, part))
+    return part is None or isinstance(part, str) or (type(part) is int and part >= 0)
+
+
 def program(instance: dict[str, Any], bound: int, new: Any) -> Any:
     """Some best plan among those of an objective below ``bound``, if there is one."""
     found, facts = new(), Facts(instance)
