@@ -325,6 +325,38 @@ def test_instances_outside_of_a_writers_domain_are_refused(problem):
             check.check({**certificate, "instance": own})
 
 
+NEGATIVE = {
+    "fpga_gpu_partition": [
+        ("energy_weight",),
+        ("link", "setup_energy"),
+        ("modules", 0, "layers", 0, "options", 0, "m20k"),
+    ],
+    "multi_model_splitting": [("devices", 0, "bias"), ("pipelines", 0, "sensing", 0)],
+    "neuron_masking": [("layers", 0, "features"), ("devices", 0, "transfer", "ticks")],
+}
+
+
+@pytest.mark.parametrize("problem", NEGATIVE)
+def test_negative_numbers_of_an_instance_are_refused(problem):
+    """No such instance can be loaded. With an energy that is worth -3 a better combination of options was dropped as
+    worse, and where a feature took -40 bytes of memory the least mask broke a limit that a larger one keeps."""
+    library = registry.library(problem)
+    made = map(partial(library.generate, "tiny"), range(60))
+    facts = next(each for each in made if not has_plan(each)).to_json()
+    proof = library.prove(facts, check.NONE[registry.problems()[problem].sense], Budget(20.0).start())
+    certificate = {"schema": 1, "instance": facts, "bound": None, "proof": proof}
+    check.check(certificate)
+    for *front, last in NEGATIVE[problem]:
+        for number in (-1, 1.5, True):
+            altered = json.loads(json.dumps(facts))
+            part = altered
+            for step in front:
+                part = part[step]
+            part[last] = number
+            with pytest.raises(Refused, match="negative or not whole"):
+                check.check({**certificate, "instance": altered})
+
+
 def has_plan(instance):
     return registry.methods(instance.problem)["enumerate"].solve(instance, Budget(60.0).start()).plan is not None
 

@@ -7,6 +7,9 @@ same module with the same sides of what is read and of what later modules read i
 energy, multipliers and M20K: exchanging it then leaves a plan that is no worse. Equations make the sides agree.
 
 :mod:`~.costs` prices the combinations.
+
+Variables come module by module: the combinations, as ``Facts.combinations`` lists them, then a side, 1 for the FPGA, of
+every layer of the module that later ones read. If the objective is the product, energy and latency are the last two.
 """
 
 from __future__ import annotations
@@ -33,6 +36,20 @@ SHAPE = {
     "link": dict.fromkeys(("bytes_per_second", "setup_ticks", "setup_energy", "energy_per_mb")),
     "modules": [{"name": None, "kind": None, "layers": [LAYER]}],
 }
+
+
+def fault(instance: dict[str, Any]) -> str | None:
+    """The argument asks that nobody gains by more latency, energy, multipliers or M20K."""
+    return None if whole(instance) else "a number that is negative or not whole"
+
+
+def whole(part: Any) -> bool:
+    """Are all numbers whole, and none of them negative, but for the network input, which is read as layer -1?"""
+    if isinstance(part, dict):
+        return all(whole(value) or (key, value) == ("source", -1) for key, value in part.items())
+    if isinstance(part, list):
+        return all(map(whole, part))
+    return part is None or isinstance(part, str) or (type(part) is int and part >= 0)
 
 
 def program(instance: dict[str, Any], bound: int, new: Any) -> Any:

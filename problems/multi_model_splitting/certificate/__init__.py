@@ -4,6 +4,9 @@ Every plan better than the bound is a point: per pipeline, one variable per segm
 per source and first device, one per last device and target (:mod:`~.paths`). Adjacent segments lie on different devices
 (rule 1), so a segment that begins (ends) inside the model always pays reception (transmission). What all of them load
 is summed up; with operation sharing :mod:`~.sharing` takes off again what is counted twice.
+
+Variables come pipeline by pipeline: segments by device, begin and end, then ``(source, first device)``, then ``(last
+device, target)``, each by number; then those of the sharing, pipeline by pipeline, too; then the cycle time.
 """
 
 from __future__ import annotations
@@ -35,6 +38,18 @@ SHAPE = {
         }
     ],
 }
+
+
+def fault(instance: dict[str, Any]) -> str | None:
+    """The argument asks that no task takes less than nothing: what one segment exceeds, its plan exceeds."""
+    return None if whole({**instance, "sharing": None}) else "a number that is negative or not whole"
+
+
+def whole(part: Any) -> bool:
+    """Are all numbers whole, and none of them negative?"""
+    if isinstance(part, dict | list):
+        return all(map(whole, part.values() if isinstance(part, dict) else part))
+    return part is None or isinstance(part, str) or (type(part) is int and part >= 0)
 
 
 def program(instance: dict[str, Any], bound: int, new: Any) -> Any:

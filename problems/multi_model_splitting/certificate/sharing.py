@@ -9,6 +9,10 @@ task is equal. The point of a plan has it at 1 where the task is equal to an ear
 - ``same[k]``: a twin, earlier, of the same signal and model, has the same source and the same segments up to boundary
   k, where both are cut. The segments that begin there are equal if they end together on one device, and the
   transfers of boundary k if they lead from one device to one other.
+
+Variables of a pipeline, in this order: sensing by source; transfers of the input by source and device; per twin
+``same``, equal segments, and equal transfers by boundary, sender and receiver; then what is refunded, segments in their
+order and transfers as they first appear.
 """
 
 from __future__ import annotations
