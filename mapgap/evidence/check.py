@@ -18,7 +18,8 @@ are three kinds of writers:
 - ``check(instance, bound, proof)`` recomputes the argument itself and returns why it fails, or nothing.
 
 A writer's argument covers the instances of its ``SHAPE`` (fields, and the words that a field may hold); others, which
-may have rules that it does not know, are refused. So are those that its ``fault`` objects to.
+may have rules that it does not know, are refused. So is what its ``fault`` objects to, and numbers that are negative
+(below its ``LEAST`` of a field) or not whole.
 
 The program is always written anew from the instance and the bound. A file that was altered can therefore at most fail.
 
@@ -140,8 +141,7 @@ def refuted(program: Program, proof: Sequence[Sequence[Any]]) -> None:
             if not all(type(n) is int for n in numbers):
                 raise Refused("a step with something else than integers")
             if kind == "s":
-                j, v = numbers
-                open_boxes += reversed(box.halves(j, v))
+                open_boxes += reversed(box.halves(*numbers))
                 break
             if kind == "h":
                 box.secants.append(box.secant(program.products[numbers[0]]))
@@ -149,8 +149,7 @@ def refuted(program: Program, proof: Sequence[Sequence[Any]]) -> None:
                 if not box.tighten(*combined(program.rows + box.secants, numbers)):
                     break
             elif kind == "q":
-                rows = program.rows
-                if not all(box.tighten(*rows[i]) for i in numbers if i >= 0):
+                if not all(box.tighten(*program.rows[i]) for i in numbers if i >= 0):
                     break
             else:
                 raise Refused(f"an unknown step {kind!r}")
@@ -183,8 +182,8 @@ def writer_of(problem: str) -> ModuleType:
     path = beside(f"problems/{problem}/certificate/__init__.py")
     if not problem.isidentifier() or path is None:
         raise Refused(f"expected a problem with a writer, found {problem!r}")
-    name = f"certificate_{problem}"
-    spec = importlib.util.spec_from_file_location(name, path, submodule_search_locations=[str(path.parent)])
+    inside = [str(path.parent)]
+    spec = importlib.util.spec_from_file_location(f"certificate_{problem}", path, submodule_search_locations=inside)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -193,17 +192,22 @@ def writer_of(problem: str) -> ModuleType:
     return module
 
 
-def strange(data: Any, shape: Any, where: str = "instance") -> str | None:
-    """What is not as a shape says: ``{field: shape}``, ``[shape of items]``, ``(words,)``, ``None`` for anything."""
+def strange(data: Any, shape: Any, least: Mapping[str, int], where: str = "instance") -> str | None:
+    """What is not as a shape says: ``{field: shape}``, ``[shape of items]``, ``(words,)``, ``None`` for anything; or a
+    number that no argument covers."""
     if isinstance(shape, tuple) and data not in shape:
         return f"{where}: expected one of {', '.join(map(str, shape))}, found {data!r}"
-    if isinstance(shape, list):
-        return next((found for item in data if (found := strange(item, shape[0], where))), None)
-    if isinstance(shape, dict):
-        if unknown := sorted(data.keys() - shape.keys()):
-            return f"{where}: a field that the argument does not know: {unknown[0]}"
-        return next((found for key in data if (found := strange(data[key], shape[key], f"{where}.{key}"))), None)
-    return None
+    if isinstance(shape, list | dict) and not isinstance(data, type(shape)):
+        return f"{where}: expected a {type(shape).__name__}, found {data!r}"
+    if isinstance(shape, dict) and (unknown := sorted(data.keys() - shape.keys())):
+        return f"{where}: a field that the argument does not know: {unknown[0]}"
+    if isinstance(data, float) or (type(data) is int and data < least.get(where.rpartition(".")[2], 0)):
+        return f"{where}: a number that is negative or not whole: {data}"
+    if isinstance(data, dict):
+        parts = [(data[key], shape[key] if shape else None, f"{where}.{key}") for key in data]
+    else:
+        parts = [(item, shape[0] if shape else None, where) for item in (data if isinstance(data, list) else ())]
+    return next((found for item, part, place in parts if (found := strange(item, part, least, place))), None)
 
 
 def digest(instance: Mapping[str, Any]) -> str:
@@ -213,15 +217,13 @@ def digest(instance: Mapping[str, Any]) -> str:
 
 
 def instance_hash(instance: Mapping[str, Any]) -> str:
-    """The first 64 bits, by which the rest of mapgap names an instance."""
-    return digest(instance)[:16]
+    return digest(instance)[:16]  # by which the rest of mapgap names an instance
 
 
 def known(instance: Mapping[str, Any]) -> str:
     """Whether it is an instance of the library, by the list of these that lies beside the certificates."""
     path = beside("instances/best_known.sha256")
-    lines = path.read_text(encoding="utf-8").splitlines() if path else []
-    names = dict(line.split("  ", 1) for line in lines)
+    names = dict(line.split("  ", 1) for line in path.read_text(encoding="utf-8").splitlines()) if path else {}
     return f"the library's {names[key]}" if (key := digest(instance)) in names else "not of the library"
 
 
@@ -234,7 +236,8 @@ def check(certificate: Mapping[str, Any], instance: Mapping[str, Any] | None = N
         if instance is not None and instance_hash(instance) != instance_hash(own):
             raise Refused(f"about instance {instance_hash(own)}, not {instance_hash(instance)}")
         writer = writer_of(own["problem"])
-        if reason := strange(own, getattr(writer, "SHAPE", None)) or getattr(writer, "fault", lambda _: None)(own):
+        reason = strange(own, getattr(writer, "SHAPE", None), getattr(writer, "LEAST", {}))
+        if reason := reason or getattr(writer, "fault", lambda _: None)(own):
             raise Refused(reason)
         limit = NONE[writer.SENSE] if bound is None else bound
         if hasattr(writer, "program"):
@@ -244,13 +247,11 @@ def check(certificate: Mapping[str, Any], instance: Mapping[str, Any] | None = N
                 refuted(program, proof[name])
         elif (reason := writer.check(own, limit, proof)) is not None:
             raise Refused(reason)
-        worse = "below" if writer.SENSE == "min" else "above"
-        proven = "there is no plan" if bound is None else f"no plan has an objective {worse} {bound}"
+        better = f"{'below' if writer.SENSE == 'min' else 'above'} {bound}"
+        proven = "there is no plan" if bound is None else f"no plan has an objective {better}"
         return f"{own['name']} ({instance_hash(own)}): {proven}"
-    except Refused:
-        raise
     except Exception as error:  # of whatever kind: the argument could not be followed
-        raise Refused(f"malformed: {type(error).__name__}: {error}") from error
+        raise error if isinstance(error, Refused) else Refused(f"malformed: {type(error).__name__}: {error}") from error
 
 
 def read(path: Path) -> Any:
@@ -278,9 +279,8 @@ def main() -> int:
     parser.add_argument("certificates", nargs="+", type=Path)
     parser.add_argument("-i", "--instance", type=Path, help="expanded instance (JSON) that they must be about")
     parser.add_argument("-s", "--seconds", type=float, default=0.0, help="most seconds of work for each (default: any)")
-    flags = parser.parse_args()
+    flags, failed = parser.parse_args(), 0
     signal.signal(signal.SIGPROF, late)
-    failed = 0
     for path in flags.certificates:
         try:
             signal.setitimer(signal.ITIMER_PROF, flags.seconds)

@@ -18,6 +18,7 @@ from typing import Any
 
 from .costs import Facts
 
+LEAST = {"source": -1}  # the network input
 SENSE = "min"
 READ = {"source": None, "part": None, "bytes": None}
 OPTION = dict.fromkeys(
@@ -36,20 +37,6 @@ SHAPE = {
     "link": dict.fromkeys(("bytes_per_second", "setup_ticks", "setup_energy", "energy_per_mb")),
     "modules": [{"name": None, "kind": None, "layers": [LAYER]}],
 }
-
-
-def fault(instance: dict[str, Any]) -> str | None:
-    """The argument asks that nobody gains by more latency, energy, multipliers or M20K."""
-    return None if whole(instance) else "a number that is negative or not whole"
-
-
-def whole(part: Any) -> bool:
-    """Are all numbers whole, and none of them negative, but for the network input, which is read as layer -1?"""
-    if isinstance(part, dict):
-        return all(whole(value) or (key, value) == ("source", -1) for key, value in part.items())
-    if isinstance(part, list):
-        return all(map(whole, part))
-    return part is None or isinstance(part, str) or (type(part) is int and part >= 0)
 
 
 def program(instance: dict[str, Any], bound: int, new: Any) -> Any:

@@ -40,18 +40,6 @@ SHAPE = {
 }
 
 
-def fault(instance: dict[str, Any]) -> str | None:
-    """The argument asks that no task takes less than nothing: what one segment exceeds, its plan exceeds."""
-    return None if whole({**instance, "sharing": None}) else "a number that is negative or not whole"
-
-
-def whole(part: Any) -> bool:
-    """Are all numbers whole, and none of them negative?"""
-    if isinstance(part, dict | list):
-        return all(map(whole, part.values() if isinstance(part, dict) else part))
-    return part is None or isinstance(part, str) or (type(part) is int and part >= 0)
-
-
 def program(instance: dict[str, Any], bound: int, new: Any) -> Any:
     """All plans of an objective below ``bound``."""
     found, totals = new(), Totals(len(instance["devices"]))

@@ -37,18 +37,6 @@ SHAPE = {
 MS_PER_HOUR = 3_600_000
 
 
-def fault(instance: dict[str, Any]) -> str | None:
-    """The argument asks that every cost grows with every count."""
-    return None if whole(instance) else "a number that is negative or not whole"
-
-
-def whole(part: Any) -> bool:
-    """Are all numbers whole, and none of them negative?"""
-    if isinstance(part, dict | list):
-        return all(map(whole, part.values() if isinstance(part, dict) else part))
-    return part is None or isinstance(part, str) or (type(part) is int and part >= 0)
-
-
 def check(instance: dict[str, Any], bound: int, proof: Sequence[Any]) -> str | None:
     """Why the proof fails; ``None`` if no plan has an objective above ``bound``.
 
