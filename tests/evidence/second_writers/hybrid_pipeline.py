@@ -81,25 +81,24 @@ def cuts(instance: dict[str, Any]) -> list[int]:
     edges = [(u, u + 1) for u in range(count - 1)] if edges is None else edges
     classes = graph.get("together") or []
 
-    def closed(front: set[int]) -> bool:
-        return all(u in front or v not in front for u, v in edges) and all(
-            len(front.intersection(each)) in (0, len(each)) for each in classes
-        )
-
-    def completed(front: set[int]) -> set[int]:
-        while not closed(front):
-            front |= {u for u, v in edges if v in front}
-            front |= {layer for each in classes if front.intersection(each) for layer in each}
-        return front
-
-    found, waiting = {0}, [set[int]()]
+    needed = [{layer} for layer in range(count)]  # what lies in front of a cut whenever a layer does
+    changed = True
+    while changed:
+        before = sum(map(len, needed))
+        for u, v in edges:
+            needed[v] |= needed[u]
+        for each in classes:
+            together = set().union(*(needed[layer] for layer in each))
+            for layer in each:
+                needed[layer] |= together
+        changed = sum(map(len, needed)) > before
+    wanted = [sum(1 << i for i in needs) for needs in needed]
+    found, waiting = {0}, [0]
     while waiting:
         front = waiting.pop()
-        for layer in set(range(count)) - front:
-            larger = completed(front | {layer})
-            if (number := sum(1 << i for i in larger)) not in found:
-                found.add(number)
-                waiting.append(larger)
+        larger = {front | needs for needs in wanted} - found
+        found |= larger
+        waiting += larger
     return sorted(found)
 
 
