@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -178,7 +178,7 @@ class Plans:
         return f, b, [x + y for x, y in zip(f, b, strict=True)], *units
 
     def times(self, i: int, j: int, kinds: tuple[int, ...], kept: int) -> tuple[int, int] | None:
-        """``(Ef, Eb)`` of the shares of Eq. (7) and rule 6; ``None`` if the members hold no micro-batch in the limit."""
+        """``(Ef, Eb)`` of the shares of Eq. (7) and rule 6; ``None`` if no shares hold a micro-batch in the limit."""
         tables = []
         for kind, number in Counter(kinds).items():
             if self.graph.get("unsupported") and any(j & ~i & 1 << k for k in self.graph["unsupported"][kind]):
@@ -204,8 +204,8 @@ class Plans:
         pairs, forward = [], 0
         backward = t + 1
         while enough(t, t, backward - 1):  # the next pair of least limits: a smaller Eb for a larger Ef
-            forward = least(lambda f, b=backward - 1: enough(t, f, b), forward, t)  # type: ignore[misc]
-            backward = least(lambda b, f=forward: enough(t, f, b), 0, backward - 1)  # type: ignore[misc]
+            forward = least(lambda f, b=backward - 1: enough(t, f, b), forward, t)
+            backward = least(lambda b, f=forward: enough(t, f, b), 0, backward - 1)
             pairs.append((forward + backward, forward))
         total, forward = min(pairs)
         return forward, total - forward
@@ -226,8 +226,10 @@ class Plans:
             extra = [self.ticks(self.batch * self.known(j & ~i, way), self.slowest(group, others)) for way in (0, 1)]
         reduced, m = 0, len(group)
         if m > 1 and self.training:
-            moved = self.rules.get("allreduce_factor", 2) * (m - 1) * sum(
-                self.layers[k]["weight_bytes"] for k in self.members(j & ~i)
+            moved = (
+                self.rules.get("allreduce_factor", 2)
+                * (m - 1)
+                * sum(self.layers[k]["weight_bytes"] for k in self.members(j & ~i))
             )
             parts = 1 if self.rules.get("medium") == "shared" else m
             parts *= m if self.rules.get("allreduce") == "rotating" else 1
@@ -352,14 +354,22 @@ def keep(labels: list[Label], new: Label) -> None:
         labels[:] = [label for label in labels if not all(x <= y for x, y in zip(new, label, strict=True))] + [new]
 
 
-def values(instance: dict[str, Any], bound: int) -> Iterator[int]:
-    """Objectives of plans below the bound, at most one for each size of a micro-batch."""
-    for batch in instance["micro_batch_sizes"]:
-        if (value := Plans(instance, batch, bound).better()) is not None:
-            yield value
+def better(instance: dict[str, Any], bound: int) -> int | None:
+    """The objective of a plan below the bound, of whatever micro-batch size; ``None`` if there is none."""
+    found = (Plans(instance, batch, bound).better() for batch in instance["micro_batch_sizes"])
+    return next((value for value in found if value is not None), None)
 
 
 def check(instance: dict[str, Any], bound: int, proof: Any) -> str | None:
     """Why the bound is refused; ``None`` if no plan has an objective below it."""
-    value = next(values(instance, bound), None)
+    value = better(instance, bound)
     return None if value is None and proof == {} else f"a plan of objective {value}"
+
+
+def optimum(instance: dict[str, Any]) -> int | None:
+    """The least objective of a plan, found by asking for better ones until there is none; ``None`` without a plan."""
+    value = None
+    bound = 1 << 62
+    while (found := better(instance, bound)) is not None:
+        value = bound = found
+    return value

@@ -5,8 +5,8 @@ All of them follow from what operations *read*: one reads from another so many b
 so many besides (weights). Everything else is a sum over operations; nothing is meant to be fast.
 
 Names: ``o = (phase, layer, share)`` with share -1 of a fused layer; without a ratio share 0 is all of a split layer.
-``i``, ``a`` and ``h`` are accelerators; ``above[o]`` are the operations that come before ``o`` in every plan. A *choice*
-has, for every alternative, the terms that add up to 1 if it is the plan's, to 0 if it is not.
+``i``, ``a`` and ``h`` are accelerators; ``above[o]`` are the operations that come before ``o`` in every plan, ``below[o]``
+those that come after it. A *choice* has, for every alternative, terms that add up to 1 if it is the plan's, else to 0.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ def cases(instance: dict[str, Any], bound: int, new: Any, names: Any) -> Iterato
 def parsed(name: str) -> list[tuple[int, int, int]]:
     """Of ``33-63x1,1-31x2`` the least and the most samples of a share and the number of shares, by group."""
     groups = [group.split("x") for group in name.split(",")]
-    return [(*map(int, samples.split("-")), int(number)) for samples, number in groups]  # type: ignore[misc]
+    return [(*map(int, samples.split("-")), int(number)) for samples, number in groups]
 
 
 @cache
 def lower_lines(table: tuple[int, ...], low: int, high: int) -> list[tuple[int, int]]:
-    """``(alpha, beta)`` with ``alpha + beta s <= GRAIN ticks(s)``: below every edge of the lower hull, slope rounded."""
+    """``(alpha, beta)``, ``alpha + beta s <= GRAIN ticks(s)``: one for every edge of the lower hull, slope rounded."""
     slopes, s = [], low
     while s < high:  # the next corner is where the slope is least, the last one of these
         slope, corner = min((Fraction(table[t - 1] - table[s - 1], t - s), -t) for t in range(s + 1, high + 1))
@@ -96,9 +96,7 @@ class Writer:
             for i in range(len(self.layers))
         ]
         self.loss = [0 if self.readers[i] else layer["output_bytes"] for i, layer in enumerate(self.layers)]
-        self.input = [
-            layer["network_input_bytes"] + sum(e["bytes"] for e in layer["inputs"]) for layer in self.layers
-        ]
+        self.input = [layer["network_input_bytes"] + sum(e["bytes"] for e in layer["inputs"]) for layer in self.layers]
         self.nodes = [("FP", i) for i in range(len(self.layers))]
         for i in reversed(range(len(self.layers))):
             self.nodes += [("WU", i)] * self.split[i] + [("BP", i)] * bool(self.layers[i]["inputs"])
@@ -176,15 +174,19 @@ class Writer:
         per_sample, besides = self.reads[o][p]
         return per_sample * min(self.samples(o), self.samples(p)) + besides
 
-    def rate(self, i: int, a: int) -> Fraction:
-        """Ticks per byte."""
-        return Fraction(10**9, self.instance["bandwidth"][i][a] * self.instance["tick_ns"]) if i != a else Fraction(0)
+    def bytes_per_tick(self, i: int, a: int) -> tuple[int, int]:
+        """As a fraction: so many bytes in so many ticks."""
+        return self.instance["bandwidth"][i][a] * self.instance["tick_ns"], 10**9
 
     def ticks(self, size: int, i: int, a: int) -> int:
-        return -(-size * self.rate(i, a) // 1)
+        """Of a transfer, rounded up (rule 6)."""
+        moved, ticks = self.bytes_per_tick(i, a)
+        return -(-size * ticks // moved) if i != a else 0
 
     def grains(self, size: int, i: int, a: int) -> int:
-        return GRAIN * size * self.rate(i, a) // 1
+        """Of a transfer, rounded down."""
+        moved, ticks = self.bytes_per_tick(i, a)
+        return GRAIN * size * ticks // moved if i != a else 0
 
     def cheapest(self, size: int, a: int, unit: int = 1) -> int:
         """Least ticks, rounded up, or grains, rounded down, from another accelerator."""
@@ -209,9 +211,9 @@ class Writer:
             layer["weight_bytes"] + self.batch * (self.input[i] + layer["output_bytes"])
             for i, layer in enumerate(self.layers)
         )
-        slowest = max((self.rate(i, a) for i, a in product(self.places, repeat=2)), default=Fraction(0))
+        moved = max(self.ticks(size, i, a) for i, a in product(self.places, repeat=2))
         count = len(tables) * copies
-        return int(computed + count * (count + copies) * -(-size * slowest // 1))
+        return int(computed + count * (count + copies) * moved)
 
     # Places and loads
 
@@ -310,7 +312,10 @@ class Writer:
         configurations = self.configurations[phase, i]
         for u in before or [None]:
             chosen = self.joint(configurations, u) if u else {(c, -1): t[0][0] for c, t in configurations.items()}
-            length, fetching = [], {(o, a): [] for o in parts for a in self.places}  # type: ignore[var-annotated]
+            cells = list(product(parts, self.places))
+            compute = {(o, a): self.compute(o, a) for o, a in cells}
+            fetch = {(o, a): self.cheapest(self.size(o, ("FP", i, o[2])), a) for o, a in cells if phase == "BP"}
+            length, fetching = [], {cell: [] for cell in cells}
             for (c, place), j in chosen.items():
                 masks = [(j, (False,) * len(parts))]
                 if phase == "BP":  # which shares fetch their weights
@@ -319,13 +324,13 @@ class Writer:
                 for k, mask in masks:
                     busy = [0 for _ in self.places]
                     for o, a, fetched in zip(parts, c, mask, strict=True):
-                        busy[a] += self.compute(o, a) + (self.ticks(self.size(o, u), place, a) if u else 0)
+                        busy[a] += compute[o, a] + (self.ticks(self.size(o, u), place, a) if u else 0)
                         if fetched:
-                            busy[a] += self.cheapest(self.size(o, ("FP", i, o[2])), a)
+                            busy[a] += fetch[o, a]
                             fetching[o, a].append((k, -1))
                     length.append((k, max(busy)))
             if phase == "BP":
-                for o, a in product(parts, self.places):
+                for o, a in cells:
                     self.row([(self.x[o][a], 1), (self.x["FP", i, o[2]][a], -1), *fetching[o, a]], 0)
             for end in [self.start[v] for v in after] or [self.last]:
                 self.row([*(self.end(u) if u else []), *length, (end, -1)], 0)
