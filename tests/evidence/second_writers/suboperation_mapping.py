@@ -5,7 +5,7 @@ All of them follow from what operations *read*: one reads from another so many b
 so many besides (weights). Everything else is a sum over operations; nothing is meant to be fast.
 
 Names: ``o = (phase, layer, share)`` with share -1 of a fused layer; without a ratio share 0 is all of a split layer.
-``i``, ``a`` and ``h`` are accelerators; ``above[o]`` are the operations that come before ``o`` in every plan, ``below[o]``
+``i``, ``a``, ``h`` are accelerators; ``above[o]`` are the operations that come before ``o`` in every plan, ``below[o]``
 those that come after it. A *choice* has, for every alternative, terms that add up to 1 if it is the plan's, else to 0.
 """
 
