@@ -10,9 +10,12 @@ from functools import cache
 from itertools import combinations_with_replacement
 from pathlib import Path
 
+import highspy
+import numpy as np
 import pytest
 from graphs import random_graph
 
+from mapgap.catalogue.files import load_instance
 from mapgap.catalogue.registry import library, methods
 from mapgap.contract.seeds import fresh, seeds
 from mapgap.core import Budget
@@ -21,6 +24,7 @@ from mapgap.evidence.check import check as checked
 from mapgap.problems.hybrid_pipeline.certificate import check
 from mapgap.problems.hybrid_pipeline.certificate.stages import Stages
 from mapgap.problems.hybrid_pipeline.certificate.transfers import Transfers
+from mapgap.problems.suboperation_mapping import Plan
 from mapgap.problems.suboperation_mapping.certificate import cases
 from mapgap.problems.suboperation_mapping.certificate.flows import Flows
 from mapgap.problems.suboperation_mapping.certificate.graph import Graph
@@ -28,6 +32,7 @@ from mapgap.problems.suboperation_mapping.certificate.loads import Loads
 from mapgap.problems.suboperation_mapping.certificate.located import Located
 from mapgap.problems.suboperation_mapping.certificate.memory import Memory
 from mapgap.problems.suboperation_mapping.certificate.times import Writer
+from mapgap.problems.suboperation_mapping.evaluate import evaluate, timetable
 
 CERTIFICATES = Path(__file__).parents[2] / "instances" / "best_known"
 NO_PLAN = NONE["min"]
@@ -46,6 +51,12 @@ def second(problem):
 def entries(pattern, by_day):
     """Names of the library's certificates; those that are too long for every day by night."""
     names = sorted(path.name.removesuffix(".cert.json.gz") for path in CERTIFICATES.glob(f"{pattern}.cert.json.gz"))
+    return [pytest.param(name, marks=[] if by_day(name) else pytest.mark.nightly) for name in names]
+
+
+def plans(pattern, by_day):
+    """Names of the library's plans, in the same way."""
+    names = sorted(path.stem for path in CERTIFICATES.glob(f"{pattern}.json"))
     return [pytest.param(name, marks=[] if by_day(name) else pytest.mark.nightly) for name in names]
 
 
@@ -125,6 +136,69 @@ def test_programs_of_tiny_instances(family, seed):
 @pytest.mark.parametrize("seed", [*seeds(3, 30), *(pytest.param(k, marks=pytest.mark.nightly) for k in fresh(10))])
 def test_programs_of_small_instances(family, seed):
     same_programs_of_a_random_instance(family, seed)
+
+
+def is_point(program, fixed):
+    """Whether a program has a point with these values: found by a MIP, checked in whole numbers."""
+    lower, upper = np.array(program.lower, float), np.array(program.upper, float)
+    for j, value in fixed.items():
+        lower[j], upper[j] = max(lower[j], value), min(upper[j], value)
+    engine, count = highspy.Highs(), len(lower)
+    engine.setOptionValue("output_flag", False)
+    engine.addVars(count, lower, upper)
+    engine.changeColsIntegrality(count, np.arange(count, dtype=np.int32), [highspy.HighsVarType.kInteger] * count)
+    for terms, side in program.rows:
+        index, value = np.array(list(terms), np.int32), np.array(list(terms.values()), float)
+        engine.addRow(-highspy.kHighsInf, side, len(terms), index, value)
+    engine.run()
+    x = [round(value) for value in engine.getSolution().col_value]
+    return (
+        len(x) == count
+        and all(sum(a * x[j] for j, a in terms.items()) <= side for terms, side in program.rows)
+        and all(low <= value <= high for low, value, high in zip(program.lower, x, program.upper, strict=True))
+        and all(x[j] == value for j, value in fixed.items())
+    )
+
+
+def exchanged(writer, location):
+    """The plan whose middle fused operation lies on the first accelerator that is equal to its own."""
+    middle = writer.placed[len(writer.placed) // 2 :][:1]
+    for o in middle:
+        a = location[o]
+        b = next(b for b in writer.places if b == a or writer.alike(a, b))
+        location = {o: {a: b, b: a}.get(place, place) for o, place in location.items()}
+    return location
+
+
+@pytest.mark.parametrize("name", plans("mtrain_*", at_one_gigabyte))
+def test_the_best_plan_of_an_instance_is_a_point(name):
+    """Of the program of its ratio, of that of all ratios, and of boxes, where the bound is just above its makespan."""
+    instance = load_instance(name)
+    plan = Plan.model_validate_json((CERTIFICATES / f"{name}.json").read_bytes())
+    assert evaluate(instance, plan).feasible
+    found, seen = timetable(instance, plan), instance.to_json()
+    first = next(i for i, layer in enumerate(instance.layers) if layer.kind == "split")
+    shares = [b for b, samples in enumerate(plan.ratio) if samples]
+    shares.sort(key=lambda b: (-plan.ratio[b], found.location["FP", first, b]))  # equal ones may change names
+    renamed = {(p, i, shares.index(b) if b >= 0 else b): (p, i, b) for p, i, b in found.location}
+    ratio, makespan = tuple(plan.ratio[b] for b in shares), max(found.end.values())
+    programs = [{}]
+    if len(ratio) <= 4:
+        programs.append({"ratio": ratio})
+    if len(plan.ratio) <= 3:
+        programs.append({"box": [(1, instance.batch, len(ratio))]})
+        programs.append({"box": [(r, r, ratio.count(r)) for r in dict.fromkeys(ratio)]})
+    for kind in programs:
+        writer = second("suboperation_mapping").Writer(seen, makespan + 1, Program(), **kind)
+        location = {o: found.location[renamed[o]] for o in renamed}
+        location = exchanged(writer, location) if "box" in kind else location
+        fixed = {writer.last: makespan}
+        for o in writer.placed:
+            fixed |= {j: int(a == location[o]) for a, j in enumerate(writer.x[o])}
+            fixed[writer.start[o]] = found.start[renamed[o]]
+        assert is_point(writer.program, fixed), kind
+        for o in writer.placed[-1:] if name.startswith("mtrain_example") else ():  # too early if it is the first
+            assert not is_point(writer.program, fixed | {writer.start[o]: 0}), kind
 
 
 def test_every_change_of_a_program_is_seen():

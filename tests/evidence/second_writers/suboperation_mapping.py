@@ -505,20 +505,17 @@ class Writer:
             found += ends[k : k + 1]
         return min(found)
 
+    def alike(self, a: int, b: int) -> bool:
+        """Whether exchanging two accelerators changes no table and no bandwidth."""
+        rate, swap = self.instance["bandwidth"], [{a: b, b: a}.get(i, i) for i in self.places]
+        tables = (layer[phase] for layer in self.layers for phase in ("fp", "bp", "wu") if layer[phase])
+        return all(table[a] == table[b] for table in tables) and all(
+            rate[i][j] == rate[swap[i]][swap[j]] for i, j in product(self.places, repeat=2) if i != j
+        )
+
     def symmetry(self) -> None:
-        """The middle fused operation is on the first of its equals: to exchange two changes no table and no rate."""
-
-        def exchanged(a: int, b: int) -> list[int]:
-            return [{a: b, b: a}.get(i, i) for i in self.places]
-
-        def equal(a: int, b: int) -> bool:
-            swap, rate = exchanged(a, b), self.instance["bandwidth"]
-            tables = (layer[phase] for layer in self.layers for phase in ("fp", "bp", "wu") if layer[phase])
-            return all(table[a] == table[b] for table in tables) and all(
-                rate[i][j] == rate[swap[i]][swap[j]] for i, j in product(self.places, repeat=2) if i != j
-            )
-
+        """The fused operation in the middle lies on the first one of accelerators that are alike."""
         for o in self.placed[len(self.placed) // 2 :][:1]:
             for a in self.places:
-                if any(equal(a, b) for b in range(a)):
+                if any(self.alike(a, b) for b in range(a)):
                     self.row([(self.x[o][a], 1)], 0)
