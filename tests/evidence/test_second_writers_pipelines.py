@@ -172,7 +172,8 @@ def test_the_best_plan_of_an_instance_is_a_point(name):
     shares.sort(key=lambda b: (-plan.ratio[b], found.location["FP", first, b]))  # equal ones may change names
     renamed = {(p, i, shares.index(b) if b >= 0 else b): (p, i, b) for p, i, b in found.location}
     ratio, makespan = tuple(plan.ratio[b] for b in shares), max(found.end.values())
-    for shared in ((), ratio) if len(ratio) <= 4 else ((),):
+    configurations = len(plan.ratio) ** len(ratio)
+    for shared in ((), ratio) if configurations <= 300 else ((),):
         writer = second("suboperation_mapping").Writer(seen, makespan + 1, Program(), ratio=shared)
         fixed = {writer.last: makespan}
         for o in writer.placed:
