@@ -298,10 +298,9 @@ def test_some_instances_have_no_plan():
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("family", ["scaling", "distinct"])
-@pytest.mark.parametrize("seed", range(3))
-def test_verdicts_of_deep_networks(family, seed):
-    instance = library("hybrid_pipeline").generate(family, seed)
+def test_verdicts_of_a_deep_network():
+    """53 layers on six devices; larger ones take the second checker many minutes."""
+    instance = library("hybrid_pipeline").generate("scaling", 0)
     value = methods("hybrid_pipeline")["label_dp"].solve(instance, Budget(time_s=300.0)).bound
     for checker in (check, second("hybrid_pipeline").check):
         assert checker(instance.to_json(), value, {}) is None
