@@ -67,7 +67,7 @@ _UNIT = re.compile(r"(?:ticks of )?(\d+) (?:(ns|nJ)|nJ x (\d+) ns)")
 
 
 def plainly(value: int | None, unit: str) -> str | None:
-    """Seconds, joules, or energy times delay, of a value in one of our units; ``None`` where the unit is none of these."""
+    """Seconds, joules, or energy times delay, of a value; ``None`` where its unit is none of these."""
     match = _UNIT.fullmatch(unit)
     if match is None or value is None:
         return None
