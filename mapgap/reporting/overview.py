@@ -34,7 +34,7 @@ from mapgap.reporting.tables import Table, header
 
 LEAST_PERCENT, LEAST_SECONDS = 1.0, 0.001
 """From here on the axes of losses and times are logarithmic."""
-LOSS = "loss against the best proven bound [%], logarithmic from 1 % on"
+LOSS = "loss against the bound [%], logarithmic from 1 %"
 GANTT_INCH = 9.0
 
 
@@ -93,7 +93,7 @@ def _answer(problem: str, records: Runs, whole: Sequence[Loss]) -> Answer:
 
 def _card_chart(records: Runs, method: str) -> StripChart | None:
     """The losses of one method; a strip per objective, and that is its name."""
-    chart = strip_chart(records, _loss_dot, "loss [%], logarithmic from 1 % on", LEAST_PERCENT, method)
+    chart = strip_chart(records, _loss_dot, "loss [%], logarithmic from 1 %", LEAST_PERCENT, method)
     if chart is None:
         return None
     return replace(
@@ -159,7 +159,7 @@ def _problem_section(problem: str, records: Runs, whole: Sequence[Loss]) -> Sect
         text.append(f"Methods that apply to some instances only: {', '.join(counts[name] for name in few)}.")
     pictures: list[Picture | None] = [
         strips(f"losses_{problem}", records, _loss_dot, LOSS, LEAST_PERCENT),
-        strips(f"times_{problem}", records, _time_dot, "time [s], logarithmic from 1 ms on", LEAST_SECONDS),
+        strips(f"times_{problem}", records, _time_dot, "time [s], logarithmic from 1 ms", LEAST_SECONDS),
         picture(
             f"profile_{problem}",
             figures.performance_profile(records),

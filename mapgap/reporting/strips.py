@@ -23,8 +23,8 @@ _FONT = 'font-family="sans-serif" font-size="11"'
 BOLD = ' font-weight="700"'
 LONGEST = 34
 """Characters of a name."""
-APART = 9.0
-"""Percent of the width of an axis: between two marks, at least."""
+APART, LONGER = 8.0, 1.0
+"""Percent of the width of an axis: between two marks, at least, and more for every character."""
 
 
 @dataclass(frozen=True)
@@ -97,11 +97,11 @@ class StripChart:
         def place(value: float) -> str:
             return f"{share(value):.1f}%"
 
-        parts, last = [], -APART
+        parts, free = [], 0.0
         for mark in _marks(most, self.linear):
-            if share(mark) - last < APART:
+            if share(mark) < free:
                 continue
-            x, last = place(mark), share(mark)
+            x, free = place(mark), share(mark) + APART + LONGER * len(f"{mark:g}")
             parts.append(
                 f'<line x1="{x}" x2="{x}" y1="{TOP}" y2="{self._foot}" stroke="currentColor" stroke-opacity=".18"/>'
                 f'<text x="{x}" y="{self._foot + 13}" text-anchor="middle" font-size="10">{mark:g}</text>'
