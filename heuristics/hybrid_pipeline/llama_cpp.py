@@ -15,7 +15,8 @@ Interpretation
     llama.cpp leaves in the memory of the host, goes with the first block; otherwise every layer counts.
 3.  Sums and parts have 24 bits, as theirs.
 4.  A device without a layer is idle. Whether weights and caches fit is not looked at: what does not hold them is out of
-    memory, and no plan. A stage has one device.
+    memory, and no plan. (Newer versions have ``--fit``, "adjust unset arguments to fit in device memory", which is left
+    out; where the split fits, it has nothing to do.) A stage has one device.
 """
 
 from __future__ import annotations

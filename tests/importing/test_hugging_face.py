@@ -255,3 +255,35 @@ def test_instances_keep_a_layer_graph_that_is_written_and_read_back(tmp_path):
     after = read([path])
     assert [after.layer(name) for name in after.order()] == [before.layer(name) for name in before.order()]
     assert json.loads(path.read_text())["layers"][1]["attributes"]["cache_bytes"] > 0
+
+
+@pytest.mark.parametrize(("micro", "extra"), [(1, 37_500), (2, 18_750)])
+def test_a_message_may_take_time_beside_its_bytes(tmp_path, micro, extra):
+    path = foreign.write_json(tmp_path / "small.json", SMALL)
+    boards = {"board": Board(count=3, memory_gb=1, gflops=1, memory_gbps=1)}
+    cluster = Cluster(schema=1, form="cluster", boards=boards, link_mbps=1000)
+
+    def made(**given):
+        settings = Settings({"micro_batch": micro, **given})
+        return build(assemble(read([path], settings), cluster, settings).workload, settings)
+
+    plain, late = made(), made(message_us=300)
+    assert [a.output_bytes - b.output_bytes for a, b in zip(late.layers, plain.layers, strict=True)] == [extra] * 4
+    ticks = [each.transfer_ticks(micro * each.layers[1].output_bytes, 125_000_000) for each in (plain, late)]
+    assert late.tick_ns == 100
+    assert ticks[1] - ticks[0] == pytest.approx(3000, abs=1)
+    assert "A message takes 300 us beside its bytes" in late.source
+    with pytest.raises(InputError, match="found cuts of a graph"):
+        made(message_us=300, cuts="graph")
+    with pytest.raises(InputError, match="found transfers over several links"):
+        made(message_us=300, transfers="parallel")
+
+
+def test_messages_over_links_of_several_rates_are_refused(tmp_path):
+    path = foreign.write_json(tmp_path / "small.json", SMALL)
+    boards = {name: Board(memory_gb=1, gflops=1, memory_gbps=1) for name in "abc"}
+    links = ({"between": ("a", "b"), "mbps": 100},)
+    cluster = Cluster(schema=1, form="cluster", boards=boards, link_mbps=1000, links=links)
+    settings = Settings({"message_us": 300})
+    with pytest.raises(InputError, match="found links of 2 rates"):
+        build(assemble(read([path], settings), cluster, settings).workload, settings)
