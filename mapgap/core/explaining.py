@@ -43,11 +43,14 @@ class PlanTable:
         Texts and numbers; ``None`` where there is nothing.
     right : tuple of str
         Columns of numbers.
+    notes : tuple of (str, str)
+        Names and texts below the table.
     """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
     right: tuple[str, ...] = ()
+    notes: tuple[tuple[str, str], ...] = ()
 
 
 PREFIXES = (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3), ("", 1.0), ("m", 1e-3), ("u", 1e-6), ("n", 1e-9))
