@@ -23,8 +23,7 @@ import mapgap
 from mapgap.catalogue import registry
 from mapgap.cli.imports import typed
 from mapgap.cli.output import complain, facts, table
-from mapgap.cli.words import plainly
-from mapgap.core import Budget, InputError, InstanceBase, Status
+from mapgap.core import Budget, InputError, InstanceBase, Status, plainly
 from mapgap.core.workload import Settings
 from mapgap.evidence.prove import prove
 from mapgap.importing.assemble import assemble
