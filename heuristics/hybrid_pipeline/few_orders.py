@@ -16,7 +16,8 @@ and so are all longer stages that end with the same layer.
 Interpretation
 --------------
 1.  Ties between devices go by speed, then by index; of equal orders there is one.
-2.  What the execution of an instance has other than Asteroid is overlooked, as Asteroid does; the plan is judged by the
+2.  Plans keep all rules by construction, and their value is known; they are not evaluated. What the execution or the
+    objective of an instance has other than Asteroid is overlooked, as Asteroid does; then the plan is judged by the
     evaluator, and is none if it breaks a rule.
 3.  When the time is over, the result is the best of the pipelines that were complete. Orders come one after the other.
 
@@ -36,12 +37,14 @@ from mapgap.core import Budget, SolveResult, Status, Stop
 from mapgap.heuristics.hybrid_pipeline.chain import Span, report, result
 from mapgap.heuristics.hybrid_pipeline.nested import stage
 from mapgap.kernels import Integer, Integers, Integers2, Integers3, kernel
-from mapgap.problems.hybrid_pipeline import Instance, Plan, Stage
+from mapgap.problems.hybrid_pipeline import Execution, Instance, Plan, Stage
 from mapgap.problems.hybrid_pipeline.lowered.arrays import migration
 from mapgap.problems.hybrid_pipeline.lowered.batching import every_micro_batch
 from mapgap.problems.hybrid_pipeline.lowered.tables import allreduce_fraction, transfers
 
 NO_PLAN = 2**62
+ASTEROID = Execution(), "latency"
+"""Execution and objective of which the search knows every rule."""
 WORK = 1_000_000
 """Stages priced between two looks at the clock, at least."""
 ORDER, STAGES, PLACE, UPPER, FOUND, PRICED = range(6)
@@ -387,8 +390,15 @@ def run(instance: Instance, budget: Budget) -> SolveResult:
     at = np.array([0, 1, places - 1, NO_PLAN, 0, 0], np.int64)
     while at[ORDER] < len(tried) and not budget.exhausted:
         search(seen, np.array(tried, np.int64), table, at, path)
+    finished = bool(at[ORDER] == len(tried))
+    notes: dict[str, Any] = {"orders": int(at[ORDER])}
     plan = plan_of(batch, path[: at[FOUND]].tolist()) if at[FOUND] else None
-    return report(budget, result(instance, plan, begin, bool(at[ORDER] == len(tried)), orders=int(at[ORDER])))
+    if plan is None or instance.graph is not None or (instance.execution, instance.objective) != ASTEROID:
+        return report(budget, result(instance, plan, begin, finished, **notes))
+    budget.report(plan=plan)
+    notes["cpu_s"] = time.process_time() - begin
+    stop = Stop.DONE if finished else Stop.TIME
+    return SolveResult(Status.FEASIBLE, stop, plan, claimed=int(at[UPPER]), notes=notes)
 
 
 def plan_of(batch: int, path: list[list[int]]) -> Plan:
