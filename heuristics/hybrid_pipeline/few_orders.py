@@ -139,9 +139,7 @@ def times(tables: Array, kind: Array, phase: int, batch: int) -> Array:
     return found
 
 
-@kernel(
-    "Facts(i8[:,:,:,::1],i8[::1],i8[::1],i8[:,::1],i8[:,::1],i8[:,::1],i8[:,:,::1],i8[:,:,::1],i8,i8,i8,i8)", Facts
-)
+@kernel("Facts(i8[:,:,:,::1],i8[::1],i8[::1],i8[:,::1],i8[:,::1],i8[:,::1],i8[:,:,::1],i8[:,:,::1],i8,i8,i8,i8)", Facts)
 def facts(
     tables: Array,
     kind: Array,
@@ -370,11 +368,12 @@ def run(instance: Instance, budget: Budget) -> SolveResult:
     tables = np.array([(each.forward, each.backward) for each in instance.types], np.int64)
     ticks = tables[..., batch - 1].sum(axis=(1, 2)).tolist()
     tried = orders(instance, [ticks[k] for k in kind])
+    layers = [(each.state_memory, each.activation_memory, each.weight_bytes) for each in instance.layers]
     seen = facts(
         tables,
         np.array(kind, np.int64),
         np.array([instance.types[k].memory for k in kind], np.int64),
-        np.array([(each.state_memory, each.activation_memory, each.weight_bytes) for each in instance.layers], np.int64),
+        np.array(layers, np.int64),
         transfers(instance, batch, rates),
         level,
         fractions,
@@ -384,9 +383,8 @@ def run(instance: Instance, budget: Budget) -> SolveResult:
         1 if instance.replanning is None else instance.replanning.rounds,
         int(not instance.all_devices),
     )
-    places, layers = len(kind), len(instance.layers)
-    most = min(places, layers)
-    table, path = no_pipelines(most, places, layers), np.empty((most, 2 + places), np.int64)
+    places, most = len(kind), min(len(kind), len(layers))
+    table, path = no_pipelines(most, places, len(layers)), np.empty((most, 2 + places), np.int64)
     at = np.array([0, 1, places - 1, NO_PLAN, 0, 0], np.int64)
     while at[ORDER] < len(tried) and not budget.exhausted:
         search(seen, np.array(tried, np.int64), table, at, path)
