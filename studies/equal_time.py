@@ -29,7 +29,16 @@ FILES = 10
 """Of every library, evenly spread."""
 MEMORY_MB = 4000
 LIBRARY = "library"
-LATER = ("portfolio", "alpa", "dnn_partitioning", "by_objective", "additive_greedy", "first_plans")
+LATER = (
+    "portfolio",
+    "alpa",
+    "dnn_partitioning",
+    "by_objective",
+    "additive_greedy",
+    "first_plans",
+    "few_orders",
+    "two_ratios",
+)
 """Methods that came after the races and have not been raced."""
 QUICK = ("tiny", "small")
 """Families of the small version."""

@@ -2,8 +2,9 @@
 
 ::
 
-    1  orders: by memory (that of Algorithm 2), by speed, the fast ones at both ends, as listed, each next
-       device that with the best link to the last one; the last two but one also reversed; the old pipeline's
+    1  orders of the devices: by memory (that of Algorithm 2); by speed; the fast ones at both ends, from
+       either end; as listed; from the fastest on always over the best link, from either end; the old
+       pipeline's, after a failure
     2  along each: best pipeline of p stages of the layers from i on, on the places from a on      extend
     3  the best of all pipelines of all layers                                                      search
 
