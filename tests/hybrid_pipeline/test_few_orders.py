@@ -40,7 +40,7 @@ def test_at_most_half_of_the_gap_of_asteroid():
         optimum = METHODS["label_dp"].solve(instance, Budget(60.0)).bound
         for k, plan in enumerate((theirs, ENTRY.solve(instance, Budget(60.0)).plan)):
             lost[k] += 1 - optimum / evaluate(instance, plan).objective if plan is not None else 1
-    assert 0 < lost[0]
+    assert lost[0] > 0
     assert lost[1] <= lost[0] / 2
 
 

@@ -21,7 +21,7 @@ def test_at_most_half_of_the_gap_of_converting():
             found = evaluate(instance, plan)
             assert found.feasible, seed
             lost[k] += 1 - optimum / found.objective
-    assert 0 < lost[0]
+    assert lost[0] > 0
     assert lost[1] <= lost[0] / 2
 
 
