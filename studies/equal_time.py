@@ -39,6 +39,8 @@ LATER = (
     "exo",
     "exo_ring",
     "llama_cpp",
+    "few_orders",
+    "two_ratios",
 )
 """Methods that came after the races and have not been raced."""
 QUICK = ("tiny", "small")

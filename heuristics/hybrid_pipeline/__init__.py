@@ -49,6 +49,14 @@ METHODS = [
         options={"ties": "fastest_first"},
     ),
     Method(
+        "few_orders",
+        _PROBLEM,
+        kind="baseline",
+        reference="Ye et al., Asteroid, Algorithm 2 along several orders, shares of Eq. (7), idle devices",
+        run=f"{_HERE}.few_orders:run",
+        summary="One pipeline per state along a few orders of the devices",
+    ),
+    Method(
         "order_search",
         _PROBLEM,
         kind="baseline",

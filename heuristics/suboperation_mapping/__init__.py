@@ -114,6 +114,15 @@ METHODS = [
         given=_MAKESPAN,
     ),
     Method(
+        "two_ratios",
+        _PROBLEM,
+        kind="baseline",
+        reference="MTrain-Mapping in the second reading at two ratios, short annealing; of mapgap",
+        run=f"{_HERE}.two_ratios:run",
+        summary="MTrain-Mapping by PEs and undivided, each annealed for some steps",
+        params=f"{_HERE}.params:TwoRatios",
+    ),
+    Method(
         "annealed_converting",
         _PROBLEM,
         kind="baseline",

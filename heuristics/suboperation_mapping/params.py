@@ -93,3 +93,29 @@ class Annealing(ShortRounds):
     longest: float = 16.0
     patience: int = 4
     little: int = 10
+
+
+@dataclass(frozen=True)
+class TwoRatios(Params):
+    """Two ratios, each mapped and annealed for some steps.
+
+    Attributes
+    ----------
+    quick : int
+        Prefixes of a ready set that MTrain-Mapping looks at.
+    steps : int
+        Of the annealing of a ratio.
+    hot, cold : float
+        First and last temperature, as shares of the makespan.
+    price : float
+        Makespans that DRAM above capacity costs, for one capacity.
+    straighten : int
+        Annealing steps between two sortings of the sequence by start.
+    """
+
+    quick: int = 1000
+    steps: int = 200
+    hot: float = 0.6
+    cold: float = 1e-3
+    price: float = 0.5
+    straighten: int = 50

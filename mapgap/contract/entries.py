@@ -24,11 +24,11 @@ from mapgap.core import Budget, InstanceBase, Method, Status
 from mapgap.evidence.arena import published_method
 
 ENTRIES = {
-    "hybrid_pipeline": ("small", ("order_search",), "label_dp"),
+    "hybrid_pipeline": ("small", ("few_orders",), "label_dp"),
     "neuron_masking": ("small", ("by_objective", "uniform"), "lagrangian"),
     "fpga_gpu_partition": ("small", ("additive_greedy",), "label_setting"),
     "multi_model_splitting": ("tiny", ("first_plans",), "enumerate"),
-    "suboperation_mapping": ("tiny", ("mtrain_converting_makespan", "mtrain_dfs_makespan", "heft_dfs"), "stage_mip"),
+    "suboperation_mapping": ("tiny", ("two_ratios",), "stage_mip"),
 }
 """Of every problem the family, the entries, and the method whose bound is the reference."""
 FIRST_SEED = 700_000

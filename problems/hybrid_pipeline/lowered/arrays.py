@@ -359,7 +359,7 @@ def lower(
         near=links.near,
         reduce_num=reduce_num,
         reduce_den=reduce_den,
-        move=_migration(instance, classes),
+        move=migration(instance, classes),
         form=Form.of(instance, instance.mini_batch // batch),
         load=comm[0] if charge == "load" else np.zeros_like(comm[0]),
         rates=links.rates,
@@ -430,7 +430,7 @@ class _Links:
         return num, den
 
 
-def _migration(instance: Instance, classes: list[list[int]]) -> Array:
+def migration(instance: Instance, classes: list[list[int]]) -> Array:
     """(C, L + 1, L + 1): ticks until one member of a class holds the weights of layers ``[i, j)`` (rule 11)."""
     if instance.replanning is None:
         return np.zeros((len(classes), 1, 1), np.int64)
