@@ -47,7 +47,7 @@ class Timing(NamedTuple):
     holder_ptr: Integers
     holder: Integers
     gradient_ticks: Integers3
-    medium: Integer
+    medium: Integer = LINKS
 
 
 class Storage(NamedTuple):
