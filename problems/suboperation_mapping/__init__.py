@@ -85,6 +85,7 @@ PROBLEM = Problem(
     describe=f"{_HERE}.describe:describe",
     explain=f"{_HERE}.explain:EXPLAINER",
     clock=f"{_HERE}.clock:CLOCK",
+    media=("links", "ports", "shared"),
 )
 
 __all__ = ["PROBLEM", "Accelerator", "Edge", "Instance", "Layer", "Medium", "Plan", "operation_name", "parse_operation"]

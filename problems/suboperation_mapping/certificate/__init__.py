@@ -10,6 +10,12 @@ Every plan of a makespan below the bound is a point of the program of its ratio:
 plan's timetable (:mod:`~.times`). All are integers of at most ``bound - 1``, and every row holds, as these modules
 argue. In the program of all ratios only fused operations have a place and a start, and the DRAM is left out, and so it
 is in those of boxes (:mod:`~.located`); in the others :mod:`~.memory` says what of it must fit.
+
+Where links are shared (rule 10), an operation can also wait between its start and its end. ``load`` is then what it
+takes without waiting, and ``start + load`` no later than its end. No row says of either that it is as late as the plan
+has it, only that something comes after it: what starts after the end, or that two operations do not overlap. And no row
+of the DRAM rests on times, only on what precedes what. So all rows hold, and :mod:`~.loads` adds those of ports or of
+the medium.
 """
 
 from __future__ import annotations
@@ -28,6 +34,7 @@ SHAPE = {
     "schema": (1,),
     "form": ("expanded",),
     "problem": ("suboperation_mapping",),
+    "medium": ("links", "ports", "shared"),
     "accelerators": [dict.fromkeys(("name", "memory", "pes"))],
     "layers": [{**LAYER, "kind": ("split", "fused"), "inputs": [{"source": None, "bytes": None}]}],
 }
