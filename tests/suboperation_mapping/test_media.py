@@ -9,6 +9,7 @@ from certificates import accepted
 from cli_support import mapgap
 from mtrain_example import SPLIT, figure5, table
 
+from mapgap import load
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance
 from mapgap.clock.replay import ends
@@ -165,16 +166,48 @@ def test_shares_may_change_their_numbers(sample):
 
 
 def crowded(seed):
-    """A tiny instance, often with slower links and too little DRAM for everything in one place."""
+    """A tiny instance in which it pays to divide the work and what is moved meets on its way.
+
+    One layer in three shares, a fused one behind it in a third of the seeds; two or three accelerators of nearly one
+    speed. The DRAM binds in a third.
+    """
     rng = random.Random(f"crowded-{seed}")
-    base = LIBRARY.generate("tiny", 5000 + seed)
-    slower = rng.choice((1, 1, 2, 3))
-    rates = tuple(tuple(max(1, rate // slower) for rate in row) for row in base.bandwidth)
-    if rng.random() < 0.5:
-        room = [int(base.largest_demand * rng.uniform(0.35, 0.8)) for _ in base.accelerators]
-        boards = [a.model_copy(update={"memory": units}) for a, units in zip(base.accelerators, room, strict=True)]
-        return base.changed(bandwidth=rates, accelerators=tuple(boards))
-    return base.changed(bandwidth=rates)
+    n, fused = rng.choice((2, 3, 3)), rng.random() < 0.35
+    batch, tick = rng.choice((2, 3) if n == 3 else (2, 3, 4)), rng.randint(3, 12)
+
+    def rows(entries):
+        return tuple(tuple(k * tick * rng.randint(8, 12) // 10 for k in entries) for _ in range(n))
+
+    conv = Layer(
+        name="conv",
+        kind="split",
+        network_input_bytes=rng.randint(0, 3),
+        output_bytes=rng.randint(0, 3),
+        weight_bytes=rng.randint(1, 8),
+        fp=rows(range(1, batch + 1)),
+        wu=rows(range(1, batch + 1)),
+    )
+    norm = Layer(
+        name="norm",
+        kind="fused",
+        inputs=(Edge(source=0, bytes=rng.randint(0, 6)),),
+        output_bytes=1,
+        weight_bytes=0,
+        fp=rows((0, 1)[rng.random() < 0.5 :][:1]),
+        bp=rows((1,)),
+    )
+    rates = tuple(tuple(10**9 * rng.choice((1, 1, 2)) for _ in range(n)) for _ in range(n))
+    found = exchange().changed(
+        batch=batch,
+        bandwidth=rates,
+        layers=(conv, norm) if fused else (conv,),
+        accelerators=tuple(Accelerator(name=name, memory=10**6, pes=1) for name in "ABC"[:n]),
+    )
+    if rng.random() < 0.35:
+        room = [int(found.largest_demand * rng.uniform(0.5, 0.9)) for _ in range(n)]
+        boards = zip(found.accelerators, room, strict=True)
+        return found.changed(accelerators=tuple(a.model_copy(update={"memory": units}) for a, units in boards))
+    return found
 
 
 @pytest.mark.parametrize("medium", MEDIA)
@@ -251,7 +284,7 @@ def test_what_follows_from_other_instances():
     ports = links.changed(medium="ports")
     assert implied(32, links, ports) == 32
     assert implied(38, ports, links) is None
-    tight = tuple(a.model_copy(update={"memory": 20}) for a in links.accelerators)
+    tight = tuple(a.model_copy(update={"memory": 14}) for a in links.accelerators)
     assert implied(32, links.changed(accelerators=tight), ports.changed(accelerators=tight)) is None
     labels = [relation.label for relation in relations(ports, random.Random(0))]
     assert "a link for every pair" in labels
@@ -290,7 +323,7 @@ def test_the_command_line_takes_a_medium():
     assert record["instance"] == "mtrain_example_fig5@shared"
     assert (record["status"], record["objective"]) == ("OPTIMAL", 36)  # everything on the first
     with pytest.raises(InputError, match="offers no choice"):
-        load_instance("elfish_lenet_straggler1@ports")
+        load("elfish_lenet_straggler1", medium="ports")
     refused = mapgap("solve", "mtrain_example_fig5", "--medium", "radio")
     assert refused.returncode == 2
     assert "links, ports, shared" in refused.stderr
