@@ -373,8 +373,8 @@ class RatioModel(CpSatModel):
         for sender, receiver, term in moves:
             for way in taken(timing.medium, sender, receiver):
                 ways.setdefault(way, []).append(term)
-        for (way, a), terms in ways.items():
-            self.program.add(self.makespan >= sum(terms)).with_name(f"{way}[{a}]")
+        for (kind, a), terms in ways.items():
+            self.program.add(self.makespan >= sum(terms)).with_name(f"{kind}[{a}]")
 
     def assignment(self, plan: PlanBase) -> Mapping[Any, int] | None:
         """Places and starts; without a timetable the places alone."""

@@ -29,7 +29,9 @@ def horizon(lowered: Lowered, cutoff: int | None = None) -> int:
     return total if cutoff is None else min(total, max(cutoff - 1, 0))
 
 
-WAITS = "shared links: the models do not time transfers that wait, so the bound holds, but they prove no optimum above it"
+WAITS = (
+    "shared links: the models do not time transfers that wait, so the bound holds, but they prove no optimum above it"
+)
 
 
 def shares_links(lowered: Lowered) -> bool:

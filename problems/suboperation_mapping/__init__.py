@@ -47,11 +47,11 @@ What the paper leaves open is pinned here, and nowhere else.
     ``ports`` a transfer of at least a tick holds the way out of its sender and the way into its receiver, under
     ``shared`` the one medium. It keeps the time of rule 6, is not interrupted, and begins as soon as all that it needs
     is free: of those that wait, first the one that has waited longest, then the one whose operation lies on the
-    accelerator of the smaller number. One that cannot begin holds nothing up. An operation receives by the number of the
-    sender, of one sender the longest transfer first; it computes; it sends dW by the number of the receiver. From its
-    start, which is still that of rule 5, to its end it holds its accelerator, also while it waits. What takes no time
-    ends in the same tick, after all has begun that could. No rule here reads the number of a share, so rule 8 holds.
-    Delays may change what is stored at one time: with a binding DRAM a plan may fit under one medium alone.
+    accelerator of the smaller number. One that cannot begin holds nothing up. An operation receives by the number of
+    the sender, of one sender the longest transfer first; it computes; it sends dW by the number of the receiver. From
+    its start, which is still that of rule 5, to its end it holds its accelerator, also while it waits. What takes no
+    time ends in the same tick, after all has begun that could. No rule reads the number of a share, so rule 8 holds.
+    Delays change what is stored at one time: with a binding DRAM a plan may fit under one medium alone.
 """
 
 from typing import TYPE_CHECKING

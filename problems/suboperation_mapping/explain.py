@@ -26,8 +26,9 @@ def chain(instance: Instance, plan: Plan) -> list[tuple[Operation, int, int, int
     Returns
     -------
     list of (operation, accelerator, start, end, transfer)
-        In the order of time, ticks; waiting for shared links (rule 10) counts as transfer. Of several predecessors that end when the operation starts, one that sent data
-        from elsewhere is named before one that merely held the accelerator.
+        In the order of time, ticks; waiting for shared links (rule 10) counts as transfer. Of several predecessors that
+        end when the operation starts, one that sent data from elsewhere is named before one that merely held the
+        accelerator.
     """
     found = timetable(instance, plan)
     assert found is not None, "the plan has no timetable"

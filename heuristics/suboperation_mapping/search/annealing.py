@@ -29,7 +29,14 @@ from mapgap.heuristics.suboperation_mapping.search.incremental import (
     undo,
 )
 from mapgap.kernels import Flag, Integer, Integers, kernel
-from mapgap.problems.suboperation_mapping.lowered.timing import ENDLESS, LINKS, Storage, Timing, run_memory_excess, run_queued
+from mapgap.problems.suboperation_mapping.lowered.timing import (
+    ENDLESS,
+    LINKS,
+    Storage,
+    Timing,
+    run_memory_excess,
+    run_queued,
+)
 
 Float = Annotated[float, "f8"]
 Floats = Annotated[NDArray[np.float64], "f8[::1]"]
@@ -203,9 +210,8 @@ def accept(
     elif cooling.checked:
         excess = run_memory_excess(storage, state.location, change.trial - state.duration, change.trial)
         price = cooling.penalty * excess
-    if cooling.checked:
-        if makespan + price > limit:
-            return False
+    if cooling.checked and makespan + price > limit:
+        return False
     cost[0], cost[1] = makespan, price
     settle(timing, relatives, state, first)
     forget(change)

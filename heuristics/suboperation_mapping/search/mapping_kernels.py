@@ -194,9 +194,7 @@ def neighbours(timing: Timing, relatives: Relatives, location: Integers, o: int,
 
 
 @kernel("i8(Timing,Storage,Relatives,i8[::1],Schedule)", Timing, Storage, Relatives, Schedule)
-def remap_queued(
-    timing: Timing, storage: Storage, relatives: Relatives, balanced: Integers, schedule: Schedule
-) -> int:
+def remap_queued(timing: Timing, storage: Storage, relatives: Relatives, balanced: Integers, schedule: Schedule) -> int:
     """Procedure (2), or (3) where nothing is ``balanced``, on shared links: every move is timed as a whole.
 
     Returns the accepted moves. The schedule becomes that on shared links.
