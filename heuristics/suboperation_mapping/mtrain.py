@@ -149,6 +149,8 @@ def mtrain_converting(
         while w <= count and not improved and not over():
             trials = []
             for r in range(1, count + 1):  # step 10
+                if budget.exhausted:
+                    break
                 trial = list(ratio)
                 trial[order[r - 1]] += step_size  # step 11
                 trial[order[w - 1]] -= step_size  # step 12

@@ -332,6 +332,9 @@ def show_media(found: Comparison) -> None:
     if seen.turned:
         names = {"ports": "one port per board", "shared": "one medium for all"}
         text = f"{seen.alone} is faster with {' and with '.join(names[medium] for medium in seen.turned)}"
+        offered = [medium for medium in seen.turned if medium in registry.problems()[found.best.record.problem].media]
+        if offered:
+            text += f"; --medium {offered[0]} plans for it"
         complain([text], label="warning")
 
 

@@ -273,6 +273,8 @@ class Rounds:
         state, n, params = self.state, parent.lowered.n, self.params
         hot = params.hot[state.rounds % len(params.hot)]
         steps = int(self.factor * min(params.first_work // n, params.per_operation * n))
+        if n >= params.few:  # rounds of a length, not of a number of steps
+            steps //= dearer(parent.lowered)
         price = params.prices[state.rounds // len(params.hot) % len(params.prices)]
         if state.anneal(ratio, parent, hot, steps, self.rng.randrange(2**31), price):
             self.last, self.stale = state.rounds, 0
