@@ -8,6 +8,9 @@ is therefore a *relaxation*: its bound always holds, and its solution is re-time
 lengthens it. If the re-timed plan exceeds the DRAM, the ratio is solved again with ``strict``: every start *equals*
 the end of an operation that it waits for, and a rank that rises along these rules out operations of zero duration
 that wait for each other in a circle.
+
+Shared links (rule 10) are not modelled, but for row (14): the model is a relaxation then, too, is never ``strict``, and
+its plan may take longer than it says. Where it does, the ratio has a bound and no proof.
 """
 
 from __future__ import annotations
@@ -29,10 +32,13 @@ from mapgap.formulations.suboperation_mapping.ratio_model import (
     horizon,
     layer_members,
     parts,
+    shares_links,
+    taken,
     unrelated_pairs,
 )
 from mapgap.formulations.suboperation_mapping.ratio_sweep import (
     nothing_below,
+    relaxed,
     sweep,
     unbuilt,
     verified,
@@ -80,6 +86,8 @@ class RatioModel(CpSatModel):
     (12) sum_l W_l w_la <= D_a                                                              (implied by 11)
     (13) the FP of the first split layer: equal shares lie on non-decreasing accelerators, and start one after the
          other on the same                                                                  (symmetry)
+    (14) T >= all transfers out of an accelerator, and all into it, where it has one port; T >= all transfers where
+         all share one medium                                                               (implied, rule 10)
 
     Parameters
     ----------
@@ -87,7 +95,7 @@ class RatioModel(CpSatModel):
     location : (n,), optional
         Fix the mapping; of operations with -1 it is decided, of the others the order alone.
     strict : bool
-        Starts as early as possible (see *Delays*); without effect where the DRAM cannot bind.
+        Starts as early as possible (see *Delays*); without effect where the DRAM cannot bind, and on shared links.
     cutoff : int, optional
         Only plans with a smaller makespan.
     symmetry : bool
@@ -116,7 +124,7 @@ class RatioModel(CpSatModel):
         self.lowered, self.look = lowered, look
         self.last = horizon(lowered, cutoff)
         self.binds = dram_binds(lowered)
-        self.strict = strict and self.binds
+        self.strict = strict and self.binds and not shares_links(lowered)
         self.symmetry = symmetry and location is None
         self.predecessors = direct_predecessors(lowered)
         self.layers = layer_members(lowered)
@@ -356,6 +364,18 @@ class RatioModel(CpSatModel):
                     both = (self.x[o][a], self.x[p][a])
                     self.program.add(self.start[o] <= self.start[p]).only_enforce_if(both)
 
+    @row(14, implied=True)
+    def shared_links(self) -> None:
+        """What transfers need for themselves is theirs one after the other."""
+        timing, ways = self.lowered.timing, dict[tuple[str, int], list[Any]]()
+        moves = [(i, a, int(timing.pred_ticks[e, i, a]) * moved) for (e, i, a), moved in self.y.items()]
+        moves += [(a, t, int(timing.gradient_ticks[o, a, t]) * moved) for (o, a, t), moved in self.g.items()]
+        for sender, receiver, term in moves:
+            for way in taken(timing.medium, sender, receiver):
+                ways.setdefault(way, []).append(term)
+        for (kind, a), terms in ways.items():
+            self.program.add(self.makespan >= sum(terms)).with_name(f"{kind}[{a}]")
+
     def assignment(self, plan: PlanBase) -> Mapping[Any, int] | None:
         """Places and starts; without a timetable the places alone."""
         assert isinstance(plan, Plan)
@@ -390,7 +410,7 @@ Build = Callable[..., RatioModel]
 
 
 def models(instance: Instance) -> list[Part]:
-    """One exact model per ratio."""
+    """One exact model per ratio; of shared links a relaxation."""
 
     def build(lowered: Lowered, complete: bool = False, without: Collection[int] = ()) -> RatioModel:
         return RatioModel(lowered, strict=True, symmetry=not complete, without=without)
@@ -420,7 +440,8 @@ def _solve_ratio(
     bound, binds, begun = 0, dram_binds(lowered), budget.elapsed_s
     held: SolveResult | None = None
     makespan = 0
-    modes = (False,) if not binds else (True,) if lowered.n <= few else (False, True)
+    relaxation = not binds or shares_links(lowered)
+    modes = (False,) if relaxation else (True,) if lowered.n <= few else (False, True)
     for strict in modes:
         try:
             with budget.timed("build"):
@@ -438,6 +459,8 @@ def _solve_ratio(
             if held is not None:
                 raise EngineError(f"claims INFEASIBLE, but there is a plan of {makespan}")
             return nothing_below(cutoff)
+        if shares_links(lowered):
+            return relaxed(lowered, result)
         bound = max(bound, result.bound or 0)
         found = verified(lowered, result)
         if found is None:

@@ -4,12 +4,15 @@ For small instances, and the cross-check of CP-SAT on another engine. A plan can
 :mod:`mapgap.formulations.suboperation_mapping.cpsat`), so where DRAM can bind every start is *chosen* among the ends
 before it, and ranks that rise along precedences and orders exclude circles of zero duration. Stored tensors are counted
 at the start of every operation that makes one, where the peaks are.
+
+On shared links (rule 10) the program is a relaxation, with starts that may wait, as that of CP-SAT is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,10 +27,13 @@ from mapgap.formulations.suboperation_mapping.ratio_model import (
     horizon,
     layer_members,
     parts,
+    shares_links,
+    taken,
     unrelated_pairs,
 )
 from mapgap.formulations.suboperation_mapping.ratio_sweep import (
     nothing_below,
+    relaxed,
     sweep,
     unbuilt,
     watch,
@@ -56,7 +62,7 @@ class RatioProgram(MipModel):
     starts when p ends, ``z_0o`` o starts at 0; ``v_po`` 1 if s_p <= s_o; ``f_po`` only 1 if e_p <= s_o; ``j_koa``
     tensor k lies on a when o starts. Integer: ``s_o`` start and ``T`` makespan in ticks, ``n_o`` rank of an operation.
     ``e_o = s_o + d_o`` stands for the end, ``d_o = sum_a c_oa x_oa + sum m_eia y_eia + sum q_oat g_oat`` for the
-    duration (rules 4-6). Rows (10) to (13) and z, v, f, j only where the DRAM can bind.
+    duration (rules 4-6). Rows (10) to (13) and z, v, f, j only where the DRAM can bind, z not on shared links.
 
     Minimise T subject to
 
@@ -75,6 +81,8 @@ class RatioProgram(MipModel):
     (11) e_p <= s_o + H (1 - f_po) for o in O and p that releases a tensor
     (12) j_koa >= x_p(k)a + v_p(k)o - f_r(k)o - 1
     (13) sum_l W_l w_la + sum_k u_k j_koa <= D_a for o in O, and sum_l W_l w_la <= D_a      (rule 7)
+    (14) T >= all transfers out of an accelerator, and all into it, where it has one port; T >= all transfers where
+         all share one medium                                                               (implied, rule 10)
 
     Parameters
     ----------
@@ -236,7 +244,7 @@ class RatioProgram(MipModel):
             for p in before:
                 self.program += self.start[o] >= self.end[p]
                 self.program += self.rank[o] >= self.rank[p] + 1
-            if self.binds:
+            if self.binds and not shares_links(self.lowered):
                 self._as_early_as_possible(o)
 
     def _as_early_as_possible(self, o: int) -> None:
@@ -304,6 +312,18 @@ class RatioProgram(MipModel):
                 stored = (units * self.counted[k, o, a] for k, (_, _, units) in enumerate(self.items))
                 self.program += weights + pulp.lpSum(stored) <= capacity
 
+    @row(14, implied=True)
+    def shared_links(self) -> None:
+        """What transfers need for themselves is theirs one after the other."""
+        timing, ways = self.lowered.timing, dict[tuple[str, int], list[Any]]()
+        moves = [(i, a, int(timing.pred_ticks[e, i, a]) * moved) for (e, i, a), moved in self.y.items()]
+        moves += [(a, t, int(timing.gradient_ticks[o, a, t]) * moved) for (o, a, t), moved in self.g.items()]
+        for sender, receiver, term in moves:
+            for way in taken(timing.medium, sender, receiver):
+                ways.setdefault(way, []).append(term)
+        for terms in ways.values():
+            self.program += self.makespan >= pulp.lpSum(terms)
+
     def assignment(self, plan: PlanBase) -> Mapping[Any, int] | None:
         """Places and starts; without a timetable the places alone."""
         assert isinstance(plan, Plan)
@@ -350,11 +370,12 @@ def solve_ratio(
             model = RatioProgram(lowered, engine, cutoff=cutoff, look=watch(budget))
     except OutOfTime:
         return unbuilt()
-    result = prove(
-        model, budget, time_s=min(time_s, budget.remaining_s), announce=False, value=lambda plan: worth(lowered, plan)
-    )
+    value = None if shares_links(lowered) else partial(worth, lowered)
+    result = prove(model, budget, time_s=min(time_s, budget.remaining_s), announce=False, value=value)
     if result.status is Status.INFEASIBLE:
         return replace(nothing_below(cutoff), notes=result.notes)
+    if result.plan is not None and shares_links(lowered):
+        return relaxed(lowered, result)
     bound = max(result.bound or 0, 0)
     if result.plan is not None:
         return replace(result, bound=bound)

@@ -16,6 +16,7 @@ from mapgap.core import Budget, SolveResult, Status, Stop, read_start
 from mapgap.formulations.suboperation_mapping.cpsat import solve_ratio
 from mapgap.formulations.suboperation_mapping.params import Portfolio as Params
 from mapgap.formulations.suboperation_mapping.params import Sweep as SweepParams
+from mapgap.formulations.suboperation_mapping.ratio_model import WAITS
 from mapgap.formulations.suboperation_mapping.ratio_sweep import Sweep, parts_of, questions
 from mapgap.formulations.suboperation_mapping.stage_mip import StageMip
 from mapgap.formulations.suboperation_mapping.windows import Windows
@@ -112,8 +113,9 @@ class _Members:
                 seed = board.budget.seed if windows is None else windows.turn
                 windows = Windows(best, seed, self.params.window, self.params.window_s)
             board.offer(windows.improve(board.budget.remaining_s, most=1).plan)
-            if windows.over:
+            if windows.proven:
                 self.mip.state.ratios[parts_of(best.lowered.ratio)].raise_to(windows.best.makespan)
+            if windows.over:
                 return
             yield
 
@@ -147,4 +149,5 @@ def run(instance: Instance, budget: Budget, start: str | Plan | None = None, par
         for _ in members.mip.first_bounds():
             found = replace(board.result(), notes=found.notes)
     notes = {**found.notes, "ladder": [list(each) for each in ladder.items()]}
-    return replace(found, notes=notes)
+    unproven = instance.medium != "links" and found.status is Status.FEASIBLE and not found.reason
+    return replace(found, notes=notes, reason=WAITS if unproven else found.reason)

@@ -11,11 +11,15 @@ from mapgap.problems.suboperation_mapping import Instance, Plan
 from mapgap.problems.suboperation_mapping.instance import parse_operation
 from mapgap.problems.suboperation_mapping.lowered.arrays import Array, Lowered, lower
 from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio, partitions
+from mapgap.problems.suboperation_mapping.lowered.timing import LINKS, PORTS, SHARED
 from mapgap.solvers.model import Model, Part
 
 
 def horizon(lowered: Lowered, cutoff: int | None = None) -> int:
-    """No plan of the ratio (below the cutoff) takes longer: one operation after the other, each at its slowest."""
+    """No plan of the ratio (below the cutoff) takes longer: one operation after the other, each at its slowest.
+
+    On shared links no more: whenever something waits, something else runs.
+    """
     timing = lowered.timing
     total = int(timing.compute.max(axis=1).sum())
     if len(timing.pred):
@@ -23,6 +27,27 @@ def horizon(lowered: Lowered, cutoff: int | None = None) -> int:
     total += int(timing.gradient_ticks.sum(axis=2).max(axis=1).sum())
     total = max(total, 1)
     return total if cutoff is None else min(total, max(cutoff - 1, 0))
+
+
+WAITS = (
+    "shared links: the models do not time transfers that wait, so the bound holds, but they prove no optimum above it"
+)
+
+
+def shares_links(lowered: Lowered) -> bool:
+    """Transfers wait for ports or for the medium (rule 10), which no model of a ratio times: all are relaxations.
+
+    An operation then ends no sooner after its start than its duration says. So the starts of a plan are a point of
+    every model that does not ask for starts as early as possible, with a makespan that is no larger.
+    """
+    return lowered.timing.medium != LINKS
+
+
+def taken(medium: int, sender: int, receiver: int) -> list[tuple[str, int]]:
+    """What a transfer needs for itself (rule 10)."""
+    if medium == PORTS:
+        return [("out", sender), ("in", receiver)]
+    return [("medium", 0)] if medium == SHARED else []
 
 
 def dram_binds(lowered: Lowered) -> bool:

@@ -39,6 +39,7 @@ from mapgap.formulations.suboperation_mapping.fluid_bound import fluid_bound
 from mapgap.formulations.suboperation_mapping.located_frame import Frame
 from mapgap.formulations.suboperation_mapping.params import Stage as Params
 from mapgap.formulations.suboperation_mapping.path_bound import path_bound, share_paths
+from mapgap.formulations.suboperation_mapping.ratio_model import WAITS
 from mapgap.formulations.suboperation_mapping.ratio_sweep import known_plan, no_ratio_fits, parts_of
 from mapgap.formulations.suboperation_mapping.stage_boxes import StageBoxes
 from mapgap.formulations.suboperation_mapping.stage_search import ModelKind, Reply
@@ -207,7 +208,7 @@ class StageMip:
             if not known.exhausted and self.params.destructive:
                 target = known.target if state.makespan is None else min(known.target, state.makespan - 1)
                 return _Task("destructive", ratio, target)
-            if len(operations(self.instance, ratio)) <= self.params.complete:
+            if not known.answered and len(operations(self.instance, ratio)) <= self.params.complete:
                 limit = state.makespan
                 cutoff = None if limit is None else min(known.cutoff or limit, limit)
                 return _Task("complete", ratio, cutoff, state.kind(ratio))
@@ -248,6 +249,7 @@ class StageMip:
     def learn_complete(self, task: _Task, reply: Reply) -> None:
         """Whether the kind of model that was asked has answered: then it is asked first from now on."""
         state, known = self.state, self.state.ratios[task.ratio]
+        known.answered = reply.result.stop is Stop.DONE and reply.result.reason == WAITS
         if task.cutoff is None or reply.bound >= task.cutoff or reply.result.plan is not None:
             state.kinds.insert(0, state.kinds.pop(state.kinds.index(task.model)))
             known.turn, known.cutoff = 0, self.halfway(known.bound, state.makespan)
@@ -291,6 +293,7 @@ class StageMip:
             plan=best.plan,
             bound=bound,
             claimed=best.makespan,
+            reason="" if proven or self.instance.medium == "links" else WAITS,
             notes={**notes, "ratio": list(state.best)},
         )
 

@@ -57,6 +57,7 @@ class StageModel(RatioGraph):
     (15) M >= e_p + d_o for a WU o outside stages and its predecessors p
     (16) w_la >= x_oa for o of l,  sum_l W_l w_la <= D_a, where weights can exceed the DRAM
     (17) M >= e_o + sum of the loads on a of all operations that follow o, for a share o outside stages
+    (18) M >= sum of L_na - sum of c_oa x_oa over all nodes, operations and accelerators, where all share one medium
 
     Parameters
     ----------
@@ -108,6 +109,7 @@ class StageModel(RatioGraph):
             self.area(a)
             self.after_fusion(a)
         self.last_updates()
+        self.one_medium()
         for operation in self.end:
             if operation[2] >= 0:
                 self.followers(operation)
@@ -400,6 +402,13 @@ class StageModel(RatioGraph):
             if self.phases.fused(u):
                 row: Terms = [(self.M, 1.0), (self.end[self.part(u)], -1.0)]
                 self.matrix.row(row + [(self.load[d, a], -1.0) for d in self.phases.descendants[u]], 0.0)
+
+    def one_medium(self) -> None:
+        """(18) All that loads hold beside computation takes turns on the medium."""
+        if self.instance.medium == "shared":
+            row: Terms = [(self.M, 1.0), *((load, -1.0) for load in self.load.values())]
+            row += [(j, self.compute(o, a)) for o, places in self.x.items() for a, j in enumerate(places)]
+            self.matrix.row(row, 0.0)
 
     def last_updates(self) -> None:
         """(15) A weight update follows its loss and ends by the makespan."""

@@ -32,6 +32,8 @@ class RatioState:
         The LP was asked, and its most likely mapping improved where that is worth it.
     exhausted : bool
         ``bound`` is all that the relaxation can prove; only the complete model can raise it.
+    answered : bool
+        The complete model is solved and can prove no more: it is a relaxation where links are shared.
     step : float
         How far above the bound the next target lies, as a share of it.
     seconds : float
@@ -50,6 +52,7 @@ class RatioState:
     infeasible: bool = False
     explored: bool = False
     exhausted: bool = False
+    answered: bool = False
     step: float = Stage.step
     seconds: float = Stage.question_s
     cutoff: int | None = None

@@ -38,10 +38,11 @@ class StagedRatioModel(RatioModel):
     (11) DRAM
     (12) weights in the DRAM                                                                                  (implied)
     (13) equal shares                                                                                         (implied)
+    (14) shared links                                                                                         (implied)
 
     and
 
-    (14) the rows of :class:`~mapgap.formulations.suboperation_mapping.stage_model.StageModel` in whole ticks, over the
+    (15) the rows of :class:`~mapgap.formulations.suboperation_mapping.stage_model.StageModel` in whole ticks, over the
          same places, starts and makespan; what they call the end of an operation is at most its end here    (implied)
 
     Every schedule has a point in the stage model (``docs/methods/suboperation_mapping.md``), in which units are 0 or 1
@@ -56,7 +57,7 @@ class StagedRatioModel(RatioModel):
     lowered, strict, cutoff, symmetry, look
         Of the ratio model.
     without : collection of int
-        Rows to leave out, and (14) with any of them: it implies some of the others.
+        Rows to leave out, and (15) with any of them: it implies some of the others.
     """
 
     def __init__(
@@ -71,10 +72,10 @@ class StagedRatioModel(RatioModel):
         look: Callable[[], None] = lambda: None,
     ) -> None:
         self.stages = StageModel(phases, lowered.ratio, 1.0, sort=symmetry)
-        without = {*without, 14} if without else ()
+        without = {*without, 15} if without else ()
         super().__init__(lowered, strict=strict, cutoff=cutoff, symmetry=symmetry, without=without, look=look)
 
-    @row(14, implied=True)
+    @row(15, implied=True)
     def stage_rows(self) -> None:
         """The stage model's rows hold for the same places, starts and makespan."""
         stages, matrix = self.stages, self.stages.matrix

@@ -3,7 +3,8 @@
 1.  A *neighbourhood*, in turn: operations that start one after the other in the plan, or all operations of layers one
     after the other. The others keep their accelerators and, among themselves, the order on each.
 2.  CP-SAT gets the complete model of the ratio with these fixed and looks for a plan below the makespan.
-3.  None: the next neighbourhood has one operation more. Not decided in time: two fewer.
+3.  None: the next neighbourhood has one operation more. Not decided in time: two fewer. On shared links the model is a
+    relaxation: a plan that is no better where transfers wait counts as none.
 
 References
 ----------
@@ -22,6 +23,7 @@ import numpy as np
 from mapgap.core import Budget, SolveResult, Status
 from mapgap.formulations.suboperation_mapping.cpsat import UnrelaxedRatioModel
 from mapgap.formulations.suboperation_mapping.params import Portfolio
+from mapgap.formulations.suboperation_mapping.ratio_model import shares_links
 from mapgap.formulations.suboperation_mapping.ratio_sweep import verified
 from mapgap.problems.suboperation_mapping.lowered.mapped import Mapped
 from mapgap.solvers.model import prove
@@ -43,7 +45,9 @@ class Windows:
     best : Mapped
         The plan so far; only a better one replaces it.
     over : bool
-        All operations together were a neighbourhood: the ratio has no better plan.
+        All operations together were a neighbourhood that holds nothing better.
+    proven : bool
+        So the ratio has no better plan.
     """
 
     def __init__(
@@ -51,6 +55,7 @@ class Windows:
     ) -> None:
         self.best, self.rng, self.turn = start, random.Random(seed), 0
         self.size, self.question_s, self.over = size, question_s, False
+        self.proven = False
 
     def improve(self, seconds: float, most: float = math.inf) -> Mapped:
         """Search so many neighbourhoods, or until the time is over, or one of all operations holds nothing better."""
@@ -58,7 +63,9 @@ class Windows:
         while not self.over and self.turn < end and not budget.exhausted:
             free = self.drawn()
             status = self.search(free, budget.remaining_s)
-            self.over = status is Status.INFEASIBLE and len(free) == self.best.lowered.n
+            whole = len(free) == self.best.lowered.n
+            self.proven = whole and status is Status.INFEASIBLE
+            self.over = self.proven or (whole and status is Status.OPTIMAL and shares_links(self.best.lowered))
         return self.best
 
     def drawn(self) -> set[int]:
@@ -95,7 +102,7 @@ class Windows:
         result = in_turn(ask, (model.engine,))
         if found and found[-1] is not None and found[-1].makespan < best.makespan:
             self.best = found[-1]
-        elif result.status is Status.INFEASIBLE:
+        elif result.status is Status.INFEASIBLE or (result.status is Status.OPTIMAL and shares_links(best.lowered)):
             self.size = min(best.lowered.n, self.size + 1)
         elif result.status is Status.UNKNOWN:
             self.size = max(2, self.size - 2)

@@ -27,8 +27,8 @@ from collections.abc import Iterator
 from mapgap.core import Budget, SolveResult, Stop
 from mapgap.heuristics.suboperation_mapping.common import result
 from mapgap.heuristics.suboperation_mapping.mtrain import DELTAS, mtrain_converting, mtrain_mapping
-from mapgap.heuristics.suboperation_mapping.params import Annealing
-from mapgap.heuristics.suboperation_mapping.search.pool import Rounds, Search, short_rounds
+from mapgap.heuristics.suboperation_mapping.params import Annealing, QuickPlanner
+from mapgap.heuristics.suboperation_mapping.search.pool import Rounds, Search, mapping_work, short_rounds
 from mapgap.heuristics.suboperation_mapping.search.step_aligned import step_aligned_ratios
 from mapgap.problems.suboperation_mapping import Instance, Plan
 from mapgap.problems.suboperation_mapping.lowered.arrays import lower
@@ -39,8 +39,12 @@ from mapgap.problems.suboperation_mapping.lowered.ratios import pe_ratio
 def starts(instance: Instance, budget: Budget, params: Annealing = Annealing()) -> Iterator[Mapped | None]:
     """Step 1, within the budget; ``None`` stands for what does not fit.
 
-    With MTrain-Converting in both readings among them, no search ends with less than the published heuristic.
+    With MTrain-Converting in both readings among them, no search ends with less than the published heuristic. On large
+    instances with shared links it maps some ratios only, as the quick planner does: each takes tenths of a second.
     """
+    work = mapping_work(instance)
+    large = instance.medium != "links" and work > params.large
+    most = max(2, QuickPlanner.mappings // work) if large else None
     yield best_single(instance)
     for ratio in dict.fromkeys((pe_ratio(instance), *step_aligned_ratios(instance, params.every_subset))):
         lowered = lower(instance, ratio)
@@ -48,7 +52,7 @@ def starts(instance: Instance, budget: Budget, params: Annealing = Annealing()) 
             yield mtrain_mapping(lowered, delta=delta, search_limit=params.quick)
         yield timed(lowered, well_balanced(lowered), lowered.topological)
     for delta in DELTAS:
-        yield mtrain_converting(instance, budget.quiet(), delta=delta, search_limit=params.quick)[0]
+        yield mtrain_converting(instance, budget.quiet(), delta=delta, search_limit=params.quick, most=most)[0]
 
 
 def begin(search: Search, params: Annealing = Annealing()) -> Iterator[None]:

@@ -50,6 +50,9 @@ What the paper leaves open is pinned here.
 12. *Step size* (Alg. 1, steps 11-12) is "a search parameter" (Sec. IV-A) that the paper does not print; option
     ``step_size``, by default one sample. Where accelerators work on whole tiles of the batch, one sample more seldom
     pays and a longer step finds better ratios.
+13. *Shared links* (rule 10 of the problem) are not in the paper. Steps 1-9 count a transfer as if its link were free:
+    the durations of rule 5 are the "performance model" of step 5. From step 10 on, and between ratios, schedules are
+    compared by their makespan on the medium, waiting included. One that does not fit the DRAM then is no mapping.
 
 References
 ----------
@@ -71,8 +74,9 @@ from mapgap.heuristics.suboperation_mapping.search.incremental import relate
 from mapgap.heuristics.suboperation_mapping.search.ready_set_kernels import FINISH, NONE, SPAN, WORK
 from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.lowered.arrays import Lowered, lower
-from mapgap.problems.suboperation_mapping.lowered.mapped import Mapped, best_single, well_balanced
+from mapgap.problems.suboperation_mapping.lowered.mapped import Mapped, best_single, timed, well_balanced
 from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio, pe_ratio
+from mapgap.problems.suboperation_mapping.lowered.timing import LINKS
 
 OUT_OF_REACH = -2  #: what ``greedy`` returns when a search met its limit before anything that fits
 DELTAS = {"sum": WORK, "makespan": SPAN}
@@ -145,6 +149,8 @@ def mtrain_converting(
         while w <= count and not improved and not over():
             trials = []
             for r in range(1, count + 1):  # step 10
+                if budget.exhausted:
+                    break
                 trial = list(ratio)
                 trial[order[r - 1]] += step_size  # step 11
                 trial[order[w - 1]] -= step_size  # step 12
@@ -209,6 +215,8 @@ def mtrain_mapping(
         kernels.balance(timing, storage, related, well_balanced(lowered), schedule)  # steps 10-20
     if locality:
         kernels.locality(timing, storage, related, schedule)  # steps 21-28
+    if timing.medium != LINKS:
+        return timed(lowered, schedule.location, schedule.sequence)
     return Mapped(lowered, *schedule)
 
 

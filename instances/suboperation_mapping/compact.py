@@ -28,7 +28,7 @@ from mapgap.instances.suboperation_mapping.accelerators import (
     nanoseconds,
 )
 from mapgap.instances.suboperation_mapping.network import WORD, Block, Phase, blocks_of
-from mapgap.problems.suboperation_mapping import Accelerator, Edge, Instance, Layer
+from mapgap.problems.suboperation_mapping import Accelerator, Edge, Instance, Layer, Medium
 
 BATCH = {1: 64, 2: 16, 3: 64}
 """Sec. VI-A: batch of each cluster."""
@@ -55,6 +55,8 @@ class Compact(CompactBase):
         Peer-to-peer bandwidth in 10^9 bytes per second, for every pair or from row to column (diagonal ignored).
     ip : {"best", "ef_train", "darkfpga"}
         Accelerator IP of all FPGAs; "best" chooses per FPGA (Alg. 1, step 2).
+    medium : {"links", "ports", "shared"}
+        What transfers share: nothing, one port per FPGA, or one medium.
     """
 
     problem: Literal["suboperation_mapping"] = "suboperation_mapping"
@@ -64,6 +66,7 @@ class Compact(CompactBase):
     batch: int | None = Field(default=None, ge=1, le=MOST_SAMPLES)
     bandwidth_gbs: float | Matrix
     ip: Literal["best", "ef_train", "darkfpga"] = "best"
+    medium: Medium = "links"
 
 
 def expand(compact: Compact) -> Instance:
@@ -98,6 +101,7 @@ def expand(compact: Compact) -> Instance:
             accelerators=_accelerators(boards, arrays),
             bandwidth=rates,
             layers=tuple(_layer(block, rows, tick_ns) for block, rows in zip(blocks, times, strict=True)),
+            medium=compact.medium,
         )
 
     return finest(at, _ticks(blocks, times, len(boards)))

@@ -20,26 +20,34 @@ def relations(instance: Instance, rng: random.Random) -> list[Relation]:
 
     With a binding DRAM faster links can hurt: what arrives earlier is stored longer, and a plan cannot wait. So that
     relation, and the rounding of transfers under a finer tick, are left out unless every DRAM holds everything.
+
+    Where links are shared, they can hurt as well: transfers that arrive together are served by the number of the
+    accelerator, and whoever comes a little sooner may hold up what is urgent. Only the first relation stays, the last
+    one where no transfer is rounded, and that links of their own are no slower if every DRAM holds everything.
     """
+    alike = instance.medium == "links"
     roomy = instance.largest_demand <= min(a.memory for a in instance.accelerators)
     larger = each(instance.accelerators, lambda a: {"memory": 2 * a.memory})
     order = list(range(len(instance.accelerators)))
     rng.shuffle(order)
     found = [
         *related(instance, "twice the DRAM", equal=False, accelerators=larger),
-        *related(
+    ]
+    if alike:
+        found += related(
             instance,
             "accelerators in another order",
             accelerators=ordered(instance.accelerators, order),
             bandwidth=square(instance.bandwidth, order),
             layers=each(instance.layers, partial(tables, change=lambda table: ordered(table, order))),
-        ),
-    ]
-    if roomy:
+        )
+    if roomy and not alike:
+        found += related(instance, "a link for every pair", equal=False, medium="links")
+    if roomy and alike:
         faster = mapped(instance.bandwidth, lambda rate: 2 * rate)
         found += related(instance, "twice the bandwidth", equal=False, bandwidth=faster)
     exact = _transfers_are_whole(instance)
-    if instance.tick_ns % 2 == 0 and (exact or roomy):
+    if instance.tick_ns % 2 == 0 and (exact or (roomy and alike)):
         doubled = partial(tables, change=lambda table: mapped(table, lambda ticks: 2 * ticks))
         finer = {"tick_ns": instance.tick_ns // 2, "layers": each(instance.layers, doubled)}
         found += related(instance, "ticks of half the length", 2, equal=exact, **finer)
@@ -101,13 +109,15 @@ def implied(bound: int, source: Instance, target: Instance) -> int | None:
     (1) ``s p <= t q + s - gcd(s, t)`` for every entry p of its tables and the target's q,
     (2) its links to the others are no slower, and
     (3) the DRAM of every accelerator of the source holds everything that is ever stored; or nothing at all differs
-        (ticks, tables, bandwidths), and its DRAM is no smaller.
+        (ticks, tables, bandwidths), and its DRAM is no smaller, and
+    (4) every pair of accelerators of the source has a link of its own, and so in the target, unless DRAM holds all.
 
     *Proof.* Take a plan of the target and do the same in the source on those accelerators. It keeps all rules: ratio
     and orders stay, and the DRAM holds by (3), in the second case because all operations start and end as before. A
     transfer of y ns takes ``p = ceil(y' / s)`` ticks with ``y' <= y`` by (2), hence ``s p < y + s <= t q + s``, and
     since both sides are multiples of ``g = gcd(s, t)``, ``s p <= t q + s - g``: what (1) says of the tables holds for
-    transfers, too. In the source some chain of operations, each of which waits for the one before it, fills the
+    transfers, too, and where those of the target wait for ports or a medium they only take longer. In the source some
+    chain of operations, each of which waits for the one before it, fills the
     makespan P. The target has the same chain, whose durations add up to at most the makespan Q there. An operation is
     at most k tables and transfers, so ``s P <= t Q + E`` with ``E = (s - g) k`` summed over all operations. As the
     bound is at most P for every plan, the claim follows, and Q is whole.
@@ -115,7 +125,7 @@ def implied(bound: int, source: Instance, target: Instance) -> int | None:
     More bandwidth alone proves nothing where DRAM is scarce: what arrives earlier is stored longer, and a plan cannot
     wait. This is why (3) asks for room or for the same times.
     """
-    if source.batch != target.batch or not _same_network(source, target):
+    if source.batch != target.batch or source.medium != "links" or not _same_network(source, target):
         return None
     s, t = source.tick_ns, target.tick_ns
     slack = s - gcd(s, t)
@@ -172,7 +182,8 @@ def _same_times(source: Instance, target: Instance, places: tuple[int, ...]) -> 
     """(3), where the source's DRAM may bind."""
     n = range(len(places))
     return (
-        source.tick_ns == target.tick_ns
+        source.medium == target.medium
+        and source.tick_ns == target.tick_ns
         and source.memory_unit_bytes == target.memory_unit_bytes
         and all(_tables(source, places[j]) == _tables(target, j) for j in n)
         and all(source.bandwidth[places[i]][places[j]] == target.bandwidth[i][j] for i in n for j in n if i != j)

@@ -171,7 +171,8 @@ def resolve(name: Path | str) -> Path:
 
 
 def load_instance(name: Path | str) -> InstanceBase:
-    """An instance by path or library name, expanded; ``NAME@OBJECTIVE`` for another objective of its problem.
+    """An instance by path or library name, expanded; ``NAME@OBJECTIVE`` for another objective of its problem,
+    ``NAME@MEDIUM`` for another medium.
 
     Raises
     ------
@@ -188,8 +189,23 @@ def load_instance(name: Path | str) -> InstanceBase:
     return _expand(document, loaded)
 
 
+def on_medium(instance: InstanceBase, medium: str) -> InstanceBase:
+    """The instance on another medium, named ``NAME@MEDIUM``.
+
+    Raises
+    ------
+    InputError
+        The problem does not offer the medium.
+    """
+    problem = registry.problems()[instance.problem]
+    if medium not in problem.media:
+        known = f"one of {', '.join(problem.media)}" if problem.media else f"none, as {problem.name} offers no choice"
+        raise InputError(f"medium: expected {known}; found {medium}{suggest(medium, problem.media)}")
+    return problem.retarget(instance, medium)
+
+
 def retarget(instance: InstanceBase, objective: str) -> InstanceBase:
-    """The instance under another objective of its problem, named ``NAME@OBJECTIVE``.
+    """The instance under another objective of its problem, or on another medium, named ``NAME@OBJECTIVE``.
 
     Raises
     ------
@@ -197,8 +213,11 @@ def retarget(instance: InstanceBase, objective: str) -> InstanceBase:
         The problem does not offer the objective.
     """
     problem = registry.problems()[instance.problem]
+    if objective in problem.media:
+        return problem.retarget(instance, objective)
     if not problem.objectives:
-        raise InputError(f"objective {objective}: {problem.name} has one objective only; leave it out")
+        media = f", or name a medium ({', '.join(problem.media)})" if problem.media else ""
+        raise InputError(f"objective {objective}: {problem.name} has one objective only; leave it out{media}")
     if objective not in problem.objectives:
         known = problem.objectives
         expected = f"expected one of {', '.join(known)}; found {objective!r}{suggest(objective, known)}"

@@ -24,12 +24,12 @@ def problems(text: str) -> list[str]:
 
 
 def instances(text: str) -> list[str]:
-    """Library names; paths are the shell's own business. After ``@``, the objectives of the instance's problem."""
+    """Library names; paths are the shell's own business. After ``@``, the objectives and media of its problem."""
     base, at, _ = text.partition("@")
     if at and base in library_files():
         problem = problem_of(base)
-        objectives = registry.problems()[problem].objectives if problem else ()
-        return starting((f"{base}@{each}" for each in objectives), text)
+        found = registry.problems()[problem] if problem else None
+        return starting((f"{base}@{each}" for each in (*found.objectives, *found.media)) if found else (), text)
     return starting(library_files(), text)
 
 
@@ -62,6 +62,13 @@ def methods(context: typer.Context, text: str) -> list[str]:
 def families(context: typer.Context, text: str) -> list[str]:
     named = owner(context)
     return [] if named is None else starting(registry.library(named).families, text)
+
+
+def media(context: typer.Context, text: str) -> list[str]:
+    """Of the problem that the line is about; without one, of all problems."""
+    named = owner(context)
+    owners = list(registry.problems()) if named is None else [named]
+    return starting(dict.fromkeys(name for each in owners for name in registry.problems()[each].media), text)
 
 
 def things(text: str) -> list[str]:

@@ -36,6 +36,9 @@ Problem = Annotated[str, argument("Problem", completion.problems)]
 Json = Annotated[bool, option("One JSON object on standard output.", "--json")]
 Plugins = Annotated[list[Path] | None, option("Python file that exports METHODS.", "--plugin")]
 Objective = Annotated[str | None, option("For problems that offer a choice.")]
+Medium = Annotated[
+    str | None, option("What transfers share, for problems that offer a choice.", offers=completion.media)
+]
 Workers = Annotated[int, option("Threads a solver may use.", min=1, max=4096)]
 Seed = Annotated[int, option("The only source of randomness.", min=0, max=2**31 - 1)]
 Ledger = Annotated[Path | None, option("Ledger file (default: the library's).", "--ledger")]

@@ -60,6 +60,7 @@ def solve(
     fast: Annotated[bool, option("The quick planner: no solver, no proof.", "--fast")] = False,
     every: Annotated[bool, option("Every method of the problem, one after the other.", "--all")] = False,
     objective: flags.Objective = None,
+    medium: flags.Medium = None,
     time_limit: Annotated[float, flags.seconds("Seconds per method.")] = 60.0,
     memory_limit: Annotated[int | None, option("MB of resident memory, enforced.", min=1)] = None,
     workers: flags.Workers = 1,
@@ -88,7 +89,7 @@ def solve(
     methods = chosen(loaded, method or (), fast=fast, every=every)
     if certify and registry.library(problem.name).proving is None:
         raise InputError(f"--certify: expected a problem with certificates, found {problem.name}")
-    loaded = mapgap.load(loaded, objective)
+    loaded = mapgap.load(loaded, objective, medium)
     options = {m.name: typed_options(m, settings or (), strict=len(methods) == 1) for m in methods}
     refuse_unused(methods, settings or ())
     if gantt is not None:
@@ -332,6 +333,9 @@ def show_media(found: Comparison) -> None:
     if seen.turned:
         names = {"ports": "one port per board", "shared": "one medium for all"}
         text = f"{seen.alone} is faster with {' and with '.join(names[medium] for medium in seen.turned)}"
+        offered = [medium for medium in seen.turned if medium in registry.problems()[found.best.record.problem].media]
+        if offered:
+            text += f"; --medium {offered[0]} plans for it"
         complain([text], label="warning")
 
 

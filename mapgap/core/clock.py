@@ -64,7 +64,7 @@ class Script:
     Attributes
     ----------
     tasks : tuple of Task
-        A task stands behind those after which it comes.
+        Of those that become ready together and need the same, the first begins first.
     rounds : tuple of tuple of str
         Of every round the tasks with which it ends.
     seconds : float

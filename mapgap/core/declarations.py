@@ -138,7 +138,8 @@ class Problem:
     ``library`` names the :class:`Library` of its instances; empty: ``mapgap.instances.<name>:LIBRARY``.
 
     A problem with several ``objectives`` has instances with a field ``objective`` that holds one of them; what is
-    optimised is part of the instance and of its hash. ``--objective`` replaces the field.
+    optimised is part of the instance and of its hash. ``--objective`` replaces the field. In the same way ``media`` are
+    the words of a field ``medium``, what transfers share, which ``--medium`` replaces.
 
     ``always_feasible`` says that every instance has a plan. The contract then asks for no instance without one, and
     takes one for an error.
@@ -161,15 +162,17 @@ class Problem:
     interval: Referred[Callable[[Any, Any], tuple[int, int] | None] | None] = Referred(None)
     clock: Referred[Clock | None] = Referred(None)
     objectives: Referred[tuple[str, ...]] = Referred(())
+    media: tuple[str, ...] = ()
     library: Reference | Library = ""
     always_feasible: bool = False
 
     def retarget(self, instance: InstanceBase, objective: str) -> InstanceBase:
-        """The same instance under another of the problem's objectives, named ``NAME@OBJECTIVE``."""
-        if getattr(instance, "objective", None) == objective:
+        """The same instance under another of the problem's objectives or media, named ``NAME@OBJECTIVE``."""
+        field = "medium" if objective in self.media else "objective"
+        if getattr(instance, field, None) == objective:
             return instance
         base = instance.name.partition("@")[0]
-        return instance.model_copy(update={"objective": objective, "name": f"{base}@{objective}"})
+        return instance.model_copy(update={field: objective, "name": f"{base}@{objective}"})
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ InstanceLike = str | os.PathLike[str] | InstanceBase | CompactBase
 """A library name, a path, or an instance."""
 
 
-def load(instance: InstanceLike, objective: str | None = None) -> InstanceBase:
+def load(instance: InstanceLike, objective: str | None = None, medium: str | None = None) -> InstanceBase:
     """An instance, expanded to the integers that every method sees.
 
     Parameters
@@ -55,6 +55,8 @@ def load(instance: InstanceLike, objective: str | None = None) -> InstanceBase:
         ``NAME@OBJECTIVE`` works too.
     objective : str, optional
         Another objective of its problem.
+    medium : str, optional
+        What transfers share, where the problem offers a choice: ``links``, ``ports`` or ``shared``.
 
     Raises
     ------
@@ -67,7 +69,8 @@ def load(instance: InstanceLike, objective: str | None = None) -> InstanceBase:
         loaded = files.load_instance(os.fspath(instance))
     else:
         raise InputError(f"instance: expected a name, a path or an instance; found {type(instance).__name__}")
-    return loaded if objective is None else files.retarget(loaded, objective)
+    loaded = loaded if objective is None else files.retarget(loaded, objective)
+    return loaded if medium is None else files.on_medium(loaded, medium)
 
 
 def solve(

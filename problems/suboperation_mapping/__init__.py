@@ -43,6 +43,15 @@ What the paper leaves open is pinned here, and nowhere else.
 8.  Shares are interchangeable, hence only partitions of ``B`` into at most ``N`` parts matter: 33, 30 and 374 for
     (64, 2), (16, 3) and (64, 3). The paper counts 33, 33 and 385, the partitions of ``B + 1``.
 9.  Work (for throughput) is 2 operations per multiply-accumulate of FP, BP and WU: ``flops`` of the instance.
+10. *Medium* (not in the paper, whose pairs of FPGAs have a link each). Under ``links`` transfers never meet. Under
+    ``ports`` a transfer of at least a tick holds the way out of its sender and the way into its receiver, under
+    ``shared`` the one medium. It keeps the time of rule 6, is not interrupted, and begins as soon as all that it needs
+    is free: of those that wait, first the one that has waited longest, then the one whose operation lies on the
+    accelerator of the smaller number. One that cannot begin holds nothing up. An operation receives by the number of
+    the sender, of one sender the longest transfer first; it computes; it sends dW by the number of the receiver. From
+    its start, which is still that of rule 5, to its end it holds its accelerator, also while it waits. What takes no
+    time ends in the same tick, after all has begun that could. No rule reads the number of a share, so rule 8 holds.
+    Delays change what is stored at one time: with a binding DRAM a plan may fit under one medium alone.
 """
 
 from typing import TYPE_CHECKING
@@ -55,6 +64,7 @@ if TYPE_CHECKING:
         Edge,
         Instance,
         Layer,
+        Medium,
         Plan,
         operation_name,
         parse_operation,
@@ -75,7 +85,8 @@ PROBLEM = Problem(
     describe=f"{_HERE}.describe:describe",
     explain=f"{_HERE}.explain:EXPLAINER",
     clock=f"{_HERE}.clock:CLOCK",
+    media=("links", "ports", "shared"),
 )
 
-__all__ = ["PROBLEM", "Accelerator", "Edge", "Instance", "Layer", "Plan", "operation_name", "parse_operation"]
+__all__ = ["PROBLEM", "Accelerator", "Edge", "Instance", "Layer", "Medium", "Plan", "operation_name", "parse_operation"]
 __getattr__ = lazily(__name__, "instance")

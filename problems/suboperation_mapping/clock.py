@@ -1,4 +1,7 @@
-"""A plan as tasks: every accelerator in its order, each transfer on the accelerator that rule 5 or 4 charges."""
+"""A plan as tasks: every accelerator in its order, each transfer on the accelerator that rule 5 or 4 charges.
+
+Tasks stand by accelerator, and what an operation receives by sender: where links are shared, that is rule 10's order.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,10 @@ from mapgap.problems.suboperation_mapping.instance import Instance, Operation, P
 
 def script(instance: Instance, plan: Plan, rounds: int) -> Script:
     """Iterations one after the other: of each operation what it reads, one tensor after the other, then its
-    computation, then the dW that it sends."""
+    computation, then the dW that it sends.
+
+    Tasks have the times of rule 6, whatever the medium of the instance; the length of the plan is that on its medium.
+    """
     timed = timetable(instance, plan)
     assert timed is not None
     names, tick = [each.name for each in instance.accelerators], instance.seconds_per_tick
@@ -32,6 +38,7 @@ def script(instance: Instance, plan: Plan, rounds: int) -> Script:
             steps = [
                 (Move(names[timed.location[p]], names[a], size), timed.location[p], a) for p, size in inputs[operation]
             ]
+            steps.sort(key=lambda step: (step[1], -step[0].bytes))
             steps.append((None, a, a))  # type: ignore[arg-type]
             if operation[0] == "WU":
                 weights = instance.layers[operation[1]].weight_bytes
@@ -51,6 +58,7 @@ def script(instance: Instance, plan: Plan, rounds: int) -> Script:
                 needs = (name,)
             ended[operation] = last[a] = needs[0]
         ends.append(tuple(last.values()))
+    found.sort(key=lambda task: names.index(task.lane))
     return Script(tuple(found), tuple(ends), max(timed.end.values()) * tick)
 
 

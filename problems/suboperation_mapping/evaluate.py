@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -91,10 +92,14 @@ def _check_decisions(instance: Instance, plan: Plan) -> tuple[dict[Operation, in
     return location, found
 
 
-def _timetable(
-    instance: Instance, plan: Plan, location: dict[Operation, int]
-) -> tuple[dict[Operation, int], dict[Operation, int], dict[Operation, int]] | None:
-    """Start, end and transfer ticks of every operation (rule 5); ``None`` when the orders wait for each other."""
+Times = tuple[dict[Operation, int], dict[Operation, int], dict[Operation, int]]
+"""Start, end, and ticks of transfer of every operation."""
+
+
+def _timetable(instance: Instance, plan: Plan, location: dict[Operation, int]) -> Times | None:
+    """The times of every operation (rules 5 and 10); ``None`` when the orders wait for each other."""
+    if instance.medium != "links":
+        return _queued(instance, plan, location)
     before: dict[Operation, Operation] = {}
     for names in plan.order:
         for first, second in pairwise(names):
@@ -133,8 +138,70 @@ def _timetable(
     return start, end, transfer
 
 
+Step = tuple[int, frozenset[str]]
+"""Ticks of a transfer or a computation, and the ports or the medium that it needs for itself."""
+
+
+def _steps(instance: Instance, plan: Plan, location: dict[Operation, int], operation: Operation) -> deque[Step]:
+    """What an operation does, one after the other: it receives, computes, and sends dW (rules 4 and 10)."""
+    a = location[operation]
+
+    def moved(size: int, sender: int, receiver: int) -> Step:
+        ports = {f"out of {sender}", f"into {receiver}"} if instance.medium == "ports" else {"medium"}
+        return instance.transfer_ticks(size, sender, receiver), frozenset(ports)
+
+    received = [(location[p], size) for p, size in predecessors(instance, plan.ratio, operation)]
+    received.sort(key=lambda each: (each[0], -each[1]))
+    found = [moved(size, sender, a) for sender, size in received]
+    found.append((compute_ticks(instance, plan.ratio, operation, a), frozenset()))
+    phase, index, _ = operation
+    if phase == "WU":
+        holders = {where for (kind, layer, _), where in location.items() if (kind, layer) == ("FP", index)}
+        found += [moved(instance.layers[index].weight_bytes, a, holder) for holder in sorted(holders)]
+    return deque((ticks, needs) for ticks, needs in found if ticks or not needs)  # a transfer of no ticks is none
+
+
+def _queued(instance: Instance, plan: Plan, location: dict[Operation, int]) -> Times | None:
+    """The same where transfers wait for ports or for the medium, from one end of anything to the next (rule 10)."""
+    accelerators = range(len(plan.order))
+    orders = [deque(parse_operation(instance, name) for name in names) for names in plan.order]
+    inputs = {operation: [p for p, _ in predecessors(instance, plan.ratio, operation)] for operation in location}
+    steps = {operation: _steps(instance, plan, location, operation) for operation in location}
+    transfer = {o: sum(ticks for ticks, needs in steps[o] if needs) for o in location}
+    start: dict[Operation, int] = {}
+    end: dict[Operation, int] = {}
+    waiting: dict[int, int] = {}  # accelerators whose next step has not begun, and since when it could have
+    running: dict[int, tuple[int, frozenset[str]]] = {}  # those whose step lasts, until when, and what it holds
+    taken: set[str] = set()
+    now = 0
+    while True:
+        for a in accelerators:
+            begins = orders[a] and orders[a][0] not in start
+            if begins and all(p in end for p in inputs[orders[a][0]]):
+                start[orders[a][0]] = waiting[a] = now
+        for a in sorted(waiting, key=lambda a: (waiting[a], a)):
+            ticks, needs = steps[orders[a][0]][0]
+            if taken.isdisjoint(needs):
+                taken |= needs
+                running[a] = now + ticks, needs
+                del waiting[a]
+        if not running:
+            return (start, end, transfer) if len(end) == len(location) else None
+        now = min(until for until, _ in running.values())
+        for a in [a for a, (until, _) in running.items() if until == now]:
+            taken -= running.pop(a)[1]
+            steps[orders[a][0]].popleft()
+            if steps[orders[a][0]]:
+                waiting[a] = now
+            else:
+                end[orders[a].popleft()] = now
+
+
 class Timetable(NamedTuple):
-    """Accelerator, first and last tick, and ticks of transfer of every operation (rule 5)."""
+    """Accelerator, first and last tick, and ticks of transfer of every operation (rules 5 and 10).
+
+    What is neither transfer nor computation is spent waiting for ports or the medium.
+    """
 
     location: dict[Operation, int]
     start: dict[Operation, int]
@@ -203,7 +270,8 @@ def evaluate(instance: Instance, plan: Plan) -> Evaluation:
     """Makespan of one training iteration in ticks, and every rule the plan breaks.
 
     Terms: ``makespan_s``, ``throughput_gflops``, and per accelerator ``compute_ticks``, ``transfer_ticks``,
-    ``duty_cycle`` (busy share of the makespan), ``peak_memory`` (memory units).
+    ``duty_cycle`` (busy share of the makespan), ``peak_memory`` (memory units). Where transfers wait for each other
+    (rule 10), also ``waiting_ticks``, which count as busy.
     """
     location, violations = _check_decisions(instance, plan)
     if violations:
@@ -222,12 +290,17 @@ def evaluate(instance: Instance, plan: Plan) -> Evaluation:
     names = [accelerator.name for accelerator in instance.accelerators]
     busy = {name: sum(end[o] - start[o] for o in location if location[o] == a) for a, name in enumerate(names)}
     moved = {name: sum(transfer[o] for o in location if location[o] == a) for a, name in enumerate(names)}
+    computed = dict.fromkeys(names, 0)
+    for operation, a in location.items():
+        computed[names[a]] += compute_ticks(instance, plan.ratio, operation, a)
+    waited = {name: busy[name] - moved[name] - computed[name] for name in names}
     seconds = makespan * instance.seconds_per_tick
     terms = {
         "makespan_s": seconds,
         "throughput_gflops": instance.flops / seconds / 1e9 if seconds else None,
-        "compute_ticks": {name: busy[name] - moved[name] for name in names},
+        "compute_ticks": computed,
         "transfer_ticks": moved,
+        **({} if instance.medium == "links" else {"waiting_ticks": waited}),
         "duty_cycle": {name: busy[name] / makespan if makespan else 0.0 for name in names},
         "peak_memory": {name: peak for name, (peak, _) in zip(names, peaks, strict=True)},
     }
@@ -235,16 +308,20 @@ def evaluate(instance: Instance, plan: Plan) -> Evaluation:
 
 
 def gantt(instance: Instance, plan: Plan) -> list[GanttLane]:
-    """One lane per accelerator, times in seconds; the plan must have a value."""
+    """One lane per accelerator, times in seconds; the plan must have a value.
+
+    What a bar moves includes what it waits for ports or the medium (rule 10).
+    """
     found = timetable(instance, plan)
     if found is None:
         return []
-    location, start, end, transfer = found
+    location, start, end, _ = found
     tick = instance.seconds_per_tick
+    moves = {o: end[o] - start[o] - compute_ticks(instance, plan.ratio, o, a) for o, a in location.items()}
     lanes = []
     for a, accelerator in enumerate(instance.accelerators):
         bars = [
-            GanttBar(start[o] * tick, end[o] * tick, operation_name(instance, o), o[0], transfer[o] * tick)
+            GanttBar(start[o] * tick, end[o] * tick, operation_name(instance, o), o[0], moves[o] * tick)
             for o in sorted(location, key=lambda o: start[o])
             if location[o] == a
         ]

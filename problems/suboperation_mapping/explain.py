@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import groupby, pairwise
 
 from mapgap.core import LARGEST, Binding, Case, Exchange, Explainer, PlanTable, quantity, relaxed
-from mapgap.problems.suboperation_mapping.evaluate import evaluate, predecessors, timetable
+from mapgap.problems.suboperation_mapping.evaluate import compute_ticks, evaluate, predecessors, timetable
 from mapgap.problems.suboperation_mapping.instance import (
     Instance,
     Operation,
@@ -26,12 +26,13 @@ def chain(instance: Instance, plan: Plan) -> list[tuple[Operation, int, int, int
     Returns
     -------
     list of (operation, accelerator, start, end, transfer)
-        In the order of time, ticks. Of several predecessors that end when the operation starts, one that sent data
-        from elsewhere is named before one that merely held the accelerator.
+        In the order of time, ticks; waiting for shared links (rule 10) counts as transfer. Of several predecessors that
+        end when the operation starts, one that sent data from elsewhere is named before one that merely held the
+        accelerator.
     """
     found = timetable(instance, plan)
     assert found is not None, "the plan has no timetable"
-    location, start, end, transfer = found
+    location, start, end, _ = found
     before = {
         parse_operation(instance, second): parse_operation(instance, first)
         for names in plan.order
@@ -40,7 +41,8 @@ def chain(instance: Instance, plan: Plan) -> list[tuple[Operation, int, int, int
     last = max(location, key=lambda o: (end[o], o))
     steps = []
     while True:
-        steps.append((last, location[last], start[last], end[last], transfer[last]))
+        moved = end[last] - start[last] - compute_ticks(instance, plan.ratio, last, location[last])
+        steps.append((last, location[last], start[last], end[last], moved))
         data = [p for p, _ in predecessors(instance, plan.ratio, last)]
         data.sort(key=lambda p: (location[p] == location[last], p))
         behind = [*data, *([before[last]] if last in before else [])]
@@ -92,10 +94,12 @@ def binding(instance: Instance, plan: Plan) -> Binding:
 
 
 def relaxations(instance: Instance) -> list[Case]:
-    """Faster links, more memory, one more board of each kind."""
+    """Faster links, links that are not shared, more memory, one more board of each kind."""
     rates = tuple(tuple(min(2 * rate, LARGEST) for rate in row) for row in instance.bandwidth)
     doubled = [a.model_copy(update={"memory": min(2 * a.memory, LARGEST)}) for a in instance.accelerators]
     found = relaxed(instance, "all links twice as fast", bandwidth=rates)
+    if instance.medium != "links":
+        found += relaxed(instance, "a link for every pair of boards", medium="links")
     found += relaxed(instance, "twice the memory", accelerators=[a.model_dump() for a in doubled])
     for index, accelerator in enumerate(instance.accelerators):
         found += _with_another(instance, index, f"a second {accelerator.name}")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from mapgap.core import (
     ACTIVITY_LIMIT,
@@ -19,6 +19,7 @@ from mapgap.core import (
 )
 
 Phase = Literal["FP", "BP", "WU"]
+Medium = Literal["links", "ports", "shared"]
 
 
 class Accelerator(Frozen):
@@ -99,6 +100,14 @@ class Instance(InstanceBase):
         Bytes per second from row to column; the diagonal is ignored.
     layers : tuple of Layer
         In topological order.
+    medium : {"links", "ports", "shared"}
+        What transfers need for themselves while they last (rule 10): nothing, as every pair of accelerators has a link
+        of its own; the way out of the sender and the way into the receiver, as on a switch; or one medium that all
+        accelerators have.
+
+    Notes
+    -----
+    ``medium`` is left out of JSON, and so of the content hash, where it is the default.
     """
 
     problem: Literal["suboperation_mapping"] = "suboperation_mapping"
@@ -109,6 +118,14 @@ class Instance(InstanceBase):
     accelerators: tuple[Accelerator, ...] = Field(min_length=1)
     bandwidth: tuple[tuple[int, ...], ...]
     layers: tuple[Layer, ...] = Field(min_length=1)
+    medium: Medium = "links"
+
+    @model_serializer(mode="wrap")
+    def _without_defaults(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        data: dict[str, Any] = handler(self)
+        if self.medium == "links":
+            data.pop("medium", None)
+        return data
 
     @property
     def seconds_per_tick(self) -> float:

@@ -3,6 +3,9 @@
 A solution is a pair ``(location, sequence)`` as ``problems/suboperation_mapping/lowered/timing.py`` reads it. A move
 changes the accelerators of some operations or shifts one operation among those of its accelerator. Only what stands
 behind the first change is timed again, and a move is refused as soon as one operation ends too late for it.
+
+Where transfers share ports or a medium, a move that is not refused so is timed as a whole: nothing is sooner done there
+than on links of its own, but a delay can pass to any operation.
 """
 
 from __future__ import annotations
@@ -26,7 +29,14 @@ from mapgap.heuristics.suboperation_mapping.search.incremental import (
     undo,
 )
 from mapgap.kernels import Flag, Integer, Integers, kernel
-from mapgap.problems.suboperation_mapping.lowered.timing import Storage, Timing, run_memory_excess
+from mapgap.problems.suboperation_mapping.lowered.timing import (
+    ENDLESS,
+    LINKS,
+    Storage,
+    Timing,
+    run_memory_excess,
+    run_queued,
+)
 
 Float = Annotated[float, "f8"]
 Floats = Annotated[NDArray[np.float64], "f8[::1]"]
@@ -189,11 +199,19 @@ def accept(
     if makespan < 0:
         return False
     price = 0.0
-    if cooling.checked:
+    if timing.medium != LINKS:
+        n = len(state.location)
+        start, end = np.empty(n, np.int64), np.empty(n, np.int64)
+        makespan = run_queued(timing, state.location, state.sequence, int(limit), start, end)
+        if makespan < 0:
+            return False
+        if cooling.checked:
+            price = cooling.penalty * run_memory_excess(storage, state.location, start, end)
+    elif cooling.checked:
         excess = run_memory_excess(storage, state.location, change.trial - state.duration, change.trial)
         price = cooling.penalty * excess
-        if makespan + price > limit:
-            return False
+    if cooling.checked and makespan + price > limit:
+        return False
     cost[0], cost[1] = makespan, price
     settle(timing, relatives, state, first)
     forget(change)
@@ -221,11 +239,16 @@ def anneal(
     state, change = stand(timing, relatives, walk.location, walk.sequence), no_change(n, count)
     shift, cost = np.zeros(2, np.int64), np.zeros(2)
     cost[0] = state.latest[n]
-    if cooling.checked:
+    if timing.medium != LINKS:
+        start, end = np.empty(n, np.int64), np.empty(n, np.int64)
+        cost[0] = run_queued(timing, state.location, state.sequence, ENDLESS, start, end)
+        if cooling.checked:
+            cost[1] = cooling.penalty * run_memory_excess(storage, state.location, start, end)
+    elif cooling.checked:
         cost[1] = cooling.penalty * run_memory_excess(storage, state.location, state.end - state.duration, state.end)
     for step in range(begin, stop):
         if cost[1] == 0.0 and (best < 0 or cost[0] < best):
-            best = int(state.latest[n])
+            best = int(cost[0])
             walk.best_location[:] = state.location
             walk.best_sequence[:] = state.sequence
         if step % cooling.straighten == cooling.straighten - 1:
@@ -246,7 +269,7 @@ def anneal(
                 if not accept(timing, storage, relatives, state, change, cooling, first, last, limit, cost):
                     undo(state, change)
     if cost[1] == 0.0 and (best < 0 or cost[0] < best):
-        best = int(state.latest[n])
+        best = int(cost[0])
         walk.best_location[:] = state.location
         walk.best_sequence[:] = state.sequence
     walk.location[:] = state.location

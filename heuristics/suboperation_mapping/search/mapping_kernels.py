@@ -34,7 +34,15 @@ from mapgap.heuristics.suboperation_mapping.search.shortening import (
     visits,
 )
 from mapgap.kernels import Flags, Integers, kernel
-from mapgap.problems.suboperation_mapping.lowered.timing import Storage, Timing, operation_ticks, roomy
+from mapgap.problems.suboperation_mapping.lowered.timing import (
+    ENDLESS,
+    LINKS,
+    Storage,
+    Timing,
+    operation_ticks,
+    roomy,
+    run_queued,
+)
 
 
 class Schedule(NamedTuple):
@@ -170,9 +178,63 @@ def write_back(state: State, schedule: Schedule) -> None:
     schedule.start[:] = state.end - state.duration
 
 
+@kernel("void(Timing,Relatives,i8[::1],i8,b1[::1])", Timing, Relatives, makes_arrays=False)
+def neighbours(timing: Timing, relatives: Relatives, location: Integers, o: int, beside: Flags) -> None:
+    """Mark the accelerators of all operations that ``o`` exchanges data with (Sec. V-B, in both directions)."""
+    for a in range(len(beside)):
+        beside[a] = False
+    for e in range(timing.pred_ptr[o], timing.pred_ptr[o + 1]):
+        beside[location[timing.pred[e]]] = True
+    for e in range(relatives.succ_ptr[o], relatives.succ_ptr[o + 1]):
+        beside[location[relatives.succ[e]]] = True
+    for e in range(timing.holder_ptr[o], timing.holder_ptr[o + 1]):
+        beside[location[timing.holder[e]]] = True
+    for e in range(relatives.fed_ptr[o], relatives.fed_ptr[o + 1]):
+        beside[location[relatives.fed[e]]] = True
+
+
+@kernel("i8(Timing,Storage,Relatives,i8[::1],Schedule)", Timing, Storage, Relatives, Schedule)
+def remap_queued(timing: Timing, storage: Storage, relatives: Relatives, balanced: Integers, schedule: Schedule) -> int:
+    """Procedure (2), or (3) where nothing is ``balanced``, on shared links: every move is timed as a whole.
+
+    Returns the accepted moves. The schedule becomes that on shared links.
+    """
+    location, sequence, start, end = schedule
+    n, count = timing.compute.shape
+    beside, everywhere = np.zeros(count, np.bool_), roomy(storage)
+    began, ended = np.empty(n, np.int64), np.empty(n, np.int64)
+    makespan = run_queued(timing, location, sequence, ENDLESS, start, end)
+    accepted = idle = 0
+    while idle < n:
+        for position in range(n):
+            o = sequence[position]
+            if len(balanced) > 0:
+                beside[:] = False
+                beside[balanced[o]] = True
+            else:
+                neighbours(timing, relatives, location, o, beside)
+            idle += 1
+            for target in range(count):
+                source = location[o]
+                if not beside[target] or target == source:
+                    continue
+                location[o] = target
+                found = run_queued(timing, location, sequence, makespan - 1, began, ended)
+                if found >= 0 and (everywhere or fits(storage, location, began, ended)):
+                    makespan, accepted, idle = found, accepted + 1, 0
+                    start[:], end[:] = began, ended
+                else:
+                    location[o] = source
+            if idle == n:
+                break
+    return accepted
+
+
 @kernel("i8(Timing,Storage,Relatives,i8[::1],Schedule)", Timing, Storage, Relatives, Schedule)
 def balance(timing: Timing, storage: Storage, relatives: Relatives, balanced: Integers, schedule: Schedule) -> int:
     """Procedure (2), steps 12-20: move operations to their accelerator in ``balanced``; return the accepted moves."""
+    if timing.medium != LINKS:
+        return int(remap_queued(timing, storage, relatives, balanced, schedule))
     n, count = timing.compute.shape
     state, change = stand(timing, relatives, schedule.location, schedule.sequence), no_change(n, count)
     visit = visits(timing, state)
@@ -195,24 +257,11 @@ def balance(timing: Timing, storage: Storage, relatives: Relatives, balanced: In
     return accepted
 
 
-@kernel("void(Timing,Relatives,i8[::1],i8,b1[::1])", Timing, Relatives, makes_arrays=False)
-def neighbours(timing: Timing, relatives: Relatives, location: Integers, o: int, beside: Flags) -> None:
-    """Mark the accelerators of all operations that ``o`` exchanges data with (Sec. V-B, in both directions)."""
-    for a in range(len(beside)):
-        beside[a] = False
-    for e in range(timing.pred_ptr[o], timing.pred_ptr[o + 1]):
-        beside[location[timing.pred[e]]] = True
-    for e in range(relatives.succ_ptr[o], relatives.succ_ptr[o + 1]):
-        beside[location[relatives.succ[e]]] = True
-    for e in range(timing.holder_ptr[o], timing.holder_ptr[o + 1]):
-        beside[location[timing.holder[e]]] = True
-    for e in range(relatives.fed_ptr[o], relatives.fed_ptr[o + 1]):
-        beside[location[relatives.fed[e]]] = True
-
-
 @kernel("i8(Timing,Storage,Relatives,Schedule)", Timing, Storage, Relatives, Schedule)
 def locality(timing: Timing, storage: Storage, relatives: Relatives, schedule: Schedule) -> int:
     """Procedure (3), steps 21-28: move operations to accelerators of neighbours; return the accepted moves."""
+    if timing.medium != LINKS:
+        return int(remap_queued(timing, storage, relatives, np.empty(0, np.int64), schedule))
     n, count = timing.compute.shape
     state, change = stand(timing, relatives, schedule.location, schedule.sequence), no_change(n, count)
     visit, beside = visits(timing, state), np.zeros(count, np.bool_)

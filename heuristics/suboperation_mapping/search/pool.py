@@ -21,9 +21,10 @@ from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.lowered.arrays import PHASES, Array, Lowered, lower
 from mapgap.problems.suboperation_mapping.lowered.mapped import Mapped, timed, well_balanced
 from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio, pe_ratio
-from mapgap.problems.suboperation_mapping.lowered.timing import roomy
+from mapgap.problems.suboperation_mapping.lowered.timing import LINKS, roomy
 
 SLICE = 2_000_000  #: steps times operations between two looks at the clock: some hundredths of a second
+DEARER = 16  #: a timing takes about so many times as long where links are shared
 GRAPHS = 200  #: graphs that are kept
 
 
@@ -158,7 +159,7 @@ class Search:
             straighten=params.straighten,
         )
         tables = (lowered.timing, lowered.storage, graph.relatives, graph.labels, cooling)
-        best, length = -1, max(1, SLICE // lowered.n)
+        best, length = -1, max(1, SLICE // lowered.n // dearer(lowered))
         for begin in range(0, steps, length):
             best = kernels.anneal(*tables, begin, min(steps, begin + length), best, walk)
             if self.budget.exhausted:
@@ -179,9 +180,15 @@ def unfit(instance: Instance, ratios: Iterable[Ratio]) -> list[Mapped]:
     return found
 
 
+def dearer(lowered: Lowered) -> int:
+    """How many times as long a timing takes as one on links of their own, about."""
+    return 1 if lowered.timing.medium == LINKS else DEARER
+
+
 def mapping_work(instance: Instance) -> int:
-    """About the work of one MTrain-Mapping: operations times squared accelerators."""
-    return lower(instance, pe_ratio(instance)).n * len(instance.accelerators) ** 2
+    """About the work of one MTrain-Mapping: operations times squared accelerators, times what shared links cost."""
+    lowered = lower(instance, pe_ratio(instance))
+    return lowered.n * len(instance.accelerators) ** 2 * dearer(lowered)
 
 
 def short_rounds(search: Search) -> None:
@@ -266,6 +273,8 @@ class Rounds:
         state, n, params = self.state, parent.lowered.n, self.params
         hot = params.hot[state.rounds % len(params.hot)]
         steps = int(self.factor * min(params.first_work // n, params.per_operation * n))
+        if n >= params.few:  # rounds of a length, not of a number of steps
+            steps //= dearer(parent.lowered)
         price = params.prices[state.rounds // len(params.hot) % len(params.prices)]
         if state.anneal(ratio, parent, hot, steps, self.rng.randrange(2**31), price):
             self.last, self.stale = state.rounds, 0

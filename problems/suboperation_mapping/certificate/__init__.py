@@ -24,6 +24,12 @@ box has them. Operations are listed FP by rising layer, then WU and BP by fallin
     and group the samples and then the weights that were moved, if that takes a grain; of a WU holders, and dW sent.
 3.  Starts by operation; ``*`` by stage its joint choices and those of fetched weights; pairs of an order; ``w`` of each
     accelerator with rows of the DRAM; ``+`` by FP, then BP, the lengths of the states.
+
+Where links are shared (rule 10), an operation can also wait between its start and its end. ``load`` is then what it
+takes without waiting, and ``start + load`` no later than its end. No row says of either that it is as late as the plan
+has it, only that something comes after it: what starts after the end, or that two operations do not overlap. And no row
+of the DRAM rests on times, only on what precedes what. So all rows hold, and :mod:`~.loads` adds those of ports or of
+the medium.
 """
 
 from __future__ import annotations
@@ -42,6 +48,7 @@ SHAPE = {
     "schema": (1,),
     "form": ("expanded",),
     "problem": ("suboperation_mapping",),
+    "medium": ("links", "ports", "shared"),
     "accelerators": [dict.fromkeys(("name", "memory", "pes"))],
     "layers": [{**LAYER, "kind": ("split", "fused"), "inputs": [{"source": None, "bytes": None}]}],
 }

@@ -6,6 +6,8 @@
   What a fused operation gathers follows from its place and a configuration, dW (rule 4) from the places of the WU and
   of the layer's FP: these are exact.
 - Two equal shares may change names in all operations, so their first FP places are sorted.
+- Where links are shared, transfers that need the same port or the one medium take turns: together they take no longer
+  than the makespan. What is gathered, and dW, leaves a port that is known; of a ``y`` only the receiver is.
 - Without a ratio, split layers are samples that flow: the shares on ``a`` hold ``s`` samples and take at least the
   cheapest ticks per sample times ``s``; what they move costs nothing.
 """
@@ -32,12 +34,24 @@ class Loads(Graph):
         chosen = [(p, i) for p, i in self.nodes if ratio and p != "WU" and self.split(i)]
         self.spread = {(p, i): self.configurations(p, i) for p, i in chosen}
         self.load = {o: [program.variable(0, self.most) for _ in self.places] for o in self.operations}
+        self.ways: dict[Any, list[tuple[int, int]]] = {}
         for o in self.operations:
             if o in self.x:
                 for terms, j in zip(self.loads(o), self.load[o], strict=True):
                     program.equal([*terms, (j, -1)], 0)
             else:
                 self.flow(o)
+        for terms in self.ways.values():
+            program.at_most([*terms, (self.last, -1)], 0)
+
+    def carry(self, j: int, ticks: int, sender: Any, receiver: int) -> int:
+        """The ticks of a transfer that takes place if ``j`` is 1, which its ports or the medium are taken for."""
+        medium = self.instance.get("medium", "links")
+        needs = {"links": (), "ports": (("out", sender), ("in", receiver)), "shared": ("medium",)}[medium]
+        for way in needs:
+            if ticks and way != ("out", None):
+                self.ways.setdefault(way, []).append((j, ticks))
+        return ticks
 
     def configurations(self, phase: str, layer: int) -> dict[Any, list[tuple[int, int]]]:
         """A choice: the variable of every configuration."""
@@ -68,7 +82,8 @@ class Loads(Graph):
         for node in gathered:
             sizes = [size for p, size in self.before[o] if p[:2] == node]
             for (c, a), j in self.joint(self.spread[node], o).items():
-                found[a].append((j, sum(self.ticks(size, i, a) for i, size in zip(c, sizes, strict=True))))
+                moves = zip(c, sizes, strict=True)
+                found[a].append((j, sum(self.carry(j, self.ticks(size, i, a), i, a) for i, size in moves)))
         for p, size in self.before[o]:
             if p[:2] in gathered or (o[0] == "WU" and p[:2] == ("FP", o[1])):
                 continue
@@ -77,14 +92,15 @@ class Loads(Graph):
                 if cost:
                     y = self.program.variable(0, 1)
                     self.program.at_most([(self.x[o][a], 1), (self.x[p][a], -1), (y, -1)], 0)
-                    found[a].append((y, cost))
+                    found[a].append((y, self.carry(y, cost, None, a)))
         if o[0] == "WU":
             size, weights = self.before[o][-1][1], self.layers[o[1]]["weight_bytes"]
             classes: dict[Any, list[tuple[int, int]]] = {}
             for c, terms in self.spread["FP", o[1]].items():
                 classes.setdefault((c[o[2]], frozenset(c)), []).extend(terms)
             for ((place, holders), a), j in self.joint(classes, o).items():
-                moved = self.ticks(size, place, a) + sum(self.ticks(weights, a, h) for h in holders)
+                moved = self.carry(j, self.ticks(size, place, a), place, a)
+                moved += sum(self.carry(j, self.ticks(weights, a, h), a, h) for h in sorted(holders))
                 found[a].append((j, moved))
         return found
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from mapgap.problems.suboperation_mapping.instance import (
     Instance,
+    Medium,
     Operation,
     Phase,
     Plan,
@@ -24,6 +25,7 @@ from mapgap.problems.suboperation_mapping.lowered.timing import Storage, Timing,
 
 Array = NDArray[np.int64]
 PHASES: tuple[Phase, ...] = get_args(Phase)
+MEDIA: tuple[Medium, ...] = get_args(Medium)
 BACKWARD: tuple[Phase, Phase] = ("BP", "WU")
 
 
@@ -213,6 +215,7 @@ class Lowering:
                 holder_ptr=common.holder_ptr,
                 holder=common.holder,
                 gradient_ticks=common.gradient_ticks,
+                medium=MEDIA.index(self.instance.medium),
             ),
             storage=Storage(
                 item_owner=common.item_owner,
