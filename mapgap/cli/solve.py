@@ -320,7 +320,8 @@ def _on_media(result: Result | None) -> Media | None:
 
 def show_media(found: Comparison) -> None:
     """The best plan where links are shared, and whether a single board would then be faster."""
-    if (seen := _on_media(found.best)) is None:
+    best = found.best
+    if best is None or (seen := _on_media(best)) is None:
         return
     told = {
         title: f"{quantity(seconds, 's')} ({seconds / seen.links - 1:+.1%})"
@@ -333,7 +334,7 @@ def show_media(found: Comparison) -> None:
     if seen.turned:
         names = {"ports": "one port per board", "shared": "one medium for all"}
         text = f"{seen.alone} is faster with {' and with '.join(names[medium] for medium in seen.turned)}"
-        offered = [medium for medium in seen.turned if medium in registry.problems()[found.best.record.problem].media]
+        offered = [medium for medium in seen.turned if medium in registry.problems()[best.record.problem].media]
         if offered:
             text += f"; --medium {offered[0]} plans for it"
         complain([text], label="warning")
