@@ -38,6 +38,9 @@ LATER = (
     "first_plans",
     "few_orders",
     "two_ratios",
+    "exo",
+    "exo_ring",
+    "llama_cpp",
 )
 """Methods that came after the races and have not been raced."""
 QUICK = ("tiny", "small")

@@ -17,6 +17,9 @@ backward
 state_copies
     Memory of the weights as a multiple of their size: weights, gradients, momentum (3).
 
+message_us
+    Microseconds that a message between boards takes beside its bytes (0). An instance has rates only, so they are the
+    bytes that a link carries in this time; exact where all links have one rate, and refused elsewhere.
 training
     True or false; without it what the files say, and where they do not, it is asked for. Of inference backward times
     are 0 and the weights are stored once, unless told otherwise.
@@ -27,6 +30,7 @@ fields of one that is a model of its own (``training`` is one of ``execution``).
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from typing import Any
 
@@ -81,13 +85,17 @@ def build(workload: Workload, settings: Settings) -> Instance:
     fixed = settings.whole("tick_ns", "nanoseconds of a tick", 0)
     if counts:
         ask_for_memory(workload, settings)
+    late = _late(workload, settings, micro, options.get("execution", Execution()), graph=cuts == "graph")
     settings.check(complete=True)
+    if late:
+        notes.append(f"A message takes {settings.get('message_us')} us beside its bytes: {late} bytes per sample more.")
     tags = imported_tags(assumed=bool(training and notes))
     notes.append(f"Micro-batch {micro}, mini-batch {mini}.")
     chain = workload.chain() if cuts == "articulation" else workload
     crossing = [layer.output_bytes for layer in chain.layers] if cuts == "articulation" else workload.crossing()
     if cuts == "graph":
         crossing = [layer.output_bytes for layer in workload.layers]
+    crossing = [size + late for size in crossing]
     kinds, place = _kinds(chain.boards)
     tensors = options.get("execution", Execution()).communication == "tensors"
     graph = _graph(chain, list(kinds.values()), tensors=tensors, edges=cuts == "graph")
@@ -119,6 +127,27 @@ def build(workload: Workload, settings: Settings) -> Instance:
         )
 
     return finest(make, (fixed,) if fixed else TICKS_NS)
+
+
+def _late(workload: Workload, settings: Settings, micro: int, rules: Execution, *, graph: bool) -> int:
+    """Bytes per sample that a link carries while a message is on its way beside them."""
+    latency = settings.number("message_us", "microseconds that a message takes beside its bytes", 0.0)
+    if not latency:
+        return 0
+    places = range(len(workload.boards))
+    rates = {min(workload.bandwidth[a][b], workload.bandwidth[b][a]) for a in places for b in range(a)}
+    found = None
+    if graph:
+        found = "cuts of a graph, which several tensors cross"
+    elif rules.transfers != "one_link" or rules.communication == "tensors":
+        found = "transfers over several links, or tensor by tensor"
+    elif len(rates) > 1:
+        found = f"links of {len(rates)} rates"
+    if found:
+        settings.wrong.append(
+            f"--set message_us={latency:g}: expected messages over one link, all of one rate; found {found}"
+        )
+    return math.ceil(latency * 1e-6 * max(rates, default=0) / micro)
 
 
 def _graph(workload: Workload, kinds: list[WorkBoard], *, tensors: bool, edges: bool) -> Graph | None:

@@ -39,8 +39,8 @@ COMMANDS: Mapping[str | None, Mapping[str, str]] = {
         "answer.",
     },
     "Your own model": {
-        "imports:import_": "Make an instance of your own model and profile: ONNX, ONNX Runtime, TensorRT, and files "
-        "of published planners.",
+        "imports:import_": "Make an instance of your own model and profile: ONNX, ONNX Runtime, TensorRT, language "
+        "models, and files of published planners.",
         "imports:profile": "Measure the layers of an ONNX model on this machine with ONNX Runtime.",
         "catalogue:validate": "Check instance files; every error with file, line and column.",
         "catalogue:expand": "Write the expanded form: the integers that every method sees.",

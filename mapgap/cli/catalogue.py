@@ -24,8 +24,8 @@ from mapgap.catalogue.sizes import known_sizes, size_of
 from mapgap.cli import completion, flags
 from mapgap.cli.flags import argument, option
 from mapgap.cli.output import complain, facts, print_json, say, table, to_file, to_folder
-from mapgap.cli.words import known_of, plainly, worded
-from mapgap.core import InputError, InstanceBase, Method, suggest
+from mapgap.cli.words import known_of, worded
+from mapgap.core import InputError, InstanceBase, Method, plainly, suggest
 from mapgap.evidence.ledger import Known, glance
 from mapgap.records.record import plain
 

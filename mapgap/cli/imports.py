@@ -228,7 +228,7 @@ def _boards(
         for flag, value in (("--devices", devices), ("--link", link), ("--memory", memory)):
             if value is not None:
                 raise InputError(f"{flag}: expected either a cluster file or {flag}, found both")
-        boards = load(file)
+        boards = load(located(file))
     elif devices is not None:
         boards = equal_boards(devices, link, memory)
     elif link is not None or memory is not None:

@@ -296,6 +296,7 @@ def show(found: Comparison, output: Path | None, gantt: Path | None) -> None:
         told = problem.describe(instance, best.plan)
         say()
         table(f"{head}: {worded(best.objective, best.unit)}", told.columns, told.rows, right=told.right)
+        facts(dict(told.notes))
     elif output is None:
         put(f"\n{styled(head, sys.stdout, bold=True)}")
         say(dump(dict(best.record.plan or {})), end="")

@@ -2,22 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 from mapgap.cli.output import cell
-from mapgap.core import InstanceBase, quantity
+from mapgap.core import InstanceBase, plainly
 from mapgap.evidence.ledger import Known, glance
 from mapgap.records.record import relative
-
-_UNIT = re.compile(r"(?:ticks of )?(\d+) (ns|nJ)")
-
-
-def plainly(value: int | None, unit: str) -> str | None:
-    """Seconds or joules of a value; ``None`` where the unit is neither."""
-    match = _UNIT.fullmatch(unit)
-    if match is None or value is None:
-        return None
-    return quantity(value * int(match[1]) * 1e-9, "s" if match[2] == "ns" else "J")
 
 
 def worded(value: int | None, unit: str) -> str | None:

@@ -32,6 +32,7 @@ from mapgap.core.explaining import (
     GanttLane,
     PlanTable,
     Preferred,
+    plainly,
     quantity,
     relaxed,
 )
@@ -109,6 +110,7 @@ __all__ = [
     "Violation",
     "dotted",
     "lazily",
+    "plainly",
     "printable",
     "quantity",
     "read_start",

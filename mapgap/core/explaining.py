@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -42,11 +43,14 @@ class PlanTable:
         Texts and numbers; ``None`` where there is nothing.
     right : tuple of str
         Columns of numbers.
+    notes : tuple of (str, str)
+        Names and texts below the table.
     """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
     right: tuple[str, ...] = ()
+    notes: tuple[tuple[str, str], ...] = ()
 
 
 PREFIXES = (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3), ("", 1.0), ("m", 1e-3), ("u", 1e-6), ("n", 1e-9))
@@ -60,6 +64,19 @@ def quantity(value: float, unit: str) -> str:
             digits = ",.0f" if abs(rounded / scale) >= 1000 else ".4g"
             return f"{rounded / scale:{digits}} {prefix}{unit}"
     return f"0 {unit}"
+
+
+_UNIT = re.compile(r"(?:ticks of )?(\d+) (?:(ns|nJ)|nJ x (\d+) ns)")
+
+
+def plainly(value: int | None, unit: str) -> str | None:
+    """Seconds, joules, or energy times delay, of a value; ``None`` where its unit is none of these."""
+    match = _UNIT.fullmatch(unit)
+    if match is None or value is None:
+        return None
+    if match[3]:
+        return f"{value * int(match[1]) * int(match[3]) * 1e-12:.4g} mJ ms"
+    return quantity(value * int(match[1]) * 1e-9, "s" if match[2] == "ns" else "J")
 
 
 @dataclass(frozen=True)

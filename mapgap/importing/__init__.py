@@ -19,6 +19,7 @@ FORMATS = [
     Format("pipeedge", "PipeEdge models.yml, device_types.yml, devices.yml", f"{_HERE}.pipeedge"),
     Format("galvatron", "Galvatron computation and p2p profiles", f"{_HERE}.galvatron"),
     Format("nnscaler", "nnScaler operator profiles", f"{_HERE}.nnscaler"),
+    Format("hugging_face", "Hugging Face config.json of a language model", f"{_HERE}.hugging_face"),
     Format("ort_profile", "ONNX Runtime profile", f"{_HERE}.ort_profile"),
     Format("tensorrt", "TensorRT --exportProfile and --exportLayerInfo", f"{_HERE}.tensorrt"),
     Format("onnx", "ONNX model", f"{_HERE}.onnx_model", extra="onnx", suffix=".onnx"),

@@ -70,7 +70,7 @@ def assemble(graph: LayerGraph, cluster: Cluster | None, settings: Settings, nam
     bars: dict[str, tuple[float, float]] = {}
     estimated = [entry for entry in cluster.boards if entry not in tables]
     if estimated:
-        _estimate(estimated, cluster, tables, layers, graph.input_bytes, known, bars, notes)
+        _estimate(estimated, cluster, tables, layers, graph, known, settings, bars, notes)
     batches = sorted({batch for table in tables.values() for batch in table.batches})
     if batches:
         lines = "on lines between the measured batch sizes, beyond them on the last line"
@@ -267,8 +267,9 @@ def _estimate(
     cluster: Cluster,
     tables: dict[str, _Table],
     layers: tuple[WorkLayer, ...],
-    input_bytes: int,
+    graph: LayerGraph,
     known: Mapping[str, LibraryBoard],
+    settings: Settings,
     bars: dict[str, tuple[float, float]],
     notes: list[str],
 ) -> None:
@@ -286,12 +287,17 @@ def _estimate(
         for entry, speed in speeds.items()
         if entry in tables and speed is not None and all(layer.macs is not None for layer in layers)
     }
-    found = factor(layers, input_bytes, measured, known)
+    if settings.get("over_roofline") is None:
+        found = factor(layers, graph.input_bytes, measured, known, graph.over_roofline)
+    else:
+        value = settings.number("over_roofline", "time over roofline of boards without a profile", 1.0)
+        found = Factor(value, value, value, "as over_roofline says")
     for entry in entries:
         speed = speeds[entry]
         assert speed is not None
-        tables[entry] = _Table(cluster.boards[entry].board or entry, estimate(layers, input_bytes, speed, found.value))
-        bars[entry] = _bar(layers, input_bytes, speed, found)
+        curves = estimate(layers, graph.input_bytes, speed, found.value)
+        tables[entry] = _Table(cluster.boards[entry].board or entry, curves)
+        bars[entry] = _bar(layers, graph.input_bytes, speed, found)
     notes.append(_told(entries, found))
 
 

@@ -2,11 +2,13 @@
 
     t(beta) = t0 + k max(2 macs beta / F, (beta (read + written) + weights) / W)
 
-with the peak speed F, the memory bandwidth W and the launch time t0 of the board. ``k`` (time over roofline) comes
+with the peak speed F, the memory bandwidth W and the launch time t0 of the board. A reader may say what a layer moves
+otherwise (:func:`_moved`). ``k`` (time over roofline) is what the setting ``over_roofline`` says, or comes
 
 * from the boards of the cluster that have a profile and a known speed: the geometric mean of what these took over what
   the roofline says; the error bar is the largest factor by which library boards differ on one network;
-* without any, from the library: the geometric mean over its boards and networks; the error bar is their range.
+* without any, from measurements of such models that the reader of the file knows;
+* without these, from the library: the geometric mean over its boards and networks; the error bar is their range.
 """
 
 from __future__ import annotations
@@ -64,9 +66,22 @@ def roofline(layers: Sequence[WorkLayer], input_bytes: int, speed: Speed, sample
     found = []
     for layer in layers:
         read = sum(input_bytes if i < 0 else layers[i].output_bytes for i in layer.inputs)
-        moved = samples * (read + layer.output_bytes) + layer.weight_bytes
+        moved = samples * (read + layer.output_bytes) + _moved(layer, samples)
         found.append(max(2 * (layer.macs or 0) * samples / speed.flops, moved / speed.bandwidth))
     return found
+
+
+def _moved(layer: WorkLayer, samples: int) -> int:
+    """Bytes beside inputs and output: the weights.
+
+    Where a reader says so, of these ``reads_once`` and, for every sample, ``reads_each``, at most all of them; and
+    ``cache_bytes`` for every sample.
+    """
+    own = layer.attributes
+    if "reads_once" not in own:
+        return layer.weight_bytes
+    weights = min(layer.weight_bytes, own["reads_once"] + samples * own["reads_each"])
+    return int(weights + samples * own.get("cache_bytes", 0))
 
 
 def estimate(layers: Sequence[WorkLayer], input_bytes: int, speed: Speed, k: float) -> tuple[Curve, ...]:
@@ -83,6 +98,7 @@ def factor(
     input_bytes: int,
     profiled: Mapping[str, tuple[Speed, tuple[Curve, ...]]],
     boards: Mapping[str, LibraryBoard],
+    known: Mapping[str, float] | None = None,
 ) -> Factor:
     """k and its error bar.
 
@@ -92,15 +108,17 @@ def factor(
         Boards of the cluster with a profile and a known speed.
     boards : mapping
         Boards of the library.
+    known : mapping, optional
+        Device to measured time over roofline of such models; it goes before the library.
     """
-    ratios = [value for board in boards.values() for value in board.over_roofline.values()]
+    networks = {name for board in boards.values() for name in board.over_roofline}
+    tables = [[b.over_roofline[name] for b in boards.values() if name in b.over_roofline] for name in networks]
+    if known:
+        tables = [list(known.values())]
+    ratios = [value for values in tables for value in values]
     if not ratios:
         raise InputError("expected boards of the library with a speed model, found none")
-    networks = {name for board in boards.values() for name in board.over_roofline}
-    spread = 1.0
-    for network in networks:
-        values = [board.over_roofline[network] for board in boards.values() if network in board.over_roofline]
-        spread = max(spread, max(values) / min(values))
+    spread = max(max(values) / min(values) for values in tables)
     measured, short = [], ""
     for name, (speed, curves) in profiled.items():
         samples = max(point for point, _ in curves[0])
@@ -114,7 +132,8 @@ def factor(
         value = _mean(measured)
         low, high = min(value / spread, *measured), max(value * spread, *measured)
         return Factor(value, low, high, f"the profile of {', '.join(profiled)}")
-    return Factor(_mean(ratios), min(ratios), max(ratios), f"{len(ratios)} calibrations of the library's boards{short}")
+    of = f"measurements of such models: {', '.join(known)}" if known else "calibrations of the library's boards"
+    return Factor(_mean(ratios), min(ratios), max(ratios), f"{len(ratios)} {of}{short}")
 
 
 def _mean(values: Sequence[float]) -> float:

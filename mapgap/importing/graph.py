@@ -167,6 +167,8 @@ class LayerGraph:
         What the file holds in all, where it can be counted apart from the layers.
     training : bool, optional
         Whether the file is about training or inference; ``None`` where it does not say.
+    over_roofline : dict
+        Device to measured time over roofline of such models, where a reader knows of measurements.
     """
 
     name: str
@@ -181,6 +183,7 @@ class LayerGraph:
     gradients: list[tuple[tuple[str, ...], int]] | None = None
     totals: list[Total] = field(default_factory=list)
     training: bool | None = None
+    over_roofline: dict[str, float] = field(default_factory=dict)
 
     def add(self, name: str, layer: Layer, reads: Iterable[str] = ()) -> None:
         """A layer and whose outputs it reads."""

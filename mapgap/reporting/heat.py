@@ -82,7 +82,7 @@ def _cell(loss: Loss | None) -> Cell:
         return Cell("few", f"{loss.plans}/{loss.applies}", f"{head}a plan on {plans} instances only{worst}")
     words = (
         f"{head}loses {interval(loss.at_least, loss.at_most)}, mean over the {loss.over} of {loss.instances} instances "
-        f"that all compared methods solved; {loss.optimal} of {plans} plans proven optimal{worst}"
+        f"that all compared methods solved; {loss.optimal} of {loss.plans} plans proven optimal{worst}"
     )
     level = sum(loss.at_least >= step for step in STEPS)
     return Cell(f"l{level}" + ("" if loss.exact else " open"), _short(loss), words)

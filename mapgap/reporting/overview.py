@@ -12,7 +12,7 @@ from statistics import median
 
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance
-from mapgap.core import InputError
+from mapgap.core import InputError, plainly
 from mapgap.core.storage import make_folder, replace_file
 from mapgap.evidence.contradictions import Contradiction, contradictions
 from mapgap.evidence.ledger import Ledger
@@ -25,7 +25,7 @@ from mapgap.reporting.analysis import per_run
 from mapgap.reporting.classes import Class, classify
 from mapgap.reporting.gantt import charts
 from mapgap.reporting.heat import heat_map
-from mapgap.reporting.losses import HEURISTIC, Loss, interval, losses, row_of
+from mapgap.reporting.losses import HEURISTIC, Loss, figure, interval, losses, row_of
 from mapgap.reporting.report import Answer, Page, Picture, Section, picture
 from mapgap.reporting.run_tables import PERCENT, duel_table, instance_table, method_table, proven_table, run_table, tip
 from mapgap.reporting.shown import EDITED, broken_lines, presentable
@@ -34,6 +34,7 @@ from mapgap.reporting.tables import Table, header
 
 LEAST_PERCENT, LEAST_SECONDS = 1.0, 0.001
 """From here on the axes of losses and times are logarithmic."""
+LOSS = "loss against the bound [%], logarithmic from 1 %"
 GANTT_INCH = 9.0
 
 
@@ -63,27 +64,41 @@ def overview(records: Runs, title: str = "What the heuristics lose, and what is 
 
 
 def _answer(problem: str, records: Runs, whole: Sequence[Loss]) -> Answer:
-    """What the problem's heuristics lose on the mean, and what is proven of its instances."""
+    """How far the plans of the problem's published heuristic are from optimal, and what is proven of its instances."""
     own = [each for each in whole if each.problem == problem and each.state == "loss"]
-    words = []
     name = headline_method(problem, {each.method for each in own if each.kind == "published"})
-    if name is not None:
-        parts = [each for each in own if each.method == name]
+    parts = [each for each in own if each.method == name]
+    several = len({each.group for each in own}) > 1
+    lost = [
+        (each.group.title if several else "", interval(each.at_least, each.at_most), f"{figure(each.worst or 0.0)} %")
+        for each in parts
+    ]
+    words = []
+    if parts:
         over, every = sum(each.over for each in parts), sum(each.instances for each in parts)
-        several = len({each.group for each in own}) > 1
-        words.append(f"{name} loses {_spoken(parts, several)} on the mean ({over} of {every} instances)")
+        words.append(f"Shifted geometric mean over {over} of {every} instances")
     best = _best_baselines(own)
     if best:
-        words.append(
-            f"of the baselines the best is {best}" if ", and " not in best else f"the best baselines are {best}"
-        )
+        words.append(f"Best {'baselines' if ', and ' in best else 'baseline'}: {best}")
     known = list(records.facts.values())
-    proven = sum(fact.proven for fact in known)
-    proof = f"{proven} of {len(known)} instances are proven optimal"
+    proof = f"The optimum is proven for {sum(fact.proven for fact in known)} of {len(known)} instances"
     gaps = sorted(100 * fact.gap for fact in known if fact.gap is not None and not fact.proven)
     if gaps:
-        proof += f", the best plans of {len(gaps)} others within {gaps[-1]:.1f} % of a bound"
-    return Answer(problem, "; ".join(words) + ". " * bool(words) + proof + ".")
+        proof += f"; the best plans of {len(gaps)} others are within {gaps[-1]:.1f} % of a bound"
+    paper = registry.problems()[problem].paper if problem in registry.problems() else ""
+    return Answer(
+        problem, paper, name or "", lost, [*words, proof], None if name is None else _card_chart(records, name)
+    )
+
+
+def _card_chart(records: Runs, method: str) -> StripChart | None:
+    """The losses of one method; a strip per objective, and that is its name."""
+    chart = strip_chart(records, _loss_dot, "loss [%], logarithmic from 1 %", LEAST_PERCENT, method)
+    if chart is None:
+        return None
+    return replace(
+        chart, strips=[replace(each, name=each.name.partition(", ")[2], bold=False) for each in chart.strips]
+    )
 
 
 def headline_method(problem: str, methods: Collection[str]) -> str | None:
@@ -143,8 +158,8 @@ def _problem_section(problem: str, records: Runs, whole: Sequence[Loss]) -> Sect
         counts = {each.method: f"{each.method} ({each.applies} of {each.instances})" for each in meant}
         text.append(f"Methods that apply to some instances only: {', '.join(counts[name] for name in few)}.")
     pictures: list[Picture | None] = [
-        strips(f"losses_{problem}", records, _loss_dot, "loss against the best proven bound [%]", LEAST_PERCENT),
-        strips(f"times_{problem}", records, _time_dot, "time [s]", LEAST_SECONDS),
+        strips(f"losses_{problem}", records, _loss_dot, LOSS, LEAST_PERCENT),
+        strips(f"times_{problem}", records, _time_dot, "time [s], logarithmic from 1 ms", LEAST_SECONDS),
         picture(
             f"profile_{problem}",
             figures.performance_profile(records),
@@ -172,20 +187,32 @@ Dotted = Callable[[RunRecord, Runs], Dot | None]
 
 def strips(name: str, records: Runs, dot: Dotted, label: str, linear: float) -> Picture | None:
     """A strip per objective and method with a dot per run, the least median first; ``None`` without a dot."""
+    chart = strip_chart(records, dot, label, linear)
+    if chart is None:
+        return None
+    caption = f"{label[0].upper()}{label[1:]}: a dot per run, a bar at the median; bold: published."
+    if any(found.limit for strip in chart.strips for found in strip.dots):
+        caption += " Rings: no bound is known, so against the best plan."
+    return Picture(name, chart, caption)
+
+
+def strip_chart(records: Runs, dot: Dotted, label: str, linear: float, only: str = "") -> StripChart | None:
+    """The chart alone; ``only``: of this method."""
     objectives = {digest: each.objective.replace("_", " ") for digest, each in classify(records).items()}
+    kinds = {record.method: record.kind for record in records}
     groups: dict[tuple[str, str], list[Dot]] = {}
     for record in records.measured:
-        found = dot(record, records)
+        found = None if only not in ("", record.method) else dot(record, records)
         if found is not None:
             groups.setdefault((objectives[record.instance_hash], record.method), []).append(found)
     if not groups:
         return None
     order = sorted(groups, key=lambda each: (each[0], median(found.value for found in groups[each]), each))
-    rows = [Strip(f"{method}, {what}" if what else method, groups[what, method]) for what, method in order]
-    caption = f"{label[0].upper()}{label[1:]}: a dot per run, a bar at the median."
-    if any(found.limit for each in groups.values() for found in each):
-        caption += " Rings: no bound is known, so against the best plan."
-    return Picture(name, StripChart(rows, label, linear), caption)
+    rows = [
+        Strip(f"{method}, {what}" if what else method, groups[what, method], kinds[method] == "published")
+        for what, method in order
+    ]
+    return StripChart(rows, label, linear)
 
 
 def _loss_dot(record: RunRecord, records: Runs) -> Dot | None:
@@ -246,7 +273,7 @@ def worst_case(problem: str, records: Runs) -> Picture | None:
         lanes = spec.gantt(instance, plan)
         if not lanes:
             return None
-        plans.append((f"{run.method}: {run.objective:,} {run.unit}", lanes))
+        plans.append((f"{run.method}: {plainly(run.objective, run.unit) or f'{run.objective:,} {run.unit}'}", lanes))
     loss = relative(worst.objective, value, worst.sign) or 0.0
     caption = f"Worst case, {worst.instance}: {worst.method} loses {100 * loss:.1f} % against the best plan known."
     return picture(f"plan_{problem}", charts(plans, GANTT_INCH), caption)

@@ -141,10 +141,35 @@ class Section:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the runs say about one problem: its name and a sentence."""
+    """What the runs say about one problem: a card of the first screen.
+
+    Attributes
+    ----------
+    title, paper : str
+        The problem's name, and whose it is.
+    method : str
+        The published heuristic; empty where none was run.
+    losses : list of (str, str, str)
+        By objective (empty if there is one): how far its plans are from optimal on average, and at worst.
+    words : list of str
+        What else there is to say: over how many instances, the best baselines, what is proven.
+    chart : StripChart, optional
+        A dot per plan of the heuristic.
+    """
 
     title: str
-    words: str
+    paper: str
+    method: str
+    losses: Sequence[tuple[str, str, str]]
+    words: Sequence[str]
+    chart: StripChart | None = None
+
+    @property
+    def sentence(self) -> str:
+        """The card without its chart."""
+        lost = ", ".join(f"{f'{what} ' if what else ''}{mean} (at worst {worst})" for what, mean, worst in self.losses)
+        first = [f"Plans of {self.method} are from optimal: {lost}"] if lost else []
+        return " ".join(f"{part}." for part in (*first, *self.words))
 
 
 @dataclass
@@ -227,7 +252,10 @@ class Page:
     def markdown(self) -> str:
         """The lead and the tables that are not folded; of the others, where they are."""
         parts = [f"# {markdown(self.title)}", "", *map(markdown, self.lead), ""]
-        parts += [f"- **{markdown(each.title)}** {markdown(each.words)}" for each in self.answers]
+        parts += [
+            f"- **{markdown(each.paper or each.title)}**, {markdown(each.title)}: {markdown(each.sentence)}"
+            for each in self.answers
+        ]
         for section in self.sections:
             if section.is_folded and not section.tables:
                 continue

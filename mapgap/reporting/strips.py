@@ -20,10 +20,11 @@ ALONE = 760
 CHARACTER = 6.3
 """Pixels of a character of a name."""
 _FONT = 'font-family="sans-serif" font-size="11"'
+BOLD = ' font-weight="700"'
 LONGEST = 34
 """Characters of a name."""
-MARKS = 7
-"""Marks of an axis, at most."""
+APART, LONGER = 8.0, 1.0
+"""Percent of the width of an axis: between two marks, at least, and more for every character."""
 
 
 @dataclass(frozen=True)
@@ -37,10 +38,11 @@ class Dot:
 
 @dataclass(frozen=True)
 class Strip:
-    """The dots of one method."""
+    """The dots of one method; ``bold``: it is set apart."""
 
     name: str
     dots: Sequence[Dot]
+    bold: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,8 @@ class StripChart:
 
     def _names(self) -> str:
         return "".join(
-            f'<text x="{self._left - 10}" y="{TOP + ROW * k + 14}" text-anchor="end">{_name(strip.name)}</text>'
+            f'<text x="{self._left - 10}" y="{TOP + ROW * k + 14}" text-anchor="end"'
+            f"{BOLD if strip.bold else ''}>{_name(strip.name)}</text>"
             for k, strip in enumerate(self.strips)
         )
 
@@ -88,12 +91,17 @@ class StripChart:
         """Axis, dots and medians."""
         most = max((dot.value for strip in self.strips for dot in strip.dots), default=0.0) or self.linear
 
-        def place(value: float) -> str:
-            return f"{100 * math.log1p(value / self.linear) / math.log1p(most / self.linear):.1f}%"
+        def share(value: float) -> float:
+            return 100 * math.log1p(value / self.linear) / math.log1p(most / self.linear)
 
-        parts = []
+        def place(value: float) -> str:
+            return f"{share(value):.1f}%"
+
+        parts, free = [], 0.0
         for mark in _marks(most, self.linear):
-            x = place(mark)
+            if share(mark) < free:
+                continue
+            x, free = place(mark), share(mark) + APART + LONGER * len(f"{mark:g}")
             parts.append(
                 f'<line x1="{x}" x2="{x}" y1="{TOP}" y2="{self._foot}" stroke="currentColor" stroke-opacity=".18"/>'
                 f'<text x="{x}" y="{self._foot + 13}" text-anchor="middle" font-size="10">{mark:g}</text>'
@@ -124,11 +132,10 @@ def _name(name: str) -> str:
 
 
 def _marks(most: float, linear: float) -> list[float]:
-    """0 and round values, evenly thinned out."""
+    """0 and round values."""
     found = [0.0]
     power = math.floor(math.log10(linear))
     while 10.0**power <= most:
         found += [step * 10.0**power for step in (1, 3) if linear <= step * 10.0**power <= most]
         power += 1
-    every = math.ceil(len(found) / MARKS)
-    return [round(mark, 9) for mark in found[::every]]
+    return [round(mark, 9) for mark in found]

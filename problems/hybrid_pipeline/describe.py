@@ -43,7 +43,29 @@ def describe(instance: Instance, plan: Plan) -> PlanTable:
             )
         )
     columns = ("stage", "layers", "boards (samples)", "forward", "backward", "memory", "sends")
-    return PlanTable(columns, tuple(rows), ("stage", "forward", "backward", "memory"))
+    return PlanTable(columns, tuple(rows), ("stage", "forward", "backward", "memory"), placements(instance, plan))
+
+
+def placements(instance: Instance, plan: Plan) -> tuple[tuple[str, str], ...]:
+    """A plan of a language model (an embedding, blocks, a head) as llama.cpp and exo take it; else nothing.
+
+    llama.cpp gets as many parts as layers, the output being one, and keeps the embedding where it is. A shard of exo is
+    ``[start_layer, end_layer)`` of the blocks.
+    """
+    names = [layer.name for layer in instance.layers]
+    if len(names) < 3 or (names[0], names[-1]) != ("embedding", "head"):
+        return ()
+    if any(len(stage.devices) > 1 or stage.layers is not None for stage in plan.stages):
+        return ()
+    blocks = len(names) - 2
+    boards = [instance.devices[stage.devices[0]].name for stage in plan.stages]
+    ends = [(max(0, stage.start - 1), min(stage.stop - 1, blocks)) for stage in plan.stages]
+    parts = [stage.stop - max(1, stage.start) for stage in plan.stages]
+    shards = [f"{name} [{start}, {stop})" for name, (start, stop) in zip(boards, ends, strict=True) if start < stop]
+    return (
+        ("llama.cpp", f"--device {','.join(boards)} --tensor-split {','.join(map(str, parts))}"),
+        ("exo", f"{'; '.join(shards)} of {blocks} layers"),
+    )
 
 
 def _layers(names: list[str], *, run: bool) -> str:

@@ -54,6 +54,7 @@ FORMATS = {
     "onnx_runtime": (["ort.json"], (*TWO, "--inference")),
     "tensorrt": (["layers.json", "times.json"], TWO),
     "onnx": (["mobile_tiny.onnx"], ("--cluster", "boards.yaml", "--inference")),
+    "hugging_face": (["hugging_face/tinyllama_1_1b.json"], ("--cluster", "boards.yaml", "--set", "bits=4")),
 }
 
 

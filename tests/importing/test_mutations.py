@@ -42,6 +42,12 @@ def cases(tmp_path_factory):
             {},
         ),
     }
+    model = {
+        "model_type": "mixtral", "hidden_size": 8, "intermediate_size": 12, "num_hidden_layers": 3,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "num_local_experts": 4, "num_experts_per_tok": 2,
+        "vocab_size": 10, "max_position_embeddings": 64, "torch_dtype": "float16",
+    }  # fmt: skip
+    found["hugging_face"] = ([foreign.write_json(folder / "model.json", model)], {})
     path = folder / "dense.onnx"
     path.write_bytes(foreign.small_onnx())
     found["onnx"] = ([path], ASKED)
@@ -49,7 +55,17 @@ def cases(tmp_path_factory):
 
 
 ASKED = {"training": True}
-NAMES = ("pipedream", "dnn_partitioning", "pipeedge", "galvatron", "nnscaler", "ort_profile", "tensorrt", "onnx")
+NAMES = (
+    "pipedream",
+    "dnn_partitioning",
+    "pipeedge",
+    "galvatron",
+    "nnscaler",
+    "ort_profile",
+    "tensorrt",
+    "onnx",
+    "hugging_face",
+)
 
 
 def imported(paths, given, problem):

@@ -1,5 +1,8 @@
 """What heuristics lose, by hand; and what a heat map says of it."""
 
+import itertools
+import re
+
 import pytest
 from records import record
 
@@ -8,6 +11,7 @@ from mapgap.reporting.classes import Class, classify
 from mapgap.reporting.heat import heat_map
 from mapgap.reporting.losses import interval, losses
 from mapgap.reporting.overview import overview
+from mapgap.reporting.strips import Dot, Strip, StripChart
 
 ALL = Class("", "")
 RUNS = Runs(
@@ -106,9 +110,19 @@ def test_the_first_screen_says_what_is_lost_and_what_is_proven():
     (answer,) = page.answers
     assert answer.title == "p"
     low = (21 * 1 * 1) ** (1 / 3) - 1
-    assert answer.words.startswith(
-        f"greedy loses at least {low:.1f} % on the mean (3 of 3 instances). 1 of 3 instances"
-    )
-    assert "the best plans of 1 others within 5.3 % of a bound" in answer.words  # 200 over 190
+    assert answer.sentence.startswith(f"Plans of greedy are from optimal: at least {low:.1f} % (at worst ")
+    assert "Shifted geometric mean over 3 of 3 instances. The optimum is proven for 1 of 3 instances" in answer.sentence
+    assert "the best plans of 1 others are within 5.3 % of a bound" in answer.sentence  # 200 over 190
+    dots = [dot for strip in answer.chart.strips for dot in strip.dots]
+    assert len(dots) == 3
     html = page.html()
-    assert html.index("greedy loses") < html.index('class="heat"') < html.index("<h2")
+    assert html.index(f"at least {low:.1f} %</b> from optimal") < html.index('class="heat"') < html.index('<h2 id="s1"')
+
+
+def test_marks_of_an_axis_do_not_touch():
+    """Each is at least nine percent of the width from the one before, however far the values reach."""
+    for most in (0.4, 3.0, 35.0, 700.0, 4e4, 2e7):
+        chart = StripChart([Strip("a", [Dot(0.0, ""), Dot(most, "")])], "loss", 1.0)
+        places = [float(x) for x in re.findall(r'<text x="([\d.]+)%"[^>]*font-size="10"', chart.page)]
+        assert places[0] == 0.0
+        assert all(b - a >= 9.0 for a, b in itertools.pairwise(places)), (most, places)

@@ -10,6 +10,20 @@ Every plan of a makespan below the bound is a point of the program of its ratio:
 plan's timetable (:mod:`~.times`). All are integers of at most ``bound - 1``, and every row holds, as these modules
 argue. In the program of all ratios only fused operations have a place and a start, and the DRAM is left out, and so it
 is in those of boxes (:mod:`~.located`); in the others :mod:`~.memory` says what of it must fit.
+
+Variables come in this order, those of places by accelerator; ``*`` where the program of a ratio, ``+`` where that of a
+box has them. Operations are listed FP by rising layer, then WU and BP by falling layer, those of a layer by share.
+
+1.  ``+`` samples of each group; ``last``; places by operation; ``*`` configurations of each split FP and BP of several
+    shares, the last share's place changing fastest; loads by operation.
+2.  By operation what its load is made of. With a place: joint choices for each layer whose shares it gathers, then by
+    predecessor and accelerator the ``y`` of what takes a tick to move; of a WU the joint choices of dW, by
+    configuration as they first differ in the own place or the holders; ``+`` ticks of what was gathered. Without one:
+    samples, or ``+`` a constant 1 if no fused operation comes before it, the joint choices of states; by state, group
+    and accelerator shares, samples if they may differ, ticks if there are several lines; by predecessor, accelerator
+    and group the samples and then the weights that were moved, if that takes a grain; of a WU holders, and dW sent.
+3.  Starts by operation; ``*`` by stage its joint choices and those of fetched weights; pairs of an order; ``w`` of each
+    accelerator with rows of the DRAM; ``+`` by FP, then BP, the lengths of the states.
 """
 
 from __future__ import annotations

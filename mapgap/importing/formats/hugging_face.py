@@ -1,0 +1,372 @@
+"""A language model by its Hugging Face ``config.json``: one layer per transformer block, an embedding and a head.
+
+A file of sizes, without weights and without times. A sample is a sequence, and a pass of the model over it is one of
+two phases: ``decode`` makes one token of a sequence whose cache is full, ``prefill`` reads a prompt into an empty one.
+
+Settings
+--------
+phase
+    ``decode`` (default) or ``prefill``.
+context
+    Tokens for which a sequence has a cache of keys and values, 4096 at most unless told; decoding attends to them all.
+prompt
+    Tokens that prefill reads, 512.
+bits, cache_bits, activation_bits
+    Of a weight (else those of the file), of a number of the cache (16), and of one between layers (16).
+micro_batch, mini_batch
+    Sequences that pass together (1), and those in flight (as many), whose caches all boards hold at once.
+
+With ``h`` the width, ``a`` heads and ``g`` of keys and values, of ``d`` numbers each, and ``f`` the inner width, a
+block has ``2 h d (a + g) + 3 h f`` weights beside biases and norms. A token takes as many multiply-accumulates, and
+``2 a d`` for every token that it attends to. Of a mixture of experts all are held, those of a token are worked, and as
+many are read as the tokens of a pass ask for at most.
+
+Boards without a profile have a roofline times what llama.cpp took over its own for an 8-billion-parameter Llama 3 in
+16 bits, on five devices (:data:`MEASURED`), one factor for each phase.
+
+Sources: ``transformers/models/{llama,mistral,mixtral,qwen2,qwen3,qwen3_moe,phi3,gemma}`` of huggingface/transformers,
+whose defaults hold where a file says nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from mapgap.core import Finding, InputError
+from mapgap.core.workload import Settings
+from mapgap.importing.graph import Layer, LayerGraph, Total, origin
+from mapgap.importing.source import Source, Value
+
+NAME, TITLE = "hugging_face", "Hugging Face config.json of a language model"
+PHASES = ("decode", "prefill")
+EMBEDDING, HEAD = "embedding", "head"
+LARGEST = 10**7
+"""No width, count or length of a model is beyond it."""
+MOST_LAYERS = 10_000
+TOKEN_BYTES = 4
+"""What names a token."""
+MEASURED = {
+    "RTX 4080": (97480.0, 716.8, 40.29, 6758.90),
+    "RTX 3090": (71200.0, 936.0, 46.51, 4239.64),
+    "RTX 4090": (165160.0, 1008.0, 54.34, 9056.26),
+    "M1 Max": (10600.0, 400.0, 18.43, 418.77),
+    "M2 Ultra": (26980.0, 800.0, 36.25, 1202.74),
+}
+"""Device to peak GFLOP/s, memory GB/s, and tokens per second that llama.cpp makes and reads, 1024 in a sequence.
+
+Measured: XiongjieDai/GPU-Benchmarks-on-LLM-Inference 00dd2bd, README.md, "8B F16". Peaks: exo-explore/exo 0060cd3,
+``exo/topology/device_capabilities.py``, in 16 bits, of Apple's in 32, as by the measurements 16 are no faster there.
+Memory: CYBIRD-D/How-to-Choose-your-LLM-Model-for-translation 5237707; of Apple's, macrumors.com of 2022-10-24 (M1 Max)
+and propakistani.pk of 2023-06-06 (M2 Ultra).
+"""
+LENGTH = 1024
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a model type has where its file does not say.
+
+    Attributes
+    ----------
+    tied : bool
+        Embedding and head share their table.
+    biased : bool
+        Queries, keys and values have biases.
+    normed : bool
+        Queries and keys are normed, head by head.
+    heads : bool
+        As many heads of keys and values as of queries.
+    width : int
+        Of a head; 0: the width of the model over its heads.
+    """
+
+    tied: bool = False
+    biased: bool = False
+    normed: bool = False
+    heads: bool = False
+    width: int = 0
+
+
+KINDS = {
+    "llama": Kind(heads=True),
+    "mistral": Kind(),
+    "mixtral": Kind(),
+    "qwen2": Kind(biased=True),
+    "qwen3": Kind(normed=True, width=128),
+    "qwen3_moe": Kind(normed=True),
+    "phi3": Kind(heads=True),
+    "gemma": Kind(tied=True, width=256),
+}
+BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "float8_e4m3fn": 1}
+
+
+@dataclass(frozen=True)
+class Model:
+    """The sizes of a model, all counts of numbers.
+
+    Attributes
+    ----------
+    blocks, hidden, heads, groups, width, inner, vocabulary : int
+        ``groups`` are the heads of keys and values, ``width`` is that of a head.
+    experts, active : int
+        Of a block, 1 where it is no mixture; those that work for a token.
+    biases, norms : int
+        Of a block.
+    tied : bool
+    """
+
+    blocks: int
+    hidden: int
+    heads: int
+    groups: int
+    width: int
+    inner: int
+    vocabulary: int
+    experts: int
+    active: int
+    biases: int
+    norms: int
+    tied: bool
+
+    @property
+    def table(self) -> int:
+        """Of the embedding, and of the head."""
+        return self.vocabulary * self.hidden
+
+    @property
+    def attention(self) -> int:
+        """Weights of the four projections."""
+        return 2 * self.hidden * self.width * (self.heads + self.groups)
+
+    @property
+    def expert(self) -> int:
+        """Weights of gate, up and down."""
+        return 3 * self.hidden * self.inner
+
+    @property
+    def router(self) -> int:
+        return self.hidden * self.experts if self.experts > 1 else 0
+
+    @property
+    def block(self) -> int:
+        """Weights of one block."""
+        return self.attention + self.experts * self.expert + self.router + self.biases + self.norms
+
+    @property
+    def products(self) -> int:
+        """Multiply-accumulates of a token in a block, beside attention."""
+        return self.attention + self.active * self.expert + self.router
+
+    @property
+    def parameters(self) -> int:
+        """As they are published: a shared table counts once."""
+        tables = 1 if self.tied else 2
+        return tables * self.table + self.blocks * self.block + self.hidden
+
+    @property
+    def cached(self) -> int:
+        """Numbers that the cache of a block has for a token."""
+        return 2 * self.groups * self.width
+
+
+LLAMA_3_8B = Model(32, 4096, 32, 8, 128, 14336, 128256, 1, 1, 0, 2 * 4096, tied=False)
+
+
+def over_roofline(phase: str) -> dict[str, float]:
+    """Device to time over roofline of what was measured: of each phase with the term that is the larger one there."""
+    model, width = LLAMA_3_8B, 2
+    read = model.parameters - model.table + model.blocks * model.cached * LENGTH // 2
+    products = LENGTH * model.products + model.heads * model.width * LENGTH * (LENGTH + 1)
+    work = 2 * (model.blocks * products + model.table)
+    if phase == "decode":
+        return {name: 1e9 * memory / (width * read * made) for name, (_, memory, made, _) in MEASURED.items()}
+    return {name: 1e9 * peak * LENGTH / (work * took) for name, (peak, _, _, took) in MEASURED.items()}
+
+
+def looks_like(source: Source) -> bool:
+    """The fields ``model_type`` and ``num_hidden_layers``, or ``architectures``."""
+    data = source.json
+    return isinstance(data, dict) and "model_type" in data and bool({"num_hidden_layers", "architectures"} & set(data))
+
+
+def read(sources: Sequence[Source], settings: Settings) -> LayerGraph:
+    """A chain: embedding, blocks, head.
+
+    Raises
+    ------
+    InputError
+        A type of model that is not known, a size that is missing, or training.
+    """
+    source = sources[0]
+    root = source.root
+    model = described(root)
+    if len(sources) > 1:
+        raise InputError(Finding("expected one config.json, found several", place=str(source.path)))
+    if settings.get("training"):
+        text = "expected --inference: what decoding or prefill takes says nothing about training; found --training"
+        raise InputError(Finding(text, place=str(source.path)))
+    longest = root["max_position_embeddings"].whole(1, LARGEST) if root.has("max_position_embeddings") else LARGEST
+    phase = settings.text("phase", f"one of {', '.join(PHASES)}", PHASES[0], PHASES)
+    context = settings.whole(
+        "context", "tokens of which a sequence has a cache", min(4096, longest), least=1, most=LARGEST
+    )
+    prompt = settings.whole("prompt", "tokens that prefill reads", min(512, context), least=1, most=LARGEST)
+    own = _bits(root)
+    assumed = [] if own or settings.get("bits") is not None else ["weights have 16 bits, as the file does not say"]
+    weight = settings.number("bits", "bits of a weight", own or 16.0) / 8
+    cache = settings.number("cache_bits", "bits of a number of the cache", 16.0) / 8
+    between = settings.number("activation_bits", "bits of a number between layers", 16.0) / 8
+    together = settings.whole("micro_batch", "sequences that pass together", 1, least=1, most=LARGEST)
+    flying = settings.whole("mini_batch", "sequences in flight", together, least=together, most=LARGEST)
+    if prompt > context:
+        settings.wrong.append(f"--set prompt={prompt}: expected no more than the context of {context} tokens")
+    settings.check()
+    for name, value in {"micro_batch": together, "mini_batch": flying, "replication": False}.items():
+        settings.preset.setdefault(name, value)
+    tokens, attended = (1, context) if phase == "decode" else (prompt, prompt * (prompt + 1) // 2)
+    rounds = -(-flying // together)
+
+    def size(numbers: int, width: float) -> int:
+        return math.ceil(numbers * width)
+
+    graph = LayerGraph(f"{_name(root, source)}_{phase}", input_bytes=tokens * TOKEN_BYTES, training=False)
+    handed = size(tokens * model.hidden, between)
+    table = size(model.table, weight)
+    reads = {"reads_once": 0, "reads_each": size(tokens * model.hidden, weight)}
+    graph.add(EMBEDDING, Layer("embedding", handed, table, 0, 0, reads))
+    graph.readers.add(EMBEDDING)
+    experts = size(tokens * model.active * model.expert, weight) if model.experts > 1 else 0
+    resident = model.block - (model.experts * model.expert if model.experts > 1 else 0)
+    block = Layer(
+        "transformer",
+        handed,
+        size(model.block, weight),
+        tokens * model.products + 2 * model.heads * model.width * attended,
+        rounds * size(context * model.cached, cache),
+        {
+            "reads_once": size(resident, weight),
+            "reads_each": experts,
+            "cache_bytes": size((context if phase == "decode" else 2 * prompt) * model.cached, cache),
+        },
+    )
+    before = EMBEDDING
+    for k in range(1, model.blocks + 1):
+        graph.add(f"block{k}", block, [before])
+        before = f"block{k}"
+    graph.add(HEAD, Layer("head", TOKEN_BYTES, size(model.table + model.hidden, weight), model.table, 0), [before])
+    graph.over_roofline = over_roofline(phase)
+    shared = model.table if model.tied else 0
+    graph.totals = [
+        Total("weights", (model.parameters + shared) * weight),
+        Total(
+            "products",
+            model.blocks * (tokens * model.products + 2 * model.heads * model.width * attended) + model.table,
+        ),
+    ]
+    if model.tied:
+        assumed.append("embedding and head share a table, of which both hold a copy")
+    if model.experts > 1:
+        assumed.append(
+            f"a token works with {model.active} of {model.experts} experts, no two tokens of a pass with the same"
+        )
+    if root.has("sliding_window") and root.data["sliding_window"] and root.data.get("use_sliding_window") is not False:
+        assumed.append("every token attends to all before it, whatever sliding_window says")
+    assumed += [
+        f"{8 * weight:g} bits per weight, {8 * cache:g} in the cache, {8 * between:g} between layers",
+        f"{flying} sequence(s) in flight with caches of {context} tokens",
+        "only the last token of a pass goes through the head",
+        "what a pass needs beside weights and caches takes no memory",
+    ]
+    does = f"one token after {context}" if phase == "decode" else f"a prompt of {prompt}"
+    told = f"{model.blocks} blocks, {model.parameters:,} parameters, {phase}: {does}"
+    graph.origins.append(origin(source, NAME, told, assumed))
+    return graph
+
+
+def described(root: Value) -> Model:
+    """The sizes that a file tells.
+
+    Raises
+    ------
+    InputError
+    """
+    name = root["model_type"].text()
+    if name not in KINDS:
+        root["model_type"].wrong(f"one of {', '.join(KINDS)}")
+    kind = KINDS[name]
+
+    def size(field: str, default: int = 0) -> int:
+        if not root.has(field) or root.data[field] is None:
+            return default or root[field].whole(1, LARGEST)
+        return root[field].whole(1, LARGEST)
+
+    def flag(field: str, default: bool) -> bool:
+        value = root.data.get(field, default)
+        if not isinstance(value, bool):
+            root[field].wrong("true or false")
+        return value
+
+    hidden, heads = size("hidden_size"), size("num_attention_heads")
+    groups = size("num_key_value_heads", heads if kind.heads else 0)
+    if heads % groups:
+        root["num_key_value_heads"].wrong(f"a divisor of {heads} heads")
+    if not (root.has("head_dim") and root.data["head_dim"] is not None) and not kind.width and hidden % heads:
+        root["hidden_size"].wrong(f"a multiple of {heads} heads, or head_dim")
+    width = size("head_dim", kind.width or hidden // heads)
+    blocks = size("num_hidden_layers")
+    if blocks > MOST_LAYERS:
+        root["num_hidden_layers"].wrong(f"at most {MOST_LAYERS:,} layers")
+    experts, active, inner = _experts(root, name, size)
+    biases = (heads + 2 * groups) * width if kind.biased else 0
+    if not kind.biased and flag("attention_bias", False):
+        biases += (heads + 2 * groups) * width + hidden
+    if flag("mlp_bias", False):
+        biases += 2 * inner + hidden
+    norms = 2 * hidden + (2 * width if kind.normed else 0)
+    tied = flag("tie_word_embeddings", kind.tied)
+    vocabulary = size("vocab_size")
+    return Model(blocks, hidden, heads, groups, width, inner, vocabulary, experts, active, biases, norms, tied)
+
+
+def _experts(root: Value, name: str, size: Callable[..., int]) -> tuple[int, int, int]:
+    """Experts of a block, those of a token, and the inner width of one."""
+    if name == "mixtral":
+        experts, inner = size("num_local_experts"), size("intermediate_size")
+    elif name == "qwen3_moe":
+        experts, inner = size("num_experts"), size("moe_intermediate_size")
+        for field, plain in (("decoder_sparse_step", 1), ("mlp_only_layers", [])):
+            if root.data.get(field, plain) != plain:
+                root[field].wrong(f"{plain}: experts in every block")
+    else:
+        return 1, 1, size("intermediate_size")
+    active = size("num_experts_per_tok")
+    if active > experts:
+        root["num_experts_per_tok"].wrong(f"at most {experts}")
+    return experts, active, inner
+
+
+def _bits(root: Value) -> float:
+    """Bits of a weight; 0 where the file does not say."""
+    for field in ("quantization_config", "quantization"):
+        if root.has(field) and root[field].has("bits"):
+            return root[field]["bits"].number(64)
+    for field in ("torch_dtype", "dtype"):
+        if root.has(field) and root.data[field] is not None:
+            name = root[field].text()
+            if name not in BYTES:
+                root[field].wrong(f"one of {', '.join(BYTES)}, or --set bits=…")
+            return 8.0 * BYTES[name]
+    return 0.0
+
+
+def _name(root: Value, source: Source) -> str:
+    """The last part of ``_name_or_path``, else the name of the file, or of its folder if that is config.json."""
+    given = root.data.get("_name_or_path")
+    path = source.path
+    name = given if isinstance(given, str) and given.strip("/ ") else path.stem
+    if name == "config":
+        name = path.absolute().parent.name
+    return re.sub(r"[^A-Za-z0-9_.]+", "_", name.rstrip("/").rpartition("/")[2]).strip("_").lower() or "model"
