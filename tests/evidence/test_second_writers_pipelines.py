@@ -127,13 +127,13 @@ def same_programs_of_a_random_instance(family, seed):
 
 
 @pytest.mark.parametrize("family", ["tiny", "realistic"])
-@pytest.mark.parametrize("seed", seeds(20, 200))
+@pytest.mark.parametrize("seed", seeds(6, 200))
 def test_programs_of_tiny_instances(family, seed):
     same_programs_of_a_random_instance(family, seed)
 
 
 @pytest.mark.parametrize("family", ["small", "branching"])
-@pytest.mark.parametrize("seed", [*seeds(3, 30), *(pytest.param(k, marks=pytest.mark.nightly) for k in fresh(10))])
+@pytest.mark.parametrize("seed", [*seeds(1, 30), *(pytest.param(k, marks=pytest.mark.nightly) for k in fresh(10))])
 def test_programs_of_small_instances(family, seed):
     same_programs_of_a_random_instance(family, seed)
 
@@ -281,12 +281,12 @@ def same_verdicts(instance):
 
 
 @pytest.mark.parametrize("family", ["tiny", "realistic", "small", "executions", "steady"])
-@pytest.mark.parametrize("seed", [*seeds(20, 200), *(pytest.param(k, marks=pytest.mark.nightly) for k in fresh(40))])
+@pytest.mark.parametrize("seed", [*seeds(6, 200), *(pytest.param(k, marks=pytest.mark.nightly) for k in fresh(40))])
 def test_verdicts_of_random_instances(family, seed):
     same_verdicts(library("hybrid_pipeline").generate(family, seed).to_json())
 
 
-@pytest.mark.parametrize("seed", [*seeds(40, 400), *(pytest.param(k, marks=pytest.mark.nightly) for k in fresh(100))])
+@pytest.mark.parametrize("seed", [*seeds(10, 400), *(pytest.param(k, marks=pytest.mark.nightly) for k in fresh(100))])
 def test_verdicts_of_graphs(seed):
     same_verdicts(random_graph(seed).to_json())
 

@@ -15,7 +15,7 @@ ENTRY = METHODS["few_orders"]
 @pytest.mark.parametrize("family", ["tiny", "small", "steady", "realistic", "executions"])
 def test_every_plan_keeps_the_rules_and_has_the_value_that_the_search_says(family):
     plans = claims = 0
-    for seed in range(300, 400):
+    for seed in range(300, 330):
         instance = LIBRARY.generate(family, seed)
         result = ENTRY.solve(instance, Budget(60.0))
         if result.plan is None:
