@@ -90,8 +90,8 @@ def test_a_sweep_is_read_and_packed_while_it_is_written(tmp_path):
     folder = tmp_path / "page"
     folder.mkdir()
     (folder / "sweep.yaml").write_text(
-        "schema: 1\nname: runs\ninstances: ['elfish_lenet*']\nmethods: [uniform, elfish_greedy, priced_layers]\n"
-        "budget: {time_s: 5}\nseeds: [0, 1, 2]\n"
+        "schema: 1\nname: runs\ninstances: ['elfish_lenet*']\nmethods: [uniform, elfish_greedy]\n"
+        "budget: {time_s: 5}\nseeds: [0, 1]\n"
     )
     begin = "$M bench page/sweep.yaml >log 2>&1 & p=$!; until test -s page/runs.jsonl; do sleep 0.1; done"
     meanwhile = "$M report page/runs.jsonl -o page >>out 2>>err; echo $?; $M pack page >>out 2>>err; echo $?"
@@ -106,7 +106,7 @@ def test_a_sweep_is_read_and_packed_while_it_is_written(tmp_path):
     done = shell(tmp_path, "$M pack page && $M report page/runs.jsonl -o page --json")
     assert done[0] == 0, done
     runs = list(read_runs(folder / "runs.jsonl"))
-    assert len(runs) == len({each.key for each in runs}) == 9 * len({each.instance for each in runs}) > 9
+    assert len(runs) == len({each.key for each in runs}) == 4 * len({each.instance for each in runs}) > 4
 
 
 def test_both_streams_closed_is_an_exit_code(tmp_path):

@@ -44,6 +44,7 @@ def test_at_most_half_of_the_gap_of_asteroid():
     assert lost[1] <= lost[0] / 2
 
 
+@pytest.mark.nightly
 def test_what_was_left_in_the_middle_is_gone_on_with():
     """The seven orders of eight different devices take more stages than the search prices at once."""
     instance = LIBRARY.generate("distinct", 0)

@@ -372,7 +372,7 @@ def alpas_time(times, devices, rounds):
     return best
 
 
-@pytest.mark.parametrize("devices", [1, 2, 3])
+@pytest.mark.parametrize("devices", [1, 2, pytest.param(3, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("name", ["alexnet", "vgg16"])
 def test_alpas_pipelines(files, name, devices):
     instance = imported(
