@@ -26,6 +26,7 @@ import numpy as np
 from mapgap.core import Budget, OutOfTime, PlanBase, SolveResult, Status, Stop
 from mapgap.formulations.suboperation_mapping.params import Sweep as Params
 from mapgap.formulations.suboperation_mapping.ratio_model import (
+    by_way,
     decisions,
     direct_predecessors,
     dram_binds,
@@ -33,7 +34,6 @@ from mapgap.formulations.suboperation_mapping.ratio_model import (
     layer_members,
     parts,
     shares_links,
-    taken,
     unrelated_pairs,
 )
 from mapgap.formulations.suboperation_mapping.ratio_sweep import (
@@ -367,13 +367,7 @@ class RatioModel(CpSatModel):
     @row(14, implied=True)
     def shared_links(self) -> None:
         """What transfers need for themselves is theirs one after the other."""
-        timing, ways = self.lowered.timing, dict[tuple[str, int], list[Any]]()
-        moves = [(i, a, int(timing.pred_ticks[e, i, a]) * moved) for (e, i, a), moved in self.y.items()]
-        moves += [(a, t, int(timing.gradient_ticks[o, a, t]) * moved) for (o, a, t), moved in self.g.items()]
-        for sender, receiver, term in moves:
-            for way in taken(timing.medium, sender, receiver):
-                ways.setdefault(way, []).append(term)
-        for (kind, a), terms in ways.items():
+        for (kind, a), terms in by_way(self.lowered, self.y, self.g).items():
             self.program.add(self.makespan >= sum(terms)).with_name(f"{kind}[{a}]")
 
     def assignment(self, plan: PlanBase) -> Mapping[Any, int] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import networkx as nx
@@ -48,6 +48,23 @@ def taken(medium: int, sender: int, receiver: int) -> list[tuple[str, int]]:
     if medium == PORTS:
         return [("out", sender), ("in", receiver)]
     return [("medium", 0)] if medium == SHARED else []
+
+
+def by_way(lowered: Lowered, y: Mapping[Any, Any], g: Mapping[Any, Any]) -> dict[tuple[str, int], list[Any]]:
+    """Per port, or for the medium, the ticks of every transfer that needs it, each a term of a model.
+
+    Parameters
+    ----------
+    y, g : mappings
+        ``(edge, sender, receiver)`` of a tensor and ``(operation, sender, receiver)`` of a dW to whether it is moved.
+    """
+    timing, found = lowered.timing, dict[tuple[str, int], list[Any]]()
+    moves = [(a, t, int(timing.pred_ticks[e, a, t]) * moved) for (e, a, t), moved in y.items()]
+    moves += [(a, t, int(timing.gradient_ticks[o, a, t]) * moved) for (o, a, t), moved in g.items()]
+    for sender, receiver, term in moves:
+        for way in taken(timing.medium, sender, receiver):
+            found.setdefault(way, []).append(term)
+    return found
 
 
 def dram_binds(lowered: Lowered) -> bool:
