@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 from mapgap.instances.facts import load_devices, unknown
@@ -55,6 +56,11 @@ def _ticks(microseconds: Fraction, tick_ns: int) -> int:
     return round(microseconds * 1000 / tick_ns)
 
 
+@cache
+def _inference_ticks(cycles: int, hertz: int, tick_ns: int) -> int:
+    return _ticks(Fraction(cycles * 10**6, hertz), tick_ns)
+
+
 def make_pipeline(
     model: Model, accelerators: Sequence[str], rates: tuple[float, float, float], live: bool, tick_ns: int
 ) -> dict[str, Any]:
@@ -91,7 +97,7 @@ def make_pipeline(
             weights=row.weights,
             bias=row.bias,
             output_bytes=row.out,
-            inference=tuple(_ticks(Fraction(row.cycles * 10**6, clock), tick_ns) for clock in clocks),
+            inference=tuple(_inference_ticks(row.cycles, clock, tick_ns) for clock in clocks),
         )
         for row in model.rows
     ]

@@ -15,7 +15,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
+from functools import cache, partial
 from typing import Literal
 
 from pydantic import Field
@@ -234,6 +234,7 @@ def _device(
     )
 
 
+@cache
 def rate_above(exact: Fraction, memory: int) -> Rate:
     """The smallest fraction of at least ``exact`` ticks per unit whose numerator times ``memory`` stays below 2^30."""
     most = max(1, min(10_000, (ACTIVITY_LIMIT - 1) // max(1, memory)))

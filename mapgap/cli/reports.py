@@ -210,6 +210,7 @@ def packed(event: FolderPacked) -> str:
 def audit(
     checkout: Annotated[Path, argument("Folder with reports/, docs/, README.md.")] = Path(),
     fill: Annotated[bool, option("First write the figures of README and docs anew.", "--fill")] = False,
+    accept: Annotated[bool, option("First list as read what cannot be remade.", "--accept")] = False,
     mutate: Annotated[int, option("Plant so many lies in a copy instead: which are found?", "--mutate", min=0)] = 0,
     as_json: flags.Json = False,
 ) -> int:
@@ -222,6 +223,8 @@ def audit(
     with Spinner(results=None if as_json else {Audited: audited}) as display:
         for page in claims.fill() if fill else ():
             display.line(f"figures of {page} written")
+        for path in claims.accept() if accept else ():
+            display.line(f"accepted as it is: {path}")
         found = claims.audit(tell=display)
     if as_json:
         output.print_json({"faults": [fault.to_json() for fault in found]})
@@ -240,7 +243,8 @@ def _mutated(checkout: Path, count: int, *, as_json: bool) -> int:
     if as_json:
         output.print_json({"kinds": rows, "lies": [vars(each) for each in lies]})
     else:
-        output.table("Planted lies", ["kind", "planted", "found"], [list(map(str, row.values())) for row in rows])
+        columns = ["kind", "planted", "found", "of these by the data"]
+        output.table("Planted lies", columns, [list(map(str, row.values())) for row in rows])
         output.say(f"{sum(each.found for each in lies)} of {len(lies)} planted lies are found")
     return 0
 

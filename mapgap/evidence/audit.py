@@ -36,7 +36,7 @@ class Fault:
     ----------
     kind : str
         ``ledger``, ``file``, ``instance``, ``plan``, ``trace``, ``contradiction``, ``withheld``, ``revision``,
-        ``version``, ``table``, ``missing``, ``verdict``, ``picture``, ``figure`` or ``unsupported``.
+        ``version``, ``table``, ``missing``, ``verdict``, ``picture``, ``figure``, ``unsupported`` or ``changed``.
     place : str
         File, and line or run.
     words : str
@@ -147,9 +147,11 @@ class RunAudit:
                 yield Fault("withheld", here, f"proves the bound {run.bound}, the ledger's best is {held}")
 
 
-def of_ledger(book: Ledger, named: Callable[[str], InstanceBase]) -> Iterator[Fault]:
-    """Entries of a ledger that do not hold when they are verified anew on the instances of these names."""
-    for name in book.entries:
+def of_ledger(
+    book: Ledger, named: Callable[[str], InstanceBase], names: Iterable[str] | None = None
+) -> Iterator[Fault]:
+    """Entries of a ledger (all, or these) that do not hold when they are verified anew on the instances so named."""
+    for name in book.entries if names is None else names:
         for words in book.problems_of(name, named(name)):
             yield Fault("ledger", str(book.path), words)
 

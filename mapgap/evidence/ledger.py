@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -30,6 +29,7 @@ from mapgap.catalogue.files import library_files, load_instance, load_model, loa
 from mapgap.core import Certificate, InstanceBase, PlanError, Status
 from mapgap.core.storage import make_folder
 from mapgap.evidence import journal
+from mapgap.evidence.check import instance_hash
 from mapgap.evidence.contradictions import contradictions
 from mapgap.evidence.entry import A_RUN, Entry, Fact, Finding, Origin, Strict
 from mapgap.execution.watch import verify
@@ -392,24 +392,27 @@ class Ledger:
                 found.append(f"{name}: the plan has {evaluation.objective}, the ledger says {entry.plan.value}")
             if entry.bound is not None and entry.sign * entry.bound.value > entry.sign * entry.plan.value:
                 found.append(f"{name}: bound {entry.bound.value} beyond the plan {entry.plan.value}")
-        if entry.infeasible and _proven_in(self.certificate_path(name)) != "null":
-            found.append(f"{name}: that there is no plan is checked, but its certificate is another or not there")
         if entry.certificate is not None and not entry.proven:
             found.append(f"{name}: a certificate, although plan and bound do not meet")
-        proven = None if entry.certified is None else _proven_in(self.certificate_path(name))
-        if entry.certified is not None and proven != str(entry.certified):
-            found.append(f"{name}: bound {entry.certified} is checked, but its certificate is {proven or 'not there'}")
+        wanted = "null" if entry.infeasible else None if entry.certified is None else str(entry.certified)
+        if wanted is not None:
+            proven, about = _proven_in(self.certificate_path(name))
+            if proven != wanted:
+                what = "that there is no plan" if entry.infeasible else f"bound {entry.certified}"
+                found.append(f"{name}: {what} is checked, but its certificate is {proven or 'not there'}")
+            elif about != entry.instance_hash:
+                found.append(f"{name}: its certificate is about another instance, {about}")
         return found
 
 
-def _proven_in(certificate: Path) -> str | None:
-    """The bound that a certificate is of (``null``: that there is no plan), without a check of its proof; ``None`` if
-    there is no such file."""
+def _proven_in(certificate: Path) -> tuple[str, str]:
+    """The bound that a certificate is of (``null``: there is no plan) and the hash of its instance, without a check of
+    its proof; nothing if there is no such file."""
     try:
-        read = re.search(rb'"bound":\s*(-?\d+|null)\s*,\s*"proof"', gzip.decompress(certificate.read_bytes()))
-    except OSError:
-        return None
-    return None if read is None else read[1].decode()
+        read = json.loads(gzip.decompress(certificate.read_bytes()))
+        return json.dumps(read["bound"]), instance_hash(read["instance"])
+    except (OSError, ValueError, LookupError):
+        return "", ""
 
 
 @lru_cache(maxsize=8)

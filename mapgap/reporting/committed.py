@@ -2,38 +2,31 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import zip_longest
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import library_files, load_instance
-from mapgap.core import InputError, InstanceBase, short, suggest
+from mapgap.core import InputError, InstanceBase, suggest
 from mapgap.evidence.audit import Fault, RunAudit, of_ledger
-from mapgap.evidence.ledger import Ledger
+from mapgap.evidence.ledger import CERTIFICATE, Ledger
 from mapgap.execution.progress import Event, Tell, silence
 from mapgap.records.files import read_runs, replace_file, run_files
 from mapgap.records.record import RunRecord
+from mapgap.reporting import accepted
+from mapgap.reporting.compared import of_pages, same_drawing
 from mapgap.reporting.overview import page_of_file
 from mapgap.reporting.prose import Tables, faults, filled, unsupported
 from mapgap.reporting.report import Page, Picture
-from mapgap.reporting.study import RUNS, is_gathering, page_of, studies
+from mapgap.reporting.study import RUNS, SMALL, is_gathering, page_of, phases_of, studies
 
 CLAIMING = ("README.md", "docs")
 """Files, and folders of files, whose figures are made from data."""
-_UNSEEN = re.compile(r"<(svg|style|script)\b.*?</\1>", re.DOTALL)
-_NAMES = re.compile(r'url\(#\w+\)|\b(id|href|xlink:href)="[^"]*"|<style\b.*?</style>', re.DOTALL)
-_DRAWN = re.compile(r"(-?\d+\.?\d*(?:e-?\d+)?)|([^\s\d<>=\"]+)")
-"""Numbers and words of a picture."""
-HALF = 0.5  #: units of a picture by which two drawings of the same data differ at most
-_SEEN = re.compile(r"<svg\b.*?</svg>|<t[dh]\b[^>]*>", re.DOTALL)
-"""Of a page: its pictures, and the cells of its tables, whose colours say something."""
-_TAGS = re.compile(r"<[^>]*>")
 
 
 @dataclass(frozen=True)
@@ -78,12 +71,14 @@ class Checkout:
         return self.root / "docs" / "images"
 
     def run_files(self) -> list[Path]:
-        return run_files(self.reports)
+        """The files of committed runs; the small version of a study, which anybody may have run, claims nothing."""
+        return [file for file in run_files(self.reports) if not file.parent.name.endswith(SMALL)]
 
     def pages(self) -> list[Path]:
         """The Markdown files whose figures are claims."""
         places = [self.root / name for name in CLAIMING]
-        return [file for place in places for file in (sorted(place.rglob("*.md")) if place.is_dir() else [place])]
+        files = [file for place in places for file in ([place] if place.suffix else sorted(place.rglob("*.md")))]
+        return [file for file in files if file.is_file()]
 
     def rows(self, table: str) -> list[dict[str, Any]]:
         """The rows of ``ledger``, or of a table ``REPORT/TABLE`` of the page that a report's runs make.
@@ -130,7 +125,7 @@ class Checkout:
 
     def reported(self) -> list[str]:
         """Names of the reports that a page can be made of: by their runs, or a gathering's committed page."""
-        found = {file.parent.name for file in run_files(self.reports) if file == self.reports / file.parent.name / RUNS}
+        found = {file.parent.name for file in self.run_files() if file == self.reports / file.parent.name / RUNS}
         pages = {file.parent.name for file in self.reports.glob("*/report.md")}
         return sorted(found | {name for name in pages & {*registry.modules("studies")} if is_gathering(name)})
 
@@ -154,21 +149,37 @@ class Checkout:
         yield str(self.images), self._drawn(self._images())
         for page in self.pages():
             yield str(page), self._claims(page)
+        files = self._accepted()
+        yield str(self.root / accepted.LIST), chain(accepted.changed(self.root, files), accepted.gone(self.root, files))
 
-    def faults_of(self, file: Path) -> list[Fault]:
+    def _accepted(self) -> list[Path]:
+        return accepted.covered(self.root, self.pages(), self.run_files())
+
+    def accept(self) -> list[str]:
+        """List all that cannot be remade as it is now; the paths whose files were not listed so."""
+        return accepted.accept(self.root, self._accepted())
+
+    def faults_of(self, file: Path) -> Iterator[Fault]:
         """Everything that does not hold where this one file has changed since the checkout was read.
 
-        What can be made anew from it counts as made anew: of runs the page of their report.
+        What can be made anew from it counts as made anew: of runs the page of their report. Last comes whether it was
+        accepted so.
         """
-        if file.suffix == ".md" and file in self.pages():
-            return list(self._claims(file))
-        if file.parent == self.images:
-            return list(self._drawn([file]))
-        if file == self.book.path:
-            return list(self._of_ledger())
-        if file.name.startswith(RUNS):
-            return list(self._of_runs(file.with_name(RUNS)))
-        return list(self._report(file.parent.name))
+        if file in self.pages():
+            yield from self._claims(file)
+        elif file.parent == self.images:
+            yield from self._drawn([file])
+        elif file == self.book.path:
+            yield from self._of_ledger()
+        elif file.name.endswith(CERTIFICATE):
+            held = (name for name in self.book.entries if self.book.certificate_path(name) == file)
+            yield from of_ledger(self.book, self._known.named, held)
+        elif file.name.startswith(RUNS):
+            yield from self._of_runs(file.with_name(RUNS))
+        elif file.parent.name in self.reported():
+            yield from self._report(file.parent.name)
+        if file in self._accepted():
+            yield from accepted.changed(self.root, [file])
 
     def _of_ledger(self) -> Iterator[Fault]:
         """Faults of the entries that are not as they were."""
@@ -255,53 +266,6 @@ class Checkout:
             yield Fault("unsupported", f"{page}:{line}", f"{text}: expected a placeholder or a source, found neither")
 
 
-def of_pages(folder: Path, page: Page) -> Iterator[Fault]:
-    """Committed tables, texts and pictures that are not those of the page.
-
-    A folder with neither table nor text shows nothing, so there is nothing to hold against it.
-    """
-    made = page.files()
-    there = {file.name for pattern in ("*.csv", "report.md", "report.html") for file in folder.glob(pattern)}
-    for name in sorted({*made, *there}) if there else ():
-        file = folder / name
-        if name not in made:
-            yield Fault("table", str(file), "expected nothing, since its runs make no such table, found a file")
-        elif name not in there:
-            yield Fault("table", str(file), "expected what its runs make, found no file")
-        else:
-            texts = made[name], file.read_text("utf-8")
-            yield from _first_difference(file, *(words_of(text, name) for text in texts))
-            if name.endswith(".html") and not same_drawing(*("\n".join(_SEEN.findall(text)) for text in texts)):
-                yield Fault("picture", str(file), "a picture or the look of a cell is not what its runs draw")
-
-
-def same_drawing(one: str, other: str) -> bool:
-    """Do two SVG texts show the same? Their words and colours are equal, their coordinates to half a unit.
-
-    Names inside and the style sheet are not looked at.
-    """
-    pairs = zip_longest(*(_DRAWN.findall(_NAMES.sub("", text)) for text in (one, other)))
-    return all(a == b or (a and b and a[0] and b[0] and abs(float(a[0]) - float(b[0])) <= HALF) for a, b in pairs)
-
-
-def words_of(text: str, name: str) -> list[str]:
-    """What a file says: its lines; of HTML the words, without pictures and looks."""
-    if not name.endswith(".html"):
-        return text.splitlines()
-    return _TAGS.sub(" ", _UNSEEN.sub(" ", text)).split()
-
-
-def _first_difference(file: Path, made: Sequence[str], there: Sequence[str]) -> Iterator[Fault]:
-    pairs = enumerate(zip_longest(made, there), 1)
-    for place, (ours, theirs) in pairs:
-        if ours != theirs:
-            kind = "word" if file.suffix == ".html" else "line"
-            found = "its end" if theirs is None else repr(short(theirs))
-            expected = "its end" if ours is None else repr(short(ours))
-            yield Fault("table", f"{file}: {kind} {place}", f"its runs make {expected}, found {found}")
-            return
-
-
 def committed_tables(root: Path) -> Tables:
     """The tables of a checkout, which is read when the first one is asked for."""
     read = cache(lambda: Checkout(root))
@@ -338,7 +302,7 @@ class KnownInstances:
 
     def _from_studies(self) -> None:
         self._studies_read = True
-        for study in studies().values():
-            jobs = [job for phase in study.phases(False) for job in phase.jobs]
+        for name in studies():
+            jobs = [job for phase in phases_of(name) for job in phase.jobs]
             for instance in {id(job.instance): job.instance for job in jobs}.values():  # to hash one takes its time
                 self._by_hash.setdefault(instance.content_hash, instance)

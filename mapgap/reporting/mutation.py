@@ -36,11 +36,15 @@ Change = Callable[[random.Random, str], str | None]
 
 @dataclass(frozen=True)
 class Planted(Event):
-    """A lie of a kind in a file, by its path in the checkout; whether the audit found it."""
+    """A lie of a kind in a file, by its path in the checkout; whether the audit found it, and whether by the data.
+
+    What is found, and not by the data, differs from what was accepted.
+    """
 
     kind: str
     file: str
     found: bool
+    by_data: bool
 
 
 def _other(number: str) -> str:
@@ -134,6 +138,12 @@ def grade(rng: random.Random, text: str) -> str | None:
     return _at(rng, text, spans, lambda _: "checked")
 
 
+def certified(rng: random.Random, text: str) -> str | None:
+    """The instance that a certificate is about."""
+    end = text.find('"bound":')
+    return _at(rng, text, [m.span(1) for m in re.finditer(r"(?<=[\[,:])(\d{2,})(?=[\],}])", text[:end])], _other)
+
+
 def removed(rng: random.Random, text: str) -> str | None:
     """A run that is gone."""
     lines = text.splitlines(keepends=True)
@@ -171,6 +181,9 @@ KINDS: Mapping[str, tuple[str, Change]] = {
     "plan of the ledger": ("instances/best_known.yaml", _entry("plan")),
     "bound of the ledger": ("instances/best_known.yaml", _entry("bound")),
     "grade of the ledger": ("instances/best_known.yaml", grade),
+    "instance of a certificate": ("instances/best_known/*.cert.json.gz", certified),
+    "number of a paper": ("instances/published/*.yaml", number),
+    "fact of a report by hand": ("reports/*/[!r]*.md", number),
     "run that is gone": ("reports/*/runs.jsonl.gz", removed),
     "objective of a run": ("reports/*/runs.jsonl.gz", _run("objective")),
     "bound of a run": ("reports/*/runs.jsonl.gz", _run("bound")),
@@ -205,7 +218,10 @@ def plant(root: Path, copy: Path, count: int, seed: int = 0, tell: Tell = silenc
         else:
             continue
         file.write_bytes(gzip.compress(after.encode(), mtime=0) if file.suffix == ".gz" else after.encode())
-        planted = Planted(kind, str(file.relative_to(copy)), bool(honest.faults_of(file)))
+        first = next(honest.faults_of(file), None)
+        planted = Planted(
+            kind, str(file.relative_to(copy)), first is not None, first is not None and first.kind != "changed"
+        )
         file.write_bytes(before)
         tell(planted)
         yield planted
@@ -217,5 +233,6 @@ def table(planted: list[Planted]) -> list[dict[str, object]]:
     for kind in KINDS:
         found = [each.found for each in planted if each.kind == kind]
         if found:
-            rows.append({"kind": kind, "planted": len(found), "found": sum(found)})
+            by_data = sum(each.by_data for each in planted if each.kind == kind)
+            rows.append({"kind": kind, "planted": len(found), "found": sum(found), "by_data": by_data})
     return rows

@@ -195,6 +195,16 @@ def filled(page: str, tables: Tables) -> str:
     return _PLACE.sub(of, page)
 
 
+def emptied(page: str) -> str:
+    """The text of a page without what its placeholders show."""
+
+    def of(found: re.Match[str]) -> str:
+        kind = found["kind"]
+        return found[0] if found["spec"] is None else f"<!-- {kind}: {found['spec']} --><!-- /{kind} -->"
+
+    return _PLACE.sub(of, page)
+
+
 def faults(files: Iterable[Path], tables: Tables) -> Iterator[Fault]:
     """Placeholders whose text is not what the data say, and those that stand for nothing."""
     for file in files:

@@ -11,6 +11,7 @@ import importlib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from mapgap.catalogue import registry
@@ -29,6 +30,8 @@ from mapgap.reporting.tables import Table
 
 RUNS = "runs.jsonl"
 """Name of the run file in a study's folder, packed or not."""
+SMALL = "_quick"
+"""How the folder of a study's small version ends."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +113,13 @@ def find_study(name: str) -> Study | Gathering:
     return study
 
 
+@cache
+def phases_of(name: str) -> list[Phase]:
+    """The phases of a committed study in full; their instances are made once per process."""
+    study = find_study(name)
+    return study.phases(False) if isinstance(study, Study) else []
+
+
 def studies() -> dict[str, Study]:
     """All committed studies that have runs, by name."""
     found = {name: find_study(name) for name in registry.modules("studies")}
@@ -181,7 +191,7 @@ def run_study(
     study = find_study(name)
     if isinstance(study, Gathering):
         return _written(study, study.page(tables), out or Path("reports") / name, tell, parts)
-    folder = out or Path("reports") / (f"{name}_quick" if quick else name)
+    folder = out or Path("reports") / (f"{name}{SMALL}" if quick else name)
     path = folder / RUNS
     records: list[RunRecord] = []
     phases = study.phases(quick)
@@ -219,7 +229,7 @@ def page_of(name: str, folder: Path, book: Ledger, tables: Tables = no_tables) -
     study = find_study(name)
     if isinstance(study, Gathering):
         return study.page(tables)
-    return _page(study, study.phases(False), read_runs(folder / RUNS), False, book)
+    return _page(study, phases_of(name), read_runs(folder / RUNS), False, book)
 
 
 def _page(

@@ -1,5 +1,6 @@
 """The audit of a checkout: nothing to say of an honest one, and every lie that is planted is found."""
 
+import gzip
 import json
 import re
 import shutil
@@ -13,7 +14,7 @@ from mapgap.core import Budget, InputError
 from mapgap.evidence.audit import RunAudit, allowed, of_trace
 from mapgap.evidence.ledger import Ledger
 from mapgap.execution.run import run_method
-from mapgap.records.files import append, packed, read_runs
+from mapgap.records.files import append, pack, packed, read_runs
 from mapgap.records.record import RunRecord
 from mapgap.reporting import committed
 from mapgap.reporting.committed import Checkout
@@ -50,6 +51,7 @@ def honest(tmp_path_factory, run):
     write_report(runs_of(root), root / "reports" / "study", ledger)
     (root / "README.md").write_text(README)
     (root / "docs").mkdir()
+    assert Checkout(root).accept() == ["README.md", "reports/study/runs.jsonl"]
     return root
 
 
@@ -63,12 +65,61 @@ def runs_of(checkout):
     return checkout / "reports" / "study" / "runs.jsonl"
 
 
-def faults(checkout):
-    return Checkout(checkout).audit()
+def faults(checkout, accepted=False):
+    """What does not hold; that a file is not as it was accepted only where a test asks for that."""
+    return [fault for fault in Checkout(checkout).audit() if accepted or fault.kind != "changed"]
 
 
 def test_an_honest_checkout_has_no_faults(checkout):
-    assert faults(checkout) == []
+    assert faults(checkout, accepted=True) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("README.md", "1.3 times", "1.4 times"),  # a number that somebody typed
+        ("README.md", "It knows", "It proves"),  # a word
+        ("reports/study/runs.jsonl", '"wall_s": ', '"wall_s": 1'),  # what no table can contradict
+    ],
+)
+def test_what_cannot_be_remade_is_as_it_was_accepted(checkout, file, old, new):
+    path, honest = checkout / file, Checkout(checkout)
+    if not path.exists():
+        path.write_bytes(gzip.decompress(packed(path).read_bytes()))
+        packed(path).unlink()
+    text = path.read_text()
+    assert text.count(old) == 1
+    path.write_text(text.replace(old, new))
+    found = [fault for fault in faults(checkout, accepted=True) if fault.kind == "changed"]
+    assert [fault.place for fault in found] == [str(path)]
+    assert [fault.kind for fault in honest.faults_of(path)][-1] == "changed"
+    assert Checkout(checkout).accept() == [file]
+    assert [fault for fault in faults(checkout, accepted=True) if fault.kind == "changed"] == []
+    path.unlink()
+    assert [fault.words for fault in faults(checkout, accepted=True) if fault.kind == "changed"] == [
+        "was accepted, found no file"
+    ]
+
+
+def test_figures_that_data_make_and_packing_need_no_acceptance(checkout):
+    page = checkout / "README.md"
+    page.write_text(README.replace("-->1<", "-->2<"))
+    assert {fault.kind for fault in faults(checkout, accepted=True)} == {"figure"}
+    page.write_text(README)
+    plain = runs_of(checkout)
+    if plain.exists():
+        pack(plain)
+    else:
+        plain.write_bytes(gzip.decompress(packed(plain).read_bytes()))
+        packed(plain).unlink()
+    assert faults(checkout, accepted=True) == []
+
+
+def test_the_small_version_of_a_study_claims_nothing(checkout, run):
+    runs = checkout / "reports" / "study_quick" / "runs.jsonl"
+    runs.parent.mkdir()
+    append(runs, changed(run, revision="0123456789ab-dirty"))
+    assert faults(checkout, accepted=True) == []
 
 
 LIES = {

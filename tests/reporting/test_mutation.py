@@ -18,6 +18,7 @@ LEDGER = "- instance: a\n  plan:\n    value: 36\n  bound:\n    value: 35\n  cert
 RUNS = (
     '{"instance": "a", "objective": 36, "bound": 35, "wall_s": 1.25}\n{"instance": "b", "objective": 7, "wall_s": 3}\n'
 )
+CERTIFICATE = '{"instance":{"a":12,"b":[345],"c":7},"bound":98,"proof":76}'
 SVG = '<path d="M 1.0 2.0 L 1.0 50.0 z" style="stroke: var(--c0,#000)"/>'
 
 
@@ -38,6 +39,8 @@ def lied(change, text):
         ("plan of the ledger", LEDGER, {LEDGER.replace("36", "46")}),
         ("bound of the ledger", LEDGER, {LEDGER.replace("35", "45")}),
         ("grade of the ledger", LEDGER, {LEDGER.replace("claimed", "checked")}),
+        ("instance of a certificate", CERTIFICATE, {CERTIFICATE.replace("12", "22"), CERTIFICATE.replace("345", "445")}),
+        ("number of a paper", "- [ba, what, 32, bit]", {"- [ba, what, 42, bit]"}),
         ("run that is gone", RUNS, set(RUNS.splitlines(keepends=True))),
         ("objective of a run", RUNS, {RUNS.replace("36", "46"), RUNS.replace('"objective": 7', '"objective": 8')}),
         ("bound of a run", RUNS, {RUNS.replace("35", "45")}),
@@ -54,5 +57,6 @@ def test_where_there_is_no_place_for_a_lie_there_is_none():
 
 
 def test_lies_are_counted_by_kind():
-    found = [mutation.Planted("word of a page", "README.md", found) for found in (True, False, True)]
-    assert mutation.table(found) == [{"kind": "word of a page", "planted": 3, "found": 2}]
+    said = [(True, True), (False, False), (True, False)]
+    found = [mutation.Planted("word of a page", "README.md", *each) for each in said]
+    assert mutation.table(found) == [{"kind": "word of a page", "planted": 3, "found": 2, "by_data": 1}]
