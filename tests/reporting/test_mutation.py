@@ -39,7 +39,11 @@ def lied(change, text):
         ("plan of the ledger", LEDGER, {LEDGER.replace("36", "46")}),
         ("bound of the ledger", LEDGER, {LEDGER.replace("35", "45")}),
         ("grade of the ledger", LEDGER, {LEDGER.replace("claimed", "checked")}),
-        ("instance of a certificate", CERTIFICATE, {CERTIFICATE.replace("12", "22"), CERTIFICATE.replace("345", "445")}),
+        (
+            "instance of a certificate",
+            CERTIFICATE,
+            {CERTIFICATE.replace("12", "22"), CERTIFICATE.replace("345", "445")},
+        ),
         ("number of a paper", "- [ba, what, 32, bit]", {"- [ba, what, 42, bit]"}),
         ("run that is gone", RUNS, set(RUNS.splitlines(keepends=True))),
         ("objective of a run", RUNS, {RUNS.replace("36", "46"), RUNS.replace('"objective": 7', '"objective": 8')}),
