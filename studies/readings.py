@@ -123,7 +123,8 @@ def phases(quick: bool) -> list[Phase]:
     "combinations",
     "Every combination of readings",
     "problem | method | number | words: differs from the default in | instances | proven: with a proven optimum "
-    "| plans: with a plan | optimal | mean: arithmetic mean loss [%]; .2f | worst: worst loss [%]; .2f | where: worst instance",
+    "| plans: with a plan | optimal | mean: arithmetic mean loss [%]; .2f | worst: worst loss [%]; .2f "
+    "| where: worst instance",
     "Loss: percent over the optimum (under it, where more is better); of MTrain over the best plan known, so at least. "
     "Means are over the instances with a plan.",
     fold=True,
@@ -247,8 +248,8 @@ def page(runs: Runs, quick: bool) -> Page:
     lead = [
         "A paper can be read in several ways. Every place that leaves a choice is listed, with what switches it; where "
         "something does, all values are run, in combinations that hold every pair of values of two readings. A "
-        "heuristic is then judged by its mean and its worst loss over all instances of one set, each from the kindest to "
-        "the least kind combination." + (" Small version." if quick else "")
+        "heuristic is then judged by its mean and its worst loss over all instances of one set, each from the kindest "
+        "to the least kind combination." + (" Small version." if quick else "")
     ]
     sections = [Section("By one recipe", tables=[recipe(table), table]), Section("Readings", tables=[declared()])]
     return Page("What the heuristics lose, whatever the reading", lead, sections, faults=unranged())
