@@ -199,7 +199,7 @@ def recipe(table: Table) -> Rows:
         )
         row: dict[str, Any] = {"problem": first.of.problem, "method": first.crossed.method, "set": first.crossed.set}
         row |= {"instances": own[0]["instances"], "combinations": len(own)}
-        row["ranged"] = ", ".join(reading.name for reading, _ in first.values)
+        row["ranged"] = ", ".join(reading.name for reading, _ in first.values) or "none"
         row["apart"] = ", ".join(f"{r.name} ({r.apart})" for r in first.of.readings if r.apart) or None
         row["no_plan"] = max(each["instances"] - each["plans"] for each in own)
         for key in ("mean", "worst", "optimal"):

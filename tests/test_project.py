@@ -1,5 +1,7 @@
 """What the project says of itself beside the code: citation, version, changelog, forms."""
 
+import json
+import re
 import tomllib
 from pathlib import Path
 
@@ -8,6 +10,7 @@ import yaml
 
 from mapgap import __version__
 from mapgap.catalogue import registry
+from mapgap.instances.readings import readings_of
 
 ROOT = Path(__file__).parents[1]
 
@@ -35,6 +38,35 @@ def test_versions_agree(citation):
     changelog = (ROOT / "CHANGELOG.md").read_text()
     assert "## [Unreleased]" in changelog or f"## [{project['version']}]" in changelog
     assert __version__ == project["version"]
+    meta = json.loads((ROOT / "codemeta.json").read_text())
+    assert (meta["name"], meta["version"]) == (project["name"], project["version"])
+    assert meta["license"].endswith(f"/{project['license']}")
+    assert meta["keywords"] == citation["keywords"]
+    assert [each["name"] for each in meta["author"]] == [each["name"] for each in citation["authors"]]
+    assert all((ROOT / meta[link]).is_file() for link in ("readme", "softwareHelp", "continuousIntegration"))
+
+
+PAPERS = {
+    "suboperation_mapping": "mtrain",
+    "hybrid_pipeline": "asteroid",
+    "multi_model_splitting": "synergy",
+    "fpga_gpu_partition": "dhm",
+    "neuron_masking": "elfish",
+    "layer_flow": None,
+}
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md", "docs/findings.md", "docs/problems/{problem}.md"])
+@pytest.mark.parametrize("problem", PAPERS)
+def test_headlines_are_one_recipe(page, problem):
+    """Mean and worst loss over all cases and readings, as one cell of data, wherever a heuristic is judged."""
+    first = readings_of(problem).crossed[0]
+    text = (ROOT / page.format(problem=problem)).read_text()
+    said = re.findall(r"<!-- fig: readings/recipe\[method=(\w+)\]\.(\w+) -->", text)
+    assert {(first.method, "cell"), (first.method, "instances"), (first.method, "combinations")} <= set(said)
+    if PAPERS[problem] is not None and page in ("README.md", "docs/index.md"):
+        assert f"published_numbers/counts[paper={PAPERS[problem]}].reproduced" in text
+        assert f"ledger[problem={problem}, certificate=checked] count" in text
 
 
 def test_forms_and_workflows_can_be_read():

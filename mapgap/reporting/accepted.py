@@ -17,7 +17,13 @@ from mapgap.evidence.audit import Fault
 from mapgap.reporting.prose import emptied
 
 LIST = Path("reports") / "accepted.sha256"
-FACTS = ("CITATION.cff", "instances/published/*", "instances/*/readings.yaml", "reports/best_known/*.yaml")
+FACTS = (
+    "CITATION.cff",
+    "codemeta.json",
+    "instances/published/*",
+    "instances/*/readings.yaml",
+    "reports/best_known/*.yaml",
+)
 """Files of facts, by pattern."""
 BY_HAND = ("cross_check", "robustness", "worst_cases")
 """Reports that are written beside their runs, by tests or by hand."""

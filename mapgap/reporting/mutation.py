@@ -20,7 +20,7 @@ from mapgap.core import InputError
 from mapgap.execution.progress import Event, Tell, silence
 from mapgap.reporting.committed import CLAIMING, Checkout
 
-COPIED = (*CLAIMING, "reports", "instances")
+COPIED = (*CLAIMING, "reports", "instances", "CITATION.cff", "codemeta.json")
 WORDS = (
     ("longer", "shorter"), ("faster", "slower"), ("more", "less"), ("better", "worse"), ("at most", "at least"),
     ("above", "below"), ("never", "always"), ("all", "some"), ("largest", "smallest"), ("best", "worst"),
