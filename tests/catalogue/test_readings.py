@@ -1,4 +1,4 @@
-"""Readings of the papers as data: no name is dead, nothing that a docstring pins is left out; and the papers' numbers."""
+"""Readings of the papers as data: no dead names, nothing that a docstring pins left out; and the papers' numbers."""
 
 from itertools import combinations, product
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Reports that no study makes: worst cases solved anew, sums and totals of the cross-check, the account of the attacks."""
+"""Reports that no study makes: worst cases solved anew, totals of the cross-check, the account of the attacks."""
 
 import json
 import re
