@@ -8,10 +8,12 @@ of the docstrings in ``pins``.
 
 from __future__ import annotations
 
+import ast
 import re
 from functools import cache
-from importlib import import_module
+from importlib.util import find_spec
 from itertools import combinations, product
+from pathlib import Path
 from typing import Any
 
 from pydantic import Field, model_validator
@@ -89,7 +91,11 @@ class Readings(Frozen):
         """The numbered interpretations of the docstrings: ``method 3``."""
         found = set()
         for pin, module in self.pins.items():
-            text = (import_module(module).__doc__ or "").partition("Interpretation\n")[2].partition("\nReferences\n")[0]
+            spec = find_spec(module)
+            assert spec is not None and spec.origin is not None
+            source = Path(spec.origin).read_text(encoding="utf-8")
+            told = (ast.get_docstring(ast.parse(source)) or "").partition("Interpretation\n")[2]
+            text = told.partition("\nReferences\n")[0]
             found |= {f"{pin} {number}" for number in _NUMBERED.findall(text)}
         return found
 
