@@ -8,20 +8,14 @@ of the docstrings in ``pins``.
 
 from __future__ import annotations
 
-import ast
-import re
 from functools import cache
-from importlib.util import find_spec
 from itertools import combinations, product
-from pathlib import Path
 from typing import Any
 
 from pydantic import Field, model_validator
 
 from mapgap.core import Frozen, InputError
 from mapgap.instances.facts import ROOT, read_yaml
-
-_NUMBERED = re.compile(r"^\s*(\d+)\.\s", re.MULTILINE)
 
 
 class Reading(Frozen):
@@ -86,18 +80,6 @@ class Readings(Frozen):
     def of(self, options: set[str]) -> list[Reading]:
         """The switchable readings that concern a method with these options."""
         return [each for each in self.readings if each.switchable and (each.option is None or each.option in options)]
-
-    def numbered(self) -> set[str]:
-        """The numbered interpretations of the docstrings: ``method 3``."""
-        found = set()
-        for pin, module in self.pins.items():
-            spec = find_spec(module)
-            assert spec is not None and spec.origin is not None
-            source = Path(spec.origin).read_text(encoding="utf-8")
-            told = (ast.get_docstring(ast.parse(source)) or "").partition("Interpretation\n")[2]
-            text = told.partition("\nReferences\n")[0]
-            found |= {f"{pin} {number}" for number in _NUMBERED.findall(text)}
-        return found
 
 
 @cache

@@ -1,5 +1,8 @@
 """Readings of the papers as data: no dead names, nothing that a docstring pins left out; and the papers' numbers."""
 
+import ast
+import re
+from importlib.util import find_spec
 from itertools import combinations, product
 from pathlib import Path
 
@@ -37,8 +40,13 @@ def test_every_switch_is_one_of_the_product(problem):
 
 @pytest.mark.parametrize("problem", problems())
 def test_what_docstrings_pin_is_listed_and_nothing_else(problem):
-    own = readings_of(problem)
-    assert {pin for each in own.readings for pin in each.pinned} == own.numbered()
+    own, numbered = readings_of(problem), set()
+    for pin, module in own.pins.items():
+        told = ast.get_docstring(ast.parse(Path(find_spec(module).origin).read_text())).partition("Interpretation\n")[2]
+        numbers = re.findall(r"^\s*(\d+)\.\s", told.partition("\nReferences\n")[0], re.MULTILINE)
+        assert numbers == [str(k) for k in range(1, len(numbers) + 1)]
+        numbered |= {f"{pin} {number}" for number in numbers}
+    assert {pin for each in own.readings for pin in each.pinned} == numbered
 
 
 def test_problems_of_papers_have_readings():
