@@ -193,7 +193,7 @@ KINDS: Mapping[str, tuple[str, Change]] = {
 
 
 def plant(root: Path, copy: Path, count: int, seed: int = 0, tell: Tell = silence) -> Iterator[Planted]:
-    """Plant lies in a copy of a checkout, kinds in turn; the copy must not be there yet.
+    """Plant lies in a copy of a checkout, kinds in turn; its folder is there and empty.
 
     Raises
     ------
