@@ -25,7 +25,7 @@ FACTS = (
     "reports/best_known/*.yaml",
 )
 """Files of facts, by pattern."""
-BY_HAND = ("cross_check", "robustness", "worst_cases")
+BY_HAND = ("cross_check", "planted_lies", "robustness", "worst_cases")
 """Reports that are written beside their runs, by tests or by hand."""
 
 

@@ -55,6 +55,14 @@ def test_problems_of_papers_have_readings():
     assert study.unranged() == []
 
 
+def test_a_switch_that_no_headline_ranges_over_is_a_fault(monkeypatch):
+    own = readings_of("neuron_masking")
+    more = Reading(name="new", source="", says="", option="nobody", values=(1, 2))
+    longer = own.model_copy(update={"readings": (*own.readings, more)})
+    monkeypatch.setattr(study, "readings_of", lambda name: longer if name == own.problem else readings_of(name))
+    assert study.unranged() == ["neuron_masking: no headline ranges over 'new'"]
+
+
 def test_combinations_hold_every_pair_of_values():
     readings = [
         Reading(name=str(k), source="", says="", option=f"o{k}", values=tuple(range(size)), fixed=None)
