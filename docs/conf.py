@@ -35,6 +35,7 @@ extensions = [
     "site_commands",
     "site_ledger",
     "site_lessons",
+    "site_checker",
     "site_links",
 ]
 exclude_patterns = ["_ext", "_static", "**/__pycache__"]

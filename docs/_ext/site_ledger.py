@@ -138,11 +138,15 @@ def body(book: Ledger, entry: Entry) -> str:
     if entry.certified is not None:
         commands.append(f"mapgap verify {name}")
     commands.append(f"mapgap solve {name} --exact --time-limit 60")
+    check = ""
+    if entry.certified is not None:
+        file = book.certificate_path(entry.instance).name.removesuffix(".cert.json.gz")
+        check = f'<p><a href="../check_here.html?certificate={file}">Check its certificate in this browser</a></p>'
     return (
         f'<p class="trail"><a href="../ledger.html">Ledger</a></p><h1>{name}</h1>{facts(found)}'
         f"<h2>The best plan known</h2>{plan}"
         f"<h2>Who found what</h2>{grid(('date', 'what', 'value', 'by', 'file', 'version'), story)}"
-        f'<h2>See for yourself</h2><div class="highlight"><pre>{escape(chr(10).join(commands))}</pre></div>'
+        f'<h2>See for yourself</h2><div class="highlight"><pre>{escape(chr(10).join(commands))}</pre></div>{check}'
     )
 
 

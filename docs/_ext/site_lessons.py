@@ -43,7 +43,7 @@ def too_slow(seconds: float) -> str:
 
 
 def _prepare(app: Sphinx, env: BuildEnvironment, pages: list[str]) -> None:
-    if any(page.startswith(FOLDER) for page in pages):
+    if app.config.nb_execution_mode != "off" and any(page.startswith(FOLDER) for page in pages):
         subprocess.run([sys.executable, "-c", COMPILE], check=True)
 
 
