@@ -95,11 +95,13 @@ def form(names: list[str], digest: str) -> str:
     options = "".join(f"<option>{escape(name)}</option>" for name in names)
     return f"""<div id="checker" class="checker" data-digest="{digest}">
 <form><label for="checker-name">A certificate of the ledger ({len(names)})</label>
-<span class="tools"><input id="checker-name" list="checker-names" autocomplete="off" spellcheck="false" size="34" value="{escape(names[0])}">
+<span class="tools"><input id="checker-name" list="checker-names" autocomplete="off" spellcheck="false" size="34"
+value="{escape(names[0])}">
 <datalist id="checker-names">{options}</datalist>
 <button type="submit">Check it</button>
 <button type="button" id="checker-more">Claim one more than it proves</button></span>
-<label for="checker-files">Or files of your own: choose them, or drop them on this box. They stay on your machine.</label>
+<label for="checker-files">Or files of your own: choose them, or drop them on this box. They stay on your
+machine.</label>
 <input id="checker-files" type="file" multiple accept=".json,.gz"></form>
 <p id="checker-state" role="status">This page needs JavaScript: it runs Python in your browser.</p>
 <ol id="checker-verdicts" aria-live="polite"></ol>

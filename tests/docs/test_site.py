@@ -1,6 +1,7 @@
 """The parts that the documentation site is made of: charts, the ledger's table, links, placeholders, coverage."""
 
 import re
+import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -23,6 +24,7 @@ if not (DOCS / "_ext").is_dir():
 pytest.importorskip("sphinx")
 sys.path.insert(0, str(DOCS / "_ext"))
 
+import site_checker  # noqa: E402
 import site_commands  # noqa: E402
 import site_files  # noqa: E402
 import site_ledger  # noqa: E402
@@ -30,6 +32,7 @@ import site_lessons  # noqa: E402
 import site_links  # noqa: E402
 import site_listing  # noqa: E402
 import site_math  # noqa: E402
+import site_player  # noqa: E402
 import site_prose  # noqa: E402
 import site_results  # noqa: E402
 import timetable  # noqa: E402
@@ -283,3 +286,45 @@ def test_several_lines_are_aligned():
 
     found = site_math.mathml(nodes.math_block("", r"a &\le b \\ c &\le d"), block=True)
     assert found.count("<mtr>") == 2
+
+
+class TestChecker:
+    def test_another_archive_than_the_pinned_one_is_not_unpacked(self, tmp_path):
+        (tmp_path / "pyodide.tgz").write_bytes(b"something else")
+        with pytest.raises(ValueError, match="expected an archive of SHA-512"):
+            site_checker.unpack(tmp_path / "pyodide.tgz", tmp_path / "out")
+        assert not (tmp_path / "out").exists()
+
+    def test_without_npm_there_is_a_site_all_the_same(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("PATH", "")
+        assert site_checker.vendored(tmp_path) is None
+
+    def test_what_is_packed_checks_a_certificate_with_nothing_else(self, tmp_path):
+        site_checker.packed(ROOT, tmp_path / "checkout.zip")
+        shutil.unpack_archive(tmp_path / "checkout.zip", tmp_path / "checkout")
+        file = ROOT / "instances" / "best_known" / "mtrain_example_fig5.cert.json.gz"
+        command = [
+            sys.executable,
+            "-I",
+            "-S",
+            str(tmp_path / "checkout" / "mapgap" / "evidence" / "check.py"),
+            str(file),
+        ]
+        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        assert "no plan has an objective below 36" in said
+        assert "the library's mtrain_example_fig5" in said
+
+
+def test_the_player_shows_what_the_answers_of_its_lesson_say():
+    trail = site_player.recorded("mtrain_example_fig5")
+    steps = {by: [each for each in trail["steps"] if each["by"] == by] for by in ("Converting", "DFS", "The optimum")}
+    tried = {by: [each["words"].partition(":")[0] for each in found] for by, found in steps.items()}
+    assert set(tried["DFS"]) == {"ratio 3/0", "ratio 2/1"}  # the partitions of 3, larger part first
+    assert steps["Converting"][-1]["words"].startswith("ratio 0/3")
+    assert steps["Converting"][-1]["best"] < steps["DFS"][-1]["best"]
+    end = steps["The optimum"][-1]
+    assert (end["best"], end["bound"]) == (36, 36)  # as the certificate proves
+    assert steps["The optimum"][-2]["best"] == 36 > steps["The optimum"][-2]["bound"]
+    for step in trail["steps"]:  # no plan is drawn that ends elsewhere than it says
+        value = step.get("value", step["best"])
+        assert value == max(bar[2] for bar in step["bars"])

@@ -1,4 +1,4 @@
-"""A headless browser that a test drives, and a server of a folder on this machine: as much of WebDriver as that takes."""
+"""A headless browser that a test drives, and a server of a folder: as much of WebDriver as that takes."""
 
 from __future__ import annotations
 
