@@ -110,7 +110,9 @@ machine.</label>
 
 
 class Checker(SphinxDirective):
-    """``{checker}``: the form, and below it what was found."""
+    """``{checker}``: the form, and below it what was found. The content is for pages that show no form."""
+
+    has_content = True
 
     def run(self) -> list[nodes.Node]:
         root = Path(self.env.srcdir).parent

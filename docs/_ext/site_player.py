@@ -47,9 +47,10 @@ def shown(trail: dict[str, Any]) -> str:
 
 
 class Player(SphinxDirective):
-    """``{player} INSTANCE``."""
+    """``{player} INSTANCE``; the content is for pages that show no player."""
 
     required_arguments = 1
+    has_content = True
 
     def run(self) -> list[nodes.Node]:
         self.env.note_dependency(str(Path(__file__).with_name("trail.py")))
