@@ -15,6 +15,7 @@ from typing import Any
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
+from sphinx.errors import ExtensionError
 from sphinx.util import logging
 
 from mapgap.catalogue import registry
@@ -26,6 +27,7 @@ SOLVED = ("hybrid_pipeline",)
 """Problems that a lesson solves by whatever is best."""
 
 _begun: dict[str, float] = {}
+_compiling: list[subprocess.Popen[bytes]] = []
 
 
 def used() -> float:
@@ -56,14 +58,17 @@ def modules(text: str) -> list[str]:
 def _prepare(app: Sphinx, env: BuildEnvironment, pages: list[str]) -> None:
     lessons = [env.doc2path(page).read_text(encoding="utf-8") for page in pages if page.startswith(FOLDER)]
     if lessons and app.config.nb_execution_mode != "off":
-        begun = used()
-        log.info("compiling the kernels of what lessons use, where this has not been done (up to a minute)")
-        subprocess.run([sys.executable, "-c", f"import {', '.join(modules(chr(10).join(lessons)))}"], check=True)
-        log.info("kernels: %.1f s of processor time", used() - begun)
+        log.info("kernels of what lessons use are compiled beside other pages, where this has not been done")
+        command = [sys.executable, "-c", f"import {', '.join(modules(chr(10).join(lessons)))}"]
+        _compiling.append(subprocess.Popen(command))
 
 
 def _begin(app: Sphinx, page: str, source: list[str]) -> None:
     if page.startswith(FOLDER):
+        while _compiling:
+            if _compiling.pop().wait():
+                raise ExtensionError("kernels of methods that lessons use could not be compiled")
+            log.info("kernels: %.1f s of processor time", used())
         _begun[page] = used()
 
 

@@ -275,6 +275,12 @@ def test_a_lesson_may_take_a_minute_of_processor_time():
     assert "61 s" in site_lessons.too_slow(61)
 
 
+def test_kernels_are_compiled_of_methods_that_lessons_name_and_of_no_others():
+    found = site_lessons.modules('mapgap.solve(instance, "mtrain_dfs")')
+    assert "mapgap.heuristics.suboperation_mapping.mtrain" in found
+    assert not any("fpga_gpu_partition" in each or "neuron_masking" in each for each in found)
+
+
 def test_processes_that_have_ended_count():
     before = site_lessons.used()
     subprocess.run([sys.executable, "-c", "sum(range(10**7))"], check=True)
