@@ -263,7 +263,8 @@ LESSONS = sorted(path for path in (DOCS / "lessons").glob("*.md") if path.name !
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 def test_a_lesson_is_a_notebook_with_exercises_and_stands_in_the_index(path):
     text = path.read_text(encoding="utf-8")
-    header = text.split("---")[1]
+    nothing, header, rest = text.split("---\n", 2)
+    assert (nothing, rest[:3]) == ("", "\n# ")
     assert "format_name: myst" in header
     assert "name: python3" in header
     assert "{admonition} Exercise 1" in text
