@@ -9,10 +9,13 @@ import inspect
 from importlib import import_module
 from typing import Any
 
+import numba
 from docutils import nodes
 from site_catalogue import table
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
+
+numba.config.DISABLE_JIT = True  # here modules are imported for what they say; nothing is compiled for that
 
 
 def named(reference: str) -> Any:
