@@ -52,6 +52,8 @@ from mapgap.problems.hybrid_pipeline import Device, DeviceType, Execution, Graph
 from mapgap.problems.hybrid_pipeline.instance import QUARTILES
 
 CUTS = ("articulation", "all", "graph")
+HOMES = "homes"
+"""The table of cards and computers at home."""
 MADE = {
     "schema_version", "form", "problem", "name", "source", "tags", "mini_batch", "micro_batch_sizes", "tick_ns",
     "memory_unit_bytes", "types", "devices", "bandwidth", "layers", "replanning", "graph",
@@ -225,7 +227,7 @@ def _layer(layer: WorkLayer, crossing: int, copies: float, unit: int, *, counts:
 
 
 def library() -> list[LibraryBoard]:
-    """The Jetson boards of Asteroid's Table 5 with the speed model of ``profiles.py``."""
+    """The Jetson boards of Asteroid's Table 5 with the speed model of ``profiles.py``, and what people have at home."""
     networks = [item.removeprefix("epoch_") for item in load_devices(DEVICES).of("Nano") if item.startswith("epoch_")]
     found = []
     for name in boards():
@@ -240,4 +242,9 @@ def library() -> list[LibraryBoard]:
                 over_roofline={network: over_roofline(network, name) for network in networks},
             )
         )
+    homes = load_devices(HOMES)
+    for name in homes.names():
+        facts = {item: float(fact.value) for item, fact in homes.of(name).items()}
+        memory = round(1e9 * facts["mem"] * facts.get("mem_share", 1.0))
+        found.append(LibraryBoard(name=name, memory_bytes=memory, gflops=facts["peak"], memory_gbps=facts["mem_bw"]))
     return found
