@@ -170,10 +170,10 @@ def throughput(costs: Costs, first: Sequence[int]) -> list[Piece] | None:
                 value[grown, node][better] = least[better]
                 came[grown, node][better] = np.stack([start, np.full(cuts, last)], axis=1)[better]
     ends = value[:, :, -1]
-    chosen, last = np.unravel_index(int(ends.argmin()), ends.shape)
-    if ends[chosen, last] >= NEVER:
+    at, node = divmod(int(ends.argmin()), count)
+    if ends[at, node] >= NEVER:
         return None
-    pieces, cut, at, node = list[Piece](), cuts - 1, int(chosen), int(last)
+    pieces, cut = list[Piece](), cuts - 1
     while node >= 0:
         pieces.append((node, cut))
         start, previous = came[at, node, cut].tolist()

@@ -20,6 +20,8 @@ state_copies
 message_us
     Microseconds that a message between boards takes beside its bytes (0). An instance has rates only, so they are the
     bytes that a link carries in this time; exact where all links have one rate, and refused elsewhere.
+messages
+    Messages in which the bytes of a micro-batch cross a cut (1).
 training
     True or false; without it what the files say, and where they do not, it is asked for. Of inference backward times
     are 0 and the weights are stored once, unless told otherwise.
@@ -134,6 +136,7 @@ def build(workload: Workload, settings: Settings) -> Instance:
 def _late(workload: Workload, settings: Settings, micro: int, rules: Execution, *, graph: bool) -> int:
     """Bytes per sample that a link carries while a message is on its way beside them."""
     latency = settings.number("message_us", "microseconds that a message takes beside its bytes", 0.0)
+    latency *= settings.whole("messages", "messages in which the bytes of a micro-batch cross a cut", 1, least=1)
     if not latency:
         return 0
     places = range(len(workload.boards))
@@ -244,7 +247,7 @@ def library() -> list[LibraryBoard]:
         )
     homes = load_devices(HOMES)
     for name in homes.names():
-        facts = {item: float(fact.value) for item, fact in homes.of(name).items()}
-        memory = round(1e9 * facts["mem"] * facts.get("mem_share", 1.0))
-        found.append(LibraryBoard(name=name, memory_bytes=memory, gflops=facts["peak"], memory_gbps=facts["mem_bw"]))
+        of = {item: float(fact.value) for item, fact in homes.of(name).items()}
+        memory = round(1e9 * of["mem"] * of.get("mem_share", 1.0))
+        found.append(LibraryBoard(name=name, memory_bytes=memory, gflops=of["peak"], memory_gbps=of["mem_bw"]))
     return found
