@@ -23,7 +23,8 @@ Interpretation
 3.  The 2.1 ms that every transfer there takes beside its bytes are the instance's to say. In training both directions
     count.
 4.  Of equal paths the first is kept. A path of the first programme that comes back to a device that it left has no
-    plan here. Sets of more than 12 devices are refused; the listing has six.
+    plan here. The second programme is refused where there are more than 10 devices or 1000 layers; the listing has six
+    and 34.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from mapgap.problems.hybrid_pipeline import Instance, Plan, Stage
 from mapgap.problems.hybrid_pipeline.lowered.batching import every_micro_batch
 from mapgap.problems.hybrid_pipeline.lowered.tables import Array, prefix_sums, times_before
 
-MOST_DEVICES = 12
+MOST_DEVICES, MOST_LAYERS = 10, 1000
 NEVER = 2**61
 Piece = tuple[int, int]
 """A device and the end of its layers."""
@@ -88,8 +89,9 @@ def run(instance: Instance, budget: Budget, source: str = "") -> SolveResult:
     first = [names.index(source)] if source else list(range(len(names)))
     costs = Costs(instance)
     if instance.objective == "bottleneck":
-        if len(names) > MOST_DEVICES:
-            return _none(f"the instance has {len(names)} devices, of whose sets there are too many", begin)
+        if len(names) > MOST_DEVICES or len(instance.layers) > MOST_LAYERS:
+            text = f"the instance has {len(names)} devices and {len(instance.layers)} layers: too many for all sets"
+            return _none(text, begin)
         pieces = throughput(costs, first)
     else:
         pieces = latency(costs, first)

@@ -10,9 +10,9 @@ Fine-tuning of Large Models", ACL 2023; bigscience-workshop/petals 02dfbc7).
 Interpretation
 --------------
 1.  Servers join in the order of the instance. They do not move later (``should_choose_other_blocks``).
-2.  A server's throughput is that of its mean block. It holds as many blocks as fit with their caches beside what is in
-    front of and behind the blocks, which Petals leaves to the client and which here goes with its neighbour: a first
-    layer called ``embedding`` and a last one called ``head`` (the options name them).
+2.  A server's throughput is that of its mean block, a float as theirs. It holds as many blocks as fit with their
+    caches beside what is in front of and behind the blocks, which Petals leaves to the client and which here goes with
+    its neighbour: a first layer called ``embedding`` and a last one called ``head`` (the options name them).
 3.  A hop costs what the instance says, not a ping and 18 ms of serialisation. Blocks take the times of the instance.
 4.  Where a block is on no server there is no plan. A stage has one device; what a server holds and does not use, the
     plan does not have.
@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from fractions import Fraction
 from functools import cache
 
 from mapgap.core import Budget, SolveResult, Status, Stop
@@ -56,14 +55,14 @@ def joined(costs: Costs, front: int, blocks: int) -> list[Held]:
     """Step 1: the blocks of every server, in the order of the instance."""
     needs = costs.memory[front + 1 : front + blocks + 1] - costs.memory[front : front + blocks]
     ends = int(costs.memory[-1] - needs.sum())
-    sofar, found = [Fraction(0)] * blocks, list[Held]()
+    sofar, found = [0.0] * blocks, list[Held]()
     for d, room in enumerate(costs.room):
         largest = int(needs.max())
         held = min(blocks, max(0, room - ends) // largest) if largest else blocks
         start = min(range(blocks - held + 1), key=lambda s: (sorted(sofar[s : s + held]), s))
         took = int(costs.time[d][front + blocks] - costs.time[d][front])
         for block in range(start, start + held):
-            sofar[block] += Fraction(blocks, max(took, 1))
+            sofar[block] += blocks / max(took, 1)
         found.append((start, start + held))
     return found
 

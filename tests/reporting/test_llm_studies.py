@@ -4,8 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance
 from mapgap.core import Certificate
+from mapgap.evidence.certified import CertifiedJob
+from mapgap.execution.sweep import MethodJob
 from mapgap.importing.cluster import load
 from mapgap.importing.source import located
 from mapgap.instances.facts import load_devices
@@ -36,6 +39,17 @@ def test_the_library_has_clusters_of_cited_boards():
         assert len(fact.src) > 10
     items = {name: set(homes.of(name)) for name in homes.names()}
     assert all({"peak", "mem_bw", "mem"} <= found for found in items.values())
+
+
+@pytest.mark.parametrize(("memory", "status"), [(10**9, "OPTIMAL"), (0, "INFEASIBLE")])
+def test_what_a_run_proves_is_certified_at_once(memory, status):
+    made = registry.library("hybrid_pipeline").generate("tiny", 3)
+    made = made.changed(types=tuple(kind.model_copy(update={"memory": memory}) for kind in made.types))
+    record = CertifiedJob(made, "label_dp", 20.0).execute()
+    assert (record.status, record.certificate, record.word) == (status, Certificate.CHECKED, "certified")
+    assert record.key == MethodJob(made, "label_dp", 20.0).key
+    plain = CertifiedJob(made, "on_device", 20.0).execute()  # proves nothing
+    assert plain.certificate is None
 
 
 def run(pair, condition, method, objective, **more):
