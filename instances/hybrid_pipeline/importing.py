@@ -20,6 +20,8 @@ state_copies
 message_us
     Microseconds that a message between boards takes beside its bytes (0). An instance has rates only, so they are the
     bytes that a link carries in this time; exact where all links have one rate, and refused elsewhere.
+messages
+    Messages in which the bytes of a micro-batch cross a cut (1).
 training
     True or false; without it what the files say, and where they do not, it is asked for. Of inference backward times
     are 0 and the weights are stored once, unless told otherwise.
@@ -52,6 +54,8 @@ from mapgap.problems.hybrid_pipeline import Device, DeviceType, Execution, Graph
 from mapgap.problems.hybrid_pipeline.instance import QUARTILES
 
 CUTS = ("articulation", "all", "graph")
+HOMES = "homes"
+"""The table of cards and computers at home."""
 MADE = {
     "schema_version", "form", "problem", "name", "source", "tags", "mini_batch", "micro_batch_sizes", "tick_ns",
     "memory_unit_bytes", "types", "devices", "bandwidth", "layers", "replanning", "graph",
@@ -132,6 +136,7 @@ def build(workload: Workload, settings: Settings) -> Instance:
 def _late(workload: Workload, settings: Settings, micro: int, rules: Execution, *, graph: bool) -> int:
     """Bytes per sample that a link carries while a message is on its way beside them."""
     latency = settings.number("message_us", "microseconds that a message takes beside its bytes", 0.0)
+    latency *= settings.whole("messages", "messages in which the bytes of a micro-batch cross a cut", 1, least=1)
     if not latency:
         return 0
     places = range(len(workload.boards))
@@ -225,7 +230,7 @@ def _layer(layer: WorkLayer, crossing: int, copies: float, unit: int, *, counts:
 
 
 def library() -> list[LibraryBoard]:
-    """The Jetson boards of Asteroid's Table 5 with the speed model of ``profiles.py``."""
+    """The Jetson boards of Asteroid's Table 5 with the speed model of ``profiles.py``, and what people have at home."""
     networks = [item.removeprefix("epoch_") for item in load_devices(DEVICES).of("Nano") if item.startswith("epoch_")]
     found = []
     for name in boards():
@@ -240,4 +245,9 @@ def library() -> list[LibraryBoard]:
                 over_roofline={network: over_roofline(network, name) for network in networks},
             )
         )
+    homes = load_devices(HOMES)
+    for name in homes.names():
+        of = {item: float(fact.value) for item, fact in homes.of(name).items()}
+        memory = round(1e9 * of["mem"] * of.get("mem_share", 1.0))
+        found.append(LibraryBoard(name=name, memory_bytes=memory, gflops=of["peak"], memory_gbps=of["mem_bw"]))
     return found

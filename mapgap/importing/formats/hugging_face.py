@@ -2,11 +2,15 @@
 
 A file of sizes, without weights and without times. A sample is a sequence, and a pass of the model over it is one of
 two phases: ``decode`` makes one token of a sequence whose cache is full, ``prefill`` reads a prompt into an empty one.
+A ``request`` is both: a prompt, then so many tokens, with the same layers on the same boards.
 
 Settings
 --------
 phase
-    ``decode`` (default) or ``prefill``.
+    ``decode`` (default), ``prefill`` or ``request``.
+tokens
+    Tokens that a request makes, 256. Its time is that of the prompt and of so many tokens; a cut is crossed by one
+    message for each of them and one for the prompt.
 context
     Tokens for which a sequence has a cache of keys and values, 4096 at most unless told; decoding attends to them all.
 prompt
@@ -33,7 +37,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mapgap.core import Finding, InputError
 from mapgap.core.workload import Settings
@@ -41,7 +45,7 @@ from mapgap.importing.graph import Layer, LayerGraph, Total, origin
 from mapgap.importing.source import Source, Value
 
 NAME, TITLE = "hugging_face", "Hugging Face config.json of a language model"
-PHASES = ("decode", "prefill")
+PHASES = ("decode", "prefill", "request")
 EMBEDDING, HEAD = "embedding", "head"
 LARGEST = 10**7
 """No width, count or length of a model is beyond it."""
@@ -214,6 +218,9 @@ def read(sources: Sequence[Source], settings: Settings) -> LayerGraph:
         "context", "tokens of which a sequence has a cache", min(4096, longest), least=1, most=LARGEST
     )
     prompt = settings.whole("prompt", "tokens that prefill reads", min(512, context), least=1, most=LARGEST)
+    made = (
+        settings.whole("tokens", "tokens that a request makes", 256, least=1, most=LARGEST) if phase == "request" else 0
+    )
     own = _bits(root)
     assumed = [] if own or settings.get("bits") is not None else ["weights have 16 bits, as the file does not say"]
     weight = settings.number("bits", "bits of a weight", own or 16.0) / 8
@@ -221,51 +228,26 @@ def read(sources: Sequence[Source], settings: Settings) -> LayerGraph:
     between = settings.number("activation_bits", "bits of a number between layers", 16.0) / 8
     together = settings.whole("micro_batch", "sequences that pass together", 1, least=1, most=LARGEST)
     flying = settings.whole("mini_batch", "sequences in flight", together, least=together, most=LARGEST)
-    if prompt > context:
-        settings.wrong.append(f"--set prompt={prompt}: expected no more than the context of {context} tokens")
+    if prompt + made > context:
+        words = f"{prompt} tokens" + (f" and {made} more" if made else "")
+        settings.wrong.append(
+            f"--set prompt={prompt}: expected no more than the context of {context} tokens, found {words}"
+        )
+    if made and flying > together:
+        settings.wrong.append(f"--set mini_batch={flying}: expected {together}: a stage passes no request as a whole")
     settings.check()
     for name, value in {"micro_batch": together, "mini_batch": flying, "replication": False}.items():
         settings.preset.setdefault(name, value)
-    tokens, attended = (1, context) if phase == "decode" else (prompt, prompt * (prompt + 1) // 2)
-    rounds = -(-flying // together)
-
-    def size(numbers: int, width: float) -> int:
-        return math.ceil(numbers * width)
-
-    graph = LayerGraph(f"{_name(root, source)}_{phase}", input_bytes=tokens * TOKEN_BYTES, training=False)
-    handed = size(tokens * model.hidden, between)
-    table = size(model.table, weight)
-    reads = {"reads_once": 0, "reads_each": size(tokens * model.hidden, weight)}
-    graph.add(EMBEDDING, Layer("embedding", handed, table, 0, 0, reads))
-    graph.readers.add(EMBEDDING)
-    experts = size(tokens * model.active * model.expert, weight) if model.experts > 1 else 0
-    resident = model.block - (model.experts * model.expert if model.experts > 1 else 0)
-    block = Layer(
-        "transformer",
-        handed,
-        size(model.block, weight),
-        tokens * model.products + 2 * model.heads * model.width * attended,
-        rounds * size(context * model.cached, cache),
-        {
-            "reads_once": size(resident, weight),
-            "reads_each": experts,
-            "cache_bytes": size((context if phase == "decode" else 2 * prompt) * model.cached, cache),
-        },
-    )
-    before = EMBEDDING
-    for k in range(1, model.blocks + 1):
-        graph.add(f"block{k}", block, [before])
-        before = f"block{k}"
-    graph.add(HEAD, Layer("head", TOKEN_BYTES, size(model.table + model.hidden, weight), model.table, 0), [before])
-    graph.over_roofline = over_roofline(phase)
-    shared = model.table if model.tied else 0
-    graph.totals = [
-        Total("weights", (model.parameters + shared) * weight),
-        Total(
-            "products",
-            model.blocks * (tokens * model.products + 2 * model.heads * model.width * attended) + model.table,
-        ),
-    ]
+    settings.preset["messages"] = 1 + made
+    sizes = Sizes(model, context, prompt, weight, cache, between, -(-flying // together))
+    name = f"{_name(root, source)}_{phase}"
+    if phase == "request":
+        parts = [(sizes.graph(f"{name}_prefill", "prefill"), 1), (sizes.graph(f"{name}_decode", "decode"), made)]
+        graph = _one_after_the_other(name, parts)
+        does = f"a prompt of {prompt}, then {made} tokens, each after {context}"
+    else:
+        graph = sizes.graph(name, phase)
+        does = f"one token after {context}" if phase == "decode" else f"a prompt of {prompt}"
     if model.tied:
         assumed.append("embedding and head share a table, of which both hold a copy")
     if model.experts > 1:
@@ -280,9 +262,88 @@ def read(sources: Sequence[Source], settings: Settings) -> LayerGraph:
         "only the last token of a pass goes through the head",
         "what a pass needs beside weights and caches takes no memory",
     ]
-    does = f"one token after {context}" if phase == "decode" else f"a prompt of {prompt}"
     told = f"{model.blocks} blocks, {model.parameters:,} parameters, {phase}: {does}"
     graph.origins.append(origin(source, NAME, told, assumed))
+    return graph
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """A model as it is run: tokens of the caches and of a prompt, bytes of a number of three kinds.
+
+    Attributes
+    ----------
+    rounds : int
+        Micro-batches whose caches a board holds at once.
+    """
+
+    model: Model
+    context: int
+    prompt: int
+    weight: float
+    cache: float
+    between: float
+    rounds: int
+
+    def graph(self, name: str, phase: str) -> LayerGraph:
+        """One pass in a phase."""
+        model, weight = self.model, self.weight
+        decodes = phase == "decode"
+        tokens, attended = (1, self.context) if decodes else (self.prompt, self.prompt * (self.prompt + 1) // 2)
+
+        def size(numbers: int, width: float) -> int:
+            return math.ceil(numbers * width)
+
+        graph = LayerGraph(name, input_bytes=tokens * TOKEN_BYTES, training=False)
+        handed = size(tokens * model.hidden, self.between)
+        reads = {"reads_once": 0, "reads_each": size(tokens * model.hidden, weight)}
+        graph.add(EMBEDDING, Layer("embedding", handed, size(model.table, weight), 0, 0, reads))
+        graph.readers.add(EMBEDDING)
+        experts = size(tokens * model.active * model.expert, weight) if model.experts > 1 else 0
+        resident = model.block - (model.experts * model.expert if model.experts > 1 else 0)
+        products = tokens * model.products + 2 * model.heads * model.width * attended
+        block = Layer(
+            "transformer",
+            handed,
+            size(model.block, weight),
+            products,
+            self.rounds * size(self.context * model.cached, self.cache),
+            {
+                "reads_once": size(resident, weight),
+                "reads_each": experts,
+                "cache_bytes": size((self.context if decodes else 2 * self.prompt) * model.cached, self.cache),
+            },
+        )
+        before = EMBEDDING
+        for k in range(1, model.blocks + 1):
+            graph.add(f"block{k}", block, [before])
+            before = f"block{k}"
+        head = Layer("head", TOKEN_BYTES, size(model.table + model.hidden, weight), model.table, 0)
+        graph.add(HEAD, head, [before])
+        graph.over_roofline = over_roofline(phase)
+        shared = model.table if model.tied else 0
+        graph.totals = [
+            Total("weights", (model.parameters + shared) * weight),
+            Total("products", model.blocks * products + model.table),
+        ]
+        return graph
+
+
+def _one_after_the_other(name: str, parts: list[tuple[LayerGraph, int]]) -> LayerGraph:
+    """Passes over one model as one: what is worked and moved adds up, what is held does not."""
+    first = parts[0][0]
+    graph = LayerGraph(name, training=False, readers=first.readers, passes=parts)
+    graph.input_bytes = sum(count * part.input_bytes for part, count in parts)
+    for layer in first.order():
+        each = [(part.layer(layer), count) for part, count in parts]
+        handed, macs = (
+            sum(count * (getattr(one, key) or 0) for one, count in each) for key in ("output_bytes", "macs")
+        )
+        graph.add(
+            layer, replace(first.layer(layer), output_bytes=handed, macs=macs, attributes={}), first.inputs(layer)
+        )
+    weights = first.totals[0]
+    graph.totals = [weights, Total("products", sum(count * part.totals[1].amount for part, count in parts))]
     return graph
 
 
