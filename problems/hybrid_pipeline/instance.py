@@ -612,7 +612,7 @@ class Instance(InstanceBase):
         weights = sum(layer.weight_bytes for layer in self.layers)
         members = range(2, n + 1) if self.execution.replication else range(0)
         reduced = max((self.allreduce_ticks(m, weights, slowest, late) for m in members), default=0)
-        if late or self.in_turn:  # of every stage, rounded up, with its own messages
+        if late:  # of every stage, rounded up, with its own messages
             reduced += n + sum(self.allreduce_ticks(m, 1, slowest, late) for m in members)
         if self.execution.allreduce != "round":  # with every micro-batch, of every stage, rounded up
             execution += reduced + n
@@ -621,8 +621,12 @@ class Instance(InstanceBase):
         if self.execution.communication == "tensors" and moved:
             execution += moved[0]
             moved = []
-        turns = sum(moved) + (execution if self.execution.allreduce != "round" else 0) if self.in_turn else 0
-        latency = rounds * max([1, execution, turns, *moved]) + execution + sum(moved) + reduced
+        latency = rounds * max([1, execution, *moved]) + execution + sum(moved) + reduced
+        if self.in_turn:  # behind k cuts a group has n - k members at most
+            every = execution if self.execution.allreduce != "round" else 0
+            for k in range(len(moved) + 1):
+                last = self.allreduce_ticks(n - k, weights, slowest, late) + 2 * reduced * bool(late) + n
+                latency = max(latency, rounds * (sum(moved[:k]) + every) + execution + last)
         if self.replanning is not None:
             latency = self.replanning.rounds * latency + (self.transfer_ticks(weights, slowest) if n > 1 else 0)
         memory = sum(layer.state_memory for layer in self.layers)
