@@ -88,7 +88,7 @@ def planned(records: Runs) -> Rows:
             "planned": own,
             "ratio": links / own,
             "model": _seconds(instance, record),
-            "status": str(record.status),
+            "status": record.status.value.lower(),
         }
 
 
@@ -103,8 +103,8 @@ def _seconds(instance: InstanceBase, record: RunRecord) -> float | None:
 @tabulated(
     "by_medium",
     "By problem",
-    "problem | medium | plans | proven: proven optimal | longer: best plan of links takes longer | most: times as long, "
-    "at most; .2f | shorter: shorter | least: times as long, at least; .2f",
+    "problem | medium | plans | proven: proven optimal | longer: best plan of links takes longer "
+    "| most: times as long, at most; .2f | shorter: shorter | least: times as long, at least; .2f",
     "A difference of a thousandth or less does not count.",
 )
 def by_medium(rows: list[dict[str, Any]]) -> Rows:
