@@ -13,7 +13,7 @@ from typing import Any
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance, load_plan, on_medium
 from mapgap.clock.replay import Medium
-from mapgap.core import InputError, InstanceBase
+from mapgap.core import InputError
 from mapgap.evidence.ledger import Ledger
 from mapgap.evidence.media import replayed_s
 from mapgap.execution.sweep import MethodJob
@@ -88,7 +88,7 @@ def planned(records: Runs) -> Rows:
             "planned": own,
             "ratio": links / own,
             "model": _seconds(instance, record),
-            "status": record.status.value.lower(),
+            "status": record.status.lower(),
         }
 
 
@@ -96,7 +96,7 @@ def _plan(record: RunRecord) -> Any:
     return registry.problems()[record.problem].plan_type.model_validate_json(json.dumps(record.plan))
 
 
-def _seconds(instance: InstanceBase, record: RunRecord) -> float | None:
+def _seconds(instance: Any, record: RunRecord) -> float | None:
     return None if record.objective is None else record.objective * instance.seconds_per_tick
 
 

@@ -33,7 +33,7 @@ class Transfers:
     def __init__(self, instance: dict[str, Any], batch: int) -> None:
         self.instance, self.batch, self.tick = instance, batch, int(instance["tick_ns"])
         self.held, self.classes, self.rules = holdings(instance), alike(instance), rules(instance)
-        self.turns = in_turn(instance)
+        self.turns, self.every_step = in_turn(instance), bool(self.rules["allreduce"] != "round")
         self.kinds = [int(instance["devices"][same[0]]["type"]) for same in self.classes]
         self.cuts = Cuts(instance) if branches(instance) else None
         self.sums = sums if self.cuts is None else self.cuts.sums
@@ -90,12 +90,12 @@ class Transfers:
         among = 1 if self.turns or self.rules["medium"] == "shared" else m
         among *= m if self.rules["allreduce"] == "rotating" else 1
         moved: int = self.rules["allreduce_factor"] * (m - 1) * (weights * 10**9 + m * late * slowest)
-        return -(-moved // int(among * slowest * self.tick)) if weights else 0
+        return -(-moved // (among * slowest * self.tick)) if weights else 0
 
     def taken(self, i: int, j: int, group: Group) -> int:
         """Ticks of one medium that a micro-batch takes for a stage, but for the step behind it (rule 18)."""
         crossing = sum(self.load(j, self.last, group)) if j < self.last else 0
-        return self.turns * (crossing + self.allreduce(i, j, group) * (self.rules["allreduce"] != "round"))
+        return crossing * self.turns + self.allreduce(i, j, group) * (self.turns and self.every_step)
 
     def migration(self, i: int, j: int, group: Group) -> int:
         """Ticks until all members hold the weights of a stage (rule 11); 0 without a failure."""
