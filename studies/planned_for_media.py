@@ -75,6 +75,9 @@ def planned(records: Runs) -> Rows:
             continue
         name, _, word = record.instance.partition("@")
         medium: Medium = "ports" if word == "ports" else "shared"
+        entry = book.entries.get(name)
+        if entry is None or entry.plan is None:
+            continue
         instance = load_instance(name)
         links = replayed_s(instance, load_plan(book.plan_path(name), record.problem), medium)
         own = replayed_s(instance, _plan(record), medium)
