@@ -4,6 +4,8 @@ from mapgap.core import Method
 
 _PROBLEM = "hybrid_pipeline"
 _HERE = "mapgap.formulations.hybrid_pipeline"
+_LINKS = ("medium", "latency_ns")
+"""What links share and how long messages take, which published planners do not know."""
 
 METHODS = [
     Method(
@@ -18,6 +20,7 @@ METHODS = [
         params=f"{_HERE}.params:Columns",
         rank=2,
         engines=("CP-SAT",),
+        knows=_LINKS,
     ),
     Method(
         "enumerate",
@@ -28,6 +31,7 @@ METHODS = [
         summary="every cut and every choice of groups of a tiny instance",
         rank=-1,
         engines=("enumeration",),
+        knows=_LINKS,
     ),
     Method(
         "ideal_dp",
@@ -40,7 +44,7 @@ METHODS = [
         params=f"{_HERE}.params:Ideals",
         rank=-1,
         engines=("own",),
-        whole=True,
+        knows=("graph",),
     ),
     Method(
         "label_dp",
@@ -54,6 +58,7 @@ METHODS = [
         cheap=f"{_HERE}.label_dp:cheap",
         rank=10,
         engines=("own",),
+        knows=_LINKS,
     ),
     Method(
         "mip",
@@ -68,6 +73,7 @@ METHODS = [
         given={"solver": "highs"},
         rank=1,
         engines=("HiGHS",),
+        knows=_LINKS,
     ),
     Method(
         "mip_cbc",
@@ -81,6 +87,7 @@ METHODS = [
         params=f"{_HERE}.params:Columns",
         given={"solver": "cbc"},
         engines=("CBC",),
+        knows=_LINKS,
     ),
     Method(
         "portfolio",
@@ -94,7 +101,7 @@ METHODS = [
         members=("fluid_bound", "order_search", "label_dp", "orders"),
         rank=20,
         engines=("own",),
-        whole=True,
+        knows=("graph", *_LINKS),
     ),
     Method(
         "simulator_bound",

@@ -244,7 +244,7 @@ class _Search:
             area[-1] - area,
         )
         form = low.form
-        self.rule = search.Rule(*form, int(bool(form.excess)))
+        self.rule = search.Rule(*form[:5], int(bool(form.excess)))
         self.pairs = self.labels = 0
 
     @property

@@ -42,6 +42,7 @@ from mapgap.problems.hybrid_pipeline.lowered.groups import group_count, intercha
 from mapgap.problems.hybrid_pipeline.lowered.observe import observed
 from mapgap.problems.hybrid_pipeline.lowered.order import BEST, TIES, memory_order, memory_orders
 from mapgap.problems.hybrid_pipeline.lowered.replay import replayed
+from mapgap.problems.hybrid_pipeline.lowered.tables import ordered
 from mapgap.solvers.portfolio import exhausted
 
 
@@ -54,14 +55,16 @@ def too_large(instance: Instance, params: Params = Params()) -> str:
         return f"{what}: {moves} moves, at most {params.moves} are held"
     if groups * (len(instance.layers) + 1) > params.cells:
         return f"{what}: {groups} groups on {len(instance.layers)} layers, at most {params.cells} such pairs are held"
-    if groups**2 > params.pairs and instance.execution.transfers == "parallel":
-        return f"{what} and parallel links: {groups} groups, at most {int(params.pairs**0.5)} with such links"
+    if groups**2 > params.pairs and (instance.execution.transfers == "parallel" or not ordered(instance)):
+        links = "parallel links" if ordered(instance) else "links of which none is best in bandwidth and latency"
+        return f"{what} and {links}: {groups} groups, at most {int(params.pairs**0.5)} with such links"
     return ""
 
 
 def differ(instance: Instance) -> bool:
-    """Whether not all links have the same bandwidth."""
-    return len({rate for d, row in enumerate(instance.bandwidth) for e, rate in enumerate(row) if d != e}) > 1
+    """Whether not all links are equal."""
+    places = [(d, e) for d in range(len(instance.devices)) for e in range(d)]
+    return len({(instance.bandwidth[d][e], instance.late([d], [e])) for d, e in places}) > 1
 
 
 NOWHERE = "memory: no cut and choice of groups holds a micro-batch"

@@ -42,7 +42,7 @@ from mapgap.problems.hybrid_pipeline.instance import Device, DeviceType
 from mapgap.problems.hybrid_pipeline.lowered.arrays import Lowered, lower
 from mapgap.problems.hybrid_pipeline.lowered.groups import interchangeable
 from mapgap.problems.hybrid_pipeline.lowered.order import slowness
-from mapgap.problems.hybrid_pipeline.lowered.tables import Array, times_before
+from mapgap.problems.hybrid_pipeline.lowered.tables import Array, ordered, times_before
 
 Parts = list[list[int]]
 
@@ -66,13 +66,17 @@ def relaxed(instance: Instance, parts: Parts) -> Lowered:
     links = np.array(instance.bandwidth, np.int64)
     np.fill_diagonal(links, 0)
     best = np.array([[links[np.ix_(p, q)].max() for q in parts] for p in parts]).clip(1)
-    if parallel:
-        best[:] = best.max()
+    late = np.array(instance.latency_ns or np.zeros_like(links), np.int64)
+    np.fill_diagonal(late, late.max(initial=0))
+    least = np.array([[late[np.ix_(p, q)].min() for q in parts] for p in parts])
+    if parallel or not ordered(instance):
+        best[:], least[:] = best.max(), least.min()
     made = instance.model_copy(
         update={
             "types": types,
             "devices": tuple(Device.model_construct(name=instance.devices[d].name, type=of[d]) for d in number),
             "bandwidth": tuple(tuple(int(best[of[d], of[e]]) for e in number) for d in number),
+            "latency_ns": tuple(tuple(int(least[of[d], of[e]]) for e in number) for d in number if instance.latency_ns),
             "replanning": None,
         }
     )

@@ -65,6 +65,7 @@ METHODS = [
         params="mapgap.formulations.hybrid_pipeline.params:OrderSearch",
         summary="Best pipelines along orders of the devices, then over all groups as far as little work goes",
         fast=True,
+        knows=("medium", "latency_ns"),
     ),
     Method(
         "on_device",
@@ -143,7 +144,7 @@ METHODS = [
         run=f"{_HERE}.dnn_partitioning:run",
         summary="Least maximum load of parts between ideals, one device each",
         options={"linearize": False},
-        whole=True,
+        knows=("graph",),
     ),
     Method(
         "exo",

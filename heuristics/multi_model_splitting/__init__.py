@@ -115,5 +115,6 @@ METHODS = [
         params=f"{_HERE}.params:RuinAndRecreate",
         summary="Synergy's plan, improved by taking pipelines out and putting them back",
         fast=True,
+        knows=("medium",),
     ),
 ]

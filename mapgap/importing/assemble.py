@@ -77,7 +77,7 @@ def assemble(graph: LayerGraph, cluster: Cluster | None, settings: Settings, nam
         lines = "on lines between the measured batch sizes, beyond them on the last line"
         how = "in proportion to the samples" if len(batches) == 1 else lines
         notes.append(f"Times at other batch sizes than {', '.join(map(str, batches))} lie {how}.")
-    boards, links = _boards(cluster, tables, graph, known, settings, place)
+    boards, links, late = _boards(cluster, tables, graph, known, settings, place)
     settings.check()
     label = name or graph.name
     workload = Workload(
@@ -92,6 +92,7 @@ def assemble(graph: LayerGraph, cluster: Cluster | None, settings: Settings, nam
         together=tuple(tuple(sorted(_places(place, each))) for each in graph.together),
         tensors=_moved(place, graph.tensors),
         gradients=_moved(place, graph.gradients),
+        latency_ns=late,
     )
     single = {label: bar for entry, bar in bars.items() for label in labels(entry, cluster.boards[entry])}
     return Assembled(workload, single, notes)
@@ -369,8 +370,8 @@ def _boards(
     known: Mapping[str, LibraryBoard],
     settings: Settings,
     place: Mapping[str, int],
-) -> tuple[tuple[WorkBoard, ...], tuple[tuple[int, ...], ...]]:
-    """Every single board, and the rates between them in bytes per second."""
+) -> tuple[tuple[WorkBoard, ...], tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]:
+    """Every single board, the rates between them in bytes per second, and latencies in ns, if there are any."""
     boards, entries = [], []
     for entry, board in cluster.boards.items():
         library, table = known.get(board.board or ""), tables[entry]
@@ -407,7 +408,10 @@ def _boards(
                 settings.ask(f"link between {first} and {second}: expected link_mbps of the cluster, or --link MBPS")
             row.append(0 if a == b else max(1, round(rate or 1)))
         rates.append(tuple(row))
-    return tuple(boards), tuple(rates)
+    late = tuple(
+        tuple(cluster.late_ns(a, b) if i != j else 0 for j, b in enumerate(entries)) for i, a in enumerate(entries)
+    )
+    return tuple(boards), tuple(rates), late if any(map(any, late)) else ()
 
 
 def _rate(cluster: Cluster, graph: LayerGraph, first: str, second: str) -> float | None:

@@ -31,9 +31,10 @@ FRONT_STAGES = 2**25
 """Most stages whose times are held for sums in front of cuts."""
 
 MOST_LABELS = 24_000_000
-"""Labels that are held at most, 28 bytes each, where the budget names no memory."""
+"""Labels that are held at most, 32 bytes each, where the budget names no memory."""
 
-LABEL_BYTES = 28
+COLUMNS = 8
+LABEL_BYTES = 4 * COLUMNS
 
 Fronts = tuple[NDArray[np.int32], NDArray[np.int32]]
 """Least sums of E and of E_f, (G, L + 1) ticks each."""
@@ -85,6 +86,7 @@ class CompiledSearch:
             low.load,
             low.reduce_num,
             low.reduce_den,
+            low.reduce_add,
             low.weights,
             low.move,
             int(low.every_step),
@@ -119,7 +121,7 @@ class CompiledSearch:
         form = self._form(slots)
         spans = (np.arange(len(cuts))[:, None] - nearest)[:, self.steps.asked].sum(axis=1)
         store = label_tables.Store(
-            pool=np.zeros((LABELS, 7), np.int32),
+            pool=np.zeros((LABELS, COLUMNS), np.int32),
             head=np.zeros(LABELS, np.int64),
             key=np.zeros(LABELS, np.int64),
             following=np.zeros(LABELS, np.int64),
@@ -240,7 +242,7 @@ class CompiledSearch:
             return None
         tight = 2 * nodes > len(store.key)
         if 2 * labels > len(store.pool) or not tight:
-            pool = np.zeros((min(2 * len(store.pool), self.most), 7), np.int32)
+            pool = np.zeros((min(2 * len(store.pool), self.most), COLUMNS), np.int32)
             pool[:labels] = store.pool[:labels]
             store = store._replace(pool=pool)
         if tight or 2 * labels <= len(store.pool) // 2:

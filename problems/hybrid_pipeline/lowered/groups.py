@@ -1,7 +1,7 @@
 """Classes of devices that are alike, groups of them, and what may be put in front of a pipeline's suffix.
 
-Devices are merged into *classes* of interchangeable ones: equal type, equal bandwidth to every third device, equal
-weights held. (The relation is transitive, and the bandwidth inside a class is one number.) A group is then a vector of
+Devices are merged into *classes* of interchangeable ones: equal type, equal links to every third device, equal
+weights held. (The relation is transitive, and all links inside a class are equal.) A group is then a vector of
 counts per class.
 
 A pipeline is built from its end. A *state* says which devices are left for the stages in front; a *move* puts a group
@@ -54,8 +54,8 @@ def interchangeable(instance: Instance) -> list[list[int]]:
         for members in classes:
             e = members[0]
             same = instance.devices[d].type == instance.devices[e].type and (held is None or held[d] == held[e])
-            links = zip(instance.bandwidth[d], instance.bandwidth[e], strict=True)
-            if same and all(a == b for x, (a, b) in enumerate(links) if x not in (d, e)):
+            squares = [instance.bandwidth, *([instance.latency_ns] if instance.latency_ns else [])]
+            if same and all(square[d][x] == square[e][x] for square in squares for x in range(n) if x not in (d, e)):
                 members.append(d)
                 break
         else:
