@@ -185,7 +185,7 @@ class CompiledSearch:
         if upper > label_fronts.NO_FRONT:
             return None
         low, form, cuts = self.low, self._form(1), np.arange(self.low.layers + 1)
-        window = self._windows(cuts, upper)[0]
+        window, nearest = self._windows(cuts, upper)
         lengths = np.maximum(window.T - cuts, 0).astype(np.int64)  # (G, L + 1)
         if self._over or lengths.sum() > FRONT_STAGES:
             return None
@@ -193,7 +193,8 @@ class CompiledSearch:
         both, forward = (
             label_fronts.stage_times(table, low.groups, low.batch, window, place) for table in (low.both, low.forward)
         )
-        ways = label_fronts.Ways(*low.moves[:3], window, self._open(cuts, upper))
+        ways = label_fronts.Ways(*low.moves[:3], window, nearest, self._open(cuts, upper))
+        least = label_fronts.behind(ways)
         times = label_fronts.Times(place, both, forward)
         found, found_f = (np.full(lengths.shape, label_fronts.NO_FRONT, np.int32) for _ in range(2))
         idle = slice(0, 1 if self.everyone else None)
@@ -202,7 +203,7 @@ class CompiledSearch:
         while used < len(low.groups):
             if self._over:
                 return None
-            used = label_fronts.fronts(self.stages, self.links, form, ways, times, found, found_f, upper, used)
+            used = label_fronts.fronts(self.stages, self.links, form, ways, times, least, found, found_f, upper, used)
         return found, found_f
 
     @property
