@@ -53,7 +53,7 @@ def test_no_relaxation_is_above_the_optimum_and_no_sum_in_front_loses_a_plan(fam
         if best is None:
             continue
         upper = best + max(1, best // 10)
-        found = relaxation.Refinement(instance, Budget(time_s=1000), params.relaxed_moves, params)
+        found = relaxation.Refinement(instance, Budget(time_s=1000), params.moves, params)
         while found.left:
             found.step(upper)
             assert found.bound <= best, (seed, found.bounds)
@@ -104,7 +104,7 @@ def test_two_or_three_classes_bound_better_than_shared_work(seed):
     instance = LIBRARY.generate("distinct", seed)
     known = OrderSearch(instance)
     known.first()
-    found = relaxation.Refinement(instance, Budget(time_s=1000), LabelSearch.relaxed_moves)
+    found = relaxation.Refinement(instance, Budget(time_s=1000), LabelSearch.moves)
     fluid = fluid_bound(lower(instance, tuple(range(len(instance.devices)))))
     while found.bound <= 1.1 * fluid and len(found.bounds) < 3:
         found.step(known.value)

@@ -3,8 +3,9 @@
 The sums of ``label_stages.least_sums`` take all devices left for one stage. Here stages are put one behind the other,
 from the first layer on: of all ways to cover the layers in front with groups of the devices left, inside windows and
 each with its aligned step below the upper bound, the least sum of E (with the transfers between the stages) and, on its
-own, the least sum of E_f; only where the other devices cover the layers behind the cut. The time of a stage is bounded as in ``least_sums``: of shares ``z_d`` with
-``sum (z_d - 1) < B`` one at least is taken or passed by the member that has it.
+own, the least sum of E_f; only where the other devices cover the layers behind the cut. The time of a stage is bounded
+as in ``least_sums``: of shares ``z_d`` with ``sum (z_d - 1) < B`` one at least is taken or passed by the member that
+has it.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ NO_FRONT = 2**31 - 1
 
 
 class Ways(NamedTuple):
-    """``groups.Moves`` from the front, whose states are groups of devices used, and ``window``, ``nearest`` and ``open``
-    of ``label_tables.Space`` over all cuts."""
+    """``groups.Moves`` from the front, whose states are groups of devices used, and ``window``, ``nearest`` and
+    ``open`` of ``label_tables.Space`` over all cuts."""
 
     first: Integers
     group: Small
@@ -107,8 +108,8 @@ def fronts(
 ) -> int:
     """Least sums of E and of E_f in front of every cut, (G, L + 1) each, by the groups of devices used.
 
-    ``least``: as :func:`behind` gives it; in front of it the sums of what is left are not needed. Puts one stage behind what the devices of the groups from ``begin`` on can cover, for some groups; the first group
-    not yet done.
+    ``least``: as :func:`behind` gives it; no sums are needed in front of it. Puts one stage behind what the devices of
+    the groups from ``begin`` on can cover, for some groups; the first group not yet done.
     """
     layers, spent, used, last = stages.both.shape[1] - 1, 0, begin, len(stages.groups) - 1
     limit = -(-upper // round_.rounds)
