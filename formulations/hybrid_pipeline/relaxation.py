@@ -102,8 +102,8 @@ def move_count(parts: Parts) -> int:
 def partitions(instance: Instance) -> list[Parts]:
     """From one part to all classes of interchangeable devices: each merges two parts of the next, those of least loss.
 
-    The loss of a device is how much faster its part is than itself, and of its speed a part by how much more that holds:
-    so fast devices, which do most of the work, stay alone longest.
+    The loss of a device is how much faster its part is than itself, and of its speed a part by how much more that
+    holds: so fast devices, which do most of the work, stay alone longest.
     """
     atoms = interchangeable(instance)
     kinds = [instance.device_type(members[0]) for members in atoms]
@@ -207,13 +207,15 @@ class Refinement:
             self.searched.append((moves, search, best[-1]))
 
     def lend(self, search: CompiledSearch, moves: int, upper: int) -> None:
-        """Give a search the sums of a coarser one, for plans below ``upper``."""
+        """Give a search the sums of the finest coarser one that has some, for plans below ``upper``; else none."""
+        search.use(None)  # sums for plans below a smaller bound would leave out others
         most = min(moves // self.params.coarser, self.params.fronts)
-        coarse = [found for number, found, _ in self.searched if number <= most]
-        fronts = coarse[-1].fronts(upper) if coarse else None
-        if fronts is not None:
-            place = merged(search.low, coarse[-1].low)
-            search.use((fronts[0][place], fronts[1][place]))
+        for number, coarse, _ in reversed(self.searched):
+            fronts = coarse.fronts(upper) if number <= most else None
+            if fronts is not None:
+                place = merged(search.low, coarse.low)
+                search.use((fronts[0][place], fronts[1][place]))
+                return
 
     def order(self) -> tuple[int, ...] | None:
         """All devices in the order of the stages of the best pipeline found last, the fastest of a class first."""

@@ -73,6 +73,24 @@ def test_no_relaxation_is_above_the_optimum_and_no_sum_in_front_loses_a_plan(fam
     assert coarse > 0 or family == "tiny"
 
 
+def test_sums_for_plans_below_a_smaller_bound_are_given_back():
+    """Where a larger bound has no sums, as for want of memory, a search has none: the old ones leave out its plans."""
+    params, instance = LabelSearch(growth=1, coarser=1), several_classes(3)
+    low = lower(instance)
+    best = CompiledSearch(low, instance.all_devices)(cuts(low), OPEN)[0]
+    found = relaxation.Refinement(instance, Budget(time_s=1000), params.moves, params)
+    while found.left:
+        found.step(best)
+    search, kept = (CompiledSearch(low, instance.all_devices) for _ in range(2))
+    for each in (search, kept):
+        found.lend(each, params.moves, best * 3 // 4)
+    assert not kept(cuts(low), best + 1)[1]  # so it matters
+    for _, coarse, _ in found.searched:
+        coarse.most_stages = 0
+    found.lend(search, params.moves, best + 1)
+    assert search(cuts(low), best + 1)[0] == best
+
+
 def test_a_relaxation_has_the_best_of_every_class():
     """Layer by layer the least time, so never more than any member takes for a stage; and the largest memory."""
     instance = one_size("small", 3)
