@@ -48,6 +48,9 @@ from mapgap.solvers.portfolio import exhausted
 MOVE_BYTES, CELL_BYTES = 8, 32
 """What a search holds for a move, and for a pair of a group and a layer."""
 
+PAIRED = Params(moves=2**23, cells=2**23)
+"""What a search may hold that holds a link for each pair of groups besides."""
+
 
 def fitting(params: Params, memory_mb: int | None) -> Params:
     """With no more moves and cells than a quarter of the memory has room for."""
@@ -235,6 +238,8 @@ def steps(
         return this.stopped(Stop.TIME, this.bound, UNFINISHED)
     low = lower(instance, pairs=False)
     if not compiled or low.overflows:
+        if large := too_large(instance, PAIRED):
+            return this.stopped(Stop.MEMORY, this.bound, large)
         low = lower(instance)
     stop, bound = this.search(low, engine, instance.all_devices)
     if stop is not None:
