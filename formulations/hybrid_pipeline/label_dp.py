@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Iterator
+from dataclasses import replace
 from typing import Any
 
 from mapgap.core import Budget, Finding, InputError, SolveResult, Status, Stop, read_start
@@ -44,6 +45,20 @@ from mapgap.problems.hybrid_pipeline.lowered.order import BEST, TIES, memory_ord
 from mapgap.problems.hybrid_pipeline.lowered.replay import replayed
 from mapgap.problems.hybrid_pipeline.lowered.tables import ordered
 from mapgap.solvers.portfolio import exhausted
+
+MOVE_BYTES, CELL_BYTES = 8, 32
+"""What a search holds for a move, and for a pair of a group and a layer."""
+
+PAIRED = Params(moves=2**23, cells=2**23)
+"""What a search may hold that holds a link for each pair of groups besides."""
+
+
+def fitting(params: Params, memory_mb: int | None) -> Params:
+    """With no more moves and cells than a quarter of the memory has room for."""
+    if memory_mb is None:
+        return params
+    room = memory_mb * 2**18
+    return replace(params, moves=min(params.moves, room // MOVE_BYTES), cells=min(params.cells, room // CELL_BYTES))
 
 
 def too_large(instance: Instance, params: Params = Params()) -> str:
@@ -81,6 +96,7 @@ class Run:
         self.begin = time.process_time()
         self.refinement = None
         self.least = 0
+        self.orders = OrderSearch(instance, budget, announce=self.announce)
 
     value: int
     plan: Plan | None
@@ -102,10 +118,18 @@ class Run:
 
     def along(self, order: Order) -> None:
         """The best plan along an order of the devices."""
-        search = OrderSearch(self.instance, self.budget, announce=self.announce)
-        search.value = self.value
-        search.along(order)
-        self.value = search.value
+        self.orders.value = self.value
+        self.orders.along(order)
+        self.value = self.orders.value
+
+    def wander(self) -> Iterator[None]:
+        """Better plans along other orders of the devices, as long as time permits."""
+        self.orders.value = self.value
+        for _ in self.orders.wander():
+            self.value = min(self.value, self.orders.value)
+            if self.value <= self.bound:
+                return
+            yield
 
     def refine(self, most: int) -> Iterator[None]:
         """Bounds of relaxations of at most so many moves, from coarse to fine, and plans along the orders they name."""
@@ -178,18 +202,22 @@ def steps(
     known: Callable[[], Plan | None],
     engine: str = "auto",
     params: Params = Params(),
+    alone: bool = False,
 ) -> Generator[None, None, SolveResult]:
     """The algorithm in pieces, for one micro-batch size; it returns the result.
 
     1. A bound on what all devices can do together; on large instances the best plan along the order of Algorithm 2.
     2. Relaxations, from few classes of devices to many.
-    3. The search over all groups, where it fits into the memory.
+    3. The search over all groups, where it fits into the memory; where not, nothing more is proven.
 
     Parameters
     ----------
     known : callable
         The best plan that others have found; asked for between pieces.
+    alone : bool
+        Nobody else looks for plans: where nothing more can be proven, look along orders of the devices.
     """
+    params = fitting(params, budget.memory_mb)
     this = Run(instance, budget, params)
     this.learn(known())
     this.least = fluid_bound(lower(instance, tuple(range(len(instance.devices)))))
@@ -200,17 +228,21 @@ def steps(
         this.along(tuple(memory_order(instance)))
         yield
     if large or (moves >= params.relaxed and compiled):
-        for _ in this.refine(params.relaxed_moves if large else moves if differ(instance) else moves // params.coarser):
+        for _ in this.refine(params.moves if large else moves if differ(instance) else moves // params.coarser):
             yield
             this.learn(known())
     if this.bound == OPEN:
         return infeasible(instance, NOWHERE, notes=this.notes)
     if large:
+        if alone and compiled:
+            yield from this.wander()
         return this.stopped(Stop.TIME if budget.exhausted else Stop.MEMORY, this.bound, large)
     if budget.exhausted or this.bound == this.value:
         return this.stopped(Stop.TIME, this.bound, UNFINISHED)
     low = lower(instance, pairs=False)
     if not compiled or low.overflows:
+        if large := too_large(instance, PAIRED):
+            return this.stopped(Stop.MEMORY, this.bound, large)
         low = lower(instance)
     stop, bound = this.search(low, engine, instance.all_devices)
     if stop is not None:
@@ -255,7 +287,7 @@ def run(
     if order != "free":
         return restricted(Run(instance, budget, params), memory_orders(instance, order, "order"), engine)
     first = read_start(start, Plan, instance)
-    return exhausted(steps(instance, budget, lambda: first, engine, params))
+    return exhausted(steps(instance, budget, lambda: first, engine, params, alone=True))
 
 
 def restricted(this: Run, orders: list[list[int]], engine: str) -> SolveResult:
