@@ -17,7 +17,7 @@ from mapgap.formulations.suboperation_mapping.boxes import Cutter, few_ratios, r
 from mapgap.formulations.suboperation_mapping.located_frame import WHOLE, Frame
 from mapgap.formulations.suboperation_mapping.params import Certificate as Params
 from mapgap.problems.suboperation_mapping import Instance
-from mapgap.problems.suboperation_mapping.certificate import partitions
+from mapgap.problems.suboperation_mapping.certificate import APART, partitions
 from mapgap.problems.suboperation_mapping.certificate.located import Located
 from mapgap.problems.suboperation_mapping.certificate.times import Writer
 from mapgap.solvers.refute import refute
@@ -44,7 +44,12 @@ def prove(
         name = ",".join(f"{g.low}-{g.high}x{g.number}" for g in groups)
         few = few_ratios(groups, batch, parts, params.narrow)
         written = Located(instance, bound, Program(), groups)
-        tree = _refuted(written, budget, params.places if few is None else params.boxes)
+        alike = max(written.members) > 1
+        tree = _refuted(written, budget, 1 if alike else params.places if few is None else params.boxes)
+        if tree is None and alike and few is not None:
+            name += APART
+            written = Located(instance, bound, Program(), groups, apart=True)
+            tree = _refuted(written, budget, params.places if few is None else params.boxes)
         if tree is not None:
             proof[name] = tree
         elif not single(groups):
