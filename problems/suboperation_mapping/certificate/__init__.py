@@ -13,9 +13,10 @@ plan's timetable (:mod:`~.times`). All are integers of at most ``bound - 1``, an
 argue. In the program of all ratios only fused operations have a place and a start, and the DRAM is left out, and so it
 is in those of boxes (:mod:`~.located`); in the others :mod:`~.memory` says what of it must fit.
 
-Variables come in this order, those of places by accelerator, or in a box by class, as first members are listed, and of
-a state its accelerators and the first others of classes, first members before all others; ``*`` where the program of a ratio, ``+`` where that of a
-box has them. Operations are listed FP by rising layer, then WU and BP by falling layer, those of a layer by share.
+Variables come in this order, those of places by accelerator, in a box by class, as first members are listed; beside a
+state come its own accelerators and the first others of classes, first members before all others. ``*`` where the
+program of a ratio, ``+`` where that of a box has them. Operations are listed FP by rising layer, then WU and BP by
+falling layer, those of a layer by share.
 
 1.  ``+`` samples of each group; ``last``; places by operation; ``*`` configurations of each split FP and BP of several
     shares, the last share's place changing fastest; loads by operation.

@@ -412,9 +412,9 @@ class Writer:
         states, groups = list(chosen), range(len(self.box))
         cells = {state: list(product(groups, self.beside(state))) for state in states}
         shares, samples, took = {}, {}, {}
-        for state, g, a in ((state, *cell) for state in states for cell in cells[state]):
-            low, high, number = self.box[g]
-            key, count = (state, g, a), self.number(0, number)
+        for key in [(state, *cell) for state in states for cell in cells[state]]:
+            state, g, a = key
+            (low, high, number), count = self.box[g], self.number(0, self.box[g][2])
             shares[key], samples[key] = (count, 1), (count, low)
             if low < high:
                 total = self.number(0, number * high)
