@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise, product
+from math import prod
 
 Box = tuple[tuple[int, int, int], ...]
+COUNTED = 16  #: numbers of shares, by group, up to which least lengths keep groups apart
 GRAIN = 1 << 10  #: parts of a tick in which what a sample takes is counted
 
 
@@ -51,8 +53,11 @@ def least_length(tables: tuple[tuple[int, ...], ...], rates: tuple[int, ...], bo
     """No accelerator ends earlier on some ratio of the box and some places of its shares: least ticks of the longest.
 
     A length is possible only if what the accelerators can do in it, for some numbers of shares on each, adds up to the
-    batch. ``rates`` are grains that a sample takes to come to an accelerator.
+    batch. ``rates`` are grains that a sample takes to come to an accelerator. Of many groups one is made, which has all
+    ratios of the box.
     """
+    if prod(number + 1 for *_, number in box) > COUNTED:
+        box = ((min(low for low, *_ in box), max(high for _, high, _ in box), sum(number for *_, number in box)),)
     loads = [
         {c: [(s, t + s * rate // GRAIN) for s, t in own.items()] for c, own in quickest(table, box).items()}
         for table, rate in zip(tables, rates, strict=True)

@@ -502,11 +502,15 @@ class Writer:
                 rest = [number - k for number, k in zip(numbers, own, strict=True)]
                 yield from ([own, *others] for others in dealt(rest, places - 1))
 
-        found = []
-        for numbers in dealt([number for *_, number in self.box], len(self.everywhere)):
+        found, box, ways = [], self.box, 1
+        for *_, number in box:
+            ways *= 1 + number
+        if ways > 16:  # all shares alike: more ratios than the box has
+            box = [(min(g[0] for g in box), max(g[1] for g in box), sum(g[2] for g in box))]
+        for numbers in dealt([number for *_, number in box], len(self.everywhere)):
             able = []
             for a, own in enumerate(numbers):
-                groups = tuple((low, high, k) for (low, high, _), k in zip(self.box, own, strict=True))
+                groups = tuple((low, high, k) for (low, high, _), k in zip(box, own, strict=True))
                 able.append(most_samples(self.table(o, a), rates[a], groups))
             ends = sorted({end for each, _ in able for end in each})
 
