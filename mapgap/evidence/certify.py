@@ -16,7 +16,7 @@ from mapgap.catalogue import registry
 from mapgap.catalogue.files import find_instances, load_instance
 from mapgap.core import DISTRUSTED, Budget, Certificate, InputError, InstanceBase, Method, PlanError, Status
 from mapgap.evidence.contradictions import contradictions
-from mapgap.evidence.ledger import Ledger, library_hashes
+from mapgap.evidence.ledger import Ledger, library_names
 from mapgap.execution.progress import Event, Tell, silence
 from mapgap.execution.run import run_method
 from mapgap.records.record import RunRecord
@@ -192,7 +192,7 @@ def certify_all(
         A contradiction on the only instance.
     """
     instances = [load_instance(name) for name in find_instances(pattern) or [pattern]]
-    library = library_hashes() if update else {}
+    library = library_names(each.content_hash for each in instances) if update else {}
     for instance in instances:
         if update and instance.content_hash not in library:
             raise InputError(f"--update-ledger: expected an instance of the library, found {instance.name}")

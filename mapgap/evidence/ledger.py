@@ -29,7 +29,7 @@ from mapgap.catalogue import registry
 from mapgap.catalogue.files import library_files, load_instance, load_model, load_plan, retarget
 from mapgap.core import Certificate, InstanceBase, PlanError, Status
 from mapgap.core.storage import make_folder
-from mapgap.evidence import journal
+from mapgap.evidence import check, journal
 from mapgap.evidence.contradictions import contradictions
 from mapgap.evidence.entry import A_RUN, Entry, Fact, Finding, Origin, Strict
 from mapgap.execution.watch import verify
@@ -464,7 +464,7 @@ def _packed(plan: Any) -> bytes:
 
 
 def library_hashes() -> dict[str, str]:
-    """Content hash to name of every library instance, under every objective of its problem."""
+    """Content hash to name of every library instance, under every objective of its problem: all are expanded."""
     found: dict[str, str] = {}
     for name in library_files():
         instance = load_instance(name)
@@ -475,6 +475,22 @@ def library_hashes() -> dict[str, str]:
     return found
 
 
+def library_names(hashes: Iterable[str]) -> dict[str, str]:
+    """Content hash to name, of those hashes that library instances have.
+
+    Who may have one is read from the list beside the certificates, and is expanded to see. Only where the list does
+    not know a hash, or a file has changed since, all of the library is.
+    """
+    wanted = set(hashes)
+    path = check.beside("instances/best_known.sha256")
+    lines = path.read_text().splitlines() if path is not None else []
+    listed = {digest[:16]: name for digest, name in (line.split("  ", 1) for line in lines)}
+    found = {each: listed[each] for each in wanted if each in listed}
+    if found.keys() == wanted and all(load_instance(name).content_hash == each for each, name in found.items()):
+        return found
+    return {each: name for each, name in library_hashes().items() if each in wanted}
+
+
 def update_ledger(records: Iterable[RunRecord], path: Path | None = None, source: str = "") -> list[str]:
     """Enter runs into the ledger file, one after the other; what was entered before an error stays.
 
@@ -483,8 +499,8 @@ def update_ledger(records: Iterable[RunRecord], path: Path | None = None, source
     PlanError
         See :meth:`Ledger.update`.
     """
-    ledger = Ledger.load(path)
-    library = library_hashes()
+    ledger, records = Ledger.load(path), list(records)
+    library = library_names(record.instance_hash for record in records)
     changes: list[str] = []
     try:
         for record in records:

@@ -24,7 +24,7 @@ from mapgap.catalogue.files import find_instances, load_instance
 from mapgap.core import Budget, InputError, InstanceBase, Status, Stop
 from mapgap.evidence import check
 from mapgap.evidence.entry import Entry
-from mapgap.evidence.ledger import CERTIFICATE, Ledger, library_hashes
+from mapgap.evidence.ledger import CERTIFICATE, Ledger, library_names
 from mapgap.execution.progress import Event, Tell, silence
 from mapgap.records.environment import revision, versions
 from mapgap.records.files import replace_file
@@ -190,7 +190,7 @@ def prove_all(
     if update and output is not None:
         raise InputError("--update-ledger: expected certificates beside the ledger's plans; leave out -o")
     entries = {entry.instance_hash: entry for entry in book.entries.values()}
-    library = library_hashes() if update and infeasible else {}
+    library = library_names(load_instance(name).content_hash for name in names) if update and infeasible else {}
     found: list[Outcome] = []
     try:
         for name in names:
@@ -306,7 +306,7 @@ def _holds(file: Path, wanted: Outcome) -> bool:
 def _enter(found: Sequence[Outcome], budget: Budget, path: Path | None) -> None:
     """Into the ledger as it is now: other runs may have changed it."""
     book = Ledger.load(path)
-    names = library_hashes() if any(each.infeasible for each in found) else {}
+    names = library_names(each.instance_hash for each in found if each.infeasible)
     names |= {entry.instance_hash: entry.instance for entry in book.entries.values()}
     started = datetime.now(UTC).isoformat(timespec="seconds")
     changes: list[str] = []

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from mapgap.catalogue import registry
+from mapgap.contract.seeds import samples
 from mapgap.core import Budget, Certificate, PlanError, Status
 from mapgap.evidence import certify
 from mapgap.evidence.ledger import Ledger
@@ -17,15 +18,16 @@ def quick(monkeypatch):
     monkeypatch.setattr(certify, "run_method", lambda *a, **k: plain(*a, **{**k, "isolate": False}))
 
 
+@pytest.mark.parametrize("sample", samples(2, 8))
 @pytest.mark.parametrize("problem", registry.house())
-def test_tiny_instances_are_certified(problem, quick):
+def test_tiny_instances_are_certified(problem, sample, quick):
     grades = []
-    for seed in range(8):
+    for seed in sample:
         found = certify.certify(registry.library(problem).generate("tiny", seed), Budget(200.0))
         grades.append(found.grade)
         assert found.grade is not None
         assert bool(found.missing) == (found.grade is Certificate.CLAIMED)
-    assert Certificate.AGREED in grades
+    assert len(sample) < 8 or Certificate.AGREED in grades
 
 
 def test_a_certification_tells_what_it_solves(quick):
@@ -54,7 +56,7 @@ def test_a_contradiction_is_an_error(quick, monkeypatch):
 
 
 def test_a_pattern_certifies_every_match_and_enters_what_it_reaches(tmp_path, monkeypatch):
-    """The contradiction on one of three instances is reported; the others are certified and entered."""
+    """The contradiction on one of two instances is reported; the other one is certified and entered."""
     plain = certify.run_method
 
     def lying(instance, method, budget, **more):
@@ -65,11 +67,8 @@ def test_a_pattern_certifies_every_match_and_enters_what_it_reaches(tmp_path, mo
 
     monkeypatch.setattr(certify, "run_method", lying)
     path = tmp_path / "ledger.yaml"
-    found = certify.certify_all("dhm_squeezenet_fire*", Budget(300.0), ledger=path, update=True)
-    assert [each.contradiction for each in found] == [False, True, False]
-    assert "contradict" in found[1].missing[0]
+    found = certify.certify_all("dhm_squeezenet_fire[49]", Budget(300.0), ledger=path, update=True)
+    assert [each.contradiction for each in found] == [True, False]
+    assert "contradict" in found[0].missing[0]
     entries = Ledger.load(path).entries
-    assert {name: entry.certificate for name, entry in entries.items()} == {
-        "dhm_squeezenet_fire2": Certificate.AGREED,
-        "dhm_squeezenet_fire9": Certificate.AGREED,
-    }
+    assert {name: entry.certificate for name, entry in entries.items()} == {"dhm_squeezenet_fire9": Certificate.AGREED}

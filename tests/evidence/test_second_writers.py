@@ -166,7 +166,7 @@ def test_large_programs_of_the_library_are_equal():
     assert [each["instance"]["name"] for each in chosen if compared(each["instance"], limit_of(each))] == []
 
 
-@pytest.mark.parametrize("sample", samples(12, 200))
+@pytest.mark.parametrize("sample", samples(6, 200))
 @pytest.mark.parametrize("problem", PROGRAMS)
 def test_programs_of_fresh_instances_are_equal(problem, sample):
     """With the bound that says that there is no plan, and with some that variables exceed."""
@@ -269,7 +269,7 @@ def test_verdicts_on_the_library_are_equal(problem, every):
         assert verdicts(instance, bound - 1, stronger(instance, proof)) == (False, False), instance["name"]
 
 
-@pytest.mark.parametrize("sample", samples(12, 200))
+@pytest.mark.parametrize("sample", samples(6, 200))
 @pytest.mark.parametrize("problem", CHECKERS)
 def test_verdicts_on_fresh_instances_are_equal(problem, sample):
     """Proofs of the best bound and of a weaker one, claims that are one stronger, damaged proofs."""

@@ -18,7 +18,7 @@ from graphs import random_graph
 
 from mapgap.catalogue.files import load_instance
 from mapgap.catalogue.registry import library, methods
-from mapgap.contract.seeds import fresh, seeds
+from mapgap.contract.seeds import fresh, seeds, some
 from mapgap.core import Budget
 from mapgap.evidence.check import NONE, Program, Refused, read
 from mapgap.evidence.check import check as checked
@@ -52,13 +52,18 @@ def second(problem):
 def entries(pattern, by_day):
     """Names of the library's certificates; those that are too long for every day by night."""
     names = sorted(path.name.removesuffix(".cert.json.gz") for path in CERTIFICATES.glob(f"{pattern}.cert.json.gz"))
-    return [pytest.param(name, marks=[] if by_day(name) else pytest.mark.nightly) for name in names]
+    return chosen(names, by_day)
 
 
 def plans(pattern, by_day):
     """Names of the library's plans, in the same way."""
-    names = sorted(path.stem for path in CERTIFICATES.glob(f"{pattern}.json"))
-    return [pytest.param(name, marks=[] if by_day(name) else pytest.mark.nightly) for name in names]
+    return chosen(sorted(path.stem for path in CERTIFICATES.glob(f"{pattern}.json")), by_day)
+
+
+def chosen(names, by_day):
+    """Four of the short ones by day, all by night."""
+    long = [pytest.param(name, marks=pytest.mark.nightly) for name in names if not by_day(name)]
+    return [*some(4, [name for name in names if by_day(name)]), *long]
 
 
 def certificate(name):
@@ -244,7 +249,7 @@ def same_programs_of_small_instances():
         same_programs_of_a_random_instance("small", seed)
 
 
-@pytest.mark.parametrize("mutant", MUTANTS)
+@pytest.mark.parametrize("mutant", some(5, list(MUTANTS)))
 def test_every_part_of_the_writer_is_compared(monkeypatch, mutant):
     """A first writer with a mistake in it writes another program of some small instance."""
     monkeypatch.setattr(*MUTANTS[mutant])
