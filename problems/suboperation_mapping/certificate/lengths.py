@@ -5,9 +5,10 @@ A *box* is groups ``(low, high, number)``: so many shares of ``low`` to ``high``
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import pairwise, product
+from itertools import accumulate, pairwise, product
 from math import prod
 
 Box = tuple[tuple[int, int, int], ...]
@@ -58,26 +59,28 @@ def least_length(tables: tuple[tuple[int, ...], ...], rates: tuple[int, ...], bo
     """
     if prod(number + 1 for *_, number in box) > COUNTED:
         box = ((min(low for low, *_ in box), max(high for _, high, _ in box), sum(number for *_, number in box)),)
-    loads = [
-        {c: [(s, t + s * rate // GRAIN) for s, t in own.items()] for c, own in quickest(table, box).items()}
-        for table, rate in zip(tables, rates, strict=True)
-    ]
+    loads: list[dict[tuple[int, ...], tuple[list[int], list[int]]]] = []
+    for table, rate in zip(tables, rates, strict=True):
+        loads.append({})
+        for c, own in quickest(table, box).items():
+            ends = sorted((t + s * rate // GRAIN, s) for s, t in own.items())
+            loads[-1][c] = [t for t, _ in ends], [*accumulate((s for _, s in ends), max)]
     whole = tuple(number for *_, number in box)
 
     def possible(length: int) -> bool:
-        most = {(0,) * len(box): 0}
+        dealt = {(0,) * len(box): 0}
         for load in loads:
-            room = {c: max((s for s, t in own if t <= length), default=-1) for c, own in load.items()}
+            room = {c: most[k - 1] if (k := bisect_right(ends, length)) else -1 for c, (ends, most) in load.items()}
             after: dict[tuple[int, ...], int] = {}
-            for c, done in most.items():
+            for c, done in dealt.items():
                 for more, s in room.items():
                     both = tuple(p + q for p, q in zip(c, more, strict=True))
                     if s >= 0 and all(p <= q for p, q in zip(both, whole, strict=True)):
                         after[both] = max(after.get(both, 0), done + s)
-            most = after
-        return most.get(whole, -1) >= batch
+            dealt = after
+        return dealt.get(whole, -1) >= batch
 
-    low, high = 0, max(t for load in loads for own in load.values() for _, t in own)
+    low, high = 0, max(ends[-1] for load in loads for ends, _ in load.values() if ends)
     while low < high:
         middle = (low + high) // 2
         low, high = (low, middle) if possible(middle) else (middle + 1, high)
