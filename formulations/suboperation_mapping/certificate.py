@@ -1,7 +1,9 @@
 """Proofs for :mod:`mapgap.problems.suboperation_mapping.certificate`.
 
 One tree for all ratios; or one for each box of ratios, which is divided where it has none, and for each ratio that is
-left alone. In a box the tree branches on the places of fused operations, as :mod:`box_search` does.
+left alone. In a box the tree branches on the places of fused operations, as :mod:`box_search` does. Programs in which
+equal accelerators share variables are small: they are asked first and of every box, those that tell some apart only of
+boxes of few ratios.
 """
 
 from __future__ import annotations
@@ -67,6 +69,8 @@ def _alone(
     """A tree for every ratio; ``None`` if there is none for some."""
     proof: dict[str, list[Any]] = {}
     for ratio in ratios:
+        if len(instance["accelerators"]) ** len(ratio) > params.configurations:
+            return None
         for ordered in (False, True):
             written = Writer(instance, bound, Program(), ratio, ordered)
             tree = _refuted(written, budget, 1 << 30 if ordered else params.boxes)
