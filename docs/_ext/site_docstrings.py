@@ -35,6 +35,7 @@ class Docstring(SphinxDirective):
     """``{docstring} module`` or ``{docstring} module:Class``."""
 
     required_arguments = 1
+    has_content = True  # a word for pages that show the block as it is written
 
     def run(self) -> list[nodes.Node]:
         return [shown(named(self.arguments[0]))]
@@ -44,6 +45,7 @@ class Program(SphinxDirective):
     """``{program} module:Class``: the program of a model as mathematics, and the method of every row."""
 
     required_arguments = 1
+    has_content = True
 
     def run(self) -> list[nodes.Node]:
         model = named(self.arguments[0])
