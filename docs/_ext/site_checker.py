@@ -1,8 +1,8 @@
 """The page that checks certificates in the reader's browser (directive ``checker``), without a server.
 
 The checker and the writers are packed as they are, and run in Pyodide: Python in WebAssembly. Its files are those of
-the npm package of a pinned version, fetched once per checkout into ``build/pyodide-VERSION`` and held to their hash; they are
-too large to be committed. Where they cannot be had the page says so, and the rest of the site is built as ever.
+the npm package of a pinned version, fetched once per checkout into ``build/pyodide-VERSION`` and held to their hash;
+they are too large to be committed. Where they cannot be had the page says so, and the rest of the site is as ever.
 """
 
 from __future__ import annotations
