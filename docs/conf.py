@@ -75,6 +75,7 @@ napoleon_use_param = False  # types are words, not references
 html_theme = "furo"
 html_title = "mapgap"
 html_static_path = ["_static"]
+html_favicon = "_static/favicon.svg"
 html_css_files = ["site.css"]
 html_js_files = ["table.js", "player.js"]
 html_copy_source = False

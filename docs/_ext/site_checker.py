@@ -1,8 +1,8 @@
 """The page that checks certificates in the reader's browser (directive ``checker``), without a server.
 
 The checker and the writers are packed as they are, and run in Pyodide: Python in WebAssembly. Its files are those of
-the npm package of a pinned version, fetched once per checkout into ``build/pyodide`` and held to their hash; they are
-too large to be committed. Where they cannot be had the page says so, and the rest of the site is built as ever.
+the npm package of a pinned version, fetched once per checkout into ``build/pyodide-VERSION`` and held to their hash;
+they are too large to be committed. Where they cannot be had the page says so, and the rest of the site is as ever.
 """
 
 from __future__ import annotations
@@ -90,10 +90,10 @@ def packed(root: Path, target: Path) -> None:
             archive.write(path, path.relative_to(root))
 
 
-def form(names: list[str], digest: str) -> str:
+def form(names: list[str]) -> str:
     """The page's controls; ``checker.js`` brings them to life."""
     options = "".join(f"<option>{escape(name)}</option>" for name in names)
-    return f"""<div id="checker" class="checker" data-digest="{digest}">
+    return f"""<div id="checker" class="checker">
 <form><label for="checker-name">A certificate of the ledger ({len(names)})</label>
 <span class="tools"><input id="checker-name" list="checker-names" autocomplete="off" spellcheck="false" size="34"
 value="{escape(names[0])}">
@@ -117,9 +117,7 @@ class Checker(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         root = Path(self.env.srcdir).parent
         names = sorted(path.name.removesuffix(SUFFIX) for path in (root / CERTIFICATES).glob(f"*{SUFFIX}"))
-        digest = hashlib.sha256((root / CHECKER).read_bytes()).hexdigest()
-        self.env.note_dependency(str(root / CHECKER))
-        return [nodes.raw("", form(names, digest), format="html")]
+        return [nodes.raw("", form(names), format="html")]
 
 
 def _bring_along(app: Sphinx, failed: Exception | None) -> None:

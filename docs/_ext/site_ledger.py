@@ -91,6 +91,8 @@ def table(entries: Sequence[Entry]) -> str:
 class LedgerTable(SphinxDirective):
     """``{ledger}``: the whole ledger as a table."""
 
+    has_content = True  # a word for pages that show the block as it is written
+
     def run(self) -> list[nodes.Node]:
         book = Ledger.load()
         self.env.note_dependency(str(book.path))

@@ -244,8 +244,8 @@ class Checkout:
         """The picture of a report that a file is named for: one of its sections, or the card of an answer."""
         for report in (name for name in self.reported() if file.stem.startswith(f"{name}_")):
             page = self._page(report)
-            drawn = [each for section in page.sections for each in section.figures]
-            for each in (*drawn, *cards(page.answers)):
+            drawn: list[Picture | Card] = [each for section in page.sections for each in section.figures]
+            for each in [*drawn, *cards(page.answers)]:
                 if file.stem == f"{report}_{each.name}":
                     return each
         return None
