@@ -308,7 +308,10 @@ def _estimate(
         ]
         tables[entry] = _Table(cluster.boards[entry].board or entry, _summed(curves, [each.times for each in passes]))
         bars[entry] = _bar(passes, speed, found)
-    notes += dict.fromkeys(_told(entries, each) for each in found)
+    notes += (
+        _told(entries, k, f" of {each.graph.name}" if graph.passes else "")
+        for each, k in zip(passes, found, strict=True)
+    )
 
 
 class Pass(NamedTuple):
@@ -348,9 +351,9 @@ def _bar(passes: Sequence[Pass], speed: Speed, found: Sequence[Factor]) -> tuple
     return total(each.low for each in found) / likely, total(each.high for each in found) / likely
 
 
-def _told(entries: list[str], found: Factor) -> str:
+def _told(entries: list[str], found: Factor, of: str) -> str:
     return (
-        f"Times of {', '.join(entries)} are estimated: launches and {found.value:.2f} times a roofline "
+        f"Times of {', '.join(entries)}{of} are estimated: launches and {found.value:.2f} times a roofline "
         f"({found.source}); the factor may be from {found.low:.2f} to {found.high:.2f}."
     )
 

@@ -11,7 +11,8 @@ from mapgap.core.workload import Settings
 from mapgap.importing.assemble import assemble, work_layers
 from mapgap.importing.cluster import Board, Cluster
 from mapgap.importing.estimate import Speed, roofline
-from mapgap.importing.formats.hugging_face import EMBEDDING, HEAD, MEASURED, described, over_roofline
+from mapgap.importing.formats.hugging_face import EMBEDDING, HEAD, MEASURED, over_roofline
+from mapgap.importing.language_model import described
 from mapgap.importing.recognise import read
 from mapgap.importing.source import Source
 from mapgap.instances.hybrid_pipeline.importing import build
