@@ -174,13 +174,7 @@ class Problem:
         return instance.model_copy(update={"objective": objective, "name": _at(instance, self.objectives, objective)})
 
     def on_medium(self, instance: InstanceBase, medium: str) -> InstanceBase:
-        """The same instance on another of the problem's media, named ``NAME@MEDIUM``.
-
-        Raises
-        ------
-        pydantic.ValidationError
-            It cannot be on that one.
-        """
+        """The same instance on another of the problem's media, named ``NAME@MEDIUM``; it is validated anew."""
         if getattr(instance, "medium", None) == medium:
             return instance
         return instance.changed(medium=medium, name=_at(instance, self.media, medium))

@@ -1,6 +1,8 @@
 """Pipelines on one medium and with latencies: by hand, against the replay, by brute force, certificates."""
 
+import importlib.util
 import random
+from pathlib import Path
 
 import pytest
 from pipelines import example, optimum
@@ -181,6 +183,17 @@ def agree(instance, seed, names):
 def test_brute_force(seed):
     slow = {"enumerate", *(() if seed % 5 == 0 else ("mip", "mip_cbc"))}
     agree(varied(seed), seed, [name for name in METHODS if name not in slow])
+
+
+@pytest.mark.parametrize("seed", seeds(3, 300))
+def test_the_second_checker_finds_the_same_optimum(seed):
+    path = Path(__file__).parents[1] / "evidence" / "second_writers" / "hybrid_pipeline.py"
+    spec = importlib.util.spec_from_file_location("second_checker_of_media", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    instance = varied(seed)
+    whole = METHODS["enumerate"].solve(instance, Budget(300.0).start())
+    assert module.optimum(instance.to_json()) == (whole.bound if whole.status is Status.OPTIMAL else None)
 
 
 @pytest.mark.nightly

@@ -1,8 +1,7 @@
 """The search for a plan below the bound: part of the checker, standard library only.
 
-Plans are built from the last stage to the first; :mod:`~.labels` compares unfinished ones.
-
-**Left out** is what leads to no plan below the bound:
+Plans are built from the last stage to the first; :mod:`~.labels` compares unfinished ones. **Left out** is what leads
+to no plan below the bound:
 
 1.  As ``D >= busy E``, ``A >= drain E`` and E is at least F + B of each member, the members of a stage hold B samples
     with the memory of K = 1 and ``F + B <= (bound - 1) / (R (busy + drain))``, rounded down. Members that do not, do

@@ -87,8 +87,7 @@ class Transfers:
             return 0
         slowest, late = worst(link(self.instance, d, e) for d in members for e in members if d != e)
         weights = int(self.weights[j] - self.weights[i])
-        among = 1 if self.turns or self.rules["medium"] == "shared" else m
-        among *= m if self.rules["allreduce"] == "rotating" else 1
+        among = m ** ((not self.turns and self.rules["medium"] == "links") + (self.rules["allreduce"] == "rotating"))
         moved: int = self.rules["allreduce_factor"] * (m - 1) * (weights * 10**9 + m * late * slowest)
         return -(-moved // (among * slowest * self.tick)) if weights else 0
 
