@@ -192,7 +192,7 @@ class Run:
             return SolveResult(Status.UNKNOWN, stop, None, bound, reason=reason, notes=self.notes)
         proved = bound >= self.value
         status = Status.OPTIMAL if proved else Status.FEASIBLE
-        stop = Stop.PROVED if proved else stop
+        stop, reason = (Stop.PROVED, "") if proved else (stop, reason)
         return SolveResult(status, stop, self.plan, bound, self.value, reason=reason, notes=self.notes)
 
 
