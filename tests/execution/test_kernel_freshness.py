@@ -119,6 +119,7 @@ def test_a_class_of_the_old_sources_may_have_gone(layers):
     assert fresh_process(SCRIPT.replace("Pair", "Couple")) == f"{BEFORE} {NEW}"
 
 
+@pytest.mark.nightly
 def test_old_sources_find_their_code_again_and_outdated_folders_are_deleted(layers):
     fresh_process()
     (first,) = kept(layers)
@@ -133,6 +134,7 @@ def test_old_sources_find_their_code_again_and_outdated_folders_are_deleted(laye
     assert fresh_process() == f"{BEFORE} []"
 
 
+@pytest.mark.nightly
 def test_what_is_edited_under_a_process_is_not_kept(layers):
     # It has read the sources before the edit, and imports what was edited.
     late = (
@@ -189,6 +191,7 @@ def test_machine_code_that_others_could_have_put_there_is_never_run(layers):
         restore(folder)
 
 
+@pytest.mark.nightly
 def test_kernels_of_one_factory_keep_their_own_code(layers):
     (layers / "upper.py").write_text("""
 from typing import NamedTuple
@@ -210,6 +213,7 @@ class total:
     assert fresh_process() == "(4, 9) []"
 
 
+@pytest.mark.nightly
 def test_a_kernel_may_call_itself(layers):
     change(layers, "lower.py", "return x + 1", "return x + 1 if x < 3 else step(x - 1) + 4")
     script = SCRIPT + "print(upper.walk(5), told)"  # step(5) = step(2) + 3 * 4
