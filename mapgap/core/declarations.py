@@ -126,6 +126,23 @@ class Method:
         return {**self.options, **self.defaults}
 
 
+def methods_of(package: str) -> Callable[..., Method]:
+    """How a room of the house, ``mapgap.<wing>.<problem>``, declares its methods.
+
+    The problem is the room's; what a method names lies in the room unless its name is a whole one, and the method
+    ``name`` is run by ``name:run`` unless it says otherwise.
+    """
+
+    def inside(thing: Any) -> Any:
+        return f"{package}.{thing}" if isinstance(thing, str) and "." not in thing else thing
+
+    def method(name: str, *, run: str = "", **more: Any) -> Method:
+        named = {key: inside(more[key]) for key in ("models", "params", "cheap") if key in more}
+        return Method(name, package.rpartition(".")[2], run=inside(run or f"{name}:run"), **(more | named))
+
+    return method
+
+
 @dataclass(frozen=True)
 class Problem:
     """The specification of one mapping problem.
