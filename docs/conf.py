@@ -35,6 +35,8 @@ extensions = [
     "site_commands",
     "site_ledger",
     "site_lessons",
+    "site_checker",
+    "site_player",
     "site_links",
 ]
 exclude_patterns = ["_ext", "_static", "**/__pycache__"]
@@ -73,8 +75,9 @@ napoleon_use_param = False  # types are words, not references
 html_theme = "furo"
 html_title = "mapgap"
 html_static_path = ["_static"]
+html_favicon = "_static/favicon.svg"
 html_css_files = ["site.css"]
-html_js_files = ["table.js"]
+html_js_files = ["table.js", "player.js"]
 html_copy_source = False
 html_math_renderer = "mathml"
 html_theme_options = {

@@ -39,6 +39,8 @@ LATER = (
     "exo",
     "exo_ring",
     "llama_cpp",
+    "edgeshard",
+    "petals",
     "few_orders",
     "two_ratios",
 )

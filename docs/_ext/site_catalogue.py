@@ -55,6 +55,7 @@ class Methods(SphinxDirective):
     """``{methods} PROBLEM``: every method by kind, with its source."""
 
     required_arguments = 1
+    has_content = True  # a word for pages that show the block as it is written
 
     def run(self) -> list[nodes.Node]:
         found: list[nodes.Node] = []
@@ -83,6 +84,7 @@ class Facts(SphinxDirective):
     """``{facts} PROBLEM``: paper, sense, objectives and what the ledger knows."""
 
     required_arguments = 1
+    has_content = True
 
     def run(self) -> list[nodes.Node]:
         name = self.arguments[0]

@@ -43,6 +43,8 @@ def parameters(command: Any, context: Any) -> list[tuple[str, str]]:
 class Commands(SphinxDirective):
     """``{commands}``: a section per command."""
 
+    has_content = True  # a word for pages that show the block as it is written
+
     def run(self) -> list[nodes.Node]:
         found: list[nodes.Node] = []
         for command, context in all_commands():

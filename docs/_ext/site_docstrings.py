@@ -1,6 +1,6 @@
-"""Directives that show docstrings as they stand in the code: ``docstring`` of anything, ``program`` of a model.
+"""Directives that show docstrings as they stand in the code: ``docstring`` of anything, ``model`` of a model.
 
-``{program} module:Class`` adds which method of the class makes which numbered row, so a page need not repeat either.
+``{model} module:Class`` adds which method of the class makes which numbered row, so a page need not repeat either.
 """
 
 from __future__ import annotations
@@ -9,10 +9,13 @@ import inspect
 from importlib import import_module
 from typing import Any
 
+import numba
 from docutils import nodes
 from site_catalogue import table
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
+
+numba.config.DISABLE_JIT = True  # here modules are imported for what they say; nothing is compiled for that
 
 
 def named(reference: str) -> Any:
@@ -32,15 +35,17 @@ class Docstring(SphinxDirective):
     """``{docstring} module`` or ``{docstring} module:Class``."""
 
     required_arguments = 1
+    has_content = True  # a word for pages that show the block as it is written
 
     def run(self) -> list[nodes.Node]:
         return [shown(named(self.arguments[0]))]
 
 
 class Program(SphinxDirective):
-    """``{program} module:Class``: the program of a model as mathematics, and the method of every row."""
+    """``{model} module:Class``: the program of a model as mathematics, and the method of every row."""
 
     required_arguments = 1
+    has_content = True
 
     def run(self) -> list[nodes.Node]:
         model = named(self.arguments[0])
@@ -53,5 +58,5 @@ class Program(SphinxDirective):
 
 def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("docstring", Docstring)
-    app.add_directive("program", Program)
+    app.add_directive("model", Program)  # "program" is one of Sphinx, which goes first
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -5,9 +5,10 @@ This looks at the pages as they are served, so it also sees what was written as 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import cache
-from html.parser import HTMLParser
+from html import unescape
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -19,27 +20,28 @@ log = logging.getLogger(__name__)
 ELSEWHERE = ("http", "https", "mailto", "data", "javascript")
 
 
-class _Page(HTMLParser):
-    """Links and anchors of a page."""
+TAG = re.compile(r"<(\w+)\s[^<>]*>")
+ATTRIBUTE = re.compile(r"""\s(id|name|href|src)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 
-    def __init__(self) -> None:
-        super().__init__()
+
+class _Page:
+    """Links and anchors of a page. Patterns and no parser of HTML, which would take a tenth of the whole build."""
+
+    def __init__(self, text: str) -> None:
         self.links: list[str] = []
         self.anchors: set[str] = set()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        for name, value in attrs:
-            if value and (name == "id" or (name == "name" and tag == "a")):
-                self.anchors.add(value)
-            elif value and name in ("href", "src"):
-                self.links.append(value)
+        for tag in TAG.finditer(text):
+            for name, *values in ATTRIBUTE.findall(tag[0]):
+                value = unescape("".join(values))
+                if value and (name == "id" or (name == "name" and tag[1] == "a")):
+                    self.anchors.add(value)
+                elif value and name in ("href", "src"):
+                    self.links.append(value)
 
 
 @cache
 def _read(path: Path) -> _Page:
-    page = _Page()
-    page.feed(path.read_text(encoding="utf-8"))
-    return page
+    return _Page(path.read_text(encoding="utf-8"))
 
 
 def broken(root: Path) -> Iterator[tuple[str, str]]:

@@ -31,6 +31,7 @@ class Listing(SphinxDirective):
     """``{listing} heuristics/PROBLEM/ALGORITHM*.py``: the files that the pattern names, with the numbers of lines."""
 
     required_arguments = 1
+    has_content = True  # a word for pages that show the block as it is written
 
     def run(self) -> list[nodes.Node]:
         root = Path(self.env.srcdir).parent

@@ -1,107 +1,98 @@
 """Exact methods of hybrid pipeline planning."""
 
-from mapgap.core import Method
+from mapgap.core import methods_of
 
-_PROBLEM = "hybrid_pipeline"
-_HERE = "mapgap.formulations.hybrid_pipeline"
+method = methods_of(__name__)
+_LINKS = ("medium", "latency_ns")
+"""What links share and how long messages take, which published planners do not know."""
 
 METHODS = [
-    Method(
+    method(
         "cpsat",
-        _PROBLEM,
         kind="exact",
         reference="CP-SAT over columns",
-        run=f"{_HERE}.cpsat:run",
-        models=f"{_HERE}.cpsat:models",
+        models="cpsat:models",
         summary="one literal per stage, group and number of stages behind",
         options={"keep": "front", "start": ""},
-        params=f"{_HERE}.params:Columns",
+        params="params:Columns",
         rank=2,
         engines=("CP-SAT",),
+        knows=_LINKS,
     ),
-    Method(
+    method(
         "enumerate",
-        _PROBLEM,
         kind="exact",
         reference="brute force",
-        run=f"{_HERE}.enumerate:run",
         summary="every cut and every choice of groups of a tiny instance",
         rank=-1,
         engines=("enumeration",),
+        knows=_LINKS,
     ),
-    Method(
+    method(
         "ideal_dp",
-        _PROBLEM,
         kind="exact",
         reference="dynamic programme over Pareto labels by ideal",
-        run=f"{_HERE}.ideal_dp:run",
         summary="optimum on graphs of layers, over all orders at once",
         options={"start": ""},
-        params=f"{_HERE}.params:Ideals",
+        params="params:Ideals",
         rank=-1,
         engines=("own",),
-        whole=True,
+        knows=("graph",),
     ),
-    Method(
+    method(
         "label_dp",
-        _PROBLEM,
         kind="exact",
         reference="dynamic programme over Pareto labels (D, A)",
-        run=f"{_HERE}.label_dp:run",
         summary="certified optimum in milliseconds",
         options={"engine": "auto", "order": "free", "simulate": False, "repeat": 0, "start": ""},
-        params=f"{_HERE}.params:LabelSearch",
-        cheap=f"{_HERE}.label_dp:cheap",
+        params="params:LabelSearch",
+        cheap="label_dp:cheap",
         rank=10,
         engines=("own",),
+        knows=_LINKS,
     ),
-    Method(
+    method(
         "mip",
-        _PROBLEM,
         kind="exact",
         reference="MIP over columns (HiGHS)",
-        run=f"{_HERE}.mip:run",
-        models=f"{_HERE}.mip:models",
+        models="mip:models",
         summary="one binary per stage, group and number of stages behind",
         options={"keep": "front", "start": ""},
-        params=f"{_HERE}.params:Columns",
+        params="params:Columns",
         given={"solver": "highs"},
         rank=1,
         engines=("HiGHS",),
+        knows=_LINKS,
     ),
-    Method(
+    method(
         "mip_cbc",
-        _PROBLEM,
         kind="exact",
         reference="MIP over columns (CBC)",
-        run=f"{_HERE}.mip:run",
-        models=f"{_HERE}.mip:models_cbc",
+        run="mip:run",
+        models="mip:models_cbc",
         summary="one binary per stage, group and number of stages behind",
         options={"keep": "front", "start": ""},
-        params=f"{_HERE}.params:Columns",
+        params="params:Columns",
         given={"solver": "cbc"},
         engines=("CBC",),
+        knows=_LINKS,
     ),
-    Method(
+    method(
         "portfolio",
-        _PROBLEM,
         kind="exact",
         reference="fluid bound, quick planner, label search and neighbouring orders in turns",
-        run=f"{_HERE}.portfolio:run",
         summary="order_search, then label_dp with its relaxations and neighbours of the best order in turns",
         options={"start": ""},
-        params=f"{_HERE}.params:Portfolio",
+        params="params:Portfolio",
         members=("fluid_bound", "order_search", "label_dp", "orders"),
         rank=20,
         engines=("own",),
-        whole=True,
+        knows=("graph", *_LINKS),
     ),
-    Method(
+    method(
         "simulator_bound",
-        _PROBLEM,
         kind="bound",
         reference="dynamic programme over Pareto labels (D, Z)",
-        run=f"{_HERE}.simulator_bound:run",
         summary="no plan's simulated round (half duplex) is shorter",
     ),
 ]

@@ -41,7 +41,8 @@ Sides = defaultdict[Node, list[V]]
 
 @dataclass(frozen=True, order=True)
 class Column:
-    """A stage: layers ``[start, stop)``, group index, stages behind; its times in ticks."""
+    """A stage: layers ``[start, stop)``, group index, stages behind; its times in ticks, ``medium`` what a micro-batch
+    takes of one medium for it."""
 
     start: int
     stop: int
@@ -51,6 +52,7 @@ class Column:
     backward: int
     allreduce: int
     migration: int
+    medium: int
 
     @property
     def both(self) -> int:
@@ -234,7 +236,7 @@ def _priced(low: Lowered, group: int, behind: int, start: Array, stop: Array) ->
     for i, j, (ef, eb) in zip(start[fits].tolist(), stop[fits].tolist(), times[fits].tolist(), strict=True):
         forward, backward = low.charged(i, j, group, ef, eb)
         allreduce, moved = low.allreduce(i, j, group), low.migration(i, j, group)
-        yield Column(i, j, group, behind, forward, backward, allreduce, moved)
+        yield Column(i, j, group, behind, forward, backward, allreduce, moved, low.taken(i, j, group))
 
 
 def known_plan(low: Lowered, plan: Plan | None) -> Known:

@@ -35,13 +35,15 @@ class ColumnCpSat(CpSatModel):
         links are equal, the groups do not matter to a link and are left out.
         C classes of interchangeable devices; q = 0, 1, ... from the end of the pipeline.
     Data
-        E_k = Ef_k + Eb_k, Eb_k, Ta_k (Eqs. 5, 7, 8), V_k migration, c_z one way over a link; all in ticks.
+        E_k = Ef_k + Eb_k, Eb_k, Ta_k (Eqs. 5, 7, 8), V_k migration, c_z one way over a link; all in ticks. On one
+        medium W_k, what a micro-batch takes of it for a stage, and m = 1; elsewhere m = 0.
         n_gc devices of class c in group g, N_c in all; R rounds (1 without a failure).
         u, v, w, x, y: busy, aligned, ways, excess, drain of ``lowered.Form``: M, 1, 2, 1, 0 for the latency of training
         with M micro-batches, M - 1, 0, 1, 0, 1 of inference; 1, 0, 2 (1 in inference), 0, 0 for the bottleneck.
     Variables
         x_k = 1 if the stage is used, z_z = 1 if the link is.
         e_q, b_q, t_q, v_q, s_q: E, Eb, Ta and V of the stage with q stages behind it, c of the link behind it; ticks.
+        On one medium also r_q, W of that stage, and f, E of the first one.
         D largest aligned step, A largest AllReduce excess, G largest migration; ticks.
 
     Minimise R (D + A) + G such that
@@ -58,10 +60,12 @@ class ColumnCpSat(CpSatModel):
         (10) s_q = sum_{z: q} c_z z_z                            for all q
         (11) D >= u e_q + v sum_{p > q} (e_p + w s_p)            for all q      execution steps, aligned
         (12) D >= u w s_q + v e_q + v sum_{p > q} (e_p + w s_p)  for all q      communication steps, aligned
-        (13) A >= t_q - x sum_{p > q} (b_p + s_p) + y e_q + y sum_{p > q} (e_p + w s_p)                for all q
+             D >= m (u sum_q (w s_q + r_q) + v f)                               the one medium
+        (13) A >= t_q + m sum_{p > q} t_p - x sum_{p > q} (b_p + s_p) + y e_q + y sum_{p > q} (e_p + w s_p)   for all q
         (14) G >= v_q                                            for all q
 
-    The times of (6)-(10) are variables of their own so that (11)-(13) stay short and their activity small.
+    r_q and f are defined in (6), as e_q. The times of (6)-(10) are variables of their own so that (11)-(13) stay short
+    and their activity small.
     """
 
     def __init__(self, columns: Columns, without: Collection[int] = ()) -> None:
@@ -80,10 +84,15 @@ class ColumnCpSat(CpSatModel):
         self.t = self._times("Ta", lambda column: column.allreduce)
         self.v = self._times("migration", lambda column: column.migration)
         self.s = [self._time(f"comm[{q}]", (k.ticks for k in columns.links if k.behind == q)) for q in self.depth]
+        self.r = self._times("W", lambda column: column.medium) if self.low.form.turns else []
         rounds, m = self.low.rounds, self.low.micro_batches
         longest = max((*(c.both for c in columns.columns), *(2 * k.ticks for k in columns.links)), default=0)
         known = columns.upper // rounds  # the latency of a plan, if one is known: neither D nor A is worth more
         slowest = max((c.allreduce for c in columns.columns), default=0)
+        if self.low.form.turns:
+            slowest *= columns.depth
+            known = min(known, ROW_ACTIVITY)
+            longest = columns.depth * (longest + max((c.medium for c in columns.columns), default=0))
         if self.low.form.drain:
             slowest = 2 * columns.depth * longest
         self.d = self.program.new_int_var(0, min(known, (m + 2 * columns.depth) * longest), "D")
@@ -139,8 +148,13 @@ class ColumnCpSat(CpSatModel):
 
     @row(6)
     def execution_times(self) -> None:
-        """E of the stage with q stages behind it."""
+        """E of the stage with q stages behind it; on one medium also what it takes of that, and E of the first one."""
         self._define(self.e, lambda column: column.both)
+        if self.low.form.turns:
+            self._define(self.r, lambda column: column.medium)
+            first = [(c.both, x) for x, c in zip(self.x, self.columns.columns, strict=True) if c.start == 0 and c.both]
+            self.f = self._time("first", (ticks for ticks, _ in first))
+            self._equal(self.f, first)
 
     @row(7)
     def backward_times(self) -> None:
@@ -175,11 +189,14 @@ class ColumnCpSat(CpSatModel):
 
     @row(12)
     def communication(self) -> None:
-        """D is at least every aligned communication step."""
+        """D is at least every aligned communication step, and what they take of one medium."""
         form = self.low.form
         for q in self.depth:
             step = form.busy * form.ways * self.s[q] + form.aligned * (self.e[q] + self._ahead(q))
             self.program.add(self.d >= step).with_name(f"communication[{q}]")
+        if form.turns:
+            taken = sum(form.ways * self.s[q] + self.r[q] for q in self.depth)
+            self.program.add(self.d >= form.busy * taken + form.aligned * self.f).with_name("medium")
 
     @row(13)
     def allreduce(self) -> None:
@@ -187,6 +204,7 @@ class ColumnCpSat(CpSatModel):
         form = self.low.form
         for q in self.depth:
             late = self.t[q] - form.excess * sum(self.b[p] + self.s[p] for p in self.depth[q + 1 :])
+            late += form.turns * sum(self.t[p] for p in self.depth[q + 1 :])
             late += form.drain * (self.e[q] + self._ahead(q))
             self.program.add(self.a >= late).with_name(f"allreduce[{q}]")
 

@@ -244,7 +244,7 @@ class _Search:
             area[-1] - area,
         )
         form = low.form
-        self.rule = search.Rule(*form, int(bool(form.excess)))
+        self.rule = search.Rule(*form[:5], int(bool(form.excess)))
         self.pairs = self.labels = 0
 
     @property
@@ -377,7 +377,7 @@ def run(instance: Instance, budget: Budget, start: str | Plan | None = None, par
         return label_dp.run(instance, budget, start=start)
     if reasons:
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(reasons))
-    too_large = label_dp.too_large(instance)
+    too_large = label_dp.too_large(instance, label_dp.PAIRED)
     if too_large:
         return SolveResult(Status.UNKNOWN, Stop.MEMORY, reason=too_large)
     low, best = lower(instance), _Best(instance, budget)

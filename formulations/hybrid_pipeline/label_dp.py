@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Iterator
+from dataclasses import replace
 from typing import Any
 
 from mapgap.core import Budget, Finding, InputError, SolveResult, Status, Stop, read_start
@@ -42,7 +43,22 @@ from mapgap.problems.hybrid_pipeline.lowered.groups import group_count, intercha
 from mapgap.problems.hybrid_pipeline.lowered.observe import observed
 from mapgap.problems.hybrid_pipeline.lowered.order import BEST, TIES, memory_order, memory_orders
 from mapgap.problems.hybrid_pipeline.lowered.replay import replayed
+from mapgap.problems.hybrid_pipeline.lowered.tables import ordered
 from mapgap.solvers.portfolio import exhausted
+
+MOVE_BYTES, CELL_BYTES = 8, 32
+"""What a search holds for a move, and for a pair of a group and a layer."""
+
+PAIRED = Params(moves=2**23, cells=2**23)
+"""What a search may hold that holds a link for each pair of groups besides."""
+
+
+def fitting(params: Params, memory_mb: int | None) -> Params:
+    """With no more moves and cells than a quarter of the memory has room for."""
+    if memory_mb is None:
+        return params
+    room = memory_mb * 2**18
+    return replace(params, moves=min(params.moves, room // MOVE_BYTES), cells=min(params.cells, room // CELL_BYTES))
 
 
 def too_large(instance: Instance, params: Params = Params()) -> str:
@@ -54,14 +70,16 @@ def too_large(instance: Instance, params: Params = Params()) -> str:
         return f"{what}: {moves} moves, at most {params.moves} are held"
     if groups * (len(instance.layers) + 1) > params.cells:
         return f"{what}: {groups} groups on {len(instance.layers)} layers, at most {params.cells} such pairs are held"
-    if groups**2 > params.pairs and instance.execution.transfers == "parallel":
-        return f"{what} and parallel links: {groups} groups, at most {int(params.pairs**0.5)} with such links"
+    if groups**2 > params.pairs and (instance.execution.transfers == "parallel" or not ordered(instance)):
+        links = "parallel links" if ordered(instance) else "links of which none is best in bandwidth and latency"
+        return f"{what} and {links}: {groups} groups, at most {int(params.pairs**0.5)} with such links"
     return ""
 
 
 def differ(instance: Instance) -> bool:
-    """Whether not all links have the same bandwidth."""
-    return len({rate for d, row in enumerate(instance.bandwidth) for e, rate in enumerate(row) if d != e}) > 1
+    """Whether not all links are equal."""
+    places = [(d, e) for d in range(len(instance.devices)) for e in range(d)]
+    return len({(instance.bandwidth[d][e], instance.late([d], [e])) for d, e in places}) > 1
 
 
 NOWHERE = "memory: no cut and choice of groups holds a micro-batch"
@@ -78,6 +96,7 @@ class Run:
         self.begin = time.process_time()
         self.refinement = None
         self.least = 0
+        self.orders = OrderSearch(instance, budget, announce=self.announce)
 
     value: int
     plan: Plan | None
@@ -99,10 +118,18 @@ class Run:
 
     def along(self, order: Order) -> None:
         """The best plan along an order of the devices."""
-        search = OrderSearch(self.instance, self.budget, announce=self.announce)
-        search.value = self.value
-        search.along(order)
-        self.value = search.value
+        self.orders.value = self.value
+        self.orders.along(order)
+        self.value = self.orders.value
+
+    def wander(self) -> Iterator[None]:
+        """Better plans along other orders of the devices, as long as time permits."""
+        self.orders.value = self.value
+        for _ in self.orders.wander():
+            self.value = min(self.value, self.orders.value)
+            if self.value <= self.bound:
+                return
+            yield
 
     def refine(self, most: int) -> Iterator[None]:
         """Bounds of relaxations of at most so many moves, from coarse to fine, and plans along the orders they name."""
@@ -165,7 +192,7 @@ class Run:
             return SolveResult(Status.UNKNOWN, stop, None, bound, reason=reason, notes=self.notes)
         proved = bound >= self.value
         status = Status.OPTIMAL if proved else Status.FEASIBLE
-        stop = Stop.PROVED if proved else stop
+        stop, reason = (Stop.PROVED, "") if proved else (stop, reason)
         return SolveResult(status, stop, self.plan, bound, self.value, reason=reason, notes=self.notes)
 
 
@@ -175,18 +202,22 @@ def steps(
     known: Callable[[], Plan | None],
     engine: str = "auto",
     params: Params = Params(),
+    alone: bool = False,
 ) -> Generator[None, None, SolveResult]:
     """The algorithm in pieces, for one micro-batch size; it returns the result.
 
     1. A bound on what all devices can do together; on large instances the best plan along the order of Algorithm 2.
     2. Relaxations, from few classes of devices to many.
-    3. The search over all groups, where it fits into the memory.
+    3. The search over all groups, where it fits into the memory; where not, nothing more is proven.
 
     Parameters
     ----------
     known : callable
         The best plan that others have found; asked for between pieces.
+    alone : bool
+        Nobody else looks for plans: where nothing more can be proven, look along orders of the devices.
     """
+    params = fitting(params, budget.memory_mb)
     this = Run(instance, budget, params)
     this.learn(known())
     this.least = fluid_bound(lower(instance, tuple(range(len(instance.devices)))))
@@ -197,17 +228,21 @@ def steps(
         this.along(tuple(memory_order(instance)))
         yield
     if large or (moves >= params.relaxed and compiled):
-        for _ in this.refine(params.relaxed_moves if large else moves if differ(instance) else moves // params.coarser):
+        for _ in this.refine(params.moves if large else moves if differ(instance) else moves // params.coarser):
             yield
             this.learn(known())
     if this.bound == OPEN:
         return infeasible(instance, NOWHERE, notes=this.notes)
     if large:
+        if alone and compiled:
+            yield from this.wander()
         return this.stopped(Stop.TIME if budget.exhausted else Stop.MEMORY, this.bound, large)
     if budget.exhausted or this.bound == this.value:
         return this.stopped(Stop.TIME, this.bound, UNFINISHED)
     low = lower(instance, pairs=False)
     if not compiled or low.overflows:
+        if large := too_large(instance, PAIRED):
+            return this.stopped(Stop.MEMORY, this.bound, large)
         low = lower(instance)
     stop, bound = this.search(low, engine, instance.all_devices)
     if stop is not None:
@@ -252,7 +287,7 @@ def run(
     if order != "free":
         return restricted(Run(instance, budget, params), memory_orders(instance, order, "order"), engine)
     first = read_start(start, Plan, instance)
-    return exhausted(steps(instance, budget, lambda: first, engine, params))
+    return exhausted(steps(instance, budget, lambda: first, engine, params, alone=True))
 
 
 def restricted(this: Run, orders: list[list[int]], engine: str) -> SolveResult:

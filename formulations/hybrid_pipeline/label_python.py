@@ -22,6 +22,7 @@ class Label(NamedTuple):
     d: int
     a: int
     g: int
+    w: int
     start: int
     stop: int
     group: int
@@ -271,23 +272,27 @@ class Search:
                 if pair is None:
                     continue
                 ta, moved = low.allreduce(i, j, group), low.migration(i, j, group)
+                taken = low.taken(i, j, group)
                 c = low.link(j, group, head) if q else 0
                 both, forward = form.aligned * self.front[rest][i], passing * self.front_f[rest][i]
                 for label in labels:
                     busy = form.busy * self.longest(i, j, group, low.kept(q), pair)
                     d, a, g = self.combine(label, pair, busy, c, ta, moved)
-                    value = rounds * max(d + both, self.total(d, a) + forward) + g
+                    w = taken + form.turns * form.ways * c + (label.w if label else 0)
+                    if p == 0 and form.turns:
+                        d = max(d, form.busy * w + form.aligned * sum(pair))
+                    value = rounds * max(d + both, self.total(d, a) + forward, form.busy * w) + g
                     if value >= self.upper:
                         continue
-                    new = Label(d, a, g, i, j, group, label)
+                    new = Label(d, a, g, w, i, j, group, label)
                     if p == 0:
                         self.upper, self.best = rounds * self.total(d, a) + g, new
                         self.labels += 1
                         continue
                     key = (target, q + 1, 0 if low.uniform else group)
                     rivals = nodes[p].setdefault(key, [])
-                    if not any(x.d <= d and x.a <= a and x.g <= g for x in rivals):
-                        rivals[:] = [x for x in rivals if not (d <= x.d and a <= x.a and g <= x.g)]
+                    if not any(x.d <= d and x.a <= a and x.g <= g and x.w <= w for x in rivals):
+                        rivals[:] = [x for x in rivals if not (d <= x.d and a <= x.a and g <= x.g and w <= x.w)]
                         rivals.append(new)
                         self.labels += 1
 
@@ -309,7 +314,7 @@ class Search:
             return busy, ta + form.drain * e, moved
         step = e + form.ways * c
         d = max(busy, form.busy * form.ways * c + form.aligned * e, form.aligned * step + label.d)
-        a = max(ta, label.a - form.excess * (pair[1] + c)) + form.drain * step
+        a = max(ta, label.a - form.excess * (pair[1] + c) + form.turns * ta) + form.drain * step
         return d, a, max(moved, label.g)
 
     @staticmethod

@@ -41,7 +41,8 @@ class ColumnMip(MipModel):
         links are equal, the groups do not matter to a link and are left out.
         C classes of interchangeable devices. S the layers l at which columns begin; l' is the one before l in S.
     Data
-        E_k = Ef_k + Eb_k, Eb_k, Ta_k (Eqs. 5, 7, 8), V_k migration, c_z one way over a link; all in ticks.
+        E_k = Ef_k + Eb_k, Eb_k, Ta_k (Eqs. 5, 7, 8), V_k migration, c_z one way over a link; all in ticks. On one
+        medium W_k, what a micro-batch takes of it for a stage, and m = 1; elsewhere m = 0.
         n_gc devices of class c in group g, N_c in all; R rounds (1 without a failure); U the value of the plan known
         before (0 without one).
         u, v, w, x, y: busy, aligned, ways, excess, drain of ``lowered.Form``: M, 1, 2, 1, 0 for the latency of training
@@ -60,10 +61,11 @@ class ColumnMip(MipModel):
         (4)  sum_k n_gc x_k <= N_c  (= with all_devices)         for all c      no device in two stages
         (5)  H_l = H_l' + sum_{z: l} v w c_z z_z + sum_{k: i = l} u E_k x_k - sum_{k: j = l} (u - v) E_k x_k  for all l
         (6)  Q_l = Q_l' + sum_{z: l} (y w - x) c_z z_z + sum_{k: i = l} (Ta_k + y E_k) x_k
-                   - sum_{k: j = l} (Ta_k + x Eb_k) x_k                                                       for all l
+                   - sum_{k: j = l} ((1 - m) Ta_k + x Eb_k) x_k                                               for all l
         (7)  V_l = V_l' + sum_{k: i = l} V_k x_k - sum_{k: j = l} V_k x_k                              for all l in S
         (8)  D >= H_l                                                           for all l in S
         (9)  D >= H_l' - sum_{k: j = l} (u - v) E_k x_k + sum_{z: l} u w c_z z_z        for all l in S with links
+             D >= m (sum_z u w c_z z_z + sum_k u W_k x_k + sum_{k: i = 0} v E_k x_k)                the one medium
         (10) A >= Q_l                                                           for all l in S
         (11) G >= V_l                                                           for all l in S
         (12) W = R (D + A) + G - U
@@ -153,7 +155,8 @@ class ColumnMip(MipModel):
             excess = lpSum(self.q[k - 1 : k] if k else [])
             excess += lpSum((form.drain * form.ways - form.excess) * ticks * z for z, ticks in cut.links)
             excess += lpSum((column.allreduce + form.drain * column.both) * x for x, column in cut.begin)
-            excess -= lpSum((column.allreduce + form.excess * column.backward) * x for x, column in cut.end)
+            ended = 0 if form.turns else 1  # on one medium later stages reduce before it
+            excess -= lpSum((ended * column.allreduce + form.excess * column.backward) * x for x, column in cut.end)
             self.program += self.q[k] == excess, f"define_Q_{cut.layer}"
 
     @row(7)
@@ -172,7 +175,7 @@ class ColumnMip(MipModel):
 
     @row(9)
     def communication(self) -> None:
-        """D is at least every aligned communication step."""
+        """D is at least every aligned communication step, and what they take of one medium."""
         form = self.low.form
         for k, cut in enumerate(self.cuts):
             if cut.links:
@@ -180,6 +183,11 @@ class ColumnMip(MipModel):
                 step += lpSum(form.busy * form.ways * ticks * z for z, ticks in cut.links)
                 step -= lpSum((form.busy - form.aligned) * column.both * x for x, column in cut.end)
                 self.program += self.d >= step, f"communication_{cut.layer}"
+        if form.turns:
+            taken = lpSum(form.busy * form.ways * ticks * z for cut in self.cuts for z, ticks in cut.links)
+            taken += lpSum(form.busy * column.medium * x for cut in self.cuts for x, column in cut.begin)
+            taken += lpSum(form.aligned * column.both * x for cut in self.cuts[:1] for x, column in cut.begin)
+            self.program += self.d >= taken, "medium"
 
     @row(10)
     def allreduce(self) -> None:

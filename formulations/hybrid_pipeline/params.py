@@ -28,31 +28,31 @@ class LabelSearch(Params):
     ----------
     moves, cells, pairs : int
         Most moves (a group in front of the devices used behind it), pairs of a group and a layer, and pairs of groups
-        where transfers are parallel, that a search holds.
+        where transfers are parallel, that a search or a relaxation holds; of moves and pairs with layers no more than
+        what a quarter of the memory of the run has room for.
     ordered : int
         Moves times layers from which a search along one order comes first.
     relaxed : int
         Moves from which relaxations come first: their sums in front of cuts spare more labels than they cost.
     coarser : int
         A search takes sums in front of cuts from a relaxation with so many times fewer moves.
+    fronts : int
+        Moves of the largest relaxation that gives sums in front of cuts.
     growth : float
         Least factor of moves from one relaxation to the next.
     steps : int
         A search begins with this part of what is between the bound known and the plan.
-    relaxed_moves, relaxed_cells : int
-        As ``moves`` and ``cells``, of a relaxation.
     """
 
-    moves: int = 2**23
-    cells: int = 2**23
+    moves: int = 2**26
+    cells: int = 2**24
     pairs: int = 2**26
     ordered: int = 200_000
     relaxed: int = 20_000
     coarser: int = 4
-    growth: float = 2.5
+    fronts: int = 2**23
+    growth: float = 6.0
     steps: int = 8
-    relaxed_moves: int = 2**24
-    relaxed_cells: int = 2**23
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 1. ``fluid_bound``: the work of all layers shared by all devices.
 2. ``order_search``, the quick planner, complete; left out where the proof is cheaper.
 3. In turns: ``label_dp``, whose relaxations bound and whose search over all groups proves; and ``orders``, label
-   searches along neighbours of the best order. With several micro-batch sizes ``label_dp`` takes one after the other.
+   searches along neighbours of the best order, then along orders some steps away from it. With several micro-batch
+   sizes ``label_dp`` takes one after the other.
 
 Of a graph of layers the only member is ``ideal_dp``.
 """
@@ -54,7 +55,7 @@ def run(instance: Instance, budget: Budget, start: str | Plan | None = None, par
             search = OrderSearch(each, budget, announce=better)
             search.run()
             yield
-            yield from search.improve()
+            yield from search.improve() if each is not sizes[-1] else search.wander()
 
     engine = Member("label_dp", labels if len(sizes) == 1 else whole(label_dp.run, start=True, params=params))
     planner = Member("order_search", whole(order_search.run, params=params))

@@ -42,7 +42,7 @@ from mapgap.problems.hybrid_pipeline.instance import Device, DeviceType
 from mapgap.problems.hybrid_pipeline.lowered.arrays import Lowered, lower
 from mapgap.problems.hybrid_pipeline.lowered.groups import interchangeable
 from mapgap.problems.hybrid_pipeline.lowered.order import slowness
-from mapgap.problems.hybrid_pipeline.lowered.tables import Array, times_before
+from mapgap.problems.hybrid_pipeline.lowered.tables import Array, ordered, times_before
 
 Parts = list[list[int]]
 
@@ -66,13 +66,17 @@ def relaxed(instance: Instance, parts: Parts) -> Lowered:
     links = np.array(instance.bandwidth, np.int64)
     np.fill_diagonal(links, 0)
     best = np.array([[links[np.ix_(p, q)].max() for q in parts] for p in parts]).clip(1)
-    if parallel:
-        best[:] = best.max()
+    late = np.array(instance.latency_ns or np.zeros_like(links), np.int64)
+    np.fill_diagonal(late, late.max(initial=0))
+    least = np.array([[late[np.ix_(p, q)].min() for q in parts] for p in parts])
+    if parallel or not ordered(instance):
+        best[:], least[:] = best.max(), least.min()
     made = instance.model_copy(
         update={
             "types": types,
             "devices": tuple(Device.model_construct(name=instance.devices[d].name, type=of[d]) for d in number),
             "bandwidth": tuple(tuple(int(best[of[d], of[e]]) for e in number) for d in number),
+            "latency_ns": tuple(tuple(int(least[of[d], of[e]]) for e in number) for d in number if instance.latency_ns),
             "replanning": None,
         }
     )
@@ -102,7 +106,8 @@ def move_count(parts: Parts) -> int:
 def partitions(instance: Instance) -> list[Parts]:
     """From one part to all classes of interchangeable devices: each merges two parts of the next, those of least loss.
 
-    The loss of a device is the logarithm of how much faster its part is than itself, and of how much more it holds.
+    The loss of a device is how much faster its part is than itself, and of its speed a part by how much more that
+    holds: so fast devices, which do most of the work, stay alone longest.
     """
     atoms = interchangeable(instance)
     kinds = [instance.device_type(members[0]) for members in atoms]
@@ -115,9 +120,9 @@ def partitions(instance: Instance) -> list[Parts]:
 
     def loss(part: tuple[int, ...]) -> float:
         some = list(part)
-        slower = np.log((times[some].sum(axis=1) + 1.0) / (times[some].min(axis=0).sum() + 1.0))
+        speed, best = 1 / (times[some].sum(axis=1) + 1.0), 1 / (times[some].min(axis=0).sum() + 1.0)
         smaller = np.log(memory[some].max() / memory[some])
-        return float((size[some] * (slower + smaller / 4)).sum())
+        return float((size[some] * (best - speed + speed * smaller / 4)).sum())
 
     parts: list[tuple[int, ...]] = [(k,) for k in range(len(atoms))]
     losses = dict.fromkeys(parts, 0.0)
@@ -151,6 +156,8 @@ class Refinement:
     ----------
     most : int
         Moves of the last one, at most.
+    params : LabelSearch
+        Of these ``cells`` limits relaxations, too.
 
     Attributes
     ----------
@@ -161,7 +168,7 @@ class Refinement:
     """
 
     def __init__(self, instance: Instance, budget: Budget, most: int, params: Params = Params()) -> None:
-        self.instance, self.budget, self.coarser, self.steps = instance, budget, params.coarser, params.steps
+        self.instance, self.budget, self.params = instance, budget, params
         self.bound = 0
         self.searched: list[tuple[int, CompiledSearch, Path]] = []
         self.bounds: list[tuple[int, int]] = []
@@ -169,7 +176,7 @@ class Refinement:
         layers = len(instance.layers) + 1
         for parts in partitions(instance):
             moves, groups = move_count(parts), math.prod(len(part) + 1 for part in parts)
-            if moves > min(most, params.relaxed_moves) or groups * layers > params.relaxed_cells:
+            if moves > most or groups * layers > params.cells:
                 break
             if not self.left or moves >= params.growth * move_count(self.left[-1]):
                 self.left.append(parts)
@@ -194,7 +201,7 @@ class Refinement:
             search,
             self.bound,
             upper,
-            (upper - self.bound) // self.steps,
+            (upper - self.bound) // self.params.steps,
             lambda target: self.lend(search, moves, target),
             lambda path, value: best.append(path),
             proven,
@@ -204,12 +211,15 @@ class Refinement:
             self.searched.append((moves, search, best[-1]))
 
     def lend(self, search: CompiledSearch, moves: int, upper: int) -> None:
-        """Give a search the sums of a coarser one, for plans below ``upper``."""
-        coarse = [found for number, found, _ in self.searched if number * self.coarser <= moves]
-        fronts = coarse[-1].fronts(upper) if coarse else None
-        if fronts is not None:
-            place = merged(search.low, coarse[-1].low)
-            search.use((fronts[0][place], fronts[1][place]))
+        """Give a search the sums of the finest coarser one that has some, for plans below ``upper``; else none."""
+        search.use(None)  # sums for plans below a smaller bound would leave out others
+        most = min(moves // self.params.coarser, self.params.fronts)
+        for number, coarse, _ in reversed(self.searched):
+            fronts = coarse.fronts(upper) if number <= most else None
+            if fronts is not None:
+                place = merged(search.low, coarse.low)
+                search.use((fronts[0][place], fronts[1][place]))
+                return
 
     def order(self) -> tuple[int, ...] | None:
         """All devices in the order of the stages of the best pipeline found last, the fastest of a class first."""

@@ -92,12 +92,12 @@ def _best(instance: Instance, boards: int, stages: int, most: int, budget: Budge
     """The best plan with an objective of ``most`` at most on just so many boards in at most so many stages."""
     best = None
     for chosen in _choices(interchangeable(instance), boards):
-        part = instance.model_copy(
-            update={
-                "devices": tuple(instance.devices[d] for d in chosen),
-                "bandwidth": tuple(tuple(instance.bandwidth[d][e] for e in chosen) for d in chosen),
-            }
-        )
+        links = {
+            field: tuple(tuple(square[d][e] for e in chosen) for d in chosen)
+            for field, square in (("bandwidth", instance.bandwidth), ("latency_ns", instance.latency_ns))
+            if square
+        }
+        part = instance.model_copy(update={"devices": tuple(instance.devices[d] for d in chosen), **links})
         for size in instance.micro_batch_sizes:
             if budget.exhausted:
                 return best

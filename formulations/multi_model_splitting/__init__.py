@@ -1,90 +1,83 @@
 """Exact models of multi-model splitting."""
 
-from mapgap.core import Method
+from mapgap.core import methods_of
 
-_PROBLEM = "multi_model_splitting"
-_HERE = "mapgap.formulations.multi_model_splitting"
+method = methods_of(__name__)
 
 METHODS = [
-    Method(
+    method(
         "cpsat",
-        _PROBLEM,
         kind="exact",
+        knows=("medium",),
         reference="joint assignment model with ladder bisection, CP-SAT",
-        run=f"{_HERE}.cpsat:run",
         summary="joint plan of all pipelines, optimal cycle time or latency",
         options={"start": ""},
-        params=f"{_HERE}.params:Questions",
+        params="params:Questions",
         rank=10,
         engines=("CP-SAT",),
-        models=f"{_HERE}.cpsat:models",
+        models="cpsat:models",
     ),
-    Method(
+    method(
         "enumerate",
-        _PROBLEM,
         kind="exact",
+        knows=("medium",),
         reference="brute force",
-        run=f"{_HERE}.enumerate:run",
         summary="every combination of execution plans of a tiny instance",
         rank=-1,
         engines=("enumeration",),
     ),
-    Method(
+    method(
         "joint",
-        _PROBLEM,
         kind="exact",
+        knows=("medium",),
         reference="column generation, patterns; assignment model or segment flow between plan and bound",
-        run=f"{_HERE}.joint:run",
         summary="joint plan of all pipelines: bounds of our own and integer programs in turns",
         options={"start": ""},
-        params=f"{_HERE}.params:Joint",
+        params="params:Joint",
         rank=20,
         engines=("CP-SAT", "HiGHS", "own"),
     ),
-    Method(
+    method(
         "mip",
-        _PROBLEM,
         kind="exact",
+        knows=("medium",),
         reference="segment-flow MIP, HiGHS",
-        run=f"{_HERE}.mip:run",
         summary="joint plan of all pipelines by segment flow below growing limits, solved with HiGHS",
         options={"start": ""},
-        params=f"{_HERE}.params:Questions",
+        params="params:Questions",
         engines=("HiGHS",),
-        models=f"{_HERE}.mip:models",
+        models="mip:models",
     ),
-    Method(
+    method(
         "mip_cbc",
-        _PROBLEM,
         kind="exact",
+        knows=("medium",),
         reference="segment-flow MIP, CBC",
-        run=f"{_HERE}.mip:run",
+        run="mip:run",
         summary="joint plan of all pipelines by segment flow below growing limits, solved with CBC",
         options={"start": ""},
-        params=f"{_HERE}.params:Questions",
+        params="params:Questions",
         given={"engine": "cbc"},
         engines=("CBC",),
-        models=f"{_HERE}.mip:models_cbc",
+        models="mip:models_cbc",
     ),
-    Method(
+    method(
         "portfolio",
-        _PROBLEM,
         kind="exact",
+        knows=("medium",),
         reference="quick planner; then column generation, patterns, integer programs and neighbourhood search in turns",
-        run=f"{_HERE}.portfolio:run",
         summary="joint plan of all pipelines: ruin_and_recreate, then joint and a neighbourhood search in turns",
         options={"start": ""},
-        params=f"{_HERE}.params:Portfolio",
+        params="params:Portfolio",
         rank=30,
         members=("ruin_and_recreate", "joint", "neighbourhood"),
         engines=("CP-SAT", "HiGHS", "own"),
     ),
-    Method(
+    method(
         "replan",
-        _PROBLEM,
         kind="exact",
+        knows=("medium",),
         reference="joint optimum, then least churn",
-        run=f"{_HERE}.replan:run",
         summary="best joint plan that writes the fewest bytes of deployed pipelines again",
         options={"slack": 0},
         engines=("CP-SAT", "HiGHS"),

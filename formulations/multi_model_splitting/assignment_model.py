@@ -13,6 +13,7 @@ from ortools.sat.python import cp_model
 from mapgap.core import PlanBase
 from mapgap.formulations.multi_model_splitting.chains import Chain, sharing_groups, signal_groups
 from mapgap.problems.multi_model_splitting import RESOURCES, UNITS, Instance, PipelinePlan, Plan
+from mapgap.problems.multi_model_splitting.evaluate import MEDIUM
 from mapgap.problems.multi_model_splitting.lowered.tables import Mask, capacities
 from mapgap.solvers.cpsat import CpSatModel
 from mapgap.solvers.model import Value, row
@@ -25,13 +26,14 @@ Terms = list[tuple[int, Literal]]
 
 
 class Task(NamedTuple):
-    """A task that happens if ``literal``: in the latency always, on the unit if ``paid``."""
+    """A task that happens if ``literal``: in the latency always, on the unit if ``paid``; ``sends``: a transmission."""
 
     device: int
     unit: str
     ticks: int
     literal: Literal
     paid: Literal
+    sends: bool = False
 
 
 class AssignmentModel(CpSatModel):
@@ -93,6 +95,7 @@ class AssignmentModel(CpSatModel):
         (23)  paid[z,m] or m or not z
         (24)  sum_{p,k} size_r[p,k] paid[x[p,k,d], merged[p,k]] <= W_r[d]
         (25)  sum of ticks paid[z,m] over the tasks of a unit <= C, none longer than limit   if throughput
+              the same over all transmissions, on one medium (rule 13)
         (26)  sum of ticks z over the tasks of p = latency[p],  sum_p latency[p] = C         if latency
 
     Rows (9) to (11) tell the linear relaxation, which otherwise spreads a model evenly over all devices and never
@@ -213,16 +216,16 @@ class AssignmentModel(CpSatModel):
         found: list[Task] = []
         last, merged, moved = chain.blocks, self.merged, self.moved
 
-        def task(d: int, unit: str, ticks: int, literal: Literal, merge: Literal | None) -> None:
+        def task(d: int, unit: str, ticks: int, literal: Literal, merge: Literal | None, sends: bool = False) -> None:
             if ticks:
-                found.append(Task(d, unit, int(ticks), literal, self._paid(literal, merge)))
+                found.append(Task(d, unit, int(ticks), literal, self._paid(literal, merge), sends))
 
         for d, z in self.src[p].items():
             task(d, "sensor", chain.profile.sensing[d], z, self.sensed.get((p, d)))  # (1)
         ends = ((self.send, chain.transmit, 0), (self.get, chain.receive, 0))
         for literals, ticks, k in (*ends, (self.leave, chain.transmit, last), (self.reach, chain.receive, last)):
             for d, z in literals[p].items():
-                task(d, "radio", ticks[k, d], z, moved.get((p, k)))  # (6), (2) at the ends
+                task(d, "radio", ticks[k, d], z, moved.get((p, k)), ticks is chain.transmit)  # (6), (2) at the ends
         for (k, d), z in self.x[p].items():
             task(d, "accelerator", chain.inference[k, d], z, merged.get((p, k)))  # (4)
         for (k, d), z in self.st[p].items():
@@ -232,7 +235,7 @@ class AssignmentModel(CpSatModel):
         for (k, d), z in self.en[p].items():
             task(d, "mcu", chain.unload[k, d], z, merged.get((p, k - 1)))  # (5)
             if k < last:
-                task(d, "radio", chain.transmit[k, d], z, moved.get((p, k)))  # (6)
+                task(d, "radio", chain.transmit[k, d], z, moved.get((p, k)), True)  # (6)
         return found
 
     # --- rows ---
@@ -424,16 +427,21 @@ class AssignmentModel(CpSatModel):
 
     @row(25)
     def _cycle(self) -> None:
-        """C is at least the load of every unit (Sec. 5.4.2)."""
+        """C is at least the load of every unit (Sec. 5.4.2), and of one medium (rule 13)."""
         if self.instance.objective != "throughput":
             return
         loads: dict[tuple[int, str], Terms] = {(d, unit): [] for d in self.devices for unit in UNITS}
+        loads[MEDIUM] = []
         for task in joined(*self.tasks):
             if task.ticks > self.limit:  # even a merged task loads the unit once
                 self.program.add(task.literal == 0)
             else:
                 loads[task.device, task.unit].append((task.ticks, task.paid))
+                if self.instance.in_turn and task.sends:
+                    loads[MEDIUM].append((task.ticks, task.paid))
         for (d, unit), terms in loads.items():
+            if not terms and (d, unit) == MEDIUM:
+                continue
             name = f"load[{d},{unit}]"
             self.program.add(self._sum(name, terms, self.limit) <= self.ticks).with_name(name)
 

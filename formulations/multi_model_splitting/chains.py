@@ -75,6 +75,12 @@ class Profile(Tables):
         return int(self.sensing.max() + self.inference.max(axis=1).sum() + copies + moves[-segments - 1 :].sum())
 
     @cached_property
+    def most_sent(self) -> int:
+        """No path without revisits transmits for longer."""
+        sent: int = np.sort(self.transmit.max(axis=1))[-min(self.inference.shape) - 1 :].sum()
+        return int(sent)
+
+    @cached_property
     def heaviest(self) -> int:
         """No unit of a device is loaded for longer by a path without revisits; a radio sends and receives twice."""
         radio = np.sort(self.transmit.max(axis=1))[-2:].sum() + np.sort(self.receive.max(axis=1))[-2:].sum()
@@ -297,7 +303,8 @@ def single_part(instance: Instance, model: Callable[[list[Chain], int, Collectio
 def ceiling(instance: Instance, tables: list[Profile]) -> int:
     """No plan has a larger objective."""
     if instance.objective == "throughput":
-        return sum(profile.heaviest for profile in tables)
+        radio = sum(profile.heaviest for profile in tables)
+        return max(radio, sum(profile.most_sent for profile in tables)) if instance.in_turn else radio
     return sum(profile.longest for profile in tables)
 
 

@@ -55,12 +55,15 @@ def candidate(instance: Instance, p: int, plan: PipelinePlan) -> Candidate:
     units = {unit: position for position, unit in enumerate(UNITS)}
     found: dict[tuple[object, ...], tuple[int, int]] = {}
     segments: dict[tuple[object, ...], tuple[int, tuple[int, int, int]]] = {}
+    taken: dict[tuple[object, ...], tuple[int, int]] = {}
     merged = instance.sharing and pipeline.signal != ""
     history: tuple[object, ...] = (pipeline.signal if merged else p, plan.source)
     model = pipeline.model if merged else p
 
     def add(kind: str, d: int, unit: str, ticks: int) -> None:
         found[(kind, d, *history)] = (len(UNITS) * d + units[unit], ticks)
+        if instance.in_turn and kind.startswith("to "):  # the medium is the last place (rule 13)
+            taken[("medium", kind, d, *history)] = (len(UNITS) * len(instance.devices), ticks)
 
     add("sensing", plan.source, "sensor", pipeline.sensing[plan.source])
     stops = [(s.device, s.first, s.last) for s in plan.segments]
@@ -79,7 +82,7 @@ def candidate(instance: Instance, p: int, plan: PipelinePlan) -> Candidate:
         add("unload", d, "mcu", pipeline.boundaries[last].unload[d])
         segments[history] = (d, (sum(x.weights for x in layers), sum(x.bias for x in layers), len(layers)))
         here = d
-    return Candidate(plan, found, segments, sum(ticks for _, ticks in found.values()))
+    return Candidate(plan, found | taken, segments, sum(ticks for _, ticks in found.values()))
 
 
 class _Walk:
@@ -136,7 +139,7 @@ def run(instance: Instance, budget: Budget) -> SolveResult:
     choices = [[candidate(instance, p, plan) for plan in plans(instance, p)] for p in range(len(counts))]
     walk = _Walk(instance, budget, choices)
     n = len(instance.devices)
-    walk.visit([0] * (n * len(UNITS)), [(0, 0, 0)] * n, frozenset(), 0)
+    walk.visit([0] * (n * len(UNITS) + 1), [(0, 0, 0)] * n, frozenset(), 0)
     notes = {"combinations": total, "complete": walk.combinations}
     if budget.exhausted:
         status = Status.UNKNOWN if walk.plan is None else Status.FEASIBLE

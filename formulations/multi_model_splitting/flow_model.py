@@ -11,6 +11,7 @@ import pulp
 from mapgap.core import PlanBase
 from mapgap.formulations.multi_model_splitting.chains import Chain, sharing_groups, signal_groups
 from mapgap.problems.multi_model_splitting import RESOURCES, UNITS, Instance, PipelinePlan, Plan, Segment
+from mapgap.problems.multi_model_splitting.evaluate import MEDIUM
 from mapgap.problems.multi_model_splitting.lowered.tables import capacities
 from mapgap.solvers.mip import Engine, MipModel
 from mapgap.solvers.model import Value, row
@@ -67,6 +68,7 @@ class FlowModel(MipModel):
               q earlier and of the same signal
         (14)  sum size_r[p,i,j] (y[p,i,j,d] - free[p,i,j,d]) <= W_r[d]
         (15)  sum of ticks of a unit, less those of the shares that are free <= C            if throughput
+              the same of all transmissions, on one medium (rule 13)
         (16)  lower <= sum of ticks <= limit                                                 if latency, implied
 
     Adjacent segments lie on different devices, so a segment that begins (ends) inside the model always pays reception
@@ -106,6 +108,7 @@ class FlowModel(MipModel):
         for p, chain in enumerate(chains):
             self._path(p, chain)
         self.load: dict[tuple[int, str], list[Sum]] = {(d, unit): [] for d in self.devices for unit in UNITS}
+        self.load[MEDIUM] = []
         self.used: dict[tuple[int, int], list[Sum]] = {(r, d): [] for r in range(len(RESOURCES)) for d in self.devices}
         self.latency: list[Sum] = []
         for p in range(len(chains)):
@@ -141,28 +144,30 @@ class FlowModel(MipModel):
         transmit, receive, sensing = chain.transmit.tolist(), chain.receive.tolist(), chain.profile.sensing.tolist()
         load, unload, running, need = (a.tolist() for a in (chain.load, chain.unload, chain.running, chain.need))
 
-        def task(d: int, unit: str, ticks: int, variable: Variable) -> None:
+        def task(d: int, unit: str, ticks: int, variable: Variable, sends: bool = False) -> None:
             if ticks:
                 term = ticks * variable
                 self.load[d, unit].append(term)
                 self.latency.append(term)
+                if sends and self.instance.in_turn:
+                    self.load[MEDIUM].append(term)
 
         for (i, j, d), v in self.y[p].items():
             task(d, "mcu", load[i][d] + unload[j][d], v)  # (3), (5)
             task(d, "accelerator", running[j][d] - running[i][d], v)  # (4)
             task(d, "radio", receive[i][d] if i > 0 else 0, v)  # (2)
-            task(d, "radio", transmit[j][d] if j < last else 0, v)  # (6)
+            task(d, "radio", transmit[j][d] if j < last else 0, v, True)  # (6)
             for r, before in enumerate(need):
                 if size := before[j] - before[i]:
                     self.used[r, d].append(size * v)
         for (s, d), v in self.a[p].items():
             task(s, "sensor", sensing[s], v)  # (1)
             if s != d:
-                task(s, "radio", transmit[0][s], v)
+                task(s, "radio", transmit[0][s], v, True)
                 task(d, "radio", receive[0][d], v)
         for (d, t), v in self.b[p].items():
             if d != t:
-                task(d, "radio", transmit[last][d], v)
+                task(d, "radio", transmit[last][d], v, True)
                 task(t, "radio", receive[last][t], v)
 
     def _merge(self) -> None:
@@ -189,7 +194,7 @@ class FlowModel(MipModel):
                 for r in range(len(RESOURCES)):
                     self.used[r, d].append(-int(chain.need[r, j] - chain.need[r, i]) * v)
             for (k, d, e), v in self.freed[p].items():
-                self._refund(d, "radio", chain.transmit[k, d], v)
+                self._refund(d, "radio", chain.transmit[k, d], v, True)
                 self._refund(e, "radio", chain.receive[k, e], v)
 
     def _share(self) -> None:
@@ -204,11 +209,13 @@ class FlowModel(MipModel):
             for s, d in self.a[p]:
                 if s != d and any((s, d) in self.a[q] for q in earlier):
                     self.fetched[p, s, d] = self._part("fetched", p, s, d)
-                    self._refund(s, "radio", chain.transmit[0, s], self.fetched[p, s, d])
+                    self._refund(s, "radio", chain.transmit[0, s], self.fetched[p, s, d], True)
                     self._refund(d, "radio", chain.receive[0, d], self.fetched[p, s, d])
 
-    def _refund(self, d: int, unit: str, ticks: int, variable: Variable) -> None:
+    def _refund(self, d: int, unit: str, ticks: int, variable: Variable, sends: bool = False) -> None:
         self.load[d, unit].append(-int(ticks) * variable)
+        if sends and self.instance.in_turn:
+            self.load[MEDIUM].append(-int(ticks) * variable)
 
     # --- rows ---
 
@@ -326,9 +333,10 @@ class FlowModel(MipModel):
 
     @row(15)
     def _cycle(self) -> None:
-        """C is at least the load of every unit (Sec. 5.4.2)."""
-        for terms in self.load.values() if self.instance.objective == "throughput" else ():
-            self.program += pulp.lpSum(terms) <= self.above + self.lower
+        """C is at least the load of every unit (Sec. 5.4.2), and of one medium (rule 13)."""
+        for place, terms in self.load.items() if self.instance.objective == "throughput" else ():
+            if place != MEDIUM or self.instance.in_turn:
+                self.program += pulp.lpSum(terms) <= self.above + self.lower
 
     @row(16, implied=True)
     def _within(self) -> None:

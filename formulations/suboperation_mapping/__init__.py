@@ -1,103 +1,89 @@
 """Exact models and algorithms for sub-operation mapping."""
 
-from mapgap.core import Method
+from mapgap.core import methods_of
 
-_PROBLEM = "suboperation_mapping"
-_HERE = "mapgap.formulations.suboperation_mapping"
+method = methods_of(__name__)
 
 METHODS = [
-    Method(
+    method(
         "cpsat",
-        _PROBLEM,
         kind="exact",
         reference="CP-SAT; optional intervals",
-        run=f"{_HERE}.cpsat:run",
-        models=f"{_HERE}.cpsat:models",
+        models="cpsat:models",
         summary="CP-SAT with optional intervals, one question after the other about every partition of the batch",
         options={"ratio": "", "start": ""},
-        params=f"{_HERE}.params:Sweep",
+        params="params:Sweep",
         rank=1,
         engines=("CP-SAT",),
     ),
-    Method(
+    method(
         "enumerate",
-        _PROBLEM,
         kind="exact",
         reference="brute force",
-        run=f"{_HERE}.enumerate:run",
         summary="every ratio, mapping and order of a tiny instance",
-        params=f"{_HERE}.params:Enumeration",
+        params="params:Enumeration",
         rank=-1,
         engines=("enumeration",),
     ),
-    Method(
+    method(
         "fluid_bound",
-        _PROBLEM,
         kind="bound",
         reference="Located relaxation of MTrain's problem (Tang et al., Secs. III-V): places of fusion points, flows",
-        run=f"{_HERE}.box_bound:fluid_bound",
+        run="box_bound:fluid_bound",
         summary="One located LP per number of shares holds all ratios; exact from rounded duals.",
         options={"duals": ""},
-        params=f"{_HERE}.params:Boxes",
+        params="params:Boxes",
     ),
-    Method(
+    method(
         "box_bound",
-        _PROBLEM,
         kind="bound",
         reference="Located relaxation of MTrain's problem (Tang et al., Secs. III-V), best-first over boxes of ratios",
-        run=f"{_HERE}.box_bound:box_bound",
+        run="box_bound:box_bound",
         summary="Located LPs over boxes of ratios, divided best-first; exact from rounded duals.",
         options={"duals": ""},
-        params=f"{_HERE}.params:Boxes",
+        params="params:Boxes",
     ),
-    Method(
+    method(
         "mip",
-        _PROBLEM,
         kind="exact",
         reference="disjunctive MIP, HiGHS",
-        run=f"{_HERE}.mip:run",
-        models=f"{_HERE}.mip:models",
+        models="mip:models",
         summary="big-M MIP for small instances, every partition, solved with HiGHS",
         options={"ratio": "", "start": ""},
-        params=f"{_HERE}.params:MipSweep",
+        params="params:MipSweep",
         engines=("HiGHS",),
     ),
-    Method(
+    method(
         "mip_cbc",
-        _PROBLEM,
         kind="exact",
         reference="disjunctive MIP, CBC",
-        run=f"{_HERE}.mip:run",
-        models=f"{_HERE}.mip:models_cbc",
+        run="mip:run",
+        models="mip:models_cbc",
         given={"engine": "cbc"},
         summary="big-M MIP for small instances, every partition, solved with CBC, proofs confirmed by HiGHS",
         options={"ratio": "", "start": ""},
-        params=f"{_HERE}.params:MipSweep",
+        params="params:MipSweep",
         engines=("CBC",),
     ),
-    Method(
+    method(
         "stage_mip",
-        _PROBLEM,
         kind="exact",
         reference="Stage-configuration MIP with destructive bounds for MTrain's problem (Tang et al., Secs. III-VI)",
-        run=f"{_HERE}.stage_mip:run",
-        models=f"{_HERE}.staged_ratio:models",
+        models="staged_ratio:models",
         summary="Bounds from paths to boxes of ratios, then a stage-configuration MIP per ratio, raised destructively.",
         options={"ratio": "", "target_gap": 0.0, "start": ""},
-        params=f"{_HERE}.params:Stage",
+        params="params:Stage",
         rank=10,
         engines=("HiGHS", "CP-SAT"),
     ),
-    Method(
+    method(
         "portfolio",
-        _PROBLEM,
         kind="exact",
         reference="Quick planner, bounds, annealing, stage-configuration MIP, CP-SAT; of mapgap",
-        run=f"{_HERE}.portfolio:run",
-        models=f"{_HERE}.staged_ratio:models",
+        models="staged_ratio:models",
         summary="Portfolio: quick planner, then annealing, stage MIP and neighbourhoods in turns.",
         options={"start": ""},
-        params=f"{_HERE}.params:Portfolio",
+        params="params:Portfolio",
         members=("annealed_converting", "bounds", "cpsat", "anneal", "stage_mip", "windows"),
         rank=20,
         engines=("HiGHS", "CP-SAT"),

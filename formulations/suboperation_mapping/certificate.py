@@ -1,7 +1,9 @@
 """Proofs for :mod:`mapgap.problems.suboperation_mapping.certificate`.
 
 One tree for all ratios; or one for each box of ratios, which is divided where it has none, and for each ratio that is
-left alone. In a box the tree branches on the places of fused operations, as :mod:`box_search` does.
+left alone. In a box the tree branches on the places of fused operations, as :mod:`box_search` does. Programs in which
+equal accelerators share variables are small: they are asked first and of every box, those that tell some apart only of
+boxes of few ratios.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from mapgap.formulations.suboperation_mapping.boxes import Cutter, few_ratios, r
 from mapgap.formulations.suboperation_mapping.located_frame import WHOLE, Frame
 from mapgap.formulations.suboperation_mapping.params import Certificate as Params
 from mapgap.problems.suboperation_mapping import Instance
-from mapgap.problems.suboperation_mapping.certificate import partitions
+from mapgap.problems.suboperation_mapping.certificate import APART, partitions
 from mapgap.problems.suboperation_mapping.certificate.located import Located
 from mapgap.problems.suboperation_mapping.certificate.times import Writer
 from mapgap.solvers.refute import refute
@@ -44,7 +46,12 @@ def prove(
         name = ",".join(f"{g.low}-{g.high}x{g.number}" for g in groups)
         few = few_ratios(groups, batch, parts, params.narrow)
         written = Located(instance, bound, Program(), groups)
-        tree = _refuted(written, budget, params.places if few is None else params.boxes)
+        alike = max(written.members) > 1
+        tree = _refuted(written, budget, 1 if alike else params.places if few is None else params.boxes)
+        if tree is None and alike and few is not None:
+            name += APART
+            written = Located(instance, bound, Program(), groups, apart=True)
+            tree = _refuted(written, budget, params.places if few is None else params.boxes)
         if tree is not None:
             proof[name] = tree
         elif not single(groups):
@@ -62,6 +69,8 @@ def _alone(
     """A tree for every ratio; ``None`` if there is none for some."""
     proof: dict[str, list[Any]] = {}
     for ratio in ratios:
+        if len(instance["accelerators"]) ** len(ratio) > params.configurations:
+            return None
         for ordered in (False, True):
             written = Writer(instance, bound, Program(), ratio, ordered)
             tree = _refuted(written, budget, 1 << 30 if ordered else params.boxes)

@@ -142,12 +142,15 @@ class Certificate(Params):
         Ratios of a box up to which so many are tried with it as well.
     places : int
         Boxes of places after which any other box of ratios is divided.
+    configurations : int
+        Ways to place the shares of a layer, above which the program of one ratio is not written.
     """
 
     ratios: int = 1000
     boxes: int = 300
     narrow: int = 4
     places: int = 15
+    configurations: int = 256
 
 
 @dataclass(frozen=True)

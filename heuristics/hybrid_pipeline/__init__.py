@@ -1,207 +1,190 @@
 """Published heuristics and baselines of hybrid pipeline planning."""
 
-from mapgap.core import Method
+from mapgap.core import methods_of
 
-_PROBLEM = "hybrid_pipeline"
-_HERE = "mapgap.heuristics.hybrid_pipeline"
+method = methods_of(__name__)
 
 METHODS = [
-    Method(
+    method(
         "asteroid",
-        _PROBLEM,
         kind="published",
         reference="Ye et al., Asteroid, Algorithms 1 and 2",
-        run=f"{_HERE}.asteroid:run",
         summary="Dynamic programme over an order of devices by memory",
         options={"ties": "fastest_first", "block": 1, "simulate": False, "repeat": 0},
     ),
-    Method(
+    method(
         "asteroid_naive",
-        _PROBLEM,
         kind="published",
         reference="Ye et al., Asteroid, Fig. 15(a)",
-        run=f"{_HERE}.ablations:run_naive",
+        run="ablations:run_naive",
         summary="Ablation: as if devices were alike, memory and links free",
     ),
-    Method(
+    method(
         "asteroid_inter_stage",
-        _PROBLEM,
         kind="published",
         reference="Ye et al., Asteroid, Fig. 15(a)",
-        run=f"{_HERE}.ablations:run_inter_stage",
+        run="ablations:run_inter_stage",
         summary="Ablation: inter-stage planning only, equal shares",
     ),
-    Method(
+    method(
         "dapple",
-        _PROBLEM,
         kind="baseline",
         reference="Fan et al., DAPPLE (PPoPP 2021)",
-        run=f"{_HERE}.ablations:run_dapple",
+        run="ablations:run_dapple",
         summary="Hybrid pipeline for homogeneous devices",
     ),
-    Method(
+    method(
         "asteroid_pareto",
-        _PROBLEM,
         kind="baseline",
         reference="Ye et al., Asteroid, Algorithm 2 with Pareto sets",
-        run=f"{_HERE}.asteroid_pareto:run",
         summary="Best plan along Algorithm 2's order with the shares of Algorithm 1",
         options={"ties": "fastest_first"},
     ),
-    Method(
+    method(
         "few_orders",
-        _PROBLEM,
         kind="baseline",
         reference="Ye et al., Asteroid, Algorithm 2 along several orders, shares of Eq. (7), idle devices",
-        run=f"{_HERE}.few_orders:run",
         summary="One pipeline per state along a few orders of the devices",
     ),
-    Method(
+    method(
         "order_search",
-        _PROBLEM,
         kind="baseline",
         reference="label search along orders of devices",
         run="mapgap.formulations.hybrid_pipeline.order_search:run",
         params="mapgap.formulations.hybrid_pipeline.params:OrderSearch",
         summary="Best pipelines along orders of the devices, then over all groups as far as little work goes",
         fast=True,
+        knows=("medium", "latency_ns"),
     ),
-    Method(
+    method(
         "on_device",
-        _PROBLEM,
         kind="baseline",
         reference="Ye et al., Asteroid, Table 4 (Device)",
-        run=f"{_HERE}.parallel:run_on_device",
+        run="parallel:run_on_device",
         summary="Everything on one device",
         options={"device": ""},
     ),
-    Method(
+    method(
         "data_parallel",
-        _PROBLEM,
         kind="baseline",
         reference="Ye et al., Asteroid, Table 4 (DP)",
-        run=f"{_HERE}.parallel:run_data_parallel",
+        run="parallel:run_data_parallel",
         summary="One stage on all devices, balanced",
     ),
-    Method(
+    method(
         "eddl",
-        _PROBLEM,
         kind="baseline",
         reference="Hao and Zhang, EDDL (SEC 2021)",
-        run=f"{_HERE}.parallel:run_eddl",
+        run="parallel:run_eddl",
         summary="One stage on all devices, shares by speed",
     ),
-    Method(
+    method(
         "gpipe",
-        _PROBLEM,
         kind="baseline",
         reference="Huang et al., GPipe (2019); Ye et al., Asteroid, Table 4 (PP)",
-        run=f"{_HERE}.pipelines:run_gpipe",
+        run="pipelines:run_gpipe",
         summary="One device per stage, balanced execution times",
         options={"stages": 0, "simulate": False, "repeat": 0},
     ),
-    Method(
+    method(
         "pipedream",
-        _PROBLEM,
         kind="baseline",
         reference="Narayanan et al., PipeDream (SOSP 2019)",
-        run=f"{_HERE}.pipedream:run",
         summary="Slowest stage of homogeneous devices",
     ),
-    Method(
+    method(
         "pipedream_paper",
-        _PROBLEM,
         kind="baseline",
         reference="Narayanan et al., PipeDream (SOSP 2019), Sec. 3.1",
-        run=f"{_HERE}.pipedream:run",
+        run="pipedream:run",
         given={"reading": "paper"},
         summary="The same, an AllReduce with every micro-batch beside the computation",
     ),
-    Method(
+    method(
         "pipedream_released",
-        _PROBLEM,
         kind="baseline",
         reference="Narayanan et al., PipeDream, released optimizer",
-        run=f"{_HERE}.pipedream:run",
+        run="pipedream:run",
         given={"reading": "released"},
         summary="The same, an AllReduce with every micro-batch added to the computation",
     ),
-    Method(
+    method(
         "alpa",
-        _PROBLEM,
         kind="baseline",
         reference="Zheng et al., Alpa (OSDI 2022), Sec. 5.2",
-        run=f"{_HERE}.alpa:run",
         summary="Least latency of homogeneous devices, over all longest stages",
         options={"gap": 1e-6},
     ),
-    Method(
+    method(
         "dnn_partitioning",
-        _PROBLEM,
         kind="baseline",
         reference="Tarnawski et al., Device Placement of DNN Graph Operators (NeurIPS 2020), Sec. 5.1.1",
-        run=f"{_HERE}.dnn_partitioning:run",
         summary="Least maximum load of parts between ideals, one device each",
         options={"linearize": False},
-        whole=True,
+        knows=("graph",),
     ),
-    Method(
+    method(
         "exo",
-        _PROBLEM,
         kind="baseline",
         reference="exo-explore/exo b5375f8, placement.py",
-        run=f"{_HERE}.exo:run",
         summary="Fewest devices of most memory, layers in proportion to memory",
         options={"embedding": "embedding", "head": "head"},
     ),
-    Method(
+    method(
         "exo_ring",
-        _PROBLEM,
         kind="baseline",
         reference="exo-explore/exo before 0fcee70, ring_memory_weighted_partitioning_strategy.py",
-        run=f"{_HERE}.exo:run_ring",
+        run="exo:run_ring",
         summary="All devices by falling memory, layers in proportion to memory",
         options={"embedding": "embedding", "head": "head"},
     ),
-    Method(
+    method(
         "llama_cpp",
-        _PROBLEM,
         kind="baseline",
         reference="ggml-org/llama.cpp, llama-model.cpp, load_tensors",
-        run=f"{_HERE}.llama_cpp:run",
         summary="All devices in their order, layers in proportion to memory (--tensor-split)",
         options={"embedding": "embedding", "split": ""},
     ),
-    Method(
+    method(
+        "edgeshard",
+        kind="baseline",
+        reference="Zhang et al., EdgeShard (IEEE IoT Journal 2025), programmes of KasperXMS/EdgeShard-remastered",
+        summary="Dynamic programme over layers and devices, the memory of one path kept; over sets for throughput",
+        options={"source": ""},
+    ),
+    method(
+        "petals",
+        kind="baseline",
+        reference="Borzunov et al., Petals (ACL 2023), block_selection.py and sequence_manager.py",
+        summary="Servers hold what they can where throughput is least; then the quickest way over them",
+        options={"embedding": "embedding", "head": "head"},
+    ),
+    method(
         "hetpipe",
-        _PROBLEM,
         kind="baseline",
         reference="Park et al., HetPipe (ATC 2020)",
-        run=f"{_HERE}.pipelines:run_hetpipe",
+        run="pipelines:run_hetpipe",
         summary="Virtual workers of equal make-up",
     ),
-    Method(
+    method(
         "flops_recut",
-        _PROBLEM,
         kind="published",
         reference="Ye et al., Asteroid, Sec. 3.4",
-        run=f"{_HERE}.replanning:run_flops_recut",
+        run="replanning:run_flops_recut",
         summary="After a failure: same groups, cuts in proportion to FLOPs and capacity",
     ),
-    Method(
+    method(
         "cuts_only",
-        _PROBLEM,
         kind="baseline",
         reference="dynamic programme over cuts",
-        run=f"{_HERE}.replanning:run_cuts_only",
+        run="replanning:run_cuts_only",
         summary="After a failure: same groups, best cuts, migration included",
     ),
-    Method(
+    method(
         "heavy_rescheduling",
-        _PROBLEM,
         kind="published",
         reference="Ye et al., Asteroid, Sec. 3.4 and 5.5",
-        run=f"{_HERE}.replanning:run_heavy",
+        run="replanning:run_heavy",
         summary="After a failure: Algorithms 1 and 2 on the survivors",
     ),
 ]

@@ -175,7 +175,7 @@ def _links(instance: Instance, order: Sequence[int], batch: int) -> tuple[Array,
             members = b - a
             if members > 1:
                 inside = min(rate[x][y] for x in range(a, b) for y in range(a, b) if x != y)
-                num[a, b], den[a, b] = allreduce_fraction(instance, members, inside)
+                num[a, b], den[a, b], _ = allreduce_fraction(instance, members, inside)
     if int(num.max(initial=0)) * sum(layer.weight_bytes for layer in instance.layers) >= 2**62:
         raise InputError(Finding("expected AllReduce products below 2^62; choose rounder bandwidths", ("bandwidth",)))
     return transfers(instance, batch, values), level, num, den

@@ -1,119 +1,105 @@
 """Heuristics of multi-model splitting: Synergy, its ablations, the seven baselines of its paper, a quick planner."""
 
-from mapgap.core import Method
+from mapgap.core import methods_of
 
-_PROBLEM = "multi_model_splitting"
-_HERE = "mapgap.heuristics.multi_model_splitting"
+method = methods_of(__name__)
 
 METHODS = [
-    Method(
+    method(
         "min_dev",
-        _PROBLEM,
         kind="baseline",
         reference="Gong et al., Synergy, Sec. 7.1.2 (MinDev)",
-        run=f"{_HERE}.baselines:run_counting",
+        run="baselines:run_counting",
         summary="Fewest devices per model",
         options={"order": "data_intensity"},
         given={"most": False, "prioritised": False},
     ),
-    Method(
+    method(
         "max_dev",
-        _PROBLEM,
         kind="baseline",
         reference="Gong et al., Synergy, Sec. 7.1.2 (MaxDev)",
-        run=f"{_HERE}.baselines:run_counting",
+        run="baselines:run_counting",
         summary="Most devices per model",
         options={"order": "data_intensity"},
         given={"most": True, "prioritised": False},
     ),
-    Method(
+    method(
         "pri_min_dev",
-        _PROBLEM,
         kind="baseline",
         reference="Gong et al., Synergy, Sec. 7.1.2 (PriMinDev)",
-        run=f"{_HERE}.baselines:run_counting",
+        run="baselines:run_counting",
         summary="Fewest devices, then fewest bytes at the cuts",
         options={"order": "data_intensity"},
         given={"most": False, "prioritised": True},
     ),
-    Method(
+    method(
         "pri_max_dev",
-        _PROBLEM,
         kind="baseline",
         reference="Gong et al., Synergy, Sec. 7.1.2 (PriMaxDev)",
-        run=f"{_HERE}.baselines:run_counting",
+        run="baselines:run_counting",
         summary="Most devices, then fewest bytes at the cuts",
         options={"order": "data_intensity"},
         given={"most": True, "prioritised": True},
     ),
-    Method(
+    method(
         "ind_model",
-        _PROBLEM,
         kind="baseline",
         reference="Gong et al., Synergy, Sec. 7.1.2 (IndModel)",
-        run=f"{_HERE}.baselines:ind_model",
+        run="baselines:ind_model",
         summary="Best split of every model alone",
     ),
-    Method(
+    method(
         "joint_model",
-        _PROBLEM,
         kind="baseline",
         reference="Gong et al., Synergy, Sec. 7.1.2 (JointModel)",
-        run=f"{_HERE}.synergy:run_without_ends",
+        run="synergy:run_without_ends",
         summary="Best split of every model, given the models before",
         options={"order": "data_intensity"},
     ),
-    Method(
+    method(
         "ind_best",
-        _PROBLEM,
         kind="baseline",
         reference="Gong et al., Synergy, Sec. 7.1.2 (IndBest)",
-        run=f"{_HERE}.synergy:run_without_joint",
+        run="synergy:run_without_joint",
         summary="Best plan of every pipeline alone",
     ),
-    Method(
+    method(
         "synergy",
-        _PROBLEM,
         kind="published",
         reference="Gong et al., Synergy, Algorithm 1",
-        run=f"{_HERE}.synergy:run",
         summary="Pipeline by pipeline, data-intensive ones first",
         options={"order": "data_intensity"},
     ),
-    Method(
+    method(
         "synergy_without_joint",
-        _PROBLEM,
         kind="published",
         reference="Gong et al., Synergy, Fig. 6 (w/o Joint)",
-        run=f"{_HERE}.synergy:run_without_joint",
+        run="synergy:run_without_joint",
         summary="Synergy blind to the other pipelines",
     ),
-    Method(
+    method(
         "synergy_without_source_target",
-        _PROBLEM,
         kind="published",
         reference="Gong et al., Synergy, Fig. 6 (w/o Src&Tgt)",
-        run=f"{_HERE}.synergy:run_without_ends",
+        run="synergy:run_without_ends",
         summary="Synergy that assigns source and target at the end",
         options={"order": "data_intensity"},
     ),
-    Method(
+    method(
         "first_plans",
-        _PROBLEM,
         kind="baseline",
         reference="ruin and recreate (Schrimpf et al. 2000), without Synergy",
-        run=f"{_HERE}.ruin_and_recreate:run_first",
+        run="ruin_and_recreate:run_first",
         summary="The first plans of the neighbourhood search, Synergy where there is none",
         options={"work": 2000},
     ),
-    Method(
+    method(
         "ruin_and_recreate",
-        _PROBLEM,
         kind="baseline",
         reference="Schrimpf et al., J. Comput. Phys. 159 (2000), 139-171, from Synergy's plan",
-        run=f"{_HERE}.ruin_and_recreate:run",
-        params=f"{_HERE}.params:RuinAndRecreate",
+        params="params:RuinAndRecreate",
         summary="Synergy's plan, improved by taking pipelines out and putting them back",
         fast=True,
+        knows=("medium",),
     ),
 ]

@@ -1,169 +1,148 @@
 """Published heuristics and baselines of sub-operation mapping."""
 
-from mapgap.core import Method
+from mapgap.core import methods_of
 
-_PROBLEM = "suboperation_mapping"
-_HERE = "mapgap.heuristics.suboperation_mapping"
+method = methods_of(__name__)
 _READING = {"delta": "sum"}  # of the delta latency in Alg. 2, step 5
 _SEARCH = {"tie": "other", "search_limit": 20000}
 _MAKESPAN = {"delta": "makespan"}
 
 METHODS = [
-    Method(
+    method(
         "heft",
-        _PROBLEM,
         kind="baseline",
         reference="Topcuoglu et al., HEFT, IEEE TPDS 13(3), 2002",
-        run=f"{_HERE}.heft:run_heft",
+        run="heft:run_heft",
         summary="HEFT at the PE-based ratio",
         options={"ratio": ""},
     ),
-    Method(
+    method(
         "heft_dfs",
-        _PROBLEM,
         kind="baseline",
         reference="Topcuoglu et al., HEFT, IEEE TPDS 13(3), 2002",
-        run=f"{_HERE}.heft:run_heft_dfs",
+        run="heft:run_heft_dfs",
         summary="HEFT at every ratio, the best of all",
     ),
-    Method(
+    method(
         "mtrain_mapping_step1",
-        _PROBLEM,
         kind="published",
         reference="Tang et al., MTrain, Alg. 2 steps 1-9 (Fig. 8, step 1)",
-        run=f"{_HERE}.mtrain:run_mapping",
+        run="mtrain:run_mapping",
         summary="DRAM budget aware greedy mapping at the PE-based or a chosen ratio",
         options={"ratio": "", **_READING, **_SEARCH},
         given={"balance": False, "locality": False},
     ),
-    Method(
+    method(
         "mtrain_mapping_step2",
-        _PROBLEM,
         kind="published",
         reference="Tang et al., MTrain, Alg. 2 steps 1-20 (Fig. 8, step 2)",
-        run=f"{_HERE}.mtrain:run_mapping",
+        run="mtrain:run_mapping",
         summary="Step 1, then balance aware re-mapping",
         options={"ratio": "", **_READING, **_SEARCH},
         given={"balance": True, "locality": False},
     ),
-    Method(
+    method(
         "mtrain_mapping_step3",
-        _PROBLEM,
         kind="published",
         reference="Tang et al., MTrain, Alg. 2 (Fig. 8, step 3)",
-        run=f"{_HERE}.mtrain:run_mapping",
+        run="mtrain:run_mapping",
         summary="Step 2, then data locality aware re-mapping",
         options={"ratio": "", **_READING, **_SEARCH},
         given={"balance": True, "locality": True},
     ),
-    Method(
+    method(
         "mtrain_mapping_step3_makespan",
-        _PROBLEM,
         kind="published",
         reference="Tang et al., MTrain, Alg. 2 (Fig. 8, step 3); delta latency as growth of the makespan",
-        run=f"{_HERE}.mtrain:run_mapping",
+        run="mtrain:run_mapping",
         summary="MTrain-Mapping in the other reading of the delta latency",
         options={"ratio": "", **_SEARCH},
         given={"balance": True, "locality": True, **_MAKESPAN},
     ),
-    Method(
+    method(
         "mtrain_converting",
-        _PROBLEM,
         kind="published",
         reference="Tang et al., MTrain, Alg. 1 (Fig. 8, step 4)",
-        run=f"{_HERE}.mtrain:run_converting",
+        run="mtrain:run_converting",
         summary="Duty-cycle based re-partition around MTrain-Mapping",
         options={"step_size": 1, **_READING, **_SEARCH},
     ),
-    Method(
+    method(
         "mtrain_converting_makespan",
-        _PROBLEM,
         kind="published",
         reference="Tang et al., MTrain, Alg. 1 (Fig. 8, step 4); delta latency as growth of the makespan",
-        run=f"{_HERE}.mtrain:run_converting",
+        run="mtrain:run_converting",
         summary="MTrain-Converting in the other reading of the delta latency",
         options={"step_size": 1, **_SEARCH},
         given=_MAKESPAN,
     ),
-    Method(
+    method(
         "mtrain_converting_fallback",
-        _PROBLEM,
         kind="baseline",
         reference="Tang et al., MTrain, Alg. 1; the fallback is an addition of mapgap",
-        run=f"{_HERE}.mtrain:run_fallback",
+        run="mtrain:run_fallback",
         summary="MTrain-Converting or the best single accelerator, whichever is faster",
         options={"step_size": 1, **_READING, **_SEARCH},
     ),
-    Method(
+    method(
         "mtrain_dfs",
-        _PROBLEM,
         kind="published",
         reference="Tang et al., MTrain, Table III (DFS)",
-        run=f"{_HERE}.mtrain:run_dfs",
+        run="mtrain:run_dfs",
         summary="Every ratio mapped by MTrain-Mapping",
         options={"ordered": False, **_READING, **_SEARCH},
     ),
-    Method(
+    method(
         "mtrain_dfs_makespan",
-        _PROBLEM,
         kind="published",
         reference="Tang et al., MTrain, Table III (DFS); delta latency as growth of the makespan",
-        run=f"{_HERE}.mtrain:run_dfs",
+        run="mtrain:run_dfs",
         summary="Every ratio mapped by MTrain-Mapping in the other reading of the delta latency",
         options={"ordered": False, **_SEARCH},
         given=_MAKESPAN,
     ),
-    Method(
+    method(
         "two_ratios",
-        _PROBLEM,
         kind="baseline",
         reference="MTrain-Mapping in the second reading at two ratios, short annealing; of mapgap",
-        run=f"{_HERE}.two_ratios:run",
         summary="MTrain-Mapping by PEs and undivided, each annealed for some steps",
-        params=f"{_HERE}.params:TwoRatios",
+        params="params:TwoRatios",
     ),
-    Method(
+    method(
         "annealed_converting",
-        _PROBLEM,
         kind="baseline",
         reference="MTrain-Converting in both readings, step-aligned ratios, short annealing; of mapgap",
-        run=f"{_HERE}.annealed_converting:run",
         summary="Quick planner: the better reading of MTrain-Converting, improved by a short annealing",
-        params=f"{_HERE}.params:QuickPlanner",
+        params="params:QuickPlanner",
         fast=True,
     ),
-    Method(
+    method(
         "anneal",
-        _PROBLEM,
         kind="baseline",
         reference="Kirkpatrick et al., Science 220, 1983; starts and moves are of mapgap",
-        run=f"{_HERE}.anneal:run",
         summary="Best plan in the time given: annealing over ratio, mapping and order; no bound",
         options={"rounds": 0, "start": ""},
-        params=f"{_HERE}.params:Annealing",
+        params="params:Annealing",
     ),
-    Method(
+    method(
         "alpa_sharding",
-        _PROBLEM,
         kind="baseline",
         reference="Zheng et al., Alpa, OSDI 2022, as described by MTrain Sec. III-B, VI-C",
-        run=f"{_HERE}.sharding:run_alpa",
+        run="sharding:run_alpa",
         summary="Exact sharding per layer at the PE-based ratio, synchronous layers",
     ),
-    Method(
+    method(
         "hap_sharding",
-        _PROBLEM,
         kind="baseline",
         reference="Zhang et al., HAP, arXiv:2401.05965, as in MTrain Sec. III-B, VI-C",
-        run=f"{_HERE}.sharding:run_hap",
+        run="sharding:run_hap",
         summary="Exact sharding per layer and ratio together, synchronous layers",
     ),
-    Method(
+    method(
         "single_accelerator",
-        _PROBLEM,
         kind="baseline",
         reference="Tang et al., MTrain, Sec. VI-C (single mapping strategy)",
-        run=f"{_HERE}.single:run",
+        run="single:run",
         summary="Everything on one accelerator",
         options={"accelerator": ""},
     ),

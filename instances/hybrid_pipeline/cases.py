@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -135,6 +135,12 @@ def shrink(instance: Instance) -> Iterator[Instance]:
         yield from instance.if_valid(mini_batch=fewer * sizes[0])
 
 
+def links(instance: Instance, chosen: Sequence[int]) -> dict[str, Any]:
+    """Bandwidths, and latencies if any, between some devices."""
+    late = square(instance.latency_ns, chosen) if instance.latency_ns else ()
+    return {"bandwidth": square(instance.bandwidth, chosen), "latency_ns": late}
+
+
 def _without_device(instance: Instance, gone: int) -> dict[str, Any]:
     """Fields without a device, and without its type if no other device has it."""
     devices = without(instance.devices, gone)
@@ -142,7 +148,7 @@ def _without_device(instance: Instance, gone: int) -> dict[str, Any]:
     changes: dict[str, Any] = {
         "types": tuple(instance.types[t] for t in used),
         "devices": each(devices, lambda device: {"type": used.index(device.type)}),
-        "bandwidth": square(instance.bandwidth, without(range(len(instance.devices)), gone)),
+        **links(instance, without(range(len(instance.devices)), gone)),
     }
     old = instance.replanning
     if old is not None:

@@ -18,8 +18,11 @@ state_copies
     Memory of the weights as a multiple of their size: weights, gradients, momentum (3).
 
 message_us
-    Microseconds that a message between boards takes beside its bytes (0). An instance has rates only, so they are the
-    bytes that a link carries in this time; exact where all links have one rate, and refused elsewhere.
+    Microseconds that a message between boards takes beside its bytes (0), and beside the latencies of the cluster file.
+    Where all links have one rate and nothing else is late, they are the bytes that a link carries in this time, which
+    is exact, and every method knows them; elsewhere they are ``latency_ns`` of the instance.
+messages
+    Messages in which the bytes of a micro-batch cross a cut (1); every one is late.
 training
     True or false; without it what the files say, and where they do not, it is asked for. Of inference backward times
     are 0 and the weights are stored once, unless told otherwise.
@@ -52,9 +55,11 @@ from mapgap.problems.hybrid_pipeline import Device, DeviceType, Execution, Graph
 from mapgap.problems.hybrid_pipeline.instance import QUARTILES
 
 CUTS = ("articulation", "all", "graph")
+HOMES = "homes"
+"""The table of cards and computers at home."""
 MADE = {
     "schema_version", "form", "problem", "name", "source", "tags", "mini_batch", "micro_batch_sizes", "tick_ns",
-    "memory_unit_bytes", "types", "devices", "bandwidth", "layers", "replanning", "graph",
+    "memory_unit_bytes", "types", "devices", "bandwidth", "latency_ns", "layers", "replanning", "graph",
 }  # fmt: skip
 """Fields of the instance that the import makes; all others are settings."""
 
@@ -85,8 +90,13 @@ def build(workload: Workload, settings: Settings) -> Instance:
     fixed = settings.whole("tick_ns", "nanoseconds of a tick", 0)
     if counts:
         ask_for_memory(workload, settings)
-    late = _late(workload, settings, micro, options.get("execution", Execution()), graph=cuts == "graph")
+    late, options["latency_ns"] = _late(
+        workload, settings, micro, options.get("execution", Execution()), graph=cuts == "graph"
+    )
     settings.check(complete=True)
+    if options["latency_ns"]:
+        most = max(map(max, options["latency_ns"])) / 1000
+        notes.append(f"Messages take up to {most:g} us beside their bytes.")
     if late:
         notes.append(f"A message takes {settings.get('message_us')} us beside its bytes: {late} bytes per sample more.")
     tags = imported_tags(assumed=bool(training and notes))
@@ -129,25 +139,25 @@ def build(workload: Workload, settings: Settings) -> Instance:
     return finest(make, (fixed,) if fixed else TICKS_NS)
 
 
-def _late(workload: Workload, settings: Settings, micro: int, rules: Execution, *, graph: bool) -> int:
-    """Bytes per sample that a link carries while a message is on its way beside them."""
+def _late(
+    workload: Workload, settings: Settings, micro: int, rules: Execution, *, graph: bool
+) -> tuple[int, tuple[tuple[int, ...], ...]]:
+    """Bytes per sample that a link carries while a message is on its way beside them, or latencies between boards."""
     latency = settings.number("message_us", "microseconds that a message takes beside its bytes", 0.0)
-    if not latency:
-        return 0
-    places = range(len(workload.boards))
-    rates = {min(workload.bandwidth[a][b], workload.bandwidth[b][a]) for a in places for b in range(a)}
-    found = None
-    if graph:
-        found = "cuts of a graph, which several tensors cross"
-    elif rules.transfers != "one_link" or rules.communication == "tensors":
-        found = "transfers over several links, or tensor by tensor"
-    elif len(rates) > 1:
-        found = f"links of {len(rates)} rates"
-    if found:
-        settings.wrong.append(
-            f"--set message_us={latency:g}: expected messages over one link, all of one rate; found {found}"
-        )
-    return math.ceil(latency * 1e-6 * max(rates, default=0) / micro)
+    messages = settings.whole("messages", "messages in which the bytes of a micro-batch cross a cut", 1, least=1)
+    latency *= messages
+    n = len(workload.boards)
+    rates = {min(workload.bandwidth[a][b], workload.bandwidth[b][a]) for a in range(n) for b in range(a)}
+    if not workload.latency_ns and not latency:
+        return 0, ()
+    if rules.communication == "tensors":
+        settings.wrong.append("latency_us, message_us: expected none, as stages pay tensor by tensor; found some")
+    if not workload.latency_ns and len(rates) < 2 and rules.transfers == "one_link" and not graph:
+        return math.ceil(latency * 1e-6 * max(rates, default=0) / micro), ()
+    known, more = workload.latency_ns or ((0,) * n,) * n, round(1000 * latency)
+    return 0, tuple(
+        tuple(messages * max(known[a][b], known[b][a]) + more * (a != b) for b in range(n)) for a in range(n)
+    )
 
 
 def _graph(workload: Workload, kinds: list[WorkBoard], *, tensors: bool, edges: bool) -> Graph | None:
@@ -225,7 +235,7 @@ def _layer(layer: WorkLayer, crossing: int, copies: float, unit: int, *, counts:
 
 
 def library() -> list[LibraryBoard]:
-    """The Jetson boards of Asteroid's Table 5 with the speed model of ``profiles.py``."""
+    """The Jetson boards of Asteroid's Table 5 with the speed model of ``profiles.py``, and what people have at home."""
     networks = [item.removeprefix("epoch_") for item in load_devices(DEVICES).of("Nano") if item.startswith("epoch_")]
     found = []
     for name in boards():
@@ -240,4 +250,9 @@ def library() -> list[LibraryBoard]:
                 over_roofline={network: over_roofline(network, name) for network in networks},
             )
         )
+    homes = load_devices(HOMES)
+    for name in homes.names():
+        of = {item: float(fact.value) for item, fact in homes.of(name).items()}
+        memory = round(1e9 * of["mem"] * of.get("mem_share", 1.0))
+        found.append(LibraryBoard(name=name, memory_bytes=memory, gflops=of["peak"], memory_gbps=of["mem_bw"]))
     return found

@@ -13,8 +13,8 @@ from functools import partial
 from itertools import product
 
 from mapgap.core import Relation
-from mapgap.instances.editing import each, edited, mapped, ordered, related, replaced, square
-from mapgap.instances.hybrid_pipeline.cases import tables
+from mapgap.instances.editing import each, edited, mapped, ordered, related, replaced
+from mapgap.instances.hybrid_pipeline.cases import links, tables
 from mapgap.instances.matching import placed
 from mapgap.problems.hybrid_pipeline import DeviceType, Execution, Instance, Plan
 
@@ -37,16 +37,16 @@ def _reordered(instance: Instance, rng: random.Random) -> Iterator[Relation]:
     """The devices in another order; not after a failure, whose ties go to the lowest index (rule 11)."""
     if instance.replanning is None:
         order = rng.sample(range(len(instance.devices)), len(instance.devices))
-        devices, bandwidth = ordered(instance.devices, order), square(instance.bandwidth, order)
-        yield from related(instance, "devices in another order", devices=devices, bandwidth=bandwidth)
+        devices = ordered(instance.devices, order)
+        yield from related(instance, "devices in another order", devices=devices, **links(instance, order))
 
 
 def _slower_clock(instance: Instance) -> Iterator[Relation]:
     """All times doubled, in ticks of twice the length: only the product of tick and bandwidth is seen."""
     if all(rate % 2 == 0 for i, row in enumerate(instance.bandwidth) for j, rate in enumerate(row) if i != j):
         halved = mapped(instance.bandwidth, lambda rate: rate // 2)
-        label = "links half as fast and ticks twice as long"
-        yield from related(instance, label, tick_ns=2 * instance.tick_ns, bandwidth=halved)
+        label, late = "links half as fast and ticks twice as long", mapped(instance.latency_ns, lambda ns: 2 * ns)
+        yield from related(instance, label, tick_ns=2 * instance.tick_ns, bandwidth=halved, latency_ns=late)
 
 
 def _faster_links(instance: Instance) -> Iterator[Relation]:
@@ -56,8 +56,11 @@ def _faster_links(instance: Instance) -> Iterator[Relation]:
     excess is a whole number ``Ta - C - sum Eb`` with ``C = sum c``. Because ``ceil(Ta / k) <= ceil(C / k) + ceil((Ta -
     C) / k)`` and rounding up term by term takes no less, the new ``Ta - C`` is at most the old one over k, rounded up:
     no larger where that is positive, and not positive where it was not. The excess of the first stage is never
-    negative, so A does not rise, nor does the migration. (One faster link alone is not covered.)
+    negative, so A does not rise, nor does the migration. (One faster link alone is not covered, nor are latencies,
+    which stay, or one medium, where an excess is a sum of several AllReduces.)
     """
+    if instance.latency_ns or instance.in_turn:
+        return
     faster = mapped(instance.bandwidth, lambda rate: FACTOR * rate)
     yield from related(instance, "all links three times as fast", equal=False, bandwidth=faster)
 
@@ -69,7 +72,8 @@ def _scaled_times(instance: Instance) -> Iterator[Relation]:
         types = each(instance.types, tripled)
         names = ("output_bytes", "weight_bytes")
         layers = each(instance.layers, lambda layer: {name: FACTOR * getattr(layer, name) for name in names})
-        yield from related(instance, "all times tripled", FACTOR, types=types, layers=layers)
+        late = mapped(instance.latency_ns, lambda ns: FACTOR * ns)
+        yield from related(instance, "all times tripled", FACTOR, types=types, layers=layers, latency_ns=late)
 
 
 def _exact(instance: Instance) -> bool:
@@ -83,7 +87,7 @@ def _exact(instance: Instance) -> bool:
             return False
         if any(2 * (m - 1) * layer.weight_bytes * 10**9 % (m * ticks) for m in range(2, n + 1)):
             return False
-    return True
+    return not any(ns % instance.tick_ns for row in instance.latency_ns for ns in row)
 
 
 def _other_units(instance: Instance) -> Iterator[Relation]:
@@ -99,9 +103,12 @@ def _other_units(instance: Instance) -> Iterator[Relation]:
 
 def _more_freedom(instance: Instance) -> Iterator[Relation]:
     """Every plan stays one, with the same value, and others come in addition."""
+    if instance.in_turn:
+        rules = instance.execution.model_copy(update={"medium": "shared"})  # an AllReduce still takes turns
+        yield from related(instance, "a link for every pair", equal=False, medium="links", execution=rules)
     if instance.all_devices:
         yield from related(instance, "devices may stay idle", equal=False, all_devices=False)
-    elif instance.replanning is None:
+    elif instance.replanning is None and not instance.latency_ns:
         devices = (*instance.devices, edited(instance.devices[-1], name="one more"))
         rows = [(*row, row[-1]) for row in instance.bandwidth]
         fastest = max(max(row) for row in instance.bandwidth)
@@ -137,17 +144,18 @@ def carried(plan: Plan, source: Instance, target: Instance) -> Iterator[Plan]:
 def implied(bound: int, source: Instance, target: Instance) -> int | None:
     """The bound itself, where every plan of the target is one of the source and has no larger objective there.
 
-    Required: the same layers, tick, memory unit, mini-batch, objective and execution; every micro-batch size of the
-    target allowed in the source; for every device of the target one of the source of the same memory and, for shares up
-    to the largest micro-batch of the target, the same times; links between them that are *all* k times as fast, for one
-    whole k, which is 1 unless latency and execution are Asteroid's; and either the same devices in the same order, and
-    ``all_devices`` of the source only if of the target; or neither after a failure, and devices of the source that may
-    stay idle. After a failure what is held and the number of rounds must be the same.
+    Required: the same layers, tick, memory unit, mini-batch, objective and execution; one medium in the source only if
+    in the target (rule 18); every micro-batch size of the target allowed in the source; for every device of the target
+    one of the source of the same memory and, for shares up to the largest micro-batch of the target, the same times;
+    the same latencies; links between them that are *all* k times as fast, for one whole k, which is 1 unless latency
+    and execution are Asteroid's, the target's links its own, and nothing is late; and either the same devices in the
+    same order, and ``all_devices`` of the source only if of the target; or neither after a failure, and devices of the
+    source that may stay idle. After a failure what is held and the number of rounds must be the same.
 
     *Proof.* With k = 1 the plan has the same stages, groups and shares, all rules read only what is equal, and the
     devices that are left stay idle. Shares of Eq. (7) read no bandwidth, and of the memories those of the group. With
     k > 1 no latency rises (:func:`_faster_links`), nor does the
-    migration, whose sources stay the fastest ones as all links grow alike.
+    migration, whose sources stay the fastest ones as all links grow alike. One medium only delays.
 
     More memory, faster devices or one faster link alone prove nothing: the shares follow from Eq. (7), and an AllReduce
     ends later behind a faster stage.
@@ -176,6 +184,7 @@ def _same_task(source: Instance, target: Instance) -> bool:
         and set(target.micro_batch_sizes) <= set(source.micro_batch_sizes)
         and source.objective == target.objective
         and source.execution == target.execution
+        and source.in_turn <= target.in_turn
     )
 
 
@@ -197,5 +206,10 @@ def _uniformly_faster(source: Instance, target: Instance, places: tuple[int, ...
     if not pairs:
         return True
     factor, rest = divmod(pairs[0][0], pairs[0][1])
-    proven = factor == 1 or (factor > 1 and source.objective == "latency" and source.execution == Execution())
+    between = [((places[i],), (places[j],), (i,), (j,)) for i in range(n) for j in range(i)]
+    if any(source.late(d, e) != target.late(i, j) for d, e, i, j in between):
+        return False
+    plain = not source.latency_ns and not target.latency_ns and not target.in_turn
+    asteroid = source.objective == "latency" and source.execution == Execution()
+    proven = factor == 1 or (factor > 1 and asteroid and plain)
     return proven and rest == 0 and all(fast == factor * slow for fast, slow in pairs)

@@ -101,10 +101,14 @@ def _layers(chain: Workload, tick_ns: int) -> tuple[Layer, ...]:
 def _boundaries(chain: Workload, copied_us: float, tick_ns: int) -> tuple[Boundary, ...]:
     n, last = len(chain.boards), len(chain.layers)
     slowest = [min((rate for rate in row if rate), default=0) for row in chain.bandwidth]
+    late = [max(row) for row in chain.latency_ns] or [0] * n
     found = []
     for b, size in enumerate([chain.input_bytes, *(layer.output_bytes for layer in chain.layers)]):
         copies = (ticks(size * copied_us * 1e3, tick_ns),) * n
-        moved = tuple(-(-size * 10**9 // (rate * tick_ns)) if rate else 0 for rate in slowest)
+        moved = tuple(
+            -(-(size * 10**9 + ns * rate) // (rate * tick_ns)) if rate and size else 0
+            for rate, ns in zip(slowest, late, strict=True)
+        )
         loads, unloads = copies if b < last else (), copies if b > 0 else ()
         found.append(Boundary(bytes=size, load=loads, unload=unloads, transmit=moved, receive=moved))
     return tuple(found)

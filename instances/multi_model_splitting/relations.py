@@ -33,9 +33,9 @@ def relations(instance: Instance, rng: random.Random) -> list[Relation]:
     *Three times the optimum*: all durations tripled, as every load and every latency is a sum of durations.
 
     *At least as good*, because every plan stays allowed and none gets worse: more memory (7), faster radios, a device
-    more that nothing has to use, a source that any device will do for (8), operation sharing where there was none (9:
-    merging takes loads and layers away), one pipeline less (its tasks go; what others merged with they do themselves,
-    so that no unit has more to do and no device more to hold than before).
+    more that nothing has to use, radios without one medium (13), a source that any device will do for (8), operation
+    sharing where there was none (9: merging takes loads and layers away), one pipeline less (its tasks go; what others
+    merged with they do themselves, so that no unit has more to do and no device more to hold than before).
     """
     return [*_equal(instance, rng), *_never_worse(instance, rng)]
 
@@ -68,6 +68,8 @@ def _never_worse(instance: Instance, rng: random.Random) -> Iterator[Relation]:
     yield from related(instance, "any source for a pipeline", equal=False, pipelines=anywhere)
     if not instance.sharing:
         yield from related(instance, "operations shared", equal=False, sharing=True)
+    if instance.in_turn:
+        yield from related(instance, "radios that do not share a medium", equal=False, medium="links")
     if others := without(instance.pipelines, p):
         left = {pipeline.name for pipeline in others}
         deployed = tuple(old for old in instance.deployed if old.pipeline in left)
@@ -123,8 +125,8 @@ def implied(bound: int, source: Instance, target: Instance) -> int | None:
     Required: the same tick; every pipeline of the source among those of the target, by name, with as many layers; a
     device of the source for every one of the target, with no less memory, on which no task of these pipelines takes
     longer and no layer needs more, and which may be source (target) of a pipeline if the other one may; operation
-    sharing in the source if in the target, of the same signals and models; the same objective, or the throughput of the
-    source and the latency of the target.
+    sharing in the source if in the target, of the same signals and models; one medium in the source only if in the
+    target, unless that has latency; the same objective, or the throughput of the source and the latency of the target.
 
     *Proof.* Of a plan of the target keep the pipelines of the source, on those devices. Segments stay contiguous and on
     distinct devices, requirements hold (rule 8). First without sharing: every task occurs in the target's plan, on the
@@ -132,12 +134,15 @@ def implied(bound: int, source: Instance, target: Instance) -> int | None:
     (rule 7). Sharing in the source alone merges tasks and layers (rule 9), which lowers loads and demands and leaves
     latencies. With sharing in both, tasks of the kept pipelines are merged exactly where they were, so that a merged
     task is one of the target's plan as well, on the same unit. At last, a cycle lasts as long as the busiest unit,
-    whose tasks are all part of some latency (rules 5, 6): the cycle time is at most the sum of the latencies.
+    whose tasks are all part of some latency (rules 5, 6), as are all transmissions on one medium (rule 13): the cycle
+    time is at most the sum of the latencies.
     """
     objectives = {(source.objective, target.objective)} - {("throughput", "latency")}
     if source.tick_ns != target.tick_ns or any(one != other for one, other in objectives):
         return None
     if target.sharing and not source.sharing:
+        return None
+    if source.in_turn and target.objective == "throughput" and not target.in_turn:
         return None
     others = {pipeline.name: q for q, pipeline in enumerate(target.pipelines)}
     if any(pipeline.name not in others for pipeline in source.pipelines):

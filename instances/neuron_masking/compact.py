@@ -238,12 +238,16 @@ def _device(
 def rate_above(exact: Fraction, memory: int) -> Rate:
     """The smallest fraction of at least ``exact`` ticks per unit whose numerator times ``memory`` stays below 2^30."""
     most = max(1, min(10_000, (ACTIVITY_LIMIT - 1) // max(1, memory)))
-    options = [Fraction(ticks, math.floor(ticks / exact)) for ticks in range(1, most + 1) if ticks >= exact]
-    if not options:
+    if exact > most:
         text = f"expected a rate of at most {most} ticks per memory unit, found {float(exact):.1f}"
         raise InputError(Finding(text, ("devices",)))
-    best = min(options)
-    return Rate(ticks=best.numerator, per=best.denominator)
+    top, bottom = exact.numerator, exact.denominator
+    best, per = math.ceil(exact), math.ceil(exact) * bottom // top
+    for ticks in range(best + 1, most + 1):  # in whole numbers: a fraction for each would take twenty times as long
+        if ticks * per < best * (units := ticks * bottom // top):
+            best, per = ticks, units
+    found = Fraction(best, per)
+    return Rate(ticks=found.numerator, per=found.denominator)
 
 
 def draw_contributions(layers: tuple[Layer, ...], seed: str) -> tuple[tuple[int, ...], ...]:

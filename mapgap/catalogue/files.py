@@ -172,21 +172,22 @@ def resolve(name: Path | str) -> Path:
 
 def load_instance(name: Path | str) -> InstanceBase:
     """An instance by path or library name, expanded; ``NAME@OBJECTIVE`` for another objective of its problem,
-    ``NAME@MEDIUM`` for another medium.
+    ``NAME@MEDIUM`` for another medium, or both.
 
     Raises
     ------
     InputError
         Every finding at once, each with file, line, column and field.
     """
-    base, at, objective = str(name).rpartition("@")
+    base, at, word = str(name).rpartition("@")
     if at and not is_file(name):
-        return retarget(load_instance(base), objective)
+        loaded = load_instance(base)
+        return on_medium(loaded, word) if word in registry.problems()[loaded.problem].media else retarget(loaded, word)
     document = read(resolve(name))
-    loaded = _load(document)
-    if isinstance(loaded, InstanceBase):
-        return loaded
-    return _expand(document, loaded)
+    found = _load(document)
+    if isinstance(found, InstanceBase):
+        return found
+    return _expand(document, found)
 
 
 def on_medium(instance: InstanceBase, medium: str) -> InstanceBase:
@@ -195,17 +196,21 @@ def on_medium(instance: InstanceBase, medium: str) -> InstanceBase:
     Raises
     ------
     InputError
-        The problem does not offer the medium.
+        The problem does not offer the medium, or not for this instance.
     """
     problem = registry.problems()[instance.problem]
     if medium not in problem.media:
         known = f"one of {', '.join(problem.media)}" if problem.media else f"none, as {problem.name} offers no choice"
         raise InputError(f"medium: expected {known}; found {medium}{suggest(medium, problem.media)}")
-    return problem.retarget(instance, medium)
+    try:
+        return problem.on_medium(instance, medium)
+    except ValidationError as error:
+        said = "; ".join(each["msg"] for each in error.errors(include_url=False))
+        raise InputError(f"medium {medium}: {said}") from error
 
 
 def retarget(instance: InstanceBase, objective: str) -> InstanceBase:
-    """The instance under another objective of its problem, or on another medium, named ``NAME@OBJECTIVE``.
+    """The instance under another objective of its problem, named ``NAME@OBJECTIVE``.
 
     Raises
     ------
@@ -213,8 +218,6 @@ def retarget(instance: InstanceBase, objective: str) -> InstanceBase:
         The problem does not offer the objective.
     """
     problem = registry.problems()[instance.problem]
-    if objective in problem.media:
-        return problem.retarget(instance, objective)
     if not problem.objectives:
         media = f", or name a medium ({', '.join(problem.media)})" if problem.media else ""
         raise InputError(f"objective {objective}: {problem.name} has one objective only; leave it out{media}")

@@ -22,7 +22,7 @@ import yaml
 import mapgap
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import save_expanded
-from mapgap.cli import completion, fitting, flags
+from mapgap.cli import completion, fitting, flags, fronts
 from mapgap.cli.flags import argument, option
 from mapgap.cli.output import complain, facts, print_json, put, say, table, to_file
 from mapgap.cli.progress import Spinner
@@ -61,6 +61,7 @@ def import_(
     objective: flags.Objective = None,
     solve: Annotated[bool, option("Then solve it.", "--solve")] = False,
     certify: Annotated[bool, option("Then solve it and prove the bound.", "--certify")] = False,
+    front: Annotated[bool, option("Of a language model: the best plans by length of the answer.", "--front")] = False,
     time_limit: Annotated[float, flags.seconds("Seconds, with --solve.")] = 60.0,
     output: Annotated[Path | None, flags.output("Instance file to write.")] = None,
     as_json: flags.Json = False,
@@ -81,7 +82,16 @@ def import_(
             files, problem, boards, also, settings, planner, purpose, name, objective, output, as_json, certify
         )
 
-    made = confined([*files, *(also or ()), *named, *([cluster] if cluster else [])], work)
+    read = [*files, *(also or ()), *named, *([cluster] if cluster else [])]
+    if front:
+        others = {"--solve": solve, "--certify": certify, "--output": output, "--objective": objective}
+        refused = [flag for flag, value in others.items() if value]
+        if refused:
+            raise InputError(f"{refused[0]}: expected nothing of the kind beside --front, which solves what it needs")
+        boards = _boards(cluster, devices, link, memory, profile or ())
+        fronts.show(read, files, boards, typed(settings or ()), time_limit, confined, as_json=as_json)
+        return 0
+    made = confined(read, work)
     if not solve and not certify:
         return 0
     codes = [

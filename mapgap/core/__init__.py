@@ -22,7 +22,7 @@ from mapgap.core.data import (
     InstanceBase,
     PlanBase,
 )
-from mapgap.core.declarations import Kind, Library, Method, Problem, Relation, Sense
+from mapgap.core.declarations import Kind, Library, Method, Problem, Relation, Sense, methods_of
 from mapgap.core.errors import Finding, InputError, Location, MapgapError, PlanError, dotted, printable, short, suggest
 from mapgap.core.explaining import (
     Binding,
@@ -110,6 +110,7 @@ __all__ = [
     "Violation",
     "dotted",
     "lazily",
+    "methods_of",
     "plainly",
     "printable",
     "quantity",

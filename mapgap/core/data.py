@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
@@ -75,8 +75,9 @@ class InstanceBase(Frozen):
         text = json.dumps(data, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
-    def restricted(self) -> tuple[InstanceBase, Callable[[Any], Any]] | None:
-        """For methods that do not know all that this instance says: a simpler one, and what its results say of this."""
+    def restricted(self, known: Collection[str] = ()) -> tuple[InstanceBase, Callable[[Any], Any]] | None:
+        """For methods that do not know all that this instance says, of what some know these fields: a simpler one, and
+        what its results say of this."""
         return None
 
     @property

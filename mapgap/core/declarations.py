@@ -65,9 +65,10 @@ class Method:
     models : str or callable, optional
         ``models(instance) -> list of mapgap.solvers.model.Part``: the integer programs that the method hands to its
         engine, for export, fix-and-compare and flip tests.
-    whole : bool
-        It knows all that instances say. Others get the simpler instance of those that offer one
-        (:meth:`~mapgap.core.InstanceBase.restricted`), and announce nothing before they end.
+    knows : tuple of str
+        Fields of instances that not every method of the problem knows, and this one does. Others get the simpler
+        instance of those that offer one (:meth:`~mapgap.core.InstanceBase.restricted`), and announce nothing before
+        they end.
     """
 
     name: str
@@ -85,7 +86,7 @@ class Method:
     members: tuple[str, ...] = ()
     engines: tuple[str, ...] = ()
     models: Reference | Callable[..., Any] | None = None
-    whole: bool = False
+    knows: tuple[str, ...] = ()
 
     @property
     def module(self) -> str:
@@ -96,18 +97,18 @@ class Method:
 
     def solve(self, instance: InstanceBase, budget: Budget, **options: Any) -> SolveResult:
         """Run the method in this process; nothing is checked (see :func:`mapgap.execution.run.run_method`)."""
+        simpler = instance.restricted(self.knows)
+        if simpler is not None:
+            part = Budget(budget.remaining_s, budget.memory_mb, budget.workers, budget.seed)
+            found: SolveResult = simpler[1](self.solve(simpler[0], part, **options))
+            return found
         given = {**self.given, **options}
         if self.params is not None:
             tuned = self.tuned(options)
             given = {name: value for name, value in given.items() if name not in self.defaults}
             given["params"] = tuned
-        simpler = None if self.whole else instance.restricted()
-        if simpler is None:
-            result: SolveResult = resolve(self.run)(instance, budget, **given)
-            return result
-        part = Budget(budget.remaining_s, budget.memory_mb, budget.workers, budget.seed)
-        found: SolveResult = simpler[1](resolve(self.run)(simpler[0], part, **given))
-        return found
+        result: SolveResult = resolve(self.run)(instance, budget, **given)
+        return result
 
     def tuned(self, settings: Mapping[str, Any]) -> Params:
         """The parameters under some settings; those of a method without any are empty."""
@@ -125,6 +126,23 @@ class Method:
         return {**self.options, **self.defaults}
 
 
+def methods_of(package: str) -> Callable[..., Method]:
+    """How a room of the house, ``mapgap.<wing>.<problem>``, declares its methods.
+
+    The problem is the room's; what a method names lies in the room unless its name is a whole one, and the method
+    ``name`` is run by ``name:run`` unless it says otherwise.
+    """
+
+    def inside(thing: Any) -> Any:
+        return f"{package}.{thing}" if isinstance(thing, str) and "." not in thing else thing
+
+    def method(name: str, *, run: str = "", **more: Any) -> Method:
+        named = {key: inside(more[key]) for key in ("models", "params", "cheap") if key in more}
+        return Method(name, package.rpartition(".")[2], run=inside(run or f"{name}:run"), **(more | named))
+
+    return method
+
+
 @dataclass(frozen=True)
 class Problem:
     """The specification of one mapping problem.
@@ -138,8 +156,8 @@ class Problem:
     ``library`` names the :class:`Library` of its instances; empty: ``mapgap.instances.<name>:LIBRARY``.
 
     A problem with several ``objectives`` has instances with a field ``objective`` that holds one of them; what is
-    optimised is part of the instance and of its hash. ``--objective`` replaces the field. In the same way ``media`` are
-    the words of a field ``medium``, what transfers share, which ``--medium`` replaces.
+    optimised is part of the instance and of its hash. ``--objective`` replaces the field. ``media`` are the words of a
+    field ``medium``, what transfers share, which ``--medium`` replaces.
 
     ``always_feasible`` says that every instance has a plan. The contract then asks for no instance without one, and
     takes one for an error.
@@ -167,12 +185,22 @@ class Problem:
     always_feasible: bool = False
 
     def retarget(self, instance: InstanceBase, objective: str) -> InstanceBase:
-        """The same instance under another of the problem's objectives or media, named ``NAME@OBJECTIVE``."""
-        field = "medium" if objective in self.media else "objective"
-        if getattr(instance, field, None) == objective:
+        """The same instance under another of the problem's objectives, named ``NAME@OBJECTIVE``."""
+        if getattr(instance, "objective", None) == objective:
             return instance
-        base = instance.name.partition("@")[0]
-        return instance.model_copy(update={field: objective, "name": f"{base}@{objective}"})
+        return instance.model_copy(update={"objective": objective, "name": _at(instance, self.objectives, objective)})
+
+    def on_medium(self, instance: InstanceBase, medium: str) -> InstanceBase:
+        """The same instance on another of the problem's media, named ``NAME@MEDIUM``; it is validated anew."""
+        if getattr(instance, "medium", None) == medium:
+            return instance
+        return instance.changed(medium=medium, name=_at(instance, self.media, medium))
+
+
+def _at(instance: InstanceBase, words: tuple[str, ...], word: str) -> str:
+    """The name with a word behind ``@`` in place of another one of these."""
+    base, *others = instance.name.split("@")
+    return "@".join([base, *(other for other in others if other not in words), word])
 
 
 @dataclass(frozen=True)

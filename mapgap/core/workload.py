@@ -119,6 +119,8 @@ class Workload:
         Bytes per second from row to column; 0 on the diagonal.
     batches : tuple of int
         Batch sizes at which times were measured.
+    latency_ns : tuple of tuple of int
+        Of a message from row to column beside its bytes; empty where none takes any.
     others : tuple of Workload
         Further models on the same boards.
     together : tuple of tuple of int
@@ -141,6 +143,7 @@ class Workload:
     tensors: tuple[Moved, ...] | None = None
     gradients: tuple[Moved, ...] | None = None
     training: bool | None = None
+    latency_ns: tuple[tuple[int, ...], ...] = ()
 
     def quartiles(self) -> tuple[Workload, ...]:
         """With all forward times at their lower, and with all at their upper quartiles; empty where none was measured.

@@ -57,6 +57,13 @@ def media(instance: InstanceBase, plan: PlanBase, most: int = MOST_TASKS) -> Med
     return replace(found, single=_round_s(clock, instance, alone.plan, "links"), alone=clock.alone)
 
 
+def replayed_s(instance: InstanceBase, plan: PlanBase, medium: Medium) -> float:
+    """Seconds of a round of a plan that breaks no rule on a medium, replayed."""
+    clock = registry.problems()[instance.problem].clock
+    assert clock is not None
+    return _round_s(clock, instance, plan, medium)
+
+
 def _round_s(clock: Clock, instance: InstanceBase, plan: PlanBase, medium: Medium) -> float:
     script = clock.script(instance, plan, 1)
     if script.in_flight:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from mapgap.core import InputError, suggest
 from mapgap.core.workload import EXTERNAL, Curve, LibraryBoard, Moved, Settings, WorkBoard, WorkLayer, Workload
@@ -76,7 +77,7 @@ def assemble(graph: LayerGraph, cluster: Cluster | None, settings: Settings, nam
         lines = "on lines between the measured batch sizes, beyond them on the last line"
         how = "in proportion to the samples" if len(batches) == 1 else lines
         notes.append(f"Times at other batch sizes than {', '.join(map(str, batches))} lie {how}.")
-    boards, links = _boards(cluster, tables, graph, known, settings, place)
+    boards, links, late = _boards(cluster, tables, graph, known, settings, place)
     settings.check()
     label = name or graph.name
     workload = Workload(
@@ -91,6 +92,7 @@ def assemble(graph: LayerGraph, cluster: Cluster | None, settings: Settings, nam
         together=tuple(tuple(sorted(_places(place, each))) for each in graph.together),
         tensors=_moved(place, graph.tensors),
         gradients=_moved(place, graph.gradients),
+        latency_ns=late,
     )
     single = {label: bar for entry, bar in bars.items() for label in labels(entry, cluster.boards[entry])}
     return Assembled(workload, single, notes)
@@ -282,37 +284,76 @@ def _estimate(
             f"({', '.join(name for name, each in known.items() if each.gflops)}) or gflops and memory_gbps"
             for entry in missing
         )
+    if graph.passes and tables:
+        raise InputError(f"boards.{next(iter(tables))}: expected no profile, which is of one pass; found one")
     measured = {
         entry: (speed, tables[entry].forward)
         for entry, speed in speeds.items()
         if entry in tables and speed is not None and all(layer.macs is not None for layer in layers)
     }
+    passes = [Pass(work_layers(each, each.order()), each, times) for each, times in graph.passes]
+    passes = passes or [Pass(layers, graph, 1)]
     if settings.get("over_roofline") is None:
-        found = factor(layers, graph.input_bytes, measured, known, graph.over_roofline)
+        found = [
+            factor(each.layers, each.graph.input_bytes, measured, known, each.graph.over_roofline) for each in passes
+        ]
     else:
         value = settings.number("over_roofline", "time over roofline of boards without a profile", 1.0)
-        found = Factor(value, value, value, "as over_roofline says")
+        found = [Factor(value, value, value, "as over_roofline says")] * len(passes)
     for entry in entries:
         speed = speeds[entry]
         assert speed is not None
-        curves = estimate(layers, graph.input_bytes, speed, found.value)
-        tables[entry] = _Table(cluster.boards[entry].board or entry, curves)
-        bars[entry] = _bar(layers, graph.input_bytes, speed, found)
-    notes.append(_told(entries, found))
+        curves = [
+            estimate(each.layers, each.graph.input_bytes, speed, k.value) for each, k in zip(passes, found, strict=True)
+        ]
+        tables[entry] = _Table(cluster.boards[entry].board or entry, _summed(curves, [each.times for each in passes]))
+        bars[entry] = _bar(passes, speed, found)
+    notes += (
+        _told(entries, k, f" of {each.graph.name}" if graph.passes else "")
+        for each, k in zip(passes, found, strict=True)
+    )
 
 
-def _bar(layers: tuple[WorkLayer, ...], input_bytes: int, speed: Speed, found: Factor) -> tuple[float, float]:
+class Pass(NamedTuple):
+    """One way in which a model is run, and how often."""
+
+    layers: tuple[WorkLayer, ...]
+    graph: LayerGraph
+    times: int
+
+
+def _summed(curves: Sequence[tuple[Curve, ...]], counts: Sequence[int]) -> tuple[Curve, ...]:
+    """Times of every layer over all passes, which are estimated at the same batch sizes."""
+    if list(counts) == [1]:
+        return curves[0]
+    return tuple(
+        tuple(
+            (points[0][0], sum(count * time for count, (_, time) in zip(counts, points, strict=True)))
+            for points in zip(*layer, strict=True)
+        )
+        for layer in zip(*curves, strict=True)
+    )
+
+
+def _bar(passes: Sequence[Pass], speed: Speed, found: Sequence[Factor]) -> tuple[float, float]:
     """The error bar of the time of the whole model for one sample, as factors; launches have none."""
-    work, launches = sum(roofline(layers, input_bytes, speed, 1)), speed.launch * len(layers)
-    likely = launches + found.value * work
+
+    def total(factors: Iterable[float]) -> float:
+        return sum(
+            each.times
+            * (speed.launch * len(each.layers) + k * sum(roofline(each.layers, each.graph.input_bytes, speed, 1)))
+            for each, k in zip(passes, factors, strict=True)
+        )
+
+    likely = total(each.value for each in found)
     if likely <= 0:
         return 1.0, 1.0
-    return (launches + found.low * work) / likely, (launches + found.high * work) / likely
+    return total(each.low for each in found) / likely, total(each.high for each in found) / likely
 
 
-def _told(entries: list[str], found: Factor) -> str:
+def _told(entries: list[str], found: Factor, of: str) -> str:
     return (
-        f"Times of {', '.join(entries)} are estimated: launches and {found.value:.2f} times a roofline "
+        f"Times of {', '.join(entries)}{of} are estimated: launches and {found.value:.2f} times a roofline "
         f"({found.source}); the factor may be from {found.low:.2f} to {found.high:.2f}."
     )
 
@@ -332,8 +373,8 @@ def _boards(
     known: Mapping[str, LibraryBoard],
     settings: Settings,
     place: Mapping[str, int],
-) -> tuple[tuple[WorkBoard, ...], tuple[tuple[int, ...], ...]]:
-    """Every single board, and the rates between them in bytes per second."""
+) -> tuple[tuple[WorkBoard, ...], tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]:
+    """Every single board, the rates between them in bytes per second, and latencies in ns, if there are any."""
     boards, entries = [], []
     for entry, board in cluster.boards.items():
         library, table = known.get(board.board or ""), tables[entry]
@@ -370,7 +411,10 @@ def _boards(
                 settings.ask(f"link between {first} and {second}: expected link_mbps of the cluster, or --link MBPS")
             row.append(0 if a == b else max(1, round(rate or 1)))
         rates.append(tuple(row))
-    return tuple(boards), tuple(rates)
+    late = tuple(
+        tuple(cluster.late_ns(a, b) if i != j else 0 for j, b in enumerate(entries)) for i, a in enumerate(entries)
+    )
+    return tuple(boards), tuple(rates), late if any(map(any, late)) else ()
 
 
 def _rate(cluster: Cluster, graph: LayerGraph, first: str, second: str) -> float | None:

@@ -64,10 +64,12 @@ class Board(Frozen):
 
 
 class Link(Frozen):
-    """The rate between two entries of ``boards``, in 10^6 bits per second."""
+    """The rate between two entries of ``boards``, in 10^6 bits per second, and what a message takes beside its bytes,
+    in microseconds (that of the cluster where nothing is said)."""
 
     between: tuple[str, str]
     mbps: float = Field(gt=0, le=LARGEST)
+    latency_us: float | None = Field(default=None, ge=0, le=LARGEST)
 
 
 class Cluster(Frozen):
@@ -78,6 +80,8 @@ class Cluster(Frozen):
     boards : mapping
     link_mbps : float, optional
         Between every two boards for which ``links`` says nothing.
+    latency_us : float
+        Of a message between every two boards for which ``links`` says nothing.
     links : tuple of Link
     settings : mapping
         Values that a problem or a reader asks for; ``--set`` goes before them.
@@ -87,6 +91,7 @@ class Cluster(Frozen):
     form: Literal["cluster"]
     boards: dict[str, Board] = Field(min_length=1)
     link_mbps: float | None = Field(default=None, gt=0, le=LARGEST)
+    latency_us: float = Field(default=0.0, ge=0, le=LARGEST)
     links: tuple[Link, ...] = ()
     settings: dict[str, Any] = Field(default_factory=dict)
 
@@ -108,6 +113,11 @@ class Cluster(Frozen):
             if set(link.between) == {first, second}:
                 return link.mbps
         return self.link_mbps
+
+    def late_ns(self, first: str, second: str) -> int:
+        """Nanoseconds of a message between two entries beside its bytes."""
+        told = [link.latency_us for link in self.links if set(link.between) == {first, second}]
+        return round(1000 * (self.latency_us if not told or told[0] is None else told[0]))
 
 
 def load(path: Path) -> Cluster:

@@ -169,6 +169,8 @@ class LayerGraph:
         Whether the file is about training or inference; ``None`` where it does not say.
     over_roofline : dict
         Device to measured time over roofline of such models, where a reader knows of measurements.
+    passes : list of (LayerGraph, int)
+        Where the model is run in several ways one after the other: the same layers each time, and how often.
     """
 
     name: str
@@ -184,6 +186,7 @@ class LayerGraph:
     totals: list[Total] = field(default_factory=list)
     training: bool | None = None
     over_roofline: dict[str, float] = field(default_factory=dict)
+    passes: list[tuple[LayerGraph, int]] = field(default_factory=list)
 
     def add(self, name: str, layer: Layer, reads: Iterable[str] = ()) -> None:
         """A layer and whose outputs it reads."""

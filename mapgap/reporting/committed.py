@@ -19,6 +19,7 @@ from mapgap.execution.progress import Event, Tell, silence
 from mapgap.records.files import read_runs, replace_file, run_files
 from mapgap.records.record import RunRecord
 from mapgap.reporting import accepted
+from mapgap.reporting.cards import Card, cards
 from mapgap.reporting.compared import of_pages, same_drawing
 from mapgap.reporting.overview import page_of_file
 from mapgap.reporting.prose import Tables, faults, filled, unsupported
@@ -239,13 +240,14 @@ class Checkout:
     def _images(self) -> list[Path]:
         return sorted(self.images.glob("*.svg"))
 
-    def _picture(self, file: Path) -> Picture | None:
-        """The picture of a report that a file is named for."""
+    def _picture(self, file: Path) -> Picture | Card | None:
+        """The picture of a report that a file is named for: one of its sections, or the card of an answer."""
         for report in (name for name in self.reported() if file.stem.startswith(f"{name}_")):
-            for section in self._page(report).sections:
-                for each in section.figures:
-                    if file.stem == f"{report}_{each.name}":
-                        return each
+            page = self._page(report)
+            drawn: list[Picture | Card] = [each for section in page.sections for each in section.figures]
+            for each in [*drawn, *cards(page.answers)]:
+                if file.stem == f"{report}_{each.name}":
+                    return each
         return None
 
     def _drawn(self, files: Iterable[Path]) -> Iterator[Fault]:

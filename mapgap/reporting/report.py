@@ -167,8 +167,10 @@ class Answer:
     @property
     def sentence(self) -> str:
         """The card without its chart."""
-        lost = ", ".join(f"{f'{what} ' if what else ''}{mean} (at worst {worst})" for what, mean, worst in self.losses)
-        first = [f"Plans of {self.method} are from optimal: {lost}"] if lost else []
+        lost = ", ".join(
+            f"{mean}{f' in {what}' if what else ''} (at worst {worst})" for what, mean, worst in self.losses
+        )
+        first = [f"On average plans of {self.method} are worse than optimal by {lost}"] if lost else []
         return " ".join(f"{part}." for part in (*first, *self.words))
 
 

@@ -74,6 +74,22 @@ What the paper leaves open is pinned here, and nowhere else.
     a tensor with several readers costs several times.)
 17. Along a topological order a graph is a chain, whose plans are plans of the graph. A method that knows chains only
     plans along one order, and its proofs are about this order.
+18. ``medium`` says what transfers share, ``links`` (the default) nothing. On one ``shared`` medium what an AllReduce
+    moves goes one after the other (m times as long, rule 12), and the medium is one more step of the pipeline: a
+    micro-batch takes it for W, the sum of all E of communication steps (whoever they are charged to) and of every
+    AllReduce with every micro-batch. It begins when the first stage has passed its first micro-batch forward and is
+    done before that stage's last backward pass, so its aligned step is ``M W + E_0``, and the largest one dominates
+    (``(M - 1) W`` beside ``max_i E_i`` in a flow shop, W a step of the bottleneck). AllReduces at the end of the round
+    take turns, those of later stages first, as they may begin first. Who waits for whom within a round is not modelled:
+    the replay says what that costs. ``ports`` changes nothing: a device's way out carries ``c`` of the cut behind and
+    ``c'`` of the one in front per micro-batch, its way in as much, and a half-duplex step already takes the larger of
+    2 c and 2 c'; in a ring of an AllReduce every device sends to one and receives from one. (Alternative: an order of
+    transfers, event by event, which has no closed form and no bound.)
+19. ``latency_ns``: a message takes so long beside its bytes. Between groups it is the largest latency of any pair,
+    beside the smallest bandwidth of any pair, once for every transfer (also of parallel ones); an AllReduce of m
+    members passes on m-ths of the weights ``factor (m - 1)`` times, each a message. No bytes are no message. Weights
+    that move after a failure are long: their latency does not count. On one medium the latency is part of the time
+    that it is taken.
 """
 
 from typing import TYPE_CHECKING
@@ -113,6 +129,7 @@ PROBLEM = Problem(
     diagnose=f"{_HERE}.evaluate:diagnose",
     interval=f"{_HERE}.measured:interval",
     objectives=f"{_HERE}.instance:OBJECTIVES",
+    media=("links", "ports", "shared"),
 )
 
 __all__ = [

@@ -30,7 +30,10 @@ def stages(instance: Instance, plan: Plan) -> tuple[int, tuple[PlannedStage, ...
 
 def script(instance: Instance, plan: Plan, rounds: int) -> Script:
     """HPP-rounds one after the other, each as :mod:`.simulate` has it: rules 2, 3 and 12, links first come, first
-    served."""
+    served.
+
+    Tasks have the times that they have on links of their own, whatever the medium; the latency is that on the medium.
+    """
     tasks: list[Task] = []
     ends: list[tuple[str, ...]] = []
     for r in range(rounds):
@@ -46,6 +49,7 @@ def _round(instance: Instance, plan: Plan, r: int, before: tuple[str, ...]) -> l
     """The tasks of one round, which begins when another one has ended."""
     tick, micro_batches, last = instance.seconds_per_tick, instance.mini_batch // plan.micro_batch, len(plan.stages) - 1
     training, found = instance.execution.training, list[Task]()
+    own_links = instance.model_copy(update={"medium": "links"})
     kinds: tuple[Kind, ...] = ("F", "B") if training else ("F",)
     names = [device.name for device in instance.devices]
 
@@ -83,7 +87,7 @@ def _round(instance: Instance, plan: Plan, r: int, before: tuple[str, ...]) -> l
         if count == 1 or not training or instance.execution.allreduce != "round":
             continue
         ended = tuple(on("B", micro_batches - 1, names[d]) for d in stage.devices)
-        seconds = stage_allreduce(instance, stage) * tick
+        seconds = stage_allreduce(own_links, stage) * tick
         weights = sum(instance.layers[i].weight_bytes for i in stage.rows)
         size = instance.execution.allreduce_factor * (count - 1) * weights // count
         for k, d in enumerate(stage.devices):  # a ring

@@ -29,8 +29,9 @@ def describe(instance: Instance, plan: Plan) -> PlanTable:
         sent = None
         if p + 1 < len(plan.stages):
             size = plan.micro_batch * crossing_bytes(instance, plan, p)
-            rate = slowest_link(instance, stage.devices, plan.stages[p + 1].devices)
-            sent = f"{quantity(size, 'B')} in {quantity(instance.transfer_ticks(size, rate) * tick, 's')}"
+            between = stage.devices, plan.stages[p + 1].devices
+            ticks = instance.transfer_ticks(size, slowest_link(instance, *between), instance.late(*between))
+            sent = f"{quantity(size, 'B')} in {quantity(ticks * tick, 's')}"
         rows.append(
             (
                 p + 1,

@@ -140,7 +140,8 @@ def crossing_ticks(instance: Instance, plan: Plan, p: int) -> int:
         return 0
     links = min(len(before.devices), len(after.devices)) if instance.execution.transfers == "parallel" else 1
     size = plan.micro_batch * crossing_bytes(instance, plan, p)
-    return instance.transfer_ticks(size, links * slowest_link(instance, before.devices, after.devices))
+    late = instance.late(before.devices, after.devices)
+    return instance.transfer_ticks(size, links * slowest_link(instance, before.devices, after.devices), late)
 
 
 def stage_allreduce(instance: Instance, stage: Stage) -> int:
@@ -148,7 +149,8 @@ def stage_allreduce(instance: Instance, stage: Stage) -> int:
     if len(stage.devices) == 1:
         return 0
     weights = sum(instance.layers[i].weight_bytes for i in stage.rows)
-    return instance.allreduce_ticks(len(stage.devices), weights, slowest_link(instance, stage.devices))
+    late = instance.late(stage.devices, stage.devices)
+    return instance.allreduce_ticks(len(stage.devices), weights, slowest_link(instance, stage.devices), late)
 
 
 def round_latency(instance: Instance, plan: Plan, shares: list[tuple[int, ...]]) -> dict[str, Any]:
@@ -159,16 +161,19 @@ def round_latency(instance: Instance, plan: Plan, shares: list[tuple[int, ...]])
     dict
         ``forward`` E_f, ``backward`` E_b, ``waiting`` T_w, ``execution`` T_e, ``allreduce`` T_a (a list each, one
         entry per step: stage 0, communication, stage 1, ...), ``dominant`` step, ``latency``, ``slowest``: the longest
-        E_f + E_b of a step.
+        E_f + E_b of a step, ``medium``: what a micro-batch takes of one medium (0 on others).
     """
     micro_batches = instance.mini_batch // plan.micro_batch  # M
     rules = instance.execution
     forward: list[int] = []
     backward: list[int] = []
     allreduce: list[int] = []
+    medium = 0
     for p, stage in enumerate(plan.stages):
         ticks_in = crossing_ticks(instance, plan, p - 1) if p > 0 else 0
         ticks_out = crossing_ticks(instance, plan, p) if p + 1 < len(plan.stages) else 0
+        if instance.in_turn and p > 0:  # rule 18
+            medium += ticks_in * (2 if rules.training else 1)
         if p > 0:  # communication step; forward and backward one after the other (half duplex)
             ticks = 0 if rules.communication == "load" else ticks_in
             forward.append(ticks)
@@ -186,6 +191,7 @@ def round_latency(instance: Instance, plan: Plan, shares: list[tuple[int, ...]])
         ta = stage_allreduce(instance, stage)  # Eq. (5), right
         if rules.allreduce != "round":  # part of every backward pass
             eb += ta
+            medium += ta if instance.in_turn else 0
             ta = 0
         forward.append(ef)
         backward.append(eb)
@@ -200,12 +206,22 @@ def round_latency(instance: Instance, plan: Plan, shares: list[tuple[int, ...]])
     execution = []
     for s in steps:
         if flow:  # rule 13: a step ends when the longest one up to it has passed the other micro-batches
-            execution.append(both[s] + (micro_batches - 1) * max(both[: s + 1]))
+            longest = max(both[: s + 1])
+            if s == steps[-1]:
+                longest = max(longest, medium)  # rule 18
+            execution.append(both[s] + (micro_batches - 1) * longest)
             continue
         te = micro_batches * both[dm]  # Eq. (6)
         te += sum(both[s:dm]) if s < dm else -sum(both[dm:s])
+        te = max(te, micro_batches * medium + both[0] - sum(both[:s]))  # rule 18: the medium is one more step
         execution.append(te)
     latency = max(waiting[s] + execution[s] + allreduce[s] for s in steps)  # Eq. (4)
+    if instance.in_turn:  # rule 18: one AllReduce after the other
+        free = 0
+        for s in reversed(steps):
+            if allreduce[s]:
+                free = max(free, waiting[s] + execution[s]) + allreduce[s]
+        latency = max(latency, free)
     return {
         "forward": forward,
         "backward": backward,
@@ -214,7 +230,8 @@ def round_latency(instance: Instance, plan: Plan, shares: list[tuple[int, ...]])
         "allreduce": allreduce,
         "dominant": dm,
         "latency": latency,
-        "slowest": max(both),
+        "slowest": max([*both, medium]),
+        "medium": medium,
     }
 
 
@@ -335,7 +352,7 @@ def evaluate(instance: Instance, plan: Plan) -> Evaluation:
     Terms: ``latency_s``, ``samples_per_s``, ``stages``, ``dominant_step``, ``steps`` (E_f, E_b, T_w, T_e, T_a per
     step, ticks), ``literal_ticks`` (with the plan's shares), ``nested_ticks`` (with the shares of Eq. 7, rule 6),
     ``peak_memory`` (units by device), ``communication_mb`` (Eq. 2), ``idle``, with a failure ``migration_s``, with
-    the objective bottleneck ``slowest_step_s``.
+    the objective bottleneck ``slowest_step_s``, on one medium ``medium_ticks`` (rule 18).
     """
     violations = _structure_violations(instance, plan)
     if violations:
@@ -385,6 +402,8 @@ def evaluate(instance: Instance, plan: Plan) -> Evaluation:
     }
     if instance.replanning is not None:
         terms["migration_s"] = migration * instance.seconds_per_tick
+    if instance.in_turn:
+        terms["medium_ticks"] = literal["medium"]
     if instance.objective == "bottleneck":
         terms["slowest_step_s"] = value * instance.seconds_per_tick
     return Evaluation(migration + rounds * value, terms, tuple(violations))

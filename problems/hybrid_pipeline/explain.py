@@ -51,6 +51,8 @@ def binding(instance: Instance, plan: Plan) -> Binding:
             f"{quantity(work * tick, 's')}, {share:.0f} % of the round. The round ends with "
             f"{_step_name(instance, plan, last)}, after {quantity(steps['allreduce'][last] * tick, 's')} of AllReduce."
         )
+    if instance.in_turn:
+        sentence += f" A micro-batch takes the one medium for {quantity(terms['medium_ticks'] * tick, 's')}."
     if terms["idle"]:
         sentence += f" Idle: {', '.join(terms['idle'])}."
     columns = ("step", "forward", "backward", "waits first", "AllReduce", "ends", "memory in use", "binds")
@@ -75,9 +77,11 @@ def _bars(instance: Instance, plan: Plan, step: int) -> frozenset[tuple[str, str
 
 
 def relaxations(instance: Instance) -> list[Case]:
-    """Faster links, more memory, idle boards allowed, one more board of each type."""
+    """Faster links, more memory, idle boards allowed, one more board of each type, links of their own."""
     rates = [[min(2 * rate, LARGEST) for rate in row] for row in instance.bandwidth]
     found = relaxed(instance, "all links twice as fast", bandwidth=rates)
+    if instance.in_turn:
+        found += relaxed(instance, "a link for every pair of boards", medium="links")
     types = [{**kind.model_dump(), "memory": min(2 * kind.memory, LARGEST)} for kind in instance.types]
     found += relaxed(instance, "twice the memory", types=types)
     if instance.all_devices:
@@ -89,16 +93,24 @@ def relaxations(instance: Instance) -> list[Case]:
         if index is None:
             continue
         own = instance.devices[index]
-        rows = [list(row) for row in instance.bandwidth]
-        between = max((rate for j, rate in enumerate(rows[index]) if j != index), default=LARGEST)
-        for i, row in enumerate(rows):
-            row.append(between if i == index else row[index])
-        rows.append([row[-1] for row in rows] + [between])
+        rows = _with_another(instance.bandwidth, index, max, LARGEST)
+        late = _with_another(instance.latency_ns, index, min, 0) if instance.latency_ns else ()
         added = {**own.model_dump(), "name": f"{own.name} (another)"}
         boards = [*(device.model_dump() for device in instance.devices), added]
         label = f"one more {kind.name}"
-        found += relaxed(instance, label, devices=boards, bandwidth=rows, all_devices=False)
+        found += relaxed(instance, label, devices=boards, bandwidth=rows, latency_ns=late, all_devices=False)
     return found
+
+
+def _with_another(
+    links: tuple[tuple[int, ...], ...], index: int, best: Callable[..., int], alone: int
+) -> list[list[int]]:
+    """A square of links with one more board like that one, joined to it by the best of its links."""
+    rows = [list(row) for row in links]
+    between = best((link for j, link in enumerate(rows[index]) if j != index), default=alone)
+    for i, row in enumerate(rows):
+        row.append(between if i == index else row[index])
+    return [*rows, [row[-1] for row in rows] + [between]]
 
 
 def exchanges(instance: Instance, plan: Plan, other: Plan) -> list[Exchange]:

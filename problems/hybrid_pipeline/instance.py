@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import pairwise
 from math import gcd
 from typing import Any, Literal
@@ -25,7 +25,8 @@ from mapgap.core import (
 
 TOO_FINE: Location = ("tick_ns",)
 """Where a tick is found to be too fine for the sums of all durations."""
-_RESTRICTED = "mapgap.problems.hybrid_pipeline.lowered.graph:restricted"
+_ALONG_ORDER = "mapgap.problems.hybrid_pipeline.lowered.graph:restricted"
+_PLAIN_LINKS = "mapgap.problems.hybrid_pipeline.lowered.links:restricted"
 OBJECTIVES = ("latency", "bottleneck")
 Objective = Literal["latency", "bottleneck"]
 _HELD: Location = ("replanning", "held")
@@ -282,6 +283,11 @@ class Instance(InstanceBase):
         Every device must belong to a stage (as Algorithm 2 has it); otherwise devices may stay idle.
     replanning : Replanning, optional
         Present when the instance asks for a new plan after a failure.
+    medium : {"links", "ports", "shared"}
+        What transfers share (rule 18): nothing, the ports of the devices, or one medium.
+    latency_ns : tuple of tuple of int, shape (N, N), optional
+        Nanoseconds that a message between two devices takes beside its bytes (rule 19), symmetric; the diagonal is
+        ignored. Empty: none.
     execution : Execution
         What differs from Asteroid's execution.
     objective : {"latency", "bottleneck"}
@@ -291,8 +297,8 @@ class Instance(InstanceBase):
 
     Notes
     -----
-    ``execution``, ``objective`` and ``graph`` are left out of JSON, and so of the content hash, where they are the
-    defaults.
+    ``medium``, ``latency_ns``, ``execution``, ``objective`` and ``graph`` are left out of JSON, and so of the content
+    hash, where they are the defaults.
     """
 
     problem: Literal["hybrid_pipeline"] = "hybrid_pipeline"
@@ -303,6 +309,8 @@ class Instance(InstanceBase):
     types: tuple[DeviceType, ...] = Field(min_length=1)
     devices: tuple[Device, ...] = Field(min_length=1)
     bandwidth: tuple[tuple[int, ...], ...]
+    medium: Literal["links", "ports", "shared"] = "links"
+    latency_ns: tuple[tuple[int, ...], ...] = ()
     layers: tuple[Layer, ...] = Field(min_length=1)
     all_devices: bool = True
     replanning: Replanning | None = None
@@ -313,20 +321,29 @@ class Instance(InstanceBase):
     @model_serializer(mode="wrap")
     def _without_defaults(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         data: dict[str, Any] = handler(self)
-        if self.execution == Execution():
-            data.pop("execution", None)
-        if self.objective == "latency":
-            data.pop("objective", None)
-        if self.graph is None:
-            data.pop("graph", None)
+        for name in ("medium", "latency_ns", "execution", "objective", "graph"):
+            if getattr(self, name) == type(self).model_fields[name].default:
+                data.pop(name, None)
         return data
 
-    def restricted(self) -> tuple[InstanceBase, Callable[[Any], Any]] | None:
-        """Of a graph, the chain along one topological order (rule 17)."""
-        if self.graph is None:
-            return None
-        found: tuple[InstanceBase, Callable[[Any], Any]] = resolve(_RESTRICTED)(self)
+    def restricted(self, known: Collection[str] = ()) -> tuple[InstanceBase, Callable[[Any], Any]] | None:
+        """Of a graph, the chain along one topological order (rule 17); links of their own, without latencies."""
+        said: str | None = None
+        if self.graph is not None and "graph" not in known:
+            said = _ALONG_ORDER
+        elif (self.in_turn and "medium" not in known) or (self.latency_ns and "latency_ns" not in known):
+            said = _PLAIN_LINKS
+        found: tuple[InstanceBase, Callable[[Any], Any]] | None = None if said is None else resolve(said)(self)
         return found
+
+    @property
+    def in_turn(self) -> bool:
+        """All transfers take turns on one medium (rule 18)."""
+        return self.medium == "shared"
+
+    def late(self, group: Sequence[int], other: Sequence[int]) -> int:
+        """Nanoseconds of a message between two groups, or inside one: the largest of any pair (rule 19)."""
+        return max((self.latency_ns[d][e] for d in group for e in other if d != e), default=0) if self.latency_ns else 0
 
     @property
     def edges(self) -> tuple[tuple[int, int], ...]:
@@ -369,19 +386,23 @@ class Instance(InstanceBase):
         """The instance with all times at a quartile, "lower" or "upper"; it is not validated anew."""
         return self.model_copy(update={"types": tuple(kind.at(quartile) for kind in self.types)})
 
-    def transfer_ticks(self, size_bytes: int, bandwidth: int) -> int:
-        """Ticks to move ``size_bytes`` at ``bandwidth`` bytes per second, rounded up."""
-        return -(-size_bytes * 10**9 // (bandwidth * self.tick_ns))
-
-    def allreduce_ticks(self, members: int, weight_bytes: int, bandwidth: int) -> int:
-        """T_a of Eq. (5), rounded up, with what ``execution`` changes; 0 for a single device and in inference."""
-        if members == 1 or not self.execution.training:
+    def transfer_ticks(self, size_bytes: int, bandwidth: int, late: int = 0) -> int:
+        """Ticks to move ``size_bytes`` at ``bandwidth`` bytes per second, ``late`` ns of latency included, rounded up;
+        no bytes take no time."""
+        if not size_bytes:
             return 0
-        divisor = 1 if self.execution.medium == "shared" else members
+        return -(-(size_bytes * 10**9 + late * bandwidth) // (bandwidth * self.tick_ns))
+
+    def allreduce_ticks(self, members: int, weight_bytes: int, bandwidth: int, late: int = 0) -> int:
+        """T_a of Eq. (5), rounded up, with what ``execution`` and the medium change and ``late`` ns of latency for each
+        part of the weights that is passed on; 0 for a single device, without weights and in inference."""
+        if members == 1 or not self.execution.training or not weight_bytes:
+            return 0
+        divisor = 1 if self.in_turn or self.execution.medium == "shared" else members
         if self.execution.allreduce == "rotating":
             divisor *= members
-        moved = self.execution.allreduce_factor * (members - 1) * weight_bytes
-        return -(-moved * 10**9 // (divisor * bandwidth * self.tick_ns))
+        moved = self.execution.allreduce_factor * (members - 1) * (weight_bytes * 10**9 + members * late * bandwidth)
+        return -(-moved // (divisor * bandwidth * self.tick_ns))
 
     def with_micro_batch(self, size: int) -> Instance:
         """The same instance with one micro-batch size only."""
@@ -410,7 +431,7 @@ class Instance(InstanceBase):
             for d, device in enumerate(self.devices)
             if device.type >= len(self.types)
         ]
-        found += self._bandwidth_findings() or self._load_findings()
+        found += self._bandwidth_findings() or self._latency_findings() or self._load_findings()
         found += self._graph_findings()
         for t, kind in enumerate(self.types):
             found += self._table_findings(("types", t, "forward"), kind.name, kind.forward)
@@ -439,6 +460,26 @@ class Instance(InstanceBase):
             if rates[i][j] <= 0 or rates[i][j] != rates[j][i]
         ]
 
+    def _latency_findings(self) -> list[Finding]:
+        """Latencies, and one medium, only where messages are told from each other: not tensor by tensor."""
+        n, late, tensors = len(self.devices), self.latency_ns, self.execution.communication == "tensors"
+        if tensors and self.medium == "shared":
+            return [Finding("shared: expected links, as stages pay tensor by tensor; found shared", ("medium",))]
+        if not late:
+            return []
+        if tensors or len(late) != n or any(len(row) != n for row in late):
+            shape = "none, as stages pay tensor by tensor" if tensors else f"{n} rows of {n} entries, one per device"
+            return [Finding(f"expected {shape}; found rows of {[len(row) for row in late]}", ("latency_ns",))]
+        return [
+            Finding(
+                f"expected 0 to {LARGEST} and latency_ns[{j}][{i}], found {late[i][j]} and {late[j][i]}",
+                ("latency_ns", i, j),
+            )
+            for i in range(n)
+            for j in range(i)
+            if not 0 <= late[i][j] <= LARGEST or late[i][j] != late[j][i]
+        ]
+
     def _load_findings(self) -> list[Finding]:
         """A transfer that is part of two loads must take the same time whichever groups it joins; no flow shop ends
         with an AllReduce."""
@@ -452,6 +493,10 @@ class Instance(InstanceBase):
         n = len(self.devices)
         rates = sorted({self.bandwidth[i][j] for i in range(n) for j in range(i)})
         where: Location = ("execution", "communication")
+        late = {self.latency_ns[i][j] for i in range(n) for j in range(i)} if self.latency_ns else {0}
+        if len(late) > 1:
+            text = f"{how}: expected one latency between all devices, found {len(late)} from {min(late)} to {max(late)}"
+            return [Finding(text, where)]
         if len(rates) > 1:
             text = (
                 f"{how}: expected one bandwidth between all devices, found {len(rates)} from {rates[0]} to {rates[-1]}"
@@ -560,12 +605,15 @@ class Instance(InstanceBase):
         else:  # all tensors may cross any cut
             sums = [sum(each.size for each in self.tensors(gradients=back)) for back in (False, True)]
             cuts = [max(sums)] * (n - 1)
-        moved = [2 * self.transfer_ticks(batch * size, slowest) for size in cuts]
+        late = self.late(range(n), range(n))
+        moved = [2 * self.transfer_ticks(batch * size, slowest, late) for size in cuts]
         if self.execution.communication == "free":
             moved = []
         weights = sum(layer.weight_bytes for layer in self.layers)
         members = range(2, n + 1) if self.execution.replication else range(0)
-        reduced = max((self.allreduce_ticks(m, weights, slowest) for m in members), default=0)
+        reduced = max((self.allreduce_ticks(m, weights, slowest, late) for m in members), default=0)
+        if late:  # of every stage, rounded up, with its own messages
+            reduced += n + sum(self.allreduce_ticks(m, 1, slowest, late) for m in members)
         if self.execution.allreduce != "round":  # with every micro-batch, of every stage, rounded up
             execution += reduced + n
         if self.execution.communication == "load":
@@ -574,6 +622,11 @@ class Instance(InstanceBase):
             execution += moved[0]
             moved = []
         latency = rounds * max([1, execution, *moved]) + execution + sum(moved) + reduced
+        if self.in_turn:  # behind k cuts a group has n - k members at most
+            every = execution if self.execution.allreduce != "round" else 0
+            for k in range(len(moved) + 1):
+                last = self.allreduce_ticks(n - k, weights, slowest, late) + 2 * reduced * bool(late) + n
+                latency = max(latency, rounds * (sum(moved[:k]) + every) + execution + last)
         if self.replanning is not None:
             latency = self.replanning.rounds * latency + (self.transfer_ticks(weights, slowest) if n > 1 else 0)
         memory = sum(layer.state_memory for layer in self.layers)

@@ -106,10 +106,14 @@ class _Simulation:
     def _lane(self, kind: str) -> str:
         return kind if self.duplex == "full" else "both"
 
+    def _link(self, p: int, lane: str) -> tuple[str, int, str]:
+        """What a transfer needs for itself; all of them the same on one medium."""
+        return ("link", -1, "both") if self.instance.in_turn else ("link", p, lane)
+
     def _begin(self, where: tuple[str, int], lane: str, kind: Literal["F", "B"], m: int, now: int, ticks: int) -> None:
         task = Task(where, kind, m, now, now + ticks)
         self.tasks.append(task)
-        self.busy.add((*where, lane))
+        self.busy.add(self._link(where[1], lane) if where[0] == "link" else (*where, lane))
         heapq.heappush(self.heap, (task.end, len(self.tasks), task))
 
     def _dispatch(self, now: int) -> None:
@@ -123,8 +127,11 @@ class _Simulation:
             if own or (p, kind, m) in self.ready:
                 queue.pop()
                 self._begin(("device", device), "both", kind, m, now, self.times[device][kind])
-        for (p, lane), waiting in self.waiting.items():
-            if waiting and ("link", p, lane) not in self.busy:
+        links = list(self.waiting.items())
+        if self.instance.in_turn:  # first come, first served on the one medium
+            links.sort(key=lambda link: link[1][:1] or [(now + 1, "", 0)])
+        for (p, lane), waiting in links:
+            if waiting and self._link(p, lane) not in self.busy:
                 _, name, m = heapq.heappop(waiting)
                 self._begin(("link", p), lane, "F" if name == "F" else "B", m, now, self.link_ticks[p])
 
@@ -133,7 +140,7 @@ class _Simulation:
         place, index = task.where
         kind, m = task.kind, task.micro_batch
         if place == "link":
-            self.busy.discard((place, index, self._lane(kind)))
+            self.busy.discard(self._link(index, self._lane(kind)))
             self.ready.add((index + 1 if kind == "F" else index, kind, m))
             return
         self.busy.discard((place, index, "both"))
@@ -148,13 +155,17 @@ class _Simulation:
             heapq.heappush(self.waiting.setdefault((p - 1, self._lane("B")), []), (now, "B", m))
 
     def _allreduce(self) -> None:
-        """T_a after the last backward pass of each group."""
-        for stage in self.plan.stages:
+        """T_a after the last backward pass of each group; on one medium in turns, those of later stages first."""
+        free = 0
+        for stage in reversed(self.plan.stages):
             if len(stage.devices) == 1 or self.instance.execution.allreduce != "round":
                 continue
             members = {("device", device) for device in stage.devices}
             end = max(task.end for task in self.tasks if task.where in members)
             ticks = stage_allreduce(self.instance, stage)
+            if self.instance.in_turn:
+                end = max(end, free)
+                free = end + ticks
             self.tasks += [Task(("device", device), "R", -1, end, end + ticks) for device in stage.devices]
 
 

@@ -62,6 +62,11 @@ What the paper leaves open is pinned here, and nowhere else.
     written again. ``churn`` counts the others. It is reported and, by methods that care, a second objective; the
     paper does not price it.
 12. Devices are *numbered* by their position; methods that break ties by number are deterministic.
+13. *Medium*: what transmissions share. With ``links``, the default, and with ``ports`` only their radios (rule 4),
+    which are the ports of the devices, half duplex. One ``shared`` medium (a radio channel) is one more unit, which
+    every transmission loads for its ticks, merged ones once; a cycle is no shorter than its load. Receptions load
+    radios only: a receiver has what was sent, and takes its own time to hand it on. Latency does not change, since it
+    counts no waiting (rule 6). Who waits for whom inside a cycle is not modelled, as for any unit.
 """
 
 from typing import TYPE_CHECKING
@@ -102,6 +107,7 @@ PROBLEM = Problem(
     explain=f"{_HERE}.explain:EXPLAINER",
     clock=f"{_HERE}.clock:CLOCK",
     objectives=f"{_HERE}.instance:OBJECTIVES",
+    media=("links", "ports", "shared"),
 )
 
 __all__ = [

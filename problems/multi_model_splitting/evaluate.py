@@ -9,6 +9,8 @@ from mapgap.core import Evaluation, Violation
 from mapgap.problems.multi_model_splitting.dynamic import churn
 from mapgap.problems.multi_model_splitting.instance import RESOURCES, UNITS, Instance, PipelinePlan, Plan
 
+MEDIUM = (-1, "medium")
+"""In place of a device and a unit: the one medium (rule 13)."""
 #: Identity of a task: what it does, on which device, and the identities of its inputs (rule 9).
 Key = tuple[Any, ...]
 
@@ -129,15 +131,24 @@ def _out_of_resource(instance: Instance, used: dict[str, list[int]]) -> list[Vio
 
 
 def loads(instance: Instance, plan: Plan) -> dict[tuple[int, str], int]:
-    """Ticks per cycle of every (device, unit); merged tasks count once."""
+    """Ticks per cycle of every (device, unit), and of one medium; merged tasks count once."""
     load = {(d, unit): 0 for d in range(len(instance.devices)) for unit in UNITS}
+    if instance.in_turn:
+        load[MEDIUM] = 0
     seen: set[Key] = set()
     for index, decisions in enumerate(plan.pipelines):
         for task in tasks(instance, index, decisions):
             if task.key not in seen:
                 seen.add(task.key)
                 load[task.device, task.unit] += task.ticks
+                if instance.in_turn and task.key[0] == "transmit":
+                    load[MEDIUM] += task.ticks  # rule 13
     return load
+
+
+def place_name(instance: Instance, place: tuple[int, str]) -> str:
+    """A unit of a device, or the medium, in words."""
+    return "medium" if place == MEDIUM else f"{instance.devices[place[0]].name} {place[1]}"
 
 
 def evaluate(instance: Instance, plan: Plan) -> Evaluation:
@@ -145,7 +156,8 @@ def evaluate(instance: Instance, plan: Plan) -> Evaluation:
 
     Terms: ``cycle_ticks``, ``latency_ticks`` (sum over pipelines), ``throughput_per_s`` (inferences of all pipelines),
     ``mean_latency_s``, ``latency_s`` per pipeline, ``bottleneck`` (device and unit), ``load_ticks`` per device and
-    unit, ``used`` per device and resource, ``transfers``, and ``churn`` if something is deployed.
+    unit, ``used`` per device and resource, ``transfers``, ``churn`` if something is deployed, and ``medium_ticks`` on
+    one medium.
     """
     if len(plan.pipelines) != len(instance.pipelines):
         text = f"expected {len(instance.pipelines)} execution plans, found {len(plan.pipelines)}"
@@ -172,11 +184,13 @@ def evaluate(instance: Instance, plan: Plan) -> Evaluation:
         "throughput_per_s": len(plan.pipelines) / (cycle * tick) if cycle else None,
         "mean_latency_s": sum(each) * tick / len(each),
         "latency_s": {p.name: ticks * tick for p, ticks in zip(instance.pipelines, each, strict=True)},
-        "bottleneck": f"{names[busiest[0]]} {busiest[1]}",
+        "bottleneck": place_name(instance, busiest),
         "load_ticks": {name: {unit: load[d, unit] for unit in UNITS} for d, name in enumerate(names)},
         "used": {name: {resource: used[resource][d] for resource in RESOURCES} for d, name in enumerate(names)},
         "transfers": sum(t.key[0] == "transmit" for i, p in enumerate(plan.pipelines) for t in tasks(instance, i, p)),
     }
+    if instance.in_turn:
+        terms["medium_ticks"] = load[MEDIUM]
     if instance.deployed:
         terms["churn"] = asdict(churn(instance, plan))
     objective = cycle if instance.objective == "throughput" else sum(each)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mapgap.core import LARGEST, Binding, Case, Exchange, Explainer, PlanTable, quantity, relaxed
-from mapgap.problems.multi_model_splitting.evaluate import Key, Task, evaluate, loads, tasks
+from mapgap.problems.multi_model_splitting.evaluate import MEDIUM, Key, Task, evaluate, loads, place_name, tasks
 from mapgap.problems.multi_model_splitting.instance import RESOURCES, Instance, PipelinePlan, Plan
 
 
@@ -18,7 +18,10 @@ def binding(instance: Instance, plan: Plan) -> Binding:
     cycle = max(load.values())
     place = next(place for place, ticks in load.items() if ticks == cycle)
     device, unit = place
-    own = sorted((t for t in _distinct(instance, plan) if (t.device, t.unit) == place), key=lambda t: -t.ticks)
+    own = [t for t in _distinct(instance, plan) if place in ((t.device, t.unit), MEDIUM)]
+    if place == MEDIUM:
+        own = [t for t in own if t.key[0] == "transmit"]
+    own.sort(key=lambda t: -t.ticks)
     rows = [
         (
             instance.pipelines[task.pipeline].name,
@@ -29,22 +32,24 @@ def binding(instance: Instance, plan: Plan) -> Binding:
         for task in own
         if task.ticks
     ]
-    name = instance.devices[device].name
     second = max((ticks for where, ticks in load.items() if where != place), default=0)
-    used = evaluate(instance, plan).terms["used"][name]
-    memory = [
-        f"{resource} {100 * used[resource] / getattr(instance.devices[device], resource):.0f} %"
-        for resource in RESOURCES
-        if getattr(instance.devices[device], resource)
-    ]
+    where, memory = "the one medium", list[str]()
+    if place != MEDIUM:
+        name = instance.devices[device].name
+        where, used = f"the {unit} of {name}", evaluate(instance, plan).terms["used"][name]
+        memory = [
+            f"{resource} {100 * used[resource] / getattr(instance.devices[device], resource):.0f} %"
+            for resource in RESOURCES
+            if getattr(instance.devices[device], resource)
+        ]
     sentence = (
-        f"The bottleneck is the {unit} of {name}: {len(rows)} tasks load it for {quantity(cycle * tick, 's')} in every "
+        f"The bottleneck is {where}: {len(rows)} tasks load it for {quantity(cycle * tick, 's')} in every "
         f"cycle, the next busiest unit for {quantity(second * tick, 's')}."
     )
     if memory:
         sentence += f" Its memory is in use to: {', '.join(memory)}."
     columns = ("pipeline", "task", "takes", "share")
-    bars = frozenset((f"{name} {unit} (bottleneck)", task.label) for task in own)
+    bars = frozenset((f"{place_name(instance, place)} (bottleneck)", task.label) for task in own)
     return Binding(sentence, PlanTable(columns, tuple(rows), columns[2:]), bars)
 
 
@@ -87,7 +92,7 @@ def _latencies(instance: Instance, plan: Plan) -> Binding:
 
 
 def relaxations(instance: Instance) -> list[Case]:
-    """Faster radios, free sensing, more memory, shared operations, one more of each device."""
+    """Faster radios, free sensing, more memory, shared operations, one more of each device, no common medium."""
     pipelines = [pipeline.model_dump() for pipeline in instance.pipelines]
     faster = [
         {
@@ -104,6 +109,8 @@ def relaxations(instance: Instance) -> list[Case]:
         for pipeline in pipelines
     ]
     found = relaxed(instance, "radios twice as fast", pipelines=faster)
+    if instance.in_turn:
+        found += relaxed(instance, "radios that do not share a medium", medium="links")
     if any(any(pipeline["sensing"]) for pipeline in pipelines):
         sensed = [{**pipeline, "sensing": [0 for _ in pipeline["sensing"]]} for pipeline in pipelines]
         found += relaxed(instance, "sensing takes no time", pipelines=sensed)

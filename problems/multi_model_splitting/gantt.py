@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mapgap.core import GanttBar, GanttLane
-from mapgap.problems.multi_model_splitting.evaluate import Key, loads, tasks
+from mapgap.problems.multi_model_splitting.evaluate import MEDIUM, Key, loads, place_name, tasks
 from mapgap.problems.multi_model_splitting.instance import Instance, Plan
 
 
@@ -23,14 +23,14 @@ def gantt(instance: Instance, plan: Plan) -> list[GanttLane]:
             if task.key in seen or task.ticks == 0:
                 continue
             seen.add(task.key)
-            place = (task.device, task.unit)
-            begin, end[place] = end[place], end[place] + task.ticks
             group = instance.pipelines[index].name
             moved = task.ticks * tick if task.transfer else 0.0
-            bars[place].append(GanttBar(begin * tick, end[place] * tick, task.label, group, moved))
+            for place in [(task.device, task.unit)] + [MEDIUM] * (MEDIUM in load and task.key[0] == "transmit"):
+                begin, end[place] = end[place], end[place] + task.ticks
+                bars[place].append(GanttBar(begin * tick, end[place] * tick, task.label, group, moved))
     lanes = []
-    for (d, unit), found in bars.items():
-        mark = " (bottleneck)" if load[d, unit] == cycle else ""
+    for place, found in bars.items():
+        mark = " (bottleneck)" if load[place] == cycle else ""
         if found:
-            lanes.append(GanttLane(f"{instance.devices[d].name} {unit}{mark}", tuple(found)))
+            lanes.append(GanttLane(f"{place_name(instance, place)}{mark}", tuple(found)))
     return lanes

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from heapq import nlargest
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from mapgap.core import (
     ACTIVITY_LIMIT,
@@ -18,9 +18,11 @@ from mapgap.core import (
     InstanceBase,
     Location,
     PlanBase,
+    resolve,
 )
 
 OBJECTIVES = ("throughput", "latency")
+_RADIOS_ONLY = "mapgap.problems.multi_model_splitting.lowered.radios:restricted"
 UNITS = ("sensor", "mcu", "accelerator", "radio")
 RESOURCES = ("weights", "bias", "layers")
 
@@ -152,6 +154,9 @@ class Instance(InstanceBase):
         Nanoseconds per tick.
     sharing : bool
         Operation sharing between pipelines (rule 9).
+    medium : {"links", "ports", "shared"}
+        What transmissions share (rule 13): their radios, or one medium. Left out of JSON, and so of the content hash,
+        where it is the default.
     devices : tuple of Device, length N
     pipelines : tuple of Pipeline
     deployed : tuple of Deployed
@@ -162,9 +167,29 @@ class Instance(InstanceBase):
     objective: Literal["throughput", "latency"] = "throughput"
     tick_ns: int = Field(ge=1, le=LARGEST)
     sharing: bool = False
+    medium: Literal["links", "ports", "shared"] = "links"
     devices: tuple[Device, ...] = Field(min_length=1)
     pipelines: tuple[Pipeline, ...] = Field(min_length=1)
     deployed: tuple[Deployed, ...] = ()
+
+    @model_serializer(mode="wrap")
+    def _without_links(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        data: dict[str, Any] = handler(self)
+        if self.medium == "links":
+            data.pop("medium", None)
+        return data
+
+    @property
+    def in_turn(self) -> bool:
+        """All transmissions take turns on one medium, and the cycle counts them (rule 13)."""
+        return self.medium == "shared" and self.objective == "throughput"
+
+    def restricted(self, known: Collection[str] = ()) -> tuple[InstanceBase, Callable[[Any], Any]] | None:
+        """Transmissions that share their radios only."""
+        if not self.in_turn or "medium" in known:
+            return None
+        found: tuple[InstanceBase, Callable[[Any], Any]] = resolve(_RADIOS_ONLY)(self)
+        return found
 
     @property
     def seconds_per_tick(self) -> float:

@@ -19,6 +19,7 @@ from mapgap.clock import wire
 from mapgap.clock.board import Listener, described, restored
 from mapgap.clock.run import Host, execute
 from mapgap.clock.wire import BoardError, greet, receive, send
+from mapgap.contract.seeds import seeds
 from mapgap.core import InputError, Move, Script, Task
 
 TOKEN = secrets.token_hex(16)
@@ -41,7 +42,7 @@ def gone(pid):
     return True
 
 
-@pytest.mark.parametrize("turn", range(5))
+@pytest.mark.parametrize("turn", seeds(3, 100))
 def test_a_board_killed_at_any_moment_is_named_and_no_process_stays(turn):
     script, hosts = long_script()
     seed = secrets.randbits(32)
@@ -117,6 +118,84 @@ def test_boards_that_listen_run_a_plan_and_then_listen_for_the_next_one():
     finally:
         for board in boards.values():
             board.sock.close()
+
+
+class Cable:
+    """A port that passes on what comes, both ways, until it is cut; then every connection through it breaks."""
+
+    def __init__(self, address):
+        self.ends, self.whole, self.address = [], True, address
+        self.sock = socket.create_server(("127.0.0.1", 0))
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        with contextlib.suppress(OSError):
+            while self.whole:
+                near, _ = self.sock.accept()
+                far = socket.create_connection(self.address)
+                self.ends += [near, far]
+                for one, other in ((near, far), (far, near)):
+                    threading.Thread(target=self._pass, args=(one, other), daemon=True).start()
+
+    def _pass(self, one, other):
+        with contextlib.suppress(OSError):
+            while data := one.recv(65536):
+                other.sendall(data)
+        with contextlib.suppress(OSError):
+            other.shutdown(socket.SHUT_RDWR)
+
+    def cut(self):
+        self.whole = False
+        self.sock.close()
+        for end in self.ends:
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.mark.parametrize("turn", seeds(1, 100))
+def test_a_cut_link_ends_the_run_with_one_error_and_boards_listen_again(turn):
+    boards = {f"board{k}": Listener("127.0.0.1", 0, TOKEN) for k in range(3)}
+    for board in boards.values():
+        threading.Thread(target=board.serve, daemon=True).start()
+    seed = secrets.randbits(32)
+    rng = np.random.default_rng(seed)
+    victim = f"board{rng.integers(3)}"
+    cables = {name: Cable(board.address) for name, board in boards.items()}
+    script, _ = long_script()
+    threading.Timer(float(rng.uniform(0.3, 0.9)), cables[victim].cut).start()
+    try:
+        with pytest.raises(BoardError) as caught:
+            execute(
+                script, {name: Host(("127.0.0.1", c.sock.getsockname()[1])) for name, c in cables.items()}, token=TOKEN
+            )
+        assert "\n" not in str(caught.value), seed
+        assert "board" in str(caught.value), seed
+        until = time.monotonic() + 20
+        while any(board.session for board in boards.values()) and time.monotonic() < until:
+            time.sleep(0.05)
+        assert not any(board.session for board in boards.values()), seed
+        whole, _ = long_script(seconds=0.01, count=3)
+        assert len(execute(whole, {name: Host(board.address) for name, board in boards.items()}, token=TOKEN)) == 6
+    finally:
+        for board in boards.values():
+            board.sock.close()
+        for cable in cables.values():
+            cable.cut()
+
+
+@pytest.mark.nightly
+def test_a_hundred_wrong_tokens_are_refused(listener):
+    rng = np.random.default_rng(secrets.randbits(32))
+    for _ in range(100):
+        wrong = (
+            TOKEN[: int(rng.integers(len(TOKEN)))]
+            if rng.random() < 0.3
+            else secrets.token_hex(int(rng.integers(8, 40)))
+        )
+        with pytest.raises(BoardError, match="token: expected the one that the board was started with"):
+            greet(listener.address, wrong, role="control", session="key")
+        assert listener.session is None
+    controlled(listener).close()
 
 
 def controlled(listener, **said):

@@ -1,6 +1,7 @@
 """The parts that the documentation site is made of: charts, the ledger's table, links, placeholders, coverage."""
 
 import re
+import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -23,6 +24,7 @@ if not (DOCS / "_ext").is_dir():
 pytest.importorskip("sphinx")
 sys.path.insert(0, str(DOCS / "_ext"))
 
+import site_checker  # noqa: E402
 import site_commands  # noqa: E402
 import site_files  # noqa: E402
 import site_ledger  # noqa: E402
@@ -30,6 +32,7 @@ import site_lessons  # noqa: E402
 import site_links  # noqa: E402
 import site_listing  # noqa: E402
 import site_math  # noqa: E402
+import site_player  # noqa: E402
 import site_prose  # noqa: E402
 import site_results  # noqa: E402
 import timetable  # noqa: E402
@@ -260,7 +263,8 @@ LESSONS = sorted(path for path in (DOCS / "lessons").glob("*.md") if path.name !
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 def test_a_lesson_is_a_notebook_with_exercises_and_stands_in_the_index(path):
     text = path.read_text(encoding="utf-8")
-    header = text.split("---")[1]
+    nothing, header, rest = text.split("---\n", 2)
+    assert (nothing, rest[:3]) == ("", "\n# ")
     assert "format_name: myst" in header
     assert "name: python3" in header
     assert "{admonition} Exercise 1" in text
@@ -270,6 +274,12 @@ def test_a_lesson_is_a_notebook_with_exercises_and_stands_in_the_index(path):
 def test_a_lesson_may_take_a_minute_of_processor_time():
     assert site_lessons.too_slow(59) == ""
     assert "61 s" in site_lessons.too_slow(61)
+
+
+def test_kernels_are_compiled_of_methods_that_lessons_name_and_of_no_others():
+    found = site_lessons.modules('mapgap.solve(instance, "mtrain_dfs")')
+    assert "mapgap.heuristics.suboperation_mapping.mtrain" in found
+    assert not any("fpga_gpu_partition" in each or "neuron_masking" in each for each in found)
 
 
 def test_processes_that_have_ended_count():
@@ -283,3 +293,45 @@ def test_several_lines_are_aligned():
 
     found = site_math.mathml(nodes.math_block("", r"a &\le b \\ c &\le d"), block=True)
     assert found.count("<mtr>") == 2
+
+
+class TestChecker:
+    def test_another_archive_than_the_pinned_one_is_not_unpacked(self, tmp_path):
+        (tmp_path / "pyodide.tgz").write_bytes(b"something else")
+        with pytest.raises(ValueError, match="expected an archive of SHA-512"):
+            site_checker.unpack(tmp_path / "pyodide.tgz", tmp_path / "out")
+        assert not (tmp_path / "out").exists()
+
+    def test_without_npm_there_is_a_site_all_the_same(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("PATH", "")
+        assert site_checker.vendored(tmp_path) is None
+
+    def test_what_is_packed_checks_a_certificate_with_nothing_else(self, tmp_path):
+        site_checker.packed(ROOT, tmp_path / "checkout.zip")
+        shutil.unpack_archive(tmp_path / "checkout.zip", tmp_path / "checkout")
+        file = ROOT / "instances" / "best_known" / "mtrain_example_fig5.cert.json.gz"
+        command = [
+            sys.executable,
+            "-I",
+            "-S",
+            str(tmp_path / "checkout" / "mapgap" / "evidence" / "check.py"),
+            str(file),
+        ]
+        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        assert "no plan has an objective below 36" in said
+        assert "the library's mtrain_example_fig5" in said
+
+
+def test_the_player_shows_what_the_answers_of_its_lesson_say():
+    trail = site_player.recorded("mtrain_example_fig5")
+    steps = {by: [each for each in trail["steps"] if each["by"] == by] for by in ("Converting", "DFS", "The optimum")}
+    tried = {by: [each["words"].partition(":")[0] for each in found] for by, found in steps.items()}
+    assert set(tried["DFS"]) == {"ratio 3/0", "ratio 2/1"}  # the partitions of 3, larger part first
+    assert steps["Converting"][-1]["words"].startswith("ratio 0/3")
+    assert steps["Converting"][-1]["best"] < steps["DFS"][-1]["best"]
+    end = steps["The optimum"][-1]
+    assert (end["best"], end["bound"]) == (36, 36)  # as the certificate proves
+    assert steps["The optimum"][-2]["best"] == 36 > steps["The optimum"][-2]["bound"]
+    for step in trail["steps"]:  # no plan is drawn that ends elsewhere than it says
+        value = step.get("value", step["best"])
+        assert value == max(bar[2] for bar in step["bars"])

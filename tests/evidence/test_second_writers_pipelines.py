@@ -13,6 +13,7 @@ from pathlib import Path
 import highspy
 import numpy as np
 import pytest
+from certificates import with_equal_accelerators
 from graphs import random_graph
 
 from mapgap.catalogue.files import load_instance
@@ -25,7 +26,7 @@ from mapgap.problems.hybrid_pipeline.certificate import check
 from mapgap.problems.hybrid_pipeline.certificate.stages import Stages
 from mapgap.problems.hybrid_pipeline.certificate.transfers import Transfers
 from mapgap.problems.suboperation_mapping import Plan
-from mapgap.problems.suboperation_mapping.certificate import cases
+from mapgap.problems.suboperation_mapping.certificate import alike, cases, located
 from mapgap.problems.suboperation_mapping.certificate.flows import Flows
 from mapgap.problems.suboperation_mapping.certificate.graph import Graph
 from mapgap.problems.suboperation_mapping.certificate.loads import Loads
@@ -122,11 +123,13 @@ def names_of(instance, rng):
             number = rng.randint(1, len(ratio))
             groups.append(f"{rng.randint(1, ratio[number - 1])}-{rng.randint(ratio[0], batch)}x{number}")
             ratio = ratio[number:]
-        yield (",".join(groups),)
+        yield (",".join(groups) + " apart" * rng.randint(0, 1),)
 
 
 def same_programs_of_a_random_instance(family, seed):
     instance, rng = library("suboperation_mapping").generate(family, seed).to_json(), random.Random(f"{family} {seed}")
+    if rng.random() < 0.5:
+        instance = with_equal_accelerators(instance, rng)
     for names in names_of(instance, rng):
         same_programs(instance, rng.choice([0, rng.randint(1, 300), rng.randint(1, 10**6), NO_PLAN]), names)
 
@@ -182,7 +185,7 @@ def test_the_best_plan_of_an_instance_is_a_point(name):
         writer = second("suboperation_mapping").Writer(seen, makespan + 1, Program(), ratio=shared)
         fixed = {writer.last: makespan}
         for o in writer.placed:
-            fixed |= {j: int(a == found.location[renamed[o]]) for a, j in enumerate(writer.x[o])}
+            fixed |= {j: int(a == found.location[renamed[o]]) for a, j in writer.x[o].items()}
             fixed[writer.start[o]] = found.start[renamed[o]]
         assert is_point(writer.program, fixed), shared
         for o in writer.placed[-1:] if name.startswith("mtrain_example") else ():  # too early if it is the first
@@ -219,6 +222,7 @@ TENSORS, GRAINS, COMPUTE = Memory.tensors, Graph.grains, Graph.compute
 SAMPLE_BYTES, PREDECESSORS = Graph.sample_bytes, Graph.predecessors
 
 
+CLASSES = alike.classes
 MUTANTS = {
     "no rows of the DRAM": (Memory, "memory", lambda *_: None),
     "tensors without those of consumers": (Memory, "tensors", lambda self: TENSORS(self)[::2]),
@@ -234,7 +238,9 @@ MUTANTS = {
     "no flow": (Loads, "flow", lambda *_: None),
     "nothing moved in a box": (Flows, "moved", lambda self, o: [[] for _ in self.places]),
     "no phases in a box": (Located, "between", lambda *_: None),
-    "equal accelerators": (Located, "equal", lambda *_: True),
+    "equal accelerators": (alike, "equal", lambda *_: True),
+    "members of a class told apart": (Graph, "stands", lambda *_: 1),
+    "classes of one": (located, "classes", lambda instance, apart: CLASSES(instance, True)),
 }
 
 

@@ -179,13 +179,14 @@ def test_a_smaller_forward_time_may_be_the_worse_tie():
     assert Search(instance.to_json(), 2, ABOVE_ALL).times(0, 1, (1, 1), 1) == (5, 5)
 
 
-def test_labels_stay_that_are_better_in_one_of_three():
+def test_labels_stay_that_are_better_in_one_of_four():
     labels = []
-    for new in [(4, 4, 4), (9, 9, 3), (9, 3, 9), (3, 9, 9), (4, 4, 5), (4, 5, 4), (5, 4, 4), (4, 4, 4)]:
+    rows = [(4, 4, 4, 4), (9, 9, 3, 9), (9, 3, 9, 9), (3, 9, 9, 9), (9, 9, 9, 3), (4, 4, 5, 4), (4, 5, 4, 4)]
+    for new in (*rows, (5, 4, 4, 4), (4, 4, 4, 5), (4, 4, 4, 4)):
         keep(labels, new)
-    assert sorted(labels) == [(3, 9, 9), (4, 4, 4), (9, 3, 9), (9, 9, 3)]
-    keep(labels, (4, 3, 4))
-    assert sorted(labels) == [(3, 9, 9), (4, 3, 4), (9, 9, 3)]
+    assert sorted(labels) == [(3, 9, 9, 9), (4, 4, 4, 4), (9, 3, 9, 9), (9, 9, 3, 9), (9, 9, 9, 3)]
+    keep(labels, (4, 3, 4, 4))
+    assert sorted(labels) == [(3, 9, 9, 9), (4, 3, 4, 4), (9, 9, 3, 9), (9, 9, 9, 3)]
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2, 5, 9])

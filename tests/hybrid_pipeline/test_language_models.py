@@ -1,4 +1,5 @@
-"""exo's and llama.cpp's placements: their authors' own tests, placements by hand, and the optimum beside them.
+"""Placements of exo, llama.cpp, EdgeShard and Petals: their authors' own tests and listings, placements by hand, and
+the optimum beside them.
 
 Sources of the values: exo-explore/exo b5375f8, ``test_placement_utils.py`` and ``test_placement.py`` of
 ``src/exo/master/tests`` (layers of three nodes); 0fcee70^, ``test_ring_memory_weighted_partitioning_strategy.py`` and
@@ -20,7 +21,7 @@ from mapgap.problems.hybrid_pipeline.evaluate import evaluate
 
 METHODS = methods("hybrid_pipeline")
 PROBLEM = problems()["hybrid_pipeline"]
-RULES = ("exo", "exo_ring", "llama_cpp")
+RULES = ("exo", "exo_ring", "llama_cpp", "edgeshard", "petals")
 
 
 def model(memory, blocks, *, times=None, cache=0, rate=10**6, ends=True, **changes):
@@ -159,8 +160,11 @@ def test_the_optimum_by_hand_beside_the_rules():
     # Board 0 holds all ten blocks at 4 ticks, board 1 six of them at 1. A cut costs one tick.
     # Six on board 1 and four on board 0: 6 + 16 + 1 = 23. exo: all on board 0. Ring and split by memory 10 : 6.
     instance = model([10, 6], 10, times=[4, 1], ends=False)
+    # EdgeShard finds the optimum. Petals: board 0 joins first and holds all, board 1 the first six, where throughput is
+    # equal; the way through board 1 and then 0 is the quicker one.
     values = {name: evaluate(instance, solved(name, instance).plan).objective for name in (*RULES, "label_dp")}
-    assert values == {"exo": 40, "exo_ring": 6 * 4 + 4 + 1, "llama_cpp": 7 * 4 + 3 + 1, "label_dp": 23}
+    rules = {"exo": 40, "exo_ring": 6 * 4 + 4 + 1, "llama_cpp": 7 * 4 + 3 + 1, "edgeshard": 23, "petals": 23}
+    assert values == rules | {"label_dp": 23}
     assert solved("enumerate", instance).bound == 23
 
 
@@ -182,6 +186,128 @@ def test_no_rule_is_better_than_brute_force(seed):
             assert found.plan is None
         elif found.plan is not None:
             assert evaluate(instance, found.plan).objective >= best.bound
+        if name == "edgeshard" and objective == "bottleneck" and best.status is not Status.INFEASIBLE:
+            assert evaluate(instance, found.plan).objective == best.bound  # over all sets of devices
+
+
+# EdgeShard's listing: milliseconds of the 34 layers of Llama 2 7B on an Orin NX, an AGX Orin and an RTX 3090. The first
+# and the last layer take 0.488 GB, the others 0.754.
+LISTED = (
+    [
+        0.476,
+        5.759,
+        6.402,
+        6.133,
+        6.333,
+        5.662,
+        6.071,
+        6.056,
+        5.691,
+        6.029,
+        5.955,
+        6.012,
+        6.09,
+        6.15,
+        5.979,
+        6.095,
+        5.981,
+    ]
+    + [5.981, 5.84, 6.074, 6.218, 6.052, 5.625, 5.985, 5.912, 6.145, 6.063, 6.027, 6.082, 6.067, 6.019, 6.016, 6.093]
+    + [5.482],
+    [0.627, 5.498, 5.48, 5.454, 5.402, 5.376, 5.36, 5.439, 5.357, 5.261, 5.207, 5.25, 5.276, 5.27, 5.334, 5.242, 5.288]
+    + [5.226, 5.22, 5.16, 5.211, 5.206, 5.167, 5.168, 5.158, 5.229, 5.23, 5.164, 5.199, 5.272, 5.201, 5.304, 5.255]
+    + [4.482],
+    [
+        0.077,
+        0.766,
+        0.819,
+        0.797,
+        0.804,
+        0.798,
+        0.784,
+        0.801,
+        0.782,
+        0.779,
+        0.832,
+        0.799,
+        0.793,
+        0.788,
+        0.79,
+        0.78,
+        0.783,
+    ]
+    + [0.761, 0.815, 0.8, 0.797, 0.788, 0.784, 0.779, 0.781, 0.817, 0.818, 0.798, 0.783, 0.785, 0.783, 0.783, 0.782]
+    + [0.648],
+)
+
+
+def listed(card_gb):
+    """Two Orin NX, two AGX Orin and a card of so much memory; microseconds, 950 Mbit/s and 2.1 ms a message."""
+    places = (0, 0, 1, 1, 2)
+    base = model([1] * 5, 34, ends=False)
+    message = 4 * 4096 * 4 * 8 / 1000 / 950 + 2.1
+    layers = tuple(
+        layer.model_copy(update={"output_bytes": round(1e6 * message), "state_memory": 754 if 0 < k < 33 else 488})
+        for k, layer in enumerate(base.layers)
+    )
+    types = tuple(
+        kind.model_copy(update={"memory": room, "forward": tuple((round(1000 * each),) for each in LISTED[place])})
+        for kind, room, place in zip(base.types, (14000, 14000, 29000, 29000, card_gb * 1000), places, strict=True)
+    )
+    rates = tuple(tuple(10**9 * (a != b) for b in range(5)) for a in range(5))
+    return base.changed(layers=layers, types=types, bandwidth=rates)
+
+
+@pytest.mark.parametrize(
+    ("card_gb", "took_ms", "expected"),
+    [(22, 49.0228, [(0, 1), (4, 29), (2, 4)]), (30, 29.1249, [(0, 1), (4, 33)])],
+)
+def test_edgeshards_listing_on_its_own_data(card_gb, took_ms, expected):
+    # What algorithm/7B_partition_latency.py gives with all links of 950 Mbit/s and no way back, from the source node.
+    instance = listed(card_gb)
+    found = solved("edgeshard", instance, source="D0")
+    assert stages(found) == expected
+    assert evaluate(instance, found.plan).objective == pytest.approx(1000 * took_ms, abs=2)
+    assert solved("label_dp", instance).bound <= evaluate(instance, found.plan).objective
+
+
+def test_edgeshards_path_that_comes_back_has_no_plan():
+    # With 24 GB its path is node 0, then 31 layers on the card, one on an AGX Orin, and the last one on the card again.
+    found = solved("edgeshard", listed(24), source="D0")
+    assert found.plan is None
+    assert "comes back" in found.reason
+    with pytest.raises(InputError, match="expected a device"):
+        solved("edgeshard", listed(24), source="D9")
+
+
+def test_edgeshard_forgets_the_path_that_leaves_more_memory():
+    # Of all seeds of this shape one where the kept path is worse than the optimum, or leads nowhere.
+    worse = 0
+    for seed in range(60):
+        rng = random.Random(seed)
+        instance = model([rng.randint(2, 6) for _ in range(3)], 8, times=[rng.randint(1, 9) for _ in range(3)])
+        best, found = solved("label_dp", instance), solved("edgeshard", instance)
+        if best.plan is not None:
+            worse += found.plan is None or evaluate(instance, found.plan).objective > best.bound
+    assert worse > 0
+
+
+def test_petals_by_hand():
+    # Ends take nothing. Board 0 joins first and holds blocks 1 to 4; board 1 the first three where nobody is, 5 to 7,
+    # board 2 the last three. Board 1 does 5 to 7, up to its end, board 2 does 8: 4 + 3 + 1 ticks and two hops.
+    instance = model([4, 3, 3], 8)
+    found = solved("petals", instance)
+    assert stages(found) == [(0, 1 + 4), (1, 3), (2, 1 + 1)]
+    assert found.notes["held"] == [(0, 4), (4, 7), (5, 8)]
+    assert evaluate(instance, found.plan).objective == 8 + 2
+    short = solved("petals", model([4, 3], 8))
+    assert short.plan is None
+    assert "a block is on no server" in short.reason
+
+
+def test_petals_prefers_a_quick_server_that_overlaps():
+    # Both hold everything; the quick one is taken whole.
+    assert stages(solved("petals", model([9, 9], 8, times=[5, 1]))) == [(1, 10)]
 
 
 def told(instance, method="label_dp"):

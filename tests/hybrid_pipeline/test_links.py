@@ -71,7 +71,7 @@ def test_a_relaxation_knows_which_links_are_slow():
         fastest = max(rate for d, row in enumerate(instance.bandwidth) for e, rate in enumerate(row) if d != e)
         bounds = []
         for each in (instance, instance.changed(bandwidth=((fastest,) * n,) * n)):
-            found = relaxation.Refinement(each, Budget(time_s=300.0), EVERY.relaxed_moves, EVERY)
+            found = relaxation.Refinement(each, Budget(time_s=300.0), EVERY.moves, EVERY)
             while found.left:
                 found.step(best + 1 + best // 10)
                 assert found.bound <= best, seed

@@ -11,7 +11,8 @@ from mapgap.core.workload import Settings
 from mapgap.importing.assemble import assemble, work_layers
 from mapgap.importing.cluster import Board, Cluster
 from mapgap.importing.estimate import Speed, roofline
-from mapgap.importing.formats.hugging_face import EMBEDDING, HEAD, MEASURED, described, over_roofline
+from mapgap.importing.formats.hugging_face import EMBEDDING, HEAD, MEASURED, over_roofline
+from mapgap.importing.language_model import described
 from mapgap.importing.recognise import read
 from mapgap.importing.source import Source
 from mapgap.instances.hybrid_pipeline.importing import build
@@ -273,17 +274,22 @@ def test_a_message_may_take_time_beside_its_bytes(tmp_path, micro, extra):
     assert late.tick_ns == 100
     assert ticks[1] - ticks[0] == pytest.approx(3000, abs=1)
     assert "A message takes 300 us beside its bytes" in late.source
-    with pytest.raises(InputError, match="found cuts of a graph"):
-        made(message_us=300, cuts="graph")
-    with pytest.raises(InputError, match="found transfers over several links"):
-        made(message_us=300, transfers="parallel")
+    for other in (made(message_us=300, cuts="graph"), made(message_us=300, transfers="parallel")):
+        assert other.latency_ns == ((0, 300_000, 300_000), (300_000, 0, 300_000), (300_000, 300_000, 0))
+        assert "up to 300 us" in other.source
 
 
-def test_messages_over_links_of_several_rates_are_refused(tmp_path):
+def test_messages_over_links_that_differ(tmp_path):
     path = foreign.write_json(tmp_path / "small.json", SMALL)
     boards = {name: Board(memory_gb=1, gflops=1, memory_gbps=1) for name in "abc"}
     links = ({"between": ("a", "b"), "mbps": 100},)
     cluster = Cluster(schema=1, form="cluster", boards=boards, link_mbps=1000, links=links)
     settings = Settings({"message_us": 300})
-    with pytest.raises(InputError, match="found links of 2 rates"):
-        build(assemble(read([path], settings), cluster, settings).workload, settings)
+    found = build(assemble(read([path], settings), cluster, settings).workload, settings)
+    assert found.latency_ns == ((0, 300_000, 300_000), (300_000, 0, 300_000), (300_000, 300_000, 0))
+    links = ({"between": ("a", "b"), "mbps": 1000, "latency_us": 2000},)
+    cluster = Cluster(schema=1, form="cluster", boards=boards, link_mbps=1000, links=links, latency_us=100)
+    found = build(assemble(read([path], settings), cluster, settings).workload, settings)
+    assert found.latency_ns == ((0, 2_300_000, 400_000), (2_300_000, 0, 400_000), (400_000, 400_000, 0))
+    ticks = found.transfer_ticks(found.layers[1].output_bytes, 125_000_000, 2_300_000)
+    assert ticks * found.tick_ns == pytest.approx(found.layers[1].output_bytes * 8 + 2_300_000, abs=found.tick_ns)

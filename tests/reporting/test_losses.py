@@ -2,11 +2,13 @@
 
 import itertools
 import re
+import xml.etree.ElementTree as ElementTree
 
 import pytest
 from records import record
 
 from mapgap.records.runs import Runs
+from mapgap.reporting.cards import cards
 from mapgap.reporting.classes import Class, classify
 from mapgap.reporting.heat import heat_map
 from mapgap.reporting.losses import interval, losses
@@ -110,13 +112,32 @@ def test_the_first_screen_says_what_is_lost_and_what_is_proven():
     (answer,) = page.answers
     assert answer.title == "p"
     low = (21 * 1 * 1) ** (1 / 3) - 1
-    assert answer.sentence.startswith(f"Plans of greedy are from optimal: at least {low:.1f} % (at worst ")
+    assert answer.sentence.startswith(
+        f"On average plans of greedy are worse than optimal by at least {low:.1f} % (at worst "
+    )
     assert "Shifted geometric mean over 3 of 3 instances. The optimum is proven for 1 of 3 instances" in answer.sentence
     assert "the best plans of 1 others are within 5.3 % of a bound" in answer.sentence  # 200 over 190
     dots = [dot for strip in answer.chart.strips for dot in strip.dots]
     assert len(dots) == 3
     html = page.html()
-    assert html.index(f"at least {low:.1f} %</b> from optimal") < html.index('class="heat"') < html.index('<h2 id="s1"')
+    assert (
+        html.index(f"at least {low:.1f} %</b> worse than optimal on average")
+        < html.index('class="heat"')
+        < html.index('<h2 id="s1"')
+    )
+
+
+def test_a_card_shows_its_answer_and_a_dot_for_every_plan_in_both_looks():
+    (answer,) = overview(RUNS).answers
+    light, dark = cards([answer])
+    assert (light.name, dark.name) == ("card_p", "card_p_dark")
+    for card in (light, dark):
+        drawn = ElementTree.fromstring(card.alone)
+        texts = [each.text for each in drawn.iter("{http://www.w3.org/2000/svg}text")]
+        assert f"{answer.losses[0][1]} worse than optimal" in texts
+        assert "The optimum is proven for 1 of 3 instances" in texts
+        assert len(list(drawn.iter("{http://www.w3.org/2000/svg}circle"))) == 3
+    assert light.alone != dark.alone
 
 
 def test_marks_of_an_axis_do_not_touch():

@@ -3,8 +3,9 @@
 The sums of ``label_stages.least_sums`` take all devices left for one stage. Here stages are put one behind the other,
 from the first layer on: of all ways to cover the layers in front with groups of the devices left, inside windows and
 each with its aligned step below the upper bound, the least sum of E (with the transfers between the stages) and, on its
-own, the least sum of E_f. The time of a stage is bounded as in ``least_sums``: of shares ``z_d`` with
-``sum (z_d - 1) < B`` one at least is taken or passed by the member that has it.
+own, the least sum of E_f; only where the other devices cover the layers behind the cut. The time of a stage is bounded
+as in ``least_sums``: of shares ``z_d`` with ``sum (z_d - 1) < B`` one at least is taken or passed by the member that
+has it.
 """
 
 from __future__ import annotations
@@ -25,13 +26,14 @@ NO_FRONT = 2**31 - 1
 
 
 class Ways(NamedTuple):
-    """``groups.Moves`` from the front, whose states are groups of devices used, and ``window`` and ``open`` of
-    ``label_tables.Space`` over all cuts."""
+    """``groups.Moves`` from the front, whose states are groups of devices used, and ``window``, ``nearest`` and
+    ``open`` of ``label_tables.Space`` over all cuts."""
 
     first: Integers
     group: Small
     target: Small
     window: Small2
+    nearest: Small2
     open: Flags
 
 
@@ -70,8 +72,22 @@ def stage_times(table: Array, groups: Array, batch: int, window: Array, place: A
     return found
 
 
+@kernel("i8[::1](Ways)", Ways)
+def behind(ways: Ways) -> Array:
+    """By group of devices, the first layer from which on they cover all with stages inside windows."""
+    count, layers = len(ways.first) - 1, len(ways.open) - 1
+    begin = np.full(count, layers, np.int64)
+    for used in range(count):
+        while not ways.open[begin[used]]:
+            begin[used] += 1
+        for k in range(ways.first[used], ways.first[used + 1]):
+            t = ways.target[k]
+            begin[t] = min(begin[t], ways.nearest[begin[used], ways.group[k]])
+    return begin
+
+
 @kernel(
-    "i8(Stages,Links,Round,Ways,Times,i4[:,::1],i4[:,::1],i8,i8)",
+    "i8(Stages,Links,Round,Ways,Times,i8[::1],i4[:,::1],i4[:,::1],i8,i8)",
     Stages,
     Links,
     Round,
@@ -84,6 +100,7 @@ def fronts(
     round_: Round,
     ways: Ways,
     times: Times,
+    least: Array,
     found: Array,
     found_f: Array,
     upper: int,
@@ -91,13 +108,13 @@ def fronts(
 ) -> int:
     """Least sums of E and of E_f in front of every cut, (G, L + 1) each, by the groups of devices used.
 
-    Puts one stage behind what the devices of the groups from ``begin`` on can cover, for some groups; the first group
-    not yet done.
+    ``least``: as :func:`behind` gives it; no sums are needed in front of it. Puts one stage behind what the devices of
+    the groups from ``begin`` on can cover, for some groups; the first group not yet done.
     """
-    layers, spent, used = stages.both.shape[1] - 1, 0, begin
+    layers, spent, used, last = stages.both.shape[1] - 1, 0, begin, len(stages.groups) - 1
     limit = -(-upper // round_.rounds)
     while used < len(stages.groups) and spent < WORK:
-        for i in range(layers):
+        for i in range(least[last - used], layers):
             if found[used, i] >= NO_FRONT or not ways.open[i]:
                 continue
             for k in range(ways.first[used], ways.first[used + 1]):
@@ -108,7 +125,7 @@ def fronts(
                 ahead, ahead_f = found[used, i] + round_.ways * c, found_f[used, i] + c
                 at = times.place[g, i] - i - 1
                 spent += 10
-                for j in range(i + 1, ways.window[i, g] + 1):
+                for j in range(max(i + 1, least[last - t]), ways.window[i, g] + 1):
                     e = times.both[at + j] + round_.ways * links.load[i]
                     if links.every_step > 0:
                         e += exchange(links, g, i, j)

@@ -45,6 +45,7 @@ from mapgap.formulations.hybrid_pipeline.label.nodes import (
     D,
     G,
     R,
+    W,
     admit,
     node_of,
     release,
@@ -158,6 +159,7 @@ def step(
     """Put the stages of move ``k`` that begin at positions ``lowest`` to ``highest`` in front of the node at work."""
     g, t, r = steps.group[k], steps.target[k], at[R]
     busy, aligned, ways, excess, drain = round_.busy, round_.aligned, round_.ways, round_.excess, round_.drain
+    turns = round_.turns
     rounds, slots, passing = round_.rounds, round_.slots, max(aligned, drain)
     relaxed = round_.relaxed * excess
     cuts, opened, least, least_f, load = space.cuts, space.open, steps.least, steps.least_f, links.load
@@ -188,11 +190,12 @@ def step(
         da = least_da + passing * (least_fj - least_f[g, i] + c)
         if rounds * max(d + ahead, da + ahead_f) >= upper:
             continue
-        ta = 0
+        ta, taken = 0, turns * ways * (c + load_j)
         if with_reduce:
             reduced = exchange(links, g, i, j)
             if every_step:
                 d = max(d, busy * (e + reduced))
+                taken += turns * reduced
             elif excess > 0:
                 ta = reduced
             if rounds * max(d + ahead, d + ta + ahead_f) >= upper:
@@ -211,16 +214,26 @@ def step(
         node = END
         label = first
         while label != END:
-            behind, m = label, moved
+            behind, m, w = label, moved, taken
             if last:
                 d, a, behind, label = alone, ta + drain * e, END, END
             else:
+                w += pool[label, W]
                 d = max(alone, aligned * (e + ways * c) + pool[label, D])
                 if relaxed > 0:
                     a = max(ta, pool[label, D] + pool[label, A] + e - eb + c - d)
                 else:
-                    a = max(ta, pool[label, A] - excess * (eb + c)) + drain * (e + ways * c)
+                    a = max(ta, pool[label, A] - excess * (eb + c) + turns * ta) + drain * (e + ways * c)
                 m, label = max(moved, pool[label, G]), pool[label, NEXT]
+            if turns > 0:
+                medium = busy * w + (aligned * e if p == 0 else busy * ways * cut)
+                if rounds * medium + m >= upper:
+                    continue
+                if p == 0:
+                    if relaxed > 0:
+                        a = max(a, medium - d)
+                    else:
+                        d = max(d, medium)
             if rounds * max(d + ahead, d + a + ahead_f) + m >= upper:
                 continue
             if p > 0:
@@ -228,11 +241,11 @@ def step(
                     depth = min(slot + 1, slots - 1)
                     key = ((p * states + t) * slots + depth) * heads + (g if heads > 1 else 0)
                     node = node_of(store, at, key, p)
-                if not admit(pool, head, at, node, d, a, m, relaxed):
+                if not admit(pool, head, at, node, d, a, m, w, relaxed):
                     continue
             new = row_for(pool, at)
             pool[new, D], pool[new, A], pool[new, G], pool[new, BEHIND] = d, a, m, behind
-            pool[new, POSITION], pool[new, GROUP], pool[new, NEXT] = p, g, END
+            pool[new, POSITION], pool[new, GROUP], pool[new, NEXT], pool[new, W] = p, g, END, w
             if p > 0:
                 pool[new, NEXT], head[node] = head[node], new
             else:

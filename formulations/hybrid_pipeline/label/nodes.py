@@ -8,8 +8,9 @@ from __future__ import annotations
 from mapgap.formulations.hybrid_pipeline.label.tables import Array, Store
 from mapgap.kernels import kernel
 
-#: Columns of the pool of labels: the three criteria, the label behind, position, group, next label of the node.
-D, A, G, BEHIND, POSITION, GROUP, NEXT = range(7)
+#: Columns of the pool of labels: three criteria, the label behind, position, group, next label of the node, and the
+#: fourth criterion, what is taken of one medium.
+D, A, G, BEHIND, POSITION, GROUP, NEXT, W = range(8)
 
 #: In place of a node or a label: the list ends; the pipeline ends, nothing is behind; the position has its turn.
 END, NOTHING, FRESH = -1, -2, -3
@@ -76,9 +77,9 @@ def row_for(pool: Array, at: Array) -> int:
     return new
 
 
-@kernel("b1(i4[:,::1],i8[::1],i8[::1],i8,i8,i8,i8,i8)")
-def admit(pool: Array, head: Array, at: Array, node: int, d: int, a: int, g: int, relaxed: int) -> bool:
-    """Drop the labels of a node that (d, a, g) dominates; False if one of them dominates it.
+@kernel("b1(i4[:,::1],i8[::1],i8[::1],i8,i8,i8,i8,i8,i8)")
+def admit(pool: Array, head: Array, at: Array, node: int, d: int, a: int, g: int, w: int, relaxed: int) -> bool:
+    """Drop the labels of a node that (d, a, g, w) dominates; False if one of them dominates it.
 
     With ``relaxed`` the second criterion is D + A.
     """
@@ -86,9 +87,9 @@ def admit(pool: Array, head: Array, at: Array, node: int, d: int, a: int, g: int
     previous, label = END, head[node]
     while label >= 0:
         following, other = pool[label, NEXT], pool[label, A] + relaxed * pool[label, D]
-        if pool[label, D] <= d and other <= a and pool[label, G] <= g:
+        if pool[label, D] <= d and other <= a and pool[label, G] <= g and pool[label, W] <= w:
             return False
-        if d <= pool[label, D] and a <= other and g <= pool[label, G]:
+        if d <= pool[label, D] and a <= other and g <= pool[label, G] and w <= pool[label, W]:
             if previous < 0:
                 head[node] = following
             else:

@@ -8,6 +8,7 @@ over them is at least as good as any of theirs.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 
@@ -167,6 +168,26 @@ class OrderSearch:
                     yield
                     if better:
                         break
+
+    def wander(self) -> Iterator[None]:
+        """Neighbours of the best order, then orders a few exchanges and moves away from it, as long as time permits.
+
+        Yields after every order.
+        """
+        rng, places = random.Random(0), range(len(self.order))
+        better = True
+        while not self.over:
+            if better:
+                yield from self.improve()
+            changed = list(self.order)
+            for _ in range(rng.randint(2, 4)):
+                a, b = rng.choice(places), rng.choice(places)
+                if rng.random() < 0.5:
+                    changed[a], changed[b] = changed[b], changed[a]
+                else:
+                    changed.insert(b, changed.pop(a))
+            better = tuple(changed) not in self.tried and self.along(tuple(changed))
+            yield
 
 
 def _neighbours(order: Order) -> Iterator[Order]:

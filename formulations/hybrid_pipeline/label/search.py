@@ -27,13 +27,14 @@ GROUPS = 512
 LABELS = 1 << 12
 """Labels and nodes that a search begins with."""
 
-FRONT_STAGES = 2**25
-"""Most stages whose times are held for sums in front of cuts."""
+FRONT_STAGES = 2**26
+"""Most stages whose times are held for sums in front of cuts, 8 bytes each; an eighth of the memory at most."""
 
 MOST_LABELS = 24_000_000
-"""Labels that are held at most, 28 bytes each, where the budget names no memory."""
+"""Labels that are held at most, 32 bytes each, where the budget names no memory."""
 
-LABEL_BYTES = 28
+COLUMNS = 8
+LABEL_BYTES = 4 * COLUMNS
 
 Fronts = tuple[NDArray[np.int32], NDArray[np.int32]]
 """Least sums of E and of E_f, (G, L + 1) ticks each."""
@@ -85,6 +86,7 @@ class CompiledSearch:
             low.load,
             low.reduce_num,
             low.reduce_den,
+            low.reduce_add,
             low.weights,
             low.move,
             int(low.every_step),
@@ -98,6 +100,7 @@ class CompiledSearch:
             label_stages.least_sums(low.forward, low.groups, low.batch, least_f, begin, end)
         self.steps = label_tables.Steps(*moves, low.complete(everyone), asked, least, least_f, least, least_f)
         memory = None if budget is None else budget.memory_mb
+        self.most_stages = FRONT_STAGES if memory is None else min(FRONT_STAGES, memory * 2**14)
         self.most = MOST_LABELS if memory is None else max(LABELS, memory * 2**19 // LABEL_BYTES)
 
     def __call__(self, cuts: list[int], upper: int) -> tuple[int, Path, dict[str, int]]:
@@ -119,7 +122,7 @@ class CompiledSearch:
         form = self._form(slots)
         spans = (np.arange(len(cuts))[:, None] - nearest)[:, self.steps.asked].sum(axis=1)
         store = label_tables.Store(
-            pool=np.zeros((LABELS, 7), np.int32),
+            pool=np.zeros((LABELS, COLUMNS), np.int32),
             head=np.zeros(LABELS, np.int64),
             key=np.zeros(LABELS, np.int64),
             following=np.zeros(LABELS, np.int64),
@@ -171,10 +174,12 @@ class CompiledSearch:
         heads = len(low.groups) if apart else 1
         return label_tables.Round(*low.form, low.rounds, *kept, slots, int(self.relaxed), heads)
 
-    def use(self, fronts: Fronts) -> None:
-        """Sums in front of cuts, of plans below an upper bound; no search may begin with a larger one."""
-        least, least_f = self.steps.least, self.steps.least_f
-        self.steps = self.steps._replace(front=np.maximum(least, fronts[0]), front_f=np.maximum(least_f, fronts[1]))
+    def use(self, fronts: Fronts | None) -> None:
+        """Sums in front of cuts, of plans below an upper bound, for searches that begin with no larger one."""
+        front, front_f = least, least_f = self.steps.least, self.steps.least_f
+        if fronts is not None:
+            front, front_f = np.maximum(least, fronts[0]), np.maximum(least_f, fronts[1])
+        self.steps = self.steps._replace(front=front, front_f=front_f)
 
     def fronts(self, upper: int) -> Fronts | None:
         """Least sums in front of every cut, by the devices left for them, of plans below ``upper``.
@@ -185,15 +190,16 @@ class CompiledSearch:
         if upper > label_fronts.NO_FRONT:
             return None
         low, form, cuts = self.low, self._form(1), np.arange(self.low.layers + 1)
-        window = self._windows(cuts, upper)[0]
+        window, nearest = self._windows(cuts, upper)
         lengths = np.maximum(window.T - cuts, 0).astype(np.int64)  # (G, L + 1)
-        if self._over or lengths.sum() > FRONT_STAGES:
+        if self._over or lengths.sum() > self.most_stages:
             return None
         place = (lengths.cumsum() - lengths.ravel()).reshape(lengths.shape)
         both, forward = (
             label_fronts.stage_times(table, low.groups, low.batch, window, place) for table in (low.both, low.forward)
         )
-        ways = label_fronts.Ways(*low.moves[:3], window, self._open(cuts, upper))
+        ways = label_fronts.Ways(*low.moves[:3], window, nearest, self._open(cuts, upper))
+        least = label_fronts.behind(ways)
         times = label_fronts.Times(place, both, forward)
         found, found_f = (np.full(lengths.shape, label_fronts.NO_FRONT, np.int32) for _ in range(2))
         idle = slice(0, 1 if self.everyone else None)
@@ -202,7 +208,7 @@ class CompiledSearch:
         while used < len(low.groups):
             if self._over:
                 return None
-            used = label_fronts.fronts(self.stages, self.links, form, ways, times, found, found_f, upper, used)
+            used = label_fronts.fronts(self.stages, self.links, form, ways, times, least, found, found_f, upper, used)
         return found, found_f
 
     @property
@@ -240,7 +246,7 @@ class CompiledSearch:
             return None
         tight = 2 * nodes > len(store.key)
         if 2 * labels > len(store.pool) or not tight:
-            pool = np.zeros((min(2 * len(store.pool), self.most), 7), np.int32)
+            pool = np.zeros((min(2 * len(store.pool), self.most), COLUMNS), np.int32)
             pool[:labels] = store.pool[:labels]
             store = store._replace(pool=pool)
         if tight or 2 * labels <= len(store.pool) // 2:

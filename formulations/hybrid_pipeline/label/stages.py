@@ -226,8 +226,9 @@ def migration(move: Array, groups: Array, g: int, i: int, j: int) -> int:
 @kernel("i8(Links,i8,i8,i8)", Links)
 def exchange(links: Links, g: int, i: int, j: int) -> int:
     """Ticks of one AllReduce (Eq. 5)."""
-    ticks: int = -(-(links.weights[j] - links.weights[i]) * links.reduce_num[g] // links.reduce_den[g])
-    return ticks
+    weights = links.weights[j] - links.weights[i]
+    ticks: int = -(-(weights * links.reduce_num[g] + links.reduce_add[g]) // links.reduce_den[g])
+    return ticks if weights > 0 else 0
 
 
 @kernel("b1(Stages,Links,Round,i8,i8,i8,i8,i8[:,::1])", Stages, Links, Round)

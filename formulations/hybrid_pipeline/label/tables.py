@@ -41,6 +41,7 @@ class Links(NamedTuple):
     load: Integers
     reduce_num: Integers
     reduce_den: Integers
+    reduce_add: Integers
     weights: Integers
     move: Integers3
     every_step: Integer
@@ -62,6 +63,7 @@ class Round(NamedTuple):
     ways: Integer
     excess: Integer
     drain: Integer
+    turns: Integer
     rounds: Integer
     micro_batches: Integer
     kept: Integer

@@ -17,6 +17,7 @@ import numpy as np
 
 from mapgap.heuristics.multi_model_splitting import params
 from mapgap.heuristics.multi_model_splitting.search.neighbourhood_kernels import (
+    MEDIUM,
     NOTHING,
     Aim,
     Pipelines,
@@ -191,7 +192,8 @@ class Neighbourhood:
         largest, totals = 1, 1
         for p in range(len(self.instance.pipelines)):
             if insert(self.pipelines, aim, self.state, p, self.scratch, 0.0):
-                largest, totals = max(largest, int(self.state.busy.max())), totals + int(self.state.busy.sum())
+                busy = self.state.busy[:MEDIUM]
+                largest, totals = max(largest, int(busy.max())), totals + int(busy.sum())
                 occupy(self.pipelines, self.state, p, -1)
         if (self.state.parts > 0).all():
             self.offer(self._plan(self.state))
@@ -203,7 +205,7 @@ class Neighbourhood:
     def _empty(self, most: int) -> State:
         count, n = len(self.instance.pipelines), len(self.instance.devices)
         return State(
-            busy=np.zeros((4, n), np.int64),
+            busy=np.zeros((MEDIUM + self.instance.in_turn, n), np.int64),
             free=self.pipelines.capacity.copy(),
             parts=np.zeros(count, np.int64),
             source=np.zeros(count, np.int64),

@@ -24,7 +24,7 @@ Number = Annotated[float, "f8"]
 Numbers = Annotated[NDArray[np.float64], "f8[::1]"]
 Numbers2 = Annotated[NDArray[np.float64], "f8[:,::1]"]
 
-SENSOR, MCU, ACCELERATOR, RADIO = range(4)
+SENSOR, MCU, ACCELERATOR, RADIO, MEDIUM = range(5)
 NEVER = 1e30
 NOTHING = 2**60
 """Objective where there is no plan."""
@@ -65,7 +65,8 @@ class State(NamedTuple):
 
     Attributes
     ----------
-    busy : (4, N)
+    busy : (4, N) or (5, N)
+        The fifth row, on one medium, has what is sent in its first place.
     free : (3, N)
     parts : (P,)
         Number of segments; 0 if the pipeline is not placed.
@@ -164,7 +165,7 @@ def price(aim: Aim, load: int, more: int) -> float:
 def cost(aim: Aim, state: State, scratch: Scratch) -> float:
     """What a state costs."""
     found = 0.0
-    for unit in range(state.busy.shape[0]):
+    for unit in range(MEDIUM if aim.total else state.busy.shape[0]):
         for d in range(state.busy.shape[1]):
             found += price(aim, 0, state.busy[unit, d])
     for p in range(len(state.parts)):
@@ -176,7 +177,7 @@ def cost(aim: Aim, state: State, scratch: Scratch) -> float:
 @kernel("i8(Aim,State)", Aim, State)
 def objective(aim: Aim, state: State) -> int:
     """Cycle time or total latency of the pipelines that are placed."""
-    return int(state.busy.sum()) if aim.total else int(state.busy.max())
+    return int(state.busy[:MEDIUM].sum()) if aim.total else int(state.busy.max())
 
 
 @kernel("i8(State)", State)
@@ -201,6 +202,22 @@ def copy(state: State, into: State) -> None:
     into.begin[:] = state.begin
 
 
+@kernel("f8(Aim,State,i8)", Aim, State)
+def medium_price(aim: Aim, state: State, ticks: int) -> float:
+    """What sending costs on one medium; nothing where there is none."""
+    if state.busy.shape[0] <= MEDIUM or aim.total:
+        return 0.0
+    return price(aim, state.busy[MEDIUM, 0], ticks)
+
+
+@kernel("void(State,i8,i8)", State)
+def send(state: State, d: int, ticks: int) -> None:
+    """Add what a device sends."""
+    state.busy[RADIO, d] += ticks
+    if state.busy.shape[0] > MEDIUM:
+        state.busy[MEDIUM, 0] += ticks
+
+
 @kernel("void(Pipelines,State,i8,i8)", Pipelines, State)
 def occupy(pipelines: Pipelines, state: State, p: int, sign: int) -> None:
     """Add (``sign`` 1) or take away (-1) what the execution plan of a pipeline occupies."""
@@ -211,7 +228,7 @@ def occupy(pipelines: Pipelines, state: State, p: int, sign: int) -> None:
         d, i = state.device[p, k], row + state.begin[p, k]
         j = row + state.begin[p, k + 1] if k + 1 < state.parts[p] else last
         if d != here:
-            busy[RADIO, here] += sign * pipelines.transmit[i, here]
+            send(state, here, sign * pipelines.transmit[i, here])
             busy[RADIO, d] += sign * pipelines.receive[i, d]
         busy[MCU, d] += sign * (pipelines.load[i, d] + pipelines.unload[j, d])
         busy[ACCELERATOR, d] += sign * (pipelines.running[j, d] - pipelines.running[i, d])
@@ -219,7 +236,7 @@ def occupy(pipelines: Pipelines, state: State, p: int, sign: int) -> None:
             state.free[r, d] -= sign * (pipelines.need[j, r] - pipelines.need[i, r])
         here = d
     if here != state.target[p]:
-        busy[RADIO, here] += sign * pipelines.transmit[last, here]
+        send(state, here, sign * pipelines.transmit[last, here])
         busy[RADIO, state.target[p]] += sign * pipelines.receive[last, state.target[p]]
 
 
@@ -252,8 +269,9 @@ def end_price(pipelines: Pipelines, aim: Aim, state: State, p: int, d: int, targ
     """What a source that sends, or a target that receives, costs its device."""
     if target:
         return price(aim, state.busy[RADIO, d], pipelines.receive[pipelines.first[p + 1] - 1, d])
-    sending = price(aim, state.busy[RADIO, d], pipelines.transmit[pipelines.first[p], d])
-    return price(aim, state.busy[SENSOR, d], pipelines.sensing[p, d]) + sending
+    ticks = pipelines.transmit[pipelines.first[p], d]
+    sending = price(aim, state.busy[RADIO, d], ticks)
+    return price(aim, state.busy[SENSOR, d], pipelines.sensing[p, d]) + sending + medium_price(aim, state, ticks)
 
 
 @kernel("i8(Pipelines,Aim,State,i8,i8,b1)", Pipelines, Aim, State)

@@ -30,6 +30,7 @@ from mapgap.heuristics.multi_model_splitting.search.neighbourhood_kernels import
     draw,
     end,
     end_price,
+    medium_price,
     objective,
     occupy,
     pick,
@@ -105,6 +106,7 @@ def shortest(
                         if pipelines.transmit[j, d] > aim.longest:
                             continue
                         worth += price(aim, state.busy[RADIO, d], into + pipelines.transmit[j, d])
+                        worth += medium_price(aim, state, pipelines.transmit[j, d])
                         if worth < scratch.value[m, d]:
                             scratch.value[m, d] = worth
                             scratch.before[m, d], scratch.by[m, d], scratch.origin[m, d] = k, by, origin
@@ -115,6 +117,7 @@ def shortest(
                             best, best_k, best_d, best_target = here, k, d, d
                             scratch.before[last, d], scratch.by[last, d], scratch.origin[last, d] = k, by, origin
                     away = worth + price(aim, state.busy[RADIO, d], into + pipelines.transmit[finish, d]) + leaving
+                    away += medium_price(aim, state, pipelines.transmit[finish, d])
                     if away < best:
                         best, best_k, best_d, best_target = away, k, d, other
                         scratch.before[last, d], scratch.by[last, d], scratch.origin[last, d] = k, by, origin

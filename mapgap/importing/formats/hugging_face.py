@@ -2,11 +2,15 @@
 
 A file of sizes, without weights and without times. A sample is a sequence, and a pass of the model over it is one of
 two phases: ``decode`` makes one token of a sequence whose cache is full, ``prefill`` reads a prompt into an empty one.
+A ``request`` is both: a prompt, then so many tokens, with the same layers on the same boards.
 
 Settings
 --------
 phase
-    ``decode`` (default) or ``prefill``.
+    ``decode`` (default), ``prefill`` or ``request``.
+tokens
+    Tokens that a request makes, 256. Its time is that of the prompt and of so many tokens; a cut is crossed by one
+    message for each of them and one for the prompt.
 context
     Tokens for which a sequence has a cache of keys and values, 4096 at most unless told; decoding attends to them all.
 prompt
@@ -32,20 +36,18 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from mapgap.core import Finding, InputError
 from mapgap.core.workload import Settings
 from mapgap.importing.graph import Layer, LayerGraph, Total, origin
+from mapgap.importing.language_model import LARGEST, Model, bits_of, described
 from mapgap.importing.source import Source, Value
 
 NAME, TITLE = "hugging_face", "Hugging Face config.json of a language model"
-PHASES = ("decode", "prefill")
+PHASES = ("decode", "prefill", "request")
 EMBEDDING, HEAD = "embedding", "head"
-LARGEST = 10**7
-"""No width, count or length of a model is beyond it."""
-MOST_LAYERS = 10_000
 TOKEN_BYTES = 4
 """What names a token."""
 MEASURED = {
@@ -63,113 +65,6 @@ Memory: CYBIRD-D/How-to-Choose-your-LLM-Model-for-translation 5237707; of Apple'
 and propakistani.pk of 2023-06-06 (M2 Ultra).
 """
 LENGTH = 1024
-
-
-@dataclass(frozen=True)
-class Kind:
-    """What a model type has where its file does not say.
-
-    Attributes
-    ----------
-    tied : bool
-        Embedding and head share their table.
-    biased : bool
-        Queries, keys and values have biases.
-    normed : bool
-        Queries and keys are normed, head by head.
-    heads : bool
-        As many heads of keys and values as of queries.
-    width : int
-        Of a head; 0: the width of the model over its heads.
-    """
-
-    tied: bool = False
-    biased: bool = False
-    normed: bool = False
-    heads: bool = False
-    width: int = 0
-
-
-KINDS = {
-    "llama": Kind(heads=True),
-    "mistral": Kind(),
-    "mixtral": Kind(),
-    "qwen2": Kind(biased=True),
-    "qwen3": Kind(normed=True, width=128),
-    "qwen3_moe": Kind(normed=True),
-    "phi3": Kind(heads=True),
-    "gemma": Kind(tied=True, width=256),
-}
-BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "float8_e4m3fn": 1}
-
-
-@dataclass(frozen=True)
-class Model:
-    """The sizes of a model, all counts of numbers.
-
-    Attributes
-    ----------
-    blocks, hidden, heads, groups, width, inner, vocabulary : int
-        ``groups`` are the heads of keys and values, ``width`` is that of a head.
-    experts, active : int
-        Of a block, 1 where it is no mixture; those that work for a token.
-    biases, norms : int
-        Of a block.
-    tied : bool
-    """
-
-    blocks: int
-    hidden: int
-    heads: int
-    groups: int
-    width: int
-    inner: int
-    vocabulary: int
-    experts: int
-    active: int
-    biases: int
-    norms: int
-    tied: bool
-
-    @property
-    def table(self) -> int:
-        """Of the embedding, and of the head."""
-        return self.vocabulary * self.hidden
-
-    @property
-    def attention(self) -> int:
-        """Weights of the four projections."""
-        return 2 * self.hidden * self.width * (self.heads + self.groups)
-
-    @property
-    def expert(self) -> int:
-        """Weights of gate, up and down."""
-        return 3 * self.hidden * self.inner
-
-    @property
-    def router(self) -> int:
-        return self.hidden * self.experts if self.experts > 1 else 0
-
-    @property
-    def block(self) -> int:
-        """Weights of one block."""
-        return self.attention + self.experts * self.expert + self.router + self.biases + self.norms
-
-    @property
-    def products(self) -> int:
-        """Multiply-accumulates of a token in a block, beside attention."""
-        return self.attention + self.active * self.expert + self.router
-
-    @property
-    def parameters(self) -> int:
-        """As they are published: a shared table counts once."""
-        tables = 1 if self.tied else 2
-        return tables * self.table + self.blocks * self.block + self.hidden
-
-    @property
-    def cached(self) -> int:
-        """Numbers that the cache of a block has for a token."""
-        return 2 * self.groups * self.width
 
 
 LLAMA_3_8B = Model(32, 4096, 32, 8, 128, 14336, 128256, 1, 1, 0, 2 * 4096, tied=False)
@@ -214,58 +109,36 @@ def read(sources: Sequence[Source], settings: Settings) -> LayerGraph:
         "context", "tokens of which a sequence has a cache", min(4096, longest), least=1, most=LARGEST
     )
     prompt = settings.whole("prompt", "tokens that prefill reads", min(512, context), least=1, most=LARGEST)
-    own = _bits(root)
+    made = (
+        settings.whole("tokens", "tokens that a request makes", 256, least=1, most=LARGEST) if phase == "request" else 0
+    )
+    own = bits_of(root)
     assumed = [] if own or settings.get("bits") is not None else ["weights have 16 bits, as the file does not say"]
     weight = settings.number("bits", "bits of a weight", own or 16.0) / 8
     cache = settings.number("cache_bits", "bits of a number of the cache", 16.0) / 8
     between = settings.number("activation_bits", "bits of a number between layers", 16.0) / 8
     together = settings.whole("micro_batch", "sequences that pass together", 1, least=1, most=LARGEST)
     flying = settings.whole("mini_batch", "sequences in flight", together, least=together, most=LARGEST)
-    if prompt > context:
-        settings.wrong.append(f"--set prompt={prompt}: expected no more than the context of {context} tokens")
+    if prompt + made > context:
+        words = f"{prompt} tokens" + (f" and {made} more" if made else "")
+        settings.wrong.append(
+            f"--set prompt={prompt}: expected no more than the context of {context} tokens, found {words}"
+        )
+    if made and flying > together:
+        settings.wrong.append(f"--set mini_batch={flying}: expected {together}: a stage passes no request as a whole")
     settings.check()
     for name, value in {"micro_batch": together, "mini_batch": flying, "replication": False}.items():
         settings.preset.setdefault(name, value)
-    tokens, attended = (1, context) if phase == "decode" else (prompt, prompt * (prompt + 1) // 2)
-    rounds = -(-flying // together)
-
-    def size(numbers: int, width: float) -> int:
-        return math.ceil(numbers * width)
-
-    graph = LayerGraph(f"{_name(root, source)}_{phase}", input_bytes=tokens * TOKEN_BYTES, training=False)
-    handed = size(tokens * model.hidden, between)
-    table = size(model.table, weight)
-    reads = {"reads_once": 0, "reads_each": size(tokens * model.hidden, weight)}
-    graph.add(EMBEDDING, Layer("embedding", handed, table, 0, 0, reads))
-    graph.readers.add(EMBEDDING)
-    experts = size(tokens * model.active * model.expert, weight) if model.experts > 1 else 0
-    resident = model.block - (model.experts * model.expert if model.experts > 1 else 0)
-    block = Layer(
-        "transformer",
-        handed,
-        size(model.block, weight),
-        tokens * model.products + 2 * model.heads * model.width * attended,
-        rounds * size(context * model.cached, cache),
-        {
-            "reads_once": size(resident, weight),
-            "reads_each": experts,
-            "cache_bytes": size((context if phase == "decode" else 2 * prompt) * model.cached, cache),
-        },
-    )
-    before = EMBEDDING
-    for k in range(1, model.blocks + 1):
-        graph.add(f"block{k}", block, [before])
-        before = f"block{k}"
-    graph.add(HEAD, Layer("head", TOKEN_BYTES, size(model.table + model.hidden, weight), model.table, 0), [before])
-    graph.over_roofline = over_roofline(phase)
-    shared = model.table if model.tied else 0
-    graph.totals = [
-        Total("weights", (model.parameters + shared) * weight),
-        Total(
-            "products",
-            model.blocks * (tokens * model.products + 2 * model.heads * model.width * attended) + model.table,
-        ),
-    ]
+    settings.preset["messages"] = 1 + made
+    sizes = Sizes(model, context, prompt, weight, cache, between, -(-flying // together))
+    name = f"{_name(root, source)}_{phase}"
+    if phase == "request":
+        parts = [(sizes.graph(f"{name}_prefill", "prefill"), 1), (sizes.graph(f"{name}_decode", "decode"), made)]
+        graph = _one_after_the_other(name, parts)
+        does = f"a prompt of {prompt}, then {made} tokens, each after {context}"
+    else:
+        graph = sizes.graph(name, phase)
+        does = f"one token after {context}" if phase == "decode" else f"a prompt of {prompt}"
     if model.tied:
         assumed.append("embedding and head share a table, of which both hold a copy")
     if model.experts > 1:
@@ -280,86 +153,89 @@ def read(sources: Sequence[Source], settings: Settings) -> LayerGraph:
         "only the last token of a pass goes through the head",
         "what a pass needs beside weights and caches takes no memory",
     ]
-    does = f"one token after {context}" if phase == "decode" else f"a prompt of {prompt}"
     told = f"{model.blocks} blocks, {model.parameters:,} parameters, {phase}: {does}"
     graph.origins.append(origin(source, NAME, told, assumed))
     return graph
 
 
-def described(root: Value) -> Model:
-    """The sizes that a file tells.
+@dataclass(frozen=True)
+class Sizes:
+    """A model as it is run: tokens of the caches and of a prompt, bytes of a number of three kinds.
 
-    Raises
-    ------
-    InputError
+    Attributes
+    ----------
+    rounds : int
+        Micro-batches whose caches a board holds at once.
     """
-    name = root["model_type"].text()
-    if name not in KINDS:
-        root["model_type"].wrong(f"one of {', '.join(KINDS)}")
-    kind = KINDS[name]
 
-    def size(field: str, default: int = 0) -> int:
-        if not root.has(field) or root.data[field] is None:
-            return default or root[field].whole(1, LARGEST)
-        return root[field].whole(1, LARGEST)
+    model: Model
+    context: int
+    prompt: int
+    weight: float
+    cache: float
+    between: float
+    rounds: int
 
-    def flag(field: str, default: bool) -> bool:
-        value = root.data.get(field, default)
-        if not isinstance(value, bool):
-            root[field].wrong("true or false")
-        return value
+    def graph(self, name: str, phase: str) -> LayerGraph:
+        """One pass in a phase."""
+        model, weight = self.model, self.weight
+        decodes = phase == "decode"
+        tokens, attended = (1, self.context) if decodes else (self.prompt, self.prompt * (self.prompt + 1) // 2)
 
-    hidden, heads = size("hidden_size"), size("num_attention_heads")
-    groups = size("num_key_value_heads", heads if kind.heads else 0)
-    if heads % groups:
-        root["num_key_value_heads"].wrong(f"a divisor of {heads} heads")
-    if not (root.has("head_dim") and root.data["head_dim"] is not None) and not kind.width and hidden % heads:
-        root["hidden_size"].wrong(f"a multiple of {heads} heads, or head_dim")
-    width = size("head_dim", kind.width or hidden // heads)
-    blocks = size("num_hidden_layers")
-    if blocks > MOST_LAYERS:
-        root["num_hidden_layers"].wrong(f"at most {MOST_LAYERS:,} layers")
-    experts, active, inner = _experts(root, name, size)
-    biases = (heads + 2 * groups) * width if kind.biased else 0
-    if not kind.biased and flag("attention_bias", False):
-        biases += (heads + 2 * groups) * width + hidden
-    if flag("mlp_bias", False):
-        biases += 2 * inner + hidden
-    norms = 2 * hidden + (2 * width if kind.normed else 0)
-    tied = flag("tie_word_embeddings", kind.tied)
-    vocabulary = size("vocab_size")
-    return Model(blocks, hidden, heads, groups, width, inner, vocabulary, experts, active, biases, norms, tied)
+        def size(numbers: int, width: float) -> int:
+            return math.ceil(numbers * width)
 
-
-def _experts(root: Value, name: str, size: Callable[..., int]) -> tuple[int, int, int]:
-    """Experts of a block, those of a token, and the inner width of one."""
-    if name == "mixtral":
-        experts, inner = size("num_local_experts"), size("intermediate_size")
-    elif name == "qwen3_moe":
-        experts, inner = size("num_experts"), size("moe_intermediate_size")
-        for field, plain in (("decoder_sparse_step", 1), ("mlp_only_layers", [])):
-            if root.data.get(field, plain) != plain:
-                root[field].wrong(f"{plain}: experts in every block")
-    else:
-        return 1, 1, size("intermediate_size")
-    active = size("num_experts_per_tok")
-    if active > experts:
-        root["num_experts_per_tok"].wrong(f"at most {experts}")
-    return experts, active, inner
+        graph = LayerGraph(name, input_bytes=tokens * TOKEN_BYTES, training=False)
+        handed = size(tokens * model.hidden, self.between)
+        reads = {"reads_once": 0, "reads_each": size(tokens * model.hidden, weight)}
+        graph.add(EMBEDDING, Layer("embedding", handed, size(model.table, weight), 0, 0, reads))
+        graph.readers.add(EMBEDDING)
+        experts = size(tokens * model.active * model.expert, weight) if model.experts > 1 else 0
+        resident = model.block - (model.experts * model.expert if model.experts > 1 else 0)
+        products = tokens * model.products + 2 * model.heads * model.width * attended
+        block = Layer(
+            "transformer",
+            handed,
+            size(model.block, weight),
+            products,
+            self.rounds * size(self.context * model.cached, self.cache),
+            {
+                "reads_once": size(resident, weight),
+                "reads_each": experts,
+                "cache_bytes": size((self.context if decodes else 2 * self.prompt) * model.cached, self.cache),
+            },
+        )
+        before = EMBEDDING
+        for k in range(1, model.blocks + 1):
+            graph.add(f"block{k}", block, [before])
+            before = f"block{k}"
+        head = Layer("head", TOKEN_BYTES, size(model.table + model.hidden, weight), model.table, 0)
+        graph.add(HEAD, head, [before])
+        graph.over_roofline = over_roofline(phase)
+        shared = model.table if model.tied else 0
+        graph.totals = [
+            Total("weights", (model.parameters + shared) * weight),
+            Total("products", model.blocks * products + model.table),
+        ]
+        return graph
 
 
-def _bits(root: Value) -> float:
-    """Bits of a weight; 0 where the file does not say."""
-    for field in ("quantization_config", "quantization"):
-        if root.has(field) and root[field].has("bits"):
-            return root[field]["bits"].number(64)
-    for field in ("torch_dtype", "dtype"):
-        if root.has(field) and root.data[field] is not None:
-            name = root[field].text()
-            if name not in BYTES:
-                root[field].wrong(f"one of {', '.join(BYTES)}, or --set bits=…")
-            return 8.0 * BYTES[name]
-    return 0.0
+def _one_after_the_other(name: str, parts: list[tuple[LayerGraph, int]]) -> LayerGraph:
+    """Passes over one model as one: what is worked and moved adds up, what is held does not."""
+    first = parts[0][0]
+    graph = LayerGraph(name, training=False, readers=first.readers, passes=parts)
+    graph.input_bytes = sum(count * part.input_bytes for part, count in parts)
+    for layer in first.order():
+        each = [(part.layer(layer), count) for part, count in parts]
+        handed, macs = (
+            sum(count * (getattr(one, key) or 0) for one, count in each) for key in ("output_bytes", "macs")
+        )
+        graph.add(
+            layer, replace(first.layer(layer), output_bytes=handed, macs=macs, attributes={}), first.inputs(layer)
+        )
+    weights = first.totals[0]
+    graph.totals = [weights, Total("products", sum(count * part.totals[1].amount for part, count in parts))]
+    return graph
 
 
 def _name(root: Value, source: Source) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import graph
+from . import graph, links
 
 FACTS = ("state_memory", "activation_memory", "weight_bytes", "output_bytes")
 RULES: dict[str, tuple[Any, ...]] = {
@@ -27,7 +27,7 @@ RULES: dict[str, tuple[Any, ...]] = {
 FIELDS = {
     *("schema", "form", "problem", "name", "source", "tags", "mini_batch", "micro_batch_sizes", "tick_ns"),
     *("memory_unit_bytes", "types", "devices", "bandwidth", "layers", "all_devices", "replanning", "execution"),
-    *("objective", "graph"),
+    *("objective", "graph", "medium", "latency_ns"),
 }
 """Fields of an instance that the argument knows; any other one might be a rule that it does not keep."""
 PARTS = {
@@ -56,20 +56,17 @@ def fault(instance: dict[str, Any]) -> str | None:
     unknown += [f"the objective {objective}"] if objective not in ("latency", "bottleneck") else []
     if unknown:
         return f"not covered by the argument: {', '.join(unknown)}"
-    layers, links, sizes = instance["layers"], instance["bandwidth"], instance["micro_batch_sizes"]
-    count, execution = len(instance["devices"]), rules(instance)
-    if not sizes or [len(row) for row in links] != [count] * count:
-        return "no micro-batch size, or links that are not one for each pair of devices"
+    layers, sizes, execution = instance["layers"], instance["micro_batch_sizes"], rules(instance)
+    if not sizes:
+        return "no micro-batch size"
+    if (reason := links.fault(instance, execution)) is not None:
+        return reason
     if any(device["type"] not in range(len(instance["types"])) for device in instance["devices"]):
         return "a device without a type"
     numbers = [kind["memory"] for kind in instance["types"]] + [layer[fact] for layer in layers for fact in FACTS]
     rows = [row for kind in instance["types"] for phase in ("forward", "backward") for row in kind[phase]]
-    if any(type(number) is not int for row in (numbers, sizes, *links, *rows) for number in row):
+    if any(type(number) is not int for row in (numbers, sizes, *rows) for number in row):
         return "a number that is not an integer"
-    rates = {links[d][e] for d in range(count) for e in range(d)}
-    loads = execution["communication"] in ("load", "tensors")
-    if loads and (len(rates) > 1 or execution["transfers"] != "one_link"):
-        return "transfers that are part of loads, on links that differ or are parallel"
     if execution["communication"] == "tensors" and execution["replication"]:
         return "tensors that stages of several members pay for"
     ends = execution["replication"] and execution["allreduce"] == "round" and execution["allreduce_factor"]
@@ -85,8 +82,6 @@ def fault(instance: dict[str, Any]) -> str | None:
             return "times that are missing, below 0 or fall with more samples"
     if any(layer[fact] < 0 for layer in layers for fact in FACTS):
         return "a size below 0"
-    if any(links[d][e] != links[e][d] or links[d][e] < 1 for d in range(len(links)) for e in range(d)):
-        return "a link without a bandwidth"
     return None if instance.get("graph") is None else graph.fault(instance)
 
 
@@ -104,13 +99,17 @@ def holdings(instance: dict[str, Any]) -> list[set[int]]:
 
 def alike(instance: dict[str, Any]) -> list[list[int]]:
     """The classes of devices."""
-    devices, links, held = instance["devices"], instance["bandwidth"], holdings(instance)
+    devices, held, count = instance["devices"], holdings(instance), len(instance["devices"])
+
+    def linked(d: int, e: int) -> list[links.Link]:
+        return [links.link(instance, d, x) for x in range(count) if x not in (d, e)]
+
     found: list[list[int]] = []
     for d in range(len(devices)):
         for members in found:
             e = members[0]
             same = devices[d]["type"] == devices[e]["type"] and held[d] == held[e]
-            if same and all(links[d][x] == links[e][x] for x in range(len(devices)) if x not in (d, e)):
+            if same and linked(d, e) == linked(e, d):
                 members.append(d)
                 break
         else:

@@ -18,22 +18,29 @@ into
 with ``(busy, aligned, drain)`` = (M, 1, 0), (M - 1, 0, 1) and (1, 0, 0) for the three objectives. E
 and Eb include what rule 12 makes part of them: transfers, an AllReduce with every micro-batch (then Ta is 0).
 
-None of them falls as D, A, G grow, nor does the objective. What may be put in front, and at what cost, depends on the
-cut, the devices left, K of the next stage (Eq. 3; in inference 1), the slowest link from each device left to the first
-group behind and, where links are parallel, its number of members. Of two labels that agree in these, one that is no
-smaller in D, A and G is not needed: each plan that it leads to has a counterpart that is no worse.
+On one medium (rule 18) they also have W, what a micro-batch takes of it: ``W' = W + w c`` and what it takes for the
+stage. With the first stage in front, D is ``max(D, busy W + aligned E)``, E of that stage. And AllReduces at the end
+take turns from the last stage on, so that ``A' = Ta + max(0, A - Eb - c)`` where A is the end of the last of them,
+less the end of the suffix's own steps. Elsewhere W is 0.
+
+None of them falls as D, A, G, W grow, nor does the objective. What may be put in front, and at what cost, depends on
+the cut, the devices left, K of the next stage (Eq. 3; in inference 1), the worst link from each device left to the
+first group behind and, where links are parallel, its number of members. Of two labels that agree in these, one that is
+no smaller in D, A, G and W is not needed: each plan that it leads to has a counterpart that is no worse.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-Label = tuple[int, int, int]  # D, A, G
+from .links import in_turn
+
+Label = tuple[int, int, int, int]  # D, A, G, W
 
 
 def keep(labels: list[Label], new: Label) -> None:
     """Add a label unless another one makes it needless, and drop those that it makes needless."""
-    if not any(d <= new[0] and a <= new[1] and g <= new[2] for d, a, g in labels):
+    if not any(d <= new[0] and a <= new[1] and g <= new[2] and w <= new[3] for d, a, g, w in labels):
         labels[:] = [old for old in labels if any(x < y for x, y in zip(old, new, strict=True))] + [new]
 
 
@@ -47,22 +54,30 @@ class Objective:
         self.ways = 2 if training else 1
         self.aligned, self.drain = int(not flow and not full), int(flow and not full)
         self.busy = 1 if full else micro_batches - self.drain
+        self.turns = int(in_turn(instance))
 
-    def ahead(self, e: int, eb: int, ta: int, moved: int, c: int, label: Label) -> Label:
+    def ahead(self, e: int, eb: int, ta: int, moved: int, c: int, taken: int, label: Label) -> Label:
         """The label with a stage and the cut behind it in front."""
-        (d, a, g), step = label, self.ways * c
+        (d, a, g, w), step = label, self.ways * c
         return (
             max(self.busy * e, self.busy * step + self.aligned * e, self.aligned * (e + step) + d),
-            max(ta, a - self.aligned * (eb + c)) + self.drain * (e + step),
+            max(ta, a - self.aligned * (eb + c) + self.turns * ta) + self.drain * (e + step),
             max(g, moved),
+            self.turns * (w + step + taken),
         )
 
-    def value(self, d: int, a: int, g: int) -> int:
+    def whole(self, e: int, label: Label) -> Label:
+        """The label of a plan whose first stage takes E."""
+        d, a, g, w = label
+        return max(d, self.turns * (self.busy * w + self.aligned * e)), a, g, w
+
+    def value(self, label: Label) -> int:
         """The objective of a plan."""
+        d, a, g, _ = label
         return self.rounds * (d + a) + g
 
     def least(self, label: Label, both: int, forward: int, stages: int) -> int:
         """Of all plans with stages in front, at most so many, whose E and Ef add up to so much: (2) of the search."""
-        d, a, g = label
-        longest = max(d + self.aligned * both, -(-self.busy * both // max(1, stages)))
+        d, a, g, w = label
+        longest = max(d + self.aligned * both, -(-self.busy * both // max(1, stages)), self.busy * w)
         return self.rounds * max(longest + self.drain * (a + both), d + a + self.aligned * forward) + g

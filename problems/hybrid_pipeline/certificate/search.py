@@ -1,8 +1,7 @@
 """The search for a plan below the bound: part of the checker, standard library only.
 
-Plans are built from the last stage to the first; :mod:`~.labels` compares unfinished ones.
-
-**Left out** is what leads to no plan below the bound:
+Plans are built from the last stage to the first; :mod:`~.labels` compares unfinished ones. **Left out** is what leads
+to no plan below the bound:
 
 1.  As ``D >= busy E``, ``A >= drain E`` and E is at least F + B of each member, the members of a stage hold B samples
     with the memory of K = 1 and ``F + B <= (bound - 1) / (R (busy + drain))``, rounded down. Members that do not, do
@@ -24,6 +23,7 @@ from functools import cache
 from typing import Any
 
 from .labels import Label, keep
+from .links import Link, worst
 from .stages import Stages
 from .transfers import Group, parts
 
@@ -56,7 +56,7 @@ class Search(Stages):
     def hopeful(self, left: Group) -> list[bool]:
         """By cut, whether the devices left may do the work in front of it (2)."""
         sums = zip(*self.front(left), strict=True)
-        return [self.form.least((0, 0, 0), *each, sum(left)) < self.bound for each in sums]
+        return [self.form.least((0, 0, 0, 0), *each, sum(left)) < self.bound for each in sums]
 
     def front(self, devices: Group) -> tuple[list[int], list[int]]:
         """By cut, least sums of E and of Ef of all stages in front of it (2)."""
@@ -74,15 +74,15 @@ class Search(Stages):
         """The objective of a plan below the bound; ``None`` if there is none."""
         crosses, parallel = self.rules["communication"] == "step", self.rules["transfers"] == "parallel"
         # By devices left, K of the next stage in front, members of the first group behind and links to it.
-        nodes: list[dict[tuple[Group, int, int, Group], list[Label]]] = [{} for _ in range(self.last + 1)]
-        nodes[self.last][self.size, self.kept, 1, ()] = [(0, 0, 0)]
+        nodes: list[dict[tuple[Group, int, int, tuple[Link, ...]], list[Label]]] = [{} for _ in range(self.last + 1)]
+        nodes[self.last][self.size, self.kept, 1, ()] = [(0, 0, 0, 0)]
         for j in range(self.last, 0, -1):
             for (devices, kept, members, links), labels in nodes[j].items():
                 for group, left in parts(devices, self.most):
                     c = 0
                     if links:
-                        slowest = min(link for link, n in zip(links, group, strict=True) if n)
-                        c = self.crossing(j, slowest, min(members, sum(group)))
+                        between = worst(link for link, n in zip(links, group, strict=True) if n)
+                        c = self.crossing(j, between, min(members, sum(group)))
                     if self.form.ways * c > self.limit:
                         continue
                     behind = self.links(group, left) if crosses else ()
@@ -93,14 +93,15 @@ class Search(Stages):
                             continue
                         for new in self.extended(labels, (i, j, group), kept, c, left):
                             if i == 0:
-                                return self.form.value(*new)
+                                return self.form.value(new)
                             keep(nodes[i].setdefault(key, []), new)
         return None
 
     def extended(self, labels: list[Label], stage: Stage, kept: int, c: int, left: Group) -> Iterator[Label]:
         """The labels with a stage in front that may lead to a plan below the bound."""
         i, j, group = stage
-        reduced, moved, load = self.allreduce(*stage), self.migration(*stage), self.load(*stage)
+        reduced, moved = self.allreduce(*stage), self.migration(*stage)
+        load, taken = self.load(*stage), self.taken(*stage)
         ta, extra = (reduced * self.form.aligned, 0) if self.rules["allreduce"] == "round" else (0, reduced)
         both, forward = (least[i] for least in self.front(left))
 
@@ -109,10 +110,10 @@ class Search(Stages):
 
         own, _ = self.front(group)
         e = own[j] - own[i]  # at least; A' is least for the largest Eb (this saves most calls of ``times``)
-        labels = [old for old in labels if promising(self.form.ahead(e, self.bound, ta, moved, c, old))]
+        labels = [old for old in labels if promising(self.form.ahead(e, self.bound, ta, moved, c, taken, old))]
         times = self.times(*stage, kept) if labels else None
         if times is not None:
             ef, eb = times[0] + load[0], times[1] + load[1] + extra
-            for new in (self.form.ahead(ef + eb, eb, ta, moved, c, old) for old in labels):
-                if promising(new):
+            for new in (self.form.ahead(ef + eb, eb, ta, moved, c, taken, old) for old in labels):
+                if promising(new := new if i else self.form.whole(ef + eb, new)):
                     yield new

@@ -10,6 +10,7 @@ from typing import Any
 
 from .cuts import Cuts
 from .facts import FACTS, alike, branches, holdings, rules
+from .links import Link, in_turn, link, worst
 
 Group = tuple[int, ...]  # devices by class
 
@@ -32,6 +33,7 @@ class Transfers:
     def __init__(self, instance: dict[str, Any], batch: int) -> None:
         self.instance, self.batch, self.tick = instance, batch, int(instance["tick_ns"])
         self.held, self.classes, self.rules = holdings(instance), alike(instance), rules(instance)
+        self.turns, self.every_step = in_turn(instance), bool(self.rules["allreduce"] != "round")
         self.kinds = [int(instance["devices"][same[0]]["type"]) for same in self.classes]
         self.cuts = Cuts(instance) if branches(instance) else None
         self.sums = sums if self.cuts is None else self.cuts.sums
@@ -49,25 +51,26 @@ class Transfers:
         for method in (self.allreduce, self.fetching, self.links, self.paid):
             setattr(self, method.__name__, cache(method))
 
-    def ticks(self, size: int, bandwidth: int, parts: int = 1) -> int:
-        """Ticks of a transfer of ``size / parts`` bytes, rounded up."""
-        return -(-size * 10**9 // (parts * bandwidth * self.tick))
+    def ticks(self, size: int, bandwidth: int, parts: int = 1, late: int = 0) -> int:
+        """Ticks of a transfer of ``size / parts`` bytes and so many nanoseconds, rounded up; 0 of no bytes."""
+        return -(-(size * 10**9 + late * parts * bandwidth) // (parts * bandwidth * self.tick)) if size else 0
 
-    def crossing(self, cut: int, bandwidth: int, links: int = 1) -> int:
+    def crossing(self, cut: int, over: Link, links: int = 1) -> int:
         """Ticks of a micro-batch over a cut, one way (rule 2), in equal parts over so many links (rule 12)."""
-        return self.ticks(self.batch * self.behind[cut], bandwidth, links)
+        return self.ticks(self.batch * self.behind[cut], over[0], links, over[1])
 
     def load(self, i: int, j: int, group: Group) -> tuple[int, int]:
         """Ticks that transfers add to Ef and to Eb of a stage (rules 12, 16); all links are equal then."""
-        how, links = self.rules["communication"], self.instance["bandwidth"]
-        if how not in ("load", "tensors") or len(links) < 2:
+        how = self.rules["communication"]
+        if how not in ("load", "tensors") or len(self.instance["devices"]) < 2:
             return 0, 0
+        over = link(self.instance, 0, 1)
         if how == "load":
-            both = [sum(self.crossing(cut, links[0][1]) for cut in (i, j) if 0 < cut < self.last)] * 2
+            both = [sum(self.crossing(cut, over) for cut in (i, j) if 0 < cut < self.last)] * 2
         else:
             hosts = (self.instance.get("graph") or {}).get("hosts", [])
             pays = all(self.kinds[c] not in hosts for c, n in enumerate(group) if n)
-            both = [pays * self.ticks(self.batch * size, links[0][1]) for size in self.paid(i, j)]
+            both = [pays * self.ticks(self.batch * size, over[0]) for size in self.paid(i, j)]
         return both[0], both[1] * self.rules["training"]
 
     def paid(self, i: int, j: int) -> list[int]:
@@ -82,10 +85,16 @@ class Transfers:
         m = len(members)
         if m == 1 or not self.rules["training"]:
             return 0
-        slowest = min(self.instance["bandwidth"][d][e] for d in members for e in members if d != e)
-        moved = self.rules["allreduce_factor"] * (m - 1) * (self.weights[j] - self.weights[i])
-        among = (1 if self.rules["medium"] == "shared" else m) * (m if self.rules["allreduce"] == "rotating" else 1)
-        return self.ticks(moved, slowest, among)
+        slowest, late = worst(link(self.instance, d, e) for d in members for e in members if d != e)
+        weights = int(self.weights[j] - self.weights[i])
+        among = m ** ((not self.turns and self.rules["medium"] == "links") + (self.rules["allreduce"] == "rotating"))
+        moved: int = self.rules["allreduce_factor"] * (m - 1) * (weights * 10**9 + m * late * slowest)
+        return -(-moved // (among * slowest * self.tick)) if weights else 0
+
+    def taken(self, i: int, j: int, group: Group) -> int:
+        """Ticks of one medium that a micro-batch takes for a stage, but for the step behind it (rule 18)."""
+        crossing = sum(self.load(j, self.last, group)) if j < self.last else 0
+        return crossing * self.turns + self.allreduce(i, j, group) * (self.turns and self.every_step)
 
     def migration(self, i: int, j: int, group: Group) -> int:
         """Ticks until all members hold the weights of a stage (rule 11); 0 without a failure."""
@@ -100,8 +109,11 @@ class Transfers:
             received[source] = received.get(source, 0) + self.instance["layers"][layer]["weight_bytes"]
         return max((self.ticks(size, links[d][device]) for d, size in received.items()), default=0)
 
-    def links(self, group: Group, left: Group) -> tuple[int, ...]:
-        """Slowest link to the group from a device left, by class; 0 if none is left."""
+    def links(self, group: Group, left: Group) -> tuple[Link, ...]:
+        """Worst link to the group from a device left, by class; no link if none is left."""
         members = [d for c, n in enumerate(group) if n for d in self.classes[c][-n:]]
-        rows = [self.instance["bandwidth"][others[0]] for others in self.classes]
-        return tuple(min(row[d] for d in members) if n else 0 for row, n in zip(rows, left, strict=True))
+        firsts = [others[0] for others in self.classes]
+        return tuple(
+            worst(link(self.instance, first, d) for d in members) if n else (0, 0)
+            for first, n in zip(firsts, left, strict=True)
+        )

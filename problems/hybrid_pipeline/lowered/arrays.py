@@ -28,6 +28,7 @@ from mapgap.problems.hybrid_pipeline.lowered.tables import (
     Array,
     allreduce_fraction,
     lacking,
+    ordered,
     prefix_sums,
     times_before,
     transfers,
@@ -44,6 +45,9 @@ class Form(NamedTuple):
         D' = max(busy E, busy ways c + aligned E, aligned (E + ways c) + D)
         A' = max(T_a, A - excess (E_b + c)) + drain (E + ways c)
 
+    On one medium a suffix also has what a micro-batch takes of it, ``W' = W + ways c`` and what the stage takes; of a
+    whole pipeline D is ``max(D, busy W + aligned E)``, and ``A' = T_a + max(0, A - E_b - c)`` in a round (rule 18).
+
     Attributes
     ----------
     busy : int
@@ -57,6 +61,8 @@ class Form(NamedTuple):
         1 if an AllReduce may run while others still work (a round).
     drain : int
         1 if A is the time of one micro-batch through all steps (latency of a flow shop).
+    turns : int
+        1 on one medium.
     """
 
     busy: int
@@ -64,6 +70,7 @@ class Form(NamedTuple):
     ways: int
     excess: int
     drain: int
+    turns: int
 
     @classmethod
     def of(cls, instance: Instance, micro_batches: int) -> Form:
@@ -71,10 +78,10 @@ class Form(NamedTuple):
         rules = instance.execution
         ways = 2 if rules.training else 1
         if instance.objective == "bottleneck":
-            return cls(1, 0, ways, 0, 0)
+            return cls(1, 0, ways, 0, 0, int(instance.in_turn))
         if rules.training and rules.latency == "round":
-            return cls(micro_batches, 1, ways, 1, 0)
-        return cls(micro_batches - 1, 0, ways, 0, 1)
+            return cls(micro_batches, 1, ways, 1, 0, int(instance.in_turn))
+        return cls(micro_batches - 1, 0, ways, 0, 1, int(instance.in_turn))
 
     @property
     def factor(self) -> int:
@@ -105,19 +112,20 @@ class Lowered:
     members : (G,)
         Devices in the group.
     comm : (W, L + 1)
-        c: ticks of a communication step one way, by bandwidth level and cut.
+        c: ticks of a communication step one way, by level of the link and cut. The last level is the best one.
     level : (G, G) or (1, 1)
-        Bandwidth level between two disjoint groups; (1, 1) where all links are equal, and where only ``near`` counts.
+        Level of the link between two disjoint groups; (1, 1) where all links are equal, and where only ``near`` counts.
     near : (C, G)
-        Bandwidth level between one device of a class and a group: a stage of that class and others is no nearer.
-    reduce_num, reduce_den : (G,)
-        ``T_a = ceil(weights * num / den)``; part of E_b unless ``instance.execution.allreduce`` is "round".
+        Level of the link between one device of a class and a group: a stage of that class and others is no nearer.
+    reduce_num, reduce_den, reduce_add : (G,)
+        ``T_a = ceil((weights * num + add) / den)``, 0 without weights; part of E_b unless
+        ``instance.execution.allreduce`` is "round".
     move : (C, L + 1, L + 1) or (C, 1, 1)
         Migration ticks of a member that is to hold layers ``[i, j)``; (C, 1, 1) without a failure.
     form : Form
         The objective.
-    rates : list of int
-        Bytes per second by bandwidth level.
+    rates, late : list of int
+        Bytes per second, and nanoseconds of latency, by level of the link.
     load : (L + 1,)
         c that is part of the load of the stages on both sides of a cut, ticks; else 0.
     order : tuple of int, optional
@@ -146,10 +154,12 @@ class Lowered:
     near: NDArray[np.int16]
     reduce_num: Array
     reduce_den: Array
+    reduce_add: Array
     move: Array
     form: Form
     load: Array
     rates: list[int]
+    late: list[int]
     order: tuple[int, ...] = ()
     skip: bool = False
 
@@ -159,7 +169,7 @@ class Lowered:
 
     @property
     def uniform(self) -> bool:
-        """All links have the same bandwidth, so the group behind a cut does not matter to it."""
+        """All links are equal, so the group behind a cut does not matter to it."""
         return self.level.shape == (1, 1)
 
     @cached_property
@@ -193,14 +203,15 @@ class Lowered:
 
     def reduced(self, start: int, stop: int, group: int) -> int:
         """T_a of Eq. (5), ticks of one AllReduce."""
-        return -(
-            -int(self.weights[stop] - self.weights[start]) * int(self.reduce_num[group]) // int(self.reduce_den[group])
-        )
+        weights = int(self.weights[stop] - self.weights[start])
+        moved = weights * int(self.reduce_num[group]) + int(self.reduce_add[group])
+        return -(-moved // int(self.reduce_den[group])) if weights else 0
 
     @property
     def overflows(self) -> bool:
         """AllReduce products beyond 64 bits, which compiled searches do not compute."""
-        return int(self.weights[-1]) * int(self.reduce_num.max(initial=0)) >= 2**62
+        most = int(self.weights[-1]) * int(self.reduce_num.max(initial=0)) + int(self.reduce_add.max(initial=0))
+        return most >= 2**62
 
     @property
     def every_step(self) -> bool:
@@ -217,6 +228,13 @@ class Lowered:
         ef += moved
         eb += moved * (self.form.ways - 1)
         return ef, eb + (self.reduced(start, stop, group) if self.every_step else 0)
+
+    def taken(self, start: int, stop: int, group: int) -> int:
+        """Ticks of the one medium that a micro-batch takes for a stage, but for the step behind it."""
+        if not self.form.turns:
+            return 0
+        moved = self.form.ways * int(self.load[stop])
+        return moved + (self.reduced(start, stop, group) if self.every_step else 0)
 
     def migration(self, start: int, stop: int, group: int) -> int:
         """Migration ticks of the slowest member of a stage."""
@@ -335,9 +353,9 @@ def lower(
         backward = np.zeros_like(backward)
     groups = groups_along(classes, order) if order else all_groups(classes)
     links = _Links(instance, classes, groups, pairs)
-    reduce_num, reduce_den = links.reduce()
+    reduce_num, reduce_den, reduce_add = links.reduce()
     charge = instance.execution.communication
-    comm = transfers(instance, batch, links.rates)
+    comm = transfers(instance, batch, links.rates, links.late)
     return Lowered(
         instance=instance,
         classes=classes,
@@ -359,10 +377,12 @@ def lower(
         near=links.near,
         reduce_num=reduce_num,
         reduce_den=reduce_den,
+        reduce_add=reduce_add,
         move=migration(instance, classes),
         form=Form.of(instance, instance.mini_batch // batch),
         load=comm[0] if charge == "load" else np.zeros_like(comm[0]),
         rates=links.rates,
+        late=links.late,
         order=tuple(order),
         skip=skip,
     )
@@ -375,59 +395,85 @@ def infeasible(instance: Instance, otherwise: str, **more: Any) -> SolveResult:
 
 
 class _Links:
-    """Bandwidths between classes and groups."""
+    """Links between classes and groups: a bandwidth and a latency each.
+
+    Where of any two links one is no worse in both, levels are links, the best one last; then ``near`` says what a group
+    is to a device. Elsewhere, and where transfers are parallel, every pair of groups has a level of its own, and
+    ``near`` the last one, which no link is better than.
+    """
 
     def __init__(self, instance: Instance, classes: list[list[int]], groups: Array, pairs: bool) -> None:
-        self.instance, self.groups = instance, groups
-        size = len(classes)
-        self.pair = [[0] * size for _ in range(size)]
-        for c, d in product(range(size), repeat=2):
-            other = classes[d][0] if c != d else classes[d][-1]
-            self.pair[c][d] = instance.bandwidth[classes[c][0]][other] if classes[c][0] != other else 0
-        values = self.values = sorted({b for row in self.pair for b in row if b}) or [1]
-        parallel = instance.execution.transfers == "parallel" and len(instance.devices) > 1
-        rank = {b: w for w, b in enumerate(values)} | {0: len(values) - 1}
-        self.rank = np.array([[rank[b] for b in row] for row in self.pair], np.int16)
-        self.near = self._near()
-        slowest = self._slowest() if len(values) > 1 and (pairs or parallel) else np.zeros((1, 1), np.int16)
-        if parallel:
-            members = groups.sum(axis=1)
-            links = np.minimum(members[:, None], members[None]).clip(1)
-            rates = sorted({b * k for b in values for k in range(1, len(instance.devices) // 2 + 1)})
-            table = np.searchsorted(rates, np.array(values)[slowest] * links)
-            self.rates, self.level = rates, np.ascontiguousarray(table.astype(np.int16))
-            self.near = np.full_like(self.near, len(rates) - 1)
-        else:
-            self.rates, self.level = values, slowest
+        self.instance, self.groups, n = instance, groups, len(instance.devices)
+        late = instance.latency_ns or ((0,) * n,) * n
+        members = [[(m[0], d[0] if m is not d else d[-1]) for d in classes] for m in classes]
+        self.pair = [[(instance.bandwidth[d][e], late[d][e]) if d != e else None for d, e in row] for row in members]
+        known = {link for row in self.pair for link in row if link} or {(1, 0)}
+        self.values = sorted({rate for rate, _ in known})
+        self.delays = sorted({delay for _, delay in known}, reverse=True)
+        near = [self._near(self._rank(k)) for k in range(2)]
+        parallel = instance.execution.transfers == "parallel" and n > 1
+        if parallel or not ordered(instance):
+            self._each_pair(near, parallel)
+            return
+        places = sorted(known, key=lambda link: (link[0], -link[1]))
+        self.rates, self.late = (list(each) for each in zip(*places, strict=True))
+        # By places in both orders, the last link that is that good in both.
+        level = np.array(
+            [[sum(r <= rate and x >= d for r, x in places) - 1 for d in self.delays] for rate in self.values]
+        )
+        self.near = level[near[0], near[1]].astype(np.int16)
+        several = len(places) > 1 and pairs
+        self.level = self._slowest(self.near) if several else np.zeros((1, 1), np.int16)
 
-    def _near(self) -> NDArray[np.int16]:
-        """(C, G) place of the smallest bandwidth between a device of a class and a group among the values."""
-        near = np.full((len(self.pair), len(self.groups)), self.rank.max(), np.int16)
+    def _each_pair(self, near: list[NDArray[np.int16]], parallel: bool) -> None:
+        """A level for every bandwidth of parallel links with every latency."""
+        slowest, members = [self._slowest(each) for each in near], self.groups.sum(axis=1)
+        links = np.minimum(members[:, None], members[None]).clip(1) if parallel else 1
+        most = len(self.instance.devices) // 2 if parallel else 1
+        rates = sorted({b * k for b in self.values for k in range(1, max(1, most) + 1)})
+        place = np.searchsorted(rates, np.array(self.values)[slowest[0]] * links)
+        table = place * len(self.delays) + slowest[1]
+        self.rates, self.late = [r for r in rates for _ in self.delays], self.delays * len(rates)
+        self.level = np.ascontiguousarray(table.astype(np.int16))
+        self.near = np.full_like(near[0], len(self.rates) - 1)
+
+    def _rank(self, k: int) -> NDArray[np.int16]:
+        """Places of the bandwidths (1: latencies) of all pairs of classes, better ones later."""
+        values = (self.values, self.delays)[k]
+        return np.array([[values.index(link[k]) if link else len(values) - 1 for link in row] for row in self.pair])
+
+    def _near(self, rank: NDArray[np.int16]) -> NDArray[np.int16]:
+        """(C, G) place of the worst link between a device of a class and a group."""
+        near = np.full((len(self.pair), len(self.groups)), rank.max(), np.int16)
         for c, d in product(range(len(self.pair)), repeat=2):
             present = self.groups[:, d] > 0
-            near[c, present] = np.minimum(near[c, present], self.rank[c, d])
+            near[c, present] = np.minimum(near[c, present], rank[c, d])
         return near
 
-    def _slowest(self) -> NDArray[np.int16]:
-        """(G, G) place of the smallest bandwidth between two groups among the values."""
-        levels = np.full((len(self.groups), len(self.groups)), self.rank.max(), np.int16)
-        for c, nearest in enumerate(self.near):
+    def _slowest(self, near: NDArray[np.int16]) -> NDArray[np.int16]:
+        """(G, G) place of the worst link between two groups."""
+        levels = np.full((len(self.groups), len(self.groups)), near.max(), np.int16)
+        for c, nearest in enumerate(near):
             present = self.groups[:, c] > 0
             levels[present] = np.minimum(levels[present], nearest)
         return levels
 
-    def reduce(self) -> tuple[Array, Array]:
-        """Fractions of AllReduce ticks per weight byte (Eq. 5), by group."""
-        num, den = np.zeros(len(self.groups), np.int64), np.ones(len(self.groups), np.int64)
-        members = self.groups.sum(axis=1)
-        inside = np.full(len(self.groups), self.rank.max(), np.int16)
-        for c, d in product(range(len(self.pair)), repeat=2):
-            both = (self.groups[:, c] > (c == d)) & (self.groups[:, d] > 0)
-            inside[both] = np.minimum(inside[both], self.rank[c, d])
-        for count, rank in {(m, w) for m, w in zip(members.tolist(), inside.tolist(), strict=True) if m > 1}:
-            where = (members == count) & (inside == rank)
-            num[where], den[where] = allreduce_fraction(self.instance, count, self.values[rank])
-        return num, den
+    def reduce(self) -> tuple[Array, Array, Array]:
+        """Fractions of AllReduce ticks per weight byte (Eq. 5) and what is added, by group."""
+        num, den, add = (np.full(len(self.groups), value, np.int64) for value in (0, 1, 0))
+        inside = []
+        for rank in map(self._rank, range(2)):
+            worst = np.full(len(self.groups), rank.max(), np.int16)
+            for c, d in product(range(len(self.pair)), repeat=2):
+                both = (self.groups[:, c] > (c == d)) & (self.groups[:, d] > 0)
+                worst[both] = np.minimum(worst[both], rank[c, d])
+            inside.append(worst)
+        kinds = np.stack([self.groups.sum(axis=1), *inside])
+        for count, rate, delay in {tuple(kind) for kind in kinds.T.tolist() if kind[0] > 1}:
+            where = (kinds == np.array([[count], [rate], [delay]])).all(axis=0)
+            found = allreduce_fraction(self.instance, count, self.values[rate], self.delays[delay])
+            num[where], den[where], add[where] = found
+        return num, den, add
 
 
 def migration(instance: Instance, classes: list[list[int]]) -> Array:

@@ -1,7 +1,7 @@
 """Classes of devices that are alike, groups of them, and what may be put in front of a pipeline's suffix.
 
-Devices are merged into *classes* of interchangeable ones: equal type, equal bandwidth to every third device, equal
-weights held. (The relation is transitive, and the bandwidth inside a class is one number.) A group is then a vector of
+Devices are merged into *classes* of interchangeable ones: equal type, equal links to every third device, equal
+weights held. (The relation is transitive, and all links inside a class are equal.) A group is then a vector of
 counts per class.
 
 A pipeline is built from its end. A *state* says which devices are left for the stages in front; a *move* puts a group
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -54,8 +55,8 @@ def interchangeable(instance: Instance) -> list[list[int]]:
         for members in classes:
             e = members[0]
             same = instance.devices[d].type == instance.devices[e].type and (held is None or held[d] == held[e])
-            links = zip(instance.bandwidth[d], instance.bandwidth[e], strict=True)
-            if same and all(a == b for x, (a, b) in enumerate(links) if x not in (d, e)):
+            squares = [instance.bandwidth, *([instance.latency_ns] if instance.latency_ns else [])]
+            if same and all(square[d][x] == square[e][x] for square in squares for x in range(n) if x not in (d, e)):
                 members.append(d)
                 break
         else:
@@ -80,22 +81,27 @@ def groups_along(classes: list[list[int]], order: Sequence[int]) -> Array:
 
 
 def moves_anywhere(groups: Array, replication: bool) -> Moves:
-    """Any group of the devices left, class by class: the groups of some classes times those of the next one."""
-    size = groups[-1].tolist()
-    used, group = np.zeros(1, np.int32), np.zeros(1, np.int32)
-    for most in size:
-        pairs = np.array([(u, g) for u in range(most + 1) for g in range(most + 1 - u)], np.int32)
-        used = (used[:, None] * (most + 1) + pairs[:, 0]).ravel()
-        group = (group[:, None] * (most + 1) + pairs[:, 1]).ravel()
-    kept = group > 0
-    if not replication:
-        kept &= groups[group].sum(axis=1) == 1
-    used, group = used[kept], group[kept]
-    order = np.lexsort((group, used))
-    used, group = used[order], group[order]
-    first = np.searchsorted(used, np.arange(len(groups) + 1))
-    left = np.arange(len(groups) - 1, -1, -1)
-    return Moves(first.astype(np.int64), group, used + group, left)
+    """Any group of the devices left: those of the first half of the classes times those of the other."""
+    size, count = groups[-1].tolist(), len(groups)
+    front, back = _within(size[: len(size) // 2]), _within(size[len(size) // 2 :])
+    single, small = groups.sum(axis=1) == 1, len(back)
+    found = []
+    for used in range(count):
+        a, b = divmod(count - 1 - used, small)
+        group = (front[a][:, None] * np.int32(small) + back[b]).ravel()[1:]
+        found.append(group if replication else group[single[group]])
+    lengths = np.array([len(group) for group in found])
+    group = np.concatenate(found)
+    del found
+    target = np.repeat(np.arange(count, dtype=np.int32), lengths)
+    target += group
+    return Moves(np.concatenate([[0], lengths.cumsum()]), group, target, np.arange(count - 1, -1, -1))
+
+
+def _within(size: list[int]) -> list[Ints]:
+    """By the index of a vector of counts, those of all vectors inside it, ascending."""
+    every = np.array(list(product(*(range(most + 1) for most in size))))
+    return [np.flatnonzero((every <= most).all(axis=1)).astype(np.int32) for most in every]
 
 
 def moves_along(n: int, skip: bool, replication: bool) -> Moves:

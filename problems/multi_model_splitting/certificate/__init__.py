@@ -3,7 +3,8 @@
 Every plan better than the bound is a point: per pipeline, one variable per segment (layers ``i..j-1`` on device d), one
 per source and first device, one per last device and target (:mod:`~.paths`). Adjacent segments lie on different devices
 (rule 1), so a segment that begins (ends) inside the model always pays reception (transmission). What all of them load
-is summed up; with operation sharing :mod:`~.sharing` takes off again what is counted twice.
+is summed up, all transmissions on one medium as well (rule 13), whose row comes last; with operation sharing
+:mod:`~.sharing` takes off again what is counted twice.
 
 Variables come pipeline by pipeline: segments by device, begin and end, then ``(source, first device)``, then ``(last
 device, target)``, each by number; then those of the sharing, pipeline by pipeline, too; then the cycle time.
@@ -27,6 +28,7 @@ SHAPE = {
     "problem": ("multi_model_splitting",),
     "objective": ("throughput", "latency"),
     "sharing": (True, False),
+    "medium": ("links", "ports", "shared"),
     "devices": [dict.fromkeys(("name", "weights", "bias", "layers", "sensors", "interfaces"))],
     "pipelines": [
         {
@@ -49,6 +51,7 @@ def program(instance: dict[str, Any], bound: int, new: Any) -> Any:
             totals.segment(path, i, j, d, y)
             totals.loads[d, "radio"].append((y, path.cuts[i]["receive"][d] if i else 0))
             totals.loads[d, "radio"].append((y, path.cuts[j]["transmit"][d] if j < path.last else 0))
+            totals.sent.append(totals.loads[d, "radio"][-1])
         for (s, d), x in path.first.items():
             totals.sensing(path, s, x)
             totals.transfer(path, 0, s, d, x)
@@ -63,9 +66,10 @@ def program(instance: dict[str, Any], bound: int, new: Any) -> Any:
     if instance["objective"] == "latency":
         found.cutoff = found.at_most(latency, min(bound - 1, total(latency)))
         return found
-    most = min(bound - 1, max(map(total, totals.loads.values())))
+    loads = [*totals.loads.values(), *([totals.sent] if instance.get("medium") == "shared" else [])]
+    most = min(bound - 1, max(map(total, loads)))
     cycle = found.variable(0, most)
-    for load in totals.loads.values():
+    for load in loads:
         found.at_most([*load, (cycle, -1)], 0)
     found.cutoff = found.at_most([(cycle, 1)], most)
     return found

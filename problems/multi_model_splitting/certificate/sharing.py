@@ -25,11 +25,12 @@ from .paths import RESOURCES, UNITS, Path, Terms, minus
 
 
 class Totals:
-    """Loads of all units and needs of all memories, as sums of variables."""
+    """Loads of all units, all transmissions and needs of all memories, as sums of variables."""
 
     def __init__(self, count: int) -> None:
         self.loads: dict[tuple[int, str], Terms] = {(d, unit): [] for d in range(count) for unit in UNITS}
         self.used: dict[tuple[int, str], Terms] = {(d, r): [] for d in range(count) for r in RESOURCES}
+        self.sent: Terms = []
 
     def sensing(self, path: Path, s: int, x: int, sign: int = 1) -> None:
         self.loads[s, "sensor"].append((x, sign * path.facts["sensing"][s]))
@@ -37,6 +38,7 @@ class Totals:
     def transfer(self, path: Path, k: int, d: int, e: int, x: int, sign: int = 1) -> None:
         if d != e:
             self.loads[d, "radio"].append((x, sign * path.cuts[k]["transmit"][d]))
+            self.sent.append((x, sign * path.cuts[k]["transmit"][d]))
             self.loads[e, "radio"].append((x, sign * path.cuts[k]["receive"][e]))
 
     def segment(self, path: Path, i: int, j: int, d: int, y: int, sign: int = 1) -> None:

@@ -3,7 +3,9 @@
 A certificate refutes one program per ratio, ``{"40,24": tree, …}`` with every partition of the batch into at most N
 shares (rule 8: shares are interchangeable), or one program for all ratios at once, ``{"all": tree}``. A key that ends
 in ``" order"`` asks for the program with orders. A key like ``"33-63x1,1-31x2"`` is a box: one program for all ratios
-that have one share of 33 to 63 samples and then two of 1 to 31; ratios of a box need no program of their own.
+that have one share of 33 to 63 samples and then two of 1 to 31; ratios of a box need no program of their own. Equal
+accelerators have common variables in it; a key that ends in ``" apart"`` asks for the program in which the first one of
+each class has its own (:mod:`~.alike`).
 
 Every plan of a makespan below the bound is a point of the program of its ratio: ``x[o][a]`` places operation ``o``,
 ``load[o][a]`` is how long it occupies accelerator ``a``, ``last`` the makespan (:mod:`~.loads`), its start that of the
@@ -11,8 +13,10 @@ plan's timetable (:mod:`~.times`). All are integers of at most ``bound - 1``, an
 argue. In the program of all ratios only fused operations have a place and a start, and the DRAM is left out, and so it
 is in those of boxes (:mod:`~.located`); in the others :mod:`~.memory` says what of it must fit.
 
-Variables come in this order, those of places by accelerator; ``*`` where the program of a ratio, ``+`` where that of a
-box has them. Operations are listed FP by rising layer, then WU and BP by falling layer, those of a layer by share.
+Variables come in this order, those of places by accelerator, in a box by class, as first members are listed; beside a
+state come its own accelerators and the first others of classes, first members before all others. ``*`` where the
+program of a ratio, ``+`` where that of a box has them. Operations are listed FP by rising layer, then WU and BP by
+falling layer, those of a layer by share.
 
 1.  ``+`` samples of each group; ``last``; places by operation; ``*`` configurations of each split FP and BP of several
     shares, the last share's place changing fastest; loads by operation.
@@ -42,6 +46,7 @@ from .located import Located
 from .times import Writer
 
 SENSE = "min"
+APART = " apart"
 LAYER = dict.fromkeys(("name", "network_input_bytes", "output_bytes", "weight_bytes", "fp", "bp", "wu"))
 SHAPE = {
     **dict.fromkeys(("name", "source", "tags", "batch", "tick_ns", "memory_unit_bytes", "flops", "bandwidth")),
@@ -61,7 +66,7 @@ def cases(instance: dict[str, Any], bound: int, new: Any, names: Any) -> Iterato
         return
     boxes = {name: box(name) for name in names if "x" in name}
     for name, groups in boxes.items():
-        yield name, Located(instance, bound, new(), groups).program
+        yield name, Located(instance, bound, new(), groups, name.endswith(APART)).program
     for ratio in partitions(instance["batch"], instance["batch"], len(instance["accelerators"])):
         if any(contains(groups, ratio) for groups in boxes.values()):
             continue
@@ -72,7 +77,7 @@ def cases(instance: dict[str, Any], bound: int, new: Any, names: Any) -> Iterato
 
 def box(name: str) -> Box:
     """The groups of a box, as its name says."""
-    groups = (group.replace("x", "-").split("-") for group in name.split(","))
+    groups = (group.replace("x", "-").split("-") for group in name.removesuffix(APART).split(","))
     return tuple((int(low), int(high), int(number)) for low, high, number in groups)
 
 

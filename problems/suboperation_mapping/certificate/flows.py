@@ -26,14 +26,14 @@ Terms = list[tuple[int, int]]
 class Flows(Writer):
     """Rows of what lies where, and what it takes; ``phases`` has what every phase of a split layer costs by state."""
 
-    def __init__(self, instance: dict[str, Any], bound: int, program: Any, box: Box) -> None:
+    def __init__(self, instance: dict[str, Any], bound: int, program: Any, box: Box, kind: Any) -> None:
         self.box, self.batch, self.every = box, instance["batch"], range(len(box))
         self.sizes = [program.variable(low * number, high * number) for low, high, number in box]
         self.count: dict[tuple[Operation, int, int], Terms] = {}  # shares of a group on an accelerator
         self.held: dict[tuple[Operation, int, int], Terms] = {}  # samples in them
         self.phases: dict[Operation, list[tuple[Any, Terms, dict[tuple[int, int], Terms]]]] = {}
         self.fetched: dict[Operation, list[Terms]] = {}  # what a fused operation gathers
-        super().__init__(instance, bound, program, None)
+        super().__init__(instance, bound, program, None, kind=kind)
 
     def neighbours(self, o: Operation) -> tuple[Any, Any]:
         """The first fused operation before a split one, and the first one after it."""
@@ -53,7 +53,8 @@ class Flows(Writer):
         for g, size in enumerate(self.sizes):
             self.program.equal([*(t for a in self.places for t in self.held[o, g, a]), (size, -1)], 0)
         for a, terms in enumerate(self.moved(o)):
-            own = [t for _, _, cost in self.phases[o] for g in self.every for t in cost[g, a]]
+            shares = (cost.items() for _, _, cost in self.phases[o])
+            own = [t for costs in shares for (_, b), cost in costs if self.kind[b] == a for t in cost]
             self.program.at_most([*own, *terms, (self.load[o][a], -GRAIN)], 0)
 
     def dealt(self, o: Operation, u: Any, v: Any, state: Any, chosen: Terms) -> dict[tuple[int, int], Terms]:
@@ -61,7 +62,7 @@ class Flows(Writer):
         rows, cost, batch = self.program, {}, []
         for g, (low, high, number) in enumerate(self.box):
             here = []
-            for a in self.places:
+            for a in self.extended(state):
                 x = rows.variable(0, number)
                 here.append((x, 1))
                 s = (x, low)
@@ -72,17 +73,17 @@ class Flows(Writer):
                 hull = lines(tuple(self.layers[o[1]][o[0].lower()][a]), low, high)
                 took = [(x, hull[0][0]), (s[0], s[1] * hull[0][1])]
                 if len(hull) > 1:
-                    took = [(rows.variable(0, self.most), GRAIN)]
+                    took = [(rows.variable(0, self.most * self.stands(state, a)), GRAIN)]
                     for alpha, beta in hull:
                         rows.at_most([(x, alpha), (s[0], s[1] * beta), (took[0][0], -GRAIN)], 0)
                 rate = self.grains(self.sample_bytes(o, u), state[0], a) if u else 0
                 cost[g, a] = [*took, (s[0], s[1] * rate)]
-                self.count.setdefault((o, g, a), []).append((x, 1))
-                self.held.setdefault((o, g, a), []).append(s)
+                self.count.setdefault((o, g, self.kind[a]), []).append((x, 1))
+                self.held.setdefault((o, g, self.kind[a]), []).append(s)
                 batch.append(s)
                 if v:
                     rate = self.grains(self.sample_bytes(v, o), a, state[1])
-                    self.fetched[v][state[1]].append((s[0], s[1] * rate))
+                    self.fetched[v][self.kind[state[1]]].append((s[0], s[1] * rate))
             rows.equal([*here, *((j, -number) for j, _ in chosen)], 0)
         rows.equal([*batch, *((j, -self.batch) for j, _ in chosen)], 0)
         return cost
@@ -101,8 +102,8 @@ class Flows(Writer):
                     found[a].append((y, cost))
         each, shares = [self.cheapest_grains(weights, a) for a in self.places], sum(number for *_, number in self.box)
         if o[0] == "WU" and shares > 1 and min(each):
-            holders = [rows.variable(0, 1) for _ in self.places]
-            sent = [rows.variable(0, shares * len(holders)) for _ in self.places]
+            holders = [rows.variable(0, m) for m in self.members]
+            sent = [rows.variable(0, shares * len(self.everywhere)) for _ in self.places]
             rows.at_most([*((h, shares) for h in holders), *((j, -1) for j in sent)], shares)
             for a, h in enumerate(holders):
                 found[a].append((sent[a], min(each)))

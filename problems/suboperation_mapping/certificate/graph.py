@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from .lengths import GRAIN
@@ -10,11 +11,18 @@ Operation = tuple[str, int, int]  # phase, layer, share; -1 for the operations o
 
 
 class Graph:
-    """The operations of one ratio; of split layers as a whole if ``ratio`` is ``None``."""
+    """The operations of one ratio; of split layers as a whole if ``ratio`` is ``None``.
 
-    def __init__(self, instance: dict[str, Any], ratio: Any) -> None:
+    ``kind`` is the class of every accelerator, ``places`` are the classes, ``members`` how many lie in each. Classes
+    are numbered as their first members are, and have one member each but in programs of boxes (:mod:`~.alike`).
+    """
+
+    def __init__(self, instance: dict[str, Any], ratio: Any, kind: Sequence[int] = ()) -> None:
         self.instance, self.layers, self.ratio = instance, instance["layers"], ratio
-        self.places = range(len(instance["accelerators"]))
+        self.everywhere = range(len(instance["accelerators"]))
+        self.kind = kind or self.everywhere
+        self.places = range(max(self.kind) + 1)
+        self.members = [sum(q == k for k in self.kind) for q in self.places]
         self.shares = range(1 if ratio is None else len(ratio))
         self.consumers = [
             [(c, e["bytes"]) for c, layer in enumerate(self.layers) for e in layer["inputs"] if e["source"] == i]
@@ -62,16 +70,27 @@ class Graph:
         """Of a transfer (rule 6)."""
         return 0 if i == j else -(-size * 10**9 // (self.instance["bandwidth"][i][j] * self.instance["tick_ns"]))
 
+    def extended(self, state: Any) -> list[int]:
+        """What can be told apart beside a state: its accelerators, and of the others the first one of every class."""
+        return [a for a in self.everywhere if a in state or all(b in state for b in self.alike(a) if b < a)]
+
+    def stands(self, state: Any, a: int) -> int:
+        """For how many accelerators one of these stands."""
+        return 1 if a in state else self.members[self.kind[a]] - len({b for b in state if b in self.alike(a)})
+
+    def alike(self, a: int) -> list[int]:
+        return [b for b in self.everywhere if self.kind[b] == self.kind[a]]
+
     def cheapest(self, size: int, a: int) -> int:
         """Least ticks of a transfer to ``a`` from elsewhere."""
-        return min((self.ticks(size, i, a) for i in self.places if i != a), default=0)
+        return min((self.ticks(size, i, a) for i in self.everywhere if i != a), default=0)
 
     def grains(self, size: int, i: int, j: int) -> int:
         """To move ``size`` bytes, rounded down."""
         return 0 if i == j else GRAIN * size * 10**9 // (self.instance["bandwidth"][i][j] * self.instance["tick_ns"])
 
     def cheapest_grains(self, size: int, a: int) -> int:
-        return min((self.grains(size, i, a) for i in self.places if i != a), default=0)
+        return min((self.grains(size, i, a) for i in self.everywhere if i != a), default=0)
 
     def sample_bytes(self, o: Operation, p: Operation) -> int:
         """What a sample of an operation reads from a predecessor, the weights left out."""
@@ -84,7 +103,7 @@ class Graph:
 
     def serial(self) -> int:
         """No plan takes longer: one operation after the other, each with all bytes of the network from everybody."""
-        most, n = len(self.shares) if self.ratio else len(self.places), len(self.layers)
+        most, n = len(self.shares) if self.ratio else len(self.everywhere), len(self.layers)
         phases = ("fp", "bp", "wu")
         ticks = sum(
             most * max((t for row in layer[p] for t in row), default=0) for layer in self.layers for p in phases

@@ -8,6 +8,7 @@
 - Two equal shares may change names in all operations, so their first FP places are sorted.
 - Where links are shared, transfers that need the same port or the one medium take turns: together they take no longer
   than the makespan. What is gathered, and dW, leaves a port that is known; of a ``y`` only the receiver is.
+- Of a class of accelerators (:mod:`~.alike`) all of this is the sum over its members.
 - Without a ratio, split layers are samples that flow: the shares on ``a`` hold ``s`` samples and take at least the
   cheapest ticks per sample times ``s``; what they move costs nothing.
 """
@@ -23,8 +24,8 @@ from .graph import Graph, Operation
 class Loads(Graph):
     """``x[o][a]``, ``load[o][a]`` and ``last``, the makespan."""
 
-    def __init__(self, instance: dict[str, Any], bound: int, program: Any, ratio: Any) -> None:
-        super().__init__(instance, ratio)
+    def __init__(self, instance: dict[str, Any], bound: int, program: Any, ratio: Any, kind: Any = ()) -> None:
+        super().__init__(instance, ratio, kind)
         self.program, self.most = program, min(bound - 1, self.serial())
         self.last = program.variable(0, self.most)
         program.cutoff = program.at_most([(self.last, 1)], self.most)
@@ -33,7 +34,7 @@ class Loads(Graph):
             program.equal([(j, 1) for j in x], 1)
         chosen = [(p, i) for p, i in self.nodes if ratio and p != "WU" and self.split(i)]
         self.spread = {(p, i): self.configurations(p, i) for p, i in chosen}
-        self.load = {o: [program.variable(0, self.most) for _ in self.places] for o in self.operations}
+        self.load = {o: [program.variable(0, self.most * m) for m in self.members] for o in self.operations}
         self.ways: dict[Any, list[tuple[int, int]]] = {}
         for o in self.operations:
             if o in self.x:
@@ -41,8 +42,8 @@ class Loads(Graph):
                     program.equal([*terms, (j, -1)], 0)
             else:
                 self.flow(o)
-        for terms in self.ways.values():
-            program.at_most([*terms, (self.last, -1)], 0)
+        for way, terms in self.ways.items():
+            program.at_most([*terms, (self.last, -self.members[way[1]] if way[0] == "in" else -1)], 0)
 
     def carry(self, j: int, ticks: int, sender: Any, receiver: int) -> int:
         """The ticks of a transfer that takes place if ``j`` is 1, which its ports or the medium are taken for."""
@@ -68,11 +69,11 @@ class Loads(Graph):
 
     def joint(self, choice: dict[Any, list[tuple[int, int]]], o: Operation) -> dict[tuple[Any, int], int]:
         """The products of a choice with the place of an operation."""
-        found = {(c, a): self.program.variable(0, 1) for c in choice for a in self.places}
+        found = {(c, a): self.program.variable(0, 1) for c in choice for a in self.extended(c)}
         for c, terms in choice.items():
-            self.program.equal([*((found[c, a], 1) for a in self.places), *((j, -v) for j, v in terms)], 0)
-        for a in self.places:
-            self.program.equal([*((found[c, a], 1) for c in choice), (self.x[o][a], -1)], 0)
+            self.program.equal([*((found[c, a], 1) for a in self.extended(c)), *((j, -v) for j, v in terms)], 0)
+        for q in self.places:
+            self.program.equal([*((j, 1) for (_, a), j in found.items() if self.kind[a] == q), (self.x[o][q], -1)], 0)
         return found
 
     def loads(self, o: Operation) -> list[list[tuple[int, int]]]:

@@ -5,32 +5,32 @@ those of :mod:`~.flows`.
 
 - A phase of a split layer lies between two fused operations. It lasts as long as the load of any accelerator, as any of
   its shares, and as its least length on any ratio of the box (:mod:`~.lengths`), in its state.
-- Equal accelerators have equal tables, and exchanging them leaves bandwidths as they are. Whatever the plan, exchanging
-  two of them in all places gives one of the same ratio and makespan, the DRAM being left out. Exchanging brings the
-  fused operation in the middle of the network to the first accelerator that is equal to its own: it lies on no other.
+- Equal accelerators are in one class (:mod:`~.alike`), or the first of them is told apart from the others. Then
+  exchanging two of them brings the fused operation in the middle of the network to the first one: it lies on no other.
 """
 
 from __future__ import annotations
 
-from itertools import product
 from typing import Any
 
+from .alike import classes, equal, renamed
 from .flows import Flows
 from .graph import Operation
 from .lengths import GRAIN, Box, least_length
 
 
 class Located(Flows):
-    """One program: ``program``."""
+    """One program: ``program``; with ``apart`` the first accelerators of all classes are told apart."""
 
-    def __init__(self, instance: dict[str, Any], bound: int, program: Any, box: Box) -> None:
-        super().__init__(instance, bound, program, box)
+    def __init__(self, instance: dict[str, Any], bound: int, program: Any, box: Box, apart: bool = False) -> None:
+        order, kind = classes(instance, apart)
+        super().__init__(renamed(instance, order), bound, program, box, kind)
         for o in self.phases:
             if o[0] != "WU":
                 self.between(o)
         for x in list(self.x.values())[len(self.x) // 2 :][:1]:
             for a in self.places:
-                if any(self.equal(a, b) for b in range(a)):
+                if any(equal(self.instance, a, b) for b in range(a)):
                     program.at_most([(x[a], 1)], 0)
 
     def between(self, o: Operation) -> None:
@@ -40,23 +40,14 @@ class Located(Flows):
         for state, chosen, cost in self.phases[o]:
             d = rows.variable(0, self.most)
             length.append((d, 1))
-            for a in self.places:
-                rows.at_most([*(t for g in self.every for t in cost[g, a]), (d, -GRAIN)], 0)
+            told = self.extended(state)
+            for a in told:
+                rows.at_most([*(t for g in self.every for t in cost[g, a]), (d, -GRAIN * self.stands(state, a))], 0)
             for g, (*_, number) in enumerate(self.box):
-                rows.at_most([*(t for a in self.places for t in cost[g, a]), (d, -number * GRAIN)], 0)
-            rates = tuple(self.grains(self.sample_bytes(o, u), state[0], a) if u else 0 for a in self.places)
+                rows.at_most([*(t for a in told for t in cost[g, a]), (d, -number * GRAIN)], 0)
+            rates = tuple(self.grains(self.sample_bytes(o, u), state[0], a) if u else 0 for a in self.everywhere)
             least = least_length(tables, rates, self.box, self.batch)
             rows.at_most([*((j, least) for j, _ in chosen), (d, -1)], 0)
         after = [self.start[v] for v in self.x if any(p == o for p, _ in self.before[v])]
         for j in after or [self.last]:
             rows.at_most([*(self.end(u) if u else ()), *length, (j, -1)], 0)
-
-    def equal(self, a: int, b: int) -> bool:
-        """Whether exchanging two accelerators changes no table and no bandwidth."""
-        rate = self.instance["bandwidth"]
-        swap = [b if i == a else a if i == b else i for i in self.places]
-        tables = [layer[phase] for layer in self.layers for phase in ("fp", "bp", "wu") if layer[phase]]
-        pairs = product(self.places, repeat=2)
-        return all(t[a] == t[b] for t in tables) and all(
-            rate[i][j] == rate[swap[i]][swap[j]] for i, j in pairs if i != j
-        )

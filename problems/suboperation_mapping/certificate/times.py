@@ -22,8 +22,10 @@ from .memory import Memory
 class Writer(Memory):
     """One program: ``program``; of all ratios if ``ratio`` is ``None``."""
 
-    def __init__(self, instance: dict[str, Any], bound: int, program: Any, ratio: Any, ordered: bool = False) -> None:
-        super().__init__(instance, bound, program, ratio)
+    def __init__(
+        self, instance: dict[str, Any], bound: int, program: Any, ratio: Any, ordered: bool = False, kind: Any = ()
+    ) -> None:
+        super().__init__(instance, bound, program, ratio, kind)
         self.start = {o: program.variable(0, self.most) for o in self.x}
         self.times()
         for node in self.spread if len(self.shares) > 1 else ():
@@ -52,14 +54,14 @@ class Writer(Memory):
             found[o] = max(w - (-s // len(self.places)) for w, s in zip(own, sums, strict=True))
         return found
 
-    def end(self, o: Operation, sign: int = 1) -> list[tuple[int, int]]:
-        return [(self.start[o], sign), *((j, sign) for j in self.load[o])]
+    def end(self, o: Operation, times: int = 1) -> list[tuple[int, int]]:
+        return [(self.start[o], times), *((j, times) for j in self.load[o])]
 
     def times(self) -> None:
         """Precedence, and on every accelerator what fits before, after and between."""
         row, fused = self.program.at_most, [o for o in self.operations if o[2] < 0]
-        for a in self.places:
-            row([*((self.load[o][a], 1) for o in self.operations), (self.last, -1)], 0)
+        for a, m in enumerate(self.members):
+            row([*((self.load[o][a], 1) for o in self.operations), (self.last, -m)], 0)
         for v in self.start:
             row([*self.end(v), (self.last, -1)], 0)
             for p, _ in self.before[v]:
@@ -67,13 +69,13 @@ class Writer(Memory):
                     row([*self.end(p), (self.start[v], -1)], 0)
             earlier = [u for u in fused if v[2] < 0 and u in self.above[v]]
             nearest = [u for u in earlier if not any(u in self.above[w] for w in earlier)]
-            for a in self.places:
-                row([*((self.load[o][a], 1) for o in self.above[v]), (self.start[v], -1)], 0)
+            for a, m in enumerate(self.members):
+                row([*((self.load[o][a], 1) for o in self.above[v]), (self.start[v], -m)], 0)
                 later = [o for o in self.operations if v in self.above[o]]
-                row([*self.end(v), *((self.load[o][a], 1) for o in later), (self.last, -1)], 0)
+                row([*self.end(v, m), *((self.load[o][a], 1) for o in later), (self.last, -m)], 0)
                 for u in nearest:
                     inner = [o for o in self.above[v] if u in self.above[o]]
-                    row([*self.end(u), *((self.load[o][a], 1) for o in inner), (self.start[v], -1)], 0)
+                    row([*self.end(u, m), *((self.load[o][a], 1) for o in inner), (self.start[v], -m)], 0)
 
     def stage(self, phase: str, layer: int) -> None:
         """The length of a phase of a split layer between a fused operation before it and one after it."""

@@ -12,6 +12,10 @@ A flow shop (rule 13) has D = (M - 1) max E and A = S, a bottleneck (rule 14) D 
 same cut, with the same devices, last group and number of stages to come, one is not needed if the other is no larger
 in S, D, A, G and no smaller in Sb: whatever stages follow, they add the same numbers to both.
 
+On one medium (rule 18) it also has W, what a micro-batch takes of it, T, the AllReduces so far, and E of the first
+stage; at the end D is at least M W + E of the first stage, and AllReduces take turns: A = max of T_s - Sb_s with T_s
+the AllReduces up to stage s.
+
 A label is dropped, too, if the least D of all stages that may follow, found by a recursion of its own, leaves nothing
 below the bound; and so is a stage whose own E does. Nothing else is left out.
 
@@ -49,6 +53,7 @@ class Step(NamedTuple):
     both: int
     back: int
     allreduce: int
+    medium: int
     migration: int
     after: State
 
@@ -61,6 +66,9 @@ class Label(NamedTuple):
     minus_sb: int = 0
     a: int = 0
     g: int = 0
+    w: int = 0
+    t: int = 0
+    first: int = 0
 
 
 def least(holds: Callable[[int], bool], low: int, high: int) -> int:
@@ -121,8 +129,14 @@ class Plans:
         self.weight = 1 if self.objective == "bottleneck" else self.micro_batches
         self.limit = (bound - 1) // self.rounds // self.weight  # most E of a step
         self.cuts, self.all = cuts(instance), (1 << len(self.layers)) - 1
-        rates = {rate for d, row in enumerate(instance["bandwidth"]) for e, rate in enumerate(row) if d != e}
-        self.equal_links = len(rates) < 2
+        self.turns, self.late = instance.get("medium") == "shared", instance.get("latency_ns") or None
+        links = {
+            (rate, self.late[d][e] if self.late else 0)
+            for d, row in enumerate(instance["bandwidth"])
+            for e, rate in enumerate(row)
+            if d != e
+        }
+        self.equal_links = len(links) < 2
         held = self.replanning["held"] if self.replanning else [()] * self.n
         self.alike = [(self.kind[d], str(held[d])) if self.equal_links else d for d in range(self.n)]
         self.holders = [
@@ -210,17 +224,18 @@ class Plans:
         total, forward = min(pairs)
         return forward, total - forward
 
-    def stage(self, i: int, j: int, group: Group, kept: int) -> tuple[int, int, int] | None:
-        """E, Eb and Ta of a stage, with what rules 12 and 16 make part of it."""
+    def stage(self, i: int, j: int, group: Group, kept: int) -> tuple[int, int, int, int] | None:
+        """E, Eb and Ta of a stage, with what rules 12 and 16 make part of it, and what it takes of one medium."""
         times = self.times(i, j, tuple(sorted(self.kind[d] for d in group)), kept)
         if times is None:
             return None
         forward, backward = times
         ways = self.training + 1
-        how, extra = self.rules.get("communication", "step"), [0, 0]
+        how, extra, medium = self.rules.get("communication", "step"), [0, 0], 0
         if how == "load":
             crossing = [self.crossing(cut, group, group) for cut in (i, j) if 0 < cut < self.all]
             extra = [sum(crossing)] * 2
+            medium = ways * self.crossing(i, group, group) if i else 0
         if how == "tensors" and self.n > 1 and self.kind[group[0]] not in (self.graph.get("hosts") or []):
             others = tuple(d for d in range(self.n) if d not in group)
             extra = [self.ticks(self.batch * self.known(j & ~i, way), self.slowest(group, others)) for way in (0, 1)]
@@ -231,20 +246,29 @@ class Plans:
                 * (m - 1)
                 * sum(self.layers[k]["weight_bytes"] for k in self.members(j & ~i))
             )
-            parts = 1 if self.rules.get("medium") == "shared" else m
+            parts = 1 if self.turns or self.rules.get("medium") == "shared" else m
             parts *= m if self.rules.get("allreduce") == "rotating" else 1
-            reduced = self.ticks(moved, parts * self.slowest(group, group))
+            rate, factor = self.slowest(group, group), self.rules.get("allreduce_factor", 2) * (m - 1)
+            waits = factor * m * self.latest(group, group) * rate if moved else 0
+            reduced = -(-(moved * 10**9 + waits) // (parts * rate * self.instance["tick_ns"]))
         forward, backward = forward + extra[0], backward + (extra[1] if ways == 2 else 0)
         if self.rules.get("allreduce", "round") != "round":
-            backward, reduced = backward + reduced, 0
-        return forward + backward, backward, reduced
+            backward, reduced, medium = backward + reduced, 0, medium + reduced
+        return forward + backward, backward, reduced, medium * self.turns
 
     def crossing(self, cut: int, before: Group, after: Group) -> int:
         """Ticks of a micro-batch over a cut, one way (rules 2, 12, 16)."""
         bytes_ = self.known(cut, 0) if self.graph else self.layers[cut.bit_length() - 1]["output_bytes"]
         links = min(len(before), len(after)) if self.rules.get("transfers") == "parallel" else 1
         rate = next(r for d, row in enumerate(self.instance["bandwidth"]) for e, r in enumerate(row) if d != e)
-        return self.ticks(self.batch * bytes_, links * (rate if self.equal_links else self.slowest(before, after)))
+        rate = links * (rate if self.equal_links else self.slowest(before, after))
+        late = max(map(max, self.late)) if self.late and self.equal_links else self.latest(before, after)
+        moved = self.batch * bytes_ * 10**9
+        return -(-(moved + late * rate) // (rate * self.instance["tick_ns"])) if moved else 0
+
+    def latest(self, before: Group, after: Group) -> int:
+        """The largest latency between two groups, or inside one (rule 19)."""
+        return max((self.late[d][e] for d in before for e in after if d != e), default=0) if self.late else 0
 
     def migration(self, i: int, j: int, group: Group) -> int:
         """Ticks until all members have the weights of a stage (rule 11)."""
@@ -305,12 +329,19 @@ class Plans:
 
     def ahead(self, label: Label, both: int, back: int, allreduce: int) -> Label:
         """A label with one more step at its end."""
-        s, d, minus_sb, a, g = label
+        s, d, minus_sb, a, g, *medium, t, first = label
         if self.objective == "bottleneck":
-            return Label(0, max(d, both), 0, 0, g)
+            return Label(0, max(d, both), 0, 0, g, *medium)
         if self.objective == "flow_shop":
-            return Label(s + both, max(d, (self.micro_batches - 1) * both), 0, s + both, g)
-        return Label(s + both, max(d, self.micro_batches * both + s), minus_sb - back, max(a, allreduce + minus_sb), g)
+            return Label(s + both, max(d, (self.micro_batches - 1) * both), 0, s + both, g, *medium)
+        d, a = max(d, self.micro_batches * both + s), max(a, allreduce + t + minus_sb)
+        return Label(s + both, d, minus_sb - back, a, g, *medium, t + allreduce * self.turns, first)
+
+    def whole(self, label: Label) -> Label:
+        """The label of a plan, in which the medium is one more step (rule 18)."""
+        busy = {"round": self.micro_batches, "flow_shop": self.micro_batches - 1, "bottleneck": 1}[self.objective]
+        aligned = label.first if self.objective == "round" else 0
+        return label._replace(d=max(label.d, busy * label.w + aligned)) if self.turns else label
 
     def rest(self, state: State) -> int | None:
         """The least D of all stages to come, as if the plan began here; ``None`` if none can."""
@@ -341,6 +372,11 @@ class Plans:
                         new = self.ahead(label, step.moved, step.moved_back, 0)
                         new = self.ahead(new, step.both, step.back, step.allreduce)
                         new = new._replace(g=max(new.g, step.migration))
+                        if self.turns:
+                            w, first = label.w + step.moved + step.medium, label.first if state.cut else step.both
+                            new = new._replace(w=w, first=first)
+                        if step.after.to_come == 0:
+                            new = self.whole(new)
                         if (value := self.least_value(new, step.after)) < self.bound:
                             if step.after.to_come == 0:
                                 return value

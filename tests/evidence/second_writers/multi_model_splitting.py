@@ -49,6 +49,17 @@ def tasks(instance, name):
     return found
 
 
+def transmitted(instance, name):
+    """Ticks that a name makes a pipeline transmit, which one medium is taken for (rule 13)."""
+    kind, p, *place = name
+    cuts, last = instance["pipelines"][p]["boundaries"], len(instance["pipelines"][p]["layers"])
+    if kind == "segment":
+        return cuts[place[1]]["transmit"][place[2]] if place[1] < last else 0
+    moves = {"first": [0, *place], "final": [last, *place], "sending": place}
+    k, d, e = moves.get(kind, [0, 0, 0])
+    return cuts[k]["transmit"][d] if d != e else 0
+
+
 def needs(instance, name, resource):
     """What the layers of a segment, or of a refunded one, take of the memory of their device (rule 7)."""
     _, p, i, j, _ = name
@@ -174,6 +185,8 @@ def program(instance, bound):
             load[name] = load.get(name, 0) + sign * ticks
             if sign > 0:  # a merged task counts in the latency of each pipeline (rule 9)
                 total[name] = total.get(name, 0) + ticks
+    if instance.get("medium") == "shared":
+        loads["medium"] = {name: (-1 if name[0] in REFUNDS else 1) * transmitted(instance, name) for name in names}
     variables = dict.fromkeys(names, (0, 1))
     if instance["objective"] == "throughput":
         reached = max(sum(a for a in load.values() if a > 0) for load in loads.values())

@@ -30,7 +30,7 @@ def cases(instance: dict[str, Any], bound: int, new: Any, names: Any) -> Iterato
         return
     boxes = [name for name in names if "x" in name]
     for name in boxes:
-        yield name, Writer(instance, bound, new(), box=parsed(name)).program
+        yield name, Writer(instance, bound, new(), box=parsed(name), apart=name.endswith(" apart")).program
     limits = [[(low, high) for low, high, number in parsed(name) for _ in range(number)] for name in boxes]
     for parts in range(1, len(instance["accelerators"]) + 1):
         for ratio in combinations_with_replacement(range(instance["batch"], 0, -1), parts):
@@ -47,7 +47,7 @@ def cases(instance: dict[str, Any], bound: int, new: Any, names: Any) -> Iterato
 
 def parsed(name: str) -> list[tuple[int, int, int]]:
     """Of ``33-63x1,1-31x2`` the least and the most samples of a share and the number of shares, by group."""
-    groups = [group.split("x") for group in name.split(",")]
+    groups = [group.split("x") for group in name.split()[0].split(",")]
     return [(*map(int, samples.split("-")), int(number)) for samples, number in groups]
 
 
@@ -83,11 +83,22 @@ class Writer:
     """One program, of a ratio, of a box of ratios or, with neither, of all ratios."""
 
     def __init__(
-        self, instance: dict[str, Any], bound: int, program: Any, ratio: Any = (), box: Any = (), ordered: bool = False
+        self,
+        instance: dict[str, Any],
+        bound: int,
+        program: Any,
+        ratio: Any = (),
+        box: Any = (),
+        ordered: bool = False,
+        apart: bool = False,
     ) -> None:
         self.instance, self.layers, self.batch = instance, instance["layers"], instance["batch"]
         self.program, self.row, self.equal = program, program.at_most, program.equal
-        self.ratio, self.box, self.places = ratio, box, range(len(instance["accelerators"]))
+        self.ratio, self.box, self.everywhere = ratio, box, range(len(instance["accelerators"]))
+        self.class_of = {a: self.class_named(a, apart) if box else a for a in self.everywhere}
+        self.places = sorted(set(self.class_of.values()))  # a class has the name of its first accelerator
+        self.members = {a: list(self.class_of.values()).count(a) for a in self.places}
+        self.listed = [*self.places, *(a for a in self.everywhere if a not in self.places)]
         self.shares = range(len(ratio) or 1)
         self.several = len(ratio) > 1
         self.split = [layer["kind"] == "split" for layer in self.layers]
@@ -111,11 +122,11 @@ class Writer:
         self.last = self.number(0, self.most)
         program.cutoff = self.row([(self.last, 1)], self.most)
         self.placed = [o for o in self.operations if ratio or o[2] < 0]
-        self.x = {o: [self.number() for _ in self.places] for o in self.placed}
+        self.x = {o: {a: self.number() for a in self.places} for o in self.placed}
         for o in self.placed:
-            self.equal([(x, 1) for x in self.x[o]], 1)
+            self.equal([(x, 1) for x in self.x[o].values()], 1)
         self.configurations = {n: self.configured(n) for n in self.nodes if ratio and n[0] != "WU" and self.split[n[1]]}
-        self.load = {o: [self.number(0, self.most) for _ in self.places] for o in self.operations}
+        self.load = {o: {a: self.number(0, m * self.most) for a, m in self.members.items()} for o in self.operations}
         self.phases: dict[Operation, list[Any]] = {}  # of a box: (state, terms, grains by group and accelerator)
         self.samples_on: dict[tuple[Operation, int, int], Terms] = {}
         self.shares_on: dict[tuple[Operation, int, int], Terms] = {}
@@ -191,7 +202,7 @@ class Writer:
     def cheapest(self, size: int, a: int, unit: int = 1) -> int:
         """Least ticks, rounded up, or grains, rounded down, from another accelerator."""
         how = self.ticks if unit == 1 else self.grains
-        return min((how(size, i, a) for i in self.places if i != a), default=0)
+        return min((how(size, i, a) for i in self.everywhere if i != a), default=0)
 
     def table(self, o: Operation, a: int) -> tuple[int, ...]:
         return tuple(self.layers[o[1]][o[0].lower()][a])
@@ -204,14 +215,14 @@ class Writer:
 
     def serial(self) -> int:
         """All operations one after the other, each with all bytes of the network from each and to each share."""
-        copies = len(self.ratio) or len(self.places)
+        copies = len(self.ratio) or len(self.everywhere)
         tables = [layer[phase] for layer in self.layers for phase in ("fp", "bp", "wu")]
         computed = sum(copies * max((t for row in table for t in row), default=0) for table in tables)
         size = sum(
             layer["weight_bytes"] + self.batch * (self.input[i] + layer["output_bytes"])
             for i, layer in enumerate(self.layers)
         )
-        moved = max(self.ticks(size, i, a) for i, a in product(self.places, repeat=2))
+        moved = max(self.ticks(size, i, a) for i, a in product(self.everywhere, repeat=2))
         count = len(tables) * copies
         return int(computed + count * (count + copies) * moved)
 
@@ -233,11 +244,11 @@ class Writer:
 
     def joint(self, choice: dict[Any, Terms], o: Operation) -> dict[tuple[Any, int], int]:
         """A variable of every alternative with every place of an operation; both have them as their sums."""
-        found = {(c, a): self.number() for c in choice for a in self.places}
+        found = {(c, a): self.number() for c in choice for a in self.beside(c)}
         for c, terms in choice.items():
-            self.equal([*((found[c, a], -1) for a in self.places), *terms], 0)
-        for a in self.places:
-            self.equal([*((found[c, a], -1) for c in choice), (self.x[o][a], 1)], 0)
+            self.equal([*((j, -1) for (other, _), j in found.items() if other == c), *terms], 0)
+        for q in self.places:
+            self.equal([*((j, -1) for (_, a), j in found.items() if self.class_of[a] == q), (self.x[o][q], 1)], 0)
         return found
 
     def duration(self, o: Operation) -> None:
@@ -280,26 +291,26 @@ class Writer:
     # Starts
 
     def end(self, o: Operation) -> Terms:
-        return [(self.start[o], 1), *((j, 1) for j in self.load[o])]
+        return [(self.start[o], 1), *((j, 1) for j in self.load[o].values())]
 
     def windows(self) -> None:
-        """On every accelerator: what must run before, after and between fits there."""
+        """On every accelerator: what must run before, after and between fits there; on the average, in a class."""
         fused = {o for o in self.operations if o[2] < 0}
-        for a in self.places:
-            self.row([(self.last, -1), *((self.load[o][a], 1) for o in self.operations)], 0)
+        for a, m in self.members.items():
+            self.row([(self.last, -m), *((self.load[o][a], 1) for o in self.operations)], 0)
         for v in self.placed:
             self.row([(self.last, -1), *self.end(v)], 0)
             for p in self.reads[v]:
                 if p in self.x:
                     self.row([(self.start[v], -1), *self.end(p)], 0)
             earlier = self.above[v] & fused if v in fused else set()
-            for a in self.places:
-                self.row([(self.start[v], -1), *((self.load[o][a], 1) for o in self.above[v])], 0)
-                self.row([(self.last, -1), *self.end(v), *((self.load[o][a], 1) for o in self.below[v])], 0)
+            for a, m in self.members.items():
+                self.row([(self.start[v], -m), *((self.load[o][a], 1) for o in self.above[v])], 0)
+                self.row([(self.last, -m), *m * self.end(v), *((self.load[o][a], 1) for o in self.below[v])], 0)
                 for u in earlier:
                     if not self.below[u] & earlier:  # no other fused operation between the two
                         inner = self.below[u] & self.above[v]
-                        self.row([(self.start[v], -1), *self.end(u), *((self.load[o][a], 1) for o in inner)], 0)
+                        self.row([(self.start[v], -m), *m * self.end(u), *((self.load[o][a], 1) for o in inner)], 0)
 
     def around(self, o: Operation) -> tuple[list[Operation], list[Operation]]:
         """Fused operations that one of a split layer reads from, and those that read from it."""
@@ -398,11 +409,12 @@ class Writer:
         chosen = chosen or {(None,): [(self.number(1, 1), 1)]}
         if v:
             chosen = {(*state, j): [(k, 1)] for (state, j), k in self.joint(chosen, v).items()}
-        states, cells = list(chosen), list(product(range(len(self.box)), self.places))
+        states, groups = list(chosen), range(len(self.box))
+        cells = {state: list(product(groups, self.beside(state))) for state in states}
         shares, samples, took = {}, {}, {}
-        for state, (g, a) in product(states, cells):
-            low, high, number = self.box[g]
-            key, count = (state, g, a), self.number(0, number)
+        for key in [(state, *cell) for state in states for cell in cells[state]]:
+            state, g, a = key
+            (low, high, number), count = self.box[g], self.number(0, self.box[g][2])
             shares[key], samples[key] = (count, 1), (count, low)
             if low < high:
                 total = self.number(0, number * high)
@@ -415,7 +427,7 @@ class Writer:
             ]
             took[key] = lines[0]
             if len(lines) > 1:
-                ticks = self.number(0, self.most)
+                ticks = self.number(0, self.most * self.beside(state)[a])
                 took[key] = [(ticks, GRAIN)]
                 for line in lines:
                     self.row([*line, (ticks, -GRAIN)], 0)
@@ -423,19 +435,21 @@ class Writer:
             if u:
                 took[key] = [*took[key], (j, each * self.grains(self.reads[o][u][0], state[0], a))]
             for to in self.places if v else []:
-                moved = self.grains(self.reads[v][o][0], a, to) if state[-1] == to else 0
+                moved = self.grains(self.reads[v][o][0], a, state[-1]) if self.class_of[state[-1]] == to else 0
                 self.gathered.setdefault((v, to), []).append((j, each * moved))
         for state in states:
             for g, (*_, number) in enumerate(self.box):
-                self.equal([*(shares[state, g, a] for a in self.places), *((j, -number) for j, _ in chosen[state])], 0)
-            self.equal([*(samples[state, g, a] for g, a in cells), *((j, -self.batch) for j, _ in chosen[state])], 0)
+                here = [shares[state, g, a] for a in self.beside(state)]
+                self.equal([*here, *((j, -number) for j, _ in chosen[state])], 0)
+            self.equal([*(samples[state, *c] for c in cells[state]), *((j, -self.batch) for j, _ in chosen[state])], 0)
         for g, size in enumerate(self.sizes):
-            self.equal([*(samples[state, g, a] for state in states for a in self.places), (size, -1)], 0)
-        for g, a in cells:
-            self.shares_on[o, g, a] = [shares[state, g, a] for state in states]
-            self.samples_on[o, g, a] = [samples[state, g, a] for state in states]
-        self.phases[o] = [(s, chosen[s], {(g, a): took[s, g, a] for g, a in cells}) for s in states]
-        grains = {a: [t for s, g in product(states, range(len(self.box))) for t in took[s, g, a]] for a in self.places}
+            self.equal([*(t for (_, group, _), t in samples.items() if group == g), (size, -1)], 0)
+        for g, q in product(groups, self.places):
+            keys = [key for key in shares if key[1] == g and self.class_of[key[2]] == q]
+            self.shares_on[o, g, q] = [shares[key] for key in keys]
+            self.samples_on[o, g, q] = [samples[key] for key in keys]
+        self.phases[o] = [(s, chosen[s], {cell: took[s, *cell] for cell in cells[s]}) for s in states]
+        grains = {q: [t for (*_, a), ts in took.items() if self.class_of[a] == q for t in ts] for q in self.places}
         self.moves(o, grains)
         for a in self.places:
             self.row([*grains[a], (self.load[o][a], -GRAIN)], 0)
@@ -452,9 +466,9 @@ class Writer:
         total = sum(number for *_, number in self.box)
         cost = min(self.cheapest(self.layers[o[1]]["weight_bytes"], a, GRAIN) for a in self.places)
         if o[0] == "WU" and total > 1 and cost:
-            holds = [self.number() for _ in self.places]
-            sent = [self.number(0, total * len(self.places)) for _ in self.places]
-            self.row([*((h, total) for h in holds), *((k, -1) for k in sent)], total)
+            holds = {a: self.number(0, m) for a, m in self.members.items()}
+            sent = {a: self.number(0, total * len(self.everywhere)) for a in self.places}
+            self.row([*((h, total) for h in holds.values()), *((k, -1) for k in sent.values())], total)
             for a, (g, (*_, number)) in product(self.places, enumerate(self.box)):
                 self.row([*self.shares_on[("FP", o[1], 0), g, a], (holds[a], -number)], 0)
             for a in self.places:
@@ -467,11 +481,12 @@ class Writer:
         for state, chosen, took in self.phases[o]:
             d = self.number(0, self.most)
             length.append((d, 1))
-            for a in self.places:
-                self.row([(d, -GRAIN), *(t for g in range(len(self.box)) for t in took[g, a])], 0)
+            told = self.beside(state)
+            for a, m in told.items():
+                self.row([(d, -GRAIN * m), *(t for g in range(len(self.box)) for t in took[g, a])], 0)
             for g, (*_, number) in enumerate(self.box):
-                self.row([(d, -GRAIN * number), *(t for a in self.places for t in took[g, a])], 0)
-            rates = [self.grains(self.reads[o][u][0], state[0], a) if u else 0 for a in self.places]
+                self.row([(d, -GRAIN * number), *(t for a in told for t in took[g, a])], 0)
+            rates = [self.grains(self.reads[o][u][0], state[0], a) if u else 0 for a in self.everywhere]
             self.row([(d, -1), *((j, self.least_length(o, rates)) for j, _ in chosen)], 0)
         for end in [self.start[v] for v in after] or [self.last]:
             self.row([*(self.end(u) if u else []), *length, (end, -1)], 0)
@@ -487,11 +502,15 @@ class Writer:
                 rest = [number - k for number, k in zip(numbers, own, strict=True)]
                 yield from ([own, *others] for others in dealt(rest, places - 1))
 
-        found = []
-        for numbers in dealt([number for *_, number in self.box], len(self.places)):
+        found, box, ways = [], self.box, 1
+        for *_, number in box:
+            ways *= 1 + number
+        if ways > 16:  # all shares alike: more ratios than the box has
+            box = [(min(g[0] for g in box), max(g[1] for g in box), sum(g[2] for g in box))]
+        for numbers in dealt([number for *_, number in box], len(self.everywhere)):
             able = []
             for a, own in enumerate(numbers):
-                groups = tuple((low, high, k) for (low, high, _), k in zip(self.box, own, strict=True))
+                groups = tuple((low, high, k) for (low, high, _), k in zip(box, own, strict=True))
                 able.append(most_samples(self.table(o, a), rates[a], groups))
             ends = sorted({end for each, _ in able for end in each})
 
@@ -505,17 +524,31 @@ class Writer:
             found += ends[k : k + 1]
         return min(found)
 
+    # Equal accelerators
+
     def alike(self, a: int, b: int) -> bool:
         """Whether exchanging two accelerators changes no table and no bandwidth."""
-        rate, swap = self.instance["bandwidth"], [{a: b, b: a}.get(i, i) for i in self.places]
+        rate, swap = self.instance["bandwidth"], [{a: b, b: a}.get(i, i) for i in self.everywhere]
         tables = (layer[phase] for layer in self.layers for phase in ("fp", "bp", "wu") if layer[phase])
         return all(table[a] == table[b] for table in tables) and all(
-            rate[i][j] == rate[swap[i]][swap[j]] for i, j in product(self.places, repeat=2) if i != j
+            rate[i][j] == rate[swap[i]][swap[j]] for i, j in product(self.everywhere, repeat=2) if i != j
         )
 
+    def class_named(self, a: int, apart: bool) -> int:
+        """The first accelerator that is equal; ``apart``: a class of its own, and the second one that of the others."""
+        equal = [b for b in self.everywhere if self.alike(a, b)]
+        return equal[1] if apart and a != equal[0] else equal[0]
+
+    def beside(self, state: tuple[Any, ...]) -> dict[int, int]:
+        """Beside accelerators that were named: one for all that look the same from there, and how many they are."""
+        seen: dict[Any, list[int]] = {}
+        for a in self.listed:
+            seen.setdefault((self.class_of[a], a if a in state else None), []).append(a)
+        return {those[0]: len(those) for those in seen.values()}
+
     def symmetry(self) -> None:
-        """The fused operation in the middle lies on the first one of accelerators that are alike."""
+        """The fused operation in the middle lies on the first one of accelerators that are alike and told apart."""
         for o in self.placed[len(self.placed) // 2 :][:1]:
-            for a in self.places:
-                if any(self.alike(a, b) for b in range(a)):
-                    self.row([(self.x[o][a], 1)], 0)
+            for q in self.places:
+                if any(self.alike(q, b) for b in self.places if b < q):
+                    self.row([(self.x[o][q], 1)], 0)

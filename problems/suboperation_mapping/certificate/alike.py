@@ -1,0 +1,53 @@
+"""Accelerators that nothing tells apart: part of the writer, standard library only.
+
+Two are *equal* if all their tables are, and exchanging them leaves bandwidths as they are. So whatever the plan,
+exchanging two of them in all places gives one of the same ratio and makespan, the DRAM being left out.
+
+The program of a box does not name the members of a class of equal accelerators. What lies on a class, and takes time
+there, is the sum over its members; a row that holds for each of them holds for their sum. Of a tuple of accelerators,
+such as a state, the members of each class are named in the order in which they first appear: one that appears already,
+or one of those that do not, which are alike to the tuple.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+PHASES = ("fp", "bp", "wu")
+
+
+def equal(instance: dict[str, Any], a: int, b: int) -> bool:
+    """Whether exchanging two accelerators changes no table and no bandwidth."""
+    rate, places = instance["bandwidth"], range(len(instance["accelerators"]))
+    swap = [b if i == a else a if i == b else i for i in places]
+    tables = [layer[phase] for layer in instance["layers"] for phase in PHASES if layer[phase]]
+    pairs = product(places, repeat=2)
+    return all(t[a] == t[b] for t in tables) and all(rate[i][j] == rate[swap[i]][swap[j]] for i, j in pairs if i != j)
+
+
+def classes(instance: dict[str, Any], apart: bool) -> tuple[list[int], list[int]]:
+    """The order in which first members come first, and the class of every accelerator in it.
+
+    ``apart``: the first one of equal accelerators is a class of its own.
+    """
+    found: list[list[int]] = []
+    for a, _ in enumerate(instance["accelerators"]):
+        alike = [those for those in found if equal(instance, those[0], a)]
+        if len(alike) > apart:
+            alike[-1].append(a)
+        else:
+            found.append([a])
+    order = [those[0] for those in found] + sorted(a for those in found for a in those[1:])
+    return order, [next(q for q, those in enumerate(found) if a in those) for a in order]
+
+
+def renamed(instance: dict[str, Any], order: list[int]) -> dict[str, Any]:
+    """The instance with its accelerators in another order."""
+    layers = [
+        {**layer, **{phase: [layer[phase][a] for a in order] for phase in PHASES if layer[phase]}}
+        for layer in instance["layers"]
+    ]
+    bandwidth = [[instance["bandwidth"][i][j] for j in order] for i in order]
+    accelerators = [instance["accelerators"][a] for a in order]
+    return {**instance, "accelerators": accelerators, "layers": layers, "bandwidth": bandwidth}
