@@ -109,7 +109,10 @@ def _tested_mixings(setting: Setting) -> list[float]:
 
 
 def phases(quick: bool) -> list[Phase]:
-    """The runs; without the package that trains (:mod:`mapgap.studies.neuron_masking.job`) those of masks only."""
+    """The runs; of the small version without the package that trains (:mod:`.job`) those of masks only.
+
+    The design of the full one does not depend on what is installed: its page is a function of its runs.
+    """
     if quick:
         both = (EXACT, "elfish_greedy")
         masks = {
@@ -139,7 +142,7 @@ def phases(quick: bool) -> list[Phase]:
             "Training, tuning": _trainings(SETTINGS, ["async"], lambda _: TUNING_SEEDS, lambda _: MIXINGS),
             "Training, test": _trainings(SETTINGS, SCHEMES, seeds_for_tests, _tested_mixings),
         }
-    found = masks | (training if available() else {})
+    found = masks | (training if not quick or available() else {})
     return [Phase(name, jobs, 1 if name == "Exact" else 2) for name, jobs in found.items()]
 
 
