@@ -63,7 +63,7 @@ def seeds(daily: int, nightly: int) -> list[Any]:
 def some(daily: int, cases: Sequence[Any]) -> list[Any]:
     """Cases as parameters of a test (those of several arguments are tuples): as many by day, all others by night."""
     begin = rotation() * daily
-    today = {(begin + k) % len(cases) for k in range(scaled(daily))}
+    today = {(begin + k) % max(1, len(cases)) for k in range(scaled(daily))}
     return [
         pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=[] if k in today else pytest.mark.nightly)
         for k, case in enumerate(cases)

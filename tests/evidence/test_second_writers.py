@@ -21,7 +21,7 @@ import pytest
 from certificates import damaged
 
 from mapgap.catalogue import registry
-from mapgap.contract.seeds import samples
+from mapgap.contract.seeds import samples, some
 from mapgap.core import Budget
 from mapgap.evidence import check
 from mapgap.evidence.ledger import Ledger
@@ -152,11 +152,12 @@ def test_second_writers_share_nothing_with_the_first():
 # --- integer programs ---
 
 
-def test_programs_of_the_library_are_equal():
-    """Of every certificate of multi-model splitting, and of those of the FPGA-GPU partition with few combinations."""
+@pytest.mark.parametrize("third", some(1, range(3)))
+def test_programs_of_the_library_are_equal(third):
+    """A third of the certificates of multi-model splitting, and of the FPGA-GPU partition with few combinations."""
     chosen = certificates("multi_model_splitting")
     chosen += certificates("fpga_gpu_partition", lambda instance: products_of(instance) <= MANY)
-    assert [each["instance"]["name"] for each in chosen if compared(each["instance"], limit_of(each))] == []
+    assert [each["instance"]["name"] for each in chosen[third::3] if compared(each["instance"], limit_of(each))] == []
 
 
 @pytest.mark.nightly

@@ -13,7 +13,7 @@ from pipelines import compositions, example, executed, optimum, realistic
 
 from mapgap.catalogue.files import load_instance
 from mapgap.catalogue.registry import library, methods
-from mapgap.contract.seeds import seeds
+from mapgap.contract.seeds import seeds, some
 from mapgap.core import Budget
 from mapgap.evidence import check as checker
 from mapgap.evidence.ledger import Ledger
@@ -189,7 +189,7 @@ def test_labels_stay_that_are_better_in_one_of_four():
     assert sorted(labels) == [(3, 9, 9, 9), (4, 3, 4, 4), (9, 9, 3, 9), (9, 9, 9, 3)]
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2, 5, 9])
+@pytest.mark.parametrize("seed", some(2, [0, 1, 2, 5, 9]))
 def test_deep_networks_against_the_label_search(seed):
     instance = library("hybrid_pipeline").generate("scaling", seed)
     for changed in (instance, instance.changed(all_devices=False)):

@@ -7,6 +7,7 @@ import pytest
 from cli_support import inside
 
 from mapgap.catalogue.files import load_instance
+from mapgap.contract.seeds import some
 
 ROOT = foreign.FOLDER
 TWO = ("--devices", 2, "--link", 1000, "--memory", 16)
@@ -81,7 +82,7 @@ PROBLEMS = {
 }
 
 
-@pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.parametrize("problem", some(2, PROBLEMS))
 def test_every_problem_is_made_of_a_model(problem, folder, monkeypatch, tmp_path):
     monkeypatch.chdir(folder)
     file, boards, *flags = PROBLEMS[problem]
