@@ -11,6 +11,7 @@ or one of those that do not, which are alike to the tuple.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
@@ -51,3 +52,27 @@ def renamed(instance: dict[str, Any], order: list[int]) -> dict[str, Any]:
     bandwidth = [[instance["bandwidth"][i][j] for j in order] for i in order]
     accelerators = [instance["accelerators"][a] for a in order]
     return {**instance, "accelerators": accelerators, "layers": layers, "bandwidth": bandwidth}
+
+
+class Classes:
+    """``kind`` is the class of every accelerator, ``places`` are the classes, ``members`` how many lie in each.
+
+    Classes are numbered as their first members are, and have one member each but in programs of boxes.
+    """
+
+    def __init__(self, count: int, kind: Sequence[int]) -> None:
+        self.everywhere = range(count)
+        self.kind = kind or self.everywhere
+        self.places = range(max(self.kind) + 1)
+        self.members = [sum(q == k for k in self.kind) for q in self.places]
+
+    def extended(self, state: Any) -> list[int]:
+        """What can be told apart beside a state: its accelerators, and of the others the first one of every class."""
+        return [a for a in self.everywhere if a in state or all(b in state for b in self.alike(a) if b < a)]
+
+    def stands(self, state: Any, a: int) -> int:
+        """For how many accelerators one of these stands."""
+        return 1 if a in state else self.members[self.kind[a]] - len({b for b in state if b in self.alike(a)})
+
+    def alike(self, a: int) -> list[int]:
+        return [b for b in self.everywhere if self.kind[b] == self.kind[a]]

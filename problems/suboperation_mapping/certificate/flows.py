@@ -7,8 +7,7 @@ whole numbers, 0 in all states but the plan's.
 - Shares take at least the lines below their table, and the transfers from the operation before it and to the one after.
 - A share reads what operations of its own have made: what lies on an accelerator and did not lie there before was
   moved, at the cheapest rate. A WU sends dW to every other holder of an FP of the layer (rule 4).
-
-Bytes of a whole number of samples take no less than so many times the grains of one, rounded down.
+- Bytes of a whole number of samples take no less than so many times the grains of one, rounded down.
 """
 
 from __future__ import annotations

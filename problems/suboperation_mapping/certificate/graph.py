@@ -5,24 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .alike import Classes
 from .lengths import GRAIN
 
 Operation = tuple[str, int, int]  # phase, layer, share; -1 for the operations of fused layers
 
 
-class Graph:
-    """The operations of one ratio; of split layers as a whole if ``ratio`` is ``None``.
-
-    ``kind`` is the class of every accelerator, ``places`` are the classes, ``members`` how many lie in each. Classes
-    are numbered as their first members are, and have one member each but in programs of boxes (:mod:`~.alike`).
-    """
+class Graph(Classes):
+    """The operations of one ratio; of split layers as a whole if ``ratio`` is ``None``."""
 
     def __init__(self, instance: dict[str, Any], ratio: Any, kind: Sequence[int] = ()) -> None:
+        super().__init__(len(instance["accelerators"]), kind)
         self.instance, self.layers, self.ratio = instance, instance["layers"], ratio
-        self.everywhere = range(len(instance["accelerators"]))
-        self.kind = kind or self.everywhere
-        self.places = range(max(self.kind) + 1)
-        self.members = [sum(q == k for k in self.kind) for q in self.places]
         self.shares = range(1 if ratio is None else len(ratio))
         self.consumers = [
             [(c, e["bytes"]) for c, layer in enumerate(self.layers) for e in layer["inputs"] if e["source"] == i]
@@ -69,17 +63,6 @@ class Graph:
     def ticks(self, size: int, i: int, j: int) -> int:
         """Of a transfer (rule 6)."""
         return 0 if i == j else -(-size * 10**9 // (self.instance["bandwidth"][i][j] * self.instance["tick_ns"]))
-
-    def extended(self, state: Any) -> list[int]:
-        """What can be told apart beside a state: its accelerators, and of the others the first one of every class."""
-        return [a for a in self.everywhere if a in state or all(b in state for b in self.alike(a) if b < a)]
-
-    def stands(self, state: Any, a: int) -> int:
-        """For how many accelerators one of these stands."""
-        return 1 if a in state else self.members[self.kind[a]] - len({b for b in state if b in self.alike(a)})
-
-    def alike(self, a: int) -> list[int]:
-        return [b for b in self.everywhere if self.kind[b] == self.kind[a]]
 
     def cheapest(self, size: int, a: int) -> int:
         """Least ticks of a transfer to ``a`` from elsewhere."""
