@@ -275,6 +275,7 @@ def questions(state: Sweep, solve_ratio: SolveRatio, params: Params) -> Iterator
                 continue
             with state.budget.timed("build"):
                 graph = state.graph(ratio)
+            state.announce()  # before an engine is asked, which may end so late that its answer is lost
             if state.open(ratio):
                 result = solve_ratio(graph, state.aim(ratio), min(seconds, state.budget.remaining_s))
                 state.learn(ratio, result)
