@@ -87,6 +87,7 @@ def test_no_limit_is_too_short_or_too_long(tmp_path, limit):
         assert each["status"] != "OPTIMAL" or each["objective"] == 234, each  # certified in the library
 
 
+@pytest.mark.nightly
 def test_a_sweep_is_read_and_packed_while_it_is_written(tmp_path):
     folder = tmp_path / "page"
     folder.mkdir()

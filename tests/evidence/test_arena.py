@@ -188,7 +188,7 @@ def test_there_are_forty_cheats():
     assert len(CHEATS) >= 40
 
 
-@pytest.mark.parametrize("name", some(24, list(CHEATS)))
+@pytest.mark.parametrize("name", some(12, list(CHEATS)))
 def test_a_cheat_scores_no_better_than_the_published_heuristic(name, known, preamble):
     found = judge(preamble + CHEATS[name], known[:2], time_s=0.6)
     assert isinstance(found.score, Fraction)

@@ -111,6 +111,7 @@ def kept(layers):
     return sorted((layers.parent / "cache" / "mapgap").iterdir(), key=lambda path: -path.stat().st_mtime_ns)
 
 
+@pytest.mark.nightly
 def test_a_class_of_the_old_sources_may_have_gone(layers):
     # Numba unpickles the index of a cache before it sees that it is old: the class in it must not be looked for.
     fresh_process()

@@ -38,6 +38,7 @@ def test_no_heuristic_is_better(family, seed):
                 assert found.claimed <= evaluate(instance, plan).objective, method.name
 
 
+@pytest.mark.nightly
 def test_on_a_large_cluster_the_complete_planner_comes_first_and_the_record_names_it():
     instance = LIBRARY.generate("distinct", 1)
     assert not cheap(instance)

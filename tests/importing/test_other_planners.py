@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from mapgap.catalogue import registry
+from mapgap.contract.seeds import some
 from mapgap.core import Budget, InputError, Status
 from mapgap.core.workload import Settings
 from mapgap.importing.assemble import assemble
@@ -373,7 +374,7 @@ def alpas_time(times, devices, rounds):
 
 
 @pytest.mark.parametrize("devices", [1, 2, pytest.param(3, marks=pytest.mark.nightly)])
-@pytest.mark.parametrize("name", ["alexnet", "vgg16"])
+@pytest.mark.parametrize("name", some(1, ["alexnet", "vgg16"]))
 def test_alpas_pipelines(files, name, devices):
     instance = imported(
         files / f"{name}.graph.txt", "alpa", equal_boards(devices, 8000, 10**3), batch=12, micro_batch=12, mini_batch=48

@@ -12,7 +12,7 @@ import pytest
 from experiments import build
 
 from mapgap.catalogue.files import load_instance
-from mapgap.contract.seeds import seeds
+from mapgap.contract.seeds import seeds, some
 from mapgap.core import DISTRUSTED, Budget, Status, Stop
 from mapgap.formulations.suboperation_mapping import enumerate as enumeration
 from mapgap.formulations.suboperation_mapping import fluid_bound, stage_mip
@@ -60,7 +60,7 @@ def test_bounds_never_exceed_the_enumerated_optimum(seed):
 SLOW = pytest.param("mtrain_c2_tinyyolov3_1gbs", marks=pytest.mark.nightly)
 
 
-@pytest.mark.parametrize("name", ["mtrain_c1_tinyyolov3_1gbs", "mtrain_scale_4fpga_resnet18_0p5gbs", SLOW])
+@pytest.mark.parametrize("name", [*some(1, ["mtrain_c1_tinyyolov3_1gbs", "mtrain_scale_4fpga_resnet18_0p5gbs"]), SLOW])
 def test_what_fluid_bound_says_is_known_after_as_many_programs(name):
     """Work is counted in programs: one for every number of shares is all that fluid_bound solves, and all of them come
     before any stronger and dearer program of a single ratio."""
