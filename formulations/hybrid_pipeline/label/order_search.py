@@ -1,9 +1,9 @@
 """The best pipelines along orders of the devices: polynomial in layers and devices, where all groups are too many.
 
 Along an order every group is a run of it and stages follow it; places may stay idle where the instance allows it. The
-label search is exact over such pipelines. Every baseline of this problem but ``few_orders`` and ``dnn_partitioning``
-plans along one of :func:`orders`, and rule 6 credits no plan for shares other than those of Eq. (7), so the best plan
-over them is at least as good as any of theirs.
+label search is exact over such pipelines. Every baseline of this problem but ``few_orders``, ``dnn_partitioning``,
+``edgeshard`` and ``petals`` plans along one of :func:`orders`, and rule 6 credits no plan for shares other than those
+of Eq. (7), so the best plan over them is at least as good as any of theirs.
 """
 
 from __future__ import annotations
