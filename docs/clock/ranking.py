@@ -31,10 +31,10 @@ def plans(instance, rng):
             if result.plan is not None and not problem.evaluate(instance, result.plan).violations:
                 found.setdefault(result.objective, (name, result.plan))
     library = registry.library(instance.problem)
-    for _ in range(20_000):
+    while len(found) < PLANS:
         plan = library.random_plan(instance, rng)
         value = problem.evaluate(instance, plan)
-        if not value.violations and len(found) < PLANS:
+        if not value.violations:
             found.setdefault(value.objective, ("random", plan))
     return list(found.values())
 
