@@ -190,6 +190,7 @@ def run(
         "in_flight": script.in_flight,
         "model_s": script.seconds,
         "clock_s": spent,
+        "late_s": scale * max(each["late"] for each in records),
         "machine": machine(),
     }
     trace = Trace(head, records)
@@ -213,17 +214,13 @@ def run(
             "model": _apart(spent, script.seconds),
             "planned chart": None if script.in_flight else _apart(spent, _planned_end(loaded, found)),
             "in flight": script.in_flight or None,
-            "told late by": quantity(_late(records, scale), "s"),
+            "told late by": quantity(head["late_s"], "s"),
             "boards": len({task.board for task in script.tasks if task.board}),
             "bytes moved": sum(each.get("bytes", 0) for each in records),
             "trace": output,
             "chart": gantt,
         }
     )
-
-
-def _late(records: list[dict[str, Any]], scale: float) -> float:
-    return scale * max(each.get("late", 0.0) for each in records)
 
 
 def _between(found: Any) -> str | None:
