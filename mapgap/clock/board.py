@@ -148,25 +148,26 @@ class Session:
             raise BoardError(f"expected a board that is connected, found {name!r}")
         return self.peers[name]
 
-    def _acknowledged(self, sock: socket.socket) -> None:
+    def _acknowledged(self, sock: socket.socket, since: float | None) -> float:
+        """When the other board had it all: by its own clock, if that is ours."""
         answer, _ = receive(sock, most_payload=0)
         if answer.get("error"):
             raise BoardError(str(answer["error"]))
+        return time.perf_counter() if since is None else float(answer["at"])
 
     def _bytes(self, header: Header, _: bytearray) -> Header:
         """So many zeros to another board, at a rate; done when it has them all."""
         sock, lock = self._peer(header["to"])
         with lock:
-            start = _since(header)
-            bucket = Bucket(header["rate"], start)
+            start, bucket = _since(header), Bucket(header["rate"], header.get("since"))
             send(sock, {"discard": True}, size=int(header["bytes"]), bucket=bucket)
-            self._acknowledged(sock)
-        return _over(start, bucket.over, time.perf_counter())
+            done = self._acknowledged(sock, header.get("since"))
+        return _over(start, bucket.over, done)
 
     def _pass(self, header: Header, _: bytearray) -> Header:
         """Tensors of a micro-batch, or some of their rows, to other boards, at a rate; then they are forgotten."""
-        batch, start = int(header["batch"]), _since(header)
-        bucket = Bucket(header["rate"], start)
+        batch, start, done = int(header["batch"]), _since(header), 0.0
+        bucket = Bucket(header["rate"], header.get("since"))
         for to, tensors in header["to"]:
             sock, lock = self._peer(to)
             with lock:
@@ -175,8 +176,8 @@ class Session:
                     value = value if rows is None else value[rows[0] : rows[1]]
                     said = {"batch": batch, **described(name, value), "place": place, "count": count}
                     send(sock, said, _flat(value), bucket=bucket)
-                    self._acknowledged(sock)
-        spent = _over(start, bucket.over, time.perf_counter())
+                    done = self._acknowledged(sock, header.get("since"))
+        spent = _over(start, bucket.over, done)
         self._forget(batch, header["keep"])
         return spent
 
@@ -222,7 +223,7 @@ class Session:
                     with self._storing:
                         if not header.get("discard"):
                             self._store(header, payload)
-                    send(sock, {})
+                    send(sock, {"at": time.perf_counter()})
                 except BoardError as error:
                     send(sock, {"error": str(error)})
                     return
