@@ -11,6 +11,8 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from mapgap.core.errors import Finding
+
 #: Sums of all durations (and of all memory demands) of an instance stay below this, so that every row of a
 #: model stays below 2^31 in absolute activity. ``ortools`` 9.15 was measured to return wrong "OPTIMAL" answers
 #: beyond it (google/or-tools issue 5293).
@@ -28,6 +30,21 @@ SUM_LIMIT = 2**62
 BACKWARD_ASSUMED = "backward_assumed"
 ASSUMED = {BACKWARD_ASSUMED: "backward times were not measured: they are multiples of the forward times (see source)"}
 """Tags that say of an instance what was assumed of its data, with the words for every output."""
+
+
+def latency_findings(late: tuple[tuple[int, ...], ...], n: int) -> list[Finding]:
+    """What is wrong with a field ``latency_ns``, nanoseconds from every one of ``n`` boards to every other; or empty."""
+    if not late:
+        return []
+    if len(late) != n or any(len(row) != n for row in late):
+        found = f"found rows of {[len(row) for row in late]}"
+        return [Finding(f"expected {n} rows of {n} entries, one per board; {found}", ("latency_ns",))]
+    return [
+        Finding(f"expected 0 to {LARGEST} nanoseconds, found {ns}", ("latency_ns", i, j))
+        for i, row in enumerate(late)
+        for j, ns in enumerate(row)
+        if not 0 <= ns <= LARGEST
+    ]
 
 
 class Frozen(BaseModel):
