@@ -1,10 +1,10 @@
 """Accelerators that nothing tells apart, and the orbits of tuples of accelerators under their exchange.
 
 Two accelerators are *equal* if all their compute tables are equal and if exchanging them leaves bandwidths and
-latencies as they are. DRAM sizes do not count: the relaxations that use this module leave the DRAM out. Equal accelerators form classes,
-and every permutation within classes turns a schedule into a schedule of the same makespan. The average of a feasible
-point of a linear relaxation over all these permutations is feasible too, has the same objective, and is constant on
-orbits; so one variable per orbit is enough.
+latencies as they are. DRAM sizes do not count: the relaxations that use this module leave the DRAM out. Equal
+accelerators form classes, and every permutation within classes turns a schedule into a schedule of the same makespan.
+The average of a feasible point of a linear relaxation over all these permutations is feasible too, has the same
+objective, and is constant on orbits; so one variable per orbit is enough.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ ASSUMED = {BACKWARD_ASSUMED: "backward times were not measured: they are multipl
 
 
 def latency_findings(late: tuple[tuple[int, ...], ...], n: int) -> list[Finding]:
-    """What is wrong with a field ``latency_ns``, nanoseconds from every one of ``n`` boards to every other; or empty."""
+    """What is wrong with a field ``latency_ns``, nanoseconds from every one of ``n`` boards to every other."""
     if not late:
         return []
     if len(late) != n or any(len(row) != n for row in late):

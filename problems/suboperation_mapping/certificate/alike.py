@@ -1,7 +1,7 @@
 """Accelerators that nothing tells apart: part of the writer, standard library only.
 
-Two are *equal* if all their tables are, and exchanging them leaves bandwidths and latencies as they are. So whatever the plan,
-exchanging two of them in all places gives one of the same ratio and makespan, the DRAM being left out.
+Two are *equal* if all their tables are, and exchanging them leaves bandwidths and latencies as they are. So whatever
+the plan, exchanging two of them in all places gives one of the same ratio and makespan, the DRAM being left out.
 
 The program of a box does not name the members of a class of equal accelerators. What lies on a class, and takes time
 there, is the sum over its members; a row that holds for each of them holds for their sum. Of a tuple of accelerators,
