@@ -97,6 +97,11 @@ class InstanceBase(Frozen):
         what its results say of this."""
         return None
 
+    def coarser(self, factor: int) -> Self | None:
+        """The instance in ticks so many times as long, times rounded up, as its source then says; not validated.
+        ``None``: the problem does not offer it."""
+        return None
+
     @property
     def assumed(self) -> list[str]:
         """What was assumed and not measured, in words; from the tags of :data:`ASSUMED`."""
