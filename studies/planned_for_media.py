@@ -51,7 +51,7 @@ def phases(quick: bool) -> list[Phase]:
 def _jobs(name: str, medium: str, method: str, limit: float) -> Iterator[MethodJob]:
     links = load_instance(name)
     instance = on_medium(links, medium)
-    if instance.tick_ns != links.tick_ns:  # two plans are compared in the same ticks
+    if getattr(instance, "tick_ns", 0) != getattr(links, "tick_ns", 0):  # two plans are compared in the same ticks
         return
     yield MethodJob(instance, method, limit)
     if instance.problem in ALONE:
