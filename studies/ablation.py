@@ -171,8 +171,8 @@ def page(records: Runs, quick: bool) -> Page:
     """Both tables."""
     table = parameters(records)
     lead = [
-        "Every parameter of every algorithm (mapgap show METHOD lists them) is changed, one at a time, on fresh seeds and larger instances, "
-        f"{LIMIT_S:g} s a run, two runs at a time."
+        "Every parameter of every algorithm (mapgap show METHOD lists them) is changed, one at a time, on fresh "
+        f"seeds and larger instances, {LIMIT_S:g} s a run, two runs at a time."
     ]
     if quick:
         lead.append("The small version: one seed a family, one second a run.")
