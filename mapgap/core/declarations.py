@@ -198,7 +198,8 @@ class Problem:
         if getattr(instance, "medium", None) == medium:
             return instance
         changes = {"medium": medium, "name": _at(instance, self.media, medium)}
-        for made in (instance, *(instance.coarser(factor) for factor in (10, 100))):
+        for factor in (1, 10, 100):
+            made = instance if factor == 1 else instance.coarser(factor)
             for found in () if made is None else made.if_valid(**changes):
                 return found
         return instance.changed(**changes)

@@ -4,9 +4,10 @@
     /usr/bin/python3 tests/clock/simgrid_check.py compare plans.jsonl       (Debian: apt-get install python3-simgrid)
 
 ``export`` writes the tasks of the library's best plans with what :mod:`mapgap.clock.replay` says of them on every
-medium; with so many microseconds of latency between all boards if that is given. ``compare`` has SimGrid execute them: every lane computes on a host of its own, and every move is a transfer
-over links of its lane, of its ports and of the medium, the latency being one of SimGrid's. In the order that is pinned a task begins when its lane, its
-ports and the medium are free; ``fluid`` has moves begin at once and share links as SimGrid has it.
+medium; with so many microseconds of latency between all boards if that is given. ``compare`` has SimGrid execute them:
+every lane computes on a host of its own, and every move is a transfer over links of its lane, of its ports and of the
+medium, with a latency of SimGrid's. In the order that is pinned a task begins when its lane, its ports and the medium
+are free; ``fluid`` has moves begin at once and share links as SimGrid has it.
 """
 
 import json

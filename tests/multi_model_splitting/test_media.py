@@ -203,6 +203,19 @@ def test_brute_force(seed, medium, late):
         assert prove(facts, best + 1, Budget(1.0).start()) is None, seed
 
 
+def test_latencies_go_with_their_devices():
+    late = tuple(tuple(1000 * (4 * d + e) for e in range(4)) for d in range(4))
+    instance = pairs().changed(latency_ns=late)
+    by_label = {case.label: case.instance for case in PROBLEM.explain.relaxations(instance)}
+    assert by_label["messages without latency"].latency_ns == ()
+    assert by_label["a second B"].latency_ns == (*((*row, row[1]) for row in late), (*late[1], late[1][1]))
+    fewer = [each.latency_ns for each in library(PROBLEM.name).shrink(instance) if len(each.devices) == 3]
+    assert fewer[0] == tuple(row[:3] for row in late[:3])  # without D
+    assert len(fewer) == 4
+    later_still = instance.changed(latency_ns=tuple(tuple(2 * ns for ns in row) for row in late))
+    assert (implied(9, instance, later_still), implied(9, later_still, instance)) == (9, None)
+
+
 @pytest.mark.parametrize("seed", seeds(2, 60))
 def test_what_follows_from_what(seed):
     def best(instance):

@@ -346,7 +346,23 @@ def test_what_follows_from_other_instances():
     assert "accelerators in another order" not in labels
 
 
-@pytest.mark.parametrize("seed", seeds(2, 60))
+def test_latencies_go_with_their_accelerators():
+    instance = exchange().changed(latency_ns=LATE)
+    by_label = {case.label: case.instance for case in PROBLEM.explain.relaxations(instance)}
+    assert by_label["messages without latency"].latency_ns == ()
+    # Like B, and to B at the best of its rates and latencies.
+    assert by_label["a second B"].latency_ns == ((7, 4, 1, 4), (0, 7, 2, 0), (3, 0, 7, 0), (0, 0, 2, 1))
+    fewer = [each.latency_ns for each in LIBRARY.shrink(instance) if len(each.accelerators) == 2]
+    assert fewer == [((7, 4), (0, 7)), ((7, 1), (3, 7)), ((7, 2), (0, 7))]
+    shuffled = next(r for r in relations(instance, random.Random(1)) if r.label == "accelerators in another order")
+    order = [instance.accelerators.index(a) for a in shuffled.instance.accelerators]
+    assert shuffled.instance.latency_ns == tuple(tuple(LATE[i][j] for j in order) for i in order)
+    assert order != [0, 1, 2]
+    later = instance.changed(latency_ns=tuple(tuple(2 * ns for ns in row) for row in LATE))
+    assert (implied(30, instance, later), implied(30, later, instance)) == (30, None)
+
+
+@pytest.mark.parametrize("seed", seeds(1, 60))
 def test_relations_hold(seed):
     def optimum(instance):
         found = METHODS["enumerate"].solve(instance, Budget(300.0).start())

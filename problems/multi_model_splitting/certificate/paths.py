@@ -55,10 +55,9 @@ class Path:
             found.equal([*stops, *minus(starts)], 0)
         self.late: dict[tuple[int, int, int], int] = {}
         for k, d, e in product(range(1, self.last), devices, devices):
-            sides = [*self.stops(k, d), *self.starts(k, e)]
-            if self.beyond(k, d, e) and self.stops(k, d) and self.starts(k, e):
+            if self.beyond(k, d, e) and (stops := self.stops(k, d)) and (starts := self.starts(k, e)):
                 self.late[k, d, e] = found.variable(0, 1)
-                found.at_most([*sides, (self.late[k, d, e], -1)], 1)
+                found.at_most([*stops, *starts, (self.late[k, d, e], -1)], 1)
 
     def sent(self, k: int, d: int) -> int:
         """Ticks to transmit a boundary, to whom that takes least (rule 14)."""
