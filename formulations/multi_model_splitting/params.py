@@ -37,9 +37,11 @@ class Joint(Questions):
     fine : int
         A limit is not looked for more closely than to this part of it.
     pattern_programs, pattern_fine : int
-        The same for patterns.
-    nodes : int
-        Of one search for the heaviest pattern, beyond which nothing is proven.
+        The same for patterns, of some groups of pipelines; of all of them ``fine`` holds.
+    pattern_ends : int
+        An end of a pipeline counts if its transfers take more than this part of a limit.
+    nodes, few : int
+        Of one search for the heaviest pattern, beyond which nothing is proven; and of one that has found a pattern.
     """
 
     programs: int = 150
@@ -47,7 +49,9 @@ class Joint(Questions):
     fine: int = 4000
     pattern_programs: int = 400
     pattern_fine: int = 200
-    nodes: int = 300_000
+    pattern_ends: int = 50
+    nodes: int = 1_000_000
+    few: int = 5_000
 
 
 @dataclass(frozen=True)
