@@ -17,8 +17,8 @@
 - latency: segment flow (:mod:`.mip`), below the best plan and above the bound. Total latency is a sum, for which the
   relaxation of whole segments is nearly tight.
 
-Bounds and questions take turns; each has as long as a question may take, which grows from turn to turn. While there is
-something else to do no program is built that takes longer to build than it may be asked. No search for plans takes
+Bounds and questions take turns; the time that a question may take grows from turn to turn, and bounds, which end by
+themselves, have a multiple of it. While there is something else to do no program is built that takes longer to build than it may be asked. No search for plans takes
 part: a plan to start from is an argument. Where an engine contradicts itself, the plan and the own bound are what is
 left, and the note ``distrusted`` says so.
 """
@@ -69,7 +69,7 @@ class Joint(Ladder):
             for each in tuple(turns):
                 if each is questions and bounds in turns and self._dear():
                     continue
-                end = self.budget.elapsed_s + self.time_s
+                end = self.budget.elapsed_s + self.time_s * (self.params.bounds if each is bounds else 1)
                 while not self.over and self.budget.elapsed_s < end:
                     try:
                         next(each)
@@ -153,7 +153,8 @@ class Joint(Ladder):
 
         It begins at the best plan again when it comes near to the bound.
         """
-        middle = self.bound + (self.opened - self.bound) // 2
+        opened = self.opened if self.opened > self.bound else self.highest + 1  # the bound may have risen past it
+        middle = self.bound + (opened - self.bound) // 2
         self.opened = self.highest + 1
         if middle < self.highest:
             status = self.ask(middle, False, self.time_s) if whole else self.ask_part(middle, self.time_s)

@@ -30,6 +30,8 @@ class Joint(Questions):
 
     Attributes
     ----------
+    bounds : float
+        Time of bounds in a turn, in times of that of a question.
     programs : int
         Linear programs of one limit over whole paths, after which the limit counts as not refuted.
     roundings : int
@@ -44,6 +46,7 @@ class Joint(Questions):
         Of one search for the heaviest pattern, beyond which nothing is proven; and of one that has found a pattern.
     """
 
+    bounds: float = 3.0
     programs: int = 150
     roundings: int = 8
     fine: int = 4000
