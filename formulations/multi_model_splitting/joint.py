@@ -4,8 +4,8 @@
 
 1. what every pipeline needs alone (:func:`.chains.floor`);
 2. the largest limit that the relaxation over whole paths refutes (:mod:`.column_bound`);
-3. throughput: where that is far from the plan, the one over whole accelerators (:mod:`.pattern_bound`), first of the
-   group of pipelines that is hardest to place, then of two groups, then of all.
+3. throughput: the one over whole accelerators (:mod:`.pattern_bound`), first of the group of pipelines that is hardest
+   to place, then of two groups, then of all.
 
 *Questions*, in rounds:
 
@@ -18,9 +18,9 @@
   relaxation of whole segments is nearly tight.
 
 Bounds and questions take turns; the time that a question may take grows from turn to turn, and bounds, which end by
-themselves, have a multiple of it. While there is something else to do no program is built that takes longer to build than it may be asked. No search for plans takes
-part: a plan to start from is an argument. Where an engine contradicts itself, the plan and the own bound are what is
-left, and the note ``distrusted`` says so.
+themselves, have a multiple of it. While there is something else to do no program is built that takes longer to build
+than it may be asked. No search for plans takes part: a plan to start from is an argument. Where an engine contradicts
+itself, the plan and the own bound are what is left, and the note ``distrusted`` says so.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ class Kind:
     ends : int
     """
 
-    devices: tuple[int, ...]
+    devices: int
     room: Array
     group: Array
     begin: Array
@@ -131,19 +131,21 @@ class Patterns:
         reduced = chains(self.instance, self.tables, limit)
         return reduced is None or (yield from Program(self, reduced, limit).refuting())
 
-    def ends(self, d: int, limit: int) -> dict[int, End]:
+    def ends(self, d: int, limit: int) -> list[tuple[End, int]]:
         """The pipelines that end on a device, at the price of a transfer that is not small beside the limit."""
-        found = {}
+        found = []
         for g, p in ((g, p) for g, group in enumerate(self.groups) for p in group):
             sent = int(self.tables[p].transmit[0, d]) if self.sources[p] == {d} else 0
             received = int(self.tables[p].receive[-1, d]) if self.targets[p] == {d} else 0
             if (sent + received) * self.params.pattern_ends > limit:
-                found[p] = g, sent, received
-        return dict(sorted(found.items(), key=lambda item: item[1]))
+                found.append(((g, sent, received), p))
+        return sorted(found)
 
-    def demand(self, chain: Chain, p: int, d: int, end: End | None) -> Array:
-        """``(K + 1, K + 1, 6)``: what a segment of a pipeline demands of a device; ``NEVER`` where there is none."""
-        _, sent, received = end or (0, 0, 0)
+    def demand(self, chain: Chain, p: int, d: int, sent: int = 0, received: int = 0) -> Array:
+        """``(K + 1, K + 1, 6)``: what a segment of a pipeline demands of a device; ``NEVER`` where there is none.
+
+        The device has ``sent`` the input if that is not the segment's, and ``received`` the output.
+        """
         enter, leave = chain.receive[:, d] + sent, chain.transmit[:, d] + received
         enter[0] = 0 if d in self.sources[p] else chain.receive[0, d]
         leave[-1] = 0 if d in self.targets[p] else chain.transmit[-1, d]
@@ -177,52 +179,47 @@ class Program:
         for number in given.tolist():
             self.engine.addRow(number, number, 0, [], [])
         for kind in self.kinds:
-            self.engine.addRow(len(kind.devices), len(kind.devices), 0, [], [])
+            self.engine.addRow(kind.devices, kind.devices, 0, [], [])
         for g, most in enumerate(self.count.tolist()):
             self.engine.addCol(1.0, 0.0, most, 2, [int(self.first[g]), int(self.last[g])], [1.0, -1.0])
         for c, kind in enumerate(self.kinds):  # a device without ends may do nothing
             self.engine.addCol(float(kind.ends > 0), 0.0, highspy.kHighsInf, 1, [rows + c], [1.0])
 
     def _kinds(self) -> list[Kind]:
-        classes: dict[tuple[object, ...], dict[int, dict[int, End]]] = {}
+        classes: dict[tuple[tuple[int, ...], tuple[End, ...]], dict[int, list[int]]] = {}
         for d, memory in enumerate(self.all.capacity.T.tolist()):
-            ends = self.all.ends(d, self.limit)
-            classes.setdefault((*memory, *ends.values()), {})[d] = ends
-        return [self._kind(devices) for devices in classes.values()]
+            found = self.all.ends(d, self.limit)
+            ends, pipelines = tuple(end for end, _ in found), [p for _, p in found]
+            classes.setdefault((tuple(memory), ends), {})[d] = pipelines
+        return [self._kind(memory, ends, devices) for (memory, ends), devices in classes.items()]
 
-    def _kind(self, devices: dict[int, dict[int, End]]) -> Kind:
+    def _kind(self, memory: tuple[int, ...], ends: tuple[End, ...], devices: dict[int, list[int]]) -> Kind:
         """The segments that some device of a class may hold in some plan, each at the least of its demands."""
-        groups, ends = self.all.groups, len(next(iter(devices.values())))
-        sizes = [len(places) for places in self.places]
-        tables = [np.full((size, size, kernels.DIMENSIONS), NEVER, np.int64) for size in sizes]
-        most = np.zeros(len(groups), np.int64)
-        for d, held in devices.items():
+        groups, most = self.all.groups, np.zeros(len(self.all.groups), np.int64)
+        owner = [*range(len(groups)), *(g for g, _, _ in ends)]
+        tables = [np.full((len(self.places[g]),) * 2 + (kernels.DIMENSIONS,), NEVER, np.int64) for g in owner]
+        for d, pipelines in devices.items():
             for g, group in enumerate(groups):
-                free = [p for p in group if p not in held]
+                free = [p for p in group if p not in pipelines]
                 most[g] = max(most[g], len(free))
                 for p in free:
-                    self._lower(tables[g], g, p, self.all.demand(self.reduced[p], p, d, None))
-        for k in range(ends):
-            g, sent, received = list(next(iter(devices.values())).values())[k]
-            table = np.full((sizes[g], sizes[g], kernels.DIMENSIONS), NEVER, np.int64)
-            table[0, 0] = [0] * RADIO + [sent + received, 0, 0]
-            for d, held in devices.items():
-                p, end = list(held.items())[k]
-                self._lower(table, g, p, self.all.demand(self.reduced[p], p, d, end))
-            tables.append(table)
-        room = np.array([*self.all.capacity[:, min(devices)], *[self.limit] * 3], np.int64)
-        owner = [*range(len(groups)), *(g for g, _, _ in next(iter(devices.values())).values())]
-        found = [np.argwhere((table <= room).all(axis=2)) for table in tables]
-        nodes = [places + self.first[g] for places, g in zip(found, owner, strict=True)]
+                    self._lower(tables[g], g, p, self.all.demand(self.reduced[p], p, d))
+            for table, (g, sent, received), p in zip(tables[len(groups) :], ends, pipelines, strict=True):
+                table[0, 0] = 0
+                table[0, 0, RADIO] = sent + received
+                self._lower(table, g, p, self.all.demand(self.reduced[p], p, d, sent, received))
+        room = np.array([*memory, *[self.limit] * 3], np.int64)
+        places = [np.argwhere((table <= room).all(axis=2)) for table in tables]
+        nodes = np.concatenate([found + self.first[g] for found, g in zip(places, owner, strict=True)])
         return Kind(
-            devices=tuple(devices),
+            devices=len(devices),
             room=room,
-            group=np.repeat(np.arange(len(tables)), [len(places) for places in found]),
-            begin=np.concatenate([places[:, 0] for places in nodes]),
-            end=np.concatenate([places[:, 1] for places in nodes]),
-            demand=np.concatenate([table[tuple(places.T)] for table, places in zip(tables, found, strict=True)]),
+            group=np.repeat(np.arange(len(tables)), [len(found) for found in places]),
+            begin=nodes[:, 0],
+            end=nodes[:, 1],
+            demand=np.concatenate([table[tuple(found.T)] for table, found in zip(tables, places, strict=True)]),
             most=most,
-            ends=ends,
+            ends=len(ends),
         )
 
     def _lower(self, table: Array, g: int, p: int, demand: Array) -> None:
@@ -243,13 +240,15 @@ class Program:
             if self.engine.getInfo().objective_function_value < TOLERANCE:
                 return False
             duals = np.asarray(self.engine.getSolution().row_dual)
-            scale = SCALE / (float(np.abs(duals[: self.rows]).max()) or 1.0)
+            scale = SCALE / float(np.abs(duals).max())
             values = np.rint(duals[: self.rows] * scale).astype(np.int64)
             total, fresh, whole = int(self.count @ (values[self.first] - values[self.last])), False, True
             for c, kind in enumerate(self.kinds):
+                if self.all.over():
+                    return False
                 price = ceil(duals[self.rows + c] * -scale + TOLERANCE * SCALE)
                 best, proven, chosen = self.heaviest(kind, values, price)
-                total -= len(kind.devices) * best
+                total -= kind.devices * best
                 whole &= proven
                 if chosen:
                     self._add(c, kind, chosen)
@@ -270,16 +269,17 @@ class Program:
         kernels.undominated(_items(worth[order], kind.demand[order], kind.group[order]), kept)
         order = order[kept]
         weights, each = _weights(kind, worth[order], order)
-        loose = kind.group[order] < groups
-        guide = kind.demand[order] @ weights + np.where(loose, each[np.where(loose, kind.group[order], 0)], 0)
-        density = np.where(loose, -worth[order] / np.maximum(guide, 1e-12), -worth[order])
-        sorted_ = np.lexsort((density, np.where(loose, groups + kind.ends, kind.group[order])))
-        order, guide = order[sorted_], guide[sorted_]
-        items = _items(worth[order], np.column_stack([kind.demand[order], guide]), kind.group[order])
-        begin = np.searchsorted(np.sort(kind.group[order][: np.sum(~loose)]), groups + np.arange(kind.ends + 1))
+        group = kind.group[order]
+        guide = kind.demand[order] @ weights + np.append(each, np.zeros(kind.ends, np.int64))[group]
+        part = np.where(group < groups, kind.ends, group - groups)  # ends first, then what is left free
+        better = worth[order] / np.where(group < groups, np.maximum(guide, 1), 1)
+        place = np.lexsort((-better, part))
+        order, guide = order[place], guide[place]
+        begin = np.searchsorted(part[place], np.arange(kind.ends + 1))
         if (begin[1:] == begin[:-1]).any():
-            return above, True, []  # no choice is left for some end
-        free = np.array([*kind.room, kind.room @ weights + kind.most @ each], np.int64)
+            return above, True, []  # nothing is left to choose for some end
+        items = _items(worth[order], np.column_stack([kind.demand[order], guide]), kind.group[order])
+        free = np.append(kind.room, kind.room @ weights + kind.most @ each)
         chosen, params = np.zeros(len(order), np.int64), self.all.params
         room = kernels.Room(free, kind.most, begin.astype(np.int64))
         best, proven = kernels.heaviest(items, room, above, params.few, params.nodes, chosen)

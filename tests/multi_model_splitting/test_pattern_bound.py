@@ -11,9 +11,10 @@ from mapgap.contract.seeds import samples
 from mapgap.core import Budget, Status
 from mapgap.formulations.multi_model_splitting.chains import ceiling, chains, profiles
 from mapgap.formulations.multi_model_splitting.column_bound import Relaxation
+from mapgap.formulations.multi_model_splitting.params import Joint
 from mapgap.formulations.multi_model_splitting.pattern_bound import Patterns, Program, groups_of
 from mapgap.formulations.multi_model_splitting.pattern_kernels import DIMENSIONS, Items, Room, heaviest, undominated
-from mapgap.problems.multi_model_splitting import Boundary, Device, Instance, Layer, Pipeline
+from mapgap.problems.multi_model_splitting import Boundary, Device, Instance, Layer, Pipeline, Requirement
 from mapgap.problems.multi_model_splitting.evaluate import evaluate
 
 METHODS = registry.methods("multi_model_splitting")
@@ -60,7 +61,7 @@ def knapsack(rng):
     sizes = [rng.randint(1, 3) for _ in range(ends)]
     begin = [sum(sizes[:s]) for s in range(ends + 1)]
     value = [v for n in sizes for v in sorted((rng.randint(-(10**9), 10**9) for _ in range(n)), reverse=True)]
-    n = rng.randint(1, 6)
+    n = rng.randint(1, 5)
     value += sorted((rng.randint(1, 10**9) for _ in range(n)), reverse=True)
     group = [*(groups + s for s, size in enumerate(sizes) for _ in range(size)), *rng.choices(range(groups), k=n)]
     demand = np.array([[rng.choice((0, rng.randint(0, 10**6))) for _ in range(DIMENSIONS)] for _ in value], np.int64)
@@ -88,7 +89,7 @@ def patterns(items, room):
 def test_the_heaviest_pattern_is_that_of_all_multisets():
     rng = random.Random(3)
     full = 0
-    for _ in range(150):
+    for _ in range(100):
         items, room = knapsack(rng)
         best = max((value for value, _ in patterns(items, room)), default=None)
         for above in (-(10**12), 0, rng.randint(-(10**9), 3 * 10**9)):
@@ -107,7 +108,7 @@ def test_the_heaviest_pattern_is_that_of_all_multisets():
 def test_what_is_dominated_is_in_no_pattern_that_is_heavier():
     rng = random.Random(5)
     dropped = 0
-    for _ in range(60):
+    for _ in range(40):
         items, room = knapsack(rng)
         order = np.argsort(-items.value, kind="stable")
         kept = np.zeros(len(order), np.bool_)
@@ -117,7 +118,7 @@ def test_what_is_dominated_is_in_no_pattern_that_is_heavier():
         without = [value for value, count in found if set(np.flatnonzero(count).tolist()) <= kept]
         assert max(without, default=None) == max((value for value, _ in found), default=None)
         dropped += len(kept) < len(order)
-    assert dropped > 10
+    assert dropped > 3
 
 
 def test_a_search_of_too_many_nodes_proves_nothing():
@@ -144,7 +145,7 @@ def test_any_numbers_give_no_more_than_the_heaviest_patterns():
         program = Program(Patterns(instance, tables, groups_of(instance, tables)), chains(instance, tables, best), best)
         for _ in range(5):
             values = rng.integers(-(10**9), 10**9, program.rows)
-            each = [(len(kind.devices), program.heaviest(kind, values, -(10**12))[:2]) for kind in program.kinds]
+            each = [(kind.devices, program.heaviest(kind, values, -(10**12))[:2]) for kind in program.kinds]
             assert all(proven for _, (_, proven) in each)
             heavy = sum(devices * value for devices, (value, _) in each)
             assert int(program.count @ (values[program.first] - values[program.last])) <= heavy
@@ -182,6 +183,20 @@ def test_models_that_cannot_be_cut_are_counted():
     assert told[-1] >= 1990
     assert told == sorted(told)
     assert optimum(instance) == 2000
+
+
+def test_who_does_not_hold_the_input_sends_it():
+    # Three models that start from board 0, which holds one of them, as the others do: it sends two inputs of 400 ticks.
+    # Without ends the boards are one class, and some board of it, board 0, has the input already: one tick of inference.
+    base = whole_models(3, 3, ticks=1)
+    far = base.pipelines[0].boundaries[0].model_copy(update={"transmit": (400,) * 3, "receive": (400,) * 3})
+    update = {"source": Requirement(device="d0"), "boundaries": (far, base.pipelines[0].boundaries[1])}
+    devices = tuple(device.model_copy(update={"weights": 1}) for device in base.devices)
+    instance = base.changed(devices=devices, pipelines=tuple(p.model_copy(update=update) for p in base.pipelines))
+    tables = profiles(instance)
+    groups = groups_of(instance, tables)
+    assert best(Patterns(instance, tables, groups), 0, 5000) == optimum(instance) == 800
+    assert best(Patterns(instance, tables, groups, params=Joint(pattern_ends=0)), 0, 5000) == 1
 
 
 def test_five_large_models_on_four_large_boards_are_bounded():
