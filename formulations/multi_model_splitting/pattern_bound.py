@@ -114,22 +114,32 @@ class Patterns:
         params: Joint = DEFAULT,
     ) -> None:
         self.instance, self.tables, self.groups, self.over, self.params = instance, tables, groups, over, params
+        self.opened = NEVER  # a limit that has not been refuted
         self.whole = sum(map(len, groups)) == sum(first_of_signal(instance))
         self.capacity = capacities(instance)
         self.sources = [set(instance.sources(p)) for p in range(len(tables))]
         self.targets = [set(instance.targets(p)) for p in range(len(tables))]
 
     def bisect(self, known: Known) -> Iterator[int]:
-        """Better and better bounds, of all groups more closely; see :func:`.column_bound.bisected`."""
-        fine = self.params.fine if self.whole else self.params.pattern_fine
-        return bisected(known, self.refuting, fine)
+        """Better and better bounds; see :func:`.column_bound.bisected`. Of all groups more closely in the end."""
+
+        def still() -> tuple[int, int]:
+            lower, opened = known()
+            return lower, min(opened, self.opened)
+
+        yield from bisected(still, self.refuting, self.params.pattern_fine)
+        if self.whole:
+            yield from bisected(still, self.refuting, self.params.fine)
 
     def refuting(self, limit: int) -> Refuting:
         """Whether no plan has a cycle time of at most ``limit``."""
         if self.over():
             return False
         reduced = chains(self.instance, self.tables, limit)
-        return reduced is None or (yield from Program(self, reduced, limit).refuting())
+        found = reduced is None or (yield from Program(self, reduced, limit).refuting())
+        if not found:
+            self.opened = min(self.opened, limit)
+        return found
 
     def ends(self, d: int, limit: int) -> list[tuple[End, int]]:
         """The pipelines that end on a device, at the price of a transfer that is not small beside the limit."""

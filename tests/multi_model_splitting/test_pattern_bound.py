@@ -187,7 +187,7 @@ def test_models_that_cannot_be_cut_are_counted():
 
 def test_who_does_not_hold_the_input_sends_it():
     # Three models that start from board 0, which holds one of them, as the others do: it sends two inputs of 400 ticks.
-    # Without ends the boards are one class, and some board of it, board 0, has the input already: one tick of inference.
+    # Without ends the boards are one class, and one of that class, board 0, has the input already: a tick of inference.
     base = whole_models(3, 3, ticks=1)
     far = base.pipelines[0].boundaries[0].model_copy(update={"transmit": (400,) * 3, "receive": (400,) * 3})
     update = {"source": Requirement(device="d0"), "boundaries": (far, base.pipelines[0].boundaries[1])}
