@@ -31,7 +31,7 @@ class Joint(Questions):
     Attributes
     ----------
     bounds : float
-        Time of bounds in a turn, in times of that of a question.
+        Factor of the time of bounds from one turn to the next; the first time is that of a question.
     programs : int
         Linear programs of one limit over whole paths, after which the limit counts as not refuted.
     roundings : int
@@ -46,7 +46,7 @@ class Joint(Questions):
         Of one search for the heaviest pattern, beyond which nothing is proven; and of one that has found a pattern.
     """
 
-    bounds: float = 3.0
+    bounds: float = 4.0
     programs: int = 150
     roundings: int = 8
     fine: int = 4000
