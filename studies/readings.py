@@ -61,12 +61,15 @@ class Combination:
 
 
 @cache
+def _compact(name: str, problem: str) -> dict[str, Any]:
+    """The fields of a library file."""
+    return load_model(library_files()[name], registry.library(problem).compact_type).to_json()
+
+
+@cache
 def _made(name: str, problem: str, fields: str, rules: str) -> InstanceBase:
-    compact = load_model(library_files()[name], registry.library(problem).compact_type)
-    changes = json.loads(fields)
-    instance = expand(
-        type(compact).model_validate_json(json.dumps({**compact.model_dump(mode="json", by_alias=True), **changes}))
-    )
+    kind, changes = registry.library(problem).compact_type, json.loads(fields)
+    instance = expand(kind.model_validate_json(json.dumps({**_compact(name, problem), **changes})))
     for path, value in json.loads(rules).items():
         part, _, field = path.partition(".")
         own = getattr(instance, part)
