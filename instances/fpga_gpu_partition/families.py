@@ -65,7 +65,7 @@ def realistic(seed: int) -> Instance:
     """Like ``tiny``, with times and energies of 10^3 to 10^7.
 
     Realistic is the size of the numbers, not their proportions: one option of a layer may cost 10^4 times as much as
-    another, and baselines have gaps of up to a million percent. No report has a mean over it.
+    another, and baselines have gaps of more than a million percent. No report has a mean over it.
     """
     small = tiny(seed).changed(latency_limit=None, energy_limit=None)
     fields = ("gpu_ticks", "fpga_ticks", "gpu_energy", "fpga_energy")

@@ -11,13 +11,17 @@ from typing import Any
 from mapgap.records.runs import Runs
 from mapgap.reporting.tables import Rows, Table, header, tabulated
 from mapgap.studies.neuron_masking.curves import (
+    RIVAL_TITLES,
     TITLES,
+    Curve,
     Measure,
     Trainings,
     at_cycles,
+    curve_of,
     cycle,
     final,
     overall,
+    setting_of,
     time_to,
     tried_mixings,
     unrest,
@@ -27,12 +31,15 @@ from mapgap.studies.neuron_masking.design import (
     MARGIN,
     OVERLAP,
     POWER,
+    PULLED,
+    RIVAL_TUNING_SEEDS,
     SETTINGS,
     TEST_SEEDS,
     TRUE_DIFFERENCE,
     TUNED,
     Setting,
 )
+from mapgap.studies.neuron_masking.job import PREFIX
 from mapgap.studies.neuron_masking.statistics import LEVEL, across, equivalence_power, flipped_p, holm, interval, pooled
 
 PRIMARY = "mean accuracy"
@@ -49,7 +56,8 @@ MOST_SEEDS = 100
 
 def pair_title(first: str, second: str) -> str:
     """``ELFISH minus Syn. FL``."""
-    return f"{TITLES[first]} minus {TITLES[second]}"
+    titles = TITLES | RIVAL_TITLES
+    return f"{titles[first]} minus {titles[second]}"
 
 
 def points(trainings: Trainings, setting: Setting, first: str, second: str, measure: Measure) -> list[float]:
@@ -77,9 +85,14 @@ def _shown(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{key: value for key, value in row.items() if key not in ("groups", "pooled")} for row in rows]
 
 
-def comparisons(trainings: Trainings) -> Table:
+def comparisons(
+    trainings: Trainings,
+    pairs: Sequence[tuple[str, str]] = COMPARED,
+    name: str = "training_pooled",
+    title: str = "Which scheme trains better",
+) -> Table:
     """Pooled paired differences of two schemes; a claim only where it survives Holm's correction."""
-    rows = _pooled_rows(trainings, COMPARED)
+    rows = _pooled_rows(trainings, pairs)
     for row, adjusted in zip(rows, holm([row["pooled"].p for row in rows]), strict=True):
         found, groups = row["pooled"], row["groups"]
         half = found.half()
@@ -101,7 +114,35 @@ def comparisons(trainings: Trainings) -> Table:
         "as sample': the interval if the fleets stand for others like them. Random signs: a test without normal "
         "distributions. Test seeds only; no fleet shares a seed with another."
     )
-    return Table("training_pooled", "Which scheme trains better", columns, _shown(rows), note)
+    return Table(name, title, columns, _shown(rows), note)
+
+
+def against_rivals(records: Runs) -> Table:
+    """ELFISH against what others do about stragglers, on seeds of their own."""
+    pairs = [("elfish", rival) for rival in ("sync", *RIVAL_TITLES)]
+    return comparisons(Trainings.rivals(records), pairs, "training_rivals", "ELFISH against what others do")
+
+
+@tabulated(
+    "training_pull",
+    "The pull of FedProx",
+    "fleet | pull; g | accuracy: mean accuracy [%]; .2f | seeds | best | used: in the comparison",
+    "Mean accuracy over the simulated time, on seeds that nothing else uses.",
+)
+def pulls(records: Runs) -> Rows:
+    """FedProx tuned for itself: mean accuracy by pull, on its tuning seeds."""
+    tried: dict[Setting, dict[float, list[Curve]]] = {}
+    for record in records:
+        curve = curve_of(record)
+        if curve and record.method == f"{PREFIX}fedprox" and record.seed in RIVAL_TUNING_SEEDS:
+            tried.setdefault(setting_of(record), {}).setdefault(record.options["proximal"], []).append(curve)
+    for setting, curves in tried.items():
+        means = {pull: 100 * mean(overall(c, CYCLES) for c in found) for pull, found in curves.items()}
+        best = max(means, key=means.__getitem__)
+        for pull in sorted(means):
+            row = _of_setting(setting) | {"pull": pull, "accuracy": means[pull], "seeds": len(curves[pull])}
+            marks = {"best": pull == best, "used": pull == PULLED[setting]}
+            yield row | {mark: mark if holds else "" for mark, holds in marks.items()}
 
 
 def equivalence(trainings: Trainings) -> Table:

@@ -14,11 +14,13 @@ from mapgap.reporting.tables import Rows, Table, tabulated
 from mapgap.studies.neuron_masking.comparisons import (
     BETTER_MASKS,
     PRIMARY,
+    against_rivals,
     by_fleet,
     comparisons,
     equivalence,
     points,
     power,
+    pulls,
     robustness,
     sampling,
     speed,
@@ -153,8 +155,10 @@ def section(records: Runs) -> Section:
     pairs = comparisons(trainings)
     masks = equivalence(trainings)
     shown = [sampling(trainings), speed(trainings), robustness(trainings), by_fleet(trainings), summary(trainings)]
-    tables = [table for table in (pairs, masks, *shown, power(records), tuning(records)) if table.rows]
-    text = _text_of(pairs, masks)
+    rivals = against_rivals(records)
+    made = (pairs, masks, rivals, *shown, power(records), tuning(records), pulls(records))
+    tables = [table for table in made if table.rows]
+    text = [*_text_of(pairs, masks), *_against(rivals)]
     return Section("Does a better mask train better?", text, tables, list(_pictures(trainings, pairs)))
 
 
@@ -196,11 +200,23 @@ def _text_of(pairs: Table, masks: Table) -> list[str]:
     ]
 
 
-def _decided(data: str, pairs: Table, masks: Table) -> str:
+def _against(rivals: Table) -> Iterator[str]:
+    """What others do about stragglers."""
+    if not rivals.rows:
+        return
+    yield (
+        "ELFISH against what others do, on seeds of their own, for which measure and analysis were written down before "
+        "they were run: uniform nested submodels as of HeteroFL and FjORD, without their further devices; FedProx, "
+        "whose stragglers do a part of the steps; stragglers dropped."
+    )
+    yield from (_decided(data, rivals) for data in dict.fromkeys(row["data"] for row in rivals.rows))
+
+
+def _decided(data: str, pairs: Table, masks: Table | None = None) -> str:
     """The primary measure in one paragraph."""
     same = {
         (row["first"], row["second"])
-        for row in masks.rows
+        for row in (masks.rows if masks is not None else ())
         if (row["data"], row["measure"], row["claim"]) == (data, PRIMARY, "equivalent")
     }
     found = []

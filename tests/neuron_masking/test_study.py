@@ -21,11 +21,13 @@ from mapgap.studies.neuron_masking.curves import Trainings
 from mapgap.studies.neuron_masking.design import (
     MIXINGS,
     PILOT_SEEDS,
+    RIVAL_TUNING_SEEDS,
     SETTINGS,
     TEST_SEEDS,
     TUNED,
     TUNING_SEEDS,
     Setting,
+    seeds_for_rivals,
     seeds_for_tests,
 )
 
@@ -112,6 +114,7 @@ def rows_of(table, *records):
 
 def test_no_two_roles_or_fleets_share_a_seed():
     roles = [PILOT_SEEDS, TUNING_SEEDS, *(seeds_for_tests(setting) for setting in SETTINGS)]
+    roles += [RIVAL_TUNING_SEEDS, *(seeds_for_rivals(setting) for setting in SETTINGS)]
     seeds = [seed for role in roles for seed in role]
     assert len(set(seeds)) == len(seeds)
     assert all(len(seeds_for_tests(setting)) == TEST_SEEDS for setting in SETTINGS)
