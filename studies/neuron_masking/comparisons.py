@@ -13,15 +13,12 @@ from mapgap.reporting.tables import Rows, Table, header, tabulated
 from mapgap.studies.neuron_masking.curves import (
     RIVAL_TITLES,
     TITLES,
-    Curve,
     Measure,
     Trainings,
     at_cycles,
-    curve_of,
     cycle,
     final,
     overall,
-    setting_of,
     time_to,
     tried_mixings,
     unrest,
@@ -31,15 +28,12 @@ from mapgap.studies.neuron_masking.design import (
     MARGIN,
     OVERLAP,
     POWER,
-    PULLED,
-    RIVAL_TUNING_SEEDS,
     SETTINGS,
     TEST_SEEDS,
     TRUE_DIFFERENCE,
     TUNED,
     Setting,
 )
-from mapgap.studies.neuron_masking.job import PREFIX
 from mapgap.studies.neuron_masking.statistics import LEVEL, across, equivalence_power, flipped_p, holm, interval, pooled
 
 PRIMARY = "mean accuracy"
@@ -117,34 +111,6 @@ def comparisons(
     return Table(name, title, columns, _shown(rows), note)
 
 
-def against_rivals(records: Runs) -> Table:
-    """ELFISH against what others do about stragglers, on seeds of their own."""
-    pairs = [("elfish", rival) for rival in ("sync", *RIVAL_TITLES)]
-    return comparisons(Trainings.rivals(records), pairs, "training_rivals", "ELFISH against what others do")
-
-
-@tabulated(
-    "training_pull",
-    "The pull of FedProx",
-    "fleet | pull; g | accuracy: mean accuracy [%]; .2f | seeds | best | used: in the comparison",
-    "Mean accuracy over the simulated time, on seeds that nothing else uses.",
-)
-def pulls(records: Runs) -> Rows:
-    """FedProx tuned for itself: mean accuracy by pull, on its tuning seeds."""
-    tried: dict[Setting, dict[float, list[Curve]]] = {}
-    for record in records:
-        curve = curve_of(record)
-        if curve and record.method == f"{PREFIX}fedprox" and record.seed in RIVAL_TUNING_SEEDS:
-            tried.setdefault(setting_of(record), {}).setdefault(record.options["proximal"], []).append(curve)
-    for setting, curves in tried.items():
-        means = {pull: 100 * mean(overall(c, CYCLES) for c in found) for pull, found in curves.items()}
-        best = max(means, key=means.__getitem__)
-        for pull in sorted(means):
-            row = _of_setting(setting) | {"pull": pull, "accuracy": means[pull], "seeds": len(curves[pull])}
-            marks = {"best": pull == best, "used": pull == PULLED[setting]}
-            yield row | {mark: mark if holds else "" for mark, holds in marks.items()}
-
-
 def equivalence(trainings: Trainings) -> Table:
     """Does a better mask train better? Two one-sided tests against a margin that was fixed in advance."""
     rows = _pooled_rows(trainings, BETTER_MASKS)
@@ -193,7 +159,7 @@ def by_fleet(trainings: Trainings) -> Rows:
     for setting, pair, measure in product(trainings.settings, COMPARED, MEASURES):
         if values := points(trainings, setting, *pair, MEASURES[measure]):
             centre, half = interval(values)
-            row = {**_of_setting(setting), **_of_pair(*pair), "measure": measure, "difference": centre, "half": half}
+            row = {**of_setting(setting), **_of_pair(*pair), "measure": measure, "difference": centre, "half": half}
             low, high = centre - (half or 0.0), centre + (half or 0.0)
             yield row | {"seeds": len(values), "low": low, "high": high}
 
@@ -214,7 +180,7 @@ def speed(trainings: Trainings) -> Rows:
         seeds = sorted(a.keys() & b.keys())
         for target in TARGETS if seeds else ():
             slow, fast = ([time_to(curves[seed], target, horizon) for seed in seeds] for curves in (a, b))
-            row = {**_of_setting(setting, rival), "target": round(100 * target), "seeds": len(seeds)}
+            row = {**of_setting(setting, rival), "target": round(100 * target), "seeds": len(seeds)}
             row |= _ratio([math.log(ours / theirs) for ours, theirs in zip(slow, fast, strict=True)])
             for name, curves in (("reached_rival", a), ("reached", b)):
                 row[name] = sum(max(value for _, value in curves[seed]) >= target for seed in seeds)
@@ -223,7 +189,7 @@ def speed(trainings: Trainings) -> Rows:
             yield row
 
 
-def _of_setting(setting: Setting, rival: str = "") -> dict[str, Any]:
+def of_setting(setting: Setting, rival: str = "") -> dict[str, Any]:
     """What tells a row: fleet and data, and rival if there is one."""
     row = {"fleet": setting.label, "stragglers": setting.fleet, "iid": setting.iid}
     return row | ({"rival": rival, "title": TITLES[rival]} if rival else {})
@@ -251,7 +217,7 @@ def robustness(trainings: Trainings) -> Rows:
         a, b = (trainings.values(setting, scheme, measure) for scheme in ("elfish", rival))
         ratios = [math.log(a[s] / b[s]) for s in sorted(a.keys() & b.keys()) if a[s] > 0 and b[s] > 0]
         if ratios:
-            row = {**_of_setting(setting, rival), "kind": kind, "seeds": len(ratios)}
+            row = {**of_setting(setting, rival), "kind": kind, "seeds": len(ratios)}
             yield row | _ratio([exponent * value for value in ratios])
 
 
@@ -267,7 +233,7 @@ def tuning(records: Runs) -> Rows:
         means = {mixing: 100 * mean(overall(c, CYCLES) for c in found) for mixing, found in curves.items()}
         best = max(means, key=means.__getitem__)
         for mixing in sorted(means):
-            row = _of_setting(setting) | {"mixing": mixing, "accuracy": means[mixing], "seeds": len(curves[mixing])}
+            row = of_setting(setting) | {"mixing": mixing, "accuracy": means[mixing], "seeds": len(curves[mixing])}
             marks = {"best": mixing == best, "used": mixing == TUNED[setting]}
             yield row | {mark: mark if holds else "" for mark, holds in marks.items()}
 

@@ -31,19 +31,15 @@ from mapgap.studies.neuron_masking.design import (
     CYCLES,
     MIXINGS,
     PILOT_SEEDS,
-    PULLED,
-    PULLS,
     REPLACING,
-    RIVAL_TUNING_SEEDS,
     SETTINGS,
     TUNED,
     TUNING_SEEDS,
     UNTUNED,
     Setting,
-    seeds_for_rivals,
     seeds_for_tests,
 )
-from mapgap.studies.neuron_masking.job import KIND, RIVALS, SCHEMES, Options, TrainingJob, available
+from mapgap.studies.neuron_masking.job import KIND, SCHEMES, Options, TrainingJob, available
 
 PROBLEM = "neuron_masking"
 NETWORKS = {"lenet": "LeNet", "alexnet_cifar": "AlexNet", "vgg11": "VGG-11", "vgg13": "VGG-13"}
@@ -112,27 +108,6 @@ def _tested_mixings(setting: Setting) -> list[float]:
     return [TUNED[setting], *([REPLACING] if setting == ALL_STRAGGLERS else [])]
 
 
-def _rivals(setting: Setting, scheme: str, seeds: Iterable[int], pulls: Iterable[float] = (0.0,)) -> list[Job]:
-    """One scheme of the comparison with what others do."""
-    fleet, mixing = instance(f"elfish_digits_{setting.fleet}"), UNTUNED
-    return [
-        TrainingJob(fleet, Options(scheme, CYCLES, setting.iid, mixing=mixing, proximal=pull), seed)
-        for seed, pull in product(seeds, pulls)
-    ]
-
-
-def _rival_tests() -> list[Job]:
-    """ELFISH, synchronous learning and all rivals on the seeds that are theirs."""
-    return [
-        job
-        for setting, scheme in product(SETTINGS, ("elfish", "sync", *RIVALS))
-        if (scheme, setting) != ("dropped", ALL_STRAGGLERS)
-        for job in _rivals(
-            setting, scheme, seeds_for_rivals(setting), (PULLED[setting],) if scheme == "fedprox" else (0.0,)
-        )
-    ]
-
-
 def phases(quick: bool) -> list[Phase]:
     """The runs; of the small version without the package that trains (:mod:`.job`) those of masks only.
 
@@ -166,8 +141,6 @@ def phases(quick: bool) -> list[Phase]:
             "Training, pilot": _trainings(SETTINGS, pilot, lambda _: PILOT_SEEDS),
             "Training, tuning": _trainings(SETTINGS, ["async"], lambda _: TUNING_SEEDS, lambda _: MIXINGS),
             "Training, test": _trainings(SETTINGS, SCHEMES, seeds_for_tests, _tested_mixings),
-            "Training, pull": [j for s in SETTINGS for j in _rivals(s, "fedprox", RIVAL_TUNING_SEEDS, PULLS)],
-            "Training, rivals": _rival_tests(),
         }
     found = masks | (training if not quick or available() else {})
     return [Phase(name, jobs, 1 if name == "Exact" else 2) for name, jobs in found.items()]

@@ -14,13 +14,11 @@ from mapgap.reporting.tables import Rows, Table, tabulated
 from mapgap.studies.neuron_masking.comparisons import (
     BETTER_MASKS,
     PRIMARY,
-    against_rivals,
     by_fleet,
     comparisons,
     equivalence,
     points,
     power,
-    pulls,
     robustness,
     sampling,
     speed,
@@ -155,10 +153,8 @@ def section(records: Runs) -> Section:
     pairs = comparisons(trainings)
     masks = equivalence(trainings)
     shown = [sampling(trainings), speed(trainings), robustness(trainings), by_fleet(trainings), summary(trainings)]
-    rivals = against_rivals(records)
-    made = (pairs, masks, rivals, *shown, power(records), tuning(records), pulls(records))
-    tables = [table for table in made if table.rows]
-    text = [*_text_of(pairs, masks), *_against(rivals)]
+    tables = [table for table in (pairs, masks, *shown, power(records), tuning(records)) if table.rows]
+    text = _text_of(pairs, masks)
     return Section("Does a better mask train better?", text, tables, list(_pictures(trainings, pairs)))
 
 
@@ -196,23 +192,11 @@ def _text_of(pairs: Table, masks: Table) -> list[str]:
         "has both), and errors are corrected for the images that all runs share. The mixing weight of "
         f"asynchronous learning is chosen per fleet on seeds {TUNING_SEEDS[0]} to {TUNING_SEEDS[-1]}; where all "
         "devices are stragglers, uploads that replace the model are run, too.",
-        *(_decided(data, pairs, masks) for data in dict.fromkeys(row["data"] for row in pairs.rows)),
+        *(decided(data, pairs, masks) for data in dict.fromkeys(row["data"] for row in pairs.rows)),
     ]
 
 
-def _against(rivals: Table) -> Iterator[str]:
-    """What others do about stragglers."""
-    if not rivals.rows:
-        return
-    yield (
-        "ELFISH against what others do, on seeds of their own, for which measure and analysis were written down before "
-        "they were run: uniform nested submodels as of HeteroFL and FjORD, without their further devices; FedProx, "
-        "whose stragglers do a part of the steps; stragglers dropped."
-    )
-    yield from (_decided(data, rivals) for data in dict.fromkeys(row["data"] for row in rivals.rows))
-
-
-def _decided(data: str, pairs: Table, masks: Table | None = None) -> str:
+def decided(data: str, pairs: Table, masks: Table | None = None) -> str:
     """The primary measure in one paragraph."""
     same = {
         (row["first"], row["second"])
