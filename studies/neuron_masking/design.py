@@ -93,8 +93,8 @@ RIVAL_TUNING_SEEDS = tuple(range(200, 205))
 FIRST_RIVAL_SEED = 2000
 PULLS = (0.001, 0.01, 0.1, 1.0)
 """Of FedProx, those that its paper tries."""
-PULLED = dict.fromkeys(SETTINGS, 0.01)
-"""Pull of largest mean accuracy on the tuning seeds; a test recomputes it."""
+PULLED = dict(zip(SETTINGS, (0.001, 0.01, 0.01, 0.01, 0.001, 0.001), strict=True))
+"""Pull of largest mean accuracy on the tuning seeds; a table of the study has all."""
 
 OVERLAP = 359 / 1438
 """Images for test by images for training: every run splits the same 1,797 images."""
