@@ -153,7 +153,7 @@ def _loss(
     planned = [(record, known[record.instance_hash]) for record in meant if _has_plan(record)]
     shared = [(r, f) for r, f in planned if r.instance_hash in common]
     low, high = _relative(shared)
-    own = [_arithmetic(values) for values in _relative(planned)]
+    least, most = map(_arithmetic, _relative(planned))
     worst = max(((_off(r, f), r.instance) for r, f in planned), default=(None, ""))
     state: State = "none" if not meant else "fails" if not _is_compared(runs) else "loss" if shared else "alone"
     is_mean = state == "loss"
@@ -170,7 +170,8 @@ def _loss(
         len(shared) if is_mean else 0,
         _mean(low) if is_mean else None,
         _mean(high) if is_mean else None,
-        *own,
+        least,
+        most,
         *worst,
     )
 

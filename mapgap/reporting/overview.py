@@ -79,8 +79,8 @@ def _answer(problem: str, records: Runs, whole: Sequence[Loss]) -> Answer:
         words.append(f"Arithmetic mean over {over} of {every} instances, in the default reading")
     best = _best_baselines(own)
     if best:
-        several = "baselines" if ", and " in best else "baseline"
-        words.append(f"Best {several}, by shifted geometric means where all compared methods have a plan: {best}")
+        they = "baselines" if ", and " in best else "baseline"
+        words.append(f"Best {they}, by shifted geometric means where all compared methods have a plan: {best}")
     known = list(records.facts.values())
     proof = f"The optimum is proven for {sum(fact.proven for fact in known)} of {len(known)} instances"
     gaps = sorted(100 * fact.gap for fact in known if fact.gap is not None and not fact.proven)

@@ -168,7 +168,7 @@ def conclusions(runs: Runs) -> Rows:
             row = head | {"claim": words, "count": f"{count} of {len(known)}", "sought": "yes" if sought else "no"}
             if claim.quantity:
                 values = [found.quantities[claim.quantity] for found in known.values()]
-                row["nearest"] = min(values, key=lambda value, at=claim.threshold: abs(value - at))
+                row["nearest"] = min((abs(value - claim.threshold), value) for value in values)[1]
                 row["threshold"] = claim.threshold
             row["verdict"] = _verdict(count, len(known), sought)
             yield row
