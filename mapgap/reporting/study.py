@@ -232,12 +232,29 @@ def page_of(name: str, folder: Path, book: Ledger, tables: Tables = no_tables) -
     return _page(study, phases_of(name), read_runs(folder / RUNS), False, book)
 
 
+def missing(name: str, folder: Path) -> list[str]:
+    """Keys of the runs that the design of a study has and the folder has not.
+
+    Raises
+    ------
+    InputError
+        No such study, or no runs.
+    """
+    there = {record.key for record in read_runs(folder / RUNS)}
+    return [key for key in _keys(phases_of(name)) if key not in there]
+
+
+def _keys(phases: Sequence[Phase]) -> dict[str, None]:
+    """The keys of all runs in order; a run may be in two phases."""
+    return dict.fromkeys(key for phase in phases for key in keys_of(phase.jobs))
+
+
 def _page(
     study: Study, phases: Sequence[Phase], records: Sequence[RunRecord], quick: bool, book: Ledger | None
 ) -> Page:
     """The page of the runs of these phases, in their order, whatever the order and the rest of the records."""
     latest = {record.key: record for record in records}
-    keys = dict.fromkeys(key for phase in phases for key in keys_of(phase.jobs))  # a run may be in two phases
+    keys = _keys(phases)
     runs = Runs(latest[key] for key in keys if key in latest)
     page = study.page(runs + book.references(runs) if book is not None and study.knows else runs, quick)
     page.missing = [key for key in keys if key not in latest]
