@@ -324,6 +324,7 @@ class TestChecker:
         assert "the library's mtrain_example_fig5" in said
 
 
+@pytest.mark.in_turn
 def test_the_player_shows_what_the_answers_of_its_lesson_say():
     trail = site_player.recorded("mtrain_example_fig5")
     steps = {by: [each for each in trail["steps"] if each["by"] == by] for by in ("Converting", "DFS", "The optimum")}

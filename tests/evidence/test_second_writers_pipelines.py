@@ -100,6 +100,7 @@ def at_one_gigabyte(name):
     return name.startswith("mtrain_example") or (name.endswith("_1gbs") and not ("resnet56" in name or "vgg16" in name))
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", entries("mtrain_*", at_one_gigabyte))
 def test_programs_of_the_library(name):
     found = certificate(name)
@@ -249,6 +250,7 @@ def same_programs_of_small_instances():
         same_programs_of_a_random_instance("small", seed)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("mutant", some(5, list(MUTANTS)))
 def test_every_part_of_the_writer_is_compared(monkeypatch, mutant):
     """A first writer with a mistake in it writes another program of some small instance."""
@@ -269,6 +271,7 @@ def few_layers(name):
     )
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", entries("asteroid_*", few_layers))
 def test_verdicts_of_the_library(name):
     """All entries are optima: the bound is accepted, and one more is refused, by a plan of just this objective."""

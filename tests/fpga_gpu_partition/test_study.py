@@ -55,6 +55,7 @@ def test_contradictions_of_the_paper_are_shown():
     assert inside["SqueezeNet's Fire", "energy"] == inside["SqueezeNet's Fire", "latency"] == "yes"
 
 
+@pytest.mark.in_turn
 def test_page_is_a_pure_function_of_the_records(records, tmp_path):
     first, second = page(records, True), page(records, True)
     first.write(tmp_path / "a")
@@ -130,6 +131,7 @@ def test_a_scale_of_energy_changes_no_gain():
     assert point.residual == pytest.approx(calibration.candidate(load_fit("fit2"), load_share("fit2")).rms)
 
 
+@pytest.mark.in_turn
 def test_search_widens_what_the_fits_span():
     """With twice the set-up time ShuffleNetV2's rule gains under fit4 and loses under the others; the search leaves
     both ends of that behind."""
@@ -152,6 +154,7 @@ def test_replayed_rule_is_the_rule(records):
     assert own.terms["energy"] == replayed["energy"]
 
 
+@pytest.mark.in_turn
 def test_quick_version_is_a_part_of_the_full_one():
     names = {quick: {(j.instance.name, j.method) for p in phases(quick) for j in p.jobs} for quick in (True, False)}
     assert names[True] <= names[False]

@@ -59,6 +59,7 @@ FORMATS = {
 }
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", FORMATS)
 def test_one_command_leads_to_a_certified_plan(name, folder, monkeypatch, tmp_path):
     monkeypatch.chdir(folder)
@@ -82,6 +83,7 @@ PROBLEMS = {
 }
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("problem", some(2, PROBLEMS))
 def test_every_problem_is_made_of_a_model(problem, folder, monkeypatch, tmp_path):
     monkeypatch.chdir(folder)
@@ -138,6 +140,7 @@ PURPOSES = {
 }
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", PURPOSES)
 def test_files_that_say_whether_they_train_are_believed_unless_a_flag_is_given(name, folder, monkeypatch, tmp_path):
     monkeypatch.chdir(folder)

@@ -220,6 +220,7 @@ def test_the_design_follows_from_committed_runs():
     assert all(len(runs) == TEST_SEEDS for schemes in trainings_.curves.values() for runs in schemes.values())
 
 
+@pytest.mark.in_turn
 @pytest.mark.skipif(not REPORT.is_dir(), reason="needs a checkout")
 def test_every_published_number_has_a_figure_or_a_reason():
     root = REPORT.parents[1]

@@ -180,6 +180,7 @@ def test_every_image_goes_to_one_place(iid):
     assert (min(digits) == 10) if iid else (max(digits) <= 5)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("scheme", some(2, job.SCHEMES))
 def test_training_learns_and_repeats(scheme):
     instance = load_instance(FLEET)

@@ -317,6 +317,7 @@ def test_a_board_alone_is_never_beaten_by_the_quick_planner():
     assert quick <= single
 
 
+@pytest.mark.in_turn
 def test_the_command_line_takes_a_medium():
     done = mapgap("solve", "mtrain_example_fig5", "--medium", "shared", "-m", "portfolio", "--json")
     record = json.loads(done.stdout)
@@ -329,6 +330,7 @@ def test_the_command_line_takes_a_medium():
     assert "links, ports, shared" in refused.stderr
 
 
+@pytest.mark.in_turn
 def test_a_method_that_cannot_prove_says_why():
     told = []
     for seed in range(40):
