@@ -64,7 +64,8 @@ def site(tmp_path_factory):
     (docs / "index.md").write_text("# Pages\n\n```{toctree}\n:glob:\n\n*\nlessons/*\n```\n")
     (docs / "conf.py").write_text(
         f"import sys; sys.path.insert(0, {str(ROOT / 'docs' / '_ext')!r})\n"
-        "extensions = ['myst_nb', 'sphinx_design', 'site_checker', 'site_player', 'site_runner', 'site_slides']\n"
+        "extensions = ['myst_nb', 'sphinx_design', 'site_math', 'site_checker', 'site_player', 'site_runner']\n"
+        "extensions += ['site_slides']; html_math_renderer = 'mathml'\n"
         f"html_theme, html_static_path = 'furo', [{str(ROOT / 'docs' / '_static')!r}]\n"
         "html_css_files, html_js_files, nb_execution_mode = ['site.css'], ['player.js'], 'off'\n"
         "myst_enable_extensions = ['colon_fence', 'dollarmath']\n"
