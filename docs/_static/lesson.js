@@ -14,7 +14,7 @@
 
   function idle() {
     say(ready ? "Python is ready in this page. Code can be changed before it is run." :
-      "The cells of this page run in your browser: Run fetches Python (15 MB) from this site, once. Code can be changed before it is run.");
+      "The cells of this page run in your browser: Run fetches Python and the package (22 MB) from this site, once. Code can be changed before it is run.");
   }
 
   function stop(text) {
