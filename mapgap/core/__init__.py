@@ -21,6 +21,7 @@ from mapgap.core.data import (
     Frozen,
     InstanceBase,
     PlanBase,
+    latency_findings,
 )
 from mapgap.core.declarations import Kind, Library, Method, Problem, Relation, Sense, methods_of
 from mapgap.core.errors import Finding, InputError, Location, MapgapError, PlanError, dotted, printable, short, suggest
@@ -110,6 +111,7 @@ __all__ = [
     "TracePoint",
     "Violation",
     "dotted",
+    "latency_findings",
     "lazily",
     "methods_of",
     "plainly",

@@ -48,6 +48,7 @@ def run_of(problem, instance, plan, rounds):
     return script, execute(script, {name: Host() for name in sorted(boards)}, scale=scale)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_every_task_is_done_once_after_those_before_it_and_lanes_do_one_at_a_time(problem):
     seed = secrets.randbits(32)
@@ -138,6 +139,7 @@ def cut_at(*stages):
     return Plan(micro_batch=1, stages=tuple(made))
 
 
+@pytest.mark.in_turn
 def test_the_clock_ranks_plans_as_the_model_does():
     instance = pipeline()
     plans = [cut_at((5, 0), (6, 1)), cut_at((6, 0)), cut_at((3, 0), (6, 1)), cut_at((6, 1))]

@@ -126,6 +126,7 @@ def test_a_best_plan_that_loses_to_one_board_on_a_switch_is_told(tmp_path):
     assert Media(2.5, 3.0, 3.0, 2.0, "one").turned == []  # it is slower on any links
 
 
+@pytest.mark.in_turn
 def test_solve_tells_what_shared_links_do():
     done = mapgap("solve", "mtrain_example_fig6", "--method", "mtrain_converting", "--json")
     told = json.loads(done.stdout)
