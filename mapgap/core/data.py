@@ -12,6 +12,8 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from mapgap.core.errors import Finding
+
 #: Sums of all durations (and of all memory demands) of an instance stay below this, so that every row of a
 #: model stays below 2^31 in absolute activity. ``ortools`` 9.15 was measured to return wrong "OPTIMAL" answers
 #: beyond it (google/or-tools issue 5293).
@@ -29,6 +31,21 @@ SUM_LIMIT = 2**62
 BACKWARD_ASSUMED = "backward_assumed"
 ASSUMED = {BACKWARD_ASSUMED: "backward times were not measured: they are multiples of the forward times (see source)"}
 """Tags that say of an instance what was assumed of its data, with the words for every output."""
+
+
+def latency_findings(late: tuple[tuple[int, ...], ...], n: int) -> list[Finding]:
+    """What is wrong with a field ``latency_ns``, nanoseconds from every one of ``n`` boards to every other."""
+    if not late:
+        return []
+    if len(late) != n or any(len(row) != n for row in late):
+        found = f"found rows of {[len(row) for row in late]}"
+        return [Finding(f"expected {n} rows of {n} entries, one per board; {found}", ("latency_ns",))]
+    return [
+        Finding(f"expected 0 to {LARGEST} nanoseconds, found {ns}", ("latency_ns", i, j))
+        for i, row in enumerate(late)
+        for j, ns in enumerate(row)
+        if not 0 <= ns <= LARGEST
+    ]
 
 
 class Frozen(BaseModel):
@@ -86,6 +103,11 @@ class InstanceBase(Frozen):
     def restricted(self, known: Collection[str] = ()) -> tuple[InstanceBase, Callable[[Any], Any]] | None:
         """For methods that do not know all that this instance says, of what some know these fields: a simpler one, and
         what its results say of this."""
+        return None
+
+    def coarser(self, factor: int) -> Self | None:
+        """The instance in ticks so many times as long, times rounded up, as its source then says; not validated.
+        ``None``: the problem does not offer it."""
         return None
 
     @property

@@ -100,14 +100,19 @@ def find_study(name: str) -> Study | Gathering:
     Raises
     ------
     InputError
-        No such study.
+        No such study, or what it needs besides the package is not installed.
     RuntimeError
         The module exports no ``STUDY`` of its own name.
     """
     known = registry.modules("studies")
     if name not in known:
         raise InputError(f"study: {name!r}: expected one of {', '.join(known)} or all{suggest(name, known)}")
-    study = getattr(importlib.import_module(f"mapgap.studies.{name}"), "STUDY", None)
+    try:
+        study = getattr(importlib.import_module(f"mapgap.studies.{name}"), "STUDY", None)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] == "mapgap":
+            raise
+        raise InputError(f"study {name}: expected the extra mapgap[studies], found no {error.name}") from error
     if not isinstance(study, Study | Gathering) or study.name != name:
         raise RuntimeError(f"mapgap.studies.{name} exports no STUDY of that name")
     return study

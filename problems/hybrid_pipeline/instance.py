@@ -104,6 +104,16 @@ class DeviceType(Frozen):
     backward: Table
     quartiles: Quartiles | None = None
 
+    def coarser(self, factor: int) -> DeviceType:
+        """All times in ticks so many times as long, rounded up."""
+
+        def longer(table: Table) -> Table:
+            return tuple(tuple(-(-ticks // factor) for ticks in row) for row in table)
+
+        spread = self.quartiles and Quartiles(**{name: longer(table) for name, table in self.quartiles})
+        times = {"forward": longer(self.forward), "backward": longer(self.backward)}
+        return self.model_copy(update={**times, "quartiles": spread})
+
     @model_serializer(mode="wrap")
     def _without_none(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         data: dict[str, Any] = handler(self)
@@ -335,6 +345,16 @@ class Instance(InstanceBase):
             said = _PLAIN_LINKS
         found: tuple[InstanceBase, Callable[[Any], Any]] | None = None if said is None else resolve(said)(self)
         return found
+
+    def coarser(self, factor: int) -> Instance | None:
+        """Ticks so many times as long, but not of a replanning, which knows an old latency."""
+        if self.replanning is not None:
+            return None
+        ns = self.tick_ns * factor
+        said = f"Times rounded up from ticks of {self.tick_ns} ns to ticks of {ns} ns, in which the sums are safe."
+        types = tuple(kind.coarser(factor) for kind in self.types)
+        source = f"{self.source} {said}".strip()
+        return self.model_copy(update={"tick_ns": ns, "types": types, "source": source})
 
     @property
     def in_turn(self) -> bool:

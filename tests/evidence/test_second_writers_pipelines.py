@@ -131,6 +131,10 @@ def same_programs_of_a_random_instance(family, seed):
     instance, rng = library("suboperation_mapping").generate(family, seed).to_json(), random.Random(f"{family} {seed}")
     if rng.random() < 0.5:
         instance = with_equal_accelerators(instance, rng)
+    if seed % 2:  # one latency between all, or those that differ
+        n, late = len(instance["accelerators"]), random.Random(f"late {family} {seed}")
+        several = [0, 1, instance["tick_ns"], 7 * instance["tick_ns"] + 3][-late.choice((1, 4)) :]
+        instance["latency_ns"] = [[late.choice(several) for _ in range(n)] for _ in range(n)]
     for names in names_of(instance, rng):
         same_programs(instance, rng.choice([0, rng.randint(1, 300), rng.randint(1, 10**6), NO_PLAN]), names)
 
