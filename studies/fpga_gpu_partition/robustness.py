@@ -125,7 +125,7 @@ def compare(runs: Runs, network: str, fold: int, constants: str) -> Comparison |
 
 
 def comparisons(runs: Runs, network: str, fold: int) -> dict[str, Comparison]:
-    """By set of constants; empty unless all fits have their runs."""
+    """By set of constants, of those that make one instance the first; empty unless all fits have their runs."""
     known = {name: compare(runs, network, fold, name) for name in all_sets()}
     found = {name: each for name, each in known.items() if each is not None}
     return found if set(fits()) <= set(found) else {}
@@ -215,8 +215,8 @@ def _values(runs: Runs, network: str, fold: int) -> Iterator[tuple[str, str, dic
         yield key, "", {name: found.quantities[key] for name, found in known.items()}
     changes = [(key, change) for key, every in VARIANTS.items() for change in every]
     for key, change in changes if fold == FOLDS[-1] else ():
-        values = {}
-        for variant, name in ((variant_of(name, change), name) for name in sets(network)):
+        values, own = {}, [name for name in sets(network) if name in known]
+        for variant, name in ((variant_of(name, change), name) for name in own):
             instance = instance_of(network, fold, variant)
             if key == "rule_e":
                 plan = repriced(runs, library_name(network, fold), RULE, instance)
@@ -224,7 +224,7 @@ def _values(runs: Runs, network: str, fold: int) -> Iterator[tuple[str, str, dic
                 plan = terms_of(runs, library_name(network, fold, variant), LABELS)
             if plan is not None:
                 values[name] = gain(instance, plan, "energy")
-        if len(values) == len(sets(network)):
+        if len(values) == len(own):
             yield key, change, values
 
 
