@@ -11,6 +11,7 @@ from mapgap.contract.seeds import samples
 from mapgap.core import Budget, Status
 from mapgap.formulations.multi_model_splitting.chains import ceiling, chains, profiles
 from mapgap.formulations.multi_model_splitting.column_bound import Relaxation
+from mapgap.formulations.multi_model_splitting.joint import Joint as Exact
 from mapgap.formulations.multi_model_splitting.params import Joint
 from mapgap.formulations.multi_model_splitting.pattern_bound import Patterns, Program, groups_of
 from mapgap.formulations.multi_model_splitting.pattern_kernels import DIMENSIONS, Items, Room, heaviest, undominated
@@ -226,3 +227,12 @@ def test_a_search_that_is_over_proves_what_it_had():
     instance = LIBRARY.generate("small", 2)
     tables = profiles(instance)
     assert best(Patterns(instance, tables, groups_of(instance, tables), lambda: True), 5, 10**6) == 5
+
+
+def test_no_question_is_asked_below_a_bound_that_has_risen_past_it():
+    instance = LIBRARY.generate("mixed_4x4", 1)
+    plan = METHODS["ruin_and_recreate"].solve(instance, Budget(300).start()).plan
+    algorithm = Exact(instance, Budget(300).start(), plan)
+    algorithm.opened = algorithm.bound - 1  # a limit without an answer, before some relaxation proved more
+    algorithm._between(whole=True)
+    assert 0 < algorithm.bound <= algorithm.value
