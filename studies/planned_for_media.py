@@ -13,7 +13,6 @@ from typing import Any
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance, load_plan, on_medium
 from mapgap.clock.replay import Medium
-from mapgap.core import InputError
 from mapgap.evidence.ledger import Ledger
 from mapgap.evidence.media import replayed_s
 from mapgap.execution.sweep import MethodJob
@@ -50,9 +49,9 @@ def phases(quick: bool) -> list[Phase]:
 
 
 def _jobs(name: str, medium: str, method: str, limit: float) -> Iterator[MethodJob]:
-    try:
-        instance = on_medium(load_instance(name), medium)
-    except InputError:  # its tick is too fine for the longest plan on the medium
+    links = load_instance(name)
+    instance = on_medium(links, medium)
+    if getattr(instance, "tick_ns", 0) != getattr(links, "tick_ns", 0):  # two plans are compared in the same ticks
         return
     yield MethodJob(instance, method, limit)
     if instance.problem in ALONE:

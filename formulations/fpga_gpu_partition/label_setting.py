@@ -100,10 +100,10 @@ def hull_slopes(front: list[Point]) -> list[tuple[float, float]]:
 
 
 class Prices:
-    """Prices for a growing set of at most ``most`` directions."""
+    """Prices for a growing set of directions, no two of which are much alike."""
 
-    def __init__(self, stages: Chain, directions: list[tuple[float, float]], most: int = Params.prices) -> None:
-        self.stages, self.most = stages, most
+    def __init__(self, stages: Chain, directions: list[tuple[float, float]]) -> None:
+        self.stages = stages
         self.angles: list[float] = []
         self.rows: list[Array] = []
         for direction in directions:
@@ -113,7 +113,7 @@ class Prices:
         """Price a direction unless one much like it is priced."""
         scale = self.stages.most[:2] - self.stages.least[:2] + 1
         angle = float(np.arctan2(direction[1] * scale[0], direction[0] * scale[1]))
-        if len(self.rows) < self.most and all(abs(angle - known) > 0.02 for known in self.angles):
+        if all(abs(angle - known) > 0.02 for known in self.angles):
             self.angles.append(angle)
             self.rows.append(priced(self.stages, *direction))
 
@@ -165,7 +165,7 @@ class Run:
         objective = "front" if self.whole_front else self.instance.objective
         free = self.instance.latency_limit is None and self.instance.energy_limit is None
         directions = {"energy": [(1.0, 0.0)], "latency": [(0.0, 1.0)]}.get(objective) if free else None
-        self.prices = Prices(stages, directions or [(1.0, 0.0), (0.0, 1.0)], self.params.prices)
+        self.prices = Prices(stages, directions or [(1.0, 0.0), (0.0, 1.0)])
         if objective == "weighted":
             self.prices.add((float(self.instance.energy_weight), float(self.instance.latency_weight)))
         for number, width in enumerate(self.params.widths):

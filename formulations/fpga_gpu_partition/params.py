@@ -15,13 +15,10 @@ class LabelSetting(Params):
         Labels kept behind a module, pass by pass.
     strips : int
         Rectangles that cover a level set of a product or a weighted sum.
-    prices : int
-        Most directions that are priced.
     """
 
     widths: tuple[int, ...] = (64, 1024, 16_384, 262_144, 4_194_304)
     strips: int = 200
-    prices: int = 16
 
 
 @dataclass(frozen=True)

@@ -386,8 +386,8 @@ def run(instance: Instance, budget: Budget, start: str | Plan | None = None, par
     found = joined(instance, low)
     sets = lattice(found.after, params.ideals)
     notes: dict[str, Any] = {"blocks": len(found), "ideals": None if sets is None else len(sets.parent)}
-    few = sets is not None
-    words = [text for text in along_orders(instance, found, best, params.few if few else params.orders) if text]
+    orders = params.orders if sets is None else 1
+    words = [text for text in along_orders(instance, found, best, orders) if text]
     if sets is not None:
         return _exact(_Search(instance, low, found, sets), best, bound, params, notes)
     notes["orders"] = len(words)

@@ -65,13 +65,12 @@ class Ideals(Params):
         Most ideals that are enumerated; of a graph with more, plans come from orders of its layers.
     labels : int
         Most labels that are held.
-    few, orders : int
-        Orders that are searched for a first plan, and where there are too many ideals.
+    orders : int
+        Orders that are searched where there are too many ideals; else one, for a first plan.
     """
 
     ideals: int = 200_000
     labels: int = 2**24
-    few: int = 3
     orders: int = 60
 
 

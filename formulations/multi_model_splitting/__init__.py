@@ -3,12 +3,13 @@
 from mapgap.core import methods_of
 
 method = methods_of(__name__)
+_LINKS = ("medium", "latency_ns")
 
 METHODS = [
     method(
         "cpsat",
         kind="exact",
-        knows=("medium",),
+        knows=_LINKS,
         reference="joint assignment model with ladder bisection, CP-SAT",
         summary="joint plan of all pipelines, optimal cycle time or latency",
         options={"start": ""},
@@ -20,7 +21,7 @@ METHODS = [
     method(
         "enumerate",
         kind="exact",
-        knows=("medium",),
+        knows=_LINKS,
         reference="brute force",
         summary="every combination of execution plans of a tiny instance",
         rank=-1,
@@ -29,7 +30,7 @@ METHODS = [
     method(
         "joint",
         kind="exact",
-        knows=("medium",),
+        knows=_LINKS,
         reference="column generation, patterns; assignment model or segment flow between plan and bound",
         summary="joint plan of all pipelines: bounds of our own and integer programs in turns",
         options={"start": ""},
@@ -40,7 +41,7 @@ METHODS = [
     method(
         "mip",
         kind="exact",
-        knows=("medium",),
+        knows=_LINKS,
         reference="segment-flow MIP, HiGHS",
         summary="joint plan of all pipelines by segment flow below growing limits, solved with HiGHS",
         options={"start": ""},
@@ -51,7 +52,7 @@ METHODS = [
     method(
         "mip_cbc",
         kind="exact",
-        knows=("medium",),
+        knows=_LINKS,
         reference="segment-flow MIP, CBC",
         run="mip:run",
         summary="joint plan of all pipelines by segment flow below growing limits, solved with CBC",
@@ -64,7 +65,7 @@ METHODS = [
     method(
         "portfolio",
         kind="exact",
-        knows=("medium",),
+        knows=_LINKS,
         reference="quick planner; then column generation, patterns, integer programs and neighbourhood search in turns",
         summary="joint plan of all pipelines: ruin_and_recreate, then joint and a neighbourhood search in turns",
         options={"start": ""},
@@ -76,7 +77,7 @@ METHODS = [
     method(
         "replan",
         kind="exact",
-        knows=("medium",),
+        knows=_LINKS,
         reference="joint optimum, then least churn",
         summary="best joint plan that writes the fewest bytes of deployed pipelines again",
         options={"slack": 0},

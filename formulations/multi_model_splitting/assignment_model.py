@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from itertools import chain as joined
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -62,6 +62,9 @@ class AssignmentModel(CpSatModel):
         merged[p,k]       the tasks on block k are merged;  moved[p,k] those that transfer boundary k > 0
         sensed[p,d]       sensing on d is merged;  alike[p,q] p and q of one signal have the same source and first
                           device;  moved[p,0] the transfer of the input is merged
+        late[p,k,d,e]     boundary k moves from d to e: en[p,k,d] (src if k = 0) and st[p,k,e] (tgt if k = K), by rows
+                          that come with it; only where that takes longer than the least latency of d (rule 14), and
+                          then a task on the radio of d for the ticks beyond
         paid[z,m]         a task z, or a block in memory, that m does not merge
         latency[p]        integer, sum of the tasks of p
         C                 integer in lower..limit, cycle time or total latency
@@ -236,7 +239,20 @@ class AssignmentModel(CpSatModel):
             task(d, "mcu", chain.unload[k, d], z, merged.get((p, k - 1)))  # (5)
             if k < last:
                 task(d, "radio", chain.transmit[k, d], z, moved.get((p, k)), True)  # (6)
+        for (d, e), k in product(chain.profile.later, range(last + 1)):
+            z = self.en[p].get((k, d)) if k else self.src[p].get(d)
+            w = self.st[p].get((k, e)) if k < last else self.tgt[p].get(e)
+            if z is not None and w is not None and (beyond := chain.beyond(k, d, e)):
+                task(d, "radio", beyond, self._both(f"late[{p},{k},{d},{e}]", z, w), moved.get((p, k)), True)
         return found
+
+    def _both(self, name: str, first: Literal, second: Literal) -> Literal:
+        """A variable that is 1 exactly where two others are."""
+        both = self._bool(name)
+        self.program.add_implication(both, first)
+        self.program.add_implication(both, second)
+        self.program.add_bool_or([both, first.negated(), second.negated()])
+        return both
 
     # --- rows ---
 

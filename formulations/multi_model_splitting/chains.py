@@ -14,7 +14,7 @@ transfer times keeps the models small where they are hard.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import pairwise
@@ -22,6 +22,7 @@ from itertools import pairwise
 import numpy as np
 
 from mapgap.problems.multi_model_splitting import Instance, PipelinePlan, Segment
+from mapgap.problems.multi_model_splitting.lowered.radios import later
 from mapgap.problems.multi_model_splitting.lowered.tables import Array, Mask, Tables, capacities, tabulate
 from mapgap.solvers.model import Model, Part
 
@@ -47,11 +48,20 @@ class Profile(Tables):
     ----------
     sources, targets : tuple of int
     capacity : (3, N)
+    later : dict
+        By sender and receiver, ticks of a message beyond the least of the sender, where there are any.
     """
 
     sources: tuple[int, ...]
     targets: tuple[int, ...]
     capacity: Array
+    later: Mapping[tuple[int, int], int]
+
+    @cached_property
+    def latest(self) -> Array:
+        """``(L + 1,)``: no transmission of a boundary takes longer, whoever sends and receives."""
+        found: Array = self.transmit.max(axis=1) + max(self.later.values(), default=0) * (self.cut > 0)
+        return found
 
     @cached_property
     def compute(self) -> Array:
@@ -70,20 +80,20 @@ class Profile(Tables):
     def longest(self) -> int:
         """No path without revisits is longer: every task on its slowest device, the dearest cuts."""
         segments = min(self.inference.shape)
-        moves = np.sort(self.transmit.max(axis=1) + self.receive.max(axis=1))
+        moves = np.sort(self.latest + self.receive.max(axis=1))
         copies = np.sort(self.load.max(axis=1))[-segments:].sum() + np.sort(self.unload.max(axis=1))[-segments:].sum()
         return int(self.sensing.max() + self.inference.max(axis=1).sum() + copies + moves[-segments - 1 :].sum())
 
     @cached_property
     def most_sent(self) -> int:
         """No path without revisits transmits for longer."""
-        sent: int = np.sort(self.transmit.max(axis=1))[-min(self.inference.shape) - 1 :].sum()
+        sent: int = np.sort(self.latest)[-min(self.inference.shape) - 1 :].sum()
         return int(sent)
 
     @cached_property
     def heaviest(self) -> int:
         """No unit of a device is loaded for longer by a path without revisits; a radio sends and receives twice."""
-        radio = np.sort(self.transmit.max(axis=1))[-2:].sum() + np.sort(self.receive.max(axis=1))[-2:].sum()
+        radio = np.sort(self.latest)[-2:].sum() + np.sort(self.receive.max(axis=1))[-2:].sum()
         copies = self.load.max() + self.unload.max()
         return int(max(self.sensing.max(), self.inference.max(axis=1).sum(), copies, radio))
 
@@ -141,12 +151,12 @@ class Profile(Tables):
 
 def profiles(instance: Instance) -> list[Profile]:
     """Tables of every pipeline."""
-    capacity, found = capacities(instance), []
-    for p, pipeline in enumerate(instance.pipelines):
-        tables = tabulate(pipeline)
+    capacity, beyond, found = capacities(instance), later(instance), []
+    for p in range(len(instance.pipelines)):
+        tables = tabulate(instance, p)
         known = {field.name: getattr(tables, field.name) for field in fields(tables)}
         sources, targets = tuple(instance.sources(p)), tuple(instance.targets(p))
-        found.append(Profile(**known, sources=sources, targets=targets, capacity=capacity))
+        found.append(Profile(**known, sources=sources, targets=targets, capacity=capacity, later=beyond))
     return found
 
 
@@ -183,6 +193,10 @@ class Chain:
     @property
     def blocks(self) -> int:
         return len(self.cuts) - 1
+
+    def beyond(self, k: int, d: int, e: int) -> int:
+        """Ticks of the transfer of a boundary from ``d`` to ``e`` beyond those of ``transmit`` (rule 14)."""
+        return self.profile.later.get((d, e), 0) if self.profile.cut[self.cuts[k]] else 0
 
     @cached_property
     def running(self) -> Array:

@@ -71,7 +71,8 @@ def candidate(instance: Instance, p: int, plan: PipelinePlan) -> Candidate:
     for d, first, last in [*stops, (plan.target, len(pipeline.layers), -1)]:
         cut = pipeline.boundaries[first]
         if d != here:
-            add(f"to {d}", here, "radio", cut.transmit[here])
+            late = instance.latency_ns[here][d] if instance.latency_ns and cut.bytes else 0
+            add(f"to {d}", here, "radio", cut.transmit[here] + -(-late // instance.tick_ns))  # rule 14
             add(f"from {here}", d, "radio", cut.receive[d])
         if last < 0:
             break

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from itertools import product
 from typing import TypeAlias
 
 import numpy as np
@@ -42,6 +43,9 @@ class FlowModel(MipModel):
         same[p,q,k]       p and q agree on the source and on all segments up to boundary k, where both are cut
         m[p,q,i,j,d]      segment (i, j, d) of p is merged with that of q
         n[p,q,k,d,e]      the transfer of boundary k > 0 from d to e is the same one in p and q
+        late[p,k,d,e]     a segment of p that ends at 0 < k < K is on d, and one that begins there on e; with the
+                          variable comes late >= sum of both - 1; only where a message from d to e takes longer than the
+                          least of d (rule 14), for the ticks beyond
         free[p,i,j,d], freed[p,k,d,e], heard[p,s], fetched[p,s,d]
                           share from 0 to 1 of a segment, of a transfer, of sensing on s, of the transfer of the input
                           from s to d that p need not pay; 1 in an optimum where the rows permit it
@@ -163,12 +167,17 @@ class FlowModel(MipModel):
         for (s, d), v in self.a[p].items():
             task(s, "sensor", sensing[s], v)  # (1)
             if s != d:
-                task(s, "radio", transmit[0][s], v, True)
+                task(s, "radio", transmit[0][s] + chain.beyond(0, s, d), v, True)
                 task(d, "radio", receive[0][d], v)
         for (d, t), v in self.b[p].items():
             if d != t:
-                task(d, "radio", transmit[last][d], v, True)
+                task(d, "radio", transmit[last][d] + chain.beyond(last, d, t), v, True)
                 task(t, "radio", receive[last][t], v)
+        for (d, e), k in product(chain.profile.later, range(1, last)):
+            if all(sides := self._transfer(p, k, d, e)) and (beyond := chain.beyond(k, d, e)):
+                late = self._binary("late", p, k, d, e)
+                self.program += late >= pulp.lpSum(v for side in sides for v in side) - 1
+                task(d, "radio", beyond, late, True)
 
     def _merge(self) -> None:
         """Refund of what a pipeline merges with twins: segments up to a common cut, the transfer after it."""
@@ -194,7 +203,7 @@ class FlowModel(MipModel):
                 for r in range(len(RESOURCES)):
                     self.used[r, d].append(-int(chain.need[r, j] - chain.need[r, i]) * v)
             for (k, d, e), v in self.freed[p].items():
-                self._refund(d, "radio", chain.transmit[k, d], v, True)
+                self._refund(d, "radio", chain.transmit[k, d] + chain.beyond(k, d, e), v, True)
                 self._refund(e, "radio", chain.receive[k, e], v)
 
     def _share(self) -> None:
@@ -209,7 +218,8 @@ class FlowModel(MipModel):
             for s, d in self.a[p]:
                 if s != d and any((s, d) in self.a[q] for q in earlier):
                     self.fetched[p, s, d] = self._part("fetched", p, s, d)
-                    self._refund(s, "radio", chain.transmit[0, s], self.fetched[p, s, d], True)
+                    sent = chain.transmit[0, s] + chain.beyond(0, s, d)
+                    self._refund(s, "radio", sent, self.fetched[p, s, d], True)
                     self._refund(d, "radio", chain.receive[0, d], self.fetched[p, s, d])
 
     def _refund(self, d: int, unit: str, ticks: int, variable: Variable, sends: bool = False) -> None:

@@ -1,10 +1,10 @@
 """Accelerators that nothing tells apart, and the orbits of tuples of accelerators under their exchange.
 
-Two accelerators are *equal* if all their compute tables are equal and if exchanging them leaves the bandwidths as they
-are. DRAM sizes do not count: the relaxations that use this module leave the DRAM out. Equal accelerators form classes,
-and every permutation within classes turns a schedule into a schedule of the same makespan. The average of a feasible
-point of a linear relaxation over all these permutations is feasible too, has the same objective, and is constant on
-orbits; so one variable per orbit is enough.
+Two accelerators are *equal* if all their compute tables are equal and if exchanging them leaves bandwidths and
+latencies as they are. DRAM sizes do not count: the relaxations that use this module leave the DRAM out. Equal
+accelerators form classes, and every permutation within classes turns a schedule into a schedule of the same makespan.
+The average of a feasible point of a linear relaxation over all these permutations is feasible too, has the same
+objective, and is constant on orbits; so one variable per orbit is enough.
 """
 
 from __future__ import annotations
@@ -90,6 +90,6 @@ def _equal(instance: Instance, a: int, b: int) -> bool:
         return False
     swap = list(range(len(instance.accelerators)))
     swap[a], swap[b] = b, a
-    rate = instance.bandwidth
-    pairs = ((i, j) for i, j in product(range(len(swap)), repeat=2) if i != j)
-    return all(rate[i][j] == rate[swap[i]][swap[j]] for i, j in pairs)
+    matrices = [instance.bandwidth, *([instance.latency_ns] if instance.latency_ns else [])]
+    pairs = [(i, j) for i, j in product(range(len(swap)), repeat=2) if i != j]
+    return all(each[i][j] == each[swap[i]][swap[j]] for each in matrices for i, j in pairs)

@@ -100,6 +100,6 @@ METHODS = [
         params="params:RuinAndRecreate",
         summary="Synergy's plan, improved by taking pipelines out and putting them back",
         fast=True,
-        knows=("medium",),
+        knows=("medium", "latency_ns"),
     ),
 ]

@@ -44,7 +44,7 @@ def run_counting(
     ends = fewest_ends(instance)
     ledger, paths = Ledger.empty(instance), dict[int, Path]()
     for index in ordered(instance, order):
-        tables = tabulate(instance.pipelines[index])
+        tables = tabulate(instance, index)
         counts = list(range(1, min(len(devices), tables.layers) + 1))
         path = None
         for segments in reversed(counts) if most else counts:

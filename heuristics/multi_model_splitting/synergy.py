@@ -87,7 +87,7 @@ def algorithm_1(instance: Instance, budget: Budget, rule: str, ends: bool = True
     pipelines = ordered(instance, rule)  # 3: SortByDataSize
     ledger, selected = Ledger.empty(instance), dict[int, Choice]()  # 3: E* <- {}
     for index in pipelines:  # 4
-        tables = tabulate(instance.pipelines[index])
+        tables = tabulate(instance, index)
         candidates = Candidates(instance, index, tables, ledger, budget, ends)  # 5, 6
         choice = candidates.best()  # 7 to 11
         if choice is None:
@@ -108,7 +108,7 @@ def algorithm_1(instance: Instance, budget: Budget, rule: str, ends: bool = True
 
 def best_order(instance: Instance, budget: Budget) -> SolveResult:
     """Lines 4 to 12 under every order of the pipelines; the best joint plan."""
-    tables = [tabulate(pipeline) for pipeline in instance.pipelines]
+    tables = [tabulate(instance, index) for index in range(len(instance.pipelines))]
 
     def best(index: int, ledger: Ledger) -> Choice | None:
         return Candidates(instance, index, tables[index], ledger, budget).best()
@@ -289,7 +289,7 @@ def shortage(instance: Instance, index: int, ledger: Ledger) -> str:
     for role, allowed in (("source", instance.sources(index)), ("target", instance.targets(index))):
         if not allowed:
             return f"{pipeline.name}: no device satisfies the {role} requirement"
-    tables = tabulate(pipeline)
+    tables = tabulate(instance, index)
     lacks = []
     for r, resource in enumerate(RESOURCES):
         need, free = int(tables.need[r, -1]), int(ledger.left[r].sum())

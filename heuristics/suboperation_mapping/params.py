@@ -79,8 +79,6 @@ class Annealing(ShortRounds):
         Steps of a first round times operations.
     per_operation : int
         Most steps of a first round per operation.
-    longest : float
-        Rounds grow up to so many times the first.
     patience : int
         Rounds per operation without a better plan after which the search gives up.
     little : int
@@ -90,7 +88,6 @@ class Annealing(ShortRounds):
     hot: tuple[float, ...] = (0.003, 0.01, 0.001, 0.0003)
     first_work: int = 24_000_000
     per_operation: int = 500
-    longest: float = 16.0
     patience: int = 4
     little: int = 10
 

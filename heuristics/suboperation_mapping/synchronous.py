@@ -43,16 +43,21 @@ class Synchronous:
         return [DATA, *([TENSOR] if tensor else []), *(singles if single else [])]
 
     @cached_property
-    def _link(self) -> list[int]:
-        """Bytes per second between each accelerator and the host; 0 with a single accelerator."""
-        rows = self.instance.bandwidth
-        return [max((v for j, v in enumerate(row) if j != i), default=0) for i, row in enumerate(rows)]
+    def _link(self) -> list[tuple[int, int]]:
+        """Bytes per second between each accelerator and the host, and ns of latency; 0 with a single accelerator."""
+        found = []
+        for i, row in enumerate(self.instance.bandwidth):
+            links = ((rate, -self.instance.late_ns(i, j)) for j, rate in enumerate(row) if j != i)
+            rate, late = max(links, default=(0, 0))
+            found.append((rate, -late))
+        return found
 
     def host_ticks(self, accelerator: int, size: int) -> int:
         """``w(a, v)``, rounded up."""
-        if not self._link[accelerator]:
+        rate, late = self._link[accelerator]
+        if not rate or not size:
             return 0
-        return -(-size * 10**9 // (self._link[accelerator] * self.instance.tick_ns))
+        return -(-(size * 10**9 + late * rate) // (rate * self.instance.tick_ns))
 
     def layer_ticks(self, layer: int, choice: int) -> int:
         """FP, BP and WU of a layer: the slowest accelerator each, and the exchange of dW."""

@@ -70,7 +70,7 @@ def _homes(instance: Instance, p: int, i: int) -> list[int]:
 
 
 def _most_ticks(pipeline: Pipeline) -> int:
-    """T of one pipeline: every layer is on one device, and at most every boundary is a cut."""
+    """T of one pipeline: every layer is on one device, and at most every boundary is a cut, but for latencies."""
     cuts = sum(
         max(cut.load, default=0) + max(cut.unload, default=0) + max(cut.transmit) + max(cut.receive)
         for cut in pipeline.boundaries
@@ -80,7 +80,9 @@ def _most_ticks(pipeline: Pipeline) -> int:
 
 def _closed(instance: Instance, p: int, i: int, shut: Sequence[int], label: str) -> Case:
     """The layer takes longer on these devices than any plan."""
-    more = 1 + sum(_most_ticks(pipeline) for pipeline in instance.pipelines)
+    n, crossed = range(len(instance.devices)), sum(len(pipeline.boundaries) for pipeline in instance.pipelines)
+    late = max(instance.late_ticks(d, e) for d in n for e in n)
+    more = 1 + sum(_most_ticks(pipeline) for pipeline in instance.pipelines) + crossed * late
     pipeline = instance.pipelines[p]
     layer = pipeline.layers[i]
     ticks = tuple(more if d in shut else t for d, t in enumerate(layer.inference))

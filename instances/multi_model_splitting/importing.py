@@ -13,7 +13,7 @@ sharing
 
 A board's facts ``weight_bytes``, ``bias_bytes`` and ``most_layers`` limit its accelerator; without them its memory
 holds the weights, and any number of layers. Files do not tell biases from weights: they count as weights. The radio of
-a board sends and receives at the rate of its slowest link.
+a board sends and receives at the rate of its slowest link; latencies are those of each pair of boards.
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ def build(workload: Workload, settings: Settings) -> Instance:
             tags=("imported",),
             tick_ns=tick_ns,
             sharing=sharing,
+            latency_ns=workload.latency_ns,
             devices=tuple(_device(board, layers) for board in workload.boards),
             pipelines=tuple(
                 Pipeline(
@@ -101,14 +102,10 @@ def _layers(chain: Workload, tick_ns: int) -> tuple[Layer, ...]:
 def _boundaries(chain: Workload, copied_us: float, tick_ns: int) -> tuple[Boundary, ...]:
     n, last = len(chain.boards), len(chain.layers)
     slowest = [min((rate for rate in row if rate), default=0) for row in chain.bandwidth]
-    late = [max(row) for row in chain.latency_ns] or [0] * n
     found = []
     for b, size in enumerate([chain.input_bytes, *(layer.output_bytes for layer in chain.layers)]):
         copies = (ticks(size * copied_us * 1e3, tick_ns),) * n
-        moved = tuple(
-            -(-(size * 10**9 + ns * rate) // (rate * tick_ns)) if rate and size else 0
-            for rate, ns in zip(slowest, late, strict=True)
-        )
+        moved = tuple(-(-size * 10**9 // (rate * tick_ns)) if rate else 0 for rate in slowest)
         loads, unloads = copies if b < last else (), copies if b > 0 else ()
         found.append(Boundary(bytes=size, load=loads, unload=unloads, transmit=moved, receive=moved))
     return tuple(found)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from mapgap.core import Relation
-from mapgap.instances.editing import each, edited, ordered, related, replaced, without
+from mapgap.instances.editing import each, edited, mapped, ordered, related, replaced, without
 from mapgap.instances.matching import placed
 from mapgap.problems.multi_model_splitting import (
     RESOURCES,
@@ -18,6 +18,7 @@ from mapgap.problems.multi_model_splitting import (
     PipelinePlan,
     Plan,
     Requirement,
+    late_between,
     on_devices,
 )
 
@@ -33,9 +34,10 @@ def relations(instance: Instance, rng: random.Random) -> list[Relation]:
     *Three times the optimum*: all durations tripled, as every load and every latency is a sum of durations.
 
     *At least as good*, because every plan stays allowed and none gets worse: more memory (7), faster radios, a device
-    more that nothing has to use, radios without one medium (13), a source that any device will do for (8), operation
-    sharing where there was none (9: merging takes loads and layers away), one pipeline less (its tasks go; what others
-    merged with they do themselves, so that no unit has more to do and no device more to hold than before).
+    more that nothing has to use, no latency (14), radios without one medium (13), a source that any device will do for
+    (8), operation sharing where there was none (9: merging takes loads and layers away), one pipeline less (its tasks
+    go; what others merged with they do themselves, so that no unit has more to do and no device more to hold than
+    before).
     """
     return [*_equal(instance, rng), *_never_worse(instance, rng)]
 
@@ -44,13 +46,15 @@ def _equal(instance: Instance, rng: random.Random) -> Iterator[Relation]:
     n, count = len(instance.devices), len(instance.pipelines)
     order = rng.sample(range(n), n)
     moved: dict[str, Any] = {"devices": ordered(instance.devices, order), "pipelines": on_devices(instance, order)}
+    moved["latency_ns"] = late_between(instance, order)
     yield from related(instance, "devices in another order", **moved)
     mixed = ordered(instance.pipelines, rng.sample(range(count), count))
     yield from related(instance, "pipelines in another order", pipelines=mixed)
     if instance.deployed:
         yield from related(instance, "nothing deployed", deployed=())
     tripled = each(instance.pipelines, lambda pipeline: timed(pipeline, _tripled, _tripled))
-    yield from related(instance, "all times tripled", 3, pipelines=tripled)
+    late = mapped(instance.latency_ns, lambda ns: 3 * instance.tick_ns * -(-ns // instance.tick_ns))
+    yield from related(instance, "all times tripled", 3, pipelines=tripled, latency_ns=late)
 
 
 def _never_worse(instance: Instance, rng: random.Random) -> Iterator[Relation]:
@@ -62,7 +66,10 @@ def _never_worse(instance: Instance, rng: random.Random) -> Iterator[Relation]:
     d, n = rng.randrange(len(instance.devices)), len(instance.devices)
     more = (*instance.devices, edited(instance.devices[d], name="one more"))
     longer = on_devices(instance, [*range(n), d])
-    yield from related(instance, "a device more", equal=False, devices=more, pipelines=longer)
+    late = late_between(instance, [*range(n), d])
+    yield from related(instance, "a device more", equal=False, devices=more, pipelines=longer, latency_ns=late)
+    if instance.latency_ns:
+        yield from related(instance, "messages without latency", equal=False, latency_ns=())
     p = rng.randrange(len(instance.pipelines))
     anywhere = replaced(instance.pipelines, p, edited(instance.pipelines[p], source=Requirement()))
     yield from related(instance, "any source for a pipeline", equal=False, pipelines=anywhere)
@@ -124,7 +131,8 @@ def implied(bound: int, source: Instance, target: Instance) -> int | None:
 
     Required: the same tick; every pipeline of the source among those of the target, by name, with as many layers; a
     device of the source for every one of the target, with no less memory, on which no task of these pipelines takes
-    longer and no layer needs more, and which may be source (target) of a pipeline if the other one may; operation
+    longer, no layer needs more and no boundary has bytes that has none there, and which may be source (target) of a
+    pipeline if the other one may, with latencies between them that are all no larger; operation
     sharing in the source if in the target, of the same signals and models; one medium in the source only if in the
     target, unless that has latency; the same objective, or the throughput of the source and the latency of the target.
 
@@ -156,7 +164,15 @@ def implied(bound: int, source: Instance, target: Instance) -> int | None:
     offered = [_demands(source, d, [p for p, _ in pairs]) for d in range(len(names))]
     wanted = [_demands(target, e, [q for _, q in pairs]) for e in range(len(wearables))]
     places = placed(wearables, names, lambda e, d: all(x <= y for x, y in zip(offered[d], wanted[e], strict=True)))
-    return None if places is None else bound
+    if places is None or not _no_later(source, target, places):
+        return None
+    return bound
+
+
+def _no_later(source: Instance, target: Instance, places: tuple[int, ...]) -> bool:
+    """Between devices of the source and those for which they stand."""
+    n = range(len(places))
+    return all(source.late_ticks(places[i], places[j]) <= target.late_ticks(i, j) for i in n for j in n if i != j)
 
 
 def _identity(pipeline: Pipeline) -> tuple[str, str]:
@@ -176,7 +192,7 @@ def _demands(instance: Instance, device: int, pipelines: list[int]) -> list[int]
         for layer in pipeline.layers:
             found += [layer.inference[device], layer.weights, layer.bias]
         for number, cut in enumerate(pipeline.boundaries):
-            found += [cut.transmit[device], cut.receive[device]]
+            found += [cut.transmit[device], cut.receive[device], int(bool(instance.latency_ns and cut.bytes))]
             found += [cut.load[device]] if number < len(pipeline.layers) else []
             found += [cut.unload[device]] if number else []
     return found

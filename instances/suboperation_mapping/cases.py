@@ -73,6 +73,7 @@ def shrink(instance: Instance) -> Iterator[Instance]:
         yield from instance.if_valid(
             accelerators=without(instance.accelerators, a),
             bandwidth=square(instance.bandwidth, without(n, a)),
+            latency_ns=square(instance.latency_ns, without(n, a)) if instance.latency_ns else (),
             layers=each(instance.layers, partial(tables, change=partial(without, index=a))),
         )
     for batch in {instance.batch // 2, instance.batch - 1} - {0}:

@@ -36,8 +36,6 @@ def build(workload: Workload, settings: Settings) -> Instance:
     batch = settings.whole("batch", "samples of an iteration", largest, least=1, most=MOST_SAMPLES)
     cuts = settings.text("cuts", f"one of {', '.join(CUTS)}", CUTS[0], CUTS)
     share = settings.number("update_share", "part of the backward time that updates weights, from 0 to 1", 0.5)
-    if workload.latency_ns:
-        settings.wrong.append("latency_us of the cluster: expected none for this problem, found some")
     if share > 1:
         settings.wrong.append(f"--set update_share={share:g}: expected a number from 0 to 1")
     ask_for_memory(workload, settings)
@@ -62,6 +60,7 @@ def build(workload: Workload, settings: Settings) -> Instance:
                 for board in workload.boards
             ),
             bandwidth=workload.bandwidth,
+            latency_ns=workload.latency_ns,
             layers=tuple(_layer(workload, i, batch, share, tick_ns) for i in range(len(workload.layers))),
         )
 

@@ -16,7 +16,7 @@ Table = tuple[tuple[int, ...], ...]
 
 
 def relations(instance: Instance, rng: random.Random) -> list[Relation]:
-    """More DRAM, more bandwidth, accelerators in another order, a tick of half the length.
+    """More DRAM, more bandwidth, no latency, accelerators in another order, a tick of half the length.
 
     With a binding DRAM faster links can hurt: what arrives earlier is stored longer, and a plan cannot wait. So that
     relation, and the rounding of transfers under a finer tick, are left out unless every DRAM holds everything.
@@ -39,6 +39,7 @@ def relations(instance: Instance, rng: random.Random) -> list[Relation]:
             "accelerators in another order",
             accelerators=ordered(instance.accelerators, order),
             bandwidth=square(instance.bandwidth, order),
+            latency_ns=square(instance.latency_ns, order) if instance.latency_ns else (),
             layers=each(instance.layers, partial(tables, change=lambda table: ordered(table, order))),
         )
     if roomy and not alike:
@@ -46,6 +47,8 @@ def relations(instance: Instance, rng: random.Random) -> list[Relation]:
     if roomy and alike:
         faster = mapped(instance.bandwidth, lambda rate: 2 * rate)
         found += related(instance, "twice the bandwidth", equal=False, bandwidth=faster)
+        if instance.latency_ns:
+            found += related(instance, "messages without latency", equal=False, latency_ns=())
     exact = _transfers_are_whole(instance)
     if instance.tick_ns % 2 == 0 and (exact or (roomy and alike)):
         doubled = partial(tables, change=lambda table: mapped(table, lambda ticks: 2 * ticks))
@@ -65,6 +68,8 @@ def _transfers_are_whole(instance: Instance) -> bool:
     sizes = [getattr(layer, name) for layer in instance.layers for name in names]
     sizes += [edge.bytes for layer in instance.layers for edge in layer.inputs]
     unit, n = gcd(*sizes) * 10**9, len(instance.accelerators)
+    if any(instance.late_ns(i, j) % instance.tick_ns for i in range(n) for j in range(n)):
+        return False
     return all(unit % (instance.bandwidth[i][j] * instance.tick_ns) == 0 for i in range(n) for j in range(n) if i != j)
 
 
@@ -107,9 +112,9 @@ def implied(bound: int, source: Instance, target: Instance) -> int | None:
     accelerator of the source for every one of the target, such that
 
     (1) ``s p <= t q + s - gcd(s, t)`` for every entry p of its tables and the target's q,
-    (2) its links to the others are no slower, and
+    (2) its links to the others are no slower, and their messages no later, and
     (3) the DRAM of every accelerator of the source holds everything that is ever stored; or nothing at all differs
-        (ticks, tables, bandwidths), and its DRAM is no smaller, and
+        (ticks, tables, bandwidths, latencies), and its DRAM is no smaller, and
     (4) every pair of accelerators of the source has a link of its own, and so in the target, unless DRAM holds all.
 
     *Proof.* Take a plan of the target and do the same in the source on those accelerators. It keeps all rules: ratio
@@ -175,7 +180,13 @@ def _equal(source: Instance, own: Tables, target: Instance, others: Tables) -> b
 def _links_no_slower(source: Instance, target: Instance, places: tuple[int, ...]) -> bool:
     """(2)."""
     n = range(len(places))
-    return all(source.bandwidth[places[i]][places[j]] >= target.bandwidth[i][j] for i in n for j in n if i != j)
+    return all(
+        source.bandwidth[places[i]][places[j]] >= target.bandwidth[i][j]
+        and source.late_ns(places[i], places[j]) <= target.late_ns(i, j)
+        for i in n
+        for j in n
+        if i != j
+    )
 
 
 def _same_times(source: Instance, target: Instance, places: tuple[int, ...]) -> bool:
@@ -187,6 +198,7 @@ def _same_times(source: Instance, target: Instance, places: tuple[int, ...]) -> 
         and source.memory_unit_bytes == target.memory_unit_bytes
         and all(_tables(source, places[j]) == _tables(target, j) for j in n)
         and all(source.bandwidth[places[i]][places[j]] == target.bandwidth[i][j] for i in n for j in n if i != j)
+        and all(source.late_ns(places[i], places[j]) == target.late_ns(i, j) for i in n for j in n)
         and all(source.accelerators[places[j]].memory >= target.accelerators[j].memory for j in n)
     )
 

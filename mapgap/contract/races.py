@@ -71,8 +71,8 @@ def row(instance: InstanceBase, time_s: float, record: RunRecord) -> dict[str, A
 class Races:
     """Races whose runs and findings are lines of a file, if there is one; none that it holds is run again."""
 
-    def __init__(self, output: Path | None = None) -> None:
-        self.output = output
+    def __init__(self, output: Path | None = None, every: bool = True) -> None:
+        self.output, self.every = output, every
         text = output.read_text(encoding="utf-8") if output is not None and output.exists() else ""
         whole, _, torn = text.rpartition("\n")
         if output is not None and torn:  # a call that was killed within a line
@@ -86,7 +86,7 @@ class Races:
         """What is lost on an instance; the race is run if it is not known."""
         key = instance.problem, instance.name, time_s
         if key not in self.known:
-            records = race(instance, time_s)
+            records = race(instance, time_s, self.every)
             self.known[key] = lost(records, time_s, slack_s)
             who = dict(zip(("problem", "instance", "time_s"), key, strict=True))
             self._append([*(row(instance, time_s, each) for each in records.values()), who | {"lost": self.known[key]}])
@@ -105,9 +105,10 @@ def main() -> int:
     parser.add_argument("-f", "--family", action="append", help="of these families only")
     parser.add_argument("--seeds", type=int, nargs=2, default=(200, 201), metavar=("FIRST", "LAST"))
     parser.add_argument("--library", type=int, default=10, help="instances of the library")
+    parser.add_argument("--strongest", action="store_true", help="of the exact methods only the strongest")
     parser.add_argument("-o", "--output", type=Path, required=True)
     flags = parser.parse_args()
-    races, failures = Races(flags.output), 0
+    races, failures = Races(flags.output, every=not flags.strongest), 0
     for problem in flags.problems or registry.problems():
         for instance in instances(problem, range(*flags.seeds), flags.library, flags.family):
             for time_s in flags.time_limit:

@@ -1,16 +1,18 @@
 """Which random instances a run of the tests takes: few by day, all of them by night, others with every commit.
 
-A plugin of pytest (``-p mapgap.contract.seeds``; the contract loads it by itself) with the marker ``nightly``. Tests
-that bear it run with ``pytest -m nightly`` alone. Tests with random instances ask :func:`seeds`, :func:`samples` or
-:func:`fresh` for them, tests of many long cases :func:`some`. All depend on one number, the rotation, which is that of
-the commit unless ``MAPGAP_SEED`` gives it; it is printed, so that a failure can be repeated. ``MAPGAP_SCALE``
-multiplies how many there are.
+A plugin of pytest (``-p mapgap.contract.seeds``; the contract loads it by itself) with two markers. Tests that bear
+``nightly`` run with ``pytest -m nightly`` alone. Of the cases that bear ``in_turn`` a quarter runs by day, another one
+with another commit, and the rest by night; all of them run where tests are named (``-k``, ``FILE::TEST``). Tests with
+random instances ask :func:`seeds`, :func:`samples` or :func:`fresh` for them, tests of many long cases :func:`some`.
+All depend on one number, the rotation, which is that of the commit unless ``MAPGAP_SEED`` gives it; it is printed, so
+that a failure can be repeated. ``MAPGAP_SCALE`` multiplies how many random instances there are.
 """
 
 from __future__ import annotations
 
 import os
 import subprocess
+import zlib
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -22,6 +24,8 @@ PERIOD = 1 << 16
 FIRST = 1000
 """Where fresh seeds begin, behind those that tests name."""
 DAY = "not nightly"
+TURNS = 4
+"""Of so many cases that run in turn, one does by day."""
 SCALE = float(os.environ.get("MAPGAP_SCALE", "1"))
 
 
@@ -87,9 +91,20 @@ def fresh(count: int) -> range:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "nightly: too long for every day, run by `pytest -m nightly`")
+    config.addinivalue_line("markers", f"in_turn: by day with one commit of {TURNS}, else by night")
     os.environ["MAPGAP_SEED"] = str(rotation())  # for the other processes of this run
     config.option.markexpr = config.option.markexpr or DAY
     os.environ["MAPGAP_NIGHT"] = str(int(config.option.markexpr != DAY))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave to the night what is not its turn today."""
+    if config.option.keyword or any("::" in each for each in config.args):
+        return
+    for item in items:
+        if item.get_closest_marker("in_turn") and (zlib.crc32(item.nodeid.encode()) + rotation()) % TURNS:
+            item.add_marker(pytest.mark.nightly)
 
 
 def pytest_report_header() -> str:

@@ -8,7 +8,7 @@ What is proven (:class:`Status`) and why a run ended (:class:`Stop`) are separat
 time limit is never OPTIMAL, and a missing plan or bound is ``None``, never ``inf`` or 0.
 """
 
-from mapgap.core.clock import Clock, Move, PlannedStage, Quarters, Script, Task
+from mapgap.core.clock import Clock, Move, PlannedModel, PlannedStage, Quarters, Script, Task
 from mapgap.core.data import (
     ACTIVITY_LIMIT,
     BACKWARD_ASSUMED,
@@ -21,6 +21,7 @@ from mapgap.core.data import (
     Frozen,
     InstanceBase,
     PlanBase,
+    latency_findings,
 )
 from mapgap.core.declarations import Kind, Library, Method, Problem, Relation, Sense, methods_of
 from mapgap.core.errors import Finding, InputError, Location, MapgapError, PlanError, dotted, printable, short, suggest
@@ -93,6 +94,7 @@ __all__ = [
     "PlanBase",
     "PlanError",
     "PlanTable",
+    "PlannedModel",
     "PlannedStage",
     "Preferred",
     "Problem",
@@ -109,6 +111,7 @@ __all__ = [
     "TracePoint",
     "Violation",
     "dotted",
+    "latency_findings",
     "lazily",
     "methods_of",
     "plainly",

@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from mapgap.core.errors import Finding
 
 #: Sums of all durations (and of all memory demands) of an instance stay below this, so that every row of a
 #: model stays below 2^31 in absolute activity. ``ortools`` 9.15 was measured to return wrong "OPTIMAL" answers
@@ -28,6 +31,21 @@ SUM_LIMIT = 2**62
 BACKWARD_ASSUMED = "backward_assumed"
 ASSUMED = {BACKWARD_ASSUMED: "backward times were not measured: they are multiples of the forward times (see source)"}
 """Tags that say of an instance what was assumed of its data, with the words for every output."""
+
+
+def latency_findings(late: tuple[tuple[int, ...], ...], n: int) -> list[Finding]:
+    """What is wrong with a field ``latency_ns``, nanoseconds from every one of ``n`` boards to every other."""
+    if not late:
+        return []
+    if len(late) != n or any(len(row) != n for row in late):
+        found = f"found rows of {[len(row) for row in late]}"
+        return [Finding(f"expected {n} rows of {n} entries, one per board; {found}", ("latency_ns",))]
+    return [
+        Finding(f"expected 0 to {LARGEST} nanoseconds, found {ns}", ("latency_ns", i, j))
+        for i, row in enumerate(late)
+        for j, ns in enumerate(row)
+        if not 0 <= ns <= LARGEST
+    ]
 
 
 class Frozen(BaseModel):
@@ -66,7 +84,7 @@ class InstanceBase(Frozen):
     source: str = ""
     tags: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def content_hash(self) -> str:
         """First 16 hex digits of the SHA-256 of everything an optimiser can see (name, source, tags excluded)."""
         data = self.to_json()
@@ -75,9 +93,21 @@ class InstanceBase(Frozen):
         text = json.dumps(data, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy with some fields replaced; what was derived from the old fields is forgotten."""
+        copied = super().model_copy(update=update, deep=deep)
+        for name in vars(copied).keys() - type(self).model_fields.keys():
+            del vars(copied)[name]
+        return copied
+
     def restricted(self, known: Collection[str] = ()) -> tuple[InstanceBase, Callable[[Any], Any]] | None:
         """For methods that do not know all that this instance says, of what some know these fields: a simpler one, and
         what its results say of this."""
+        return None
+
+    def coarser(self, factor: int) -> Self | None:
+        """The instance in ticks so many times as long, times rounded up, as its source then says; not validated.
+        ``None``: the problem does not offer it."""
         return None
 
     @property

@@ -191,10 +191,18 @@ class Problem:
         return instance.model_copy(update={"objective": objective, "name": _at(instance, self.objectives, objective)})
 
     def on_medium(self, instance: InstanceBase, medium: str) -> InstanceBase:
-        """The same instance on another of the problem's media, named ``NAME@MEDIUM``; it is validated anew."""
+        """The same instance on another of the problem's media, named ``NAME@MEDIUM``; it is validated anew.
+
+        Where sums on the medium are too large for its ticks they become longer, if the problem offers that.
+        """
         if getattr(instance, "medium", None) == medium:
             return instance
-        return instance.changed(medium=medium, name=_at(instance, self.media, medium))
+        changes = {"medium": medium, "name": _at(instance, self.media, medium)}
+        for factor in (1, 10, 100):
+            made = instance if factor == 1 else instance.coarser(factor)
+            for found in () if made is None else made.if_valid(**changes):
+                return found
+        return instance.changed(**changes)
 
 
 def _at(instance: InstanceBase, words: tuple[str, ...], word: str) -> str:

@@ -109,7 +109,9 @@ def interrupt_all() -> None:
 
 
 def check_options(method: Method, options: Mapping[str, Any]) -> None:
-    """Refuse options and parameters that the method does not declare.
+    """Refuse options and parameters that the method does not declare, and parameters of another kind than theirs.
+
+    Every number among the parameters is larger than 0.
 
     Raises
     ------
@@ -122,8 +124,27 @@ def check_options(method: Method, options: Mapping[str, Any]) -> None:
         for name in options
         if name not in settings
     ]
+    found += [
+        f"option of {method.name}: {name}: expected {kind}, found {options[name]!r}"
+        for name, default in (method.defaults if options else {}).items()
+        if name in options and (kind := _unlike(options[name], default))
+    ]
     if found:
         raise InputError(found)
+
+
+def _unlike(value: Any, default: Any) -> str:
+    """What is expected of a parameter, if a value is not of that kind."""
+    if isinstance(default, (tuple, list)):
+        wrong = not isinstance(value, (tuple, list)) or not value or any(_unlike(each, default[0]) for each in value)
+        return f"a list of what is in {list(default)}" if wrong else ""
+    if isinstance(default, bool):
+        return "" if isinstance(value, bool) else "true or false"
+    if isinstance(default, (int, float)):
+        kinds = (int,) if isinstance(default, int) else (int, float)
+        number = isinstance(value, kinds) and not isinstance(value, bool) and value > 0
+        return "" if number else f"{'a whole' if isinstance(default, int) else 'a'} number above 0"
+    return "" if isinstance(value, type(default)) else f"one like {default!r}"
 
 
 def _isolated(

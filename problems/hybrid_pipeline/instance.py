@@ -104,6 +104,16 @@ class DeviceType(Frozen):
     backward: Table
     quartiles: Quartiles | None = None
 
+    def coarser(self, factor: int) -> DeviceType:
+        """All times in ticks so many times as long, rounded up."""
+
+        def longer(table: Table) -> Table:
+            return tuple(tuple(-(-ticks // factor) for ticks in row) for row in table)
+
+        spread = self.quartiles and Quartiles(**{name: longer(table) for name, table in self.quartiles})
+        times = {"forward": longer(self.forward), "backward": longer(self.backward)}
+        return self.model_copy(update={**times, "quartiles": spread})
+
     @model_serializer(mode="wrap")
     def _without_none(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         data: dict[str, Any] = handler(self)
@@ -336,6 +346,16 @@ class Instance(InstanceBase):
         found: tuple[InstanceBase, Callable[[Any], Any]] | None = None if said is None else resolve(said)(self)
         return found
 
+    def coarser(self, factor: int) -> Instance | None:
+        """Ticks so many times as long, but not of a replanning, which knows an old latency."""
+        if self.replanning is not None:
+            return None
+        ns = self.tick_ns * factor
+        said = f"Times rounded up from ticks of {self.tick_ns} ns to ticks of {ns} ns, in which the sums are safe."
+        types = tuple(kind.coarser(factor) for kind in self.types)
+        source = f"{self.source} {said}".strip()
+        return self.model_copy(update={"tick_ns": ns, "types": types, "source": source})
+
     @property
     def in_turn(self) -> bool:
         """All transfers take turns on one medium (rule 18)."""
@@ -563,7 +583,7 @@ class Instance(InstanceBase):
             place, name = (*where, i), f"{layer.name} on {kind}"
             if len(row) != width:
                 found.append(Finding(f"expected {width} entries, one per share, found {len(row)}", place, name))
-            elif row[0] < 0 or any(a > b for a, b in pairwise(row)):
+            elif row[0] < 0 or sorted(row) != list(row):
                 wrong = next((f"{a} before {b}" for a, b in pairwise(row) if a > b), f"{row[0]}")
                 text = f"expected ticks from 0 on that never fall with more samples, found {wrong}"
                 found.append(Finding(text, place, name))

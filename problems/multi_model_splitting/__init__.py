@@ -67,6 +67,11 @@ What the paper leaves open is pinned here, and nowhere else.
     every transmission loads for its ticks, merged ones once; a cycle is no shorter than its load. Receptions load
     radios only: a receiver has what was sent, and takes its own time to hand it on. Latency does not change, since it
     counts no waiting (rule 6). Who waits for whom inside a cycle is not modelled, as for any unit.
+14. *Latency*: a message from i to j takes ``latency_ns[i][j]``, in ticks rounded up, beside its bytes. Each transfer of
+    rule 3 is one message, unless its boundary has no bytes. The time is part of the *transmission*: it loads the radio
+    of the sender, counts once in the latency of the pipeline (rule 6), and takes the one medium where there is one.
+    Transfers are merged between the same two devices only (rule 9), and with them their latency. (Alternatives: both
+    radios are taken; or none, so that only the latency objective sees it.)
 """
 
 from typing import TYPE_CHECKING
@@ -74,7 +79,7 @@ from typing import TYPE_CHECKING
 from mapgap.core import Problem, lazily
 
 if TYPE_CHECKING:
-    from mapgap.problems.multi_model_splitting.dynamic import Churn, after, churn, on_devices, part
+    from mapgap.problems.multi_model_splitting.dynamic import Churn, after, churn, late_between, on_devices, part
     from mapgap.problems.multi_model_splitting.instance import (
         OBJECTIVES,
         RESOURCES,
@@ -128,6 +133,7 @@ __all__ = [
     "Segment",
     "after",
     "churn",
+    "late_between",
     "on_devices",
     "part",
 ]

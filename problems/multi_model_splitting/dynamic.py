@@ -32,6 +32,11 @@ def on_devices(instance: Instance, numbers: Sequence[int]) -> tuple[Pipeline, ..
     return tuple(pipeline(each) for each in instance.pipelines)
 
 
+def late_between(instance: Instance, numbers: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    """Latencies between these devices, in this order; empty where there are none."""
+    return tuple(tuple(instance.latency_ns[i][j] for j in numbers) for i in numbers) if instance.latency_ns else ()
+
+
 def part(instance: Instance, devices: Collection[str], pipelines: Collection[str]) -> Instance:
     """The instance with only these devices and pipelines, in its own order.
 
@@ -46,6 +51,7 @@ def part(instance: Instance, devices: Collection[str], pipelines: Collection[str
     keep = [d for d, device in enumerate(instance.devices) if device.name in devices]
     content = {field: getattr(instance, field) for field in Instance.model_fields}
     content["devices"] = tuple(instance.devices[d] for d in keep)
+    content["latency_ns"] = late_between(instance, keep)
     content["pipelines"] = tuple(p for p in on_devices(instance, keep) if p.name in pipelines)
     content["deployed"] = tuple(old for old in instance.deployed if old.pipeline in pipelines)
     return Instance.model_validate(content)

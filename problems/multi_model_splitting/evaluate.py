@@ -44,6 +44,8 @@ def tasks(instance: Instance, index: int, plan: PipelinePlan) -> list[Task]:
             return data
         cut = pipeline.boundaries[boundary]
         sending, receiving = cut.transmit[sender], cut.receive[receiver]
+        if cut.bytes:
+            sending += instance.late_ticks(sender, receiver)  # rule 14
         sent = task(("transmit", sender, receiver, data), sender, "radio", sending, f"send {boundary}", True)
         return task(("receive", receiver, sent), receiver, "radio", receiving, f"receive {boundary}", True)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mapgap.core import LARGEST, Binding, Case, Exchange, Explainer, PlanTable, quantity, relaxed
+from mapgap.problems.multi_model_splitting.dynamic import late_between
 from mapgap.problems.multi_model_splitting.evaluate import MEDIUM, Key, Task, evaluate, loads, place_name, tasks
 from mapgap.problems.multi_model_splitting.instance import RESOURCES, Instance, PipelinePlan, Plan
 
@@ -92,7 +93,7 @@ def _latencies(instance: Instance, plan: Plan) -> Binding:
 
 
 def relaxations(instance: Instance) -> list[Case]:
-    """Faster radios, free sensing, more memory, shared operations, one more of each device, no common medium."""
+    """Faster radios, free sensing, more memory, shared operations, more devices, no common medium, no latency."""
     pipelines = [pipeline.model_dump() for pipeline in instance.pipelines]
     faster = [
         {
@@ -111,6 +112,8 @@ def relaxations(instance: Instance) -> list[Case]:
     found = relaxed(instance, "radios twice as fast", pipelines=faster)
     if instance.in_turn:
         found += relaxed(instance, "radios that do not share a medium", medium="links")
+    if instance.latency_ns:
+        found += relaxed(instance, "messages without latency", latency_ns=())
     if any(any(pipeline["sensing"]) for pipeline in pipelines):
         sensed = [{**pipeline, "sensing": [0 for _ in pipeline["sensing"]]} for pipeline in pipelines]
         found += relaxed(instance, "sensing takes no time", pipelines=sensed)
@@ -146,7 +149,8 @@ def _with_another(instance: Instance, index: int) -> list[Case]:
                 cut[table] = wider(cut[table])
         pipelines.append(data)
     boards = [*(device.model_dump() for device in instance.devices), added]
-    return relaxed(instance, f"a second {own.name}", devices=boards, pipelines=pipelines)
+    late = late_between(instance, [*range(len(instance.devices)), index])
+    return relaxed(instance, f"a second {own.name}", devices=boards, pipelines=pipelines, latency_ns=late)
 
 
 def exchanges(instance: Instance, plan: Plan, other: Plan) -> list[Exchange]:

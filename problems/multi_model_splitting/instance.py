@@ -18,11 +18,12 @@ from mapgap.core import (
     InstanceBase,
     Location,
     PlanBase,
+    latency_findings,
     resolve,
 )
 
 OBJECTIVES = ("throughput", "latency")
-_RADIOS_ONLY = "mapgap.problems.multi_model_splitting.lowered.radios:restricted"
+_SIMPLER = "mapgap.problems.multi_model_splitting.lowered.radios:restricted"
 UNITS = ("sensor", "mcu", "accelerator", "radio")
 RESOURCES = ("weights", "bias", "layers")
 
@@ -157,6 +158,9 @@ class Instance(InstanceBase):
     medium : {"links", "ports", "shared"}
         What transmissions share (rule 13): their radios, or one medium. Left out of JSON, and so of the content hash,
         where it is the default.
+    latency_ns : tuple of tuple of int, shape (N, N), optional
+        Nanoseconds that a message takes beside its bytes (rule 14), from row to column; the diagonal is ignored. Empty:
+        none, and left out of JSON.
     devices : tuple of Device, length N
     pipelines : tuple of Pipeline
     deployed : tuple of Deployed
@@ -168,6 +172,7 @@ class Instance(InstanceBase):
     tick_ns: int = Field(ge=1, le=LARGEST)
     sharing: bool = False
     medium: Literal["links", "ports", "shared"] = "links"
+    latency_ns: tuple[tuple[int, ...], ...] = ()
     devices: tuple[Device, ...] = Field(min_length=1)
     pipelines: tuple[Pipeline, ...] = Field(min_length=1)
     deployed: tuple[Deployed, ...] = ()
@@ -175,8 +180,9 @@ class Instance(InstanceBase):
     @model_serializer(mode="wrap")
     def _without_links(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         data: dict[str, Any] = handler(self)
-        if self.medium == "links":
-            data.pop("medium", None)
+        for name in ("medium", "latency_ns"):
+            if getattr(self, name) == type(self).model_fields[name].default:
+                data.pop(name, None)
         return data
 
     @property
@@ -185,11 +191,17 @@ class Instance(InstanceBase):
         return self.medium == "shared" and self.objective == "throughput"
 
     def restricted(self, known: Collection[str] = ()) -> tuple[InstanceBase, Callable[[Any], Any]] | None:
-        """Transmissions that share their radios only."""
-        if not self.in_turn or "medium" in known:
-            return None
-        found: tuple[InstanceBase, Callable[[Any], Any]] = resolve(_RADIOS_ONLY)(self)
+        """Transmissions that share their radios only, and take what they take at least, whoever receives."""
+        gone = [name for name in ("medium", "latency_ns") if name not in known]
+        gone = [name for name in gone if (self.in_turn if name == "medium" else self.latency_ns)]
+        found: tuple[InstanceBase, Callable[[Any], Any]] | None = resolve(_SIMPLER)(self, gone) if gone else None
         return found
+
+    def late_ticks(self, sender: int, receiver: int) -> int:
+        """Ticks that a message takes beside its bytes, rounded up (rule 14)."""
+        if not self.latency_ns or sender == receiver:
+            return 0
+        return -(-self.latency_ns[sender][receiver] // self.tick_ns)
 
     @property
     def seconds_per_tick(self) -> float:
@@ -220,6 +232,7 @@ class Instance(InstanceBase):
 
     def _shapes(self) -> Iterator[Finding]:
         n = len(self.devices)
+        yield from latency_findings(self.latency_ns, n)
         for index, pipeline in enumerate(self.pipelines):
             last, name = len(pipeline.layers), pipeline.name
             if len(pipeline.boundaries) != last + 1:
@@ -229,7 +242,7 @@ class Instance(InstanceBase):
                 where = ("pipelines", index, *location)
                 if len(table) != entries:
                     yield Finding(f"expected {entries} ticks, one per device, found {len(table)}", where, name)
-                elif any(ticks < 0 for ticks in table):
+                elif min(table, default=0) < 0:
                     yield Finding(f"expected ticks of at least 0, found {list(table)}", where, name)
         lengths = {pipeline.name: len(pipeline.layers) for pipeline in self.pipelines}
         for index, old in enumerate(self.deployed):
@@ -271,13 +284,16 @@ class Instance(InstanceBase):
     def _longest(self, pipeline: Pipeline) -> int:
         """No plan has more work for this pipeline: every task on its slowest device, the dearest cuts."""
         segments = min(len(pipeline.layers), len(self.devices))
-        cuts = pipeline.boundaries
+        cuts, n = pipeline.boundaries, range(len(self.devices))
+        late = max(self.late_ticks(d, e) for d in n for e in n)
         return (
             max(pipeline.sensing)
             + sum(max(layer.inference) for layer in pipeline.layers)
             + _sum_largest(segments, (max(cut.load, default=0) for cut in cuts))
             + _sum_largest(segments, (max(cut.unload, default=0) for cut in cuts))
-            + _sum_largest(segments + 1, (max(cut.transmit) + max(cut.receive) for cut in cuts))
+            + _sum_largest(
+                segments + 1, (max(cut.transmit) + late * (cut.bytes > 0) + max(cut.receive) for cut in cuts)
+            )
         )
 
 

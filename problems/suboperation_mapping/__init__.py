@@ -34,7 +34,7 @@ What the paper leaves open is pinned here, and nowhere else.
     the dW of rule 4 occupies the *sending* one. An operation starts when all predecessors have ended, one operation
     at a time per accelerator. Nothing is cached: each consumer pays for its own transfer. The network input costs
     nothing to read.
-6.  A transfer takes ``ceil(bytes / bandwidth)`` in ticks.
+6.  A transfer takes ``ceil(bytes / bandwidth)`` in ticks; rule 11 adds what a message takes.
 7.  DRAM (Sec. V-B) of an accelerator = twice the weight bytes (weights and gradients) of every layer with an operation
     there, during the whole iteration, plus the input activation of ``FP(l, b)`` on its accelerator from its start, and
     the loss at the output of ``l`` on the accelerator that produces it (the consumer's BP, or ``FP(l, b)`` in a layer
@@ -52,6 +52,12 @@ What the paper leaves open is pinned here, and nowhere else.
     its start, which is still that of rule 5, to its end it holds its accelerator, also while it waits. What takes no
     time ends in the same tick, after all has begun that could. No rule reads the number of a share, so rule 8 holds.
     Delays change what is stored at one time: with a binding DRAM a plan may fit under one medium alone.
+11. *Latency* (not in the paper): a transfer from i to j takes ``ceil(bytes / bandwidth + latency_ns[i][j])`` in ticks.
+    Every tensor that rule 5 moves is one message, so a fused layer that gathers k shares from elsewhere waits k times
+    and a WU sends one message of dW to each of the others; what a BP reads of its own FP, weights and loss, is one. No
+    bytes are no message. The latency is part of the time for which the transfer holds its accelerator, its ports or
+    the medium: nothing overlaps with it. (Alternative: a delay that holds nothing, so that messages follow each other
+    on their way.)
 """
 
 from typing import TYPE_CHECKING

@@ -94,10 +94,12 @@ def binding(instance: Instance, plan: Plan) -> Binding:
 
 
 def relaxations(instance: Instance) -> list[Case]:
-    """Faster links, links that are not shared, more memory, one more board of each kind."""
+    """Faster links, links without latency or that are not shared, more memory, one more board of each kind."""
     rates = tuple(tuple(min(2 * rate, LARGEST) for rate in row) for row in instance.bandwidth)
     doubled = [a.model_copy(update={"memory": min(2 * a.memory, LARGEST)}) for a in instance.accelerators]
     found = relaxed(instance, "all links twice as fast", bandwidth=rates)
+    if instance.latency_ns:
+        found += relaxed(instance, "messages without latency", latency_ns=())
     if instance.medium != "links":
         found += relaxed(instance, "a link for every pair of boards", medium="links")
     found += relaxed(instance, "twice the memory", accelerators=[a.model_dump() for a in doubled])
@@ -107,14 +109,12 @@ def relaxations(instance: Instance) -> list[Case]:
 
 
 def _with_another(instance: Instance, index: int, label: str) -> list[Case]:
-    """One more accelerator like that of this index, linked like it; to its twin with the best rate of either."""
+    """One more accelerator like that of this index, linked like it; to its twin with its best rate and latency."""
     own = instance.accelerators[index]
     added = own.model_copy(update={"name": f"{own.name} (2)"})
-    rates = [list(row) for row in instance.bandwidth]
-    between = max((rate for j, rate in enumerate(rates[index]) if j != index), default=LARGEST)
-    for i, row in enumerate(rates):
-        row.append(between if i == index else row[index])
-    rates.append([between if j == index else rate for j, rate in enumerate(rates[index][:-1])] + [1])
+    others = [j for j, _ in enumerate(instance.accelerators) if j != index]
+    rates = _wider(instance.bandwidth, index, max((instance.bandwidth[index][j] for j in others), default=LARGEST))
+    late = _wider(instance.latency_ns, index, min((instance.late_ns(index, j) for j in others), default=0))
     layers = []
     for layer in instance.layers:
         data = layer.model_dump()
@@ -123,7 +123,14 @@ def _with_another(instance: Instance, index: int, label: str) -> list[Case]:
                 data[phase] = (*data[phase], data[phase][index])
         layers.append(data)
     boards = [a.model_dump() for a in (*instance.accelerators, added)]
-    return relaxed(instance, label, accelerators=boards, bandwidth=rates, layers=layers)
+    return relaxed(instance, label, accelerators=boards, bandwidth=rates, latency_ns=late, layers=layers)
+
+
+def _wider(matrix: tuple[tuple[int, ...], ...], index: int, between: int) -> tuple[tuple[int, ...], ...]:
+    """With one more row and column like those of an index, and an entry between the two; of none, none."""
+    rows = [[*row, between if i == index else row[index]] for i, row in enumerate(matrix)]
+    last = [[*(between if j == index else v for j, v in enumerate(matrix[index])), 1]] if matrix else []
+    return tuple(map(tuple, rows + last))
 
 
 def exchanges(instance: Instance, plan: Plan, other: Plan) -> list[Exchange]:

@@ -16,6 +16,7 @@ from mapgap.core import (
     InstanceBase,
     Location,
     PlanBase,
+    latency_findings,
 )
 
 Phase = Literal["FP", "BP", "WU"]
@@ -104,10 +105,13 @@ class Instance(InstanceBase):
         What transfers need for themselves while they last (rule 10): nothing, as every pair of accelerators has a link
         of its own; the way out of the sender and the way into the receiver, as on a switch; or one medium that all
         accelerators have.
+    latency_ns : tuple of tuple of int, shape (N, N), optional
+        Nanoseconds that a message takes beside its bytes (rule 11), from row to column; the diagonal is ignored. Empty:
+        none.
 
     Notes
     -----
-    ``medium`` is left out of JSON, and so of the content hash, where it is the default.
+    ``medium`` and ``latency_ns`` are left out of JSON, and so of the content hash, where they are the defaults.
     """
 
     problem: Literal["suboperation_mapping"] = "suboperation_mapping"
@@ -119,12 +123,14 @@ class Instance(InstanceBase):
     bandwidth: tuple[tuple[int, ...], ...]
     layers: tuple[Layer, ...] = Field(min_length=1)
     medium: Medium = "links"
+    latency_ns: tuple[tuple[int, ...], ...] = ()
 
     @model_serializer(mode="wrap")
     def _without_defaults(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         data: dict[str, Any] = handler(self)
-        if self.medium == "links":
-            data.pop("medium", None)
+        for name in ("medium", "latency_ns"):
+            if getattr(self, name) == type(self).model_fields[name].default:
+                data.pop(name, None)
         return data
 
     @property
@@ -132,10 +138,15 @@ class Instance(InstanceBase):
         return self.tick_ns * 1e-9
 
     def transfer_ticks(self, size_bytes: int, source: int, target: int) -> int:
-        """Ticks to move ``size_bytes`` between two accelerators: 0 on the same one, else rounded up."""
+        """Ticks to move ``size_bytes`` between two accelerators: 0 on the same one, else rounded up (rules 6, 11)."""
         if source == target or size_bytes == 0:
             return 0
-        return -(-size_bytes * 10**9 // (self.bandwidth[source][target] * self.tick_ns))
+        rate = self.bandwidth[source][target]
+        return -(-(size_bytes * 10**9 + self.late_ns(source, target) * rate) // (rate * self.tick_ns))
+
+    def late_ns(self, source: int, target: int) -> int:
+        """Nanoseconds that a message takes beside its bytes."""
+        return self.latency_ns[source][target] if self.latency_ns and source != target else 0
 
     def memory_units(self, size_bytes: int) -> int:
         """Memory units that hold ``size_bytes``, rounded up."""
@@ -186,6 +197,7 @@ class Instance(InstanceBase):
                 for j, rate in enumerate(row)
                 if abs(rate) > LARGEST
             ]
+        found += latency_findings(self.latency_ns, n)
         names: set[str] = set()
         for index, layer in enumerate(self.layers):
             here: Location = ("layers", index)
@@ -229,6 +241,7 @@ class Instance(InstanceBase):
         """Sums of worst durations and of memory demands must leave solver rows far from 2^31."""
         n = len(self.accelerators)
         slowest = min((self.bandwidth[i][j] for i in range(n) for j in range(n) if i != j), default=1) * self.tick_ns
+        late = max((-(-self.late_ns(i, j) // self.tick_ns) for i in range(n) for j in range(n)), default=0)
         total = memory = size = 0
         for index, layer in enumerate(self.layers):
             copies = n if layer.kind == "split" else 1
@@ -239,6 +252,8 @@ class Instance(InstanceBase):
             size += moved
             if n > 1:
                 total += -(-moved * 10**9 // slowest) + 6 * n
+                # Messages: of an edge activations and twice the loss, of a layer what is its own, and dW.
+                total += late * n * (3 * len(layer.inputs) + 2 + (n - 1 if layer.kind == "split" else 0))
             memory += self.memory_units(2 * layer.weight_bytes)
             if layer.kind == "split":
                 memory += self.memory_units(self.batch * layer.input_bytes) + n

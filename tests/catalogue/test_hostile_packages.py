@@ -74,6 +74,7 @@ def site(tmp_path, monkeypatch):
         del sys.modules[name]
 
 
+@pytest.mark.in_turn
 def test_twenty_hostile_packages_are_left_out_one_by_one(site, recwarn):
     before, folder = set(registry.methods("neuron_masking")), Path.cwd()
     registry.forget()
@@ -122,6 +123,7 @@ def test_a_cache_that_others_can_write_to_is_not_believed(site, tmp_path):
         registry.methods("neuron_masking")
 
 
+@pytest.mark.in_turn
 def test_commands_work_beside_them_and_say_so(site, tmp_path, monkeypatch):
     names = ["leaves", "leaves_at_once", "raises_exit", "twice", "prints", "absurd"]
     announce_all(site, names)

@@ -65,6 +65,7 @@ def pairs(make, count=3):
     return found
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("make", [tight_limit, sharing, idle_devices])
 def test_a_restriction_proves_nothing_of_what_it_restricts(make):
     cases = pairs(make)

@@ -42,6 +42,7 @@ def test_version():
     assert mapgap("--version").stdout == f"mapgap {__version__}\n"
 
 
+@pytest.mark.in_turn
 def test_solve_prints_one_json_object_with_the_promised_fields(instance, tmp_path):
     plan = tmp_path / "plan.json"
     done = solve(instance, "optimal", "--json", "-o", plan, "--seed", 3, "--gantt", tmp_path / "c.svg")
@@ -76,6 +77,7 @@ def test_check_lists_all_violations_and_exits_5(instance, tmp_path):
     assert "FP/nowhere/0" in text.stderr
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     ("method", "code", "words"),
     [
@@ -227,6 +229,7 @@ def test_methods_that_contradict_each_other_fail(instance, liar):
     assert LIE in done.stderr
 
 
+@pytest.mark.in_turn
 def test_a_sweep_and_its_report_name_contradictions_and_fail(instance, liar, tmp_path):
     spec = tmp_path / "sweep.yaml"
     spec.write_text(f"schema: 1\nname: s\ninstances: [{instance}]\nmethods: [t_good, liar]\n")

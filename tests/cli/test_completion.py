@@ -21,6 +21,7 @@ def completed(line):
     return done.stdout.split()
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     ("line", "offered"),
     [

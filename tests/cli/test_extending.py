@@ -32,6 +32,7 @@ def test_the_page_shows_every_file_of_the_example():
     assert shown == {path for path in PROJECT.rglob("*") if path.suffix in (".py", ".toml", ".yaml")}
 
 
+@pytest.mark.in_turn
 def test_the_heuristic_of_ten_lines_runs(tmp_path):
     ((name, source),) = EXAMPLE.findall(METHOD)
     assert len([line for line in source.splitlines() if line.strip()]) <= 10
@@ -65,6 +66,7 @@ def test_the_commands_of_the_hour_run_in_their_order(installed):
         assert "warning" not in done.stderr, (line, done.stderr)
 
 
+@pytest.mark.in_turn
 def test_the_gap_that_the_page_names(installed):
     line = next(line for line in LINES if "gpus_prism_trap -m" in line)
     (row,) = (row for row in mapgap(*line.split()[1:], cwd=installed).stdout.splitlines() if " prism " in row)

@@ -34,6 +34,7 @@ def the_one_message(stderr):
     return lines[0]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     ("command", "words"),
     [
@@ -75,6 +76,7 @@ def test_an_ascii_locale_and_few_descriptors_change_no_answer(tmp_path):
     assert stdout.isascii()
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("limit", some(1, ["0.001", "1e9"]))
 def test_no_limit_is_too_short_or_too_long(tmp_path, limit):
     """Every method ends, and what it did not prove it does not say."""

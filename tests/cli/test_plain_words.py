@@ -146,6 +146,7 @@ def test_a_method_without_a_bound_is_told_how_far_it_is_from_the_best_bound_know
     assert "conv1" in done.stdout
 
 
+@pytest.mark.in_turn
 def test_why_a_method_does_not_apply_is_said(monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
     flags = ("-m", "cuts_only", "-m", "label_dp", "--time-limit", 20)

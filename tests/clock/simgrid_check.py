@@ -1,12 +1,13 @@
 """Replays of the project beside SimGrid's, which is no dependency: no test, a script to run by hand.
 
-    .venv/bin/python tests/clock/simgrid_check.py export plans.jsonl
+    .venv/bin/python tests/clock/simgrid_check.py export plans.jsonl [MICROSECONDS]
     /usr/bin/python3 tests/clock/simgrid_check.py compare plans.jsonl       (Debian: apt-get install python3-simgrid)
 
 ``export`` writes the tasks of the library's best plans with what :mod:`mapgap.clock.replay` says of them on every
-medium. ``compare`` has SimGrid execute them: every lane computes on a host of its own, and every move is a transfer
-over links of its lane, of its ports and of the medium. In the order that is pinned a task begins when its lane, its
-ports and the medium are free; ``fluid`` has moves begin at once and share links as SimGrid has it.
+medium; with so many microseconds of latency between all boards if that is given. ``compare`` has SimGrid execute them:
+every lane computes on a host of its own, and every move is a transfer over links of its lane, of its ports and of the
+medium, with a latency of SimGrid's. In the order that is pinned a task begins when its lane, its ports and the medium
+are free; ``fluid`` has moves begin at once and share links as SimGrid has it.
 """
 
 import json
@@ -20,7 +21,7 @@ MOST = 4000
 RATE = 1e9
 
 
-def export(path):
+def export(path, late_us=0):
     from mapgap.catalogue import registry
     from mapgap.catalogue.files import load_instance, load_plan
     from mapgap.clock.replay import ROUNDS, round_s
@@ -33,14 +34,23 @@ def export(path):
             if entry.plan is None or clock is None or "@" in name:
                 continue
             instance, plan = load_instance(name), load_plan(book.plan_path(name), entry.problem)
-            script = clock.script(instance, plan, 1)
-            if script.in_flight:
-                script = clock.script(instance, plan, ROUNDS * script.in_flight + 2)
+            delayed = instance
+            if late_us:
+                n = len(getattr(instance, "accelerators", None) or instance.devices)
+                late = tuple(tuple(1000 * int(late_us) * (i != j) for j in range(n)) for i in range(n))
+                delayed = next(instance.if_valid(latency_ns=late), None)
+            if delayed is None:  # sums beyond what is safe in its ticks
+                continue
+            script = clock.script(delayed, plan, 1)
+            rounds = ROUNDS * script.in_flight + 2 if script.in_flight else 1
+            script = clock.script(delayed, plan, rounds)
             if len(script.tasks) > MOST:
                 continue
+            sooner = {t.name: t.seconds for t in clock.script(instance, plan, rounds).tasks}
             tasks = [
                 {"name": t.name, "lane": t.lane, "seconds": t.seconds, "after": sorted(set(t.after))}
                 | ({"move": [t.move.sender, t.move.receiver]} if t.move and t.move.bytes and t.seconds else {})
+                | {"late": t.seconds - sooner[t.name]}
                 for t in script.tasks
             ]
             row = {"problem": entry.problem, "instance": name, "tasks": tasks, "rounds": script.rounds}
@@ -63,7 +73,7 @@ def simulated(row, medium, *, fluid):
     import simgrid
 
     tasks, scale = row["tasks"], 1e6 / max(row["ours"].values())  # a tick is far more than SimGrid's precision
-    options = ("network/model:CM02", "network/crosstraffic:0", "surf/precision:1e-3")
+    options = ("network/model:CM02", "network/crosstraffic:0", "network/TCP-gamma:0", "surf/precision:1e-3")
     engine = simgrid.Engine(["check", "--log=root.thres:critical", *(f"--cfg={option}" for option in options)])
     zone = simgrid.NetZone.create_full_zone("boards")
     hosts, links = {}, {}
@@ -74,8 +84,12 @@ def simulated(row, medium, *, fluid):
         return hosts[name]
 
     pairs = {}
+
+    def route_of(task):
+        return (task["lane"], *task["move"], task["late"]) if "move" in task else (task["lane"],)
+
     for task in tasks:
-        key = (task["lane"], *task.get("move", ()))
+        key = route_of(task)
         if key in pairs:
             continue
         pairs[key] = [host(f"{key}/{side}") for side in ("from", "to")] if "move" in task else [host(str(key))]
@@ -84,6 +98,9 @@ def simulated(row, medium, *, fluid):
                 if each not in links:
                     links[each] = zone.create_link(str(each), RATE).set_latency(0).seal()
             route = [simgrid.LinkInRoute(links[each]) for each in needed(task, medium)]
+            if task["late"]:
+                delay = zone.create_link(f"late {key}", 1e3 * RATE).set_latency(task["late"] * scale).seal()
+                route.append(simgrid.LinkInRoute(delay))
             zone.add_route(*(each.netpoint for each in pairs[key]), None, None, route, False)
     zone.seal()
     left = {task["name"]: len(task["after"]) for task in tasks}
@@ -98,8 +115,8 @@ def simulated(row, medium, *, fluid):
         return needed(task, "links" if fluid else medium)
 
     def run(k):
-        task, work = tasks[k], tasks[k]["seconds"] * scale * RATE
-        where = pairs[task["lane"], *task.get("move", ())]
+        task, where = tasks[k], pairs[route_of(tasks[k])]
+        work = (task["seconds"] - (task["late"] if "move" in task else 0)) * scale * RATE
         start[task["name"]] = engine.clock
         if "move" in task:
             simgrid.Comm.sendto(*where, int(work))
@@ -125,7 +142,7 @@ def simulated(row, medium, *, fluid):
                 kept.append((since, k))
         waiting[:] = kept
         for k in begun:
-            simgrid.Actor.create(str(k), pairs[tasks[k]["lane"], *tasks[k].get("move", ())][0], run, k)
+            simgrid.Actor.create(str(k), pairs[route_of(tasks[k])][0], run, k)
 
     simgrid.Actor.create("begin", next(iter(hosts.values())), dispatch)
     engine.run()
@@ -178,4 +195,4 @@ def compare(path):
 
 
 if __name__ == "__main__":
-    {"export": export, "compare": compare}[sys.argv[1]](sys.argv[2])
+    {"export": export, "compare": compare}[sys.argv[1]](*sys.argv[2:])

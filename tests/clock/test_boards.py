@@ -42,6 +42,7 @@ def gone(pid):
     return True
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("turn", seeds(3, 100))
 def test_a_board_killed_at_any_moment_is_named_and_no_process_stays(turn):
     script, hosts = long_script()

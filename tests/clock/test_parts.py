@@ -227,6 +227,7 @@ def scripted(stages, micro_batches, rounds=1):
     return Script(tuple(tasks), tuple(ends[1:]), 1.0)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("shares", [{}, {0: (2, 2), 1: (3, 1), 2: (1, 0, 3)}], ids=["one board each", "groups"])
 def test_boards_over_sockets_make_what_the_whole_makes(tmp_path, shares):
     path, batch, seed = tmp_path / "mobile_tiny.onnx", 4, secrets.randbits(32)

@@ -2,8 +2,10 @@
 
 import json
 import random
+import runpy
 import secrets
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from cli_support import mapgap
@@ -124,6 +126,7 @@ def test_a_best_plan_that_loses_to_one_board_on_a_switch_is_told(tmp_path):
     assert Media(2.5, 3.0, 3.0, 2.0, "one").turned == []  # it is slower on any links
 
 
+@pytest.mark.in_turn
 def test_solve_tells_what_shared_links_do():
     done = mapgap("solve", "mtrain_example_fig6", "--method", "mtrain_converting", "--json")
     told = json.loads(done.stdout)
@@ -131,3 +134,11 @@ def test_solve_tells_what_shared_links_do():
     assert told["media"]["links"] == pytest.approx(told["terms"]["makespan_s"])
     assert "replayed" in mapgap("solve", "mtrain_example_fig6", "--method", "mtrain_converting").stdout
     assert "media" not in json.loads(mapgap("solve", "dhm_squeezenet_fire4", "--fast", "--json").stdout)
+
+
+@pytest.mark.parametrize("name", ["ranking", "computed"])
+def test_the_page_says_what_the_committed_runs_say(name):
+    docs = Path(__file__).parents[2] / "docs"
+    page = (docs / "model_against_clock.md").read_text()
+    for row in runpy.run_path(str(docs / "clock" / f"{name}.py"))["table"]():
+        assert row in page

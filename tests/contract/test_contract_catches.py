@@ -77,6 +77,7 @@ WRONG = {
 }
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", some(2, list(WRONG)))
 def test_the_contract_finds(name, tmp_path):
     module, (file, right, wrong), expected = WRONG[name]

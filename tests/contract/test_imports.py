@@ -38,6 +38,7 @@ def test_a_page_of_a_writer_has_fewer_than_120_lines():
     assert {path: count for path, count in pages.items() if count >= 120} == {}
 
 
+@pytest.mark.in_turn
 def test_nobody_imports_private_names_or_tests():
     files = [path for folder in ("mapgap", "tests") for path in (ROOT / folder).glob("**/*.py")]
     files += [path for wing in (ROOT / "mapgap").iterdir() if wing.is_symlink() for path in wing.rglob("*.py")]
@@ -61,6 +62,7 @@ def loaded_after(code):
     return done.stdout.splitlines()[-1].split()[1:]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -130,6 +130,7 @@ def test_a_bound_that_was_recomputed_needs_nobody():
     assert f"claims bound {truth - 1}" in word.notes[UNCONFIRMED][0]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("problem", CHOSEN)
 def test_honest_engines_are_confirmed(problem):
     instance, truth = known(problem, "tiny", CHOSEN[problem]["tiny"][0])

@@ -66,12 +66,14 @@ def test_brute_force_takes_no_part():
     assert sum(method.kind == "exact" for method in entrants(PROBLEM, every=False)) == 1
 
 
+@pytest.mark.in_turn
 def test_a_race_runs_everybody():
     instance = registry.library(PROBLEM).generate("tiny", 1)
     found = race(instance, 5.0, every=False)
     assert set(found) == {method.name for method in entrants(PROBLEM, every=False)}
 
 
+@pytest.mark.in_turn
 def test_a_race_in_the_file_is_not_run_again_and_a_torn_line_is(tmp_path, monkeypatch):
     instance, path = registry.library(PROBLEM).generate("tiny", 1), tmp_path / "races.jsonl"
     assert Races(path).lost(instance, 5.0) == []

@@ -188,6 +188,7 @@ def test_there_are_forty_cheats():
     assert len(CHEATS) >= 40
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", some(12, list(CHEATS)))
 def test_a_cheat_scores_no_better_than_the_published_heuristic(name, known, preamble):
     found = judge(preamble + CHEATS[name], known[:2], time_s=0.6)
@@ -285,6 +286,7 @@ LIES = {
 }
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", LIES)
 def test_a_file_that_lies_is_refused(name, scored, tmp_path):
     told = json.loads(json.dumps(scored))
@@ -297,6 +299,7 @@ def test_a_file_that_lies_is_refused(name, scored, tmp_path):
     assert re.search(words, " ".join(found.refused)), found.refused
 
 
+@pytest.mark.in_turn
 def test_verify_accepts_what_score_wrote_and_ends_with_5_above_the_ceiling(scored, tmp_path):
     path = tmp_path / "score.json"
     path.write_text(json.dumps(scored))
@@ -311,6 +314,7 @@ def test_verify_accepts_what_score_wrote_and_ends_with_5_above_the_ceiling(score
     assert command("arena", "verify", str(path)).returncode == 2
 
 
+@pytest.mark.in_turn
 def test_an_exported_folder_starts_at_the_published_heuristic(tmp_path):
     made = export_arena(PROBLEM, tmp_path, seeds=[1003], held_out=2, ceiling_time=60.0)
     assert made == {"public": 1, "left_out": 0, "certified": 1, "optima": 1}
@@ -369,6 +373,7 @@ def arena_python(source, folder):
     )
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

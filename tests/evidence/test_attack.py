@@ -30,6 +30,7 @@ def _zeros(instance):
     return set(integers(data)) - set(changeable(data))
 
 
+@pytest.mark.in_turn
 def test_an_attack_ends_with_a_replayable_worst_case(tmp_path, counted):
     problem, method = "suboperation_mapping", "mtrain_converting"
     search, path = attack(problem, method, time_s=8.0, family="tiny", folder=tmp_path)

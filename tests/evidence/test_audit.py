@@ -303,6 +303,7 @@ def test_a_page_that_says_something_else_is_found(checkout, old, new, kind):
     assert [fault.kind for fault in faults(checkout)] == [kind]
 
 
+@pytest.mark.in_turn
 def test_figures_are_written_anew_and_a_lie_is_an_exit_code(checkout):
     page = checkout / "README.md"
     page.write_text(README.replace("-->1<", "-->7<"))

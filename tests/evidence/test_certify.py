@@ -55,6 +55,7 @@ def test_a_contradiction_is_an_error(quick, monkeypatch):
         certify.certify(library.generate("tiny", seed), Budget(200.0))
 
 
+@pytest.mark.in_turn
 def test_a_pattern_certifies_every_match_and_enters_what_it_reaches(tmp_path, monkeypatch):
     """The contradiction on one of two instances is reported; the other one is certified and entered."""
     plain = certify.run_method

@@ -73,6 +73,7 @@ def test_the_way_between_two_plans_ends_at_the_other_and_adds_up(problem):
     assert pairs > 3
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("problem", some(2, PROBLEMS))
 def test_relaxations_bring_what_brute_force_says(problem):
     """The interval holds the difference of the two optima."""

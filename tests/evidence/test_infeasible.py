@@ -22,6 +22,7 @@ def has_plan(instance):
     return found.plan is not None
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("sample", samples(8, 400))
 @pytest.mark.parametrize("problem", registry.house())
 def test_an_instance_without_a_plan_is_certified_and_no_other(problem, sample, tmp_path):
@@ -66,6 +67,7 @@ def test_the_commands_know_it(tmp_path):
     assert "there is no plan" in inside("verify", file).stdout
 
 
+@pytest.mark.in_turn
 def test_the_ledger_holds_it_and_takes_no_plan_beside_it(tmp_path, monkeypatch):
     library = registry.library("multi_model_splitting")
     instance = next(each for each in (library.generate("tiny", s) for s in range(60)) if not has_plan(each))

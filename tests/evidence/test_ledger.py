@@ -147,6 +147,7 @@ ledger.save()
 """
 
 
+@pytest.mark.in_turn
 def test_a_kill_at_any_step_of_writing_leaves_whole_files_and_loses_nothing(record, tmp_path):
     """Each file is the old or the new one, no plan is worse than the file says; the next writer completes them."""
     single = run_method(load_instance(EXAMPLE), "single_accelerator", Budget(5.0), isolate=False)

@@ -54,6 +54,7 @@ def ledger_of(path, *names, plan=True):
     return path
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("sample", samples(20, 200))
 @pytest.mark.parametrize("family", ["tiny", "realistic"])
 @pytest.mark.parametrize("problem", PROBLEMS)
@@ -196,6 +197,7 @@ def test_no_proof_no_file(tmp_path, monkeypatch):
     assert not file.exists()
 
 
+@pytest.mark.in_turn
 def test_solve_certifies_the_bound_it_found(tmp_path):
     name, plan = "synergy_fig11b_1pipelines", tmp_path / "plan.json"
     done = inside("solve", name, "--certify", "-o", plan, "--time-limit", 20)
@@ -219,6 +221,7 @@ def test_a_checked_bound_beyond_the_plan_is_a_contradiction(tmp_path):
         prove_all([name], Budget(1.0), bound=record.bound + 1, ledger=book.path)
 
 
+@pytest.mark.in_turn
 def test_a_sweep_is_certified_when_asked(tmp_path):
     """Optima and infeasible instances get files that the checker accepts; what is open, and heuristics alone, none."""
     spec = tmp_path / "sweep.yaml"

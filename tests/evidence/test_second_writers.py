@@ -152,6 +152,7 @@ def test_second_writers_share_nothing_with_the_first():
 # --- integer programs ---
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("third", some(1, range(3)))
 def test_programs_of_the_library_are_equal(third):
     """A third of the certificates of multi-model splitting, and of the FPGA-GPU partition with few combinations."""
@@ -260,6 +261,7 @@ PART = [
 ]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(("problem", "every"), PART)
 def test_verdicts_on_the_library_are_equal(problem, every):
     """Certificates are believed by both, and by none of them a claim that is one too strong."""
@@ -313,6 +315,7 @@ def fooled(problem, monkeypatch):
         monkeypatch.setattr(writer, "useful", lambda *_: [])
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("problem", CHECKERS)
 def test_a_fault_of_a_checker_is_seen(problem, monkeypatch):
     fooled(problem, monkeypatch)

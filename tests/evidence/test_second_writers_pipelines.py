@@ -100,6 +100,7 @@ def at_one_gigabyte(name):
     return name.startswith("mtrain_example") or (name.endswith("_1gbs") and not ("resnet56" in name or "vgg16" in name))
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", entries("mtrain_*", at_one_gigabyte))
 def test_programs_of_the_library(name):
     found = certificate(name)
@@ -130,6 +131,10 @@ def same_programs_of_a_random_instance(family, seed):
     instance, rng = library("suboperation_mapping").generate(family, seed).to_json(), random.Random(f"{family} {seed}")
     if rng.random() < 0.5:
         instance = with_equal_accelerators(instance, rng)
+    if seed % 2:  # one latency between all, or those that differ
+        n, late = len(instance["accelerators"]), random.Random(f"late {family} {seed}")
+        several = [0, 1, instance["tick_ns"], 7 * instance["tick_ns"] + 3][-late.choice((1, 4)) :]
+        instance["latency_ns"] = [[late.choice(several) for _ in range(n)] for _ in range(n)]
     for names in names_of(instance, rng):
         same_programs(instance, rng.choice([0, rng.randint(1, 300), rng.randint(1, 10**6), NO_PLAN]), names)
 
@@ -249,6 +254,7 @@ def same_programs_of_small_instances():
         same_programs_of_a_random_instance("small", seed)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("mutant", some(5, list(MUTANTS)))
 def test_every_part_of_the_writer_is_compared(monkeypatch, mutant):
     """A first writer with a mistake in it writes another program of some small instance."""
@@ -269,6 +275,7 @@ def few_layers(name):
     )
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", entries("asteroid_*", few_layers))
 def test_verdicts_of_the_library(name):
     """All entries are optima: the bound is accepted, and one more is refused, by a plan of just this objective."""

@@ -54,6 +54,7 @@ def test_a_dry_run_checks_and_writes_nothing(plan, ledger):
     assert not ledger.with_suffix("").exists()
 
 
+@pytest.mark.in_turn
 def test_the_json_of_a_run_enters_with_its_plan_and_without_its_bound(tmp_path, ledger):
     solved = inside("solve", EXAMPLE, "-m", "enumerate", "--json")
     run = tmp_path / "run.json"

@@ -21,6 +21,7 @@ FILES = files_of([], BOOK)
 ONE, OTHER = "synergy_fig11b_1pipelines", "synergy_fig11b_2pipelines"
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("sample", samples(15, 400))
 def test_certificates_of_the_library_hold(sample):
     """Some of them; ``mapgap verify`` looks at all."""
@@ -142,6 +143,7 @@ def test_anyone_can_check_with_python_alone(tmp_path):
     assert done.stdout.startswith(f"{file}: ok: {ONE} (")
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("seed", some(1, ["1", "2"]))
 def test_a_program_does_not_depend_on_the_order_of_sets(seed):
     # Proofs name rows and variables by number: a writer that iterates over a set numbers them anew in each process.

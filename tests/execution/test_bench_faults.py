@@ -56,6 +56,7 @@ def killed_after(growth, path, todo):
     return os.WIFSIGNALED(status)
 
 
+@pytest.mark.in_turn
 def test_kill_9_at_fifty_random_moments_loses_nothing_and_doubles_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(bench, "perform", fast)
     rng = random.Random(0)
@@ -137,6 +138,7 @@ def test_methods_that_misbehave_are_recorded_and_the_sweep_goes_on(rogues, tmp_p
     assert len(read_runs(tmp_path / "runs.jsonl")) == len(expected)
 
 
+@pytest.mark.in_turn
 def test_a_dask_cluster_survives_the_death_of_a_worker(rogues, tmp_path):
     distributed = pytest.importorskip("distributed")
     path = tmp_path / "runs.jsonl"

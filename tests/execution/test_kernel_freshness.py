@@ -97,6 +97,7 @@ CHANGES = [
 ]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(("name", "old", "new", "value"), some(1, CHANGES))
 def test_a_caller_is_compiled_anew_when_what_it_uses_changes(layers, name, old, new, value):
     assert fresh_process() == f"{BEFORE} {NEW}"
@@ -156,6 +157,7 @@ def test_every_module_of_a_kernel_of_the_house_is_hashed():
     assert {str(path.relative_to(HOUSE)) for path in text if "from mapgap.kernels import" in text[path]} < found
 
 
+@pytest.mark.in_turn
 @pytest.mark.skipif(os.name == "nt", reason="folders of users are private")
 def test_machine_code_that_others_could_have_put_there_is_never_run(layers):
     fresh_process()
@@ -229,6 +231,7 @@ FOLLOWED = [
 ]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(("before", "after"), some(1, FOLLOWED))
 def test_functions_that_are_no_kernels_are_followed(layers, before, after):
     (layers / "numbers.py").write_text(f"{before}\nLIMIT = 5\n")

@@ -75,6 +75,7 @@ def solve(folder):
     return done.stderr
 
 
+@pytest.mark.in_turn
 def test_the_first_run_says_that_it_compiles_and_is_not_charged_for_it(folder):
     told = solve(folder)
     assert told.count(SAYS) == 1
@@ -82,6 +83,7 @@ def test_the_first_run_says_that_it_compiles_and_is_not_charged_for_it(folder):
     assert told == ""
 
 
+@pytest.mark.in_turn
 @pytest.mark.skipif(not warm.available(), reason="elsewhere all processes are fresh")
 def test_a_fresh_process_says_it_too(folder):
     script = textwrap.dedent(f"""
@@ -113,6 +115,7 @@ def test_a_fresh_process_says_it_too(folder):
         assert done.stdout.strip() == expected, done.stderr
 
 
+@pytest.mark.in_turn
 def test_where_no_cache_can_be_written_methods_still_run(folder):
     (folder / "cache").write_text("no folder")
     for _ in range(2):
@@ -145,6 +148,7 @@ def test_nobody_without_a_home_can_solve(folder, monkeypatch):
     assert not list(folder.rglob("*.nbi"))
 
 
+@pytest.mark.in_turn
 def test_of_two_processes_one_waits_for_the_others_machine_code(folder):
     script = (
         "import logging, mapgap.kernels as k\n"

@@ -16,7 +16,7 @@ from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance
 from mapgap.core import Budget, InputError, Method, SolveResult, Status, Stop
 from mapgap.execution import limits
-from mapgap.execution.run import interrupt_all, run_method
+from mapgap.execution.run import check_options, interrupt_all, run_method
 from mapgap.records.record import RunRecord, plain, relative
 
 ALONE = 58  # see cli_support.tiny
@@ -239,6 +239,29 @@ def test_bad_requests_are_input_errors(run, rogues):
     other = Method("m", "other", "exact", "r", lambda instance, budget: SolveResult(Status.UNKNOWN, Stop.DONE))
     with pytest.raises(InputError, match="solves other"):
         run_method(tiny(), other, Budget())
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("annealing", 0, "annealing: expected a number above 0, found 0"),
+        ("annealing", "x", "annealing: expected a number above 0, found 'x'"),
+        ("stale", 2.5, "stale: expected a whole number above 0, found 2.5"),
+        ("stale", True, "stale: expected a whole number above 0, found True"),
+    ],
+)
+def test_a_parameter_is_of_the_kind_of_its_default(name, value, expected):
+    portfolio = registry.methods("fpga_gpu_partition")["portfolio"]
+    with pytest.raises(InputError, match=expected):
+        check_options(portfolio, {name: value})
+
+
+def test_lists_among_the_parameters():
+    widths = registry.methods("fpga_gpu_partition")["label_setting"]
+    check_options(widths, {"widths": [1, 2]})
+    for wrong in ([], [1, 0], 5, [1, "x"]):
+        with pytest.raises(InputError, match="widths: expected a list of what is in"):
+            check_options(widths, {"widths": wrong})
 
 
 def test_a_method_the_child_cannot_find_is_recorded():

@@ -50,6 +50,7 @@ def test_compiled_latency_and_energy_of_a_module_are_those_of_the_evaluator(fami
             assert found == expected, (seed, share)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(("family", "seeds"), [("tiny", 40), ("realistic", 40), ("small", 12)])
 def test_never_worse_than_the_published_plans_and_at_most_half_their_gap(family, seeds):
     ours, theirs, compared = 0.0, 0.0, 0

@@ -86,6 +86,7 @@ def test_parallel_units_of_the_forward_model_are_the_evaluators(fit):
         assert float(energy) - 2 <= found.terms["energy"] <= float(energy) + 25
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("method", ["paper_rule_folded", "greedy", "label_setting"])
 @pytest.mark.parametrize("network", gains.NETWORKS.values())
 def test_cost_of_a_plan_under_many_constants_is_the_evaluators(network, method):
@@ -126,6 +127,7 @@ def test_candidates_kept_are_as_good_as_the_best_of_their_run():
     assert worth.max() <= worth.min() + calibration.TOLERANCE
 
 
+@pytest.mark.in_turn
 def test_whole_expansion_on_the_fpga_does_not_explain_table_1(best):
     """Share 1 saves the GPU's launch of the expansion, which a speed-up of 1.01 excludes."""
     _, worth = calibration.evolve(0, 1.0, generations=150, people_per_constant=7)

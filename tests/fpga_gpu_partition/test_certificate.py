@@ -25,6 +25,7 @@ def proven(instance, best):
     return facts, proof
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("objective", PROBLEM.objectives)
 def test_larger_optima_are_proven(objective):
     for seed in (0, 15):  # where the writer takes no seconds

@@ -45,6 +45,7 @@ def all_points(seed):
     return found
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("seed", seeds(3, 14))
 def test_all_methods_agree_under_every_objective(seed, objective):
@@ -94,6 +95,7 @@ def test_fronts_of_larger_instances_agree_and_verify(seed):
     verify_front(instance, engine["front"])
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_engines_agree_on_a_larger_instance(objective):
     # CP-SAT is left out of the product, for which it needs many questions.
@@ -142,6 +144,7 @@ def test_narrow_passes_change_nothing(seed):
     assert [(p["energy"], p["latency"]) for p in narrow["front"]] == [(p["energy"], p["latency"]) for p in whole]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("width", [1, 64])
 def test_the_plan_of_one_narrow_pass_lies_above_its_bound(width, objective):

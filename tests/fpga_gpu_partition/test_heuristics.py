@@ -111,6 +111,7 @@ def test_whole_networks_do_not_fit_the_fpga_but_a_module_does():
     assert options_of(module, result) == {"b1.exp": "fpga f1", "b1.dw": "fpga f4", "b1.proj": "fpga f1"}
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("objective", PROBLEM.objectives)
 @pytest.mark.parametrize("name", PAPERS)
 def test_no_heuristic_is_below_the_proven_optimum(name, objective):

@@ -16,6 +16,7 @@ def budget(seconds=300.0, seed=0):
     return Budget(time_s=seconds, seed=seed).start()
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("seed", range(300, 306))
 @pytest.mark.parametrize("make", [tiny, realistic, small])
 def test_no_heuristic_is_better(make, seed):

@@ -189,6 +189,7 @@ def test_labels_stay_that_are_better_in_one_of_four():
     assert sorted(labels) == [(3, 9, 9, 9), (4, 3, 4, 4), (9, 9, 3, 9), (9, 9, 9, 3)]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("seed", some(2, [0, 1, 2, 5, 9]))
 def test_deep_networks_against_the_label_search(seed):
     instance = library("hybrid_pipeline").generate("scaling", seed)
@@ -198,6 +199,7 @@ def test_deep_networks_against_the_label_search(seed):
         assert check(changed.to_json(), value + 1, {}) is not None
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("number", seeds(6, 60))
 def test_the_ledger(number):
     entry = ENTRIES[number % len(ENTRIES)]

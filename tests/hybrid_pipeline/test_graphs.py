@@ -127,6 +127,7 @@ def test_what_lies_between_two_of_a_class_is_in_their_block():
     assert orders(blocks(diamond()), 10, 0) == [[0, 1, 2, 3], [0, 2, 1, 3]]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("seed", seeds(60, 500))
 def test_the_optimum_on_graphs_is_brute_force_over_ideals(seed):
     instance = random_graph(seed)

@@ -40,6 +40,7 @@ def told_by(instance):
     return result, [bound for bound in bounds if bound is not None]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("family", ["tiny", "executions"])
 def test_every_bound_on_the_way_holds_and_the_end_is_what_brute_force_finds(family):
     proven = 0

@@ -240,6 +240,22 @@ def test_the_model_of_one_medium_is_as_close_to_the_replay_as_that_of_links(name
         assert 0.85 <= model / round_s(script(instance, plan, 1), medium) <= 1.0 + 1e-9
 
 
+def test_ticks_become_longer_where_the_medium_makes_sums_too_large():
+    name = "asteroid_c_resnet50_100mbps"
+    fine, coarse = load(name), load(name, medium="shared")
+    assert (fine.tick_ns, coarse.tick_ns, coarse.medium) == (1000, 10_000, "shared")
+    assert "from ticks of 1000 ns to ticks of 10000 ns" in coarse.source
+    rows = [(kind.forward[3][7], kind.backward[3][7]) for each in (fine, coarse) for kind in each.types]
+    half = len(rows) // 2
+    assert rows[half:] == [tuple(-(-ticks // 10) for ticks in pair) for pair in rows[:half]]
+    plan = load_plan(Ledger.load().plan_path(name), PROBLEM.name)
+    there = evaluate(coarse.changed(medium="links"), plan).objective
+    assert evaluate(fine, plan).objective == pytest.approx(10 * there, rel=1e-3)
+    # Not where ticks are not what is wrong.
+    with pytest.raises(ValueError, match="tensor by tensor"):
+        PROBLEM.on_medium(example(execution=Execution(communication="tensors", replication=False)), "shared")
+
+
 def test_planning_for_one_medium_pays():
     """The best plan of links takes 31.9 s there by the model; the one for the medium is optimal, and less than half."""
     name = "asteroid_d_bert_small_100mbps"

@@ -43,6 +43,7 @@ def cuts(low):
     return list(range(low.layers + 1))
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("family", [*FAMILIES, "several_classes"])
 def test_no_relaxation_is_above_the_optimum_and_no_sum_in_front_loses_a_plan(family):
     params = LabelSearch(growth=1, coarser=1)  # every partition, each with the sums of the one before
@@ -116,6 +117,7 @@ def test_partitions_go_from_one_class_to_all():
     assert sorted(ladder[-1]) == sorted(interchangeable(instance))
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("seed", [3, 5, 6])  # 12 devices, 20, 20 with links that differ
 def test_two_or_three_classes_bound_better_than_shared_work(seed):
     """All devices at full efficiency and at once, as the fluid has it, is far from any pipeline."""

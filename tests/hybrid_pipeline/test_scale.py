@@ -34,6 +34,7 @@ def solve(name, instance, seconds):
     return result, told, time.perf_counter() - begin
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("seed", [TWENTY, TWENTY_UNEVEN])
 def test_twenty_devices_that_all_differ(seed):
     instance = LIBRARY.generate("distinct", seed)
@@ -45,6 +46,7 @@ def test_twenty_devices_that_all_differ(seed):
     assert "20 devices in 20 classes" in alone.reason
 
 
+@pytest.mark.in_turn
 def test_no_heuristic_is_better_than_a_search_that_had_no_time():
     instance = LIBRARY.generate("distinct", EIGHT_UNEVEN)
     best = OrderSearch(instance)

@@ -15,6 +15,7 @@ def proven(name, folder):
     assert 0 < found["optima"]["bottleneck"] <= found["optima"]["latency"]
 
 
+@pytest.mark.in_turn
 def test_a_real_network_is_certified(tmp_path):
     proven("light_zfnet512", tmp_path)
 

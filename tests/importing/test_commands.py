@@ -59,6 +59,7 @@ FORMATS = {
 }
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", FORMATS)
 def test_one_command_leads_to_a_certified_plan(name, folder, monkeypatch, tmp_path):
     monkeypatch.chdir(folder)
@@ -82,6 +83,7 @@ PROBLEMS = {
 }
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("problem", some(2, PROBLEMS))
 def test_every_problem_is_made_of_a_model(problem, folder, monkeypatch, tmp_path):
     monkeypatch.chdir(folder)
@@ -96,6 +98,21 @@ def test_every_problem_is_made_of_a_model(problem, folder, monkeypatch, tmp_path
     solved = inside("solve", out, "--time-limit", 20)
     assert solved.returncode == 0, solved.stderr
     assert "plan: " in solved.stdout
+
+
+@pytest.mark.parametrize("problem", ["hybrid_pipeline", "multi_model_splitting", "suboperation_mapping"])
+def test_latencies_of_the_cluster_are_those_of_the_instance(problem, folder, monkeypatch, tmp_path):
+    monkeypatch.chdir(folder)
+    out, boards = tmp_path / "mine.yaml", tmp_path / "late.yaml"
+    boards.write_text(
+        "schema: 1\nform: cluster\nboards:\n"
+        "  a: {gflops: 10, memory_gbps: 10, memory_gb: 4, count: 2}\n  b: {gflops: 20, memory_gbps: 10, memory_gb: 4}\n"
+        "link_mbps: 1000\nlatency_us: 300\nlinks: [{between: [a, b], mbps: 100, latency_us: 50}]\n"
+    )
+    file, _, *flags = PROBLEMS[problem]
+    made = inside("import", file, "--cluster", boards, "--problem", problem, *flags, "-o", out)
+    assert made.returncode == 0, made.stderr
+    assert load_instance(out).latency_ns == ((0, 300_000, 50_000), (300_000, 0, 50_000), (50_000, 50_000, 0))
 
 
 @pytest.mark.parametrize(
@@ -138,6 +155,7 @@ PURPOSES = {
 }
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", PURPOSES)
 def test_files_that_say_whether_they_train_are_believed_unless_a_flag_is_given(name, folder, monkeypatch, tmp_path):
     monkeypatch.chdir(folder)

@@ -95,6 +95,7 @@ def test_what_is_refused(more, words):
     assert words in done.stderr
 
 
+@pytest.mark.in_turn
 def test_the_front_of_a_model_is_printed():
     done = asked("--front", "--json")
     assert done.returncode == 0, done.stderr

@@ -69,6 +69,7 @@ def test_hostile_files_are_read_or_refused_in_time(tmp_path, monkeypatch, count)
     assert len(slow) < 6, slow
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("make", [function_bomb, subgraphs, empty_operators, nested_messages])
 def test_a_model_is_not_measured_that_cannot_be_read(tmp_path, make):
     pytest.importorskip("onnxruntime")

@@ -122,6 +122,7 @@ def load(data, instance, plan):
     return max(sums)
 
 
+@pytest.mark.in_turn
 def test_every_file_is_read(files):
     """24 of dnn-partitioning, 14 of PipeDream."""
     inputs = sorted(files.glob("*-inputs/*/*.json"))
@@ -154,6 +155,7 @@ def test_every_file_is_read_without_a_planner(files):
         assert registry.library("hybrid_pipeline").imported(workload, settings).layers
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", daily(LOADS))
 def test_dnn_partitionings_loads_are_proven_on_the_graph(files, name):
     path = files / "throughput-inputs" / f"{name}.json"

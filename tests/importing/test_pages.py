@@ -32,6 +32,7 @@ def run(line, where):
     return done.stdout
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("page", some(4, PAGES))
 def test_a_page_does_what_it_says(page, tmp_path, monkeypatch):
     pytest.importorskip("onnxruntime")

@@ -12,6 +12,7 @@ RELEASED = (
 LOADS = ("--set", "training=false", "--set", "replication=false", "--set", "communication=load")
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     ("file", "flags", "printed", "digits"),
     [

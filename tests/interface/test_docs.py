@@ -37,6 +37,7 @@ def run_console(code, where, namespace):
 RUN = {"python": run_python, "console": run_console}
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("page", ["python.md", "exchange.md"])
 def test_every_block_runs_and_prints_what_the_page_says(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

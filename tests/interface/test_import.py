@@ -56,6 +56,7 @@ def test_an_unknown_name_is_an_attribute_error():
         _ = mapgap.solv
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", ["problems", "instances"])
 @pytest.mark.parametrize("first", ["", "import mapgap.{}.neuron_masking; ", "from mapgap.{} import neuron_masking; "])
 def test_packages_that_list_what_they_hold(name, first):

@@ -255,6 +255,7 @@ def test_compare_shares_the_best_bound():
     assert (len(found), found[-1], found[:2]) == (3, optimal, (good, bounding))
 
 
+@pytest.mark.in_turn
 def test_compare_takes_everything_a_problem_has():
     found = mapgap.compare(LENET, time_limit=5)
     assert set(found.methods) == set(mapgap.methods("neuron_masking"))

@@ -99,6 +99,7 @@ def test_no_bound_is_below_the_optimum_and_no_certificate_claims_more(sample):
     assert proven
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("seed", seeds(2, 20))
 def test_on_clusters_no_layout_passes_more_than_the_bound(seed):
     instance = generated(seed)

@@ -112,6 +112,7 @@ def test_optima_with_twins_are_proven_and_no_more(sample):
 LARGER = [("small", 2), ("small", 3), ("small", 8), ("small", 11), ("full", 1), ("wearables_4x4", 0)]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(("family", "seed"), some(2, LARGER))
 def test_larger_optima_are_proven(family, seed):
     instance = LIBRARY.generate(family, seed)

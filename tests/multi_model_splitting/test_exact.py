@@ -293,6 +293,7 @@ def test_joint_keeps_its_own_plan_and_bound_where_the_engine_contradicts_itself(
     assert result.notes["distrusted"] == ["CP-SAT: claims nonsense"]
 
 
+@pytest.mark.in_turn
 def test_a_limit_that_the_hardest_half_cannot_keep_is_refuted():
     refuted = 0
     for seed in range(12):
@@ -322,6 +323,7 @@ def test_cpsat_keeps_its_start_and_its_own_bound_where_the_engine_contradicts_it
     assert result.notes["distrusted"] == ["CP-SAT: claims nonsense"]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", ["cpsat", "mip", "joint"])  # CBC takes minutes for some of these
 def test_a_plan_to_start_from_is_kept_and_changes_no_optimum(name, tmp_path):
     for seed in range(3):
@@ -349,6 +351,7 @@ def test_a_start_that_breaks_a_rule_is_no_plan():
         assert optimum(instance, name) == evaluate(instance, solve(name, instance, start=broken).plan).objective
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("module", [cpsat, mip])
 def test_every_plan_is_the_engine_s(module, monkeypatch):
     """Nothing searches beside the engine: a plan is announced while it is at work, or is one that it returned."""

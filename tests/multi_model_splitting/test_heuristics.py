@@ -87,7 +87,7 @@ def test_algorithm_1_selects_the_first_best_of_all_candidates(seed):
     instance = unshared("tiny", seed)
     ledger = Ledger.empty(instance)
     for index in ordered(instance, "data_intensity"):
-        tables = tabulate(instance.pipelines[index])
+        tables = tabulate(instance, index)
         choice = Candidates(instance, index, tables, ledger, Budget(300.0)).best()
         expected = listed_best(instance, index, tables, ledger)
         assert (choice is None) == (expected is None)
@@ -103,7 +103,7 @@ def test_what_synergy_estimates_is_what_the_evaluator_finds(seed):
     instance = unshared("small", seed)
     ledger, plans = Ledger.empty(instance), {}
     for index in ordered(instance, "given"):
-        tables = tabulate(instance.pipelines[index])
+        tables = tabulate(instance, index)
         choice = Candidates(instance, index, tables, ledger, Budget(300.0)).best()
         if choice is None:
             return
@@ -248,7 +248,7 @@ def test_an_unknown_order_and_too_many_orders_are_refused():
 def test_a_split_into_a_number_of_segments_is_the_first_or_cheapest_of_all(seed):
     instance = unshared("tiny", seed)
     ledger, n = Ledger.empty(instance), len(instance.devices)
-    tables = tabulate(instance.pipelines[0])
+    tables = tabulate(instance, 0)
     runnable = [p for p in splits(tables.layers, list(range(n))) if not (ledger.placed(tables, p, None).left < 0).any()]
     for count in range(1, n + 1):
         fitting = [path for path in runnable if len(path) == count]

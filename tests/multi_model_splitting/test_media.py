@@ -1,4 +1,4 @@
-"""Multi-model splitting on one medium: by hand, against the replay, by brute force, with certificates."""
+"""Multi-model splitting on one medium and with latencies: by hand, replayed, by brute force, with certificates."""
 
 import importlib.util
 import random
@@ -21,7 +21,7 @@ from mapgap.instances.multi_model_splitting.relations import implied, relations
 from mapgap.problems.multi_model_splitting import PROBLEM, Device, Instance, PipelinePlan, Plan, Segment
 from mapgap.problems.multi_model_splitting.evaluate import evaluate
 from mapgap.problems.multi_model_splitting.gantt import gantt
-from mapgap.problems.multi_model_splitting.lowered.radios import PLAIN
+from mapgap.problems.multi_model_splitting.lowered.radios import PLAIN, SOONEST, later
 
 METHODS = methods(PROBLEM.name)
 KNOW = ("cpsat", "enumerate", "joint", "mip", "mip_cbc", "portfolio", "replan")
@@ -61,8 +61,15 @@ def placed(*devices):
     )
 
 
-def crowded(seed):
-    """A tiny instance whose transmissions are long and receptions short, so that one medium binds often."""
+OPTIONS = (("shared", False), ("links", True), ("shared", True))
+"""Media, and whether messages have latencies."""
+
+
+def crowded(seed, medium="shared", late=False):
+    """A tiny instance whose transmissions are long and receptions short, so that one medium binds often.
+
+    Latencies are below, about and above the ticks of transmissions, and one for every sender in a fourth of the seeds.
+    """
     rng = random.Random(f"splitting-media-{seed}")
     base, factor = library(PROBLEM.name).generate("tiny", rng.randrange(10**6)), rng.choice((1, 3, 8))
 
@@ -73,7 +80,14 @@ def crowded(seed):
         }
 
     slower = each(base.pipelines, lambda pipeline: {"boundaries": each(pipeline.boundaries, cut)})
-    return base.changed(pipelines=slower, medium="shared")
+    found = base.changed(pipelines=slower, medium=medium)
+    if not late:
+        return found
+    n, tick, alike = len(base.devices), base.tick_ns, rng.random() < 0.25
+    several = (0, 1, tick // 2, tick, tick * rng.randint(2, 9), tick * rng.randint(5, 60))
+    rows = [[rng.choice(several) for _ in range(n)] for _ in range(n)]
+    late_ns = tuple(tuple(row[:1] * n if alike else row) for row in rows)
+    return found.changed(latency_ns=late_ns, objective=rng.choice(("throughput", "throughput", "latency")))
 
 
 def test_by_hand():
@@ -89,6 +103,47 @@ def test_by_hand():
     replayed = media(instance, plan)
     assert replayed.links == pytest.approx(1e-6 * 10, rel=0.01)
     assert replayed.shared == pytest.approx(1e-6 * 20, rel=0.01)
+
+
+def test_latencies_by_hand():
+    late = ((9, 4000, 0, 0), (0, 9, 1, 0), (0, 0, 9, 2500), (0, 0, 0, 9))  # ticks of 1000 ns
+    instance, plan = pairs().changed(latency_ns=late), placed(0, 2)
+    # A to B 10 + 4; C to D 10 + 3, as ticks are rounded up. Both on one medium: 27.
+    assert evaluate(instance, plan).terms["load_ticks"]["A"]["radio"] == evaluate(instance, plan).objective == 14
+    assert evaluate(instance, plan).terms["load_ticks"]["B"]["radio"] == 2
+    assert evaluate(instance.changed(medium="shared"), plan).objective == 27
+    # Of either sensing, load, inference, unload, transmission and reception.
+    latency = instance.changed(objective="latency")
+    assert evaluate(latency, plan).objective == (1 + 1 + 4 + 1 + 14 + 2) + (1 + 1 + 4 + 1 + 13 + 2)
+    # B runs the layer of A: the input moves instead. No bytes are no message.
+    assert evaluate(instance, placed(1, 2)).terms["load_ticks"]["A"]["radio"] == 14
+    empty = each(instance.pipelines, lambda pipeline: {"boundaries": each(pipeline.boundaries, lambda _: {"bytes": 0})})
+    assert evaluate(instance.changed(pipelines=empty), plan).objective == 10
+    for medium in ("links", "shared"):
+        replayed = getattr(media(instance.changed(medium=medium), plan), medium)
+        assert replayed == pytest.approx(1e-6 * {"links": 14, "shared": 27}[medium], rel=0.01)
+
+
+def test_methods_that_know_no_latencies_know_those_of_a_sender():
+    """What a message takes whoever receives it is part of a transmission: nothing is lost, and nothing is said."""
+    alike = pairs().changed(latency_ns=((4000,) * 4,) * 4)
+    found = METHODS["synergy"].solve(alike, Budget(10.0).start())
+    assert (evaluate(alike, found.plan).objective, found.reason) == (14, "")
+    differs = pairs().changed(latency_ns=((0, 4000, 0, 0), *((0,) * 4,) * 3))
+    assert SOONEST in METHODS["synergy"].solve(differs, Budget(10.0).start()).reason
+
+
+@pytest.mark.parametrize(
+    ("late", "said"),
+    [
+        (((0,) * 4,), "4 rows of 4 entries, one per board; found rows of"),
+        (((0, 0, 0, -1), *((0,) * 4,) * 3), r"latency_ns\[0\]\[3\]: expected 0 to \d+ nanoseconds, found -1"),
+        (((0, 0, 0, 2**40), *((0,) * 4,) * 3), "tick_ns"),
+    ],
+)
+def test_latencies_of_the_wrong_shape_or_size_are_refused(late, said):
+    with pytest.raises(ValueError, match=said):
+        pairs().changed(latency_ns=late)
 
 
 def test_merged_transmissions_take_the_medium_once():
@@ -112,10 +167,11 @@ def test_defaults_leave_no_trace():
     assert not load("synergy_w1_any@latency@shared").in_turn
 
 
-@pytest.mark.parametrize("seed", seeds(6, 500))
-def test_brute_force(seed):
+@pytest.mark.parametrize(("medium", "late"), OPTIONS)
+@pytest.mark.parametrize("seed", seeds(3, 500))
+def test_brute_force(seed, medium, late):
     """No plan beats it, no bound is beyond it; exact methods prove it, and so do certificates, and no more."""
-    instance = crowded(seed)
+    instance = crowded(seed, medium, late)
     whole = METHODS["enumerate"].solve(instance, Budget(300.0).start())
     best = whole.bound if whole.status is Status.OPTIMAL else None
     assert best is not None or whole.status is Status.INFEASIBLE
@@ -137,13 +193,27 @@ def test_brute_force(seed):
             assert best is None, where
         if name in KNOW:
             assert found.status is whole.status, where
-        elif instance.in_turn and found.plan is not None and "medium" not in method.knows:
-            assert PLAIN in found.reason, where
+        elif found.plan is not None and not method.knows:
+            assert (PLAIN in found.reason) == instance.in_turn, where
+            assert (SOONEST in found.reason) == bool(later(instance)), where
     facts = instance.to_json()
     limit = check.NONE["min"] if best is None else best
     assert accepted(facts, best, prove(facts, limit, Budget(60.0).start())), seed
     if best is not None:
         assert prove(facts, best + 1, Budget(1.0).start()) is None, seed
+
+
+def test_latencies_go_with_their_devices():
+    late = tuple(tuple(1000 * (4 * d + e) for e in range(4)) for d in range(4))
+    instance = pairs().changed(latency_ns=late)
+    by_label = {case.label: case.instance for case in PROBLEM.explain.relaxations(instance)}
+    assert by_label["messages without latency"].latency_ns == ()
+    assert by_label["a second B"].latency_ns == (*((*row, row[1]) for row in late), (*late[1], late[1][1]))
+    fewer = [each.latency_ns for each in library(PROBLEM.name).shrink(instance) if len(each.devices) == 3]
+    assert fewer[0] == tuple(row[:3] for row in late[:3])  # without D
+    assert len(fewer) == 4
+    later_still = instance.changed(latency_ns=tuple(tuple(2 * ns for ns in row) for row in late))
+    assert (implied(9, instance, later_still), implied(9, later_still, instance)) == (9, None)
 
 
 @pytest.mark.parametrize("seed", seeds(2, 60))
@@ -152,9 +222,9 @@ def test_what_follows_from_what(seed):
         found = METHODS["enumerate"].solve(instance, Budget(300.0).start())
         return found.bound if found.status is Status.OPTIMAL else None
 
-    instance = crowded(10_000 + seed)
+    instance = crowded(10_000 + seed, late=seed % 2 == 1)
     kin = [instance, *(instance.changed(medium=medium) for medium in ("links", "ports"))]
-    kin.append(instance.changed(objective="latency"))
+    kin += [instance.changed(objective="latency"), instance.changed(latency_ns=())]
     value = best(instance)
     for relation in relations(instance, random.Random(seed)):
         other = best(relation.instance)
@@ -169,13 +239,14 @@ def test_what_follows_from_what(seed):
             assert bound is None or other is None or bound <= other
 
 
-@pytest.mark.parametrize("seed", seeds(4, 100))
-def test_the_second_writer_states_the_same_program(seed):
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("seed", seeds(3, 100))
+def test_the_second_writer_states_the_same_program(seed, late):
     path = Path(__file__).parents[1] / "evidence" / "test_second_writers.py"
     spec = importlib.util.spec_from_file_location("second_writers_of_media", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    instance = crowded(seed).to_json()
+    instance = crowded(seed, late=late).to_json()
     for bound in (5, 10**6, check.NONE["min"]):
         assert module.compared(instance, bound) == []
 

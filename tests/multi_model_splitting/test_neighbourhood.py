@@ -49,6 +49,7 @@ def test_a_state_occupies_what_the_evaluator_counts(family):
             assert list(terms["used"][device.name].values()) == used
 
 
+@pytest.mark.in_turn
 def test_never_better_than_brute_force_and_mostly_as_good():
     hits = made = 0
     for family, seed in itertools.product(("tiny", "realistic"), range(40)):

@@ -50,6 +50,7 @@ def check(family, seed):
     return best is not None and max(found) * 2 > best
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("sample", samples(30, 600))
 @pytest.mark.parametrize("family", ["tiny", "realistic"])
 def test_no_bound_is_beyond_the_optimum(family, sample):

@@ -36,6 +36,7 @@ def test_fresh_seeds_end_with_the_optimum_of_brute_force(family):
         assert found.status is Status.INFEASIBLE or found.bound == value(instance, exact)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("family", some(2, ["small", "full", "wearables_6x4", "mixed_10x8", "large_models_20x16"]))
 @pytest.mark.parametrize("seed", seeds(1, 4))
 def test_never_worse_than_any_heuristic(family, seed):

@@ -35,6 +35,7 @@ def rows(table, key):
     return {row[key]: row for row in table.rows}
 
 
+@pytest.mark.in_turn
 def test_study_is_found_and_its_runs_exist():
     assert studies()["multi_model_splitting"] is STUDY
     for quick in (True, False):
@@ -160,6 +161,7 @@ def test_saturation_needs_every_point_of_the_figure():
     }
 
 
+@pytest.mark.in_turn
 def test_page_of_few_and_of_no_runs(tmp_path):
     for found, quick in ((records(), True), (Runs(), False)):
         page = STUDY.page(found, quick)

@@ -3,6 +3,8 @@
 import itertools
 import random
 
+import pytest
+
 from mapgap.catalogue import registry
 from mapgap.core import Budget, Status
 from mapgap.heuristics.multi_model_splitting.search.neighbourhood import started
@@ -62,6 +64,7 @@ def test_pipelines_of_other_signals_models_or_sources_are_no_twins():
     assert merged(LIBRARY.generate("small", 3).changed(sharing=False)) is None
 
 
+@pytest.mark.in_turn
 def test_the_search_with_twins_is_mostly_as_good_as_brute_force_and_never_better():
     hits = made = 0
     for instance in sharing(("tiny", "realistic"), range(60)):

@@ -48,6 +48,7 @@ def test_never_worse_than_elfish_and_at_most_half_its_gap(family, seeds):
     assert ours <= theirs / 2
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("target", ["neurons", "contribution", "smallest_share", "rate"])
 @pytest.mark.parametrize("name", ["elfish_vgg13_straggler3", "elfish_alexnet_cifar_setting2_fleet"])
 def test_networks_of_the_library_within_a_tenth_of_elfish_s_gap(name, target):

@@ -106,6 +106,7 @@ def test_files_of_an_earlier_page_go_with_its_tables(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"report.html", "report.md", "one.csv"}
 
 
+@pytest.mark.in_turn
 def test_parts_are_files_of_their_own(tmp_path):
     runs = fill(tmp_path / "a")
     done = mapgap("report", runs, "-o", tmp_path / "page", "--figures", tmp_path / "parts", "--no-ledger")

@@ -108,6 +108,7 @@ def kills(tmp_path, rounds):
     return counts, len(finished), len(runs) - len(finished)
 
 
+@pytest.mark.in_turn
 def test_a_sweep_survives_some_signals(tmp_path):
     counts, finished, _ = kills(tmp_path, 3)
     assert counts.total() == 3

@@ -61,12 +61,14 @@ def check(name, method, seed):
     return found
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("seed", seeds(3, 60))
 @pytest.mark.parametrize(("name", "method"), MIPS)
 def test_no_mip_says_what_is_wrong(name, method, seed):
     check(name, method, seed)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(("name", "method"), OTHERS)
 def test_nor_does_any_other_method(name, method):
     check(name, method, seed=0)

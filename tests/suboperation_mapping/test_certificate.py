@@ -173,6 +173,7 @@ def alike(instance, rng):
     return Instance.model_validate_json(json.dumps(with_equal_accelerators(instance.to_json(), rng)))
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("apart", [False, True])
 @pytest.mark.parametrize("seed", seeds(8, 80))
 def test_an_optimum_is_a_point_of_some_box_where_accelerators_are_equal(seed, apart):
@@ -245,6 +246,7 @@ def test_optimum_is_proven_and_nothing_above_it(seed):
         check({**certificate, "bound": optimum + 1})
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", ["mtrain_example_fig5", *some(1, ["mtrain_example_fig6", "mtrain_c2_alexnet_7p5gbs"])])
 def test_library_optimum(name):
     bounds = {"mtrain_example_fig5": 36, "mtrain_example_fig6": 24, "mtrain_c2_alexnet_7p5gbs": 3597380}

@@ -337,6 +337,7 @@ def mappable(family, seeds, doubled):
                 yield lowered
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("doubled", [False, True])
 @pytest.mark.parametrize("family", ["tiny", "small", "branching"])
 def test_mapping_is_plain_enumeration_and_plain_remapping(family, doubled):
@@ -452,6 +453,7 @@ def test_branch_and_bound_is_enumeration(reading):
 # --- every method -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("seed", seeds(10, 30))
 @pytest.mark.parametrize("family", ["tiny", "small", "branching"])
 def test_plans_are_feasible_and_procedures_never_hurt(family, seed):

@@ -279,6 +279,7 @@ def test_all_findings_come_at_once():
 # --- library files --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.in_turn
 def test_every_library_file_expands_and_hashes_deterministically():
     names = [name for name, path in library_files().items() if path.parents[1].name == "suboperation_mapping"]
     assert len(names) >= 104

@@ -185,6 +185,7 @@ OPTIONAL = {
 }
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("method", OPTIONAL)
 def test_no_row_is_without_effect(method, monkeypatch):
     """Without the row some bound falls, and none rises."""
@@ -307,6 +308,7 @@ def relabelled(orbits, places):
         yield {v: name[a] for v, a in places.items()}
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("family", ["branching", "doubled", "realistic"])
 def test_boxes_and_places_hold_every_mapping(family):
     """Were a place lost when a box is divided, nothing would bound the plans that have it."""
@@ -329,6 +331,7 @@ def test_boxes_and_places_hold_every_mapping(family):
     assert divided > 0
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("family", ["branching", "doubled"])
 @pytest.mark.parametrize("seed", seeds(2, 20))
 def test_dividing_by_places_never_passes_a_plan(family, seed):

@@ -1,4 +1,4 @@
-"""Sub-operation mapping where transfers share ports or a medium: by hand, against the replay, and by brute force."""
+"""Transfers of sub-operation mapping that share ports or a medium, or are late: by hand, by replay, by brute force."""
 
 import json
 import random
@@ -28,6 +28,8 @@ from mapgap.problems.suboperation_mapping.lowered.arrays import lower
 METHODS = registry.methods(PROBLEM.name)
 LIBRARY = registry.library(PROBLEM.name)
 MEDIA = ("ports", "shared")
+OPTIONS = (*((medium, False) for medium in MEDIA), *((medium, True) for medium in ("links", *MEDIA)))
+"""Media, and whether messages have latencies."""
 SLOW = ("mip", "mip_cbc")
 """Not asked of every instance: they solve the program of ``cpsat``."""
 
@@ -69,6 +71,46 @@ def test_an_exchange_by_hand(medium, makespan):
     waited = {"links": None, "ports": {"A": 0, "B": 6, "C": 6}, "shared": {"A": 12, "B": 18, "C": 24}}
     # Shared: from 20 on A, B, C, A, B, C send in turn, so A waits 12 before its second, B 6 + 12, C 12 + 12.
     assert found.terms.get("waiting_ticks") == waited[medium]
+
+
+LATE = ((7, 4, 1), (0, 7, 2), (3, 0, 7))
+"""Nanoseconds between A, B and C; the diagonal is not read."""
+
+
+@pytest.mark.parametrize(
+    ("medium", "makespan"),
+    [
+        ("links", 37),  # A sends from 20: 6 + 4 to B, 6 + 1 to C; B and C are done at 34 and 35
+        # At 20 A to B and B to A begin. At 26 C to A, which waited for A, until 35, and B to C until 34. At 30 A waits
+        # for C, 34 to 41; C to B, 35 to 41.
+        ("ports", 41),
+        ("shared", 66),  # 20, then 10 + 6 + 9 + 7 + 8 + 6 in turn
+    ],
+)
+def test_latencies_by_hand(medium, makespan):
+    found = evaluate(exchange().changed(medium=medium, latency_ns=LATE), EXCHANGED)
+    assert found.objective == makespan
+    assert found.terms["transfer_ticks"] == {"A": 17, "B": 14, "C": 15}
+
+
+def test_a_message_is_rounded_up_once():
+    instance = exchange().changed(tick_ns=10, latency_ns=((0, 5, 4), (0, 0, 0), (0, 0, 0)))
+    assert [instance.transfer_ticks(size, 0, 1) for size in (0, 1, 5, 6, 25)] == [0, 1, 1, 2, 3]
+    assert instance.transfer_ticks(6, 0, 2) == 1
+    assert instance.transfer_ticks(6, 0, 0) == 0
+
+
+@pytest.mark.parametrize(
+    ("late", "place"),
+    [
+        (((0, 1),), "3 rows of 3 entries, one per board; found rows of"),
+        (((0, 1, 1), (1, 0, -1), (1, 1, 0)), r"latency_ns\[1\]\[2\]: expected 0 to \d+ nanoseconds, found -1"),
+        (((0, 1, 1), (1, 0, 2**30), (1, 1, 0)), "tick_ns"),
+    ],
+)
+def test_latencies_of_the_wrong_shape_or_size_are_refused(late, place):
+    with pytest.raises(ValueError, match=place):
+        exchange().changed(latency_ns=late)
 
 
 def test_figure_5_by_hand():
@@ -117,8 +159,8 @@ def test_evaluator_replay_and_kernel_agree(sample):
     for seed in sample:
         rng = random.Random(f"media-{seed}")
         base = LIBRARY.generate(rng.choice(("tiny", "small", "branching", "realistic")), seed)
-        for medium in ("links", *MEDIA):
-            instance = base.changed(medium=medium)
+        for medium, late in (("links", False), *OPTIONS):
+            instance = delayed(base.changed(medium=medium), rng) if late else base.changed(medium=medium)
             plan = random_plan(instance, rng)
             timed = timetable(instance, plan)
             if timed is None:
@@ -151,8 +193,8 @@ def test_shares_may_change_their_numbers(sample):
         base = LIBRARY.generate(rng.choice(("tiny", "small", "branching")), seed)
         n = len(base.accelerators)
         number = rng.sample(range(n), n)
-        for medium in MEDIA:
-            instance = base.changed(medium=medium)
+        for medium, late in OPTIONS:
+            instance = delayed(base.changed(medium=medium), rng) if late else base.changed(medium=medium)
             lowered = lower(instance, random_plan(instance, rng).ratio)
             location = np.array([rng.randrange(n) for _ in range(lowered.n)])
             plan = lowered.plan(location, np.array(random_sequence(lowered, rng)))
@@ -165,7 +207,17 @@ def test_shares_may_change_their_numbers(sample):
             assert evaluate(instance, plan).objective == evaluate(instance, other).objective, (seed, medium)
 
 
-def crowded(seed):
+def delayed(instance, rng):
+    """Latencies from none to a hundred ticks, which differ by pair or are all one; none where they make sums too
+    large."""
+    n, tick = len(instance.accelerators), instance.tick_ns
+    one = rng.choice((None, None, tick * rng.randint(1, 9)))
+    several = (0, 1, tick // 2, tick, tick * rng.randint(1, 9), tick * rng.choice((9, 100)))
+    late = tuple(tuple(rng.choice(several) if one is None else one for _ in range(n)) for _ in range(n))
+    return next(instance.if_valid(latency_ns=late), instance)
+
+
+def crowded(seed, medium="links", late=False):
     """A tiny instance in which it pays to divide the work and what is moved meets on its way.
 
     One layer in three shares, a fused one behind it in a third of the seeds; two or three accelerators of nearly one
@@ -202,7 +254,10 @@ def crowded(seed):
         bandwidth=rates,
         layers=(conv, norm) if fused else (conv,),
         accelerators=tuple(Accelerator(name=name, memory=10**6, pes=1) for name in "ABC"[:n]),
+        medium=medium,
     )
+    if late:  # few of the longest, with which everything lies on one accelerator
+        found = found.changed(latency_ns=tuple(tuple(rng.choice((0, 1, 2, 4, 9)) for _ in range(n)) for _ in range(n)))
     if rng.random() < 0.35:
         room = [int(found.largest_demand * rng.uniform(0.5, 0.9)) for _ in range(n)]
         boards = zip(found.accelerators, room, strict=True)
@@ -210,11 +265,11 @@ def crowded(seed):
     return found
 
 
-@pytest.mark.parametrize("medium", MEDIA)
-@pytest.mark.parametrize("seed", seeds(2, 250))
-def test_brute_force(seed, medium):
+@pytest.mark.parametrize(("medium", "late"), OPTIONS)
+@pytest.mark.parametrize("seed", seeds(1, 500))
+def test_brute_force(seed, medium, late):
     """No plan is better than the best of all, no bound beyond it, no proof wrong, no optimum claimed without one."""
-    instance = crowded(seed).changed(medium=medium)
+    instance = crowded(seed, medium, late)
     whole = METHODS["enumerate"].solve(instance, Budget(300.0).start())
     best = whole.bound if whole.status is Status.OPTIMAL else None
     assert whole.status in (Status.OPTIMAL, Status.INFEASIBLE)
@@ -235,21 +290,21 @@ def test_brute_force(seed, medium):
         if found.status is Status.INFEASIBLE:
             assert best is None, name
         if found.status is Status.FEASIBLE and method.kind == "exact" and found.stop is Stop.DONE:
+            assert medium != "links", name
             assert "shared links" in found.reason, name
 
 
-@pytest.mark.parametrize("medium", MEDIA)
+@pytest.mark.parametrize(("medium", "late"), OPTIONS)
 @pytest.mark.parametrize("seed", seeds(1, 60))
-def test_certificates_hold_and_prove_no_more(seed, medium):
-    instance = crowded(seed).changed(medium=medium)
+def test_certificates_hold_and_prove_no_more(seed, medium, late):
+    instance = crowded(seed, medium, late)
     whole = METHODS["enumerate"].solve(instance, Budget(300.0).start())
     facts = instance.to_json()
     best = whole.bound if whole.status is Status.OPTIMAL else None
     proof = prove(facts, check.NONE["min"] if best is None else best, Budget(10.0).start())
     if proof is not None:
         assert accepted(facts, best, proof)
-        longer = facts | {"medium": "radio"}
-        assert not accepted(longer, best, proof)
+        assert not accepted(facts | {"medium": "radio"}, best, proof)
     if best is not None:
         assert prove(facts, best + 1, Budget(1.0).start()) is None
 
@@ -291,14 +346,30 @@ def test_what_follows_from_other_instances():
     assert "accelerators in another order" not in labels
 
 
-@pytest.mark.parametrize("seed", seeds(2, 60))
+def test_latencies_go_with_their_accelerators():
+    instance = exchange().changed(latency_ns=LATE)
+    by_label = {case.label: case.instance for case in PROBLEM.explain.relaxations(instance)}
+    assert by_label["messages without latency"].latency_ns == ()
+    # Like B, and to B at the best of its rates and latencies.
+    assert by_label["a second B"].latency_ns == ((7, 4, 1, 4), (0, 7, 2, 0), (3, 0, 7, 0), (0, 0, 2, 1))
+    fewer = [each.latency_ns for each in LIBRARY.shrink(instance) if len(each.accelerators) == 2]
+    assert fewer == [((7, 4), (0, 7)), ((7, 1), (3, 7)), ((7, 2), (0, 7))]
+    shuffled = next(r for r in relations(instance, random.Random(1)) if r.label == "accelerators in another order")
+    order = [instance.accelerators.index(a) for a in shuffled.instance.accelerators]
+    assert shuffled.instance.latency_ns == tuple(tuple(LATE[i][j] for j in order) for i in order)
+    assert order != [0, 1, 2]
+    later = instance.changed(latency_ns=tuple(tuple(2 * ns for ns in row) for row in LATE))
+    assert (implied(30, instance, later), implied(30, later, instance)) == (30, None)
+
+
+@pytest.mark.parametrize("seed", seeds(1, 60))
 def test_relations_hold(seed):
     def optimum(instance):
         found = METHODS["enumerate"].solve(instance, Budget(300.0).start())
         return found.bound if found.status is Status.OPTIMAL else None
 
-    for medium in MEDIA:
-        instance = crowded(seed).changed(medium=medium)
+    for medium, late in OPTIONS:
+        instance = crowded(seed, medium, late)
         best = optimum(instance)
         for relation in relations(instance, random.Random(seed)):
             other = optimum(relation.instance)
@@ -317,6 +388,7 @@ def test_a_board_alone_is_never_beaten_by_the_quick_planner():
     assert quick <= single
 
 
+@pytest.mark.in_turn
 def test_the_command_line_takes_a_medium():
     done = mapgap("solve", "mtrain_example_fig5", "--medium", "shared", "-m", "portfolio", "--json")
     record = json.loads(done.stdout)
@@ -329,10 +401,11 @@ def test_the_command_line_takes_a_medium():
     assert "links, ports, shared" in refused.stderr
 
 
+@pytest.mark.in_turn
 def test_a_method_that_cannot_prove_says_why():
     told = []
     for seed in range(40):
-        instance = crowded(seed).changed(medium="shared")
+        instance = crowded(seed, "shared")
         found = METHODS["cpsat"].solve(instance, Budget(20.0).start())
         if found.status is Status.FEASIBLE and found.stop is Stop.DONE:
             told.append(found.reason)

@@ -30,6 +30,7 @@ def test_the_optimum_of_tiny_instances_is_proven(seed):
     assert found.bound == truth.bound
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(("family", "seed"), [("small", 720), ("branching", 721), ("realistic", 722), ("tiny", 723)])
 def test_no_heuristic_that_ends_is_better(family, seed):
     """Heuristics to their ends, the annealing for some rounds; the portfolio for little more than all of them."""
@@ -56,6 +57,7 @@ def test_the_record_names_who_found_the_plan_and_who_proved_the_bound():
     assert record.notes["ladder"][-1][1] <= record.bound
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", ["mtrain_c1_alexnet_3gbs", "mtrain_c2_resnet18_7p5gbs"])
 def test_without_time_there_is_a_plan_and_a_bound(name):
     instance = load_instance(name)
@@ -82,6 +84,7 @@ def test_a_longer_run_of_the_stage_mip_goes_on_where_a_shorter_one_ends():
     assert [bound for bound, _ in long] == sorted(bound for bound, _ in long)
 
 
+@pytest.mark.in_turn
 def test_every_rung_of_the_ladder_is_higher_than_the_one_before():
     instance = load_instance("mtrain_c1_alexnet_3gbs")
     told = []

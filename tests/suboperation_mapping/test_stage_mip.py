@@ -60,6 +60,7 @@ def test_bounds_never_exceed_the_enumerated_optimum(seed):
 SLOW = pytest.param("mtrain_c2_tinyyolov3_1gbs", marks=pytest.mark.nightly)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", [*some(1, ["mtrain_c1_tinyyolov3_1gbs", "mtrain_scale_4fpga_resnet18_0p5gbs"]), SLOW])
 def test_what_fluid_bound_says_is_known_after_as_many_programs(name):
     """Work is counted in programs: one for every number of shares is all that fluid_bound solves, and all of them come
@@ -158,6 +159,7 @@ def test_a_mapping_fixed_in_the_model_stays_below_its_timetable():
         assert 300.0 < answer.bound <= 1000.0 * (1 + 1e-7)
 
 
+@pytest.mark.in_turn
 def test_an_interrupted_run_has_reported_a_plan_and_a_bound():
     """A run that is killed keeps what it has announced: bounds only rise, plans only improve."""
     plans = []
@@ -289,6 +291,7 @@ def test_the_stages_make_the_complete_model_prove_more():
     assert (below(()), below((15,))) == (Status.INFEASIBLE, Status.UNKNOWN)
 
 
+@pytest.mark.in_turn
 def test_a_promising_ratio_that_is_closed_already_costs_no_time():
     """Its path is longer than the best plan; waiting for an answer of nobody took all of the time."""
     instance = LIBRARY.generate("small", 206)

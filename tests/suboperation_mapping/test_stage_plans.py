@@ -34,6 +34,7 @@ def test_a_start_of_another_ratio_than_the_one_asked_for_is_refused(tmp_path):
         run(instance, Budget(1.0).start(), ratio=",".join(map(str, only)), start=str(path))
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("seed", range(4))
 def test_plans_of_one_ratio_stay_with_it(seed):
     # Nothing is proven of other ratios when one is asked for, so a plan of another one would be no answer.

@@ -1,5 +1,7 @@
 """The entry of sub-operation mapping: plans that fit, the same at every run, and less lost than by converting."""
 
+import pytest
+
 from mapgap.catalogue import registry
 from mapgap.core import Budget, Stop
 from mapgap.instances.suboperation_mapping import LIBRARY
@@ -9,6 +11,7 @@ METHODS = registry.methods("suboperation_mapping")
 ENTRY = METHODS["two_ratios"]
 
 
+@pytest.mark.in_turn
 def test_at_most_half_of_the_gap_of_converting():
     lost = [0.0, 0.0]
     for seed in range(300, 360):

@@ -81,7 +81,7 @@ class Neighbourhood:
 
     def __init__(self, instance: Instance, seed: int = 0, tuned: params.Neighbourhood = DEFAULT) -> None:
         self.instance, self.tuned = instance, tuned
-        self.pipelines = joined(instance, [tabulate(pipeline) for pipeline in instance.pipelines])
+        self.pipelines = joined(instance, [tabulate(instance, p) for p in range(len(instance.pipelines))])
         self.total = instance.objective == "latency"
         count, n = len(instance.pipelines), len(instance.devices)
         layers = max(len(pipeline.layers) for pipeline in instance.pipelines)

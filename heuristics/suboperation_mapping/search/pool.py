@@ -281,4 +281,4 @@ class Rounds:
         else:
             self.stale += 1
         if self.stale >= params.pool:
-            self.factor, self.stale = min(params.longest, 1.5 * self.factor), 0
+            self.factor, self.stale = 1.5 * self.factor, 0

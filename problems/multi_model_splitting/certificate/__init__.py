@@ -7,7 +7,12 @@ is summed up, all transmissions on one medium as well (rule 13), whose row comes
 :mod:`~.sharing` takes off again what is counted twice.
 
 Variables come pipeline by pipeline: segments by device, begin and end, then ``(source, first device)``, then ``(last
-device, target)``, each by number; then those of the sharing, pipeline by pipeline, too; then the cycle time.
+device, target)``, each by number, and ``late`` by boundary, sender and receiver; then those of the sharing, pipeline by
+pipeline, too; then the cycle time.
+
+A transmission takes the least latency of its sender (rule 14). Where it takes longer to some receiver, ``late`` is 1 if
+one segment ends on the sender and the next begins on the receiver, and is paid for what is beyond; to and from the ends
+of a pipeline, both devices are known.
 """
 
 from __future__ import annotations
@@ -29,6 +34,7 @@ SHAPE = {
     "objective": ("throughput", "latency"),
     "sharing": (True, False),
     "medium": ("links", "ports", "shared"),
+    "latency_ns": None,
     "devices": [dict.fromkeys(("name", "weights", "bias", "layers", "sensors", "interfaces"))],
     "pipelines": [
         {
@@ -50,13 +56,16 @@ def program(instance: dict[str, Any], bound: int, new: Any) -> Any:
         for (i, j, d), y in path.segments.items():
             totals.segment(path, i, j, d, y)
             totals.loads[d, "radio"].append((y, path.cuts[i]["receive"][d] if i else 0))
-            totals.loads[d, "radio"].append((y, path.cuts[j]["transmit"][d] if j < path.last else 0))
+            totals.loads[d, "radio"].append((y, path.sent(j, d) if j < path.last else 0))
             totals.sent.append(totals.loads[d, "radio"][-1])
         for (s, d), x in path.first.items():
             totals.sensing(path, s, x)
             totals.transfer(path, 0, s, d, x)
         for (d, t), x in path.final.items():
             totals.transfer(path, path.last, d, t, x)
+        for (k, d, e), x in path.late.items():
+            totals.loads[d, "radio"].append((x, path.beyond(k, d, e)))
+            totals.sent.append(totals.loads[d, "radio"][-1])
     latency = [term for load in totals.loads.values() for term in load]
     if instance["sharing"]:
         for p, path in enumerate(paths):

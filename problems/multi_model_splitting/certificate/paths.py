@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import accumulate
+from itertools import accumulate, product
 from typing import Any
 
 UNITS = ("sensor", "mcu", "accelerator", "radio")
@@ -20,12 +20,14 @@ class Path:
     segments : {(i, j, d): variable}
     first : {(source, d): variable}
     final : {(d, target): variable}
+    late : {(k, sender, receiver): variable}
     """
 
     def __init__(self, found: Any, instance: dict[str, Any], pipeline: dict[str, Any], bound: int) -> None:
         self.facts, self.cuts, self.last = pipeline, pipeline["boundaries"], len(pipeline["layers"])
         devices, layers = range(len(instance["devices"])), pipeline["layers"]
         self.ran = [[0, *accumulate(layer["inference"][d] for layer in layers)] for d in devices]
+        self.pairs = ticks_late(instance)
         self.held: dict[str, list[int]] = {
             r: [0, *accumulate(layer[r] for layer in layers)] for r in ("weights", "bias")
         }
@@ -37,9 +39,7 @@ class Path:
                 for j in range(i + 1, self.last + 1):
                     if any(self.need(i, j, r) > device[r] for r in RESOURCES):
                         continue
-                    moved = (self.cuts[i]["receive"][d] if i else 0) + (
-                        self.cuts[j]["transmit"][d] if j < self.last else 0
-                    )
+                    moved = (self.cuts[i]["receive"][d] if i else 0) + (self.sent(j, d) if j < self.last else 0)
                     if worst([*self.work(i, j, d).values(), moved]) < bound:
                         self.segments[i, j, d] = found.variable(0, 1)
         sources, targets = allowed(instance, pipeline, "source"), allowed(instance, pipeline, "target")
@@ -53,6 +53,21 @@ class Path:
         for k in range(1, self.last):
             stops, starts = ([term for d in devices for term in side(k, d)] for side in (self.stops, self.starts))
             found.equal([*stops, *minus(starts)], 0)
+        self.late: dict[tuple[int, int, int], int] = {}
+        for k, d, e in product(range(1, self.last), devices, devices):
+            if self.beyond(k, d, e) and (stops := self.stops(k, d)) and (starts := self.starts(k, e)):
+                self.late[k, d, e] = found.variable(0, 1)
+                found.at_most([*stops, *starts, (self.late[k, d, e], -1)], 1)
+
+    def sent(self, k: int, d: int) -> int:
+        """Ticks to transmit a boundary, to whom that takes least (rule 14)."""
+        late = min((ticks for (s, _), ticks in self.pairs.items() if s == d), default=0)
+        return int(self.cuts[k]["transmit"][d] + (late if self.cuts[k]["bytes"] else 0))
+
+    def beyond(self, k: int, d: int, e: int) -> int:
+        """What it takes longer to this receiver."""
+        late = self.pairs.get((d, e), 0) - min((t for (s, _), t in self.pairs.items() if s == d), default=0)
+        return late if self.cuts[k]["bytes"] and d != e else 0
 
     def starts(self, k: int, d: int) -> Terms:
         """Segments that begin at boundary k on d."""
@@ -76,6 +91,12 @@ class Path:
 
     def need(self, i: int, j: int, resource: str) -> int:
         return self.held[resource][j] - self.held[resource][i]
+
+
+def ticks_late(instance: dict[str, Any]) -> dict[tuple[int, int], int]:
+    """By sender and receiver what a message takes beside its bytes."""
+    rows = enumerate(instance.get("latency_ns") or ())
+    return {(d, e): -(-ns // instance["tick_ns"]) for d, row in rows for e, ns in enumerate(row) if d != e}
 
 
 def minus(terms: Iterable[tuple[int, int]]) -> Terms:

@@ -37,8 +37,9 @@ class Totals:
 
     def transfer(self, path: Path, k: int, d: int, e: int, x: int, sign: int = 1) -> None:
         if d != e:
-            self.loads[d, "radio"].append((x, sign * path.cuts[k]["transmit"][d]))
-            self.sent.append((x, sign * path.cuts[k]["transmit"][d]))
+            sent = path.sent(k, d) + path.beyond(k, d, e)
+            self.loads[d, "radio"].append((x, sign * sent))
+            self.sent.append((x, sign * sent))
             self.loads[e, "radio"].append((x, sign * path.cuts[k]["receive"][e]))
 
     def segment(self, path: Path, i: int, j: int, d: int, y: int, sign: int = 1) -> None:

@@ -8,7 +8,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from mapgap.problems.multi_model_splitting import RESOURCES, Instance, Pipeline
+from mapgap.problems.multi_model_splitting import RESOURCES, Instance
+from mapgap.problems.multi_model_splitting.lowered.radios import sent
 
 Array = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -25,7 +26,7 @@ class Tables:
     demand : (3, L)
         Weights, bias and layers (1 each).
     load, unload, transmit, receive : (L + 1, N)
-        Per boundary; 0 in the row without meaning.
+        Per boundary; 0 in the row without meaning. What a device transmits includes the least of its latencies.
     cut : (L + 1,)
         Bytes per boundary.
     """
@@ -55,8 +56,9 @@ class Tables:
         return np.concatenate([np.zeros((3, 1), np.int64), self.demand.cumsum(axis=1)], axis=1)
 
 
-def tabulate(pipeline: Pipeline) -> Tables:
-    """The pipeline's tables."""
+def tabulate(instance: Instance, index: int) -> Tables:
+    """A pipeline's tables."""
+    pipeline = instance.pipelines[index]
     cuts, nothing = pipeline.boundaries, (0,) * len(pipeline.sensing)
     return Tables(
         sensing=np.array(pipeline.sensing, np.int64),
@@ -64,7 +66,7 @@ def tabulate(pipeline: Pipeline) -> Tables:
         demand=np.array([[layer.weights, layer.bias, 1] for layer in pipeline.layers], np.int64).T,
         load=np.array([cut.load or nothing for cut in cuts], np.int64),
         unload=np.array([cut.unload or nothing for cut in cuts], np.int64),
-        transmit=np.array([cut.transmit for cut in cuts], np.int64),
+        transmit=np.array(sent(instance, pipeline), np.int64),
         receive=np.array([cut.receive for cut in cuts], np.int64),
         cut=np.array([cut.bytes for cut in cuts], np.int64),
     )

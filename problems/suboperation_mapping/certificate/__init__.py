@@ -49,7 +49,8 @@ SENSE = "min"
 APART = " apart"
 LAYER = dict.fromkeys(("name", "network_input_bytes", "output_bytes", "weight_bytes", "fp", "bp", "wu"))
 SHAPE = {
-    **dict.fromkeys(("name", "source", "tags", "batch", "tick_ns", "memory_unit_bytes", "flops", "bandwidth")),
+    **dict.fromkeys(("name", "source", "tags", "batch", "tick_ns", "memory_unit_bytes", "flops")),
+    **dict.fromkeys(("bandwidth", "latency_ns")),
     "schema": (1,),
     "form": ("expanded",),
     "problem": ("suboperation_mapping",),

@@ -1,7 +1,7 @@
 """Accelerators that nothing tells apart: part of the writer, standard library only.
 
-Two are *equal* if all their tables are, and exchanging them leaves bandwidths as they are. So whatever the plan,
-exchanging two of them in all places gives one of the same ratio and makespan, the DRAM being left out.
+Two are *equal* if all their tables are, and exchanging them leaves bandwidths and latencies as they are. So whatever
+the plan, exchanging two of them in all places gives one of the same ratio and makespan, the DRAM being left out.
 
 The program of a box does not name the members of a class of equal accelerators. What lies on a class, and takes time
 there, is the sum over its members; a row that holds for each of them holds for their sum. Of a tuple of accelerators,
@@ -19,12 +19,13 @@ PHASES = ("fp", "bp", "wu")
 
 
 def equal(instance: dict[str, Any], a: int, b: int) -> bool:
-    """Whether exchanging two accelerators changes no table and no bandwidth."""
-    rate, places = instance["bandwidth"], range(len(instance["accelerators"]))
+    """Whether exchanging two accelerators changes no table, no bandwidth and no latency."""
+    links = [instance["bandwidth"], *([instance["latency_ns"]] if instance.get("latency_ns") else [])]
+    places = range(len(instance["accelerators"]))
     swap = [b if i == a else a if i == b else i for i in places]
     tables = [layer[phase] for layer in instance["layers"] for phase in PHASES if layer[phase]]
-    pairs = product(places, repeat=2)
-    return all(t[a] == t[b] for t in tables) and all(rate[i][j] == rate[swap[i]][swap[j]] for i, j in pairs if i != j)
+    pairs = [(i, j) for i, j in product(places, repeat=2) if i != j]
+    return all(t[a] == t[b] for t in tables) and all(m[i][j] == m[swap[i]][swap[j]] for m in links for i, j in pairs)
 
 
 def classes(instance: dict[str, Any], apart: bool) -> tuple[list[int], list[int]]:
@@ -49,9 +50,10 @@ def renamed(instance: dict[str, Any], order: list[int]) -> dict[str, Any]:
         {**layer, **{phase: [layer[phase][a] for a in order] for phase in PHASES if layer[phase]}}
         for layer in instance["layers"]
     ]
-    bandwidth = [[instance["bandwidth"][i][j] for j in order] for i in order]
+    links = ("bandwidth", *(("latency_ns",) if instance.get("latency_ns") else ()))
+    moved = {field: [[instance[field][i][j] for j in order] for i in order] for field in links}
     accelerators = [instance["accelerators"][a] for a in order]
-    return {**instance, "accelerators": accelerators, "layers": layers, "bandwidth": bandwidth}
+    return {**instance, "accelerators": accelerators, "layers": layers, **moved}
 
 
 class Classes:

@@ -61,15 +61,18 @@ class Graph(Classes):
         return found
 
     def ticks(self, size: int, i: int, j: int) -> int:
-        """Of a transfer (rule 6)."""
-        return 0 if i == j else -(-size * 10**9 // (self.instance["bandwidth"][i][j] * self.instance["tick_ns"]))
+        """Of a transfer, which is one message (rules 6, 11)."""
+        if i == j or not size:
+            return 0
+        rate, late = self.instance["bandwidth"][i][j], self.instance.get("latency_ns") or ()
+        return int(-(-(size * 10**9 + (late[i][j] * rate if late else 0)) // (rate * self.instance["tick_ns"])))
 
     def cheapest(self, size: int, a: int) -> int:
         """Least ticks of a transfer to ``a`` from elsewhere."""
         return min((self.ticks(size, i, a) for i in self.everywhere if i != a), default=0)
 
     def grains(self, size: int, i: int, j: int) -> int:
-        """To move ``size`` bytes, rounded down."""
+        """To move ``size`` bytes, rounded down; latencies are left out, as flows do not tell messages."""
         return 0 if i == j else GRAIN * size * 10**9 // (self.instance["bandwidth"][i][j] * self.instance["tick_ns"])
 
     def cheapest_grains(self, size: int, a: int) -> int:
@@ -98,7 +101,8 @@ class Graph(Classes):
             for layer in self.layers
         )
         rates = [rate for i, row in enumerate(self.instance["bandwidth"]) for j, rate in enumerate(row) if i != j]
-        moved = -(-sum(sizes) * 10**9 // (min(rates) * self.instance["tick_ns"])) if rates else 0
+        late = max((ns for row in self.instance.get("latency_ns") or () for ns in row), default=0)
+        moved = -(-(sum(sizes) * 10**9 + late * min(rates)) // (min(rates) * self.instance["tick_ns"])) if rates else 0
         operations = len(phases) * n * most
         return int(ticks + operations * (operations + most) * moved)
 

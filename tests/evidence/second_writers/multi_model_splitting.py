@@ -6,6 +6,7 @@ unit or a memory goes through *all* names. The first writer sums up while it mak
     ("segment", p, i, j, d)     layers i to j - 1 of pipeline p are a segment on device d
     ("first", p, s, d)          it is sensed on s, and its first segment is on d
     ("final", p, d, t)          its last segment is on d, and its target is t
+    ("late", p, k, d, e)        boundary k goes from segment to segment, from d to e, later than to others
     ("sensing", p, s)           an earlier pipeline of the signal has sensed on s: not paid again
     ("sending", p, 0, s, d)     and has sent the input from s to d
     ("same", p, q, k)           up to boundary k pipeline p has the segments of its twin q, cut at k
@@ -22,6 +23,21 @@ UNITS = ("sensor", "mcu", "accelerator", "radio")
 REFUNDS = ("sensing", "sending", "again")
 
 
+def latency(instance, p, k, d, e=None):
+    """Ticks of a message beside its bytes (rule 14); without a receiver the least. No bytes are no message."""
+    table = instance.get("latency_ns") or []
+    if not table or not instance["pipelines"][p]["boundaries"][k]["bytes"]:
+        return 0
+    own = {other: (ns + instance["tick_ns"] - 1) // instance["tick_ns"] for other, ns in enumerate(table[d])}
+    own.pop(d)
+    return min(own.values(), default=0) if e is None else own[e]
+
+
+def sends(instance, p, k, d, e=None):
+    """Ticks of a transmission, rule 14 included."""
+    return instance["pipelines"][p]["boundaries"][k]["transmit"][d] + latency(instance, p, k, d, e)
+
+
 def tasks(instance, name):
     """What a name makes a pipeline do, as ``(device, unit, ticks)``: the table of the six tasks, rules 2 and 3."""
     kind, p, *place = name
@@ -35,7 +51,7 @@ def tasks(instance, name):
         found.append((d, "accelerator", sum(layer["inference"][d] for layer in pipeline["layers"][i:j])))
         if kind == "segment":  # its transfers are refunded by themselves
             found += [(d, "radio", cuts[i]["receive"][d])] * (i > 0)
-            found += [(d, "radio", cuts[j]["transmit"][d])] * (j < last)
+            found += [(d, "radio", sends(instance, p, j, d))] * (j < last)
     elif kind in ("first", "sensing"):
         found.append((place[0], "sensor", pipeline["sensing"][place[0]]))
         moves += [(0, *place)] * (kind == "first")
@@ -43,21 +59,29 @@ def tasks(instance, name):
         moves.append((last, *place))
     elif kind == "sending":
         moves.append(place)
+    elif kind == "late":
+        found.append((place[1], "radio", beyond(instance, p, *place)))
     for k, d, e in moves:
         if d != e:
-            found += [(d, "radio", cuts[k]["transmit"][d]), (e, "radio", cuts[k]["receive"][e])]
+            found += [(d, "radio", sends(instance, p, k, d, e)), (e, "radio", cuts[k]["receive"][e])]
     return found
+
+
+def beyond(instance, p, k, d, e):
+    return latency(instance, p, k, d, e) - latency(instance, p, k, d)
 
 
 def transmitted(instance, name):
     """Ticks that a name makes a pipeline transmit, which one medium is taken for (rule 13)."""
     kind, p, *place = name
-    cuts, last = instance["pipelines"][p]["boundaries"], len(instance["pipelines"][p]["layers"])
+    last = len(instance["pipelines"][p]["layers"])
     if kind == "segment":
-        return cuts[place[1]]["transmit"][place[2]] if place[1] < last else 0
+        return sends(instance, p, place[1], place[2]) if place[1] < last else 0
+    if kind == "late":
+        return beyond(instance, p, *place)
     moves = {"first": [0, *place], "final": [last, *place], "sending": place}
     k, d, e = moves.get(kind, [0, 0, 0])
-    return cuts[k]["transmit"][d] if d != e else 0
+    return sends(instance, p, k, d, e) if d != e else 0
 
 
 def needs(instance, name, resource):
@@ -129,6 +153,11 @@ def program(instance, bound):
         equation(minus(having("segment", p, i=0)), 1)
         for k in range(1, last):
             equation(minus(having("segment", p, j=k), having("segment", p, i=k)), 0)
+        for k, (d, e) in product(range(1, last), permutations(devices, 2)):
+            sides = having("segment", p, j=k, d=d), having("segment", p, i=k, d=e)
+            if all(sides) and beyond(instance, p, k, d, e):
+                names.append(("late", p, k, d, e))
+                row(minus([name for side in sides for name in side], [names[-1]]), 1)
 
     # What an earlier pipeline has done already (rule 9).
     def arrives(p, k, d):

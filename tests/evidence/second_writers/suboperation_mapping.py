@@ -190,9 +190,14 @@ class Writer:
         return self.instance["bandwidth"][i][a] * self.instance["tick_ns"], 10**9
 
     def ticks(self, size: int, i: int, a: int) -> int:
-        """Of a transfer, rounded up (rule 6)."""
+        """Of a message, rounded up (rules 6 and 11); none of no bytes."""
         moved, ticks = self.bytes_per_tick(i, a)
-        return -(-size * ticks // moved) if i != a else 0
+        together = Fraction(size * ticks, moved) + Fraction(self.late(i, a), self.instance["tick_ns"])
+        return -int(-together // 1) if size and i != a else 0
+
+    def late(self, i: int, a: int) -> int:
+        """Nanoseconds of a message beside its bytes."""
+        return int(self.instance["latency_ns"][i][a]) if self.instance.get("latency_ns") else 0
 
     def grains(self, size: int, i: int, a: int) -> int:
         """Of a transfer, rounded down."""
@@ -222,7 +227,11 @@ class Writer:
             layer["weight_bytes"] + self.batch * (self.input[i] + layer["output_bytes"])
             for i, layer in enumerate(self.layers)
         )
-        moved = max(self.ticks(size, i, a) for i, a in product(self.everywhere, repeat=2))
+        links = [(i, a) for i, a in product(self.everywhere, repeat=2) if i != a]
+        late = max((ns for row in self.instance.get("latency_ns", ()) for ns in row), default=0)
+        slowest = min((self.bytes_per_tick(i, a)[0] for i, a in links), default=1)
+        worst = Fraction(size * 10**9, slowest) + Fraction(late, self.instance["tick_ns"])
+        moved = -int(-worst // 1) if links else 0
         count = len(tables) * copies
         return int(computed + count * (count + copies) * moved)
 
@@ -527,11 +536,13 @@ class Writer:
     # Equal accelerators
 
     def alike(self, a: int, b: int) -> bool:
-        """Whether exchanging two accelerators changes no table and no bandwidth."""
+        """Whether exchanging two accelerators changes no table, no bandwidth and no latency."""
         rate, swap = self.instance["bandwidth"], [{a: b, b: a}.get(i, i) for i in self.everywhere]
         tables = (layer[phase] for layer in self.layers for phase in ("fp", "bp", "wu") if layer[phase])
         return all(table[a] == table[b] for table in tables) and all(
-            rate[i][j] == rate[swap[i]][swap[j]] for i, j in product(self.everywhere, repeat=2) if i != j
+            (rate[i][j], self.late(i, j)) == (rate[swap[i]][swap[j]], self.late(swap[i], swap[j]))
+            for i, j in product(self.everywhere, repeat=2)
+            if i != j
         )
 
     def class_named(self, a: int, apart: bool) -> int:
