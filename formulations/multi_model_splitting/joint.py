@@ -17,10 +17,10 @@
 - latency: segment flow (:mod:`.mip`), below the best plan and above the bound. Total latency is a sum, for which the
   relaxation of whole segments is nearly tight.
 
-Bounds and questions take turns; each has as long as a question may take, which grows from turn to turn. While there is
-something else to do no program is built that takes longer to build than it may be asked. No search for plans takes
-part: a plan to start from is an argument. Where an engine contradicts itself, the plan and the own bound are what is
-left, and the note ``distrusted`` says so.
+Bounds and questions take turns; each has as long as a question may take, which grows from turn to turn, and bounds have
+more while they are far below the plan. While there is something else to do no program is built that takes longer to
+build than it may be asked. No search for plans takes part: a plan to start from is an argument. Where an engine
+contradicts itself, the plan and the own bound are what is left, and the note ``distrusted`` says so.
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ from mapgap.solvers.model import prove
 from mapgap.solvers.turns import EngineError
 
 DEFAULT = Params()
+FAR = 8
+"""Bounds are far below a plan if they are this part of it away."""
 ENGINES: tuple[Engine, ...] = ("highs", "cbc")
 
 
@@ -69,8 +71,8 @@ class Joint(Ladder):
             for each in tuple(turns):
                 if each is questions and bounds in turns and self._dear():
                     continue
-                end = self.budget.elapsed_s + self.time_s
-                while not self.over and self.budget.elapsed_s < end:
+                begun = self.budget.elapsed_s
+                while not self.over and self.budget.elapsed_s < begun + self._slice_s(each is bounds):
                     try:
                         next(each)
                     except StopIteration:
@@ -78,6 +80,11 @@ class Joint(Ladder):
                         break
                     yield
             self.time_s *= self.params.growth
+
+    def _slice_s(self, bounds: bool) -> float:
+        """How long a turn is: bounds that are far below the plan go on."""
+        far = self.value is not None and FAR * self.own < (FAR - 1) * self.value
+        return self.time_s * (self.params.bounds if bounds and far else 1.0)
 
     def _dear(self) -> bool:
         """The next program takes longer to build than it may be asked; first plans are looked for in small ones."""

@@ -30,6 +30,8 @@ class Joint(Questions):
 
     Attributes
     ----------
+    bounds : float
+        Time of bounds that are far below the plan, in times of that of a question.
     programs : int
         Linear programs of one limit over whole paths, after which the limit counts as not refuted.
     roundings : int
@@ -45,6 +47,7 @@ class Joint(Questions):
         than is paid for is enough.
     """
 
+    bounds: float = 4.0
     programs: int = 150
     roundings: int = 8
     fine: int = 4000

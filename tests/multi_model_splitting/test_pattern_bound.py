@@ -235,5 +235,6 @@ def test_no_question_is_asked_below_a_bound_that_has_risen_past_it():
     plan = METHODS["ruin_and_recreate"].solve(instance, Budget(300).start()).plan
     algorithm = Exact(instance, Budget(300).start(), plan)
     algorithm.opened = algorithm.bound - 1  # a limit without an answer, before some relaxation proved more
-    algorithm._between(whole=True)
+    for _ in algorithm.steps():
+        pass
     assert 0 < algorithm.bound <= algorithm.value
