@@ -36,6 +36,8 @@ extensions = [
     "site_ledger",
     "site_lessons",
     "site_checker",
+    "site_runner",
+    "site_slides",
     "site_player",
     "site_links",
 ]

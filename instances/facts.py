@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -127,8 +127,9 @@ class Devices(Frozen):
 
     def names(self) -> list[str]:
         """Every name a device answers to."""
-        return list(self._by_name())
+        return list(self._by_name)
 
+    @cached_property
     def _by_name(self) -> dict[str, str]:
         found: dict[str, str] = {}
         for fact in self.facts:
@@ -144,7 +145,7 @@ class Devices(Frozen):
         KeyError
             No such device.
         """
-        device = self._by_name()[name]
+        device = self._by_name[name]
         return {fact.item: fact for fact in self.facts if fact.device == device}
 
 

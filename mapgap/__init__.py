@@ -52,7 +52,7 @@ if TYPE_CHECKING:
         RunError,
     )
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 #: Where each public name lives. ``problems`` and ``instances`` are packages that can be called.
 _HOMES = {

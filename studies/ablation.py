@@ -70,7 +70,7 @@ def instances(problem: str, quick: bool) -> Iterator[InstanceBase]:
     for family, count in FAMILIES[problem].items():
         for seed in range(FIRST_SEED, FIRST_SEED + (1 if quick else count)):
             made = registry.library(problem).generate(family, seed)
-            yield made.changed(name=f"{problem}:{made.name}")
+            yield made.model_copy(update={"name": f"{problem}:{made.name}"})
     for name in () if quick else LARGER.get(problem, ()):
         yield load_instance(name)
 

@@ -82,7 +82,7 @@ HARD = {
 def generated(problem: str, family: str, seed: int) -> InstanceBase:
     """An instance of a family; families of two problems may share a name."""
     made = registry.library(problem).generate(family, seed)
-    return made.changed(name=f"{problem}:{made.name}")
+    return made.model_copy(update={"name": f"{problem}:{made.name}"})
 
 
 @cache

@@ -83,7 +83,8 @@ def _quick_methods(problem: str) -> tuple[str, ...]:
 def _generated(problem: str, family: str, limit: float, quick: bool) -> Iterator[MethodJob]:
     for seed in range(FIRST_SEED, FIRST_SEED + (3 if quick else SEEDS)):
         made = registry.library(problem).generate(family, seed)
-        instance = made.changed(name=f"{problem}:{made.name}")  # families of two problems may share a name
+        # families of two problems may share a name
+        instance = made.model_copy(update={"name": f"{problem}:{made.name}"})
         yield from (MethodJob(instance, name, HEURISTIC_S) for name in _quick_methods(problem))
         yield MethodJob(instance, FIELDS[problem].exact, limit)
 

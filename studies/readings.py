@@ -16,7 +16,7 @@ from statistics import fmean
 from typing import Any
 
 from mapgap.catalogue import registry
-from mapgap.catalogue.files import expand, library_files, load_model
+from mapgap.catalogue.files import expand, library_files, load_instance, load_model
 from mapgap.core import InstanceBase
 from mapgap.execution.sweep import Job, MethodJob
 from mapgap.instances.readings import Crossed, Reading, Readings, covering, problems, readings_of
@@ -61,12 +61,17 @@ class Combination:
 
 
 @cache
+def _compact(name: str, problem: str) -> dict[str, Any]:
+    """The fields of a library file."""
+    return load_model(library_files()[name], registry.library(problem).compact_type).to_json()
+
+
+@cache
 def _made(name: str, problem: str, fields: str, rules: str) -> InstanceBase:
-    compact = load_model(library_files()[name], registry.library(problem).compact_type)
-    changes = json.loads(fields)
-    instance = expand(
-        type(compact).model_validate_json(json.dumps({**compact.model_dump(mode="json", by_alias=True), **changes}))
-    )
+    kind, changes = registry.library(problem).compact_type, json.loads(fields)
+    if not changes and not json.loads(rules):
+        return load_instance(name)
+    instance = expand(kind.model_validate_json(json.dumps({**_compact(name, problem), **changes})))
     for path, value in json.loads(rules).items():
         part, _, field = path.partition(".")
         own = getattr(instance, part)

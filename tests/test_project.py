@@ -43,6 +43,7 @@ def test_versions_agree(citation):
     assert meta["license"].endswith(f"/{project['license']}")
     assert meta["keywords"] == citation["keywords"]
     assert [each["name"] for each in meta["author"]] == [each["name"] for each in citation["authors"]]
+    assert " ".join(citation["abstract"].split()) in meta["description"]
     assert all((ROOT / meta[link]).is_file() for link in ("readme", "softwareHelp", "continuousIntegration"))
 
 

@@ -17,7 +17,7 @@ import zipfile
 from collections.abc import Iterator
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -25,40 +25,51 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 log = logging.getLogger(__name__)
-PACKAGE = "pyodide@314.0.7"
-INTEGRITY = "0YvXxEhfEdpLfb/XkM2BFAeMROq0iMUX2bzzH9pOttyMcWkwq+HbE5uyuGD82LN7y2q+SNvi/6V5JEsOlD2R1A=="
-"""SHA-512 of the package's archive, as the registry states it."""
-FILES = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
+
+
+class Pinned(NamedTuple):
+    """A version of a package of the npm registry, the SHA-512 of its archive, and the files that pages need of it."""
+
+    name: str
+    integrity: str
+    files: tuple[str, ...]
+
+
+PYODIDE = Pinned(
+    "pyodide@314.0.7",
+    "0YvXxEhfEdpLfb/XkM2BFAeMROq0iMUX2bzzH9pOttyMcWkwq+HbE5uyuGD82LN7y2q+SNvi/6V5JEsOlD2R1A==",
+    ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json"),
+)
 CHECKER, KNOWN = "mapgap/evidence/check.py", "instances/best_known.sha256"
 CERTIFICATES = "instances/best_known"
 SUFFIX = ".cert.json.gz"
 
 
-def vendored(root: Path) -> Path | None:
-    """The folder with Pyodide's files; ``None``, with a word in the log, where it cannot be had.
+def vendored(root: Path, package: Pinned = PYODIDE) -> Path | None:
+    """The folder with a package's files; ``None``, with a word in the log, where it cannot be had.
 
     Parameters
     ----------
     root : Path
         The checkout.
     """
-    folder = root / "build" / PACKAGE.replace("@", "-")
-    if all((folder / name).is_file() for name in FILES):
+    folder = root / "build" / package.name.replace("@", "-")
+    if all((folder / Path(name).name).is_file() for name in package.files):
         return folder
-    log.info("fetching %s from the npm registry, for the page that checks certificates", PACKAGE)
+    log.info("fetching %s from the npm registry, for pages that run in the browser", package.name)
     with tempfile.TemporaryDirectory() as scratch:
-        command = ["npm", "pack", PACKAGE, "--silent", "--pack-destination", scratch]
+        command = ["npm", "pack", package.name, "--silent", "--pack-destination", scratch]
         try:
             subprocess.run(command, check=True, capture_output=True, timeout=120, cwd=scratch)
-            unpack(next(Path(scratch).glob("*.tgz")), folder)
+            unpack(next(Path(scratch).glob("*.tgz")), folder, package)
         except (OSError, StopIteration, subprocess.SubprocessError) as error:
-            log.info("the page that checks certificates stays without Python: %s", error)
+            log.info("pages that run in the browser stay without %s: %s", package.name, error)
             return None
     return folder
 
 
-def unpack(archive: Path, folder: Path, integrity: str = INTEGRITY) -> None:
-    """Take Pyodide's files out of the npm archive.
+def unpack(archive: Path, folder: Path, package: Pinned = PYODIDE) -> None:
+    """Take a package's files out of its npm archive.
 
     Raises
     ------
@@ -66,14 +77,14 @@ def unpack(archive: Path, folder: Path, integrity: str = INTEGRITY) -> None:
         It is not the archive whose hash is pinned. Nothing is written.
     """
     found = base64.b64encode(hashlib.sha512(archive.read_bytes()).digest()).decode()
-    if found != integrity:
-        raise ValueError(f"{PACKAGE}: expected an archive of SHA-512 {integrity}, found {found}")
+    if found != package.integrity:
+        raise ValueError(f"{package.name}: expected an archive of SHA-512 {package.integrity}, found {found}")
     folder.mkdir(parents=True, exist_ok=True)
     with tarfile.open(archive) as tar:
-        for name in FILES:
+        for name in package.files:
             member = tar.extractfile(f"package/{name}")
             assert member is not None
-            (folder / name).write_bytes(member.read())
+            (folder / Path(name).name).write_bytes(member.read())
 
 
 def trusted(root: Path) -> Iterator[Path]:
@@ -130,7 +141,7 @@ def _bring_along(app: Sphinx, failed: Exception | None) -> None:
     for path in (root / CERTIFICATES).glob(f"*{SUFFIX}"):
         shutil.copy(path, out)
     if (python := vendored(root)) is not None:
-        for name in FILES:
+        for name in PYODIDE.files:
             shutil.copy(python / name, out)
 
 

@@ -7,7 +7,7 @@ hosted, and on the site. A link to what is not there is a warning, as for pages.
 from __future__ import annotations
 
 import posixpath
-import shutil
+import re
 from collections.abc import Iterator
 from html import escape
 from pathlib import Path
@@ -18,9 +18,12 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import TextLexer, get_lexer_for_filename
 from pygments.util import ClassNotFound
+from site_ledger import page_of as ledger_page
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
+
+from mapgap.evidence.ledger import glance
 
 LONGEST = 400_000  #: characters of a file that a page shows
 
@@ -116,6 +119,18 @@ def _pages(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
             yield page_of(path), {"title": path, "body": body, "parents": []}, "page.html"
 
 
+def linked(report: str) -> str:
+    """A report whose tables lead from an instance to its page in the ledger, which is there on the site alone."""
+    known = glance()
+
+    def link(cell: re.Match[str]) -> str:
+        if cell["name"] not in known:
+            return cell[0]
+        return f'{cell["before"]}<a href="../../{ledger_page(cell["name"])}.html">{cell["name"]}</a>'
+
+    return re.sub(r"(?P<before><t[dh][^<>]*>(?:<code>)?)(?P<name>[\w.@+-]+)(?=(?:</code>)?</t[dh]>)", link, report)
+
+
 def _copy_reports(app: Sphinx, failed: Exception | None) -> None:
     """The committed pages of studies, which are self-contained files."""
     if failed is not None or app.builder.format != "html":
@@ -123,7 +138,7 @@ def _copy_reports(app: Sphinx, failed: Exception | None) -> None:
     for report in (Path(app.srcdir).parent / "reports").glob("*/report.html"):
         target = Path(app.outdir) / "reports" / report.parent.name / report.name
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(report, target)
+        target.write_text(linked(report.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

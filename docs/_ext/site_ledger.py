@@ -19,7 +19,7 @@ from mapgap.cli.output import cell, percent
 from mapgap.cli.words import worded
 from mapgap.core import Problem
 from mapgap.evidence.entry import Entry
-from mapgap.evidence.ledger import Ledger
+from mapgap.evidence.ledger import Ledger, glance
 
 log = logging.getLogger(__name__)
 COLUMNS = ("instance", "status", "gap", "best plan", "bound", "unit", "found by", "problem")
@@ -145,7 +145,10 @@ def body(book: Ledger, entry: Entry) -> str:
     check = ""
     if entry.certified is not None:
         file = book.certificate_path(entry.instance).name.removesuffix(".cert.json.gz")
-        check = f'<p><a href="../check_here.html?certificate={file}">Check its certificate in this browser</a></p>'
+        here, there = f"../check_here.html?certificate={file}", f"../_static/checker/{file}.cert.json.gz"
+        check = (
+            f'<p>Its certificate: <a href="{here}">check it in this browser</a>, or <a href="{there}">the file</a>.</p>'
+        )
     return (
         f'<p class="trail"><a href="../ledger.html">Ledger</a></p><h1>{name}</h1>{facts(found)}'
         f"<h2>The best plan known</h2>{plan}"
@@ -188,6 +191,17 @@ def _pages(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
         yield page_of(name), {"title": name, "body": body(book, book.entries[name]), "parents": []}, "page.html"
 
 
+def _link_instances(app: Sphinx, tree: nodes.document, page: str) -> None:
+    """A cell of a table that is the name of an entry leads to its page: who found it, its plan, its certificate."""
+    known = glance()
+    for cell_ in tree.findall(nodes.entry):
+        name = cell_.astext().strip()
+        if name in known and next(iter(cell_.findall(nodes.reference)), None) is None:
+            for text in list(cell_.findall(nodes.Text)):
+                target = app.builder.get_relative_uri(page, page_of(name))
+                text.parent.replace(text, nodes.reference("", "", text.copy(), refuri=target, internal=True))
+
+
 def _same_navigation(app: Sphinx, page: str, template: str, context: dict[str, Any], tree: Any) -> None:
     """Pages of one folder that stand in no table of contents have one navigation; to make it anew takes a third of a
     second, for each of hundreds of pages."""
@@ -208,5 +222,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     _navigation.clear()
     app.connect("html-page-context", _same_navigation, priority=400)  # before the theme asks for it
     app.add_directive("ledger", LedgerTable)
+    app.connect("doctree-resolved", _link_instances)
     app.connect("html-collect-pages", _pages)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -20,13 +20,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 
+import highspy
 import numpy as np
-from scipy.optimize import linprog
 
 from mapgap.core import Budget, SolveResult, Status, Stop
 from mapgap.formulations.layer_flow.params import Covers as Params
 from mapgap.problems.layer_flow import Instance
 from mapgap.problems.layer_flow.lowered.limits import flow_limit
+from mapgap.solvers.highs import MatrixModel
 
 Cover = Counter[tuple[int, int]]
 """How many nodes of a class hold how many layers, less one."""
@@ -61,27 +62,21 @@ class Covers:
     def _proposed(self, flow: int) -> Weights | None:
         """The best weights for the covers so far, rounded up; ``None`` if they do not refute the flow."""
         grid, count = self.params.grid, len(self.places)
-        columns = count + len(self.tables)
-        rows, right = [], []
+        model = MatrixModel()
+        for _ in self.places:
+            model.column()
+        for n in self.counts:
+            model.column(upper=highspy.kHighsInf, cost=n)
         for (c, k), j in self.index.items():
-            row = np.zeros(columns)
-            row[j], row[count + c] = k + 1, -1
-            rows.append(row)
-            right.append(0.0)
+            model.row([(j, k + 1), (count + c, -1)], upper=0)
         for cover in self.covers:
             if sum(m * min(self.tables[c][k], flow) for (c, k), m in cover.items()) >= flow:
-                row = np.zeros(columns)
-                for place, m in cover.items():
-                    row[self.index[place]] = -m
-                rows.append(row)
-                right.append(-1.0)
-        cost = np.concatenate([np.zeros(count), np.array(self.counts, float)])
-        bounds = [(0, 1)] * count + [(0, None)] * len(self.tables)
-        found = linprog(cost, A_ub=np.array(rows), b_ub=right, bounds=bounds, method="highs-ds")
-        if found.x is None:
+                model.row([(self.index[place], m) for place, m in cover.items()], lower=1)
+        found = model.solve(math.inf, relaxed=True, simplex=True).values
+        if found is None:
             return None
         weights: Weights = [[] for _ in self.tables]
-        for (c, _), x in zip(self.places, found.x, strict=False):
+        for (c, _), x in zip(self.places, found, strict=False):
             weights[c].append(min(grid, math.ceil(x * grid - 1e-6)))
         total = sum(n * max(k * v for k, v in enumerate(row, 1)) for n, row in zip(self.counts, weights, strict=True))
         return weights if total < self.layers * grid else None

@@ -4,8 +4,8 @@
 
 1. what every pipeline needs alone (:func:`.chains.floor`);
 2. the largest limit that the relaxation over whole paths refutes (:mod:`.column_bound`);
-3. throughput: where that is far from the plan, the one over whole accelerators (:mod:`.pattern_bound`), first of the
-   group of pipelines that is hardest to place, then of two groups, then of all.
+3. throughput: the one over whole accelerators (:mod:`.pattern_bound`), first of the group of pipelines that is hardest
+   to place, then of two groups, then of all.
 
 *Questions*, in rounds:
 
@@ -17,10 +17,10 @@
 - latency: segment flow (:mod:`.mip`), below the best plan and above the bound. Total latency is a sum, for which the
   relaxation of whole segments is nearly tight.
 
-Bounds and questions take turns; each has as long as a question may take, which grows from turn to turn. While there is
-something else to do no program is built that takes longer to build than it may be asked. No search for plans takes
-part: a plan to start from is an argument. Where an engine contradicts itself, the plan and the own bound are what is
-left, and the note ``distrusted`` says so.
+Bounds and questions take turns; the time of a question grows from turn to turn, and that of bounds, which end by
+themselves, grows faster. While there is something else to do no program is built that takes longer to build than it may
+be asked. No search for plans takes part: a plan to start from is an argument. Where an engine contradicts
+itself, the plan and the own bound are what is left, and the note ``distrusted`` says so.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ class Joint(Ladder):
     def steps(self) -> Iterator[None]:
         """Bounds and questions in turns; yields after each piece."""
         bounds, questions = self._bounds(), self._questions()
-        turns = [bounds, questions]
+        turns, bounds_s = [bounds, questions], self.time_s
         while turns and not self.over:
             for each in tuple(turns):
                 if each is questions and bounds in turns and self._dear():
                     continue
-                end = self.budget.elapsed_s + self.time_s
+                end = self.budget.elapsed_s + (bounds_s if each is bounds else self.time_s)
                 while not self.over and self.budget.elapsed_s < end:
                     try:
                         next(each)
@@ -78,6 +78,7 @@ class Joint(Ladder):
                         break
                     yield
             self.time_s *= self.params.growth
+            bounds_s *= self.params.bounds
 
     def _dear(self) -> bool:
         """The next program takes longer to build than it may be asked; first plans are looked for in small ones."""
@@ -153,7 +154,8 @@ class Joint(Ladder):
 
         It begins at the best plan again when it comes near to the bound.
         """
-        middle = self.bound + (self.opened - self.bound) // 2
+        opened = self.opened if self.opened > self.bound else self.highest + 1  # the bound may have risen past it
+        middle = self.bound + (opened - self.bound) // 2
         self.opened = self.highest + 1
         if middle < self.highest:
             status = self.ask(middle, False, self.time_s) if whole else self.ask_part(middle, self.time_s)

@@ -30,6 +30,8 @@ class Joint(Questions):
 
     Attributes
     ----------
+    bounds : float
+        Factor of the time of bounds from one turn to the next; the first time is that of a question.
     programs : int
         Linear programs of one limit over whole paths, after which the limit counts as not refuted.
     roundings : int
@@ -37,17 +39,22 @@ class Joint(Questions):
     fine : int
         A limit is not looked for more closely than to this part of it.
     pattern_programs, pattern_fine : int
-        The same for patterns.
-    nodes : int
-        Of one search for the heaviest pattern, beyond which nothing is proven.
+        The same for patterns, of some groups of pipelines; of all of them ``fine`` holds.
+    pattern_ends : int
+        An end of a pipeline counts if its transfers take more than this part of a limit.
+    nodes, few : int
+        Of one search for the heaviest pattern, beyond which nothing is proven; and of one that has found a pattern.
     """
 
+    bounds: float = 4.0
     programs: int = 150
     roundings: int = 8
     fine: int = 4000
     pattern_programs: int = 400
     pattern_fine: int = 200
-    nodes: int = 300_000
+    pattern_ends: int = 50
+    nodes: int = 1_000_000
+    few: int = 5_000
 
 
 @dataclass(frozen=True)

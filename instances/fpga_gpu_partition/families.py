@@ -62,7 +62,11 @@ def tiny(seed: int) -> Instance:
 
 
 def realistic(seed: int) -> Instance:
-    """Like ``tiny``, with times and energies of 10^3 to 10^7."""
+    """Like ``tiny``, with times and energies of 10^3 to 10^7.
+
+    Realistic is the size of the numbers, not their proportions: one option of a layer may cost 10^4 times as much as
+    another, and baselines have gaps of more than a million percent. No report has a mean over it.
+    """
     small = tiny(seed).changed(latency_limit=None, energy_limit=None)
     fields = ("gpu_ticks", "fpga_ticks", "gpu_energy", "fpga_energy")
     most = max(getattr(option, name) for layer in small.layers for option in layer.options for name in fields)

@@ -66,7 +66,11 @@ class Pricing:
         return _up(time), _up(self.model.fpga_uj(shape, fold, shape.row.macs * share))
 
     def fits(self, option: Option) -> bool:
-        return option.multipliers <= self.fabric.multipliers and option.m20k <= self.fabric.m20k
+        return self.holds(option.multipliers, option.m20k)
+
+    def holds(self, multipliers: int, m20k: int) -> bool:
+        """Does the fabric alone hold so much?"""
+        return multipliers <= self.fabric.multipliers and m20k <= self.fabric.m20k
 
 
 def _up(value: float) -> int:
@@ -113,13 +117,16 @@ def _splits(shape: Shape, pricing: Pricing, fold: int) -> Iterator[Option]:
 
 
 def _split(shape: Shape, pricing: Pricing, fold: int, axis: Axis, total: int) -> Iterator[Option]:
-    """Splits along one axis of ``total`` channels."""
+    """Splits along one axis of ``total`` channels that alone fit the fabric."""
     sizes = [tensor.elements for tensor in shape.reads]
     made = sum(shape.parts)
     for part in sorted({total * top // bottom for top, bottom in SHARES} - {0, total}, reverse=True):
         share = part / total
         reads_less, makes_less = axis != "output", axis != "input"
         count = weights(shape, channels_in=part) if axis == "input" else weights(shape, channels_out=part)
+        needs = multipliers(count, fold), m20k_blocks(shape, part if reads_less else shape.row.cin)
+        if not pricing.holds(*needs):
+            continue
         fpga_reads = tuple(-(-size * part // total) if reads_less else size for size in sizes)
         gpu_ticks, gpu_energy = pricing.gpu(shape, 1 - share)
         fpga_ticks, fpga_energy = pricing.fpga(shape, share, fold)
@@ -135,8 +142,8 @@ def _split(shape: Shape, pricing: Pricing, fold: int, axis: Axis, total: int) ->
             gpu_energy=gpu_energy,
             fpga_ticks=fpga_ticks,
             fpga_energy=fpga_energy,
-            multipliers=multipliers(count, fold),
-            m20k=m20k_blocks(shape, part if reads_less else shape.row.cin),
+            multipliers=needs[0],
+            m20k=needs[1],
             gpu_reads=tuple(s - f if reads_less else s for s, f in zip(sizes, fpga_reads, strict=True)),
             fpga_reads=fpga_reads,
             gpu_makes=made - fpga_makes if makes_less else made,

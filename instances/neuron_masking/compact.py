@@ -15,7 +15,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import Literal
 
 from pydantic import Field
@@ -252,8 +252,10 @@ def rate_above(exact: Fraction, memory: int) -> Rate:
 
 def draw_contributions(layers: tuple[Layer, ...], seed: str) -> tuple[tuple[int, ...], ...]:
     """U of every neuron: log-normal with sigma 1 and a mean of ``MEAN_CONTRIBUTION`` (assumed, Eq. (7) gives none)."""
+    return _drawn(tuple(layer.neurons for layer in layers), seed)
+
+
+@lru_cache(maxsize=64)
+def _drawn(neurons: tuple[int, ...], seed: str) -> tuple[tuple[int, ...], ...]:
     rng = random.Random(f"elfish-{seed}")
-    return tuple(
-        tuple(round(MEAN_CONTRIBUTION * rng.lognormvariate(-0.5, 1.0)) for _ in range(layer.neurons))
-        for layer in layers
-    )
+    return tuple(tuple(round(MEAN_CONTRIBUTION * rng.lognormvariate(-0.5, 1.0)) for _ in range(n)) for n in neurons)

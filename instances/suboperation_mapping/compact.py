@@ -6,7 +6,8 @@ latencies (``accelerators.py``), and takes the finest tick that the instance can
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import count
 from typing import Literal
 
@@ -17,6 +18,7 @@ from mapgap.core import ACTIVITY_LIMIT, MOST_DEVICES, MOST_SAMPLES, CompactBase,
 from mapgap.instances.expanding import Matrix, all_known, bandwidths, collect, either, finest, numbered
 from mapgap.instances.facts import NETWORK_INPUT, load_devices
 from mapgap.instances.suboperation_mapping.accelerators import (
+    IP,
     IPS,
     Array,
     Array2D,
@@ -86,8 +88,7 @@ def expand(compact: Compact) -> Instance:
         raise InputError(findings)
     _check_fit(compact.network, blocks, boards)
     ips = IPS if compact.ip == "best" else (compact.ip,)
-    arrays = [choose(blocks, device, batch, ips)[0] for device in boards]
-    times = _times(blocks, boards, arrays, batch)
+    arrays, times = _timed(compact.network, tuple(boards), batch, ips)
 
     def at(tick_ns: int) -> Instance:
         return Instance(
@@ -159,7 +160,15 @@ def _accelerators(boards: list[Board], arrays: list[Array2D]) -> tuple[Accelerat
     )
 
 
-def _times(blocks: tuple[Block, ...], boards: list[Board], arrays: list[Array2D], batch: int) -> Times:
+@lru_cache(maxsize=64)
+def _timed(network: str, boards: tuple[Board, ...], batch: int, ips: tuple[IP, ...]) -> tuple[list[Array2D], Times]:
+    """The arrays of the boards and all latencies, which no link changes; for reading only."""
+    blocks = blocks_of(network)
+    arrays = [choose(blocks, device, batch, ips)[0] for device in boards]
+    return arrays, _times(blocks, boards, arrays, batch)
+
+
+def _times(blocks: tuple[Block, ...], boards: Sequence[Board], arrays: list[Array2D], batch: int) -> Times:
     shares = np.arange(1, batch + 1, dtype=np.int64)
 
     def rows(block: Block, phase: Phase) -> Array:

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -183,11 +183,24 @@ def load_instance(name: Path | str) -> InstanceBase:
     if at and not is_file(name):
         loaded = load_instance(base)
         return on_medium(loaded, word) if word in registry.problems()[loaded.problem].media else retarget(loaded, word)
-    document = read(resolve(name))
+    path = resolve(name)
+    if library_files().get(path.stem) != path:
+        return _instance_in(path)
+    state = path.stat()
+    return _of_library(path, state.st_mtime_ns, state.st_size)
+
+
+def _instance_in(path: Path) -> InstanceBase:
+    """The instance of a file, expanded."""
+    document = read(path)
     found = _load(document)
-    if isinstance(found, InstanceBase):
-        return found
-    return _expand(document, found)
+    return found if isinstance(found, InstanceBase) else _expand(document, found)
+
+
+@lru_cache(maxsize=512)
+def _of_library(path: Path, _changed_ns: int, _size: int) -> InstanceBase:
+    """The instance of a library file, expanded once per process."""
+    return _instance_in(path)
 
 
 def on_medium(instance: InstanceBase, medium: str) -> InstanceBase:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -44,12 +45,12 @@ def _sound(instance: str, plan: Path) -> tuple[InstanceBase, PlanBase]:
 def split(
     instance: flags.Instance,
     plan: Plan,
-    model: Annotated[Path, option("ONNX model of which the instance was made.")],
+    model: Annotated[list[Path], option("ONNX model of which the instance was made; of several one per pipeline.")],
     output: Annotated[Path, flags.output("Folder for the parts and their manifest.")],
     settings: Annotated[list[str] | None, option("Open dimensions: name=value.", "--set")] = None,
     as_json: flags.Json = False,
 ) -> None:
-    """Cut a model into the stages of a plan.
+    """Cut models into the stages of a plan.
 
     Raises
     ------
@@ -57,9 +58,15 @@ def split(
     """
     to_folder(output)
     loaded, found = _sound(instance, plan)
-    planned = _clock(loaded).stages(loaded, found)
-    if planned is None:
-        raise InputError(f"{loaded.problem}: expected plans that are pipelines of one model, found others")
+    planned = _clock(loaded).models(loaded, found)
+    if not planned:
+        raise InputError(f"{loaded.problem}: expected plans that are pipelines of models, found others")
+    if len(model) != len(planned):
+        names = ", ".join(each.name for each in planned)
+        raise InputError(f"--model: expected {len(planned)}, one per pipeline ({names}), found {len(model)}")
+    folders = [output / each.name if len(planned) > 1 else output for each in planned]
+    if any(folder.parent != output for folder in folders if len(planned) > 1):
+        raise InputError(f"{instance}: expected names of pipelines that can be names of folders, found others")
 
     def work() -> Any:
         try:
@@ -69,42 +76,54 @@ def split(
             raise InputError(f"split: {text}") from error
         from mapgap.clock.manifest import write
 
-        batch, stages = planned
-        parts, tensors = cut(model, batch, stages, Settings(typed(settings or ())))
-        told = [
-            {
-                "boards": [{"name": name, "samples": samples} for name, samples in stage.boards],
-                "layers": part.layers,
-                **{kind: getattr(part, kind) for kind in ("receives", "reads", "makes", "sends", "outputs")},
+        done = []  # all of them before anything is written
+        for path, each in zip(model, planned, strict=True):
+            parts, tensors = cut(path, each.micro_batch, each.stages, Settings(typed(settings or ())))
+            told = [
+                {
+                    "boards": [{"name": name, "samples": samples} for name, samples in stage.boards],
+                    "layers": part.layers,
+                    **{kind: getattr(part, kind) for kind in ("receives", "reads", "makes", "sends", "outputs")},
+                }
+                for part, stage in zip(parts, each.stages, strict=True)
+            ]
+            ends = {"source": each.source, "target": each.target}
+            head = {
+                "model": path.name,
+                "instance": loaded.name,
+                "instance_hash": loaded.content_hash,
+                "plan": found.to_json(),
+                "micro_batch": each.micro_batch,
+                **{end: name for end, name in ends.items() if name is not None},
+                "tensors": {
+                    name: {"kind": value.dtype.name, "shape": list(value.shape), "bytes": value.nbytes}
+                    for name, value in tensors.items()
+                },
             }
-            for part, stage in zip(parts, stages, strict=True)
+            done.append((head, told, [part.model.SerializeToString() for part in parts]))
+        for folder, each in zip(folders, done, strict=True):
+            write(folder, *each)
+        return [
+            {"folder": str(folder), **head, "stages": told}
+            for folder, (head, told, _) in zip(folders, done, strict=True)
         ]
-        head = {
-            "model": model.name,
-            "instance": loaded.name,
-            "instance_hash": loaded.content_hash,
-            "plan": found.to_json(),
-            "micro_batch": batch,
-            "tensors": {
-                name: {"kind": value.dtype.name, "shape": list(value.shape), "bytes": value.nbytes}
-                for name, value in tensors.items()
-            },
-        }
-        write(output, head, told, [part.model.SerializeToString() for part in parts])
-        return {"folder": str(output), **head, "stages": told}
 
-    made = confined([model], work)
+    made = confined(model, work)
     if as_json:
-        print_json(made)
+        print_json(made[0] if len(made) == 1 else {"folder": str(output), "pipelines": made})
         return
     rows = []
-    for k, stage in enumerate(made["stages"]):
-        boards = ", ".join(f"{each['name']} ({each['samples']})" for each in stage["boards"])
-        size = sum(made["tensors"][name]["bytes"] for name in stage["sends"])
-        rows.append([k, boards, len(stage["layers"]), ", ".join(stage["sends"]) or None, quantity(size, "B")])
-    table("parts", ["stage", "boards (samples)", "layers", "sends", "per micro-batch"], rows, right=["stage", "layers"])
+    for each in made:
+        for k, stage in enumerate(each["stages"]):
+            boards = ", ".join(f"{board['name']} ({board['samples']})" for board in stage["boards"])
+            size = sum(each["tensors"][name]["bytes"] for name in stage["sends"])
+            cells = [k, boards, len(stage["layers"]), ", ".join(stage["sends"]) or None, quantity(size, "B")]
+            rows.append([each["model"], *cells])
+    columns = ["model", "stage", "boards (samples)", "layers", "sends", "per micro-batch"]
+    table("parts", columns, rows, right=["stage", "layers"])
     say(f"The parts make what the whole makes.\nwritten to {output}")
-    say(f"next: mapgap run {instance} {plan} --parts {output}")
+    if len(made) == 1:
+        say(f"next: mapgap run {instance} {plan} --parts {output}")
 
 
 def run(
@@ -126,6 +145,7 @@ def run(
     ------
     InputError
     """
+    from mapgap.clock.replay import full
     from mapgap.clock.run import execute, machine
     from mapgap.clock.trace import Trace, measured
 
@@ -138,12 +158,13 @@ def run(
             to_file(path, flag)
     loaded, found = _sound(instance, plan)
     clock, cluster = _clock(loaded), None if boards is None else load(boards)
-    in_flight = clock.script(loaded, found, 1).in_flight
-    counted = rounds or 4 * in_flight + 1
-    script = clock.script(loaded, found, counted + (parts is not None))
-    if counted < 3 * in_flight + 1:
-        text = f"expected at least {3 * in_flight + 1}, as {in_flight} are in flight at a time"
-        raise InputError(f"--rounds: {text}, found {counted}")
+    script = clock.script(loaded, found, (rounds or 1) + (parts is not None))
+    if script.in_flight:
+        script = full(partial(clock.script, loaded, found), rounds)
+    if parts is not None and script.in_flight:
+        raise InputError(
+            f"--parts: expected plans that are pipelines of one model, found {loaded.problem}; or --emulate"
+        )
     work = None if parts is None else _parts(parts, loaded, found, cluster, threads)
     short = [task for task in script.tasks if 0 < task.seconds * scale < SHORT_S]
     if emulate and 2 * len(short) > len(script.tasks):
@@ -165,9 +186,11 @@ def run(
         "plan": found.to_json(),
         "how": "emulated" if emulate else "computed",
         "scale": scale,
-        "rounds": counted,
+        "rounds": len(script.rounds),
+        "in_flight": script.in_flight,
         "model_s": script.seconds,
         "clock_s": spent,
+        "late_s": scale * max(each["late"] for each in records),
         "machine": machine(),
     }
     trace = Trace(head, records)
@@ -190,6 +213,8 @@ def run(
             what: f"clock {quantity(spent, 's')}",
             "model": _apart(spent, script.seconds),
             "planned chart": None if script.in_flight else _apart(spent, _planned_end(loaded, found)),
+            "in flight": script.in_flight or None,
+            "told late by": quantity(head["late_s"], "s"),
             "boards": len({task.board for task in script.tasks if task.board}),
             "bytes moved": sum(each.get("bytes", 0) for each in records),
             "trace": output,

@@ -90,12 +90,12 @@ class Session:
         try:
             if do is None:
                 raise BoardError(f"expected a command, found {str(header.get('do'))[:40]!r}")
-            answer["seconds"] = do(header, payload)
+            answer |= do(header, payload) or {}
         except Exception as error:  # whatever it is, the coordinator has to know; ONNX Runtime has errors of its own
             first = next(iter(str(error).strip().splitlines()), "")
             answer["error"] = first if isinstance(error, BoardError) else f"{type(error).__name__}: {first}"
         with contextlib.suppress(OSError):
-            self.channel.send(answer | {"at": time.perf_counter()})
+            self.channel.send(answer)
 
     def _setup(self, header: Header, _: bytearray) -> None:
         self.slower, self.threads = float(header["slower"]), int(header["threads"])
@@ -113,20 +113,24 @@ class Session:
             bytes(payload), options, providers=["CPUExecutionProvider"]
         )
 
-    def _wait(self, header: Header, _: bytearray) -> float:
+    def _wait(self, header: Header, _: bytearray) -> Header:
         start = _since(header)
-        time.sleep(max(0.0, start + float(header["seconds"]) - time.perf_counter()))
-        return time.perf_counter() - start
+        return _over(start, start + float(header["seconds"]), start)
 
-    def _run(self, header: Header, _: bytearray) -> float:
+    def _run(self, header: Header, _: bytearray) -> Header:
+        """A part; one that is slowed runs twice, and the second time counts: a board of its own would be warm."""
         batch, part = int(header["batch"]), self.parts[int(header["part"])]
         feed = {name: self.tensors[batch, name] for name in header["reads"]}
-        start = time.perf_counter()
-        found = part.run(list(header["makes"]), feed)
+        start, makes = _since(header), list(header["makes"])
         if self.slower > 1:
-            time.sleep((self.slower - 1) * (time.perf_counter() - start))
-        spent = time.perf_counter() - start
-        for name, value in zip(header["makes"], found, strict=True):
+            part.run(makes, feed)
+        # One thread that is slowed: its own seconds, for nobody else computes on the board that it stands for.
+        clock = time.thread_time if self.slower > 1 and self.threads == 1 and os.name == "posix" else time.perf_counter
+        began = clock()
+        found = part.run(makes, feed)
+        seconds, done = self.slower * (clock() - began), time.perf_counter()
+        spent = _over(start, start + seconds, done) | {"seconds": seconds}
+        for name, value in zip(makes, found, strict=True):
             self._keep(batch, name, np.ascontiguousarray(value))
         if header["forget"]:
             self._forget(batch, ())
@@ -144,34 +148,36 @@ class Session:
             raise BoardError(f"expected a board that is connected, found {name!r}")
         return self.peers[name]
 
-    def _acknowledged(self, sock: socket.socket) -> None:
+    def _acknowledged(self, sock: socket.socket, since: float | None) -> float:
+        """When the other board had it all: by its own clock, if that is ours."""
         answer, _ = receive(sock, most_payload=0)
         if answer.get("error"):
             raise BoardError(str(answer["error"]))
+        return time.perf_counter() if since is None else float(answer["at"])
 
-    def _bytes(self, header: Header, _: bytearray) -> float:
+    def _bytes(self, header: Header, _: bytearray) -> Header:
         """So many zeros to another board, at a rate; done when it has them all."""
         sock, lock = self._peer(header["to"])
         with lock:
-            start = _since(header)
-            send(sock, {"discard": True}, size=int(header["bytes"]), bucket=Bucket(header["rate"], start))
-            self._acknowledged(sock)
-            return time.perf_counter() - start
+            start, bucket = _since(header), Bucket(header["rate"], header.get("since"))
+            send(sock, {"discard": True}, size=int(header["bytes"]), bucket=bucket)
+            done = self._acknowledged(sock, header.get("since"))
+        return _over(start, bucket.over, done)
 
-    def _pass(self, header: Header, _: bytearray) -> float:
+    def _pass(self, header: Header, _: bytearray) -> Header:
         """Tensors of a micro-batch, or some of their rows, to other boards, at a rate; then they are forgotten."""
-        batch, start = int(header["batch"]), time.perf_counter()
+        batch, start, done = int(header["batch"]), _since(header), 0.0
+        bucket = Bucket(header["rate"], header.get("since"))
         for to, tensors in header["to"]:
             sock, lock = self._peer(to)
             with lock:
-                bucket = Bucket(header["rate"])
                 for name, rows, place, count in tensors:
                     value = self.tensors[batch, name]
                     value = value if rows is None else value[rows[0] : rows[1]]
                     said = {"batch": batch, **described(name, value), "place": place, "count": count}
                     send(sock, said, _flat(value), bucket=bucket)
-                    self._acknowledged(sock)
-        spent = time.perf_counter() - start
+                    done = self._acknowledged(sock, header.get("since"))
+        spent = _over(start, bucket.over, done)
         self._forget(batch, header["keep"])
         return spent
 
@@ -217,7 +223,7 @@ class Session:
                     with self._storing:
                         if not header.get("discard"):
                             self._store(header, payload)
-                    send(sock, {})
+                    send(sock, {"at": time.perf_counter()})
                 except BoardError as error:
                     send(sock, {"error": str(error)})
                     return
@@ -230,6 +236,14 @@ def _since(header: Header) -> float:
     """When a task began: when it was told of, or, of a process on the coordinator's machine, when it was due."""
     now = time.perf_counter()
     return now if header.get("since") is None else min(now, float(header["since"]))
+
+
+def _over(start: float, due: float, done: float) -> Header:
+    """Wait until a task is over: its time, and what it really did; how long it took. That it is told late, or wakes
+    late, is none of that."""
+    time.sleep(max(0.0, due - time.perf_counter()))
+    spent = max(due, done) - start
+    return {"spent": spent, "seconds": spent}
 
 
 def described(name: str, value: Any) -> Header:

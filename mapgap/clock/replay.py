@@ -13,12 +13,12 @@ Interpretation
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from heapq import heappop, heappush
 from typing import Literal, get_args
 
 from mapgap.clock.trace import measured
-from mapgap.core import Script, Task
+from mapgap.core import InputError, Script, Task
 
 Medium = Literal["links", "ports", "shared"]
 MEDIA: tuple[Medium, ...] = get_args(Medium)
@@ -26,6 +26,9 @@ SAME = 1 + 1e-12
 """Ends that differ by rounding only are one moment."""
 ROUNDS = 4
 """Of rounds that overlap so many times as many as overlap are replayed, and two more."""
+LATER, LEAST = 8, 3
+"""Rounds of a run, over those in flight, if nobody says how many; and at least."""
+CLOSE, MOST = 0.01, 16
 
 
 def ends(script: Script, medium: Medium = "links") -> dict[str, float]:
@@ -69,6 +72,25 @@ def _taken(task: Task, medium: Medium) -> frozenset[Hashable]:
         elif medium == "shared":
             needed.add("medium")
     return frozenset(needed)
+
+
+def full(script: Callable[[int, int], Script], rounds: int | None = None) -> Script:
+    """A plan whose rounds overlap (``script(rounds, in_flight)``), so many that its busiest lane is always busy.
+
+    The fewest with which the replay takes what the model says, within :data:`CLOSE`; where no number up to
+    :data:`MOST` does, or so many rounds are too few, the one that comes closest.
+    """
+    tried = []
+    for in_flight in range(1, MOST + 1):
+        found = script(rounds or LATER * in_flight + 1, in_flight)
+        if len(found.rounds) > LEAST * in_flight:
+            apart = abs(round_s(found) - found.seconds)
+            tried.append((apart, in_flight, found))
+            if apart <= CLOSE * found.seconds:
+                break
+    if not tried:
+        raise InputError(f"--rounds: expected at least {LEAST + 1} of rounds that overlap, found {rounds}")
+    return min(tried)[2]
 
 
 def round_s(script: Script, medium: Medium = "links") -> float:

@@ -2,7 +2,9 @@
 
 Lanes take the task that was ready first, as the script says. All times are those of the coordinator's clock, so that no
 two clocks have to agree; a board is told of a task when all before it have ended. Processes of our own share a clock:
-there a task begins when it could have begun, whoever hears of it later, and handing it out costs an emulation nothing.
+there a task begins when it could have begun, whoever hears of it later, and waits for a moment, not for a time. So it
+ends when its time is over and what it really does (bytes, kernels) is done: that a process wakes late, or is told late,
+is made up for as long as there is anything to wait for, and adds up nowhere.
 """
 
 from __future__ import annotations
@@ -297,7 +299,7 @@ class _Run:
                         command |= {"since": start + since * self.scale} if self.own else {}
                         self._tell(board, {"task": name, **command})
                     if not commands:
-                        self.events.put(("", {"task": name, "at": start + since * self.scale}, bytearray()))
+                        self.events.put(("", {"task": name}, bytearray()))
                         words[name] = 1
             board, header, _ = self._event(until)
             name = header["task"]
@@ -305,13 +307,14 @@ class _Run:
                 raise BoardError(f"board {board}: expected word of a task under way, found {str(name)[:40]!r}")
             words[name] -= 1
             spent[name] = max(spent[name], float(header.get("seconds") or 0.0) / self.scale)
-            moment = float(header["at"]) if self.own else time.perf_counter()
-            ended[name] = max(ended[name], at(moment))
+            now = at(time.perf_counter())
+            over = started[name] + float(header.get("spent") or 0.0) / self.scale if self.own else now
+            ended[name] = max(ended[name], over)
             if words[name]:
                 continue
             task, end = tasks[name], ended[name]
             free[task.lane] = end
-            records.append(_record(task, started.pop(name), end, spent[name]))
+            records.append(recorded(task, started.pop(name), end, spent[name]) | {"late": max(0.0, now - end)})
             del busy[task.lane]
             for other in behind.get(name, ()):
                 missing[other] -= 1
@@ -327,11 +330,9 @@ class _Run:
             if task.move is None:
                 yield task.board, {"do": "wait", "seconds": task.seconds * self.scale}
             elif task.move.bytes:
-                rate = task.move.bytes / (task.seconds * self.scale) if task.seconds else None
-                yield (
-                    task.move.sender,
-                    {"do": "bytes", "to": task.move.receiver, "bytes": task.move.bytes, "rate": rate},
-                )
+                size = max(1, round(task.move.bytes * min(1.0, self.scale)))  # no link is faster than in the model
+                rate = size / (task.seconds * self.scale) if task.seconds else None
+                yield task.move.sender, {"do": "bytes", "to": task.move.receiver, "bytes": size, "rate": rate}
             elif task.seconds:
                 yield task.move.sender, {"do": "wait", "seconds": task.seconds * self.scale}
             return
@@ -412,7 +413,7 @@ def _rows(stage: Mapping[str, Any]) -> list[tuple[str, int, int]]:
     return found
 
 
-def _record(task: Task, start: float, end: float, spent: float) -> dict[str, Any]:
+def recorded(task: Task, start: float, end: float, spent: float) -> dict[str, Any]:
     """What a task was, and how long it took: in the model, on the clock of the coordinator, and on the board's."""
     told: dict[str, Any] = {"task": task.name, "lane": task.lane, "group": task.group, "model_s": task.seconds}
     if task.move is None:

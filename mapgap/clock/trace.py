@@ -80,12 +80,13 @@ class Trace:
 
 
 def measured(script: Script, records: Sequence[Mapping[str, Any]]) -> float:
-    """Seconds of a round on the clock: the mean, or of rounds that overlap the mean time between the ends of those that
-    neither begin nor end a run; there are more than three times as many as overlap."""
+    """Seconds of a round on the clock: the mean, or of rounds that overlap the mean time between ends of later ones,
+    without those in flight at the end; there are more than three times as many as overlap."""
     end = {each["task"]: each["end"] for each in records}
     ends = [max(end[name] for name in names) for names in script.rounds]
     if not script.in_flight:
         return float((ends[-1] - min(each["start"] for each in records)) / len(ends))
-    first = script.in_flight
-    count = (len(ends) - 1 - 2 * first) // first * first  # they come in groups
-    return float((ends[first + count] - ends[first]) / count)
+    groups = (len(ends) - 1) // script.in_flight - 1  # they come in groups; the first ones settle
+    count = (groups + 1) // 2 * script.in_flight
+    last = groups * script.in_flight
+    return float((ends[last] - ends[last - count]) / count)

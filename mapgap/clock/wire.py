@@ -27,6 +27,8 @@ MOST_GREETING = 4096
 GREETING_S, SILENCE_S, BEAT_S = 5.0, 3.0, 1.0
 """Seconds for a greeting; without a word, after which the other side counts as lost; and between two signs of life."""
 CHUNK = 2**16
+AHEAD_S = 0.1
+"""Seconds by which bytes between processes of one machine may be ahead of the rate of their link."""
 LEAST_TOKEN = 16
 _LENGTHS = struct.Struct(">IQ")
 Header = dict[str, Any]
@@ -99,20 +101,30 @@ def receive(sock: socket.socket, most: int = MOST_HEADER, most_payload: int = MO
 
 
 class Bucket:
-    """Bytes in chunks: so many per second since it was made, or since ``start``; without a rate as fast as they go."""
+    """Bytes in chunks: so many per second since it was made, or since ``start``; without a rate as fast as they go.
+
+    With ``start`` it holds what flows in within :data:`AHEAD_S`, so that bytes lie there in time though nobody wakes on
+    time. Whoever sends waits for :attr:`over`.
+    """
 
     def __init__(self, rate: float | None, start: float | None = None) -> None:
         self.rate, self.start, self.sent = rate, time.perf_counter() if start is None else start, 0
+        self.ahead = 0.0 if start is None else AHEAD_S
+
+    @property
+    def over(self) -> float:
+        """When the rate allows the last byte sent to be there."""
+        return self.start + self.sent / self.rate if self.rate else self.start
 
     def chunks(self, size: int) -> Iterator[tuple[int, int]]:
-        """Parts ``[a, b)``; each is waited for until its last byte may be there."""
+        """Parts ``[a, b)`` as soon as they may be sent."""
         step = CHUNK if self.rate is None else max(512, min(CHUNK, int(self.rate * 0.005)))
         for a in range(0, size, step):
             b = min(size, a + step)
-            yield a, b
             self.sent += b - a
             if self.rate is not None:
-                time.sleep(max(0.0, self.start + self.sent / self.rate - time.perf_counter()))
+                time.sleep(max(0.0, self.over - self.ahead - time.perf_counter()))
+            yield a, b
 
 
 def send(

@@ -8,7 +8,7 @@ What is proven (:class:`Status`) and why a run ended (:class:`Stop`) are separat
 time limit is never OPTIMAL, and a missing plan or bound is ``None``, never ``inf`` or 0.
 """
 
-from mapgap.core.clock import Clock, Move, PlannedStage, Quarters, Script, Task
+from mapgap.core.clock import Clock, Move, PlannedModel, PlannedStage, Quarters, Script, Task
 from mapgap.core.data import (
     ACTIVITY_LIMIT,
     BACKWARD_ASSUMED,
@@ -94,6 +94,7 @@ __all__ = [
     "PlanBase",
     "PlanError",
     "PlanTable",
+    "PlannedModel",
     "PlannedStage",
     "Preferred",
     "Problem",

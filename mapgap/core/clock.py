@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from statistics import median, quantiles
 from typing import Any
 
+from mapgap.core.explaining import quantity
 from mapgap.core.references import Reference, resolve
 
 FORWARD, BACKWARD = "forward", "backward"
@@ -89,6 +90,18 @@ class PlannedStage:
 
 
 @dataclass(frozen=True)
+class PlannedModel:
+    """What a plan does with a model: samples at a time, stages, and who gives the input and gets the output, if that is
+    decided."""
+
+    name: str
+    micro_batch: int
+    stages: tuple[PlannedStage, ...]
+    source: str | None = None
+    target: str | None = None
+
+
+@dataclass(frozen=True)
 class Quarters:
     """Lower quartile, median and upper quartile of what was measured, and how often."""
 
@@ -102,6 +115,25 @@ class Quarters:
         low, _, high = quantiles(values, n=4, method="inclusive") if len(values) > 1 else (values[0],) * 3
         return cls(low, median(values), high, len(values))
 
+    def times(self, factor: float) -> Quarters:
+        return Quarters(self.low * factor, self.middle * factor, self.high * factor, self.count)
+
+
+Told = tuple[str, Quarters, str]
+"""What was measured, and its unit."""
+
+
+def calibrated_source(source: str, told: Sequence[Told]) -> str:
+    """The ``source`` of an instance that a run has calibrated."""
+
+    def said(found: Quarters, unit: str) -> str:
+        values = (f"{v:.4g}" if unit == "times" else quantity(v, unit) for v in (found.low, found.middle, found.high))
+        low, middle, high = values
+        return f"{middle} ({low} to {high})" + (" times what it was" if unit == "times" else "")
+
+    every = "; ".join(f"{what} {said(found, unit)}" for what, found, unit in told)
+    return f"{source} Calibrated by a run (medians, quartiles in brackets): {every}.".strip()
+
 
 @dataclass(frozen=True)
 class Clock:
@@ -110,11 +142,12 @@ class Clock:
     Attributes
     ----------
     scripting : str or callable
-        ``f(instance, plan, rounds) -> Script`` of a plan that breaks no rule.
+        ``f(instance, plan, rounds) -> Script`` of a plan that breaks no rule; where rounds overlap, of so many
+        (``in_flight``).
     alone : str, optional
         The method whose plans leave everything on one board.
     staging : str or callable, optional
-        ``f(instance, plan) -> (micro_batch, tuple of PlannedStage)``: what a model is cut into.
+        ``f(instance, plan) -> tuple of PlannedModel``: what models are cut into.
     calibrating : str or callable, optional
         ``f(instance, records) -> (instance, rows)``: the instance with the times of a run, and rows ``(what, ratio or
         rate as Quarters, unit)`` of what was changed. A record is what the task was about with ``seconds``, ``model_s``
@@ -126,15 +159,14 @@ class Clock:
     staging: Reference | Callable[..., Any] | None = None
     calibrating: Reference | Callable[..., Any] | None = None
 
-    def script(self, instance: Any, plan: Any, rounds: int) -> Script:
-        found: Script = resolve(self.scripting)(instance, plan, rounds)
+    def script(self, instance: Any, plan: Any, rounds: int, in_flight: int | None = None) -> Script:
+        several = {} if in_flight is None else {"in_flight": in_flight}
+        found: Script = resolve(self.scripting)(instance, plan, rounds, **several)
         return found
 
-    def stages(self, instance: Any, plan: Any) -> tuple[int, tuple[PlannedStage, ...]] | None:
-        """Micro-batch and stages; ``None`` where a plan of the problem is no pipeline of one model."""
-        found: tuple[int, tuple[PlannedStage, ...]] | None = (
-            None if self.staging is None else resolve(self.staging)(instance, plan)
-        )
+    def models(self, instance: Any, plan: Any) -> tuple[PlannedModel, ...]:
+        """What models are cut into; nothing where plans of the problem are no pipelines."""
+        found: tuple[PlannedModel, ...] = () if self.staging is None else resolve(self.staging)(instance, plan)
         return found
 
     def calibrated(self, instance: Any, records: Sequence[Mapping[str, Any]]) -> tuple[Any, list[Any]] | None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -83,7 +84,7 @@ class InstanceBase(Frozen):
     source: str = ""
     tags: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def content_hash(self) -> str:
         """First 16 hex digits of the SHA-256 of everything an optimiser can see (name, source, tags excluded)."""
         data = self.to_json()
@@ -91,6 +92,13 @@ class InstanceBase(Frozen):
             data.pop(key)
         text = json.dumps(data, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy with some fields replaced; what was derived from the old fields is forgotten."""
+        copied = super().model_copy(update=update, deep=deep)
+        for name in vars(copied).keys() - type(self).model_fields.keys():
+            del vars(copied)[name]
+        return copied
 
     def restricted(self, known: Collection[str] = ()) -> tuple[InstanceBase, Callable[[Any], Any]] | None:
         """For methods that do not know all that this instance says, of what some know these fields: a simpler one, and

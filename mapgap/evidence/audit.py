@@ -58,6 +58,10 @@ LATE, LATE_S = 1.02, 0.05
 """What two clocks of a run may differ by."""
 
 
+Evaluated = dict[tuple[str, str], tuple[int | None, int]]
+"""Objective and number of broken rules of plans, by instance and plan."""
+
+
 @dataclass
 class RunAudit:
     """Audits files of runs against a ledger and the instances that they are about.
@@ -67,13 +71,14 @@ class RunAudit:
     book : Ledger
     instance_of : callable
         The instance that a run is about; ``None`` if nobody has it.
+    evaluated : dict
+        The plans seen, which are not evaluated twice.
     """
 
     book: Ledger
     instance_of: Callable[[RunRecord], InstanceBase | None]
+    evaluated: Evaluated = field(default_factory=dict)
     _known: dict[str, str] = field(init=False)
-    _evaluated: dict[tuple[str, str], tuple[int | None, int]] = field(default_factory=dict)
-    """Objective and number of broken rules of every plan seen, by instance and plan."""
     _bounds: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
     """Bounds of sound runs seen, by instance."""
 
@@ -113,7 +118,7 @@ class RunAudit:
                 yield Fault("instance", here, f"no library and no study has the instance {run.instance_hash}")
                 continue
             key = (run.instance_hash, json.dumps(run.plan, sort_keys=True))
-            if key not in self._evaluated:
+            if key not in self.evaluated:
                 problem = registry.problems()[run.problem]
                 try:
                     plan = problem.plan_type.model_validate_json(json.dumps(run.plan))
@@ -121,8 +126,8 @@ class RunAudit:
                     yield Fault("plan", here, f"expected a plan of {run.problem}, found something else: {error}")
                     continue
                 evaluation = verify(problem, instance, plan)
-                self._evaluated[key] = (evaluation.objective, len(evaluation.violations))
-            objective, broken = self._evaluated[key]
+                self.evaluated[key] = (evaluation.objective, len(evaluation.violations))
+            objective, broken = self.evaluated[key]
             if broken:
                 yield Fault("plan", here, f"the plan breaks {broken} rule(s)")
             elif objective != run.objective:

@@ -366,6 +366,7 @@ def _run(
     plugin = plugin_of(method)
     plugins = [] if plugin is None else [plugin]
     isolate = bool(plugins) or registry.methods(instance.problem).get(method.name) is method
+    isolate = isolate and sys.platform != "emscripten"  # a browser has no processes
     line = (
         _Line(f"{method.name} on {instance.name}", -1 if registry.problems()[instance.problem].sense == "max" else 1)
         if progress is True

@@ -64,7 +64,8 @@ class Card:
         if self.answer.losses:
             what, mean, worst = self.answer.losses[0]
             texts.append(_text(68, f"{mean} worse than optimal", 15, colours["ink"], bold=True))
-            texts.append(_text(86, f"on average{f' ({what})' if what else ''}, at worst {worst}", 12, colours["ink"]))
+            kind = f"arithmetic mean{f' ({what})' if what else ''}; at worst {worst}"
+            texts.append(_text(86, kind, 12, colours["ink"]))
         texts.append(_text(106, self.answer.words[-1].partition(";")[0], 12, colours["ink"]))
         chart = "" if self.answer.chart is None else _strips(self.answer.chart, colours)
         frame = (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -13,18 +13,19 @@ from typing import Any
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import library_files, load_instance
 from mapgap.core import InputError, InstanceBase, suggest
-from mapgap.evidence.audit import Fault, RunAudit, of_ledger
+from mapgap.evidence.audit import Evaluated, Fault, RunAudit, of_ledger
 from mapgap.evidence.ledger import CERTIFICATE, Ledger
 from mapgap.execution.progress import Event, Tell, silence
 from mapgap.records.files import read_runs, replace_file, run_files
 from mapgap.records.record import RunRecord
+from mapgap.records.runs import Runs
 from mapgap.reporting import accepted
 from mapgap.reporting.cards import Card, cards
-from mapgap.reporting.compared import of_pages, same_drawing
+from mapgap.reporting.compared import of_files, same_drawing, shown
 from mapgap.reporting.overview import page_of_file
 from mapgap.reporting.prose import Tables, faults, filled, unsupported
 from mapgap.reporting.report import Page, Picture
-from mapgap.reporting.study import RUNS, SMALL, is_gathering, page_of, phases_of, studies
+from mapgap.reporting.study import RUNS, SMALL, is_gathering, missing, page_of, phases_of, studies
 
 CLAIMING = ("README.md", "docs")
 """Files, and folders of files, whose figures are made from data."""
@@ -51,6 +52,8 @@ class Checkout:
     root: Path
     book: Ledger = field(init=False)
     _pages: dict[str, Page] = field(default_factory=dict)
+    _made: dict[str, dict[str, str]] = field(default_factory=dict)
+    _evaluated: Evaluated = field(default_factory=dict)
     _known: KnownInstances = field(init=False)
 
     def __post_init__(self) -> None:
@@ -141,7 +144,7 @@ class Checkout:
 
     def _parts(self) -> Iterator[tuple[str, Iterator[Fault]]]:
         yield str(self.book.path), of_ledger(self.book, self._known.named)
-        runs = RunAudit(self.book, self._known)
+        runs = RunAudit(self.book, self._known, self._evaluated)
         for file in self.run_files():
             yield str(file), runs.faults(file)
         yield str(self.book.path), runs.unwitnessed()
@@ -178,7 +181,7 @@ class Checkout:
         elif file.name.startswith(RUNS):
             yield from self._of_runs(file.with_name(RUNS))
         elif file.parent.name in self.reported():
-            yield from self._report(file.parent.name)
+            yield from of_files([file], self._files(file.parent.name))
         if file in self._accepted():
             yield from accepted.changed(self.root, [file])
 
@@ -191,18 +194,33 @@ class Checkout:
             return
         book.entries = {name: each for name, each in book.entries.items() if each != self.book.entries.get(name)}
         yield from of_ledger(book, self._known.named)
-        runs = RunAudit(book, self._known)
-        for file in self.run_files():
-            yield from runs.of_knowledge(str(file), read_runs(file))
+        runs, changed = RunAudit(book, self._known), {each.instance_hash for each in book.entries.values()}
+        for place, known in self._on_entries:
+            yield from runs.of_knowledge(place, known.where(lambda run: run.instance_hash in changed))
         yield from runs.unwitnessed()
+
+    @cached_property
+    def _on_entries(self) -> list[tuple[str, Runs]]:
+        """The committed runs on instances of the ledger by file, without what takes room."""
+        held = {entry.instance_hash for entry in self.book.entries.values()}
+        return [
+            (str(file), Runs(replace(r, trace=(), notes={}) for r in read_runs(file) if r.instance_hash in held))
+            for file in self.run_files()
+        ]
 
     def _of_runs(self, file: Path) -> Iterator[Fault]:
         """Faults of runs, and of the pages that quote the tables that they make now."""
-        yield from RunAudit(self.book, self._known).faults(file)
         report = file.parent.name
+        if report in registry.modules("studies"):
+            yield from self._gone(report, missing(report, file.parent))
+        yield from RunAudit(self.book, self._known, self._evaluated).faults(file)
         honest = self._pages.pop(report, None)
-        yield from (fault for fault in self._report(report) if fault.kind not in ("table", "picture"))
-        yield from self._drawn(each for each in self._images() if not each.stem.startswith(f"{report}_"))
+        try:
+            made = self._page(report)
+        except InputError as error:
+            yield Fault("table", str(file.parent), str(error))
+        else:
+            yield from (Fault("verdict", str(file.parent), words) for words in made.faults)
         for page in self.pages():
             yield from self._claims(page)
         self._pages.pop(report, None)
@@ -217,10 +235,21 @@ class Checkout:
         except InputError as error:
             yield Fault("table", str(folder), str(error))
             return
-        yield from of_pages(folder, page)
+        if there := shown(folder):
+            made = self._files(report)
+            yield from of_files(sorted({*there, *(folder / name for name in made)}), made)
         yield from (Fault("verdict", str(folder), words) for words in page.faults)
-        if page.missing:
-            yield Fault("missing", str(folder), f"{len(page.missing)} run(s) of its design are not there")
+        yield from self._gone(report, page.missing)
+
+    def _gone(self, report: str, keys: Sequence[str]) -> Iterator[Fault]:
+        if keys:
+            yield Fault("missing", str(self.reports / report), f"{len(keys)} run(s) of its design are not there")
+
+    def _files(self, report: str) -> dict[str, str]:
+        """What the runs of a report make, by the name of the file."""
+        if report not in self._made:
+            self._made[report] = self._page(report).files()
+        return self._made[report]
 
     def fill(self) -> list[Path]:
         """Put the values of all figures into the pages, and the pictures of reports beside them; what changed."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any, Literal
 
 from mapgap.catalogue import registry
@@ -43,6 +44,8 @@ class Loss:
         Instances that the mean is over.
     at_least, at_most : float or None
         Percent; ``at_most`` is ``None`` where an instance has no bound.
+    mean_least, mean_most : float or None
+        As ``at_least`` and ``at_most``: arithmetic means over all of its own plans, whatever others have.
     worst, worst_instance
         The largest loss of all its plans against the bound, or against the best plan where there is no bound.
     """
@@ -59,6 +62,8 @@ class Loss:
     over: int
     at_least: float | None = None
     at_most: float | None = None
+    mean_least: float | None = None
+    mean_most: float | None = None
     worst: float | None = None
     worst_instance: str = ""
 
@@ -147,8 +152,8 @@ def _loss(
     meant = [record for record in runs if applies(record)]
     planned = [(record, known[record.instance_hash]) for record in meant if _has_plan(record)]
     shared = [(r, f) for r, f in planned if r.instance_hash in common]
-    low = [relative(r.objective, f.best, r.sign) for r, f in shared]
-    high = [relative(r.objective, f.bound, r.sign) for r, f in shared]
+    low, high = _relative(shared)
+    least, most = map(_arithmetic, _relative(planned))
     worst = max(((_off(r, f), r.instance) for r, f in planned), default=(None, ""))
     state: State = "none" if not meant else "fails" if not _is_compared(runs) else "loss" if shared else "alone"
     is_mean = state == "loss"
@@ -165,6 +170,8 @@ def _loss(
         len(shared) if is_mean else 0,
         _mean(low) if is_mean else None,
         _mean(high) if is_mean else None,
+        least,
+        most,
         *worst,
     )
 
@@ -173,6 +180,20 @@ def _off(record: RunRecord, fact: InstanceFacts) -> float:
     """Percent above the bound, or above the best plan where there is none."""
     reference = fact.best if fact.bound is None else fact.bound
     return 100 * (relative(record.objective, reference, record.sign) or 0.0)
+
+
+def _relative(
+    planned: Sequence[tuple[RunRecord, InstanceFacts]],
+) -> tuple[list[float | None], list[float | None]]:
+    """Losses to the best plans, and to the bounds."""
+    best = [relative(record.objective, fact.best, record.sign) for record, fact in planned]
+    return best, [relative(record.objective, fact.bound, record.sign) for record, fact in planned]
+
+
+def _arithmetic(values: Sequence[float | None]) -> float | None:
+    """Arithmetic mean in percent; ``None`` where a value lacks."""
+    known = [100 * value for value in values if value is not None]
+    return fmean(known) if known and len(known) == len(values) else None
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

@@ -69,17 +69,18 @@ def _answer(problem: str, records: Runs, whole: Sequence[Loss]) -> Answer:
     name = headline_method(problem, {each.method for each in own if each.kind == "published"})
     parts = [each for each in own if each.method == name]
     several = len({each.group for each in own}) > 1
-    lost = [
-        (each.group.title if several else "", interval(each.at_least, each.at_most), f"{figure(each.worst or 0.0)} %")
-        for each in parts
-    ]
+    lost = []
+    for each in parts:
+        mean = interval(each.mean_least, each.mean_most)
+        lost.append((each.group.title if several else "", mean, f"{figure(each.worst or 0.0)} %"))
     words = []
     if parts:
-        over, every = sum(each.over for each in parts), sum(each.instances for each in parts)
-        words.append(f"Shifted geometric mean over {over} of {every} instances")
+        over, every = sum(each.plans for each in parts), sum(each.instances for each in parts)
+        words.append(f"Arithmetic mean over {over} of {every} instances, in the default reading")
     best = _best_baselines(own)
     if best:
-        words.append(f"Best {'baselines' if ', and ' in best else 'baseline'}: {best}")
+        they = "baselines" if ", and " in best else "baseline"
+        words.append(f"Best {they}, by shifted geometric means where all compared methods have a plan: {best}")
     known = list(records.facts.values())
     proof = f"The optimum is proven for {sum(fact.proven for fact in known)} of {len(known)} instances"
     gaps = sorted(100 * fact.gap for fact in known if fact.gap is not None and not fact.proven)

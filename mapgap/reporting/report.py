@@ -150,7 +150,7 @@ class Answer:
     method : str
         The published heuristic; empty where none was run.
     losses : list of (str, str, str)
-        By objective (empty if there is one): how far its plans are from optimal on average, and at worst.
+        By objective (empty if there is one): how far its plans are from optimal in the arithmetic mean, and at worst.
     words : list of str
         What else there is to say: over how many instances, the best baselines, what is proven.
     chart : StripChart, optional
@@ -170,7 +170,7 @@ class Answer:
         lost = ", ".join(
             f"{mean}{f' in {what}' if what else ''} (at worst {worst})" for what, mean, worst in self.losses
         )
-        first = [f"On average plans of {self.method} are worse than optimal by {lost}"] if lost else []
+        first = [f"In the mean plans of {self.method} are worse than optimal by {lost}"] if lost else []
         return " ".join(f"{part}." for part in (*first, *self.words))
 
 

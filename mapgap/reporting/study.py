@@ -100,14 +100,19 @@ def find_study(name: str) -> Study | Gathering:
     Raises
     ------
     InputError
-        No such study.
+        No such study, or what it needs besides the package is not installed.
     RuntimeError
         The module exports no ``STUDY`` of its own name.
     """
     known = registry.modules("studies")
     if name not in known:
         raise InputError(f"study: {name!r}: expected one of {', '.join(known)} or all{suggest(name, known)}")
-    study = getattr(importlib.import_module(f"mapgap.studies.{name}"), "STUDY", None)
+    try:
+        study = getattr(importlib.import_module(f"mapgap.studies.{name}"), "STUDY", None)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] == "mapgap":
+            raise
+        raise InputError(f"study {name}: expected the extra mapgap[studies], found no {error.name}") from error
     if not isinstance(study, Study | Gathering) or study.name != name:
         raise RuntimeError(f"mapgap.studies.{name} exports no STUDY of that name")
     return study
@@ -232,12 +237,29 @@ def page_of(name: str, folder: Path, book: Ledger, tables: Tables = no_tables) -
     return _page(study, phases_of(name), read_runs(folder / RUNS), False, book)
 
 
+def missing(name: str, folder: Path) -> list[str]:
+    """Keys of the runs that the design of a study has and the folder has not.
+
+    Raises
+    ------
+    InputError
+        No such study, or no runs.
+    """
+    there = {record.key for record in read_runs(folder / RUNS)}
+    return [key for key in _keys(phases_of(name)) if key not in there]
+
+
+def _keys(phases: Sequence[Phase]) -> dict[str, None]:
+    """The keys of all runs in order; a run may be in two phases."""
+    return dict.fromkeys(key for phase in phases for key in keys_of(phase.jobs))
+
+
 def _page(
     study: Study, phases: Sequence[Phase], records: Sequence[RunRecord], quick: bool, book: Ledger | None
 ) -> Page:
     """The page of the runs of these phases, in their order, whatever the order and the rest of the records."""
     latest = {record.key: record for record in records}
-    keys = dict.fromkeys(key for phase in phases for key in keys_of(phase.jobs))  # a run may be in two phases
+    keys = _keys(phases)
     runs = Runs(latest[key] for key in keys if key in latest)
     page = study.page(runs + book.references(runs) if book is not None and study.knows else runs, quick)
     page.missing = [key for key in keys if key not in latest]

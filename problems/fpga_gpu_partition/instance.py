@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field, model_validator
 
@@ -218,13 +217,6 @@ class Instance(InstanceBase):
     @property
     def joules_per_unit(self) -> float:
         return self.energy_unit_nj * 1e-9
-
-    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Instance:
-        """A copy with some fields replaced; what was derived from the old fields is forgotten."""
-        copied = super().model_copy(update=update, deep=deep)
-        for name in ("layers", "outputs"):
-            copied.__dict__.pop(name, None)
-        return copied
 
     def read_bytes(self, read: Read) -> int:
         """Bytes that a layer reads of a tensor."""

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any, Literal
 
-from mapgap.core import Clock, Move, PlannedStage, Quarters, Script, Task, quantity
-from mapgap.core.clock import BACKWARD, FORWARD
+from mapgap.core import Clock, Move, PlannedModel, PlannedStage, Quarters, Script, Task
+from mapgap.core.clock import BACKWARD, FORWARD, Told, calibrated_source
 from mapgap.problems.hybrid_pipeline.evaluate import crossing_bytes, crossing_ticks, evaluate, stage_allreduce
 from mapgap.problems.hybrid_pipeline.instance import DeviceType, Instance, Plan, Quartiles, Table
 from mapgap.problems.hybrid_pipeline.simulate import device_times, sequence, warm_up_forwards
@@ -17,15 +17,16 @@ Kind = Literal["F", "B"]
 _PHASE, _GROUP = {"F": FORWARD, "B": BACKWARD}, {"F": "FP", "B": "BP"}
 
 
-def stages(instance: Instance, plan: Plan) -> tuple[int, tuple[PlannedStage, ...]]:
+def models(instance: Instance, plan: Plan) -> tuple[PlannedModel]:
     """Layers and boards of the stages by name."""
-    return plan.micro_batch, tuple(
+    stages = tuple(
         PlannedStage(
             tuple(instance.layers[i].name for i in stage.rows),
             tuple((instance.devices[d].name, share) for d, share in zip(stage.devices, stage.shares, strict=True)),
         )
         for stage in plan.stages
     )
+    return (PlannedModel(instance.name, plan.micro_batch, stages),)
 
 
 def script(instance: Instance, plan: Plan, rounds: int) -> Script:
@@ -98,9 +99,7 @@ def _round(instance: Instance, plan: Plan, r: int, before: tuple[str, ...]) -> l
     return found
 
 
-def calibrated(
-    instance: Instance, records: Sequence[Mapping[str, Any]]
-) -> tuple[Instance, list[tuple[str, Quarters, str]]]:
+def calibrated(instance: Instance, records: Sequence[Mapping[str, Any]]) -> tuple[Instance, list[Told]]:
     """The instance with measured times and bandwidths.
 
     What a stage took over what it should have taken is the factor of all its layers on that type of device: its median
@@ -126,7 +125,7 @@ def calibrated(
         elif record.get("bytes") and record["phase"] != "allreduce" and record["stage"] not in several:
             a, b = sorted(place[record[side]] for side in ("sender", "receiver"))
             rates.setdefault((a, b), []).append(record["bytes"] / record["seconds"])
-    told: list[tuple[str, Quarters, str]] = []
+    told: list[Told] = []
     kinds = list(instance.types)
     for t, kind in enumerate(instance.types):
         measured = {phase: factors[t, phase] for phase in (FORWARD, BACKWARD) if (t, phase) in factors}
@@ -141,20 +140,12 @@ def calibrated(
     for (a, b), found in sorted(rates.items()):
         bandwidth[a][b] = bandwidth[b][a] = max(1, round(median(found)))
         told.append((f"{instance.devices[a].name} to {instance.devices[b].name}", Quarters.of(found), "B/s"))
-    said = "; ".join(f"{what} {_said(quarters, unit)}" for what, quarters, unit in told)
     changed = instance.changed(
         types=tuple(kinds),
         bandwidth=tuple(map(tuple, bandwidth)),
-        source=f"{instance.source} Calibrated by a run (medians, quartiles in brackets): {said}.".strip(),
+        source=calibrated_source(instance.source, told),
     )
     return changed, told
-
-
-def _said(found: Quarters, unit: str) -> str:
-    low, middle, high = (
-        f"{v:.4g}" if unit == "times" else quantity(v, unit) for v in (found.low, found.middle, found.high)
-    )
-    return f"{middle} ({low} to {high})" + (" times what it was" if unit == "times" else "")
 
 
 def _measured(kind: DeviceType, plan: Plan, measured: Mapping[str, Mapping[int, Sequence[float]]]) -> DeviceType:
@@ -179,4 +170,4 @@ def _measured(kind: DeviceType, plan: Plan, measured: Mapping[str, Mapping[int, 
     )
 
 
-CLOCK = Clock(script, "on_device", stages, calibrated)
+CLOCK = Clock(script, "on_device", models, calibrated)

@@ -583,7 +583,7 @@ class Instance(InstanceBase):
             place, name = (*where, i), f"{layer.name} on {kind}"
             if len(row) != width:
                 found.append(Finding(f"expected {width} entries, one per share, found {len(row)}", place, name))
-            elif row[0] < 0 or any(a > b for a, b in pairwise(row)):
+            elif row[0] < 0 or sorted(row) != list(row):
                 wrong = next((f"{a} before {b}" for a, b in pairwise(row) if a > b), f"{row[0]}")
                 text = f"expected ticks from 0 on that never fall with more samples, found {wrong}"
                 found.append(Finding(text, place, name))

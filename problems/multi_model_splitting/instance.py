@@ -242,7 +242,7 @@ class Instance(InstanceBase):
                 where = ("pipelines", index, *location)
                 if len(table) != entries:
                     yield Finding(f"expected {entries} ticks, one per device, found {len(table)}", where, name)
-                elif any(ticks < 0 for ticks in table):
+                elif min(table, default=0) < 0:
                     yield Finding(f"expected ticks of at least 0, found {list(table)}", where, name)
         lengths = {pipeline.name: len(pipeline.layers) for pipeline in self.pipelines}
         for index, old in enumerate(self.deployed):

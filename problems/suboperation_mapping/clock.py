@@ -5,9 +5,11 @@ Tasks stand by accelerator, and what an operation receives by sender: where link
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from mapgap.core import Clock, Move, Script, Task
+from mapgap.core import Clock, Move, Quarters, Script, Task
+from mapgap.core.clock import Told, calibrated_source
 from mapgap.problems.suboperation_mapping.evaluate import compute_ticks, predecessors, timetable
 from mapgap.problems.suboperation_mapping.instance import Instance, Operation, Plan, operation_name
 
@@ -73,4 +75,45 @@ def _in_order(
         yield found
 
 
-CLOCK = Clock(script, "single_accelerator")
+def calibrated(instance: Instance, records: Sequence[Mapping[str, Any]]) -> tuple[Instance, list[Told]]:
+    """The instance with measured times and bandwidths.
+
+    What operations of a phase took on an accelerator over what they should have taken, its median, is the factor of all
+    of them there; of a link likewise what transfers took. What did nothing keeps its values.
+    """
+    names = [each.name for each in instance.accelerators]
+    place = {name: a for a, name in enumerate(names)}
+    computed: dict[tuple[int, str], list[float]] = {}
+    moved: dict[tuple[int, int], list[float]] = {}
+    for record in records[1:]:
+        if record["model_s"] <= 0 or record["seconds"] <= 0:
+            continue
+        if record.get("board"):
+            key = place[record["board"]], str(record["group"]).lower()
+            computed.setdefault(key, []).append(record["seconds"] / record["model_s"])
+        else:
+            link = place[record["sender"]], place[record["receiver"]]
+            moved.setdefault(link, []).append(record["model_s"] / record["seconds"])
+    factors = {key: Quarters.of(each) for key, each in sorted(computed.items())}
+    rates = {(a, b): Quarters.of(each).times(instance.bandwidth[a][b]) for (a, b), each in sorted(moved.items())}
+    layers = []
+    for layer in instance.layers:
+        tables = {
+            phase: tuple(
+                tuple(round(t * factors[a, phase].middle) for t in row) if (a, phase) in factors else row
+                for a, row in enumerate(getattr(layer, phase))
+            )
+            for phase in ("fp", "bp", "wu")
+        }
+        layers.append(layer.model_copy(update=tables))
+    told: list[Told] = [(f"{names[a]}: {phase.upper()}", each, "times") for (a, phase), each in factors.items()]
+    told += [(f"{names[a]} to {names[b]}", each, "B/s") for (a, b), each in rates.items()]
+    bandwidth = [list(row) for row in instance.bandwidth]
+    for (a, b), each in rates.items():
+        bandwidth[a][b] = max(1, round(each.middle))
+    source = calibrated_source(instance.source, told)
+    made = instance.changed(layers=tuple(layers), bandwidth=tuple(map(tuple, bandwidth)), source=source)
+    return made, told
+
+
+CLOCK = Clock(script, "single_accelerator", calibrating=calibrated)

@@ -74,8 +74,14 @@ def extreme_sets(network: str) -> tuple[str, ...]:
 
 
 def sets(network: str) -> tuple[str, ...]:
-    """All sets of constants under which a network is looked at: the fits, the best first, and its extremes."""
+    """Sets of constants under which changes of a network are looked at: the fits, the best first, and its extremes."""
     return (*fits(), *extreme_sets(network))
+
+
+@cache
+def all_sets() -> tuple[str, ...]:
+    """All sets of constants under which every network is looked at as it is: the fits, and the extremes of all."""
+    return (*fits(), *extremes())
 
 
 def variant_of(constants: str, change: str = "") -> str:
@@ -177,7 +183,7 @@ def _patterns(folds: Iterable[int]) -> list[Instance]:
 
 def _extreme_jobs() -> list[Job]:
     """Fronts under the extreme sets of constants; the optima of variants under all sets."""
-    fronts = [instance_of(n, fold, name) for n in NETWORKS for fold in FOLDS for name in extreme_sets(n)]
+    fronts = [instance_of(n, fold, name) for n in NETWORKS for fold in FOLDS for name in extremes()]
     changed = [
         instance_of(network, 4, variant_of(name, change))
         for network in NETWORKS

@@ -2,7 +2,7 @@
 
 Table I does not determine the cost model: all sets of constants whose root mean square residual is within the tolerance
 of the best explain it alike. For every quantity of :data:`QUANTITIES` this program looks for the admissible sets at
-which it is smallest and largest, so that a gain can be stated as an interval and a sign that changes is seen.
+which it is smallest and largest, so that a gain can be stated as a range and a sign that changes is seen.
 
 Normalisation
 -------------
@@ -18,7 +18,7 @@ the best of the committed fits, of the committed extremes (at first of fits to t
 for other quantities; so the command, run again, starts from what is known. For a quantity
 of the *optimum* (a maximum over plans) the smallest value is sought over a growing pool of plans, to which the proven
 optimum at every new set is added; the largest by turns of optimum and constants. A local method proves no global
-extreme: every end of an interval is attained by a set, and the true interval may be wider.
+extreme: every end of a range is attained by a set, and the true range may be wider.
 """
 
 from __future__ import annotations

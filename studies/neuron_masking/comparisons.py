@@ -11,6 +11,7 @@ from typing import Any
 from mapgap.records.runs import Runs
 from mapgap.reporting.tables import Rows, Table, header, tabulated
 from mapgap.studies.neuron_masking.curves import (
+    RIVAL_TITLES,
     TITLES,
     Measure,
     Trainings,
@@ -49,7 +50,8 @@ MOST_SEEDS = 100
 
 def pair_title(first: str, second: str) -> str:
     """``ELFISH minus Syn. FL``."""
-    return f"{TITLES[first]} minus {TITLES[second]}"
+    titles = TITLES | RIVAL_TITLES
+    return f"{titles[first]} minus {titles[second]}"
 
 
 def points(trainings: Trainings, setting: Setting, first: str, second: str, measure: Measure) -> list[float]:
@@ -77,9 +79,14 @@ def _shown(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{key: value for key, value in row.items() if key not in ("groups", "pooled")} for row in rows]
 
 
-def comparisons(trainings: Trainings) -> Table:
+def comparisons(
+    trainings: Trainings,
+    pairs: Sequence[tuple[str, str]] = COMPARED,
+    name: str = "training_pooled",
+    title: str = "Which scheme trains better",
+) -> Table:
     """Pooled paired differences of two schemes; a claim only where it survives Holm's correction."""
-    rows = _pooled_rows(trainings, COMPARED)
+    rows = _pooled_rows(trainings, pairs)
     for row, adjusted in zip(rows, holm([row["pooled"].p for row in rows]), strict=True):
         found, groups = row["pooled"], row["groups"]
         half = found.half()
@@ -101,7 +108,7 @@ def comparisons(trainings: Trainings) -> Table:
         "as sample': the interval if the fleets stand for others like them. Random signs: a test without normal "
         "distributions. Test seeds only; no fleet shares a seed with another."
     )
-    return Table("training_pooled", "Which scheme trains better", columns, _shown(rows), note)
+    return Table(name, title, columns, _shown(rows), note)
 
 
 def equivalence(trainings: Trainings) -> Table:
@@ -152,7 +159,7 @@ def by_fleet(trainings: Trainings) -> Rows:
     for setting, pair, measure in product(trainings.settings, COMPARED, MEASURES):
         if values := points(trainings, setting, *pair, MEASURES[measure]):
             centre, half = interval(values)
-            row = {**_of_setting(setting), **_of_pair(*pair), "measure": measure, "difference": centre, "half": half}
+            row = {**of_setting(setting), **_of_pair(*pair), "measure": measure, "difference": centre, "half": half}
             low, high = centre - (half or 0.0), centre + (half or 0.0)
             yield row | {"seeds": len(values), "low": low, "high": high}
 
@@ -173,7 +180,7 @@ def speed(trainings: Trainings) -> Rows:
         seeds = sorted(a.keys() & b.keys())
         for target in TARGETS if seeds else ():
             slow, fast = ([time_to(curves[seed], target, horizon) for seed in seeds] for curves in (a, b))
-            row = {**_of_setting(setting, rival), "target": round(100 * target), "seeds": len(seeds)}
+            row = {**of_setting(setting, rival), "target": round(100 * target), "seeds": len(seeds)}
             row |= _ratio([math.log(ours / theirs) for ours, theirs in zip(slow, fast, strict=True)])
             for name, curves in (("reached_rival", a), ("reached", b)):
                 row[name] = sum(max(value for _, value in curves[seed]) >= target for seed in seeds)
@@ -182,7 +189,7 @@ def speed(trainings: Trainings) -> Rows:
             yield row
 
 
-def _of_setting(setting: Setting, rival: str = "") -> dict[str, Any]:
+def of_setting(setting: Setting, rival: str = "") -> dict[str, Any]:
     """What tells a row: fleet and data, and rival if there is one."""
     row = {"fleet": setting.label, "stragglers": setting.fleet, "iid": setting.iid}
     return row | ({"rival": rival, "title": TITLES[rival]} if rival else {})
@@ -210,7 +217,7 @@ def robustness(trainings: Trainings) -> Rows:
         a, b = (trainings.values(setting, scheme, measure) for scheme in ("elfish", rival))
         ratios = [math.log(a[s] / b[s]) for s in sorted(a.keys() & b.keys()) if a[s] > 0 and b[s] > 0]
         if ratios:
-            row = {**_of_setting(setting, rival), "kind": kind, "seeds": len(ratios)}
+            row = {**of_setting(setting, rival), "kind": kind, "seeds": len(ratios)}
             yield row | _ratio([exponent * value for value in ratios])
 
 
@@ -226,7 +233,7 @@ def tuning(records: Runs) -> Rows:
         means = {mixing: 100 * mean(overall(c, CYCLES) for c in found) for mixing, found in curves.items()}
         best = max(means, key=means.__getitem__)
         for mixing in sorted(means):
-            row = _of_setting(setting) | {"mixing": mixing, "accuracy": means[mixing], "seeds": len(curves[mixing])}
+            row = of_setting(setting) | {"mixing": mixing, "accuracy": means[mixing], "seeds": len(curves[mixing])}
             marks = {"best": mixing == best, "used": mixing == TUNED[setting]}
             yield row | {mark: mark if holds else "" for mark, holds in marks.items()}
 

@@ -16,6 +16,7 @@ from mapgap.studies.neuron_masking.design import (
     TUNED,
     TUNING_SEEDS,
     Setting,
+    seeds_for_rivals,
     seeds_for_tests,
 )
 from mapgap.studies.neuron_masking.job import PREFIX
@@ -35,6 +36,7 @@ TITLES = {
     "replacing": "Asyn. FL, replacing",
 }
 """Schemes as the paper calls them; ``replacing`` is asynchronous learning in which an upload replaces the model."""
+RIVAL_TITLES = {"uniform": "uniform submodels", "fedprox": "FedProx", "dropped": "stragglers dropped"}
 
 
 def at(curve: Curve, moment: float) -> float:
@@ -132,6 +134,11 @@ class Trainings:
     def pilot(cls, records: Runs) -> Trainings:
         """Those that were looked at first."""
         return cls(records, lambda _: PILOT_SEEDS)
+
+    @classmethod
+    def rivals(cls, records: Runs) -> Trainings:
+        """Those of ELFISH against what others do."""
+        return cls(records, seeds_for_rivals)
 
     @property
     def settings(self) -> list[Setting]:

@@ -31,6 +31,8 @@ TRAINER = "federated_training:measure"
 EXAMPLE = registry.folder("studies").resolve().parent / "examples" / "federated_training" / "src"
 """What trains is no part of the library: a package of its own among the examples, and where it lies in a checkout."""
 SCHEMES = ("sync", "async", "soft", "elfish", "optimal", "optimal_neurons")
+RIVALS = ("uniform", "fedprox", "dropped")
+"""What others than ELFISH do about stragglers."""
 KIND = "training"
 PREFIX = "train_"
 """What a record calls a training is its scheme with this in front: ``train_elfish``."""
@@ -47,7 +49,7 @@ class Options:
     Attributes
     ----------
     scheme : str
-        One of ``SCHEMES``.
+        One of ``SCHEMES`` or ``RIVALS``.
     cycles : int
         Simulated time, in cycle times of the instance.
     iid : bool
@@ -56,6 +58,8 @@ class Options:
         Learning rate.
     mixing : float
         Weight of an upload in ``async``.
+    proximal : float
+        Weight of the pull towards the global model in ``fedprox``; part of the identity only there.
     network : str
         The library network that the instance was expanded from.
     """
@@ -67,6 +71,7 @@ class Options:
     rate: float = 0.05
     mixing: float = 0.5
     network: str = "digits_cnn"
+    proximal: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -90,7 +95,8 @@ class TrainingJob(Job):
     @property
     def options(self) -> dict[str, Any]:
         """All of the training but the scheme; part of its identity."""
-        return {name: value for name, value in asdict(self.training).items() if name != "scheme"}
+        left = ("scheme",) if self.training.scheme == "fedprox" else ("scheme", "proximal")
+        return {name: value for name, value in asdict(self.training).items() if name not in left}
 
     def key_on(self, digest: str) -> str:
         return run_key(digest, self.name, self.options, 0.0, None, self.workers, self.seed)

@@ -192,15 +192,15 @@ def _text_of(pairs: Table, masks: Table) -> list[str]:
         "has both), and errors are corrected for the images that all runs share. The mixing weight of "
         f"asynchronous learning is chosen per fleet on seeds {TUNING_SEEDS[0]} to {TUNING_SEEDS[-1]}; where all "
         "devices are stragglers, uploads that replace the model are run, too.",
-        *(_decided(data, pairs, masks) for data in dict.fromkeys(row["data"] for row in pairs.rows)),
+        *(decided(data, pairs, masks) for data in dict.fromkeys(row["data"] for row in pairs.rows)),
     ]
 
 
-def _decided(data: str, pairs: Table, masks: Table) -> str:
+def decided(data: str, pairs: Table, masks: Table | None = None) -> str:
     """The primary measure in one paragraph."""
     same = {
         (row["first"], row["second"])
-        for row in masks.rows
+        for row in (masks.rows if masks is not None else ())
         if (row["data"], row["measure"], row["claim"]) == (data, PRIMARY, "equivalent")
     }
     found = []

@@ -21,7 +21,7 @@ from mapgap.core import Frozen
 from mapgap.reporting.verdicts import Kind
 
 FOLDER = Path(__file__).parent
-Reason = Literal["input", "boards", "related", "unreadable", "definition", "fitted"]
+Reason = Literal["input", "boards", "related", "unreadable", "definition", "fitted", "machine"]
 REASONS: Mapping[Reason, str] = {
     "input": "an input of the experiments, which the instances take over",
     "boards": "needs the authors' boards or data",
@@ -29,6 +29,7 @@ REASONS: Mapping[Reason, str] = {
     "unreadable": "printed as a curve only",
     "definition": "a definition, or follows from other printed numbers",
     "fitted": "a constant is fitted to it",
+    "machine": "a search time on a machine that the paper does not name; what is counted is compared",
 }
 Specs = str | tuple[str, str]
 """The specification of a figure, or of both ends of a range."""

@@ -1,8 +1,13 @@
 """Emulated plans: the order of tasks, one at a time on a lane, all the bytes; the best plan is the fastest; traces."""
 
 import json
+import os
 import random
 import secrets
+import signal
+import threading
+from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
 import pytest
@@ -10,9 +15,10 @@ from cli_support import inside
 
 import mapgap
 from mapgap.catalogue import registry
-from mapgap.clock.run import Host, execute
+from mapgap.clock.replay import full, round_s
+from mapgap.clock.run import Host, execute, recorded
 from mapgap.clock.trace import Trace, measured
-from mapgap.core import GanttLane, InputError, Quarters
+from mapgap.core import GanttLane, InputError, Move, Quarters, Script, Task
 from mapgap.problems.hybrid_pipeline import Device, DeviceType, Instance, Layer, Plan, Stage
 from mapgap.problems.hybrid_pipeline.evaluate import communication_bytes
 from mapgap.problems.hybrid_pipeline.simulate import simulate
@@ -152,9 +158,9 @@ def test_a_cycle_is_the_time_between_rounds_in_flight():
     """Three tasks of 1 s behind each other on lanes of their own, the first and the last rounds slower."""
     ends = [10, 20, 30, 31, 32, 33, 43, 53]
     records = [{"task": f"{r}", "start": end - 3.0, "end": float(end)} for r, end in enumerate(ends)]
-    script = mapgap.core.Script((), tuple((f"{r}",) for r in range(8)), 1.0, in_flight=2)
+    script = Script((), tuple((f"{r}",) for r in range(8)), 1.0, in_flight=2)
     assert measured(script, records) == 1.0  # from 30 to 33
-    one = mapgap.core.Script((), (("0",), ("1",)), 1.0)
+    one = Script((), (("0",), ("1",)), 1.0)
     assert measured(one, records[:2]) == 6.5  # from 7 to 20, two rounds
 
 
@@ -192,6 +198,71 @@ def test_rounds_in_flight_keep_the_busiest_unit_busy_and_never_too_busy():
         assert 0.8 * script.seconds <= cycle <= alone * (1 + 1e-9), seed
 
 
+def test_so_many_rounds_are_in_flight_that_the_busiest_lane_is_busy():
+    def chain(rounds, in_flight, seconds=(1.0, 2.0, 1.0)):
+        tasks, ends = [], []
+        for r in range(rounds):
+            before = ends[r - in_flight] if r >= in_flight else ()
+            for lane, each in enumerate(seconds):
+                tasks.append(Task(f"{r}/{lane}", f"lane{lane}", "", each, after=before))
+                before = (f"{r}/{lane}",)
+            ends.append(before)
+        return Script(tuple(tasks), tuple(ends), 2.0, in_flight)
+
+    # One round takes 4 s; two in turns 2 s each; the lane in the middle is then always busy.
+    assert full(chain).in_flight == 2
+    assert round_s(chain(9, 1)) == 4.0
+    assert [each.in_flight for each in (full(chain, 4), full(chain, 6), full(chain, 7))] == [
+        1,
+        1,
+        2,
+    ]  # three times, and 1
+    with pytest.raises(InputError, match="--rounds: expected at least 4"):
+        full(chain, 3)
+    # A model that promises what no number keeps: the one that comes closest, and the clock will say so.
+    never = full(lambda rounds, in_flight: replace(chain(rounds, in_flight), seconds=1.5))
+    assert (never.in_flight, round_s(never)) == (2, 2.0)
+
+
+def test_cycles_of_the_library_need_a_handful_of_rounds_in_flight():
+    """Random plans of Synergy's third workload: with few rounds in flight units wait, with enough of them none does."""
+    instance = mapgap.load("synergy_w3_any")
+    rng, needed = random.Random(secrets.randbits(32)), []
+    while len(needed) < 6:
+        plan = registry.library("multi_model_splitting").random_plan(instance, rng)
+        if not registry.problems()["multi_model_splitting"].evaluate(instance, plan).violations:
+            script = full(partial(registry.problems()["multi_model_splitting"].clock.script, instance, plan))
+            assert round_s(script) == pytest.approx(script.seconds, rel=0.05)
+            needed.append(script.in_flight)
+    assert max(needed) > 1
+
+
+def test_who_wakes_late_makes_nobody_late():
+    """A board is stopped for a while; what follows waits for moments, not for times."""
+    names = ("a", "b")
+    tasks, before = [], ()
+    for k in range(20):
+        tasks.append(Task(f"{k}", names[k % 2], "FP", 0.05, names[k % 2], None, before))
+        before = (f"{k}",)
+    script = Script(tuple(tasks), (before,), 1.0)
+
+    def begun(pids):
+        threading.Timer(0.2, os.kill, (pids["b"], signal.SIGSTOP)).start()
+        threading.Timer(0.4, os.kill, (pids["b"], signal.SIGCONT)).start()
+
+    records = execute(script, {name: Host() for name in names}, begun=begun)
+    assert measured(script, records) == pytest.approx(1.0, abs=1e-6)
+    assert max(each["late"] for each in records) > 0.05
+
+
+def test_bytes_that_no_network_moves_in_time_are_late():
+    move = Task("m", "a to b", "FP", 1e-5, "", Move("a", "b", 50_000_000))  # 5 TB/s
+    script = Script((move, Task("c", "b", "FP", 0.01, "b", None, ("m",))), (("c",),), 0.01001)
+    found, last = execute(script, {"a": Host(), "b": Host()})
+    assert found["seconds"] > found["model_s"]
+    assert last["start"] == found["end"] == pytest.approx(found["seconds"])
+
+
 def record(stage, phase, board, seconds, model):
     return {"stage": stage, "phase": phase, "board": board, "seconds": seconds, "model_s": model}
 
@@ -220,6 +291,40 @@ def test_what_was_measured_comes_back_as_times_and_bandwidths():
     ]
     assert made.content_hash != instance.content_hash
     assert "Calibrated by a run" in made.source
+
+
+@pytest.mark.parametrize("problem", ["multi_model_splitting", "suboperation_mapping"])
+@pytest.mark.parametrize("same", [True, False])
+def test_a_calibrated_model_takes_as_long_as_was_measured(problem, same):
+    """Factors by board and kind of task, drawn; the new tables give every task of the plan its time on the clock."""
+    seed = secrets.randbits(32)
+    rng, clock = random.Random(seed), registry.problems()[problem].clock
+    for _ in range(5):
+        instance, plan = drawn(problem, rng)
+        script, drawn_factors = clock.script(instance, plan, 3), {}
+
+        def factor(task, factors=drawn_factors):
+            # A task of Synergy's problem has a kind; of MTrain's the phase, or the link of a move.
+            kind = task.about.get("kind") or (task.group if task.board else task.move.receiver)
+            where = task.board or task.move.sender
+            return 1.0 if same else factors.setdefault((where, kind), rng.choice((0.5, 1.5, 2.0, 3.0)))
+
+        records = [recorded(task, 0.0, 0.0, task.seconds * factor(task)) for task in script.tasks]
+        made, told = clock.calibrated(instance, [{"plan": plan.to_json()}, *records])
+        if same:
+            assert made.changed(source=instance.source) == instance, seed
+            continue
+        assert {round(each.middle, 9) for _, each, unit in told if unit == "times"} <= {0.5, 1.5, 2.0, 3.0}
+        again = {task.name: task for task in clock.script(made, plan, 3).tasks}
+        ticks = 2 + max(
+            len(each.layers) for each in getattr(instance, "pipelines", (instance,))
+        )  # rounded layer by layer
+        for task in script.tasks:
+            if task.seconds:
+                expected = task.seconds * factor(task)
+                # Bandwidths are whole bytes per second: of slow links more than a tick.
+                slack = ticks * instance.seconds_per_tick + (1e-3 * expected if task.move else 0)
+                assert abs(again[task.name].seconds - expected) <= slack, (seed, task.name)
 
 
 def test_quarters_of_one_value_are_that_value():
@@ -355,3 +460,48 @@ def test_a_model_is_cut_and_run_by_commands(tmp_path, monkeypatch):
     done = inside("run", "m.yaml", "plan.json", "--parts", "parts")
     assert done.returncode == 2
     assert "expected the parts of this plan and instance" in done.stderr
+
+
+def test_several_models_are_cut_where_their_pipelines_are(tmp_path, monkeypatch):
+    models = pytest.importorskip("mapgap.importing.models")
+    monkeypatch.chdir(tmp_path)
+    models.write(tmp_path)
+    (tmp_path / "boards.yaml").write_text(
+        "schema: 1\nform: cluster\nlink_mbps: 100\nboards:\n"
+        "  one: {memory_gb: 1, gflops: 1, memory_gbps: 1, launch_us: 1}\n"
+        "  two: {memory_gb: 1, gflops: 2, memory_gbps: 1, launch_us: 1}\n"
+    )
+    both = ("lenet5.onnx", "--also", "mobile_tiny.onnx")
+    flags = ("--cluster", "boards.yaml", "--problem", "multi_model_splitting", "-o", "m.yaml")
+    assert inside("import", *both, *flags).returncode == 0
+    instance = mapgap.load("m.yaml")
+    first, second = (len(each.layers) for each in instance.pipelines)
+    pipelines = [
+        {"source": 0, "target": 1, "segments": [[0, 0, 4], [1, 4, first]]},
+        {"source": 1, "target": 0, "segments": [[1, 0, 2], [0, 2, second]]},
+    ]
+    names = ("device", "first", "last")
+    for each in pipelines:
+        each["segments"] = [dict(zip(names, segment, strict=True)) for segment in each["segments"]]
+    (tmp_path / "plan.json").write_text(json.dumps({"pipelines": pipelines}))
+    done = inside("split", "m.yaml", "plan.json", "--model", "lenet5.onnx", "-o", "parts")
+    assert done.returncode == 2
+    assert "--model: expected 2, one per pipeline (lenet5, mobile_tiny), found 1" in done.stderr
+    assert not (tmp_path / "parts").exists()
+    models_flags = ("--model", "lenet5.onnx", "--model", "mobile_tiny.onnx")
+    done = inside("split", "m.yaml", "plan.json", *models_flags, "-o", "parts")
+    assert done.returncode == 0, done.stderr
+    for pipeline, ends in zip(instance.pipelines, (("one", "two"), ("two", "one")), strict=True):
+        told = json.loads((tmp_path / "parts" / pipeline.name / "manifest.json").read_text())
+        assert (told["source"], told["target"]) == ends
+        assert [each["boards"][0]["name"] for each in told["stages"]] == list(ends)
+        # What crosses is the tensor whose bytes the model charges.
+        (sent,) = told["stages"][0]["sends"]
+        index = len(told["stages"][0]["layers"]) if pipeline.name == "lenet5" else 2
+        assert told["tensors"][sent]["bytes"] == pipeline.boundaries[index].bytes
+    # Swapped models are refused by the names of their layers.
+    done = inside("split", "m.yaml", "plan.json", *models_flags[2:], *models_flags[:2], "-o", "other")
+    assert done.returncode == 2
+    assert "expected the layers of mobile_tiny.onnx" in done.stderr
+    assert not (tmp_path / "other").exists()
+    assert inside("run", "m.yaml", "plan.json", "--parts", "parts").returncode == 2

@@ -2,8 +2,10 @@
 
 import json
 import random
+import runpy
 import secrets
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from cli_support import mapgap
@@ -132,3 +134,11 @@ def test_solve_tells_what_shared_links_do():
     assert told["media"]["links"] == pytest.approx(told["terms"]["makespan_s"])
     assert "replayed" in mapgap("solve", "mtrain_example_fig6", "--method", "mtrain_converting").stdout
     assert "media" not in json.loads(mapgap("solve", "dhm_squeezenet_fire4", "--fast", "--json").stdout)
+
+
+@pytest.mark.parametrize("name", ["ranking", "computed"])
+def test_the_page_says_what_the_committed_runs_say(name):
+    docs = Path(__file__).parents[2] / "docs"
+    page = (docs / "model_against_clock.md").read_text()
+    for row in runpy.run_path(str(docs / "clock" / f"{name}.py"))["table"]():
+        assert row in page

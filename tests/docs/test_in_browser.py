@@ -1,4 +1,4 @@
-"""Pages that do something, in a real browser without network: the checker of certificates, and the player."""
+"""Pages that do something, in a real browser without network: the checker of certificates, the player, lessons."""
 
 import copy
 import gzip
@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from browser import END, ENTER, RIGHT, SPACE, browsing, installed, serving
+from browser import END, ENTER, LEFT, RIGHT, SPACE, browsing, installed, serving
 
 from mapgap.evidence.check import read
 
@@ -19,7 +19,8 @@ pytestmark = [
     pytest.mark.skipif(not installed(), reason="needs chromium and chromedriver"),
     pytest.mark.skipif(not (ROOT / "docs" / "_ext").is_dir(), reason="the pages are not part of a wheel"),
 ]
-PAGES = ("check_here.md", "lessons/watch_the_search.md")
+LESSONS = ("integer_program_by_hand", "a_bound_from_multipliers", "two_goals", "checking_a_certificate")
+PAGES = ("check_here.md", "lessons/watch_the_search.md", *(f"lessons/{name}.md" for name in LESSONS))
 VERDICTS = "return Array.from(document.querySelectorAll('#checker-verdicts li'), (each) => each.innerText)"
 GENUINE = ("synergy_w1_any", "mtrain_example_fig5", "elfish_lenet_straggler1", "asteroid_nano3_mobilenetv2_100mbps")
 LOOKS = [(width, scheme) for width in (1440, 390) for scheme in ("light", "dark")]
@@ -42,6 +43,9 @@ return Array.from(document.querySelectorAll(arguments[0])).filter(function (node
 }).map((node) => node.outerHTML);
 """
 """Texts whose contrast is less than the 4.5 of WCAG's level AA."""
+TEXTS = (
+    ".checker label, .checker button, .player button, .player .said, .player .legend, .cell button, .lesson-state, .ran"
+)
 
 
 @pytest.fixture(scope="module")
@@ -50,19 +54,21 @@ def site(tmp_path_factory):
     if shutil.which("npm") is None and not list(ROOT.glob("build/pyodide-*")):
         pytest.skip("needs npm, for Pyodide")
     root = tmp_path_factory.mktemp("site")
-    for name in ("mapgap", "problems", "instances"):
+    (ROOT / "build").mkdir(exist_ok=True)  # what is fetched is fetched once
+    for name in ("mapgap", "problems", "instances", "heuristics", "formulations", "solvers", "build"):
         (root / name).symlink_to(ROOT / name)
     docs = root / "docs"
-    docs.mkdir()
+    (docs / "lessons").mkdir(parents=True)
     for page in PAGES:
-        shutil.copy(ROOT / "docs" / page, docs / Path(page).name)
-    (docs / "index.md").write_text("# Pages\n\n```{toctree}\n:glob:\n\n*\n```\n")
+        shutil.copy(ROOT / "docs" / page, docs / page)
+    (docs / "index.md").write_text("# Pages\n\n```{toctree}\n:glob:\n\n*\nlessons/*\n```\n")
     (docs / "conf.py").write_text(
         f"import sys; sys.path.insert(0, {str(ROOT / 'docs' / '_ext')!r})\n"
-        "extensions = ['myst_nb', 'sphinx_design', 'site_checker', 'site_player']\n"
+        "extensions = ['myst_nb', 'sphinx_design', 'site_math', 'site_checker', 'site_player', 'site_runner']\n"
+        "extensions += ['site_slides']; html_math_renderer = 'mathml'\n"
         f"html_theme, html_static_path = 'furo', [{str(ROOT / 'docs' / '_static')!r}]\n"
         "html_css_files, html_js_files, nb_execution_mode = ['site.css'], ['player.js'], 'off'\n"
-        "myst_enable_extensions = ['colon_fence']\n"
+        "myst_enable_extensions = ['colon_fence', 'dollarmath']\n"
     )
     subprocess.run([sys.executable, "-m", "sphinx", "-q", "-b", "html", docs, root / "out"], check=True)
     (root / "out" / "favicon.ico").touch()  # browsers ask for one
@@ -127,7 +133,7 @@ def test_one_more_than_is_proven_is_refused_and_files_that_are_none_say_so(site,
 
 
 def test_keys_move_the_player_to_the_proof(site, browser):
-    browser.open(f"{site}/watch_the_search.html")
+    browser.open(f"{site}/lessons/watch_the_search.html")
     said = "return document.querySelector('.player .said').innerText"
     assert browser.run(said).startswith("Step 1 of")
     browser.press(".player input", RIGHT + RIGHT)
@@ -138,10 +144,62 @@ def test_keys_move_the_player_to_the_proof(site, browser):
     browser.wait(lambda: browser.run(said).startswith("Step 2 of"))
 
 
+RAN = "return Array.from(document.querySelectorAll('.ran'), (each) => [each.className, each.innerText])"
+CELLS = """
+const cells = Array.from(document.querySelectorAll(".cell")).filter((each) => each.querySelector("button"));
+cells.forEach((each, place) => { each.querySelector("button").id = "run" + place; });
+document.querySelectorAll("details").forEach((each) => { each.open = true; });
+return cells.map((each) => each.querySelector("pre").innerText);
+"""
+
+
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_a_lesson_runs_in_the_browser(site, browser, lesson):
+    browser.open(f"{site}/lessons/{lesson}.html")
+    cells = browser.run(CELLS)
+    assert len(cells) > 3
+    for place in reversed(range(len(cells))):  # the last one runs those before it; what is hidden, when it is asked for
+        if len(browser.run(RAN)) < len(cells):
+            browser.press(f"#run{place}", ENTER)
+            browser.wait(lambda: not any("waiting" in each for each, _ in browser.run(RAN)))
+    assert [each for each, _ in browser.run(RAN)] == ["ran"] * len(cells), browser.run(RAN)
+    if lesson == "integer_program_by_hand":  # the optimum, as the certificate proves; the evaluator has the word
+        assert any(text.startswith("36 True") for _, text in browser.run(RAN))
+
+
+def test_code_is_changed_and_a_loop_without_end_is_stopped(site, browser):
+    browser.open(f"{site}/lessons/two_goals.html")
+    browser.run(CELLS)
+    first = "document.querySelector('.cell pre').innerText = arguments[0]"
+    browser.run(first, "print(1 / 0)")
+    browser.press("#run0", ENTER)
+    browser.wait(lambda: browser.run(RAN) and "waiting" not in browser.run(RAN)[0][0])
+    assert browser.run(RAN)[0][0] == "ran failed"
+    assert "ZeroDivisionError" in browser.run(RAN)[0][1]
+    browser.run(first, "while True: pass")
+    browser.press("#run0", ENTER)
+    browser.wait(lambda: "Running" in browser.run("return document.querySelector('.lesson-state').innerText"))
+    browser.press("#run0", ENTER)
+    assert browser.run("return document.querySelector('.lesson-state').innerText").startswith("Stopped")
+
+
+def test_slides_go_by_keys_and_answers_stand_in_the_solutions_alone(site, browser):
+    browser.open(f"{site}/lessons/two_goals.slides.html")
+    at = "return Array.from(document.querySelectorAll('.slide')).indexOf(document.activeElement)"
+    for key, place in ((RIGHT, 1), (RIGHT, 2), (LEFT, 1)):
+        browser.press("body", key)
+        assert browser.run(at) == place
+    answer = "Plans of equal weighted sum lie on a straight line"
+    for kind, there in (("slides", False), ("sheet", False), ("solutions", True)):
+        browser.open(f"{site}/lessons/two_goals.{kind}.html")
+        text = browser.run("return document.body.innerText")
+        assert (answer in text, "Exercise 2" in text) == (there, True), kind
+
+
 @pytest.mark.parametrize(("width", "scheme"), LOOKS)
-@pytest.mark.parametrize("page", ["check_here", "watch_the_search"])
+@pytest.mark.parametrize("page", ["check_here", "lessons/watch_the_search", "lessons/integer_program_by_hand"])
 def test_nothing_is_cut_off_and_every_text_can_be_read(site, browser, page, width, scheme):
     browser.looks(width, 900, scheme)
     browser.open(f"{site}/{page}.html")
     assert browser.run("return document.documentElement.scrollWidth") <= width
-    assert browser.run(FAINT, ".checker label, .checker button, .player button, .player .said, .player .legend") == []
+    assert browser.run(FAINT, TEXTS) == []

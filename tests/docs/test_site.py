@@ -35,6 +35,8 @@ import site_math  # noqa: E402
 import site_player  # noqa: E402
 import site_prose  # noqa: E402
 import site_results  # noqa: E402
+import site_runner  # noqa: E402
+import site_slides  # noqa: E402
 import timetable  # noqa: E402
 
 from mapgap.evidence.ledger import Ledger  # noqa: E402
@@ -336,3 +338,62 @@ def test_the_player_shows_what_the_answers_of_its_lesson_say():
     for step in trail["steps"]:  # no plan is drawn that ends elsewhere than it says
         value = step.get("value", step["best"])
         assert value == max(bar[2] for bar in step["bars"])
+
+
+class TestLessonsInTheBrowser:
+    def test_cells_that_need_an_installation_say_so(self):
+        for name in site_runner.LESSONS:
+            text = (DOCS / "lessons" / f"{name}.md").read_text(encoding="utf-8")
+            for cell in re.findall(r"^```{code-cell} ipython3\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+                needs = re.search(r"import (numpy|pandas|ortools|matplotlib)|gantt\(|compare\(", cell)
+                assert not needs or "needs-install" in cell, f"{name}: {cell}"
+
+    def test_a_session_has_the_package_and_what_the_lessons_name(self):
+        names = {entry["instance"] for entry in site_runner.entries(ROOT)}
+        assert {"mtrain_example_fig5", "synergy_w3_distributed"} <= names
+        places = [str(place) for _, place in site_runner.sources(ROOT, names)]
+        assert len(places) == len(set(places))
+        assert {"mapgap/__init__.py", "mapgap/problems/suboperation_mapping/evaluate.py"} <= set(places)
+        kept = [place for place in places if place.startswith("mapgap/instances/best_known/")]
+        assert "mapgap/instances/best_known/synergy_w3_distributed.cert.json.gz" in kept
+        assert len(kept) <= 2 * len(names)
+
+    def test_another_wheel_than_the_pinned_one_is_not_taken(self, tmp_path, monkeypatch):
+        def download(command, **_):
+            Path(command[command.index("--dest") + 1], "pydantic_core.whl").write_bytes(b"something else")
+
+        monkeypatch.setattr(site_runner.subprocess, "run", download)
+        monkeypatch.setattr(site_runner, "version", lambda _: site_runner.CORE[0])
+        with pytest.raises(ValueError, match="expected SHA-256"):
+            site_runner.core(tmp_path)
+        monkeypatch.setattr(site_runner, "version", lambda _: "2.0.0")  # which pydantic would not take
+        assert site_runner.core(tmp_path) is None
+
+
+def test_a_lesson_becomes_slides_and_exercises_with_their_answers():
+    from docutils import nodes
+
+    def cell(text, *tags):
+        return nodes.container("", nodes.literal_block(text, text), classes=["cell", *tags])
+
+    def texts(several):
+        return [node.astext() for node in several]
+
+    question = nodes.admonition("", nodes.title("", "Exercise 1"), nodes.paragraph("", "why?"))
+    inner = nodes.section("", nodes.title("", "B"), cell("two"), question, cell("because", "tag_hide-cell"))
+    tree = nodes.section(
+        "", nodes.title("", "A"), nodes.paragraph("", "text"), cell("one"), nodes.paragraph("", "more")
+    )
+    tree += inner
+    document = nodes.section("", tree, nodes.paragraph("", "end"))
+    found = [texts(each) for each in site_slides.slides(document)]
+    assert found == [["A", "text", "one"], ["more"], ["B", "two"], ["Exercise 1\n\nwhy?"], ["end"]]
+    assert [(q.astext(), texts(a)) for q, a in site_slides.exercises(document)] == [("Exercise 1\n\nwhy?", ["because"])]
+
+
+def test_tables_of_a_report_lead_to_the_ledger():
+    cells = "<td>mtrain_example_fig5</td><td><code>synergy_w1_any@latency</code></td><td>no_entry</td>"
+    assert site_files.linked(cells) == (
+        '<td><a href="../../ledger/mtrain_example_fig5.html">mtrain_example_fig5</a></td><td><code>'
+        '<a href="../../ledger/synergy_w1_any__latency.html">synergy_w1_any@latency</a></code></td><td>no_entry</td>'
+    )

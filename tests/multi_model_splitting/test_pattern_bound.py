@@ -11,9 +11,10 @@ from mapgap.contract.seeds import samples
 from mapgap.core import Budget, Status
 from mapgap.formulations.multi_model_splitting.chains import ceiling, chains, profiles
 from mapgap.formulations.multi_model_splitting.column_bound import Relaxation
+from mapgap.formulations.multi_model_splitting.params import Joint
 from mapgap.formulations.multi_model_splitting.pattern_bound import Patterns, Program, groups_of
-from mapgap.formulations.multi_model_splitting.pattern_kernels import DIMENSIONS, UNKNOWN, Items, Room, heaviest
-from mapgap.problems.multi_model_splitting import Boundary, Device, Instance, Layer, Pipeline
+from mapgap.formulations.multi_model_splitting.pattern_kernels import DIMENSIONS, Items, Room, heaviest, undominated
+from mapgap.problems.multi_model_splitting import Boundary, Device, Instance, Layer, Pipeline, Requirement
 from mapgap.problems.multi_model_splitting.evaluate import evaluate
 
 METHODS = registry.methods("multi_model_splitting")
@@ -56,40 +57,80 @@ def test_no_bound_is_beyond_the_optimum(family, sample):
 
 
 def knapsack(rng):
-    groups = rng.randint(1, 3)
-    n = rng.randint(1, 6)
-    value = sorted((rng.randint(1, 10**9) for _ in range(n)), reverse=True)
-    demand = [[rng.choice((0, rng.randint(0, 10**6))) for _ in range(DIMENSIONS)] for _ in range(n)]
-    free = [rng.choice((0, rng.randint(0, 3 * 10**6), 10**7)) for _ in range(DIMENSIONS)]
-    most = [rng.randint(1, 3) for _ in range(groups)]
-    group = [rng.randrange(groups) for _ in range(n)]
-    arrays = (np.array(each, np.int64) for each in (value, demand, group))
-    return Items(*arrays), Room(np.array(free, np.int64), np.array(most, np.int64))
+    """Up to two items to choose one of each, the dearest first, then up to six others; the last dimension is a sum."""
+    groups, ends = rng.randint(1, 3), rng.randint(0, 2)
+    sizes = [rng.randint(1, 3) for _ in range(ends)]
+    begin = [sum(sizes[:s]) for s in range(ends + 1)]
+    value = [v for n in sizes for v in sorted((rng.randint(-(10**9), 10**9) for _ in range(n)), reverse=True)]
+    n = rng.randint(1, 5)
+    value += sorted((rng.randint(1, 10**9) for _ in range(n)), reverse=True)
+    group = [*(groups + s for s, size in enumerate(sizes) for _ in range(size)), *rng.choices(range(groups), k=n)]
+    demand = np.array([[rng.choice((0, rng.randint(0, 10**6))) for _ in range(DIMENSIONS)] for _ in value], np.int64)
+    free = np.array([rng.choice((0, rng.randint(0, 3 * 10**6), 10**7)) for _ in range(DIMENSIONS)], np.int64)
+    most = np.array([rng.randint(1, 3) for _ in range(groups)], np.int64)
+    weights = np.array([rng.choice((0, rng.randint(0, 1000))) for _ in range(DIMENSIONS)], np.int64)
+    each = np.array([*(rng.randint(0, 10**8) for _ in range(groups)), *[0] * ends], np.int64)
+    guide = demand @ weights + each[group]
+    items = Items(np.array(value, np.int64), np.column_stack([demand, guide]), np.array(group, np.int64))
+    return items, Room(np.append(free, free @ weights + most @ each[:groups]), most, np.array(begin, np.int64))
+
+
+def patterns(items, room):
+    """Value and numbers of all multisets that fit."""
+    ends, groups = len(room.begin) - 1, len(room.most)
+    one = [[k] for k in range(room.begin[-1])]
+    for times in itertools.product(*([0, 1] for _ in one), *(range(room.most[g] + 1) for g in items.group[len(one) :])):
+        count = np.array(times, np.int64)
+        held = np.bincount(items.group, weights=count, minlength=groups + ends)
+        fits = (held[:groups] <= room.most).all() and (held[groups:] == 1).all()
+        if fits and (count @ items.demand <= room.free)[:DIMENSIONS].all():
+            yield int(count @ items.value), count
 
 
 def test_the_heaviest_pattern_is_that_of_all_multisets():
     rng = random.Random(3)
     full = 0
-    for _ in range(300):
+    for _ in range(100):
         items, room = knapsack(rng)
-        n, best = len(items.value), 0
-        for times in itertools.product(*(range(int(room.most[g]) + 1) for g in items.group)):
-            count = np.array(times)
-            held = np.bincount(items.group, weights=count, minlength=len(room.most))
-            if (held <= room.most).all() and (count @ items.demand <= room.free).all():
-                best = max(best, int(count @ items.value))
-        chosen = np.zeros(n, np.int64)
-        assert heaviest(items, room, 10**6, chosen) == best
-        assert chosen @ items.value == best
-        assert (chosen @ items.demand <= room.free).all()
-        full += best > 0
-    assert full > 100
+        best = max((value for value, _ in patterns(items, room)), default=None)
+        for above in (-(10**12), 0, rng.randint(-(10**9), 3 * 10**9)):
+            chosen = np.zeros(len(items.value), np.int64)
+            found, proven = heaviest(items, room, above, 10**6, 10**6, chosen)
+            least = max(above, 0) if len(room.begin) == 1 else above
+            assert (found, proven) == (max(least, least if best is None else best), 1)
+            if found > least:
+                assert any((chosen == count).all() and value == best for value, count in patterns(items, room))
+            else:
+                assert not chosen.any()
+        full += best is not None and best > 0
+    assert full > 30
 
 
-def test_a_search_of_too_many_nodes_says_nothing():
+def test_what_is_dominated_is_in_no_pattern_that_is_heavier():
+    rng = random.Random(5)
+    dropped = 0
+    for _ in range(40):
+        items, room = knapsack(rng)
+        order = np.argsort(-items.value, kind="stable")
+        kept = np.zeros(len(order), np.bool_)
+        undominated(Items(items.value[order], items.demand[order], items.group[order]), kept)
+        kept = set(order[kept].tolist())
+        found = list(patterns(items, room))
+        without = [value for value, count in found if set(np.flatnonzero(count).tolist()) <= kept]
+        assert max(without, default=None) == max((value for value, _ in found), default=None)
+        dropped += len(kept) < len(order)
+    assert dropped > 3
+
+
+def test_a_search_of_too_many_nodes_proves_nothing():
     items, room = knapsack(random.Random(3))
-    ample = Room(np.full(DIMENSIONS, 10**9), room.most)
-    assert heaviest(items, ample, 0, np.zeros(len(items.value), np.int64)) == UNKNOWN
+    ample = room._replace(free=np.full(DIMENSIONS + 1, 10**12))
+    chosen = np.zeros(len(items.value), np.int64)
+    assert heaviest(items, ample, -(10**12), 10**6, 0, chosen)[1] == 0
+    best = max(value for value, _ in patterns(items, ample))
+    found, proven = heaviest(items, ample, -(10**12), 0, 10**6, chosen)  # the first pattern will do
+    assert found == chosen @ items.value
+    assert proven == 0 or found == best
 
 
 def test_any_numbers_give_no_more_than_the_heaviest_patterns():
@@ -105,7 +146,9 @@ def test_any_numbers_give_no_more_than_the_heaviest_patterns():
         program = Program(Patterns(instance, tables, groups_of(instance, tables)), chains(instance, tables, best), best)
         for _ in range(5):
             values = rng.integers(-(10**9), 10**9, program.rows)
-            heavy = sum(kind.devices * program.heaviest(kind, values)[0] for kind in program.kinds)
+            each = [(kind.devices, program.heaviest(kind, values, -(10**12))[:2]) for kind in program.kinds]
+            assert all(proven for _, (_, proven) in each)
+            heavy = sum(devices * value for devices, (value, _) in each)
             assert int(program.count @ (values[program.first] - values[program.last])) <= heavy
             checked += 1
     assert checked > 50
@@ -141,6 +184,20 @@ def test_models_that_cannot_be_cut_are_counted():
     assert told[-1] >= 1990
     assert told == sorted(told)
     assert optimum(instance) == 2000
+
+
+def test_who_does_not_hold_the_input_sends_it():
+    # Three models that start from board 0, which holds one of them, as the others do: it sends two inputs of 400 ticks.
+    # Without ends the boards are one class, and one of that class, board 0, has the input already: a tick of inference.
+    base = whole_models(3, 3, ticks=1)
+    far = base.pipelines[0].boundaries[0].model_copy(update={"transmit": (400,) * 3, "receive": (400,) * 3})
+    update = {"source": Requirement(device="d0"), "boundaries": (far, base.pipelines[0].boundaries[1])}
+    devices = tuple(device.model_copy(update={"weights": 1}) for device in base.devices)
+    instance = base.changed(devices=devices, pipelines=tuple(p.model_copy(update=update) for p in base.pipelines))
+    tables = profiles(instance)
+    groups = groups_of(instance, tables)
+    assert best(Patterns(instance, tables, groups), 0, 5000) == optimum(instance) == 800
+    assert best(Patterns(instance, tables, groups, params=Joint(pattern_ends=0)), 0, 5000) == 1
 
 
 def test_five_large_models_on_four_large_boards_are_bounded():

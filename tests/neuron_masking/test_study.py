@@ -16,16 +16,19 @@ from mapgap.records.record import RunRecord
 from mapgap.records.runs import Runs
 from mapgap.reporting.committed import Checkout
 from mapgap.reporting.prose import value
+from mapgap.studies import straggler_rivals
 from mapgap.studies.neuron_masking import comparisons, curves, profile, study, trainings
 from mapgap.studies.neuron_masking.curves import Trainings
 from mapgap.studies.neuron_masking.design import (
     MIXINGS,
     PILOT_SEEDS,
+    RIVAL_TUNING_SEEDS,
     SETTINGS,
     TEST_SEEDS,
     TUNED,
     TUNING_SEEDS,
     Setting,
+    seeds_for_rivals,
     seeds_for_tests,
 )
 
@@ -112,9 +115,37 @@ def rows_of(table, *records):
 
 def test_no_two_roles_or_fleets_share_a_seed():
     roles = [PILOT_SEEDS, TUNING_SEEDS, *(seeds_for_tests(setting) for setting in SETTINGS)]
+    roles += [RIVAL_TUNING_SEEDS, *(seeds_for_rivals(setting) for setting in SETTINGS)]
     seeds = [seed for role in roles for seed in role]
     assert len(set(seeds)) == len(seeds)
     assert all(len(seeds_for_tests(setting)) == TEST_SEEDS for setting in SETTINGS)
+
+
+def test_rivals_are_compared_on_their_own_seeds_and_only_with_their_runs():
+    """ELFISH at 0.9 from the first aggregation on against 0.8: 10 points over the last three quarters of four cycles
+    and none over the first, 7.5. A run on a test seed of the other study does not count."""
+    seeds = seeds_for_rivals(TWO)[:2]
+    high, low = ([[float(t), value if t else 0.1] for t in range(5)] for value in (0.9, 0.8))
+    records = [made_up("elfish", 0, 0, seed=seed, curve=high) for seed in seeds]
+    records += [made_up("uniform", 0, 0, seed=seed, curve=low) for seed in seeds]
+    records += [made_up("elfish", 0, 0.3), made_up("uniform", 0, 0.9)]
+    rows = straggler_rivals.against_rivals(Runs(records)).rows
+    assert {(row["first"], row["second"]) for row in rows} == {("elfish", "uniform")}
+    (primary,) = [row for row in rows if row["measure"] == "mean accuracy"]
+    assert (primary["difference"], primary["runs"]) == (pytest.approx(7.5), 2)
+
+
+def test_the_comparison_with_rivals_has_every_scheme_on_equal_seeds():
+    """FedProx with the one pull of its fleet; nobody is left to train where all are stragglers and are dropped."""
+    tests = straggler_rivals.phases(False)[1].jobs
+    by = {}
+    for job in tests:
+        by.setdefault((job.instance.name, job.training.iid, job.training.scheme), []).append(job.seed)
+    assert len(tests) == len({job.key for job in tests}) == TEST_SEEDS * (5 * len(SETTINGS) - 1)
+    for setting in SETTINGS:
+        for scheme in ("elfish", "sync", "uniform", "fedprox", "dropped"):
+            found = by.get((f"elfish_digits_{setting.fleet}", setting.iid, scheme))
+            assert found == (None if (setting, scheme) == (FOUR, "dropped") else list(seeds_for_rivals(setting)))
 
 
 def test_only_test_seeds_and_the_tuned_weight_count():

@@ -7,17 +7,11 @@ import pytest
 
 pytest.importorskip("sklearn")
 
-from federated_training import schemes
+from federated_training import rivals, schemes
+from federated_training.averages import completeness_weights, partial_average, plain_average
 from federated_training.data import split_digits
 from federated_training.network import Network, stages
-from federated_training.schemes import (
-    Fleet,
-    Masks,
-    completeness_weights,
-    partial_average,
-    plain_average,
-    train,
-)
+from federated_training.schemes import Fleet, Masks, train
 from mapgap.catalogue.files import load_instance
 from mapgap.contract.seeds import some
 from mapgap.core import InputError
@@ -274,3 +268,58 @@ def test_without_the_package_that_trains_nothing_is_run(monkeypatch):
 def test_a_checkout_has_the_package_that_trains():
     assert (job.EXAMPLE / "federated_training" / "__init__.py").is_file()
     assert job.available()
+
+
+def loop_of(name, fleet):
+    return rivals.LOOPS[name](fleet, network())
+
+
+def test_uniform_submodels_are_the_first_neurons_and_fit_the_cycle():
+    """The same neurons in every cycle, those of a straggler among those of a capable device."""
+    loop = loop_of("uniform", Fleet(load_instance(FLEET), Options("uniform"), 0))
+    (now, _, first), (later, _, second) = next(loop), next(loop)
+    assert now <= 1 + 1e-9
+    assert later == pytest.approx(2 * now)
+    for kept, again in zip(first, second, strict=True):
+        assert all(list(row) == list(range(len(row))) for row in kept)
+        assert [len(row) for row in kept] == [len(row) for row in again]
+    assert len(first[2][0]) < len(first[0][0]) == LAYERS[0].shape[0]
+
+
+def test_steps_of_fedprox_fit_the_cycle_and_use_it():
+    """A straggler of 1.48 cycle times does 15 of its 23 steps: 15 of them take 0.967 of a cycle, 16 would take 1.03.
+    One of 1.27 does 18 (0.998); the capable ones all, in 0.9966. The cycle lasts as long as the longest of them."""
+    fleet = Fleet(load_instance(FLEET), Options("fedprox"), 0)
+    done = {}
+    train_alone = fleet.train
+    fleet.train = lambda model, device, kept, most=None: (
+        done.update({device: most}) or train_alone(model, device, kept, most)
+    )
+    now, _, _ = next(loop_of("fedprox", fleet))
+    assert done == {0: 23, 1: 23, 2: 18, 3: 15}
+    assert now == pytest.approx(1.274577722 * 18 / 23)
+
+
+def test_fedprox_without_pull_and_dropping_without_stragglers_are_synchronous_learning():
+    """All three with capable devices alone: one pass each, plain average, same draws."""
+    whole = load_instance(FLEET)
+    capable = whole.model_copy(update={"devices": whole.devices[:2]})
+    curves = [train(capable, Options(name, cycles=3), 5).curve for name in ("sync", "fedprox", "dropped")]
+    assert curves[0] == curves[1] == curves[2]
+
+
+def test_pull_draws_towards_the_model_that_a_pass_began_with():
+    """The larger the pull, the less a pass moves."""
+    model = network()
+    moved = []
+    for pull in (0.0, 0.1, 1.0):
+        fleet = Fleet(load_instance(FLEET), Options("fedprox", proximal=pull), 0)
+        trained = fleet.train(model, 0, fleet.whole)
+        pairs = zip(trained.parameters, model.parameters, strict=True)
+        moved.append(sum(float(((w - v) ** 2).sum()) for (w, _), (v, _) in pairs))
+    assert moved[0] > moved[1] > moved[2] > 0
+
+
+def test_where_all_are_stragglers_nobody_is_left_to_train():
+    with pytest.raises(InputError, match="stragglers only"):
+        train(load_instance("elfish_digits_4of4"), Options("dropped", cycles=1), 0)

@@ -22,7 +22,7 @@ FLAGS = (
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",  # no network
 )
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
-ENTER, SPACE, RIGHT, END = "\ue007", " ", "\ue014", "\ue010"
+ENTER, SPACE, LEFT, RIGHT, END = "\ue007", " ", "\ue012", "\ue014", "\ue010"
 
 
 def installed() -> bool:

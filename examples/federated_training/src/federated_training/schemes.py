@@ -11,6 +11,7 @@ Schemes
 ``elfish``           as ``soft``, with the aggregation of Sec. 5
 ``optimal``          as ``elfish``, with counts of the largest contribution, optimal in every cycle
 ``optimal_neurons``  as ``elfish``, with the most neurons
+``uniform``, ``fedprox``, ``dropped``: what others do about stragglers (:mod:`federated_training.rivals`)
 
 Interpretation
 --------------
@@ -37,13 +38,15 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from federated_training import rivals
+from federated_training.averages import partial_average, plain_average
 from federated_training.data import Split, split_digits
-from federated_training.network import Array, Indices, Network, Parameters, stages
+from federated_training.network import Array, Indices, Network, stages
 from mapgap.catalogue import registry
 from mapgap.core import Budget, Finding, InputError
 from mapgap.problems.neuron_masking import PROBLEM, Instance, Mask, Plan
 from mapgap.problems.neuron_masking.evaluate import evaluate
-from mapgap.studies.neuron_masking.job import SCHEMES, Options
+from mapgap.studies.neuron_masking.job import RIVALS, SCHEMES, Options
 
 #: Method, its options and objective that choose the counts of a scheme.
 COUNTS: dict[str, tuple[str, dict[str, Any], str]] = {
@@ -99,14 +102,24 @@ class Fleet:
         report = evaluate(self.instance, plan).terms["devices"]
         return [report[d.name]["time_s"] / (self.instance.cycle_ms[0] / 1000) for d in self.instance.devices]
 
-    def train(self, model: Network, device: int, kept: Sequence[Indices]) -> Network:
-        """One pass of a device over its images with the kept neurons; the recovered whole model."""
+    def batches(self, device: int) -> int:
+        """Steps of one pass of a device over its images."""
+        return -(-len(self.split.parts[device][1]) // self.options.batch)
+
+    def train(self, model: Network, device: int, kept: Sequence[Indices], most: int | None = None) -> Network:
+        """One pass of a device over its images (or the first ``most`` steps of it) with the kept neurons; the recovered
+        whole model. With ``proximal`` every step is also drawn towards where the pass began."""
         images, labels = self.split.parts[device]
-        part = model.part(kept)
+        part, pull = model.part(kept), self.options.proximal
+        began = part.copy() if pull else part
         order = self.rng.permutation(len(labels))
-        for start in range(0, len(order), self.options.batch):
+        for start in range(0, len(order), self.options.batch)[:most]:
             chosen = order[start : start + self.options.batch]
-            part.descend(part.loss_and_gradient(images[chosen], labels[chosen])[1], self.options.rate)
+            gradient = part.loss_and_gradient(images[chosen], labels[chosen])[1]
+            if pull:
+                ends = zip(gradient, part.parameters, began.parameters, strict=True)
+                gradient = [(dw + pull * (w - v), db + pull * (b - c)) for (dw, db), (w, b), (v, c) in ends]
+            part.descend(gradient, self.options.rate)
         return model.recover(part, kept)
 
 
@@ -157,41 +170,6 @@ class Masks:
         ]
         scale = LARGEST_U / max(1e-12, max(float(change.max()) for change in changes))
         self.contributions[device] = tuple(tuple(int(u) for u in np.rint(scale * change)) for change in changes)
-
-
-def plain_average(models: Sequence[Network]) -> Network:
-    """Mean of whole models: every device has the same number of images."""
-    parameters = [
-        (np.mean([w for w, _ in layer], axis=0), np.mean([b for _, b in layer], axis=0))
-        for layer in zip(*(model.parameters for model in models), strict=True)
-    ]
-    return Network(models[0].layers, parameters)
-
-
-def completeness_weights(kept: Sequence[Sequence[Indices]], neurons: Sequence[int]) -> Array:
-    """alpha_i of Sec. 5.1: proportional to the share of neurons that a device trained, summing to one."""
-    shares = np.array([sum(len(row) for row in rows) / sum(neurons) for rows in kept])
-    return np.asarray(shares / shares.sum())
-
-
-def partial_average(model: Network, models: Sequence[Network], kept: Sequence[Sequence[Indices]]) -> Network:
-    """Sec. 5: every parameter over the devices that trained it, weighted by completeness; else as in ``model``."""
-    alphas = completeness_weights(kept, [len(b) for _, b in model.parameters])
-    trained = [model.trained(rows) for rows in kept]
-    parameters: Parameters = []
-    for i, (w, b) in enumerate(model.parameters):
-        mixed = []
-        for k, old in enumerate((w, b)):
-            weights = [alpha * ones[i][k] for alpha, ones in zip(alphas, trained, strict=True)]
-            mixed.append(_weighted(old, [one.parameters[i][k] for one in models], weights))
-        parameters.append((mixed[0], mixed[1]))
-    return Network(model.layers, parameters)
-
-
-def _weighted(old: Array, values: Sequence[Array], weights: Sequence[Array]) -> Array:
-    total = np.sum(weights, axis=0)
-    mixed = np.sum([weight * value for weight, value in zip(weights, values, strict=True)], axis=0)
-    return np.where(total > 0.0, mixed / np.where(total > 0.0, total, 1.0), old)
 
 
 def _synchronous(fleet: Fleet, model: Network) -> Iterator[tuple[float, Network, list[list[Indices]]]]:
@@ -258,11 +236,11 @@ def train(instance: Instance, options: Options, seed: int) -> Outcome:
     InputError
         An unknown scheme, an instance of another network, no scikit-learn, or no mask within the limits.
     """
-    if options.scheme not in SCHEMES:
-        raise InputError(Finding(f"expected one of {', '.join(SCHEMES)}, found {options.scheme!r}", ("scheme",)))
+    if options.scheme not in (known := (*SCHEMES, *RIVALS)):
+        raise InputError(Finding(f"expected one of {', '.join(known)}, found {options.scheme!r}", ("scheme",)))
     fleet = Fleet(instance, options, seed)
     model = Network.initial(fleet.layers, np.random.default_rng([seed, 0]))
-    loops: dict[str, Callable[..., Any]] = {"sync": _synchronous, "async": _asynchronous}
+    loops: dict[str, Callable[..., Any]] = {"sync": _synchronous, "async": _asynchronous, **rivals.LOOPS}
     curve = [(0.0, model.accuracy(*fleet.split.test))]
     shares: list[Array] = []
     uploads = 0
