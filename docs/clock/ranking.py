@@ -69,13 +69,14 @@ def ranks(values):
 
 
 def compared(rows, column):
-    """Plans, rank correlation, errors in percent, and how fast the model's best plan is, as cells of the page."""
+    """Cells of the page: plans, rank correlation, errors, the latest word, and the place of the best plan."""
     model, clock = ([float(row[name]) for row in rows] for name in (column, "clock_s"))
     errors = [100 * abs(b - a) / a for a, b in zip(model, clock, strict=True)]
     place = ranks(clock)[model.index(min(model))]
     order = statistics.correlation(ranks(model), ranks(clock))
     error = f"{statistics.fmean(errors):.1f} % ({max(errors):.1f} %)"
-    return f"| {len(rows)} | {order:.3f} | {error} | {'fastest' if not place else f'number {place + 1}'} |"
+    late = f"{1000 * max(float(row['late_s']) for row in rows):.0f} ms"
+    return f"| {len(rows)} | {order:.3f} | {error} | {late} | {'fastest' if not place else f'number {place + 1}'} |"
 
 
 def table(path=FILE):

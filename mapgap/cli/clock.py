@@ -76,7 +76,7 @@ def split(
             raise InputError(f"split: {text}") from error
         from mapgap.clock.manifest import write
 
-        done = []  # all of them before anything is written
+        done: list[tuple[dict[str, Any], list[Any], list[bytes]]] = []  # all of them before anything is written
         for path, each in zip(model, planned, strict=True):
             parts, tensors = cut(path, each.micro_batch, each.stages, Settings(typed(settings or ())))
             told = [
@@ -101,8 +101,8 @@ def split(
                 },
             }
             done.append((head, told, [part.model.SerializeToString() for part in parts]))
-        for folder, each in zip(folders, done, strict=True):
-            write(folder, *each)
+        for folder, whole in zip(folders, done, strict=True):
+            write(folder, *whole)
         return [
             {"folder": str(folder), **head, "stages": told}
             for folder, (head, told, _) in zip(folders, done, strict=True)

@@ -124,7 +124,9 @@ def calibrated(instance: Instance, records: Sequence[Mapping[str, Any]]) -> tupl
             stages.setdefault(record["stage"], []).append(record["seconds"] / record["model_s"])
         elif record.get("bytes") and record["phase"] != "allreduce" and record["stage"] not in several:
             a, b = sorted(place[record[side]] for side in ("sender", "receiver"))
-            rates.setdefault((a, b), []).append(record["bytes"] / record["seconds"])
+            late = instance.latency_ns[a][b] * 1e-9 if instance.latency_ns else 0.0
+            if record["seconds"] > late:
+                rates.setdefault((a, b), []).append(record["bytes"] / (record["seconds"] - late))
     told: list[Told] = []
     kinds = list(instance.types)
     for t, kind in enumerate(instance.types):

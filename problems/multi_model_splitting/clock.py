@@ -68,13 +68,17 @@ def models(instance: Instance, plan: Plan) -> tuple[PlannedModel, ...]:
 
 def calibrated(instance: Instance, records: Sequence[Mapping[str, Any]]) -> tuple[Instance, list[Told]]:
     """The instance with measured times: what tasks of a kind took on a device over what they should have taken, its
-    median, is the factor of all tasks of that kind there, as models that share operations have one table."""
+    median, is the factor of all tasks of that kind there, as models that share operations have one table. Latencies stay
+    as they are, and are in neither."""
     place = {device.name: d for d, device in enumerate(instance.devices)}
     ratios: dict[tuple[str, int], list[float]] = {}
     for record in records[1:]:
-        if record["model_s"] > 0:
-            where = place[record.get("board") or record["sender"]]
-            ratios.setdefault((record["kind"], where), []).append(record["seconds"] / record["model_s"])
+        where, late = place[record.get("board") or record["sender"]], 0.0
+        if "receiver" in record:
+            late = instance.late_ticks(where, place[record["receiver"]]) * instance.seconds_per_tick
+        if record["model_s"] > late:
+            ratio = max(0.0, record["seconds"] - late) / (record["model_s"] - late)
+            ratios.setdefault((record["kind"], where), []).append(ratio)
     found = {key: Quarters.of(each) for key, each in sorted(ratios.items())}
 
     def times(kind: str, table: Sequence[int]) -> tuple[int, ...]:

@@ -79,7 +79,7 @@ def calibrated(instance: Instance, records: Sequence[Mapping[str, Any]]) -> tupl
     """The instance with measured times and bandwidths.
 
     What operations of a phase took on an accelerator over what they should have taken, its median, is the factor of all
-    of them there; of a link likewise what transfers took. What did nothing keeps its values.
+    of them there; of a link likewise what transfers took beside their latency. What did nothing keeps its values.
     """
     names = [each.name for each in instance.accelerators]
     place = {name: a for a, name in enumerate(names)}
@@ -93,7 +93,9 @@ def calibrated(instance: Instance, records: Sequence[Mapping[str, Any]]) -> tupl
             computed.setdefault(key, []).append(record["seconds"] / record["model_s"])
         else:
             link = place[record["sender"]], place[record["receiver"]]
-            moved.setdefault(link, []).append(record["model_s"] / record["seconds"])
+            late = instance.late_ns(*link) * 1e-9
+            if min(record["model_s"], record["seconds"]) > late:
+                moved.setdefault(link, []).append((record["model_s"] - late) / (record["seconds"] - late))
     factors = {key: Quarters.of(each) for key, each in sorted(computed.items())}
     rates = {(a, b): Quarters.of(each).times(instance.bandwidth[a][b]) for (a, b), each in sorted(moved.items())}
     layers = []
