@@ -68,8 +68,8 @@ def models(instance: Instance, plan: Plan) -> tuple[PlannedModel, ...]:
 
 def calibrated(instance: Instance, records: Sequence[Mapping[str, Any]]) -> tuple[Instance, list[Told]]:
     """The instance with measured times: what tasks of a kind took on a device over what they should have taken, its
-    median, is the factor of all tasks of that kind there, as models that share operations have one table. Latencies stay
-    as they are, and are in neither."""
+    median, is the factor of all tasks of that kind there, as models that share operations have one table. Latencies
+    stay as they are, and are in neither."""
     place = {device.name: d for d, device in enumerate(instance.devices)}
     ratios: dict[tuple[str, int], list[float]] = {}
     for record in records[1:]:
