@@ -16,7 +16,7 @@ are looked at again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -92,9 +92,12 @@ class Refutation:
 
 
 class _Relaxation:
-    """The linear relaxation in HiGHS, without the cutoff row, with the bounds of one box after the other."""
+    """The linear relaxation in HiGHS, without the cutoff row, with the bounds of one box after the other.
 
-    def __init__(self, program: Program, budget: Budget, scaled: bool) -> None:
+    ``late`` rows are left out of it until one of their ``late`` variables is fixed.
+    """
+
+    def __init__(self, program: Program, budget: Budget, scaled: bool, late: Collection[int] = ()) -> None:
         check_version("highspy")
         self.budget, count = budget, len(program.lower)
         ranges = np.array(program.upper, float) if scaled else np.ones(count)
@@ -125,6 +128,10 @@ class _Relaxation:
         # Without presolve the simplex method was seen to cycle for ever; what it leaves undecided is branched on.
         self.engine.setOptionValue("simplex_iteration_limit", ITERATIONS * (count + len(program.rows)))
         self.engine.passModel(lp)
+        own = [(i, [j for j in row if j in late]) for i, (row, _) in enumerate(program.rows)] if late else []
+        self.late = np.array([i for i, js in own if js], np.int32)
+        self.ends = np.array([(js[0], js[-1]) for _, js in own if js], int).reshape(-1, 2)
+        self.limits, self.awake = limits[self.late], np.ones(len(self.late), bool)
 
     def minimise(self, box: Box, row: Terms) -> tuple[list[float] | None, Duals]:
         """``(point, multipliers)`` of the smallest ``row``; without a point the multipliers are those of a dual ray.
@@ -152,7 +159,18 @@ class _Relaxation:
         multipliers = _multipliers(np.asarray(solution.row_dual) * self.factor)
         return (np.asarray(solution.col_value) * self.unit).tolist(), [(i, y * largest) for i, y in multipliers]
 
+    def _wake(self, box: Box) -> None:
+        """Late rows with a variable that is fixed, and no others."""
+        fixed = np.array(box.lower) == np.array(box.upper)
+        awake = fixed[self.ends].any(axis=1)
+        moved = np.flatnonzero(awake != self.awake)
+        limits = np.where(awake[moved], self.limits[moved], highspy.kHighsInf)
+        self.engine.changeRowsBounds(len(moved), self.late[moved], np.full(len(moved), -highspy.kHighsInf), limits)
+        self.awake = awake
+
     def _run(self, box: Box, upper: Any) -> None:
+        if len(self.late):
+            self._wake(box)
         lower = np.array(box.lower, float) / self.unit
         self.engine.changeColsBounds(len(self.columns), self.columns, lower, upper / self.unit)
         self.engine.setOptionValue("time_limit", self.engine.getRunTime() + max(0.05, self.budget.remaining_s))
@@ -173,9 +191,16 @@ class _Search:
     ``waiting`` are the rows of a box that may tighten something: those with a variable that moved.
     """
 
-    def __init__(self, program: Program, budget: Budget, promising: Promising | None, scaled: bool) -> None:
+    def __init__(
+        self,
+        program: Program,
+        budget: Budget,
+        promising: Promising | None,
+        scaled: bool,
+        late: Collection[int],
+    ) -> None:
         self.program, self.budget, self.promising = program, budget, promising
-        self.relaxation = _Relaxation(program, budget, scaled)
+        self.relaxation = _Relaxation(program, budget, scaled, late)
         self.proof: Steps = []
         self.users: dict[int, list[int]] = {}
         for i, (row, _) in enumerate(program.rows):
@@ -379,6 +404,7 @@ def refute(
     boxes: int = 1 << 30,
     *,
     scaled: bool = False,
+    late: Collection[int] = (),
 ) -> Refutation:
     """Search for a refutation, depth first.
 
@@ -394,8 +420,10 @@ def refute(
         After which the search gives up.
     scaled : bool
         Hand rows and wide variables to the engine in units of their own: for coefficients of very unlike size.
+    late : collection of int
+        Choices whose rows say next to nothing before one of them is made: relaxations without them are quicker.
     """
-    search = _Search(program, budget, promising, scaled)
+    search = _Search(program, budget, promising, scaled, late)
     every = range(len(program.rows))
     waiting, looked = set(every), 0
     if not search.narrow(box, waiting):

@@ -60,6 +60,8 @@ class Ladder(Known):
 
     def ask(self, limit: int, minimise: bool, time_s: float) -> Status:
         """Any plan of at most ``limit``, or the best one."""
+        if limit < self.bound:
+            return Status.INFEASIBLE
         reduced = self.within(limit)
         if reduced is None:
             self.raise_own(limit + 1)

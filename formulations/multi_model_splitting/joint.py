@@ -17,10 +17,10 @@
 - latency: segment flow (:mod:`.mip`), below the best plan and above the bound. Total latency is a sum, for which the
   relaxation of whole segments is nearly tight.
 
-Bounds and questions take turns; the time of a question grows from turn to turn, and that of bounds, which end by
-themselves, grows faster. While there is something else to do no program is built that takes longer to build than it may
-be asked. No search for plans takes part: a plan to start from is an argument. Where an engine contradicts
-itself, the plan and the own bound are what is left, and the note ``distrusted`` says so.
+Bounds and questions take turns; each has as long as a question may take, which grows from turn to turn, and bounds have
+more while they are far below the plan. While there is something else to do no program is built that takes longer to
+build than it may be asked. No search for plans takes part: a plan to start from is an argument. Where an engine
+contradicts itself, the plan and the own bound are what is left, and the note ``distrusted`` says so.
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ from mapgap.solvers.model import prove
 from mapgap.solvers.turns import EngineError
 
 DEFAULT = Params()
+FAR = 8
+"""Bounds are far below a plan if they are this part of it away."""
 ENGINES: tuple[Engine, ...] = ("highs", "cbc")
 
 
@@ -64,13 +66,13 @@ class Joint(Ladder):
     def steps(self) -> Iterator[None]:
         """Bounds and questions in turns; yields after each piece."""
         bounds, questions = self._bounds(), self._questions()
-        turns, bounds_s = [bounds, questions], self.time_s
+        turns = [bounds, questions]
         while turns and not self.over:
             for each in tuple(turns):
                 if each is questions and bounds in turns and self._dear():
                     continue
-                end = self.budget.elapsed_s + (bounds_s if each is bounds else self.time_s)
-                while not self.over and self.budget.elapsed_s < end:
+                begun = self.budget.elapsed_s
+                while not self.over and self.budget.elapsed_s < begun + self._slice_s(each is bounds):
                     try:
                         next(each)
                     except StopIteration:
@@ -78,7 +80,11 @@ class Joint(Ladder):
                         break
                     yield
             self.time_s *= self.params.growth
-            bounds_s *= self.params.bounds
+
+    def _slice_s(self, bounds: bool) -> float:
+        """How long a turn is: bounds that are far below the plan go on."""
+        far = self.value is not None and FAR * self.own < (FAR - 1) * self.value
+        return self.time_s * (self.params.bounds if bounds and far else 1.0)
 
     def _dear(self) -> bool:
         """The next program takes longer to build than it may be asked; first plans are looked for in small ones."""

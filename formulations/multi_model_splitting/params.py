@@ -31,7 +31,7 @@ class Joint(Questions):
     Attributes
     ----------
     bounds : float
-        Factor of the time of bounds from one turn to the next; the first time is that of a question.
+        Time of bounds that are far below the plan, in times of that of a question.
     programs : int
         Linear programs of one limit over whole paths, after which the limit counts as not refuted.
     roundings : int
@@ -39,11 +39,12 @@ class Joint(Questions):
     fine : int
         A limit is not looked for more closely than to this part of it.
     pattern_programs, pattern_fine : int
-        The same for patterns, of some groups of pipelines; of all of them ``fine`` holds.
+        The same for patterns; of all groups of pipelines it is ``fine`` in the end.
     pattern_ends : int
         An end of a pipeline counts if its transfers take more than this part of a limit.
     nodes, few : int
-        Of one search for the heaviest pattern, beyond which nothing is proven; and of one that has found a pattern.
+        Of one search for the heaviest pattern, beyond which nothing is proven; and after which a pattern worth more
+        than is paid for is enough.
     """
 
     bounds: float = 4.0

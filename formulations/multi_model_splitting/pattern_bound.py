@@ -114,7 +114,7 @@ class Patterns:
         params: Joint = DEFAULT,
     ) -> None:
         self.instance, self.tables, self.groups, self.over, self.params = instance, tables, groups, over, params
-        self.opened = NEVER  # a limit that has not been refuted
+        self.refuted, self.opened = -1, NEVER  # the largest limit that has been, the smallest that has not been
         self.whole = sum(map(len, groups)) == sum(first_of_signal(instance))
         self.capacity = capacities(instance)
         self.sources = [set(instance.sources(p)) for p in range(len(tables))]
@@ -125,7 +125,7 @@ class Patterns:
 
         def still() -> tuple[int, int]:
             lower, opened = known()
-            return lower, min(opened, self.opened)
+            return max(lower, self.refuted + 1), min(opened, self.opened)
 
         yield from bisected(still, self.refuting, self.params.pattern_fine)
         if self.whole:
@@ -137,7 +137,9 @@ class Patterns:
             return False
         reduced = chains(self.instance, self.tables, limit)
         found = reduced is None or (yield from Program(self, reduced, limit).refuting())
-        if not found:
+        if found:
+            self.refuted = max(self.refuted, limit)
+        else:
             self.opened = min(self.opened, limit)
         return found
 

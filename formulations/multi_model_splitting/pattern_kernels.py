@@ -11,8 +11,10 @@ from mapgap.kernels import Flags, Integer, Integers, Integers2, kernel
 DIMENSIONS = 6
 """Weights, bias and layers; ticks of radio, processor and accelerator."""
 UNBOUNDED = 1e300
+LARGEST = 1e14
+"""A difference of two doubles is looked at only where both are smaller."""
 ERROR = 0.5
-"""More than sums and products of doubles err by here, and less than one."""
+"""More than sums and products of doubles err by where they decide anything, and less than one."""
 
 
 class Items(NamedTuple):
@@ -92,11 +94,12 @@ def heaviest(
                 own = UNBOUNDED if items.demand[t, r] == 0 else items.value[t] / items.demand[t, r]
             density[t, r] = max(own, density[t + 1, r])
     dear = density[loose, m - 1]
+    priced = dear * room.free[m - 1] < LARGEST
     worthy, net = np.zeros(must + 1), np.zeros(must + 1)
     for s in range(must - 1, -1, -1):
         first, best_net = room.begin[s], -UNBOUNDED
         for t in range(first, room.begin[s + 1]):
-            if dear < UNBOUNDED:
+            if priced:
                 best_net = max(best_net, items.value[t] - dear * items.demand[t, m - 1])
         worthy[s] = worthy[s + 1] + items.value[first]
         net[s] = net[s + 1] + best_net
@@ -125,7 +128,7 @@ def heaviest(
                 if gain + worthy[depth + 1] + bound + ERROR < best + 1:
                     t = end
                     break
-                if dear < UNBOUNDED:
+                if priced:
                     spent = dear * (left[depth, m - 1] - items.demand[t, m - 1])
                     if gain + net[depth + 1] + spent + ERROR < best + 1:
                         t += 1

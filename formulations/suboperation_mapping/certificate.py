@@ -86,7 +86,8 @@ def _refuted(written: Writer, budget: Budget, boxes: int) -> list[list[Any]] | N
     """A tree that branches on places, then on orders of operations that overlap."""
     program = written.program
     places = [j for x in written.x.values() for j in x]
-    opened = [*places, *(j for pair in written.orders.values() for j in pair)]
+    orders = {j for pair in written.orders.values() for j in pair}
+    opened = [*places, *sorted(orders)]
 
     def promising(box: Box, point: Sequence[float]) -> list[int]:
         if not point:
@@ -98,7 +99,7 @@ def _refuted(written: Writer, budget: Budget, boxes: int) -> list[list[Any]] | N
         return sorted(split, key=lambda j: -away[j]) if split else _overlapping(written, box, point)
 
     whole, scaled = Box(program.lower[:], program.upper[:], []), isinstance(written, Located)
-    return refute(program, whole, budget, promising, boxes, scaled=scaled).proof
+    return refute(program, whole, budget, promising, boxes, scaled=scaled, late=orders).proof
 
 
 def _loose(written: Located, box: Box, point: Sequence[float]) -> list[int]:

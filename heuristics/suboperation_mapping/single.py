@@ -3,7 +3,7 @@
 With one share and no transfers the makespan is the sum of the computation. Which accelerator IP (DarkFPGA or EF-Train)
 runs on the device is a property of the instance. Interpretation: the paper takes the most resource-abundant FPGA; here
 the fastest one that fits is taken, or the one named by ``accelerator``. The order of execution is FP by layer, then
-by falling layer WU before BP, which frees memory as early as possible.
+by falling layer WU before BP; where the DRAM does not hold that, any in which it holds everything.
 """
 
 from __future__ import annotations

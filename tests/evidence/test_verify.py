@@ -5,6 +5,7 @@ import json
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -168,3 +169,16 @@ def test_one_bad_file_does_not_stop_the_others(book, tmp_path):
     found = verify_all([str(folder)], ledger=book.path)
     assert [each.holds for each in found] == [False, False, True]
     assert all(found_reason for found_reason in (found[0].reason, found[1].reason))
+
+
+def test_several_processes_say_what_one_says_and_in_order(tmp_path):
+    """Ten files, one of which is rubbish."""
+    ledger, told = Ledger.load(), []
+    for k, file in enumerate(files_of(["synergy_w*"], ledger)[:9]):
+        shutil.copy(file, tmp_path / f"{k}.cert.json.gz")
+    (tmp_path / "4b.cert.json.gz").write_text("rubbish")
+    together = verify_all([str(tmp_path)], tell=told.append)
+    alone = [verify(file, ledger) for file in files_of([str(tmp_path)], ledger)]
+    assert told == together
+    assert [replace(each, seconds=0.0) for each in together] == [replace(each, seconds=0.0) for each in alone]
+    assert [each.holds for each in together].count(False) == 1

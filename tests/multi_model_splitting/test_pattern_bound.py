@@ -11,6 +11,7 @@ from mapgap.contract.seeds import samples
 from mapgap.core import Budget, Status
 from mapgap.formulations.multi_model_splitting.chains import ceiling, chains, profiles
 from mapgap.formulations.multi_model_splitting.column_bound import Relaxation
+from mapgap.formulations.multi_model_splitting.joint import Joint as Exact
 from mapgap.formulations.multi_model_splitting.params import Joint
 from mapgap.formulations.multi_model_splitting.pattern_bound import Patterns, Program, groups_of
 from mapgap.formulations.multi_model_splitting.pattern_kernels import DIMENSIONS, Items, Room, heaviest, undominated
@@ -227,3 +228,12 @@ def test_a_search_that_is_over_proves_what_it_had():
     instance = LIBRARY.generate("small", 2)
     tables = profiles(instance)
     assert best(Patterns(instance, tables, groups_of(instance, tables), lambda: True), 5, 10**6) == 5
+
+
+def test_a_limit_below_the_bound_needs_no_question():
+    # A relaxation may have raised the bound past a limit that was to be asked next; no program has such a range.
+    instance = LIBRARY.generate("mixed_4x4", 1)
+    algorithm = Exact(instance, Budget(300).start())
+    assert algorithm.bound > 0
+    assert algorithm.ask(algorithm.bound - 1, False, 1.0) is Status.INFEASIBLE
+    assert algorithm.notes["probes"] == 0

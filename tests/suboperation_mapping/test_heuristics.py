@@ -1,6 +1,7 @@
 """Heuristics of sub-operation mapping against hand-worked schedules, plain re-implementations and invariants."""
 
 import itertools
+import random
 from functools import cache
 
 import numpy as np
@@ -536,6 +537,57 @@ def test_single_accelerator_by_hand():
     assert solve("single_accelerator", one_layer(memory=(5, 5)))[1] is None
     with pytest.raises(InputError, match="A, B"):
         solve("single_accelerator", one_layer(), accelerator="C")
+
+
+def on_one(seed):
+    """Four split layers in a random graph on one accelerator, some phases of which take no time."""
+    rng, layers = random.Random(seed), []
+    for i in range(4):
+        sources = sorted(rng.sample(range(i), min(i, rng.choice((0, 1, 1, 2)))))
+        fp, bp, wu = (((rng.choice((0, 1, 3)),),) for _ in range(3))
+        edges = tuple(Edge(source=source, bytes=rng.randint(0, 9)) for source in sources)
+        read = 0 if sources else rng.randint(0, 4)
+        sizes = {"network_input_bytes": read, "output_bytes": rng.randint(0, 9), "weight_bytes": rng.randint(0, 3)}
+        layers.append(
+            Layer(name=f"l{i}", kind="split", inputs=edges, fp=fp, wu=wu, **sizes, **({"bp": bp} if sources else {}))
+        )
+    return Instance(
+        name="one",
+        batch=1,
+        tick_ns=1000,
+        memory_unit_bytes=1,
+        flops=1,
+        accelerators=(Accelerator(name="A", memory=10**6, pes=1),),
+        bandwidth=((1,),),
+        layers=tuple(layers),
+    )
+
+
+def orders(before, done=()):
+    """All orders of operations with these predecessors."""
+    if len(done) == len(before):
+        yield done
+    for o in set(range(len(before))) - set(done):
+        if before[o] <= set(done):
+            yield from orders(before, (*done, o))
+
+
+@pytest.mark.parametrize("seed", seeds(6, 200))
+def test_single_accelerator_finds_an_order_that_fits_if_there_is_one(seed):
+    instance = on_one(seed)
+    lowered = lower(instance, (1,))
+    everything = list(itertools.islice(orders([set(lowered.predecessors(o).tolist()) for o in range(lowered.n)]), 2000))
+    if len(everything) == 2000:
+        pytest.skip("more orders than are tried")
+
+    def peak(order):
+        plan = lowered.plan(np.zeros(lowered.n, np.int64), np.array(order))
+        return PROBLEM.evaluate(instance, plan).terms["peak_memory"]["A"]
+
+    least = min(map(peak, everything))
+    for memory in {least, max(1, least - 1)}:
+        tight = instance.model_copy(update={"accelerators": (Accelerator(name="A", memory=memory, pes=1),)})
+        assert (solve("single_accelerator", tight)[1] is not None) is (memory >= least)
 
 
 # --- HEFT -------------------------------------------------------------------------------------------------------

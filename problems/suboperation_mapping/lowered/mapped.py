@@ -8,6 +8,7 @@ import numpy as np
 
 from mapgap.core import InputError, read_start
 from mapgap.problems.suboperation_mapping.instance import Instance, Plan
+from mapgap.problems.suboperation_mapping.lowered.alone import fitting_order
 from mapgap.problems.suboperation_mapping.lowered.arrays import Array, Lowered, lower
 
 
@@ -52,8 +53,11 @@ def timed(lowered: Lowered, location: Array, sequence: Array) -> Mapped | None:
 
 
 def alone(lowered: Lowered, accelerator: int) -> Mapped | None:
-    """Everything on one accelerator: FP by layer, then by falling layer WU before BP, which frees memory early."""
-    return timed(lowered, np.full(lowered.n, accelerator, np.int64), lowered.topological)
+    """Everything on one accelerator: FP by layer, then by falling layer WU before BP, or as its DRAM allows."""
+    location = np.full(lowered.n, accelerator, np.int64)
+    mapped = timed(lowered, location, lowered.topological)
+    order = fitting_order(lowered, accelerator) if mapped is None else None
+    return mapped if order is None else timed(lowered, location, order)
 
 
 def best_single(instance: Instance, accelerator: int | None = None) -> Mapped | None:
