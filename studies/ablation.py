@@ -25,7 +25,7 @@ FIRST_SEED = 1300
 FAMILIES: Mapping[str, Mapping[str, int]] = {
     "fpga_gpu_partition": {"small": 3, "networks": 2},
     "hybrid_pipeline": {"small": 2, "scaling": 2, "distinct": 1},
-    "layer_flow": {"small": 2, "realistic": 2, "cluster": 1},
+    "layer_flow": {"small": 2, "realistic": 2, "cluster": 12},
     "multi_model_splitting": {"realistic": 2, "mixed_6x4": 2, "mixed_10x8": 1},
     "neuron_masking": {"small": 2, "fleet": 2, "scaling": 1},
     "suboperation_mapping": {"small": 2, "realistic": 3},
