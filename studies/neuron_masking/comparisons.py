@@ -60,10 +60,14 @@ def points(trainings: Trainings, setting: Setting, first: str, second: str, meas
 
 
 def _pooled_rows(trainings: Trainings, pairs: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
-    """A row per group of fleets, pair and measure, with its differences by fleet under ``groups``."""
+    """A row per group of fleets, pair and measure, with its differences by fleet under ``groups``.
+
+    Fleets in which a scheme is not run at all, as where nobody is left if stragglers are dropped, take no part.
+    """
     rows: list[dict[str, Any]] = []
     for (title, settings), pair, measure in product(trainings.groups.items(), pairs, MEASURES):
-        groups = [points(trainings, setting, *pair, MEASURES[measure]) for setting in settings]
+        every = (points(trainings, setting, *pair, MEASURES[measure]) for setting in settings)
+        groups = [differences for differences in every if differences]
         if (found := pooled(groups, OVERLAP)) is not None and (apart := pooled(groups)) is not None:
             row = {"data": title, **_of_pair(*pair), "measure": measure, "difference": found.mean, "pooled": found}
             row["apart"] = apart.half()

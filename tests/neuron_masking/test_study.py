@@ -135,6 +135,16 @@ def test_rivals_are_compared_on_their_own_seeds_and_only_with_their_runs():
     assert (primary["difference"], primary["runs"]) == (pytest.approx(7.5), 2)
 
 
+def test_a_rival_that_a_fleet_cannot_have_is_compared_in_the_others():
+    """Where all are stragglers nobody is left to be trained without them; the other fleet's 10 points stand alone."""
+    records = []
+    for setting, schemes in ((TWO, {"elfish": 0.9, "dropped": 0.8}), (FOUR, {"elfish": 0.9})):
+        for scheme, value in schemes.items():
+            records += [made_up(scheme, 0, value, setting, seed=seed) for seed in seeds_for_rivals(setting)[:2]]
+    (row,) = [r for r in straggler_rivals.against_rivals(Runs(records)).rows if r["measure"] == "final accuracy"]
+    assert (row["second"], row["difference"], row["runs"]) == ("dropped", pytest.approx(10.0), 2)
+
+
 def test_the_comparison_with_rivals_has_every_scheme_on_equal_seeds():
     """FedProx with the one pull of its fleet; nobody is left to train where all are stragglers and are dropped."""
     tests = straggler_rivals.phases(False)[1].jobs
