@@ -139,8 +139,8 @@ def test_a_rival_that_a_fleet_cannot_have_is_compared_in_the_others():
     """Where all are stragglers nobody is left to be trained without them; the other fleet's 10 points stand alone."""
     records = []
     for setting, schemes in ((TWO, {"elfish": 0.9, "dropped": 0.8}), (FOUR, {"elfish": 0.9})):
-        for scheme, value in schemes.items():
-            records += [made_up(scheme, 0, value, setting, seed=seed) for seed in seeds_for_rivals(setting)[:2]]
+        for scheme, accuracy in schemes.items():
+            records += [made_up(scheme, 0, accuracy, setting, seed=seed) for seed in seeds_for_rivals(setting)[:2]]
     (row,) = [r for r in straggler_rivals.against_rivals(Runs(records)).rows if r["measure"] == "final accuracy"]
     assert (row["second"], row["difference"], row["runs"]) == ("dropped", pytest.approx(10.0), 2)
 
