@@ -7,7 +7,9 @@ from pathlib import Path
 from mapgap.core import Library
 
 
-def house_library(problem: str, *families: str, boards: bool = False, preferring: bool = False) -> Library:
+def house_library(
+    problem: str, *families: str, boards: bool = False, preferring: bool = False, climbing: bool = False
+) -> Library:
     """The library whose parts lie in ``instances/<problem>``.
 
     Parameters
@@ -19,6 +21,8 @@ def house_library(problem: str, *families: str, boards: bool = False, preferring
         Whether ``importing.py`` knows boards that a cluster file can name.
     preferring : bool
         Whether ``formulations/<problem>/within.py`` looks for simpler plans within the spread of what was measured.
+    climbing : bool
+        Whether ``formulations/<problem>/climb.py`` raises bounds that are proven as long as there is time.
     """
     here = f"mapgap.instances.{problem}"
     return Library(
@@ -32,6 +36,7 @@ def house_library(problem: str, *families: str, boards: bool = False, preferring
         sampling=f"{here}.families:random_plan",
         relating=f"{here}.relations:relations",
         proving=f"mapgap.formulations.{problem}.certificate:prove",
+        climbing=f"mapgap.formulations.{problem}.climb:climb" if climbing else None,
         carrying=f"{here}.relations:carried",
         implying=f"{here}.relations:implied",
         importing=f"{here}.importing:build",

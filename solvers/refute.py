@@ -9,6 +9,9 @@ secant over the present range instead, the weighted sum of E and L that the box 
 variables where those of E or L alone would not. A secant is the closer to the hyperbola the narrower the range, so
 bounds of both factors are proven first.
 
+:func:`refute` searches for a whole tree. Who grows one of his own asks a :class:`Relaxation` of its boxes, and turns
+the duals into whole numbers by :func:`least`, what they prove, and :func:`emptying`, the step that says so.
+
 Where the caller names variables to branch on, as a schedule needs (places before orders), relaxations of both halves
 decide between the first of them, since numbers of boxes make large files. Only rows with a variable whose bounds moved
 are looked at again.
@@ -27,6 +30,7 @@ from mapgap.core import Budget
 from mapgap.solvers.guard import check_version
 
 Terms = dict[int, int]
+Rows = Sequence[tuple[Terms, int]]
 Duals = list[tuple[int, float]]
 Steps = list[list[Any]]
 SCALES = (10**4, 10**6, 10**8, 10**11, 10**14, 10**17)
@@ -91,7 +95,7 @@ class Refutation:
     boxes: int = 0
 
 
-class _Relaxation:
+class Relaxation:
     """The linear relaxation in HiGHS, without the cutoff row, with the bounds of one box after the other.
 
     ``late`` rows are left out of it until one of their ``late`` variables is fixed.
@@ -185,6 +189,62 @@ def _multipliers(duals: Any) -> Duals:
     return [(int(i), -float(duals[i])) for i in np.flatnonzero(duals < -1e-12)]
 
 
+def emptying(rows: Rows, box: Box, number: int | None, duals: Duals) -> list[Any] | None:
+    """The step of shortest numbers that empties a box; ``None`` if no scale has one.
+
+    Parameters
+    ----------
+    rows : sequence of pairs
+        Those of the program, then secants of the box.
+    number : int or None
+        The row that was minimised; ``None`` if the multipliers are those of a dual ray.
+    """
+    for scale in SCALES if duals else ():
+        step = _combination(rows, number, duals, scale)
+        total, limit = _sum(rows, step)
+        if _activity(total, box) > limit:
+            return step
+    return None
+
+
+def least(rows: Rows, box: Box, number: int, duals: Duals) -> int:
+    """What the multipliers prove, in whole numbers, of the left-hand side of a row over a box: at least so much."""
+    *others, _, own = _combination(rows, number, duals, SCALES[-1])
+    total, limit = _sum(rows, others)
+    for j, a in rows[number][0].items():
+        total[j] = total.get(j, 0) + own * a
+    return -int((limit - _activity(total, box)) // own)
+
+
+def _activity(row: Terms, box: Box) -> int:
+    """The smallest left-hand side in the box."""
+    return sum(a * (box.lower[j] if a > 0 else box.upper[j]) for j, a in row.items())
+
+
+def _combination(rows: Rows, number: int | None, duals: Duals, scale: int) -> list[Any]:
+    """Multiples of rows, and of the row ``number`` that the duals bound, as a step; the longer the larger the scale."""
+    own = 1 if number is None else max(1, round(scale / max(map(abs, rows[number][0].values()))))
+    factor = scale / max((y for _, y in duals), default=1.0) if number is None else own
+    step: list[Any] = ["p"]
+    for i, y in duals:
+        # Large coefficients make large multipliers; zeros at their ends make a small file.
+        unit = 10 ** max(0, int(np.log10(max(1.0, y * factor / scale))))
+        if (whole := round(y * factor / unit) * unit) > 0:
+            step += [i, whole]
+    return step if number is None else [*step, number, own]
+
+
+def _sum(rows: Rows, step: Sequence[Any]) -> tuple[Terms, int]:
+    """The row that a step adds up."""
+    total: Terms = {}
+    limit = 0
+    for i, y in zip(step[1::2], step[2::2], strict=True):
+        limit += y * rows[i][1]
+        for j, a in rows[i][0].items():
+            total[j] = total.get(j, 0) + y * a
+    return {j: a for j, a in total.items() if a}, limit
+
+
 class _Search:
     """Steps that are written while boxes shrink, are emptied, or split.
 
@@ -200,7 +260,7 @@ class _Search:
         late: Collection[int],
     ) -> None:
         self.program, self.budget, self.promising = program, budget, promising
-        self.relaxation = _Relaxation(program, budget, scaled, late)
+        self.relaxation = Relaxation(program, budget, scaled, late)
         self.proof: Steps = []
         self.users: dict[int, list[int]] = {}
         for i, (row, _) in enumerate(program.rows):
@@ -226,7 +286,7 @@ class _Search:
                 return None
             if sum(a * point[j] for j, a in row.items()) > limit and self.emptied(box, number, duals):
                 return None
-            if not self.add(box, self.sum_up(box, number, duals, SCALES[1]), waiting):
+            if not self.add(box, _combination(self.program.rows + box.secants, number, duals, SCALES[1]), waiting):
                 return None
             if not self.propagate(box, waiting):
                 return None
@@ -244,35 +304,17 @@ class _Search:
     def ranges(self, box: Box) -> list[int]:
         return [box.upper[j] - box.lower[j] + 1 for j in self.factors]
 
-    def sum_up(self, box: Box, number: int | None, duals: Duals, scale: int) -> list[Any]:
-        """Multiples of rows, and of the row ``number`` that the duals bound; the longer the larger the scale."""
-        own = 1
-        if number is not None:
-            terms, _ = (self.program.rows + box.secants)[number]
-            own = max(1, round(scale / max(map(abs, terms.values()))))
-        factor = scale / max((y for _, y in duals), default=1.0) if number is None else own
-        step: list[Any] = ["p"]
-        for i, y in duals:
-            # Large coefficients make large multipliers; zeros at their ends make a small file.
-            unit = 10 ** max(0, int(np.log10(max(1.0, y * factor / scale))))
-            if (whole := round(y * factor / unit) * unit) > 0:
-                step += [i, whole]
-        return step if number is None else [*step, number, own]
-
     def emptied(self, box: Box, number: int | None, duals: Duals) -> bool:
         """Empty a box by a sum of rows; ``False`` if none does."""
-        for scale in SCALES if duals else ():
-            step = self.sum_up(box, number, duals, scale)
-            total, limit = self.total(box, step)
-            if sum(a * (box.lower[j] if a > 0 else box.upper[j]) for j, a in total.items()) > limit:
-                self.proof.append(step)
-                return True
-        return False
+        step = emptying(self.program.rows + box.secants, box, number, duals)
+        if step is not None:
+            self.proof.append(step)
+        return step is not None
 
     def add(self, box: Box, step: list[Any], waiting: set[int]) -> bool:
         """Tighten by a sum of rows and write that down if it does something; ``False`` if the box is empty."""
         before = (box.lower[:], box.upper[:])
-        row, limit = self.total(box, step)
+        row, limit = _sum(self.program.rows + box.secants, step)
         holds = box.tighten(row, limit)
         if not holds or (box.lower, box.upper) != before:
             self.proof.append(step)
@@ -280,16 +322,6 @@ class _Search:
             if _moved(box, j, before[0][j], before[1][j]):
                 waiting.update(self.users.get(j, ()))
         return holds
-
-    def total(self, box: Box, step: list[Any]) -> tuple[Terms, int]:
-        rows = self.program.rows + box.secants
-        total: Terms = {}
-        limit = 0
-        for i, y in zip(step[1::2], step[2::2], strict=True):
-            limit += y * rows[i][1]
-            for j, a in rows[i][0].items():
-                total[j] = total.get(j, 0) + y * a
-        return {j: a for j, a in total.items() if a}, limit
 
     def chords(self, box: Box, waiting: set[int]) -> bool:
         """Secants over the present ranges, as rows that tighten; ``False`` if the box is empty."""
@@ -315,7 +347,7 @@ class _Search:
                 return False
             for j in self.factors:
                 point, duals = self.relaxation.minimise(box, {j: 1})
-                if point is not None and not self.add(box, self.sum_up(box, None, duals, SCALES[1]), waiting):
+                if point is not None and not self.add(box, _combination([], None, duals, SCALES[1]), waiting):
                     return False
             if not self.chords(box, waiting):
                 return False

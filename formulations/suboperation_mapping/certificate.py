@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -17,9 +18,10 @@ from mapgap.core import Budget
 from mapgap.evidence.check import Box, Program
 from mapgap.formulations.suboperation_mapping.boxes import Cutter, few_ratios, roots, single
 from mapgap.formulations.suboperation_mapping.located_frame import WHOLE, Frame
+from mapgap.formulations.suboperation_mapping.located_frame import Box as Groups
 from mapgap.formulations.suboperation_mapping.params import Certificate as Params
 from mapgap.problems.suboperation_mapping import Instance
-from mapgap.problems.suboperation_mapping.certificate import APART, partitions
+from mapgap.problems.suboperation_mapping.certificate import APART, ORDER, box, partitions
 from mapgap.problems.suboperation_mapping.certificate.located import Located
 from mapgap.problems.suboperation_mapping.certificate.times import Writer
 from mapgap.solvers.refute import refute
@@ -31,11 +33,11 @@ def prove(
     instance: dict[str, Any], bound: int, budget: Budget, params: Params = Params()
 ) -> dict[str, list[Any]] | None:
     """The proof that no plan has a makespan below ``bound``; ``None`` if none is found within the budget."""
-    tree = _refuted(Writer(instance, bound, Program(), None), budget, 1)
+    tree = _refuted(written(instance, bound, "all"), budget, 1)
     if tree is not None:
         return {"all": tree}
     batch, parts = instance["batch"], len(instance["accelerators"])
-    if all(layer["kind"] == "split" for layer in instance["layers"]):  # nothing has a place
+    if flat(instance):
         ratios = list(islice(partitions(batch, batch, parts), params.ratios + 1))
         return _alone(instance, bound, budget, params, ratios) if len(ratios) <= params.ratios else None
     cutter = Cutter(Frame(Instance.model_validate_json(json.dumps(instance))))
@@ -43,15 +45,13 @@ def prove(
     waiting = roots(batch, parts)[::-1]
     while waiting:
         groups = waiting.pop()
-        name = ",".join(f"{g.low}-{g.high}x{g.number}" for g in groups)
-        few = few_ratios(groups, batch, parts, params.narrow)
-        written = Located(instance, bound, Program(), groups)
-        alike = max(written.members) > 1
-        tree = _refuted(written, budget, 1 if alike else params.places if few is None else params.boxes)
+        name, few = named(groups), few_ratios(groups, batch, parts, params.narrow)
+        model = written(instance, bound, name)
+        alike = max(model.members) > 1
+        tree = _refuted(model, budget, 1 if alike else params.places if few is None else params.boxes)
         if tree is None and alike and few is not None:
             name += APART
-            written = Located(instance, bound, Program(), groups, apart=True)
-            tree = _refuted(written, budget, params.places if few is None else params.boxes)
+            tree = _refuted(written(instance, bound, name), budget, params.boxes)
         if tree is not None:
             proof[name] = tree
         elif not single(groups):
@@ -71,35 +71,54 @@ def _alone(
     for ratio in ratios:
         if len(instance["accelerators"]) ** len(ratio) > params.configurations:
             return None
-        for ordered in (False, True):
-            written = Writer(instance, bound, Program(), ratio, ordered)
-            tree = _refuted(written, budget, 1 << 30 if ordered else params.boxes)
+        for order in ("", ORDER):
+            name = ",".join(map(str, ratio)) + order
+            tree = _refuted(written(instance, bound, name), budget, 1 << 30 if order else params.boxes)
             if tree is not None:
-                proof[",".join(map(str, ratio)) + (" order" if ordered else "")] = tree
+                proof[name] = tree
                 break
         else:
             return None
     return proof or None
 
 
-def _refuted(written: Writer, budget: Budget, boxes: int) -> list[list[Any]] | None:
+def _refuted(model: Writer, budget: Budget, boxes: int) -> list[list[Any]] | None:
     """A tree that branches on places, then on orders of operations that overlap."""
-    program = written.program
-    places = [j for x in written.x.values() for j in x]
-    orders = {j for pair in written.orders.values() for j in pair}
-    opened = [*places, *sorted(orders)]
+    program = model.program
+    whole, scaled = Box(program.lower[:], program.upper[:], []), isinstance(model, Located)
+    orders = {j for pair in model.orders.values() for j in pair}
+    return refute(program, whole, budget, partial(promising, model), boxes, scaled=scaled, late=orders).proof
 
-    def promising(box: Box, point: Sequence[float]) -> list[int]:
-        if not point:
-            return [j for j in opened if box.lower[j] < box.upper[j]]
-        if isinstance(written, Located):
-            return _loose(written, box, point)
-        away = {j: abs(point[j] - round(point[j])) for j in places if box.lower[j] < box.upper[j]}
-        split = [j for j in away if away[j] > FRACTION]
-        return sorted(split, key=lambda j: -away[j]) if split else _overlapping(written, box, point)
 
-    whole, scaled = Box(program.lower[:], program.upper[:], []), isinstance(written, Located)
-    return refute(program, whole, budget, promising, boxes, scaled=scaled, late=orders).proof
+def flat(instance: dict[str, Any]) -> bool:
+    """Whether nothing is fused, so that nothing of a box has a place."""
+    return all(layer["kind"] == "split" for layer in instance["layers"])
+
+
+def named(groups: Groups) -> str:
+    """The name of the tree of a box."""
+    return ",".join(f"{g.low}-{g.high}x{g.number}" for g in groups)
+
+
+def written(instance: dict[str, Any], bound: int, name: str) -> Writer:
+    """The program whose tree has this name."""
+    if "x" in name:
+        return Located(instance, bound, Program(), box(name), name.endswith(APART))
+    ratio = None if name == "all" else tuple(map(int, name.removesuffix(ORDER).split(",")))
+    return Writer(instance, bound, Program(), ratio, name.endswith(ORDER))
+
+
+def promising(model: Writer, box: Box, point: Sequence[float]) -> list[int]:
+    """Open choices, the one to branch on first: places, then orders of operations that overlap."""
+    places = [j for x in model.x.values() for j in x]
+    if not point:
+        orders = {j for pair in model.orders.values() for j in pair}
+        return [j for j in (*places, *sorted(orders)) if box.lower[j] < box.upper[j]]
+    if isinstance(model, Located):
+        return _loose(model, box, point)
+    away = {j: abs(point[j] - round(point[j])) for j in places if box.lower[j] < box.upper[j]}
+    split = [j for j in away if away[j] > FRACTION]
+    return sorted(split, key=lambda j: -away[j]) if split else _overlapping(model, box, point)
 
 
 def _loose(written: Located, box: Box, point: Sequence[float]) -> list[int]:

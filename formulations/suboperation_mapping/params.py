@@ -144,6 +144,14 @@ class Certificate(Params):
         Boxes of places after which any other box of ratios is divided.
     configurations : int
         Ways to place the shares of a layer, above which the program of one ratio is not written.
+    asked : int
+        Relaxations after which a climb ends.
+    orders : int
+        Divisions of a ratio by orders, in a climb.
+    few : int
+        Accelerators up to which a climb takes the program of one ratio in the place of that of its box.
+    kept : int
+        Programs that a climb keeps with their bases.
     """
 
     ratios: int = 1000
@@ -151,6 +159,10 @@ class Certificate(Params):
     narrow: int = 4
     places: int = 15
     configurations: int = 256
+    asked: int = 1_000_000
+    orders: int = 20_000
+    few: int = 3
+    kept: int = 40
 
 
 @dataclass(frozen=True)

@@ -2,4 +2,4 @@
 
 from mapgap.instances.house import house_library
 
-LIBRARY = house_library("suboperation_mapping", "tiny", "realistic", "small", "branching")
+LIBRARY = house_library("suboperation_mapping", "tiny", "realistic", "small", "branching", climbing=True)

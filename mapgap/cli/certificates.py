@@ -26,6 +26,8 @@ def statement(found: Outcome | Verdict) -> str:
 
 def searched(event: Searching) -> str:
     """What is looked for."""
+    if event.best:
+        return f"{event.instance}: looking for the best bound that can be proven, up to {cell(event.bound)}"
     what = "that there is no plan" if event.bound is None else f"of {cell(event.bound)}"
     return f"{event.instance}: looking for a proof {what}"
 
@@ -57,9 +59,9 @@ def exit_code(found: Sequence[Outcome]) -> int:
 def certify(
     instances: Annotated[list[str], argument("Instances: paths, names, or globs of either", completion.instances)],
     objective: flags.Objective = None,
-    bound: Annotated[int | None, option("What to prove (default: what the ledger says).")] = None,
+    bound: Annotated[int | None, option("What to prove (default: the ledger's, or as much as can be).")] = None,
     infeasible: Annotated[bool, option("What to prove: that there is no plan.", "--infeasible")] = False,
-    share: Annotated[float, option("Of the bound of an entry that is open.", min=0.01, max=1.0)] = 1.0,
+    share: Annotated[float, option("So much of an open entry's bound, or nothing.", min=0.01, max=1.0)] = 1.0,
     time_limit: Annotated[float, flags.seconds("Seconds per instance.")] = 60.0,
     agree: Annotated[
         bool, option("No file: solve by exact methods of two engines, and by a case split.", "--agree")

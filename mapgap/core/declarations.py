@@ -264,6 +264,9 @@ class Library:
     proving : str or callable, optional
         ``f(instance, bound, budget) -> proof or None``: searches for the proof of a certificate, JSON data that show
         :mod:`mapgap.evidence.check` that no plan of the expanded instance (JSON data too) is better than the bound.
+    climbing : str or callable, optional
+        ``f(instance, goal, budget, start) -> (bound, proof) or None``: the best bound that is proven within the budget,
+        at most the goal; ``None`` if it is none beyond that of ``start``, a bound and its proof, if there is one.
     carrying : str or callable, optional
         ``f(plan, source, target)`` yields plans of the target that are made from one of the source. Nothing is claimed
         of them: they may break rules, and are evaluated.
@@ -289,6 +292,7 @@ class Library:
     sampling: Reference | Callable[[Any, random.Random], PlanBase] | None = None
     relating: Reference | Callable[[Any, random.Random], list[Relation]] | None = None
     proving: Reference | Callable[[dict[str, Any], int, Budget], Any] | None = None
+    climbing: Reference | Callable[[dict[str, Any], int, Budget, Any], tuple[int, Any] | None] | None = None
     carrying: Reference | Callable[[Any, Any, Any], Iterator[PlanBase]] | None = None
     implying: Reference | Callable[[int, Any, Any], int | None] | None = None
     importing: Reference | Callable[[Workload, Settings], InstanceBase] | None = None
@@ -363,6 +367,10 @@ class Library:
                 f"{self.problem}: expected a problem whose bounds can be certified, found none for this one"
             )
         return resolve(self.proving)(instance, bound, budget)
+
+    def climb(self, instance: dict[str, Any], goal: int, budget: Budget, start: Any) -> tuple[int, Any] | None:
+        """The best bound up to a goal that is proven within the budget, and the proof; ``None`` if none is."""
+        return _asked(self.climbing, None, instance, goal, budget, start)
 
     def preferred(self, instance: InstanceBase, plan: PlanBase, budget: Budget) -> Preferred:
         """The simplest plan that cannot be told apart from the best one."""

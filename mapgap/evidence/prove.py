@@ -21,7 +21,7 @@ from typing import Any
 
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import find_instances, load_instance
-from mapgap.core import Budget, InputError, InstanceBase, Status, Stop
+from mapgap.core import Budget, Certificate, InputError, InstanceBase, Status, Stop
 from mapgap.evidence import check
 from mapgap.evidence.entry import Entry
 from mapgap.evidence.ledger import CERTIFICATE, Ledger, library_names
@@ -34,10 +34,11 @@ from mapgap.records.runs import Runs
 
 @dataclass(frozen=True)
 class Searching(Event):
-    """The search for a proof begins; without a bound, of that there is no plan."""
+    """The search for a proof begins; without a bound, of that there is no plan; ``best``: of as much as can be."""
 
     instance: str
     bound: int | None
+    best: bool = False
 
 
 @dataclass(frozen=True)
@@ -129,14 +130,53 @@ def prove(instance: InstanceBase, bound: int | None, budget: Budget, file: Path 
         late = " within the time limit" if budget.exhausted else ""
         what = "that there is no plan" if bound is None else f"of bound {bound}"
         return replace(proved, reason=f"no proof {what} was found{late}")
-    data = pack(instance, bound, proof)
+    return _written(instance, proof, proved, file)
+
+
+def climb(instance: InstanceBase, goal: int | None, budget: Budget, file: Path | None) -> Outcome:
+    """Search for a certificate of as good a bound as the budget allows, up to the goal; go on from that of the file.
+
+    Parameters
+    ----------
+    goal : int
+        The objective of a plan.
+    file : Path or None
+        ``None`` writes nothing. A file that proves as much is kept.
+
+    Raises
+    ------
+    MapgapError
+        The file cannot be written.
+    """
+    assert goal is not None
+    blank = replace(untried(instance, goal), reason="no bound was proven within the time limit")
+    began = time.perf_counter()
+    standing = None if file is None else _standing(file, blank)
+    start = None if standing is None else (standing["bound"], standing["proof"])
+    checked = time.perf_counter() - began
+    try:
+        found = registry.library(instance.problem).climb(instance.to_json(), goal, budget.start(), start)
+    except Exception as error:  # the producer's, of whatever kind: other instances go on
+        return replace(blank, reason=f"{type(error).__name__}: {error}")
+    if found is not None:
+        proved = replace(blank, bound=found[0], reason="", prove_s=time.perf_counter() - began - checked)
+        return _written(instance, found[1], proved, file)
+    if file is None or standing is None:
+        return blank
+    size, bound = file.stat().st_size, standing["bound"]
+    return replace(blank, bound=bound, file=file, kept=True, reason="", check_s=checked, size=size)
+
+
+def _written(instance: InstanceBase, proof: Any, proved: Outcome, file: Path | None) -> Outcome:
+    """Check what was found and write it, unless the file proves as much."""
+    data = pack(instance, proved.bound, proof)
     began = time.perf_counter()
     try:
         check.check(json.loads(gzip.decompress(data)), instance.to_json())
     except check.Refused as reason:
         return replace(proved, refused=True, reason=f"the checker refuses the proof: {reason}")
     proved = replace(proved, check_s=time.perf_counter() - began)
-    if file is not None and not _holds(file, blank):  # somebody else may have proven more meanwhile
+    if file is not None and not _holds(file, proved):  # somebody else may have proven more meanwhile
         replace_file(file, data)
     return replace(proved, file=file, size=len(data))
 
@@ -162,7 +202,8 @@ def prove_all(
         ``NAME@OBJECTIVE`` among them.
     bound : int, optional
         What to prove of the only instance; without it, what the ledger says: the optimum of an entry that is proven,
-        the bound of an open one.
+        the bound of an open one. Where the problem can climb, as good a bound as the budget allows of every entry that
+        is not certified, up to its plan.
     infeasible : bool
         To be proven is that there is no plan.
     share : float
@@ -199,18 +240,20 @@ def prove_all(
             if update and (instance.content_hash not in library if infeasible else entry is None):
                 where = "library" if infeasible else "ledger"
                 raise InputError(f"--update-ledger: expected an instance of the {where}, found {name}")
-            wanted = None if infeasible else _bound(instance, entry, bound, share)
+            goal = None if infeasible or bound is not None or share < 1.0 else _goal(instance, entry)
+            wanted = None if infeasible else _bound(instance, entry, bound, share) if goal is None else goal
             if wanted is None and not infeasible:
                 missing = "the ledger knows no bound; expected --bound or --infeasible"
                 if len(names) == 1:
                     raise InputError(f"{name}: {missing}")
                 found.append(replace(untried(instance, None), reason=missing))
             else:
-                tell(Searching(instance.name, wanted))
+                tell(Searching(instance.name, wanted, goal is not None))
                 held = library.get(instance.content_hash) if entry is None else entry.instance
                 file = _file(instance, held, book, output, several=len(names) > 1)
                 try:
-                    found.append(prove(instance, wanted, replace(budget), file))
+                    search = prove if goal is None else climb
+                    found.append(search(instance, wanted, replace(budget), file))
                 except InputError as error:  # a problem without certificates
                     if len(names) == 1:
                         raise
@@ -261,6 +304,12 @@ def untried(instance: InstanceBase, bound: int | None) -> Outcome:
     return Outcome(instance.name, instance.content_hash, problem.name, problem.sense, unit, bound)
 
 
+def _goal(instance: InstanceBase, entry: Entry | None) -> int | None:
+    """Where a climb may end: at the plan of an entry that is not certified; ``None`` where the problem has no climb."""
+    open_plan = None if entry is None or entry.certificate is Certificate.CHECKED else entry.plan
+    return None if open_plan is None or registry.library(instance.problem).climbing is None else open_plan.value
+
+
 def _bound(instance: InstanceBase, entry: Entry | None, bound: int | None, share: float) -> int | None:
     """What to prove."""
     if entry is None:
@@ -287,16 +336,22 @@ def _file(instance: InstanceBase, held: str | None, book: Ledger, output: Path |
     return Path(f"{instance.name.replace('@', '__').replace('/', '_')}{CERTIFICATE}")
 
 
-def _holds(file: Path, wanted: Outcome) -> bool:
-    """Is there a file that proves the bound already?"""
+def _standing(file: Path, wanted: Outcome) -> Any:
+    """The certificate in a file, if there is one of the instance that holds."""
     if not file.is_file():
-        return False
+        return None
     try:
         found = check.read(file)
         check.check(found)
     except check.Refused:
-        return False
-    if check.instance_hash(found["instance"]) != wanted.instance_hash:
+        return None
+    return found if check.instance_hash(found["instance"]) == wanted.instance_hash else None
+
+
+def _holds(file: Path, wanted: Outcome) -> bool:
+    """Is there a file that proves the bound already?"""
+    found = _standing(file, wanted)
+    if found is None:
         return False
     if wanted.bound is None or found["bound"] is None:
         return bool(found["bound"] is None)

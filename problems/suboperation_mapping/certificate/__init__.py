@@ -47,6 +47,7 @@ from .times import Writer
 
 SENSE = "min"
 APART = " apart"
+ORDER = " order"
 LAYER = dict.fromkeys(("name", "network_input_bytes", "output_bytes", "weight_bytes", "fp", "bp", "wu"))
 SHAPE = {
     **dict.fromkeys(("name", "source", "tags", "batch", "tick_ns", "memory_unit_bytes", "flops")),
@@ -72,8 +73,8 @@ def cases(instance: dict[str, Any], bound: int, new: Any, names: Any) -> Iterato
         if any(contains(groups, ratio) for groups in boxes.values()):
             continue
         name = ",".join(map(str, ratio))
-        ordered = f"{name} order" in names
-        yield f"{name} order" if ordered else name, Writer(instance, bound, new(), ratio, ordered).program
+        ordered = name + ORDER in names
+        yield name + ORDER if ordered else name, Writer(instance, bound, new(), ratio, ordered).program
 
 
 def box(name: str) -> Box:

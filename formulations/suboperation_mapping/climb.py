@@ -1,0 +1,336 @@
+"""The best bound that a certificate proves in the time there is, for :mod:`~.certificate`.
+
+*Cases* are programs that the writer knows by name, as the certificate has them: all ratios, a box of ratios, one ratio
+with or without orders. Each has a tree of *leaves*, which fixes places of fused operations or orders, and every leaf
+has multipliers of rows, which prove a bound in whole numbers, so that nothing is taken off for rounding. Best first:
+the weakest leaf of the weakest case is solved, then divided; after some divisions the case gets *parts*, programs that
+together have all of its ratios or are stronger. A case is worth what its own leaves prove or what its parts do, the
+better of both, so more work never proves less, and the certificate takes the shorter way.
+
+A climb goes on where a certificate ended: its cases are then the parts of all ratios, and its trees are those of them.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from mapgap.core import Budget
+from mapgap.evidence.check import Box, Program
+from mapgap.formulations.suboperation_mapping.boxes import Cutter, few_ratios, of_ratio, roots, single
+from mapgap.formulations.suboperation_mapping.certificate import flat, named, promising, written
+from mapgap.formulations.suboperation_mapping.located_frame import Box as Groups
+from mapgap.formulations.suboperation_mapping.located_frame import Frame, Group
+from mapgap.formulations.suboperation_mapping.params import Certificate as Params
+from mapgap.problems.suboperation_mapping import Instance
+from mapgap.problems.suboperation_mapping.certificate import APART, ORDER, box, partitions
+from mapgap.problems.suboperation_mapping.certificate.located import Located
+from mapgap.problems.suboperation_mapping.certificate.times import Writer
+from mapgap.solvers.refute import Duals, Relaxation, emptying, least
+
+Steps = Sequence[Sequence[Any]]
+Start = tuple[int, dict[str, Steps]]
+ALL = "all"
+EMPTY = 1 << 62  #: what a leaf without points proves
+STEP = 10**5  #: a bound that cannot be written gives up so small a part of itself
+
+
+class Leaf:
+    """Some choices of a case, and the multipliers, its own or those of a larger leaf, that prove its bound.
+
+    Attributes
+    ----------
+    fixed : dict of int to int
+        Choices that are made, by variable.
+    number : int or None
+        The row whose left-hand side the multipliers bound; ``None`` if they show that the leaf is empty.
+    loose : int or None
+        The choice to divide it by.
+    """
+
+    def __init__(self, fixed: dict[int, int], parent: Leaf | None = None) -> None:
+        self.fixed = fixed
+        self.value: int = 0 if parent is None else parent.value
+        self.number: int | None = None if parent is None else parent.number
+        self.multipliers: Any = (np.zeros(0, np.int32), np.zeros(0)) if parent is None else parent.multipliers
+        self.solved = False
+        self.loose: int | None = None
+        self.halves: tuple[Leaf, Leaf] | None = None
+
+    def box(self, program: Program) -> Box:
+        found = Box(program.lower[:], program.upper[:], [])
+        for j, v in self.fixed.items():
+            found.lower[j] = found.upper[j] = v
+        return found
+
+    def duals(self) -> Duals:
+        rows, values = self.multipliers
+        return list(zip(rows.tolist(), values.tolist(), strict=True))
+
+    def prove(self, value: int, number: int | None, duals: Duals) -> None:
+        """Keep the multipliers if they prove more."""
+        if value > self.value:
+            self.value, self.number = value, number
+            self.multipliers = np.array([i for i, _ in duals], np.int32), np.array([y for _, y in duals])
+
+
+class Case:
+    """A program, by the name that the certificate gives it.
+
+    Attributes
+    ----------
+    promise : int
+        What is proven of it elsewhere: by a larger case, or by a certificate.
+    steps : list of steps
+        The tree of that certificate.
+    leaves : list of (value, number, Leaf)
+        A heap of those that are not divided.
+    divided : int
+        How many were.
+    """
+
+    def __init__(self, name: str, promise: int, steps: Steps = ()) -> None:
+        self.name, self.promise, self.steps = name, promise, steps
+        self.root = Leaf({})
+        self.leaves = [(0, 0, self.root)]
+        self.divided = self.pushed = 0
+        self.opened = False
+        self.parts: list[Case] = []
+
+    @property
+    def own(self) -> int:
+        return self.leaves[0][0]
+
+    @property
+    def value(self) -> int:
+        """Proven of all plans of the case; promised, as long as nothing was tried."""
+        if not self.opened:
+            return self.promise
+        return max(self.own, min((part.value for part in self.parts), default=0))
+
+    def push(self, leaf: Leaf) -> None:
+        self.pushed += 1
+        heapq.heappush(self.leaves, (leaf.value, self.pushed, leaf))
+
+    def divide(self) -> None:
+        """Divide the weakest leaf by its loose choice."""
+        for half in self.halves(heapq.heappop(self.leaves)[2]):
+            self.push(half)
+
+    def halves(self, leaf: Leaf) -> tuple[Leaf, Leaf]:
+        """Both ways to make the loose choice of a leaf."""
+        assert leaf.loose is not None
+        self.divided += 1
+        leaf.halves = Leaf({**leaf.fixed, leaf.loose: 0}, leaf), Leaf({**leaf.fixed, leaf.loose: 1}, leaf)
+        return leaf.halves
+
+    def ways(self, bound: int) -> Iterator[Case]:
+        """The cases whose leaves prove a bound together."""
+        if self.own >= bound:
+            yield self
+        else:
+            for part in self.parts:
+                yield from part.ways(bound)
+
+
+class Climb:
+    """The search; ``all`` is the case of all plans.
+
+    Parameters
+    ----------
+    goal : int
+        A bound that is enough: the makespan of a plan.
+    start : pair
+        A bound that is proven, and the trees that do, by name.
+    """
+
+    def __init__(self, instance: dict[str, Any], goal: int, budget: Budget, params: Params, start: Start) -> None:
+        self.instance, self.goal, self.budget, self.params = instance, goal, budget, params
+        self.batch, self.devices = instance["batch"], len(instance["accelerators"])
+        self.cutter = None if flat(instance) else Cutter(Frame(Instance.model_validate_json(json.dumps(instance))))
+        self.kept: OrderedDict[str, tuple[Writer, Relaxation]] = OrderedDict()
+        self.asked = 0
+        floor, proof = start
+        self.all = Case(ALL, 0)
+        self.all.opened = ALL not in proof
+        self.all.parts = [Case(name, floor, steps) for name, steps in proof.items() if name != ALL]
+
+    def run(self) -> None:
+        """Raise the weakest case until all reach the goal, nothing is left to do, or the budget ends."""
+        while self.all.value < self.goal and self.asked < self.params.asked and not self.budget.exhausted:
+            case = self.all
+            while case.parts:
+                case = min(case.parts, key=lambda part: part.value)
+            if not self.work(case):
+                case.parts = [Case(name, case.value) for name in self.parts(case.name)]
+                if not case.parts:
+                    return
+
+    def work(self, case: Case) -> bool:
+        """Solve the weakest leaf, or divide it; ``False`` if there are divisions enough."""
+        case.opened = True
+        if case.steps:
+            self.regrow(case)
+        leaf = case.leaves[0][2]
+        if not leaf.solved:
+            heapq.heappop(case.leaves)
+            self.solve(case, leaf)
+            case.push(leaf)
+        elif leaf.loose is not None and case.divided < self.divisions(case.name):
+            case.divide()
+        else:
+            return False
+        return True
+
+    def regrow(self, case: Case) -> None:
+        """The tree of a certificate, if every leaf has one sum of rows, as those that are grown here."""
+        steps, case.steps = case.steps, ()
+        choices, sums = ([step for step in steps if step[0] == kind] for kind in "sp")
+        if any(v for *_, v in choices) or (len(sums), len(sums) + len(choices)) != (len(choices) + 1, len(steps)):
+            return
+        program = self.program(case.name)[0].program
+        waiting, case.leaves = [case.root], []
+        for kind, *numbers in steps:
+            leaf = waiting.pop()
+            if kind == "s":
+                leaf.loose = numbers[0]
+                waiting += reversed(case.halves(leaf))
+                continue
+            whole = dict(zip(numbers[::2], numbers[1::2], strict=True))
+            here, own = leaf.box(program), whole.pop(program.cutoff, 0)
+            duals = [(i, y / (own or 1)) for i, y in whole.items()]
+            if own:
+                leaf.prove(least(program.rows, here, program.cutoff, duals), program.cutoff, duals)
+            elif emptying(program.rows, here, None, duals):
+                leaf.prove(EMPTY, None, duals)
+            case.push(leaf)
+
+    def solve(self, case: Case, leaf: Leaf) -> None:
+        """Ask the relaxation of a leaf."""
+        model, relaxation = self.program(case.name)
+        program, here = model.program, leaf.box(model.program)
+        leaf.solved = True
+        for _ in range(2):
+            self.asked += 1
+            point, duals = relaxation.minimise(here, {model.last: 1})
+            if point is not None:
+                leaf.prove(least(program.rows, here, program.cutoff, duals), program.cutoff, duals)
+                leaf.loose = next(iter(promising(model, here, point)), None)
+                return
+            if emptying(program.rows, here, None, duals):
+                leaf.prove(EMPTY, None, duals)
+                return
+            relaxation.forget()
+
+    def program(self, name: str) -> tuple[Writer, Relaxation]:
+        """The program of a case for the goal, and its relaxation; the last ones used are kept."""
+        if name not in self.kept:
+            model = written(self.instance, self.goal, name)
+            late = {j for pair in model.orders.values() for j in pair}
+            scaled = isinstance(model, Located)
+            self.kept[name] = model, Relaxation(model.program, self.budget, scaled, late)
+            if len(self.kept) > self.params.kept:
+                self.kept.popitem(last=False)
+        self.kept.move_to_end(name)
+        return self.kept[name]
+
+    def divisions(self, name: str) -> int:
+        """Most divisions of the leaves of a case."""
+        if name == ALL:
+            return 0
+        if "x" not in name:
+            return self.params.orders if name.endswith(ORDER) else 0
+        if self.alike(name):
+            return 0
+        return self.params.places if self.few(groups_of(name)) is None else self.params.boxes
+
+    def alike(self, name: str) -> bool:
+        """Whether some accelerators share variables that could be told apart."""
+        return not name.endswith(APART) and max(self.program(name)[0].members) > 1
+
+    def few(self, groups: Groups) -> Any:
+        return few_ratios(groups, self.batch, self.devices, self.params.narrow)
+
+    def parts(self, name: str) -> list[str]:
+        """Names of cases that take the place of one; none where there is nothing stronger."""
+        if name == ALL:
+            if self.cutter is None:
+                return [",".join(map(str, ratio)) for ratio in partitions(self.batch, self.batch, self.devices)]
+            return [self.best(groups) for groups in roots(self.batch, self.devices)]
+        groups = groups_of(name)
+        if "x" not in name:
+            return [] if name.endswith(ORDER) else [name + ORDER]
+        if self.alike(name) and self.few(groups) is not None:
+            return [name + APART]
+        if not single(groups) and self.cutter is not None:
+            return [self.best(child) for child in self.cutter.split(groups)]
+        shares = [g.low for g in groups for _ in range(g.number)]
+        return [",".join(map(str, shares))] if self.devices ** len(shares) <= self.params.configurations else []
+
+    def best(self, groups: Groups) -> str:
+        """The program of a box, or that of its only ratio where it is small."""
+        count = sum(g.number for g in groups)
+        if single(groups) and self.devices <= self.params.few and self.devices**count <= self.params.configurations:
+            return ",".join(str(g.low) for g in groups for _ in range(g.number))
+        return named(groups)
+
+    def proof(self, bound: int) -> dict[str, list[Any]] | None:
+        """The trees of a bound that is proven; ``None`` if the multipliers of a leaf do not prove it after all."""
+        found: dict[str, list[Any]] = {}
+        for case in self.all.ways(bound):
+            program = written(self.instance, bound, case.name).program
+            steps, waiting = found.setdefault(case.name, []), [case.root]
+            while waiting:
+                leaf = waiting.pop()
+                if leaf.halves is not None:
+                    steps.append(["s", leaf.loose, 0])
+                    waiting += reversed(leaf.halves)
+                    continue
+                number = None if leaf.number is None else program.cutoff
+                step = emptying(program.rows, leaf.box(program), number, leaf.duals())
+                if step is None:
+                    return None
+                steps.append(step)
+        return found
+
+
+def groups_of(name: str) -> Groups:
+    """The box of a case."""
+    if "x" in name:
+        return tuple(Group(*group) for group in box(name))
+    return of_ratio(tuple(map(int, name.removesuffix(ORDER).split(","))))
+
+
+def climb(
+    instance: dict[str, Any],
+    goal: int,
+    budget: Budget,
+    start: Start | None = None,
+    params: Params = Params(),
+) -> tuple[int, dict[str, list[Any]]] | None:
+    """The best bound that is proven within the budget, and its proof; ``None`` if it is not above that of the start.
+
+    Parameters
+    ----------
+    instance : dict
+        Expanded.
+    goal : int
+        The makespan of a plan, which is bound enough.
+    start : pair, optional
+        A bound that is proven, and its proof.
+    """
+    start = start or (-1, {})
+    search = Climb(instance, goal, budget, params, start)
+    search.run()
+    bound = min(search.all.value, goal)
+    while bound > start[0]:
+        proof = search.proof(bound)
+        if proof is not None:
+            return bound, proof
+        bound -= max(1, bound // STEP)
+    return None
