@@ -9,8 +9,9 @@ secant over the present range instead, the weighted sum of E and L that the box 
 variables where those of E or L alone would not. A secant is the closer to the hyperbola the narrower the range, so
 bounds of both factors are proven first.
 
-:func:`refute` searches for a whole tree. Who grows one of his own asks a :class:`Relaxation` of its boxes, and turns
-the duals into whole numbers by :func:`least`, what they prove, and :func:`emptying`, the step that says so.
+:func:`refute` searches for a whole tree. Who grows one of his own asks a :class:`Relaxation` of its boxes, turns the
+duals into whole numbers by :func:`least`, what they prove, and :func:`emptying`, the step that says so, and branches by
+:func:`look_ahead`.
 
 Where the caller names variables to branch on, as a schedule needs (places before orders), relaxations of both halves
 decide between the first of them, since numbers of boxes make large files. Only rows with a variable whose bounds moved
@@ -199,7 +200,7 @@ def emptying(rows: Rows, box: Box, number: int | None, duals: Duals) -> list[Any
     number : int or None
         The row that was minimised; ``None`` if the multipliers are those of a dual ray.
     """
-    for scale in SCALES if duals else ():
+    for scale in SCALES if duals or number is not None else ():
         step = _combination(rows, number, duals, scale)
         total, limit = _sum(rows, step)
         if _activity(total, box) > limit:
@@ -379,28 +380,11 @@ class _Search:
     def branching(self, box: Box, point: Sequence[float]) -> int | None:
         """The most fractional variable, factors of products last of all; of promising ones the best one."""
         if self.promising is not None:
-            return self.look_ahead(box, point, self.promising(box, point)[:CANDIDATES])
+            row, limit = (self.program.rows + box.secants)[self.objective(box)]
+            return look_ahead(self.relaxation, box, row, limit, point, self.promising(box, point))
         away = {j: abs(x - round(x)) for j, x in enumerate(point) if box.lower[j] < box.upper[j]}
         candidates = [j for j, distance in away.items() if distance > FRACTION]
         return max(candidates, key=lambda j: (j not in self.factors, away[j]), default=None)
-
-    def look_ahead(self, box: Box, point: Sequence[float], found: Sequence[int]) -> int | None:
-        """Of some variables the one whose halves are worst."""
-        if not point or len(found) < 2:
-            return next(iter(found), None)
-        row, limit = (self.program.rows + box.secants)[self.objective(box)]
-        now, largest = sum(a * point[j] for j, a in row.items()), 2.0 * limit
-        least = 1e-6 * max(1.0, now)
-
-        def gain(j: int) -> float:
-            product = 1.0
-            for half in box.halves(j, middle(box, point, j)):
-                there, _ = self.relaxation.minimise(half, row)
-                value = largest if there is None else min(largest, sum(a * there[k] for k, a in row.items()))
-                product *= max(least, value - now)
-            return product
-
-        return max(found, key=gain)
 
     def split(self, box: Box, point: Sequence[float], j: int | None) -> tuple[Box, Box] | None:
         """Halves of a box at a variable, or at any that is open if the caller names none; ``None`` if none is."""
@@ -414,6 +398,27 @@ class _Search:
         self.proof.append(["s", int(j), int(v)])
         below, above = box.halves(j, v)
         return below, above
+
+
+def look_ahead(
+    relaxation: Relaxation, box: Box, row: Terms, limit: int, point: Sequence[float], found: Sequence[int]
+) -> int | None:
+    """Of the first of some variables the one whose halves are worst for a row that is to be at most ``limit``."""
+    found = found[:CANDIDATES]
+    if not point or len(found) < 2:
+        return next(iter(found), None)
+    now, largest = sum(a * point[j] for j, a in row.items()), 2.0 * limit
+    least = 1e-6 * max(1.0, now)
+
+    def gain(j: int) -> float:
+        product = 1.0
+        for half in box.halves(j, middle(box, point, j)):
+            there, _ = relaxation.minimise(half, row)
+            value = largest if there is None else min(largest, sum(a * there[k] for k, a in row.items()))
+            product *= max(least, value - now)
+        return product
+
+    return max(found, key=gain)
 
 
 def middle(box: Box, point: Sequence[float], j: int) -> int:

@@ -16,6 +16,7 @@ import heapq
 import json
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,13 +32,14 @@ from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.certificate import APART, ORDER, box, partitions
 from mapgap.problems.suboperation_mapping.certificate.located import Located
 from mapgap.problems.suboperation_mapping.certificate.times import Writer
-from mapgap.solvers.refute import Duals, Relaxation, emptying, least
+from mapgap.solvers.refute import Duals, Relaxation, emptying, least, look_ahead, refute
 
 Steps = Sequence[Sequence[Any]]
 Start = tuple[int, dict[str, Steps]]
 ALL = "all"
-EMPTY = 1 << 62  #: what a leaf without points proves
-STEP = 10**5  #: a bound that cannot be written gives up so small a part of itself
+EMPTY = 1 << 62  #: what a leaf is worth whose multipliers show that it has no points
+STEP = 10**5  #: a bound that cannot be written gives up so small a part of itself, then twice as much
+ENDLESS = 1e9  #: seconds; what is grown again ends by its number of boxes
 
 
 class Leaf:
@@ -47,18 +49,17 @@ class Leaf:
     ----------
     fixed : dict of int to int
         Choices that are made, by variable.
-    number : int or None
-        The row whose left-hand side the multipliers bound; ``None`` if they show that the leaf is empty.
     loose : int or None
         The choice to divide it by.
+    closed : bool
+        There is a tree of its own for the goal, which is grown again for the certificate.
     """
 
     def __init__(self, fixed: dict[int, int], parent: Leaf | None = None) -> None:
         self.fixed = fixed
         self.value: int = 0 if parent is None else parent.value
-        self.number: int | None = None if parent is None else parent.number
         self.multipliers: Any = (np.zeros(0, np.int32), np.zeros(0)) if parent is None else parent.multipliers
-        self.solved = False
+        self.solved = self.closed = False
         self.loose: int | None = None
         self.halves: tuple[Leaf, Leaf] | None = None
 
@@ -72,10 +73,10 @@ class Leaf:
         rows, values = self.multipliers
         return list(zip(rows.tolist(), values.tolist(), strict=True))
 
-    def prove(self, value: int, number: int | None, duals: Duals) -> None:
+    def prove(self, value: int, duals: Duals) -> None:
         """Keep the multipliers if they prove more."""
         if value > self.value:
-            self.value, self.number = value, number
+            self.value = value
             self.multipliers = np.array([i for i, _ in duals], np.int32), np.array([y for _, y in duals])
 
 
@@ -168,7 +169,7 @@ class Climb:
                 case = min(case.parts, key=lambda part: part.value)
             if not self.work(case):
                 case.parts = [Case(name, case.value) for name in self.parts(case.name)]
-                if not case.parts:
+                if not case.parts and not self.close(case):
                     return
 
     def work(self, case: Case) -> bool:
@@ -205,9 +206,9 @@ class Climb:
             here, own = leaf.box(program), whole.pop(program.cutoff, 0)
             duals = [(i, y / (own or 1)) for i, y in whole.items()]
             if own:
-                leaf.prove(least(program.rows, here, program.cutoff, duals), program.cutoff, duals)
+                leaf.prove(least(program.rows, here, program.cutoff, duals), duals)
             elif emptying(program.rows, here, None, duals):
-                leaf.prove(EMPTY, None, duals)
+                leaf.prove(EMPTY, duals)
             case.push(leaf)
 
     def solve(self, case: Case, leaf: Leaf) -> None:
@@ -219,13 +220,32 @@ class Climb:
             self.asked += 1
             point, duals = relaxation.minimise(here, {model.last: 1})
             if point is not None:
-                leaf.prove(least(program.rows, here, program.cutoff, duals), program.cutoff, duals)
-                leaf.loose = next(iter(promising(model, here, point)), None)
+                leaf.prove(least(program.rows, here, program.cutoff, duals), duals)
+                found = promising(model, here, point)
+                if isinstance(model, Located):  # whose relaxations take long
+                    found = found[:1]
+                if self.divisions(case.name):
+                    leaf.loose = look_ahead(relaxation, here, {model.last: 1}, self.goal, point, found)
                 return
             if emptying(program.rows, here, None, duals):
-                leaf.prove(EMPTY, None, duals)
+                leaf.prove(EMPTY, duals)
                 return
             relaxation.forget()
+
+    def close(self, case: Case) -> bool:
+        """Refute the goal in the weakest leaf where there is no choice left, rounding and single rows included."""
+        leaf = heapq.heappop(case.leaves)[2]
+        if self.refuted(self.program(case.name)[0], leaf, self.budget):
+            leaf.value, leaf.closed = self.goal, True
+        case.push(leaf)
+        return leaf.closed
+
+    def refuted(self, model: Writer, leaf: Leaf, budget: Budget) -> Sequence[Any] | None:
+        """A tree for a leaf."""
+        choices, here = partial(promising, model), leaf.box(model.program)
+        late = {j for pair in model.orders.values() for j in pair}
+        scaled = isinstance(model, Located)
+        return refute(model.program, here, budget, choices, self.params.boxes, scaled=scaled, late=late).proof
 
     def program(self, name: str) -> tuple[Writer, Relaxation]:
         """The program of a case for the goal, and its relaxation; the last ones used are kept."""
@@ -283,7 +303,8 @@ class Climb:
         """The trees of a bound that is proven; ``None`` if the multipliers of a leaf do not prove it after all."""
         found: dict[str, list[Any]] = {}
         for case in self.all.ways(bound):
-            program = written(self.instance, bound, case.name).program
+            model = written(self.instance, bound, case.name)
+            program = model.program
             steps, waiting = found.setdefault(case.name, []), [case.root]
             while waiting:
                 leaf = waiting.pop()
@@ -291,11 +312,12 @@ class Climb:
                     steps.append(["s", leaf.loose, 0])
                     waiting += reversed(leaf.halves)
                     continue
-                number = None if leaf.number is None else program.cutoff
-                step = emptying(program.rows, leaf.box(program), number, leaf.duals())
-                if step is None:
+                number = None if leaf.value == EMPTY else program.cutoff
+                step = None if leaf.closed else emptying(program.rows, leaf.box(program), number, leaf.duals())
+                found_here = self.refuted(model, leaf, Budget(ENDLESS)) if leaf.closed else step and [step]
+                if not found_here:
                     return None
-                steps.append(step)
+                steps += found_here
         return found
 
 
@@ -324,13 +346,15 @@ def climb(
     start : pair, optional
         A bound that is proven, and its proof.
     """
-    start = start or (-1, {})
+    start = start or (min(0, goal - 1), {})  # that nothing is negative needs no proof
     search = Climb(instance, goal, budget, params, start)
     search.run()
     bound = min(search.all.value, goal)
+    lost = 1 + bound // STEP
     while bound > start[0]:
         proof = search.proof(bound)
         if proof is not None:
             return bound, proof
-        bound -= max(1, bound // STEP)
+        bound -= lost
+        lost *= 2
     return None

@@ -155,6 +155,27 @@ def test_a_weaker_bound_does_not_replace_a_stronger_certificate(tmp_path):
     assert (kept.kept, check.read(file)["bound"]) == (True, best)
 
 
+def test_of_an_open_entry_as_much_is_certified_as_the_time_allows(tmp_path, monkeypatch):
+    """The plan is the optimum by hand, 36; a file that proves more than a climb finds is kept."""
+    name = "mtrain_example_fig5"
+    path = ledger_of(tmp_path / "best.yaml", name)
+    file = Ledger.load(path).certificate_path(name)
+    (nothing,) = prove_all([name], Budget(0.0), ledger=path, update=True)
+    assert (nothing.file, nothing.reason) == (None, "no bound was proven within the time limit")
+    prove_all([name], Budget(200.0), bound=30, ledger=path, update=True)
+    assert Ledger.load(path).entries[name].checked_bound == 30
+    (kept,) = prove_all([name], Budget(0.0), ledger=path, update=True)
+    assert (kept.kept, kept.bound) == (True, 30)
+    (found,) = prove_all([name], Budget(200.0), ledger=path, update=True)
+    assert (found.kept, found.bound, check.read(file)["bound"]) == (False, 36, 36)
+    assert Ledger.load(path).entries[name].certificate is Certificate.CHECKED
+    library = registry.library("suboperation_mapping")
+    lie = replace(library, climbing=lambda instance, goal, budget, start: (goal, {"all": [["p", 0, 1]]}))
+    monkeypatch.setattr(registry, "library", lambda problem: lie)
+    (refused,) = prove_all([name], Budget(200.0), ledger=ledger_of(tmp_path / "other.yaml", name))
+    assert (refused.file, refused.refused) == (None, True)
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [

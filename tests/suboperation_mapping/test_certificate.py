@@ -15,6 +15,8 @@ from mapgap.core import Budget, Status
 from mapgap.evidence.check import Program, Refused, check
 from mapgap.formulations.suboperation_mapping import enumerate as brute_force
 from mapgap.formulations.suboperation_mapping.certificate import prove
+from mapgap.formulations.suboperation_mapping.climb import climb
+from mapgap.formulations.suboperation_mapping.params import Certificate
 from mapgap.instances.suboperation_mapping.families import random_sequence
 from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.certificate import cases
@@ -264,3 +266,56 @@ def test_bound_for_all_ratios_at_once():
     """Well below the optimum one dual proves it."""
     certificate = proven(load_instance("mtrain_c2_alexnet_7p5gbs"), 2_000_000)
     assert list(certificate["proof"]) == ["all"]
+
+
+def climbed(data, goal, work, start=None):
+    """The bound after so many relaxations, and the certificate; the checker has the last word."""
+    found = climb(data, goal, Budget(200.0).start(), start, Certificate(asked=work))
+    if found is None:
+        return None, None
+    certificate = {"schema": 1, "instance": data, "bound": found[0], "proof": found[1]}
+    check(certificate)
+    return found[0], certificate
+
+
+@pytest.mark.parametrize("seed", seeds(8, 120))
+def test_the_bound_grows_with_the_work_up_to_the_optimum(seed):
+    """It is never above it, whatever the goal; and the proof of one proves none that is better."""
+    instance = drawn(seed, layers=(1, 2), batch=(1, 3), accelerators=(1, 2))
+    if seed % 3 == 0:
+        instance = alike(instance, random.Random(seed))
+    truth = brute_force.run(instance, Budget(200.0).start())
+    if truth.status is not Status.OPTIMAL:
+        pytest.skip("too many plans")
+    data, optimum = instance.to_json(), truth.claimed
+    bounds = [climbed(data, optimum, work)[0] for work in (1, 3, 10, 5000)]
+    known = [bound for bound in bounds if bound is not None]
+    assert bounds == [None] * (len(bounds) - len(known)) + sorted(known)
+    assert known[-1] == optimum
+    beyond, certificate = climbed(data, optimum + 1 + seed, 200)
+    assert beyond <= optimum
+    assert not accepted(data, optimum + 1, certificate["proof"])
+    assert not accepted(data, optimum + 1, damaged(random.Random(seed), certificate["proof"]))
+
+
+@pytest.mark.parametrize("seed", seeds(8, 120))
+def test_a_climb_goes_on_where_a_certificate_ended(seed):
+    """With trees of its own and with those of ``prove``, to the optimum; from there, nowhere."""
+    instance = drawn(seed, layers=(1, 2), batch=(1, 3), accelerators=(1, 2))
+    truth = brute_force.run(instance, Budget(200.0).start())
+    if truth.status is not Status.OPTIMAL:
+        pytest.skip("too many plans")
+    data, optimum = instance.to_json(), truth.claimed
+    first, certificate = next(
+        (bound, made) for k in range(1, 100) for bound, made in [climbed(data, optimum, k)] if made
+    )
+    for proof in (certificate["proof"], prove(data, first, Budget(200.0).start())):
+        assert climbed(data, first, 100, (first, proof)) == (None, None)
+        if first < optimum:
+            assert climbed(data, optimum, 5000, (first, proof))[0] == optimum
+
+
+def test_the_same_work_gives_the_same_proof():
+    data = drawn(7, layers=(5, 5), batch=(6, 6), accelerators=(3, 3)).to_json()
+    first, again = (climbed(data, 1 << 40, 30) for _ in range(2))
+    assert first == again != (None, None)
