@@ -408,14 +408,14 @@ def look_ahead(
     if not point or len(found) < 2:
         return next(iter(found), None)
     now, largest = sum(a * point[j] for j, a in row.items()), 2.0 * limit
-    least = 1e-6 * max(1.0, now)
+    little = 1e-6 * max(1.0, now)
 
     def gain(j: int) -> float:
         product = 1.0
         for half in box.halves(j, middle(box, point, j)):
             there, _ = relaxation.minimise(half, row)
             value = largest if there is None else min(largest, sum(a * there[k] for k, a in row.items()))
-            product *= max(least, value - now)
+            product *= max(little, value - now)
         return product
 
     return max(found, key=gain)

@@ -240,8 +240,8 @@ class Climb:
         case.push(leaf)
         return leaf.closed
 
-    def refuted(self, model: Writer, leaf: Leaf, budget: Budget) -> Sequence[Any] | None:
-        """A tree for a leaf."""
+    def refuted(self, model: Writer, leaf: Leaf, budget: Budget) -> Steps | None:
+        """A tree that refutes the program in a leaf."""
         choices, here = partial(promising, model), leaf.box(model.program)
         late = {j for pair in model.orders.values() for j in pair}
         scaled = isinstance(model, Located)
@@ -304,7 +304,6 @@ class Climb:
         found: dict[str, list[Any]] = {}
         for case in self.all.ways(bound):
             model = written(self.instance, bound, case.name)
-            program = model.program
             steps, waiting = found.setdefault(case.name, []), [case.root]
             while waiting:
                 leaf = waiting.pop()
@@ -312,13 +311,19 @@ class Climb:
                     steps.append(["s", leaf.loose, 0])
                     waiting += reversed(leaf.halves)
                     continue
-                number = None if leaf.value == EMPTY else program.cutoff
-                step = None if leaf.closed else emptying(program.rows, leaf.box(program), number, leaf.duals())
-                found_here = self.refuted(model, leaf, Budget(ENDLESS)) if leaf.closed else step and [step]
-                if not found_here:
+                own = self.refuted(model, leaf, Budget(ENDLESS)) if leaf.closed else summed(model, leaf)
+                if own is None:
                     return None
-                steps += found_here
+                steps += own
         return found
+
+
+def summed(model: Writer, leaf: Leaf) -> Steps | None:
+    """The sum of rows of a leaf, as its only step; ``None`` if it proves too little."""
+    program = model.program
+    number = None if leaf.value == EMPTY else program.cutoff
+    step = emptying(program.rows, leaf.box(program), number, leaf.duals())
+    return None if step is None else [step]
 
 
 def groups_of(name: str) -> Groups:
@@ -329,11 +334,7 @@ def groups_of(name: str) -> Groups:
 
 
 def climb(
-    instance: dict[str, Any],
-    goal: int,
-    budget: Budget,
-    start: Start | None = None,
-    params: Params = Params(),
+    instance: dict[str, Any], goal: int, budget: Budget, start: Start | None = None, params: Params = Params()
 ) -> tuple[int, dict[str, list[Any]]] | None:
     """The best bound that is proven within the budget, and its proof; ``None`` if it is not above that of the start.
 

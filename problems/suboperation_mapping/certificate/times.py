@@ -81,28 +81,31 @@ class Writer(Memory):
         """The length of a phase of a split layer between a fused operation before it and one after it."""
         parts = self.of(phase, layer)
         after = [self.start[v] for v in self.start if v[2] < 0 and any(p == parts[0] for p, _ in self.before[v])]
+        masks = list(product((0, 1) if phase == "BP" else (0,), repeat=len(parts)))
+        took = [[self.compute(o, a) for a in self.places] for o in parts]
+        fetch = [[self.cheapest(self.before[o][-1][1] if phase == "BP" else 0, a) for a in self.places] for o in parts]
         fused: list[Any] = [p for p, _ in self.before[parts[0]] if p[2] < 0]
         for u in fused or [None]:
+            sizes = [next((size for p, size in self.before[o] if p == u), 0) for o in parts]
+            reads = [[[self.ticks(size, i, a) for a in self.places] for size in sizes] for i in self.places]
             chosen: Any = {(c, -1): terms[0][0] for c, terms in self.spread[phase, layer].items()}
             chosen = self.joint(self.spread[phase, layer], u) if u else chosen
             length: list[tuple[int, int]] = []
             fetched: dict[tuple[int, int], list[tuple[int, int]]] = {}
             for (c, i), j in chosen.items():
-                masks: dict[int, tuple[int, ...]] = {j: (0,) * len(parts)}
+                named = [self.program.variable(0, 1) for _ in masks] if phase == "BP" else [j]
                 if phase == "BP":
-                    masks = {self.program.variable(0, 1): f for f in product((0, 1), repeat=len(parts))}
-                    self.program.equal([*((k, 1) for k in masks), (j, -1)], 0)
-                for k, mask in masks.items():
+                    self.program.equal([*((k, 1) for k in named), (j, -1)], 0)
+                for k, mask in zip(named, masks, strict=True):
                     sums = [0 for _ in self.places]
-                    for b, (o, a) in enumerate(zip(parts, c, strict=True)):
-                        sums[a] += self.compute(o, a) + (self.cheapest(self.before[o][-1][1], a) if mask[b] else 0)
-                        sums[a] += self.ticks(next(size for p, size in self.before[o] if p == u), i, a) if u else 0
-                        fetched.setdefault((b, a), []).append((k, -mask[b]))
+                    for b, a in enumerate(c):
+                        sums[a] += took[b][a] + mask[b] * fetch[b][a] + reads[i][b][a]
+                        if mask[b]:
+                            fetched.setdefault((b, a), []).append((k, -1))
                     length.append((k, max(sums)))
-            for b, o in enumerate(parts if phase == "BP" else ()):
-                for a in self.places:
-                    own = self.x["FP", layer, o[2]][a]
-                    self.program.at_most([(self.x[o][a], 1), (own, -1), *fetched[b, a]], 0)
+            for (b, o), a in product(enumerate(parts if phase == "BP" else ()), self.places):
+                own = self.x["FP", layer, o[2]][a]
+                self.program.at_most([(self.x[o][a], 1), (own, -1), *fetched.get((b, a), ())], 0)
             for v in after or [self.last]:
                 self.program.at_most([*(self.end(u) if u else ()), *length, (v, -1)], 0)
 
