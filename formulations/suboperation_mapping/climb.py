@@ -69,10 +69,6 @@ class Leaf:
             found.lower[j] = found.upper[j] = v
         return found
 
-    def duals(self) -> Duals:
-        rows, values = self.multipliers
-        return list(zip(rows.tolist(), values.tolist(), strict=True))
-
     def prove(self, value: int, duals: Duals) -> None:
         """Keep the multipliers if they prove more."""
         if value > self.value:
@@ -117,11 +113,6 @@ class Case:
     def push(self, leaf: Leaf) -> None:
         self.pushed += 1
         heapq.heappush(self.leaves, (leaf.value, self.pushed, leaf))
-
-    def divide(self) -> None:
-        """Divide the weakest leaf by its loose choice."""
-        for half in self.halves(heapq.heappop(self.leaves)[2]):
-            self.push(half)
 
     def halves(self, leaf: Leaf) -> tuple[Leaf, Leaf]:
         """Both ways to make the loose choice of a leaf."""
@@ -183,7 +174,8 @@ class Climb:
             self.solve(case, leaf)
             case.push(leaf)
         elif leaf.loose is not None and case.divided < self.divisions(case.name):
-            case.divide()
+            for half in case.halves(heapq.heappop(case.leaves)[2]):
+                case.push(half)
         else:
             return False
         return True
@@ -289,15 +281,16 @@ class Climb:
             return [name + APART]
         if not single(groups) and self.cutter is not None:
             return [self.best(child) for child in self.cutter.split(groups)]
-        shares = [g.low for g in groups for _ in range(g.number)]
-        return [",".join(map(str, shares))] if self.devices ** len(shares) <= self.params.configurations else []
+        return [alone(groups)] if self.written_alone(groups) else []
 
     def best(self, groups: Groups) -> str:
         """The program of a box, or that of its only ratio where it is small."""
-        count = sum(g.number for g in groups)
-        if single(groups) and self.devices <= self.params.few and self.devices**count <= self.params.configurations:
-            return ",".join(str(g.low) for g in groups for _ in range(g.number))
-        return named(groups)
+        small = single(groups) and self.devices <= self.params.few and self.written_alone(groups)
+        return alone(groups) if small else named(groups)
+
+    def written_alone(self, groups: Groups) -> bool:
+        """Whether there is a program of the only ratio of a box."""
+        return bool(self.devices ** sum(g.number for g in groups) <= self.params.configurations)
 
     def proof(self, bound: int) -> dict[str, list[Any]] | None:
         """The trees of a bound that is proven; ``None`` if the multipliers of a leaf do not prove it after all."""
@@ -322,8 +315,14 @@ def summed(model: Writer, leaf: Leaf) -> Steps | None:
     """The sum of rows of a leaf, as its only step; ``None`` if it proves too little."""
     program = model.program
     number = None if leaf.value == EMPTY else program.cutoff
-    step = emptying(program.rows, leaf.box(program), number, leaf.duals())
+    duals = list(zip(*(column.tolist() for column in leaf.multipliers), strict=True))
+    step = emptying(program.rows, leaf.box(program), number, duals)
     return None if step is None else [step]
+
+
+def alone(groups: Groups) -> str:
+    """The name of the tree of the only ratio of a box."""
+    return ",".join(str(g.low) for g in groups for _ in range(g.number))
 
 
 def groups_of(name: str) -> Groups:
