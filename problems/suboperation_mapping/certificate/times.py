@@ -84,8 +84,7 @@ class Writer(Memory):
         masks = list(product((0, 1) if phase == "BP" else (0,), repeat=len(parts)))
         took = [[self.compute(o, a) for a in self.places] for o in parts]
         fetch = [[self.cheapest(self.before[o][-1][1] if phase == "BP" else 0, a) for a in self.places] for o in parts]
-        fused: list[Any] = [p for p, _ in self.before[parts[0]] if p[2] < 0]
-        for u in fused or [None]:
+        for u in tuple(p for p, _ in self.before[parts[0]] if p[2] < 0) or (None,):
             sizes = [next((size for p, size in self.before[o] if p == u), 0) for o in parts]
             reads = [[[self.ticks(size, i, a) for a in self.places] for size in sizes] for i in self.places]
             chosen: Any = {(c, -1): terms[0][0] for c, terms in self.spread[phase, layer].items()}
