@@ -2,9 +2,9 @@
 
 A loss is known up to an interval: at least the distance to the best plan known, at most that to the best proven bound.
 Means are arithmetic: over the instances of a class on which *every compared method* has a plan, so that no method
-gains by failing where others find it hard, and over all plans of the method itself. A method is compared where it has a plan on most instances of the
-class that it applies to; of the others it is said on how many they have one. A method that does not apply says so in a
-reason that begins with ``the instance``: it has then not failed.
+gains by failing where others find it hard, and over all plans of the method itself. A method is compared where it has a
+plan on most instances of the class that it applies to; of the others it is said on how many they have one. A method
+that does not apply says so in a reason that begins with ``the instance``: it has then not failed.
 """
 
 from __future__ import annotations
