@@ -5,7 +5,7 @@ with or without orders. Each has a tree of *leaves*, which fixes places of fused
 has multipliers of rows, which prove a bound in whole numbers, so that nothing is taken off for rounding. Best first:
 the weakest leaf of the weakest case is solved, then divided; after some divisions the case gets *parts*, programs that
 together have all of its ratios or are stronger. A case is worth what its own leaves prove or what its parts do, the
-better of both, so more work never proves less, and the certificate takes the shorter way.
+better of both, so more work never proves less; the certificate has its leaves where they are enough.
 
 A climb goes on where a certificate ended: its cases are then the parts of all ratios, and its trees are those of them.
 """
