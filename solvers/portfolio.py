@@ -265,7 +265,8 @@ class Portfolio:
             alone = _Working(member, member.steps(board))
             done.append(alone)
             while not board.over and alone.work(board):
-                time.sleep(POLL_S if alone.waits else 0.0)
+                if alone.waits:
+                    time.sleep(POLL_S)
         working = [_Working(member, member.steps(board)) for member in self.turns]
         done += working
         while working and not board.over:

@@ -2,6 +2,8 @@
 
 import random
 import re
+import subprocess
+import sys
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -11,7 +13,7 @@ import yaml
 
 from mapgap.catalogue import registry
 from mapgap.contract import liars
-from mapgap.contract.seeds import samples
+from mapgap.contract.seeds import samples, some
 from mapgap.core import CONFIRMED, RECOMPUTED, UNCONFIRMED, Budget, SolveResult, Status, Stop
 from mapgap.execution import confirm
 from mapgap.execution.confirm import OWN
@@ -128,6 +130,31 @@ def test_a_bound_that_was_recomputed_needs_nobody():
     word = late(truth - 1)
     assert (word.bound, word.notes[RECOMPUTED]) == (truth - 1, truth - 3)
     assert f"claims bound {truth - 1}" in word.notes[UNCONFIRMED][0]
+
+
+ALL_ASKED = """
+import sys
+from mapgap.catalogue import registry
+from mapgap.core import Budget, resolve
+from mapgap.execution import confirm
+
+problem, seed = sys.argv[1], int(sys.argv[2])
+method = registry.strongest_exact(problem)
+resolve(method.run)
+confirm.prepare(method)
+instance = registry.library(problem).generate("tiny", seed)
+result = method.solve(instance, Budget(60.0).start())
+before = set(sys.modules)
+assert list(confirm._Claim(method, instance, result).confirmations(Budget(60.0).start()))
+print(*sorted(name for name in set(sys.modules) - before if name.startswith("mapgap.")))
+"""
+
+
+@pytest.mark.parametrize("problem", some(1, list(CHOSEN)))
+def test_whoever_confirms_is_imported_before_the_run(problem):
+    """To import can be to compile for seconds: a run was killed for it, with its proof."""
+    command = [sys.executable, "-c", ALL_ASKED, problem, str(CHOSEN[problem]["tiny"][0])]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.split() == []
 
 
 @pytest.mark.in_turn
