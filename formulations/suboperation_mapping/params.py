@@ -112,8 +112,8 @@ class Portfolio(Stage, Annealing):
     ----------
     alone : int
         Steps of annealing before anybody else has a turn.
-    tiny, smallest : int
-        Operations up to which CP-SAT takes part; and up to which it is the first to be asked.
+    tiny : int
+        Operations up to which CP-SAT takes part; up to ``few`` of :class:`Sweep` it does so before the annealing.
     at_once : float
         Seconds of a ratio in the first pass of CP-SAT.
     eager, lazy : float
@@ -127,7 +127,6 @@ class Portfolio(Stage, Annealing):
 
     alone: int = 2_000_000
     tiny: int = 24
-    smallest: int = 12
     at_once: float = 0.05
     eager: float = 4.0
     lazy: float = 0.4

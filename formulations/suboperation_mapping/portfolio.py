@@ -191,7 +191,7 @@ def run(instance: Instance, budget: Budget, start: str | Plan | None = None, par
     ]
     if size <= params.tiny:
         turns.insert(0, Member("cpsat", members.ask_on))
-    if size <= params.smallest:
+    if size <= SweepParams.few:
         first.insert(1, Member("cpsat", members.settle))
     if params.window:
         turns.append(Member("windows", members.polish, params.lazy))
