@@ -1,6 +1,6 @@
 """The exact method of multi-model splitting on many pipelines and devices: gap, and distance to every heuristic.
 
-Fresh seeds of the largest families. ``joint`` runs for 1, 10 and 60 s, every published heuristic and every baseline
+Fresh seeds of the largest families. The portfolio runs for 1, 10 and 60 s, every published heuristic and every baseline
 once; at a time limit those count that had ended by then.
 """
 
@@ -19,7 +19,7 @@ from mapgap.reporting.report import Page, Section
 from mapgap.reporting.study import Phase, Study
 from mapgap.reporting.tables import Rows, tabulated
 
-PROBLEM, EXACT = "multi_model_splitting", "joint"
+PROBLEM, EXACT = "multi_model_splitting", "portfolio"
 LIMITS_S = (1.0, 10.0, 60.0)
 LATER = ("first_plans",)
 """Methods that came after these runs."""
@@ -74,7 +74,7 @@ def family_of(record: RunRecord) -> str:
     "a better plan, or has one where there is none.",
 )
 def counted(runs: Runs) -> Rows:
-    """A row per family and time limit of ``joint``."""
+    """A row per family and time limit of the portfolio."""
     others: dict[str, list[RunRecord]] = {}
     for record in runs:
         if record.method != EXACT:

@@ -119,4 +119,5 @@ STUDY = Study(
     phases=phases,
     page=page,
     headline=(),
+    needs=("scipy",),
 )

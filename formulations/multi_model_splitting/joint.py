@@ -17,15 +17,18 @@
 - latency: segment flow (:mod:`.mip`), below the best plan and above the bound. Total latency is a sum, for which the
   relaxation of whole segments is nearly tight.
 
-Bounds and questions take turns; each has as long as a question may take, which grows from turn to turn, and bounds have
-more while they are far below the plan. While there is something else to do no program is built that takes longer to
-build than it may be asked. No search for plans takes part: a plan to start from is an argument. Where an engine
-contradicts itself, the plan and the own bound are what is left, and the note ``distrusted`` says so.
+What an engine's answer has closed is asked of the bounds once more, in the time that is left: where they refute every
+better plan, too, the proof rests on no engine. Bounds and questions take turns; each has as long as a question may
+take, which grows from turn to turn, and bounds have more while they are far below the plan. While there is something
+else to do no program is built that takes longer to build than it may be asked. No search for plans takes part: a plan
+to start from is an argument. Where an engine contradicts itself, the plan and the own bound are what is left, and the
+note ``distrusted`` says so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 from mapgap.core import DISTRUSTED, Budget, SolveResult, Status, Stop, read_start
 from mapgap.formulations.multi_model_splitting.assignment_model import AssignmentModel
@@ -78,8 +81,26 @@ class Joint(Ladder):
                     except StopIteration:
                         turns.remove(each)
                         break
+                    if self.closed:
+                        self._by_own(bounds)
                     yield
             self.time_s *= self.params.growth
+
+    def _by_own(self, bounds: Iterator[None]) -> None:
+        """Bounds that rest on no engine, in one piece, until they meet the plan or have no more to say."""
+        for _ in chain(bounds, self._highest()):
+            if self.value is None or self.own >= self.value or self.budget.exhausted:
+                return
+
+    def _highest(self) -> Iterator[None]:
+        """Whether a relaxation refutes every better plan."""
+        relaxations: list[Relaxation | Patterns] = [self._columns()]
+        if self.instance.objective == "throughput":
+            relaxations.insert(0, self._patterns(groups_of(self.instance, self.tables)))
+        for relaxation in relaxations:
+            limit = self.highest
+            if self.own <= limit and (yield from relaxation.refuting(limit)):
+                self.raise_own(limit + 1)
 
     def _slice_s(self, bounds: bool) -> float:
         """How long a turn is: bounds that are far below the plan go on."""
@@ -90,7 +111,7 @@ class Joint(Ladder):
         """The next program takes longer to build than it may be asked; first plans are looked for in small ones."""
         if self.plan is None:
             return False
-        size = sum(chain.inference.size for chain in self.within(self.highest) or ())
+        size = sum(each.inference.size for each in self.within(self.highest) or ())
         return self.pace["blocks"] * size > self.time_s
 
     def _bounds(self) -> Iterator[None]:
@@ -107,11 +128,19 @@ class Joint(Ladder):
                 continue
             used_s[least] += self.budget.elapsed_s - begun
             yield
+        yield from self._highest()
 
-    def _by_columns(self) -> Iterator[int]:
+    def _columns(self) -> Relaxation:
         relaxation = Relaxation(self.instance, self.tables, lambda: self.budget.exhausted, self.params)
         if self.plan is not None:
             relaxation.offer(self.plan)
+        return relaxation
+
+    def _patterns(self, groups: list[list[int]]) -> Patterns:
+        return Patterns(self.instance, self.tables, groups, lambda: self.budget.exhausted, self.params)
+
+    def _by_columns(self) -> Iterator[int]:
+        relaxation = self._columns()
         for bound in relaxation.bisect(lambda: (self.own, self.highest + 1)):
             self.notes |= relaxation.notes
             yield bound
@@ -119,9 +148,7 @@ class Joint(Ladder):
     def _by_patterns(self) -> Iterator[int]:
         groups = groups_of(self.instance, self.tables)
         for count in sorted({1, min(2, len(groups)), len(groups)}):
-            chosen = groups[:count]
-            patterns = Patterns(self.instance, self.tables, chosen, lambda: self.budget.exhausted, self.params)
-            yield from patterns.bisect(lambda: (self.own, self.highest + 1))
+            yield from self._patterns(groups[:count]).bisect(lambda: (self.own, self.highest + 1))
 
     def _questions(self) -> Iterator[None]:
         """All questions; ends where no engine is to be believed, or no program could be built in the time left."""

@@ -227,8 +227,10 @@ def audit(
             display.line(f"accepted as it is: {path}")
         found = claims.audit(tell=display)
     if as_json:
-        output.print_json({"faults": [fault.to_json() for fault in found]})
+        output.print_json({"faults": [fault.to_json() for fault in found], "unseen": claims.unseen})
     else:
+        for report, reason in claims.unseen.items():
+            output.say(f"not seen: what comes from the runs of {report} ({reason})")
         output.say("nothing is wrong" if not found else f"{len(found)} claim(s) do not hold")
     return 5 if found else 0
 

@@ -23,7 +23,7 @@ from mapgap.catalogue import registry
 from mapgap.core import Budget, InstanceBase
 from mapgap.evidence import races as rules
 from mapgap.evidence.races import debts, entrants, library_instances
-from mapgap.execution.run import run_method
+from mapgap.execution.run import run_uninterrupted
 from mapgap.records.record import RunRecord
 
 SLACK_S = float(os.environ.get("MAPGAP_CONTRACT_SLACK", rules.SLACK_S))
@@ -32,7 +32,7 @@ SLACK_S = float(os.environ.get("MAPGAP_CONTRACT_SLACK", rules.SLACK_S))
 
 def race(instance: InstanceBase, time_s: float, every: bool = True) -> dict[str, RunRecord]:
     """Every entrant on an instance, each in a process of its own."""
-    return {m.name: run_method(instance, m, Budget(time_s)) for m in entrants(instance.problem, every)}
+    return {m.name: run_uninterrupted(instance, m, Budget(time_s)) for m in entrants(instance.problem, every)}
 
 
 def lost(records: Mapping[str, RunRecord], time_s: float, slack_s: float = SLACK_S) -> list[str]:

@@ -24,7 +24,18 @@ from mapgap.core.data import (
     latency_findings,
 )
 from mapgap.core.declarations import Kind, Library, Method, Problem, Relation, Sense, methods_of
-from mapgap.core.errors import Finding, InputError, Location, MapgapError, PlanError, dotted, printable, short, suggest
+from mapgap.core.errors import (
+    Finding,
+    InputError,
+    Location,
+    MapgapError,
+    MissingExtra,
+    PlanError,
+    dotted,
+    printable,
+    short,
+    suggest,
+)
 from mapgap.core.explaining import (
     Binding,
     Exchange,
@@ -88,6 +99,7 @@ __all__ = [
     "Location",
     "MapgapError",
     "Method",
+    "MissingExtra",
     "Move",
     "OutOfTime",
     "Params",

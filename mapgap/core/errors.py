@@ -109,6 +109,10 @@ def suggest(word: str, known: Iterable[str]) -> str:
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
+class MissingExtra(InputError):
+    """What is asked for needs an optional part of the installation."""
+
+
 class PlanError(MapgapError):
     """A plan failed verification, or an exact model claims another objective than the evaluator."""
 

@@ -30,7 +30,7 @@ from mapgap.core.storage import read_bytes
 from mapgap.evidence import check
 from mapgap.execution.program import run_program
 from mapgap.execution.progress import Event, Tell, silence
-from mapgap.execution.run import run_method, verify
+from mapgap.execution.run import run_uninterrupted, verify
 from mapgap.records.record import plain
 
 SCHEMA = 1
@@ -267,7 +267,7 @@ def reference(
         planner is not asked.
     """
     instance = generated(problem, family, seed)
-    first = run_method(instance, published, Budget(REFERENCE_S))
+    first = run_uninterrupted(instance, published, Budget(REFERENCE_S))
     if first.objective is None or first.objective <= 0:
         return None
     found = Reference(seed, instance.name, instance.content_hash, first.objective)
@@ -275,9 +275,9 @@ def reference(
         return found
     runs = [first]
     if any(method.fast for method in registry.methods(problem).values()):
-        runs.append(run_method(instance, registry.fast_planner(problem, instance), Budget(REFERENCE_S)))
+        runs.append(run_uninterrupted(instance, registry.fast_planner(problem, instance), Budget(REFERENCE_S)))
         found = replace(found, quick=runs[-1].objective)
-    exact = run_method(instance, registry.strongest_exact(problem), Budget(ceiling_s))
+    exact = run_uninterrupted(instance, registry.strongest_exact(problem), Budget(ceiling_s))
     runs.append(exact)
     sign = 1 if registry.problems()[problem].sense == "min" else -1
     best = min((run for run in runs if run.objective is not None), key=lambda run: sign * (run.objective or 0))

@@ -18,7 +18,7 @@ from mapgap.core import DISTRUSTED, Budget, Certificate, InputError, InstanceBas
 from mapgap.evidence.contradictions import contradictions
 from mapgap.evidence.ledger import Ledger, library_names
 from mapgap.execution.progress import Event, Tell, silence
-from mapgap.execution.run import run_method
+from mapgap.execution.run import run_uninterrupted
 from mapgap.records.record import RunRecord
 
 
@@ -97,7 +97,7 @@ def certify(
     def solve(method: Method, target: InstanceBase) -> RunRecord:
         fresh = Budget(budget.time_s, budget.memory_mb, budget.workers, budget.seed)
         tell(Solving(method.name, target.name))
-        record = run_method(target, method, fresh, plugins=plugins, tell=tell)
+        record = run_uninterrupted(target, method, fresh, plugins=plugins, tell=tell)
         if record.refuted:
             raise PlanError(f"{target.name}: {method.name}: {record.error}")
         found.runs.append(record)

@@ -33,7 +33,7 @@ from mapgap.core import (
 from mapgap.evidence.ledger import Ledger
 from mapgap.evidence.within import interval
 from mapgap.execution.progress import Event, Tell, silence
-from mapgap.execution.run import run_method
+from mapgap.execution.run import run_uninterrupted
 from mapgap.execution.watch import verify
 
 Known = tuple[PlanBase | None, int | None, int | None]
@@ -263,7 +263,7 @@ def _planned(
     reasons = []
     for each in [name] if name is not None else published:
         tell(Looking(f"{instance.name}: {each}"))
-        record = run_method(instance, each, budget)
+        record = run_uninterrupted(instance, each, budget)
         if record.plan is not None and not record.error:
             return _read(problem, record.plan), each
         reasons.append(f"{each}: {record.error or record.reason or record.status}")
@@ -297,7 +297,7 @@ def _solved(problem: Problem, instance: InstanceBase, budget: Budget, tell: Tell
     """What the strongest exact method finds."""
     method = registry.strongest_exact(problem.name)
     tell(Looking(f"{instance.name}: {method.name}"))
-    record = run_method(instance, method, budget)
+    record = run_uninterrupted(instance, method, budget)
     if record.error:
         return None, None, None
     plan = None if record.plan is None else _read(problem, record.plan)

@@ -12,13 +12,16 @@ time. Whoever can be asked is asked, until somebody confirms or refutes the clai
 What nobody confirms is not said: OPTIMAL becomes FEASIBLE and INFEASIBLE becomes UNKNOWN, and the note ``unconfirmed``
 says why. Its bound is dropped unless only the time was missing: then it stands as what it is, the word of the engines.
 A bound that the method has recomputed in whole numbers of its own (:attr:`mapgap.core.Budget.recomputed`) is nobody's
-word and needs no confirmation; beside an unconfirmed claim it is the note ``recomputed``.
+word and needs no confirmation, nor does an optimum that meets it: of that the certificate search alone is asked. Where
+it stands without another's confirmation it is the note ``recomputed``.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import signal
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -31,6 +34,7 @@ from mapgap.core import (
     Budget,
     InstanceBase,
     Method,
+    OutOfTime,
     PlanBase,
     Problem,
     SolveResult,
@@ -95,8 +99,10 @@ def confirmed(
     """
     claim = _Claim(method, instance, result)
     own = budget.recomputed[-1] if budget.recomputed else None
-    if not due(method) or not claim.made or claim.recomputed(own):
+    if not due(method) or not claim.made:
         return result
+    if claim.recomputed(own):
+        return claim.of_own(budget)
     try:
         with budget.timed("confirm"):
             by = next(claim.confirmations(budget), None)
@@ -116,6 +122,29 @@ def confirmed(
         reason=result.reason if result.status is not Status.INFEASIBLE else why,
         notes={**result.notes, **notes, UNCONFIRMED: [*result.notes.get(UNCONFIRMED, ()), why]},
     )
+
+
+def built(part: Any, budget: Budget, **how: Any) -> Any:
+    """A program of an engine, which takes long to build of a large instance.
+
+    Raises
+    ------
+    OutOfTime
+        The budget ends first; it is noticed in the main thread only.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return part.build(**how)
+
+    def late(*_: Any) -> None:
+        raise OutOfTime
+
+    before = signal.signal(signal.SIGALRM, late)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, max(budget.remaining_s, 1e-3))
+        return part.build(**how)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
 
 
 class _Claim:
@@ -139,9 +168,16 @@ class _Claim:
         return f"{self.method.name} ({', '.join(self.method.engines)}) claims {what}"
 
     def recomputed(self, own: int | None) -> bool:
-        """Is a bound, and nothing else, all that is claimed, and one that rests on no engine?"""
-        only = self.result.status in (Status.FEASIBLE, Status.UNKNOWN) and self.bound is not None
-        return only and own is not None and self.sign * own >= self.sign * (self.bound or 0)
+        """Does all that is claimed follow from a bound that rests on no engine?"""
+        return self.bound is not None and own is not None and self.sign * own >= self.sign * self.bound
+
+    def of_own(self, budget: Budget) -> SolveResult:
+        """The result where it needs no confirmation; an optimum is certified, if that is cheap."""
+        if self.result.status is not Status.OPTIMAL:
+            return self.result
+        with budget.timed("confirm"):
+            found = {CONFIRMED: CERTIFICATE} if self.certified(self._part(budget)) else {RECOMPUTED: self.bound}
+        return replace(self.result, notes={**self.result.notes, **found})
 
     def worth(self, plan: PlanBase) -> int | None:
         found = self.problem.evaluate(self.instance, plan)
@@ -228,7 +264,7 @@ class _Claim:
             if budget.exhausted or not self.admits(parts, budget):
                 return False
             for part in parts:
-                model = part.build()
+                model = built(part, budget)
                 if self.bound is not None:
                     model.below(self.bound)
                 outcome = model.solve(budget)
@@ -246,9 +282,10 @@ class _Claim:
         """Does an engine find what is there: the known plan, or a point of a model without its rows?"""
         for part in parts:
             if self.result.plan is None:
-                model = part.build(without=[row.number for row in type(part.build()).rows()])
+                rows = type(built(part, budget)).rows()
+                model = built(part, budget, without=[row.number for row in rows])
             else:
-                model = part.build(complete=True)
+                model = built(part, budget, complete=True)
                 if not model.fix(self.result.plan):
                     continue
             return bool(model.solve(budget).solved)

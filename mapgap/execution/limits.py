@@ -58,6 +58,8 @@ class Outcome:
         The last few kilobytes that the process tree printed.
     complaint : str
         What is wrong with its message.
+    struck : int, optional
+        The first of Ctrl-C and SIGTERM that came meanwhile.
     """
 
     ending: Ending
@@ -66,6 +68,7 @@ class Outcome:
     peak_mb: float | None
     output: str
     complaint: str = ""
+    struck: int | None = None
 
 
 @dataclass
@@ -122,17 +125,17 @@ def _send(fd: int, job: Mapping[str, Any]) -> None:
 
 
 @contextlib.contextmanager
-def _interrupts() -> Iterator[threading.Event]:
-    """An event that Ctrl-C and SIGTERM set instead of raising, while the main thread supervises."""
-    event = threading.Event()
+def _interrupts() -> Iterator[list[int]]:
+    """Ctrl-C and SIGTERM are put into a list instead of raising, while the main thread supervises."""
+    struck: list[int] = []
     if threading.current_thread() is not threading.main_thread():
-        yield event
+        yield struck
         return
     previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     for number in previous:
-        signal.signal(number, lambda *_: event.set())
+        signal.signal(number, lambda number, _: struck.append(number))
     try:
-        yield event
+        yield struck
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler if handler is not None else signal.SIG_DFL)
@@ -264,7 +267,7 @@ def supervise(
     on_message, on_idle : callable
         Called for each message, and whenever none waits. ``on_message`` may raise ``BadMessage``.
     """
-    with _interrupts() as interrupted:
+    with _interrupts() as struck:
         process, ends = launch(module, environment or {}, warm, on_message)
         child = _Child(process)
         clock = _Clock(launched=time.perf_counter())
@@ -279,7 +282,7 @@ def supervise(
             _send(ends.job_out, job)
             while ending is None and not child.process.ended() and not clock.lingers():
                 idle = not stream.read(POLL_S)
-                if interrupted.is_set() or INTERRUPT.is_set():
+                if struck or INTERRUPT.is_set():
                     ending = "interrupted"
                 elif stream.complaint:
                     ending = "message"
@@ -301,4 +304,4 @@ def supervise(
             ends.close_ours()
     peak = child.peak / 2**20 if child.peak else None
     output = stream.tail.decode(errors="replace").strip()
-    return Outcome(ending or "exit", code, elapsed, peak, output, stream.complaint)
+    return Outcome(ending or "exit", code, elapsed, peak, output, stream.complaint, next(iter(struck), None))

@@ -17,6 +17,7 @@ from typing import Any
 
 from mapgap.catalogue import registry
 from mapgap.core import Budget, InputError, InstanceBase, Method, Problem, Stop, resolve, suggest
+from mapgap.core.errors import Interrupted
 from mapgap.execution import confirm, limits, messages, worker
 from mapgap.execution.progress import Tell, silence
 from mapgap.execution.warm import STARTUP_S
@@ -30,7 +31,7 @@ GRACE_S, GRACE_SHARE = 2.0, 0.05
 #: Signals with which a system that is out of memory, or somebody, ends a process.
 OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
-__all__ = ["Observer", "check_options", "interrupt_all", "run_method", "verify"]
+__all__ = ["Observer", "check_options", "interrupt_all", "run_method", "run_uninterrupted", "verify"]
 
 
 def run_method(
@@ -69,7 +70,8 @@ def run_method(
     -------
     RunRecord
         Also when the run was interrupted (Ctrl-C or SIGTERM in the main thread, or :func:`interrupt_all`): then
-        ``stop`` is ``interrupted`` and the incumbent is kept.
+        ``stop`` is ``interrupted`` and the incumbent is kept. A signal that comes when the run has ended, but not yet
+        this function, goes to the handler of the caller.
 
     Raises
     ------
@@ -101,6 +103,20 @@ def run_method(
     except messages.BadMessage as error:
         return watch.conclude(blank, Stop.ERROR, f"bad message: {error}")
     return watch.conclude(blank, Stop.INTERRUPTED if watch.end is not None and watch.end.interrupted else None)
+
+
+def run_uninterrupted(instance: InstanceBase, method: Method | str, budget: Budget, **how: Any) -> RunRecord:
+    """As :func:`run_method`, for callers that go on to a next run: who interrupts this one means them, too.
+
+    Raises
+    ------
+    Interrupted
+        With the exit code 130.
+    """
+    record = run_method(instance, method, budget, **how)
+    if record.stop == Stop.INTERRUPTED:
+        raise Interrupted(record.exit_code)
+    return record
 
 
 def interrupt_all() -> None:
@@ -189,7 +205,10 @@ def _isolated(
         output=outcome.output,
         killed=watch.end is None and _killed(outcome),
     )
-    return watch.conclude(blank, stop, reason)
+    record = watch.conclude(blank, stop, reason)
+    if outcome.struck is not None and record.stop != Stop.INTERRUPTED:
+        signal.raise_signal(outcome.struck)  # the run had ended: whoever called it is meant
+    return record
 
 
 def _died(outcome: limits.Outcome, budget: Budget) -> tuple[Stop, str]:

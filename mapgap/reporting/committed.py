@@ -12,7 +12,7 @@ from typing import Any
 
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import library_files, load_instance
-from mapgap.core import InputError, InstanceBase, suggest
+from mapgap.core import InputError, InstanceBase, MissingExtra, suggest
 from mapgap.evidence.audit import Evaluated, Fault, RunAudit, of_ledger
 from mapgap.evidence.ledger import CERTIFICATE, Ledger
 from mapgap.execution.progress import Event, Tell, silence
@@ -43,6 +43,12 @@ class Audited(Event):
 class Checkout:
     """A checkout of the project: ``reports/``, the ledger, ``README.md`` and ``docs/``.
 
+    Attributes
+    ----------
+    unseen : dict
+        The reports whose pages could not be made for want of an extra, and which; nothing is said of their tables, nor
+        of figures and pictures that come from them.
+
     Raises
     ------
     InputError
@@ -51,6 +57,7 @@ class Checkout:
 
     root: Path
     book: Ledger = field(init=False)
+    unseen: dict[str, str] = field(default_factory=dict)
     _pages: dict[str, Page] = field(default_factory=dict)
     _made: dict[str, dict[str, str]] = field(default_factory=dict)
     _evaluated: Evaluated = field(default_factory=dict)
@@ -122,7 +129,11 @@ class Checkout:
             if report not in (known := self.reported()):
                 raise InputError(f"report {report!r}: expected one of {', '.join(known)}{suggest(report, known)}")
             if report in registry.modules("studies"):
-                self._pages[report] = page_of(report, folder, self.book, self.rows)
+                try:
+                    self._pages[report] = page_of(report, folder, self.book, self.rows)
+                except MissingExtra as error:
+                    self.unseen[report] = str(error)
+                    raise
             else:
                 self._pages[report] = page_of_file(folder / RUNS, self.book)
         return self._pages[report]
@@ -232,6 +243,8 @@ class Checkout:
         folder = self.reports / report
         try:
             page = self._page(report)
+        except MissingExtra:
+            return
         except InputError as error:
             yield Fault("table", str(folder), str(error))
             return
@@ -282,7 +295,10 @@ class Checkout:
     def _drawn(self, files: Iterable[Path]) -> Iterator[Fault]:
         """Pictures of pages that are not those of their reports."""
         for file in files:
-            drawn = self._picture(file)
+            try:
+                drawn = self._picture(file)
+            except MissingExtra:
+                continue
             if drawn is None:
                 yield Fault(
                     "picture", str(file), "expected a picture of a report, REPORT_PICTURE.svg, found another name"

@@ -1,10 +1,10 @@
 """What heuristics lose, class by class: pure functions from run records to numbers.
 
 A loss is known up to an interval: at least the distance to the best plan known, at most that to the best proven bound.
-Means are shifted geometric ones over the instances of a class on which *every compared method* has a plan, so that no
-method gains by failing where others find it hard. A method is compared where it has a plan on most instances of the
-class that it applies to; of the others it is said on how many they have one. A method that does not apply says so in a
-reason that begins with ``the instance``: it has then not failed.
+Means are arithmetic: over the instances of a class on which *every compared method* has a plan, so that no method
+gains by failing where others find it hard, and over all plans of the method itself. A method is compared where it has a
+plan on most instances of the class that it applies to; of the others it is said on how many they have one. A method
+that does not apply says so in a reason that begins with ``the instance``: it has then not failed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Literal
 from mapgap.catalogue import registry
 from mapgap.records.record import RunRecord, relative
 from mapgap.records.runs import InstanceFacts, Runs
-from mapgap.reporting.analysis import COMPARED, GAP_SHIFT, applies, shifted_geometric_mean
+from mapgap.reporting.analysis import COMPARED, applies
 from mapgap.reporting.classes import Class
 
 HEURISTIC = ("published", "baseline")
@@ -43,9 +43,9 @@ class Loss:
     over : int
         Instances that the mean is over.
     at_least, at_most : float or None
-        Percent; ``at_most`` is ``None`` where an instance has no bound.
+        Mean in percent over these; ``at_most`` is ``None`` where an instance has no bound.
     mean_least, mean_most : float or None
-        As ``at_least`` and ``at_most``: arithmetic means over all of its own plans, whatever others have.
+        As ``at_least`` and ``at_most``, over all of its own plans, whatever others have.
     worst, worst_instance
         The largest loss of all its plans against the bound, or against the best plan where there is no bound.
     """
@@ -153,7 +153,7 @@ def _loss(
     planned = [(record, known[record.instance_hash]) for record in meant if _has_plan(record)]
     shared = [(r, f) for r, f in planned if r.instance_hash in common]
     low, high = _relative(shared)
-    least, most = map(_arithmetic, _relative(planned))
+    least, most = map(_mean, _relative(planned))
     worst = max(((_off(r, f), r.instance) for r, f in planned), default=(None, ""))
     state: State = "none" if not meant else "fails" if not _is_compared(runs) else "loss" if shared else "alone"
     is_mean = state == "loss"
@@ -190,16 +190,10 @@ def _relative(
     return best, [relative(record.objective, fact.bound, record.sign) for record, fact in planned]
 
 
-def _arithmetic(values: Sequence[float | None]) -> float | None:
+def _mean(values: Sequence[float | None]) -> float | None:
     """Arithmetic mean in percent; ``None`` where a value lacks."""
     known = [100 * value for value in values if value is not None]
     return fmean(known) if known and len(known) == len(values) else None
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    """Shifted geometric mean in percent; ``None`` where a value lacks."""
-    known = [100 * value for value in values if value is not None]
-    return shifted_geometric_mean(known, GAP_SHIFT) if known and len(known) == len(values) else None
 
 
 def row_of(loss: Loss) -> dict[str, Any]:
@@ -216,6 +210,7 @@ def row_of(loss: Loss) -> dict[str, Any]:
         "over": loss.over or None,
         "at_least": loss.at_least,
         "at_most": loss.at_most,
+        "own": loss.mean_least if loss.mean_most is None else loss.mean_most,
         "worst": loss.worst,
         "worst_instance": loss.worst_instance,
     }

@@ -80,7 +80,7 @@ def _answer(problem: str, records: Runs, whole: Sequence[Loss]) -> Answer:
     best = _best_baselines(own)
     if best:
         they = "baselines" if ", and " in best else "baseline"
-        words.append(f"Best {they}, by shifted geometric means where all compared methods have a plan: {best}")
+        words.append(f"Best {they}, in the mean where all compared methods have a plan: {best}")
     known = list(records.facts.values())
     proof = f"The optimum is proven for {sum(fact.proven for fact in known)} of {len(known)} instances"
     gaps = sorted(100 * fact.gap for fact in known if fact.gap is not None and not fact.proven)
@@ -133,14 +133,15 @@ def glance_table(whole: Sequence[Loss], name: str = "glance") -> Table:
     columns = header(
         "method | problem | class: objective | kind | instances: solvable | applies: applies to | nothing: no plan "
         f"| optimal | over: mean over | at_least: at least [%]; {PERCENT} | at_most: at most [%]; {PERCENT} "
-        f"| worst: worst [%]; {PERCENT} | worst_instance: on"
+        f"| own: over all its plans [%]; {PERCENT} | worst: worst [%]; {PERCENT} | worst_instance: on"
     )
     several = {key: len({row[key] for row in rows}) > 1 for key in ("problem", "class")}
     note = (
         "Solvable: instances with a plan by any method; no plan: of those that the method applies to; optimal: its "
-        "plan is proven to be. Loss: at least to the best plan known, at most to the best proven bound; shifted "
-        "geometric means over the instances on which all compared methods have a plan (a method without one on more "
-        "than a tenth is not compared). Worst and where: of all its plans, against the bound."
+        "plan is proven to be. Loss: at least to the best plan known, at most to the best proven bound; "
+        "arithmetic means over the instances on which all compared methods have a plan (a method without one on more "
+        "than a tenth is not compared). Over all its plans: arithmetic mean, against bounds where each has one. Worst "
+        "and where: of all its plans, against the bound."
     )
     shown = [column for column in columns if several.get(column.key, True)]
     return Table(name, "What the heuristics lose", shown, rows, note)

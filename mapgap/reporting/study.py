@@ -8,6 +8,7 @@ through the registry, and its page is a pure function of its run records and of 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from mapgap.catalogue import registry
-from mapgap.core import InputError, suggest
+from mapgap.core import InputError, MissingExtra, suggest
 from mapgap.evidence.ledger import Ledger
 from mapgap.execution.progress import Event, Tell, silence
 from mapgap.execution.sweep import Job, keys_of, sweep
@@ -57,6 +58,8 @@ class Study:
         The tables that the command line prints.
     knows : bool
         The records that make its page include, of kind ``reference``, what the ledger knows of their instances.
+    needs : sequence of str
+        Modules of the extra ``studies`` that its page needs.
     """
 
     name: str
@@ -66,6 +69,7 @@ class Study:
     page: Callable[[Runs, bool], Page]
     headline: Sequence[str]
     knows: bool = False
+    needs: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -100,22 +104,24 @@ def find_study(name: str) -> Study | Gathering:
     Raises
     ------
     InputError
-        No such study, or what it needs besides the package is not installed.
+        No such study.
     RuntimeError
         The module exports no ``STUDY`` of its own name.
     """
     known = registry.modules("studies")
     if name not in known:
         raise InputError(f"study: {name!r}: expected one of {', '.join(known)} or all{suggest(name, known)}")
-    try:
-        study = getattr(importlib.import_module(f"mapgap.studies.{name}"), "STUDY", None)
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] == "mapgap":
-            raise
-        raise InputError(f"study {name}: expected the extra mapgap[studies], found no {error.name}") from error
+    study = getattr(importlib.import_module(f"mapgap.studies.{name}"), "STUDY", None)
     if not isinstance(study, Study | Gathering) or study.name != name:
         raise RuntimeError(f"mapgap.studies.{name} exports no STUDY of that name")
     return study
+
+
+def refuse_without_extra(study: Study) -> None:
+    """Raise :class:`MissingExtra` if a module that the page of a study needs is not installed."""
+    for module in study.needs:
+        if importlib.util.find_spec(module) is None:
+            raise MissingExtra(f"study {study.name}: expected the extra mapgap[studies], found no {module}")
 
 
 @cache
@@ -177,7 +183,7 @@ def run_study(
     Raises
     ------
     InputError
-        No such study; or its page needs tables that are not there.
+        No such study; or its page needs tables or modules that are not there.
     """
     if name == "all":
         for each in studies() if quick else registry.modules("studies"):
@@ -196,6 +202,7 @@ def run_study(
     study = find_study(name)
     if isinstance(study, Gathering):
         return _written(study, study.page(tables), out or Path("reports") / name, tell, parts)
+    refuse_without_extra(study)
     folder = out or Path("reports") / (f"{name}{SMALL}" if quick else name)
     path = folder / RUNS
     records: list[RunRecord] = []
@@ -230,10 +237,13 @@ def page_of(name: str, folder: Path, book: Ledger, tables: Tables = no_tables) -
     ------
     InputError
         No such study, or no runs.
+    MissingExtra
+        The page needs a module that is not installed.
     """
     study = find_study(name)
     if isinstance(study, Gathering):
         return study.page(tables)
+    refuse_without_extra(study)
     return _page(study, phases_of(name), read_runs(folder / RUNS), False, book)
 
 

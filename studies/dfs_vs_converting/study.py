@@ -70,11 +70,13 @@ def _lead(runs: Runs, main: Table, alone: Table, *, two_readings: bool) -> list[
         "Here DFS and MTrain-Converting stand next to an exact search and a proven limit on the same instances."
     ]
     if printed:
-        more = f", on cluster 3, where the paper did not run it, {min(others):.1f} % to {max(others):.1f} %"
+        more = ""
+        if others:
+            more = f", on cluster 3, where the paper did not run it, {min(others):.1f} % to {max(others):.1f} %"
         lead.append(
             f"On our accelerator models and in the reading that is kindest to it, DFS takes {min(printed):.1f} % to "
             f"{max(printed):.1f} % (median {median(printed):.1f} %) longer than the best plan known on {len(printed)} "
-            f"cases of Table III{more if others else ''}. These best plans end {min(closed):.2f} % to "
+            f"cases of Table III{more}. These best plans end {min(closed):.2f} % to "
             f"{max(closed):.2f} % above the proven bound. Where the exact search has not been run, only cheap bounds "
             "stand below the plans, and most of the gap may be theirs."
         )

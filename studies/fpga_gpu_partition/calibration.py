@@ -30,7 +30,6 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import differential_evolution
 
 from mapgap.instances.fpga_gpu_partition.cost_model import CostModel
 from mapgap.studies.fpga_gpu_partition.gains import Reading, figure_1, gains, peak_power_w, published_gains
@@ -105,6 +104,8 @@ def evolve(
     reading: Reading = "sequential",
 ) -> tuple[Array, Array]:
     """One run of differential evolution; returns the candidates (11, m) worth remembering and their losses (m,)."""
+    from scipy.optimize import differential_evolution
+
     seen: list[tuple[Array, Array]] = []
     least = np.inf
 

@@ -31,7 +31,6 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import minimize
 
 from mapgap.catalogue import registry
 from mapgap.core import Budget
@@ -251,6 +250,8 @@ class Search:
 
     def _moved(self, sign: int, start: Point, pool: Sequence[Options]) -> Point:
         """From a start to a local extreme of the quantity over a pool of plans, within what is admissible."""
+        from scipy.optimize import minimize
+
         share, reading = start.share, start.reading
 
         def ratios(x: Array) -> Array:

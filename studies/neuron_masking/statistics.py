@@ -16,20 +16,27 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import mean, stdev, variance
+from typing import Any
 
 import numpy as np
-from scipy import stats
 
 LEVEL = 0.05  #: of a claim, over all tests of a table together
 CONFIDENCE = 0.95
 FLIPS = 20_000  #: draws of random signs
 
 
+def _distributions() -> Any:
+    """SciPy's distributions; an installation without the extra has the rest of this module."""
+    from scipy import stats
+
+    return stats
+
+
 def interval(values: Sequence[float]) -> tuple[float, float | None]:
     """Mean and half-width of its 95 % interval (Student); ``None`` for fewer than two values."""
     if len(values) < 2:
         return mean(values), None
-    quantile = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(values) - 1))
+    quantile = float(_distributions().t.ppf((1 + CONFIDENCE) / 2, len(values) - 1))
     return mean(values), quantile * stdev(values) / math.sqrt(len(values))
 
 
@@ -43,7 +50,7 @@ class Pooled:
 
     def half(self, confidence: float = CONFIDENCE) -> float:
         """Half-width of the interval of the mean."""
-        return float(stats.t.ppf((1 + confidence) / 2, self.freedom)) * self.error
+        return float(_distributions().t.ppf((1 + confidence) / 2, self.freedom)) * self.error
 
     @property
     def p(self) -> float:
@@ -58,7 +65,7 @@ class Pooled:
         """Chance of an estimate that is off by ``distance`` or more on one side."""
         if self.error == 0.0:  # no test: all values are equal
             return 0.0 if distance > 0 else 1.0
-        return float(stats.t.sf(distance / self.error, self.freedom))
+        return float(_distributions().t.sf(distance / self.error, self.freedom))
 
 
 def pooled(groups: Sequence[Sequence[float]], overlap: float = 0.0) -> Pooled | None:
@@ -106,6 +113,7 @@ def equivalence_power(spread: float, groups: int, size: int, true: float, margin
     """
     freedom = groups * (size - 1)
     error = spread / math.sqrt(groups * size)
+    stats = _distributions()
     quantile = stats.t.ppf(1 - level, freedom)
     missed = sum(float(stats.nct.cdf(quantile, freedom, (margin + way * true) / error)) for way in (-1, 1))
     return max(0.0, 1.0 - missed)

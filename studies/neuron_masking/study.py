@@ -292,4 +292,5 @@ STUDY = Study(
     phases=phases,
     page=page,
     headline=("gaps", "table_2", "table_3"),
+    needs=("scipy",),
 )

@@ -1,6 +1,7 @@
 """The audit of a checkout: nothing to say of an honest one, and every lie that is planted is found."""
 
 import gzip
+import importlib.util
 import json
 import re
 import shutil
@@ -260,6 +261,24 @@ def test_tables_that_are_missing_or_that_no_runs_make_are_found(checkout):
         "expected nothing, since its runs make no such table, found a file",
         "expected what its runs make, found no file",
     ]
+
+
+def test_what_needs_an_extra_that_is_not_installed_is_named_and_not_judged(checkout, run, monkeypatch):
+    """Figure and table are wrong, and found so where the extra is."""
+    folder, page = checkout / "reports" / "neuron_masking", checkout / "README.md"
+    folder.mkdir()
+    append(folder / "runs.jsonl", run)
+    (folder / "gaps.csv").write_text("case\n")
+    page.write_text(f"{README}\nIt has <!-- fig: neuron_masking/gaps count -->9<!-- /fig --> cases.\n")
+    Checkout(checkout).accept()
+    assert {"table", "figure"} <= {fault.kind for fault in faults(checkout)}
+    known = importlib.util.find_spec
+    monkeypatch.setattr("importlib.util.find_spec", lambda name, *more: known(name, *more) if name != "scipy" else None)
+    without = Checkout(checkout)
+    assert without.audit() == []
+    assert without.unseen == {
+        "neuron_masking": "study neuron_masking: expected the extra mapgap[studies], found no scipy"
+    }
 
 
 def test_runs_that_are_deleted_leave_a_report_that_says_too_much(checkout, run):

@@ -14,8 +14,8 @@ from mapgap.evidence.ledger import Ledger
 @pytest.fixture
 def quick(monkeypatch):
     """Runs in this process: the isolation of runs is tested elsewhere."""
-    plain = certify.run_method
-    monkeypatch.setattr(certify, "run_method", lambda *a, **k: plain(*a, **{**k, "isolate": False}))
+    plain = certify.run_uninterrupted
+    monkeypatch.setattr(certify, "run_uninterrupted", lambda *a, **k: plain(*a, **{**k, "isolate": False}))
 
 
 @pytest.mark.parametrize("sample", samples(2, 8))
@@ -42,7 +42,7 @@ def test_a_contradiction_is_an_error(quick, monkeypatch):
     problem = "suboperation_mapping"
     library = registry.library(problem)
     seed = next(s for s in range(40) if library.cases(library.generate("tiny", s)))
-    plain = certify.run_method
+    plain = certify.run_uninterrupted
 
     def lying(instance, method, budget, **more):
         record = plain(instance, method, budget, **more)
@@ -50,7 +50,7 @@ def test_a_contradiction_is_an_error(quick, monkeypatch):
             return replace(record, objective=record.objective + 1)
         return record
 
-    monkeypatch.setattr(certify, "run_method", lying)
+    monkeypatch.setattr(certify, "run_uninterrupted", lying)
     with pytest.raises(PlanError, match="contradict"):
         certify.certify(library.generate("tiny", seed), Budget(200.0))
 
@@ -58,7 +58,7 @@ def test_a_contradiction_is_an_error(quick, monkeypatch):
 @pytest.mark.in_turn
 def test_a_pattern_certifies_every_match_and_enters_what_it_reaches(tmp_path, monkeypatch):
     """The contradiction on one of two instances is reported; the other one is certified and entered."""
-    plain = certify.run_method
+    plain = certify.run_uninterrupted
 
     def lying(instance, method, budget, **more):
         record = plain(instance, method, budget, **more)
@@ -66,7 +66,7 @@ def test_a_pattern_certifies_every_match_and_enters_what_it_reaches(tmp_path, mo
             return replace(record, objective=record.objective + 1)
         return record
 
-    monkeypatch.setattr(certify, "run_method", lying)
+    monkeypatch.setattr(certify, "run_uninterrupted", lying)
     path = tmp_path / "ledger.yaml"
     found = certify.certify_all("dhm_squeezenet_fire[49]", Budget(300.0), ledger=path, update=True)
     assert [each.contradiction for each in found] == [True, False]

@@ -16,7 +16,7 @@ from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance
 from mapgap.core import Budget, InputError, Method, SolveResult, Status, Stop
 from mapgap.execution import limits
-from mapgap.execution.run import check_options, interrupt_all, run_method
+from mapgap.execution.run import check_options, interrupt_all, run_method, run_uninterrupted
 from mapgap.records.record import RunRecord, plain, relative
 
 ALONE = 58  # see cli_support.tiny
@@ -191,17 +191,42 @@ def test_a_memory_error_is_memory(run):
     assert run("exhausting").stop == "memory"
 
 
-def test_ctrl_c_keeps_the_incumbent(run, tmp_path, monkeypatch):
+@pytest.fixture
+def struck(tmp_path, monkeypatch):
+    """Send this process a signal when the method that sleeps has announced its plan."""
     mark = tmp_path / "announced"
     monkeypatch.setenv("ROGUE_MARK", str(mark))
 
-    def interrupt():
+    def strike(number):
         while not mark.exists():
             time.sleep(0.05)
         time.sleep(0.5)
-        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), number)
 
-    threading.Thread(target=interrupt, daemon=True).start()
+    return lambda number: threading.Thread(target=strike, args=(number,), daemon=True).start()
+
+
+def test_sigterm_ends_whoever_would_go_on_to_the_next_run(rogues, struck):
+    struck(signal.SIGTERM)
+    with pytest.raises(SystemExit) as ended:
+        run_uninterrupted(tiny(), rogues["sleeping"], Budget(20.0), plugins=[PLUGIN])
+    assert ended.value.code == 130
+
+
+def test_ctrl_c_as_a_run_ends_goes_to_its_caller(run, monkeypatch):
+    cleanup = limits._Child.kill  # noqa: SLF001
+
+    def late(child):
+        os.kill(os.getpid(), signal.SIGINT)
+        return cleanup(child)
+
+    monkeypatch.setattr("mapgap.execution.limits._Child.kill", late)
+    with pytest.raises(KeyboardInterrupt):
+        run("good")
+
+
+def test_ctrl_c_keeps_the_incumbent(run, struck):
+    struck(signal.SIGINT)
     before = signal.getsignal(signal.SIGINT)
     record = run("sleeping")
     assert (record.stop, record.status, record.objective, record.exit_code) == ("interrupted", "FEASIBLE", ALONE, 130)

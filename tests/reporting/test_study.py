@@ -1,14 +1,21 @@
 """A study does its runs phase by phase, resumes them, and tells which tables are its headline."""
 
+from pathlib import Path
+
 import pytest
 from cli_support import PLUGIN, tiny
 
 from mapgap.catalogue import registry
 from mapgap.core import InputError
+from mapgap.evidence.ledger import Ledger
 from mapgap.execution.sweep import MethodJob, RunEnded, SweepBegan
+from mapgap.records.files import read_runs
+from mapgap.records.runs import Runs
 from mapgap.reporting import study
 from mapgap.reporting.report import Page, Section
 from mapgap.reporting.tables import Column, Table
+
+REPORTS = Path(__file__).parents[2] / "reports"
 
 
 def page(records, quick):
@@ -73,3 +80,16 @@ def test_a_page_can_be_made_of_the_runs_that_are_there(toy, tmp_path):
 def test_an_unknown_study_is_an_input_error():
     with pytest.raises(InputError, match=r"study: 'neuron_maskng': expected one of .* or all; did you mean"):
         study.run_study("neuron_maskng")
+
+
+@pytest.mark.in_turn
+@pytest.mark.parametrize("name", sorted(registry.modules("studies")))
+def test_every_small_version_has_a_page(name):
+    """Of the committed runs of what the small version runs; only its times are shorter."""
+    if study.is_gathering(name):
+        pytest.skip("has no runs of its own")
+    found = study.find_study(name)
+    small = {job.instance.content_hash for phase in found.phases(True) for job in phase.jobs}
+    runs = Runs(r for r in read_runs(REPORTS / name / study.RUNS) if r.instance_hash in small)
+    known = Ledger.load().references(runs) if found.knows else Runs()
+    assert found.page(runs + known, True).html()
