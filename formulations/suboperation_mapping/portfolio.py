@@ -78,7 +78,7 @@ class Members:
         if isinstance(self.board.plan, Plan) and self.board.value is not None:
             self.mip.state.learn(self.board.plan, self.board.value)
 
-    def least(self) -> None:
+    def least(self) -> int:
         """A bound, and a plan if there is none, that take no time."""
         self.board.budget.by = "bounds"
         if self.board.plan is None and (single := best_single(self.instance)) is not None:
@@ -86,6 +86,7 @@ class Members:
         bound = least_path(share_paths(PhaseGraph(self.instance)), len(self.instance.accelerators))
         self.board.budget.recomputed.append(bound)
         self.board.prove(bound)
+        return bound
 
     def prove(self, board: Board) -> Iterator[bool]:
         """The stage MIP."""
@@ -156,7 +157,7 @@ class Members:
 
     def ask_on(self, _: Board) -> Iterator[None]:
         """CP-SAT, from where it has not answered."""
-        for _ in self.asked:
+        for _stop in self.asked:
             yield
 
     def polish(self, board: Board) -> Iterator[None]:
@@ -198,8 +199,7 @@ def run(instance: Instance, budget: Budget, start: str | Plan | None = None, par
     found = Portfolio(first, turns).run(board)
     ladder = members.mip.state.ladder if "mip" in vars(members) else {}
     if board.bound is None and found.status is not Status.INFEASIBLE:  # no time for bounds, and yet there is one
-        members.least()
-        ladder = {"path": board.bound}
+        ladder = {"path": members.least()}
         found = replace(board.result(), notes=found.notes)
     notes = {**found.notes, "ladder": [list(each) for each in ladder.items()]}
     unproven = instance.medium != "links" and found.status is Status.FEASIBLE and not found.reason
