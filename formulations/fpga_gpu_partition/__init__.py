@@ -60,7 +60,7 @@ METHODS = [
         summary="annealed_options, then label_setting and longer annealings in turns",
         options={"start": ""},
         params="params:Portfolio",
-        members=("relaxation", "annealed_options", "label_setting", "annealing"),
+        members=("relaxation", "additive_greedy", "annealed_options", "label_setting", "annealing"),
         rank=10,
         engines=("own",),
     ),

@@ -1,7 +1,7 @@
 """The portfolio of the FPGA-GPU partition.
 
 1. ``relaxation``: every module under the quickest and the cheapest options of its layers; a bound at once.
-2. ``annealed_options``: both published plans and a short annealing, complete.
+2. ``additive_greedy``, which takes no time; ``annealed_options``: both published plans and a short annealing, complete.
 3. In turns: ``label_setting``, whose prices bound and whose passes prove; and ``annealing``, each twice as long as the
    one before, until several in a row find nothing better.
 """
@@ -15,7 +15,7 @@ from mapgap.core import Budget, SolveResult, Status, Stop, read_start
 from mapgap.formulations.fpga_gpu_partition import label_setting
 from mapgap.formulations.fpga_gpu_partition.bounds import relaxed
 from mapgap.formulations.fpga_gpu_partition.params import Portfolio as Params
-from mapgap.heuristics.fpga_gpu_partition import annealed_options
+from mapgap.heuristics.fpga_gpu_partition import additive_greedy, annealed_options
 from mapgap.heuristics.fpga_gpu_partition.search.annealing import Annealing
 from mapgap.problems.fpga_gpu_partition import Instance, Plan
 from mapgap.problems.fpga_gpu_partition.evaluate import diagnose, evaluate
@@ -53,7 +53,11 @@ def run(instance: Instance, budget: Budget, start: str | Plan | None = None, par
         board.notes["label_setting"] = dict(result.notes)
 
     portfolio = Portfolio(
-        first=[Member("relaxation", bound), Member("annealed_options", whole(annealed_options.run))],
+        first=[
+            Member("relaxation", bound),
+            Member("additive_greedy", whole(additive_greedy.run)),
+            Member("annealed_options", whole(annealed_options.run)),
+        ],
         turns=[Member("label_setting", labels), Member("annealing", anneal, params.annealing)],
     )
     return portfolio.run(Board(instance, budget, evaluate, start=read_start(start, Plan, instance, evaluate)))

@@ -46,7 +46,7 @@ METHODS = [
         options={"start": ""},
         params="params:Stages",
         summary="one pipeline, the bound, stages given to nodes, then the integer program",
-        members=("one_pipeline", "cover_bound", "layouts", "stages", "cpsat"),
+        members=("layouts", "one_pipeline", "stages", "cover_bound", "cpsat"),
         rank=10,
         engines=("own", "CP-SAT"),
     ),
