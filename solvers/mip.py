@@ -321,6 +321,7 @@ class MipModel(Model):
         self.program = pulp.LpProblem(legible(name, set()), pulp.LpMinimize)
         self.engine = engine
         self.started = False
+        self._looked: tuple[int, BigM | None, float] = (-1, None, 0.0)
 
     @property
     def engines(self) -> tuple[str, ...]:
@@ -330,8 +331,12 @@ class MipModel(Model):
         return ("cbc", "highs") if self.engine == "cbc" else ("highs", "cbc")
 
     def switched(self) -> BigM | None:
-        """The largest big M above 1."""
-        return big_m(self.program, above=1)
+        """The largest big M above 1; looked for once, and again when there are other rows."""
+        if self._looked[0] != self.row_count():
+            begin = time.perf_counter()
+            found = big_m(self.program, above=1)
+            self._looked = self.row_count(), found, time.perf_counter() - begin
+        return self._looked[1]
 
     def names(self) -> Mapping[str, bool]:
         self._legible()
@@ -367,10 +372,9 @@ class MipModel(Model):
         EngineError
             The two contradict each other.
         """
-        begin = time.perf_counter()
-        check_big_m(self.program, TOLERANCE, self.titles())
         largest = self.switched()
-        if budget.remaining_s < HANDED_OVER * (time.perf_counter() - begin):
+        check_big_m(largest, TOLERANCE, self.titles())
+        if budget.remaining_s < HANDED_OVER * self._looked[2]:
             return Outcome(Status.UNKNOWN, Stop.TIME, None, None, _value)
         if largest is None or (self.engine == "highs" and largest.size < SWITCH):
             return solve(self.program, budget, self.engine, time_s=time_s, warm_start=self.started)

@@ -318,7 +318,9 @@ def prove(
             _check_plan(model, result, value(result.plan))
         return result
 
-    return in_turn(ask, model.engines) if turns else ask(model.engine)
+    with budget.timed("build"):
+        engines = model.engines
+    return in_turn(ask, engines) if turns else ask(model.engine)
 
 
 def _result(model: Model, outcome: Outcome, reason: str, notes: Mapping[str, Any]) -> SolveResult:

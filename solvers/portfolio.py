@@ -48,14 +48,25 @@ class Board:
     ) -> None:
         self.instance, self.budget = instance, budget
         self._evaluate, self.sign = evaluate, sign
-        self.plan: PlanBase | None = None
-        self.value: int | None = None
+        self._plan: PlanBase | None = None
+        self._value: int | None = None
+        self._heard: list[PlanBase] = []
         self.bound: int | None = None
         self.infeasible: str | None = None
         self.notes: dict[str, Any] = {}
         budget.by = "start"  # what is given counts as its giver's
         self.offer(start)
         budget.by = ""
+
+    @property
+    def plan(self) -> PlanBase | None:
+        self.weigh()
+        return self._plan
+
+    @property
+    def value(self) -> int | None:
+        self.weigh()
+        return self._value
 
     @property
     def closed(self) -> bool:
@@ -75,17 +86,30 @@ class Board:
         PlanError
             It breaks a rule: a member at fault is never covered up by the others.
         """
-        if plan is None:
+        if plan is None or not self._better(plan):
+            return False
+        self.budget.report(plan=plan)
+        return True
+
+    def _better(self, plan: PlanBase) -> bool:
+        """Keep a plan if it is better than the best one."""
+        held = self.value
+        if plan == self._plan:
             return False
         found = self._evaluate(self.instance, plan)
         value = found.objective
         if not found.feasible or value is None:
             raise PlanError(f"{self.budget.by}: its plan breaks a rule: {found.violations[:1]}")
-        if self.value is not None and self.sign * value >= self.sign * self.value:
+        if held is not None and self.sign * value >= self.sign * held:
             return False
-        self.plan, self.value = plan, value
-        self.budget.report(plan=plan)
+        self._plan, self._value = plan, value
         return True
+
+    def weigh(self) -> None:
+        """Look at the plans that were announced within a piece of work."""
+        heard, self._heard = self._heard, []
+        for plan in heard:
+            self._better(plan)
 
     def prove(self, bound: int | None) -> bool:
         """Take a bound if it is better than the best one; announced."""
@@ -96,18 +120,21 @@ class Board:
         return True
 
     def take(self, result: SolveResult) -> None:
-        """What a run that has ended says.
+        """What a run that has ended says; its plan speaks for all that it has announced in this piece of work.
 
         Raises
         ------
         PlanError
             Its plan breaks a rule, or is not worth what it claims.
         """
+        if result.plan is not None:
+            self._heard.clear()
+        self.offer(result.plan)
         if result.plan is not None and result.claimed is not None:
-            worth = self._evaluate(self.instance, result.plan).objective
+            best = result.plan == self.plan
+            worth = self.value if best else self._evaluate(self.instance, result.plan).objective
             if worth != result.claimed:
                 raise PlanError(f"{self.budget.by}: claims {result.claimed} for a plan of {worth}")
-        self.offer(result.plan)
         self.prove(result.bound)
         if result.status is Status.OPTIMAL and result.bound is None:
             self.prove(self.value)
@@ -117,10 +144,16 @@ class Board:
             self.notes[DISTRUSTED] = list(dict.fromkeys([*self.notes.get(DISTRUSTED, ()), *distrusted]))
 
     def listened(self) -> Budget:
-        """What is left of the budget, for a run whose announcements come here."""
+        """What is left of the budget, for a run whose announcements come here.
+
+        Its plans are passed on at once, and weighed when somebody asks for the best one: an evaluation can take longer
+        than a member needs to find the next plan. Who listens to the budget evaluates all of them.
+        """
 
         def listen(plan: PlanBase | None, bound: int | None) -> None:
-            self.offer(plan)
+            if plan is not None:
+                self.budget.report(plan=plan)
+                self._heard.append(plan)
             self.prove(bound)
 
         return replace(self.budget, listener=listen)
@@ -202,6 +235,7 @@ class _Working:
         except StopIteration:
             return False
         finally:
+            board.weigh()  # in the name of who has announced them
             board.budget.by = ""
             spent = time.perf_counter() - begun
             self.used_s += spent
@@ -231,7 +265,8 @@ class Portfolio:
             alone = _Working(member, member.steps(board))
             done.append(alone)
             while not board.over and alone.work(board):
-                time.sleep(POLL_S if alone.waits else 0.0)
+                if alone.waits:
+                    time.sleep(POLL_S)
         working = [_Working(member, member.steps(board)) for member in self.turns]
         done += working
         while working and not board.over:
@@ -254,5 +289,6 @@ def rested(members: Sequence[_Working]) -> None:
 
 
 def used(members: Sequence[_Working]) -> Mapping[str, float]:
-    """Seconds by member."""
-    return {each.member.name: round(each.used_s, 3) for each in members}
+    """Seconds by member, added up where one has several parts."""
+    names = dict.fromkeys(each.member.name for each in members)
+    return {name: round(sum(each.used_s for each in members if each.member.name == name), 3) for name in names}

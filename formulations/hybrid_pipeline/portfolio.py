@@ -1,7 +1,7 @@
 """The portfolio of hybrid pipelines.
 
-1. ``fluid_bound``: the work of all layers shared by all devices.
-2. ``order_search``, the quick planner, complete; left out where the proof is cheaper.
+1. ``order_search``, the quick planner, complete; left out where the proof is cheaper.
+2. ``fluid_bound``: the work of all layers shared by all devices; also where no time is left for it.
 3. In turns: ``label_dp``, whose relaxations bound and whose search over all groups proves; and ``orders``, label
    searches along neighbours of the best order, then along orders some steps away from it. With several micro-batch
    sizes ``label_dp`` takes one after the other.
@@ -12,6 +12,7 @@ Of a graph of layers the only member is ``ideal_dp``.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import cast
 
 from mapgap.core import Budget, SolveResult, Status, Stop, read_start
@@ -33,7 +34,7 @@ def run(instance: Instance, budget: Budget, start: str | Plan | None = None, par
     sizes = [instance.with_micro_batch(size) for size in instance.micro_batch_sizes]
 
     def fluid(board: Board) -> Iterator[None]:
-        """Step 1."""
+        """Step 2."""
         board.prove(min(fluid_bound(lower(each, tuple(range(len(each.devices))))) for each in sizes))
         yield
 
@@ -61,7 +62,14 @@ def run(instance: Instance, budget: Budget, start: str | Plan | None = None, par
     planner = Member("order_search", whole(order_search.run, params=params))
     cheap = all(label_dp.cheap(each) for each in sizes)
     portfolio = Portfolio(
-        first=[Member("fluid_bound", fluid), engine if cheap else planner],
+        first=[Member("fluid_bound", fluid), engine] if cheap else [planner, Member("fluid_bound", fluid)],
         turns=[] if cheap else [engine, Member("orders", orders, params.orders)],
     )
-    return portfolio.run(Board(instance, budget, evaluate, start=read_start(start, Plan, instance, evaluate)))
+    board = Board(instance, budget, evaluate, start=read_start(start, Plan, instance, evaluate))
+    found = portfolio.run(board)
+    if board.bound is not None or found.status is Status.INFEASIBLE:
+        return found
+    budget.by = "fluid_bound"
+    for _ in fluid(board):
+        pass
+    return replace(board.result(), notes=found.notes)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pulp
 
-from mapgap.core import Budget, OutOfTime, PlanBase, SolveResult, Status
+from mapgap.core import DISTRUSTED, Budget, OutOfTime, PlanBase, SolveResult, Status, Stop
 from mapgap.formulations.suboperation_mapping.params import MipSweep as Params
 from mapgap.formulations.suboperation_mapping.ratio_model import (
     by_way,
@@ -42,7 +42,9 @@ from mapgap.formulations.suboperation_mapping.ratio_sweep import (
 from mapgap.problems.suboperation_mapping import Instance, Plan
 from mapgap.problems.suboperation_mapping.lowered.arrays import Lowered
 from mapgap.problems.suboperation_mapping.lowered.ratios import parse_ratio
-from mapgap.solvers.mip import Engine, MipModel
+from mapgap.solvers.big_m import LEAK, BigM, check_big_m
+from mapgap.solvers.guard import GuardError
+from mapgap.solvers.mip import TOLERANCE, Engine, MipModel
 from mapgap.solvers.model import Part, Value, prove, row
 
 
@@ -355,15 +357,33 @@ def models_cbc(instance: Instance) -> list[Part]:
     return _models(instance, "cbc")
 
 
+def check_horizon(lowered: Lowered, cutoff: int | None) -> None:
+    """Refuse what the engine's guard would refuse of the model, before it is built: H is the big M of rows (9).
+
+    Raises
+    ------
+    GuardError
+        See :func:`mapgap.solvers.big_m.check_big_m`.
+    """
+    last = horizon(lowered, cutoff)
+    if last >= LEAK / TOLERANCE:
+        for i, j in unrelated_pairs(lowered)[:1]:
+            check_big_m(BigM(last, 0, f"b_{i}_{j}"), TOLERANCE, ["r09_one_at_a_time_1"])
+
+
 def solve_ratio(
     lowered: Lowered, cutoff: int | None, budget: Budget, time_s: float, engine: Engine = "highs"
 ) -> SolveResult:
     """Best plan of one ratio below ``cutoff``."""
     try:
         with budget.timed("build"):
+            check_horizon(lowered, cutoff)
             model = RatioProgram(lowered, engine, cutoff=cutoff, look=watch(budget))
     except OutOfTime:
         return unbuilt()
+    except GuardError as error:
+        reason = f"{engine}: {error}"
+        return SolveResult(Status.UNKNOWN, Stop.DONE, bound=0, reason=reason, notes={DISTRUSTED: [reason]})
     value = None if shares_links(lowered) else partial(worth, lowered)
     result = prove(model, budget, time_s=min(time_s, budget.remaining_s), announce=False, value=value)
     if result.status is Status.INFEASIBLE:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import networkx as nx
 
 from mapgap.problems.suboperation_mapping import Instance
@@ -43,8 +45,15 @@ class PhaseGraph:
         self.nodes: list[Node] = list(graph)
         self.before: dict[Node, list[Node]] = {node: list(graph.predecessors(node)) for node in self.nodes}
         self.after: dict[Node, list[Node]] = {node: list(graph.successors(node)) for node in self.nodes}
-        self.ancestors: dict[Node, set[Node]] = {node: nx.ancestors(graph, node) for node in self.nodes}
-        self.descendants = {node: [d for d in self.nodes if node in self.ancestors[d]] for node in self.nodes}
+        self._graph = graph
+
+    @cached_property
+    def ancestors(self) -> dict[Node, set[Node]]:
+        return {node: nx.ancestors(self._graph, node) for node in self.nodes}
+
+    @cached_property
+    def descendants(self) -> dict[Node, list[Node]]:
+        return {node: [d for d in self.nodes if node in self.ancestors[d]] for node in self.nodes}
 
     def fused(self, node: Node) -> bool:
         return self.instance.layers[node[1]].kind == "fused"

@@ -144,6 +144,7 @@ class StageMip:
         self.frame = Frame(instance, params)
         self.running: dict[Future[Reply], _Task] = {}
         self.turn, self.width, self.rooting = 0, 1, not ratio and params.boxes
+        self.bounded = False
         self.known = known_plan(instance, start, ratios[0] if ratio else ())
 
     def steps(self) -> Generator[bool, None, None]:
@@ -184,7 +185,10 @@ class StageMip:
         wait(self.running, timeout=LONGEST_WAIT_S, return_when=FIRST_COMPLETED)
 
     def first_bounds(self) -> Iterator[bool]:
-        """A plan, and step 1, whatever the time."""
+        """A plan, and step 1, whatever the time; once."""
+        if self.bounded:
+            return
+        self.bounded = True
         state, paths = self.state, share_paths(self.frame.phases)
         if self.known is not None:
             state.learn(self.known.plan, self.known.makespan)

@@ -24,15 +24,15 @@ from mapgap.problems.suboperation_mapping.lowered.arrays import lower
 from mapgap.problems.suboperation_mapping.lowered.mapped import best_single
 
 
-def run(instance: Instance, budget: Budget, params: QuickPlanner = QuickPlanner()) -> SolveResult:
-    """The better of both readings of MTrain-Converting, improved."""
-    search = Search(instance, budget, params)
+def begin(search: Search, mappings: int = QuickPlanner.mappings) -> bool:
+    """The complete run, into the pool of a search that may go on from there; whether MTrain-Converting was finished."""
+    instance, budget, params = search.instance, search.budget, search.params
     search.offer(best_single(instance))
     work = mapping_work(instance)
     large = work > params.large
     complete = True
     for delta in ("sum",) if large else DELTAS:
-        most = max(2, params.mappings // work) if large else None
+        most = max(2, mappings // work) if large else None
         mapped, notes = mtrain_converting(instance, budget.quiet(), delta=delta, most=most)
         search.offer(mapped)
         complete = complete and (large or notes["complete"])
@@ -41,5 +41,12 @@ def run(instance: Instance, budget: Budget, params: QuickPlanner = QuickPlanner(
             if not budget.exhausted:
                 search.offer(mtrain_mapping(lower(instance, ratio), delta=delta, search_limit=params.quick))
     short_rounds(search)
+    return complete
+
+
+def run(instance: Instance, budget: Budget, params: QuickPlanner = QuickPlanner()) -> SolveResult:
+    """The better of both readings of MTrain-Converting, improved."""
+    search = Search(instance, budget, params)
+    complete = begin(search, params.mappings)
     stop = Stop.TIME if budget.exhausted or not complete else Stop.DONE
     return result(search.best, budget, stop, annealings=search.rounds)

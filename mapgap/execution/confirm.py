@@ -18,6 +18,7 @@ it stands without another's confirmation it is the note ``recomputed``.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import threading
@@ -60,10 +61,30 @@ def due(method: Method) -> bool:
 
 
 def prepare(method: Method) -> None:
-    """Import what a confirmation needs first."""
+    """Import whatever a confirmation may need: to import can be to compile, and belongs to no run's time."""
+    if not due(method):
+        return
     proving = registry.library(method.problem).proving
-    if due(method) and proving is not None:
+    if proving is not None:
         resolve(proving)
+    for reference in (*(other.run for other in searches(method)), *(other.models for other in models(method))):
+        with contextlib.suppress(Exception):  # who cannot be imported confirms nothing
+            resolve(reference)
+
+
+def _others(method: Method) -> list[Method]:
+    known = registry.methods(method.problem).values()
+    return [other for other in known if other.kind == "exact" and other is not method]
+
+
+def searches(method: Method) -> list[Method]:
+    """Other exact methods that ask no engine and are no part of this one."""
+    return [m for m in _others(method) if set(m.engines) <= OWN and not m.members and m.name not in method.members]
+
+
+def models(method: Method) -> list[Method]:
+    """Other exact methods that are a model for one engine."""
+    return [m for m in _others(method) if m.models is not None and len(m.engines) == 1]
 
 
 def confirmed(
@@ -184,12 +205,10 @@ class _Claim:
             yield DIAGNOSIS
         if self.certified(self._part(budget)):
             yield CERTIFICATE
-        exact = [m for m in registry.methods(self.problem.name).values() if m.kind == "exact" and m is not self.method]
-        for other in exact:
-            own = set(other.engines) <= OWN and not other.members and other.name not in self.method.members
-            if own and self.agrees(other, self._part(budget)):
+        for other in searches(self.method):
+            if self.agrees(other, self._part(budget)):
                 yield other.name
-        yield from self.questions([m for m in exact if m.models is not None and len(m.engines) == 1], budget)
+        yield from self.questions(models(self.method), budget)
 
     def _part(self, budget: Budget) -> Budget:
         return replace(budget.quiet().part(PART * budget.remaining_s), used_s={}, recomputed=[])

@@ -164,13 +164,16 @@ def telling_of_kernels(send: Send) -> Iterator[None]:
 
 
 def prepare(send: Send, problem: str, module: str = "") -> None:
-    """Import what every run of a problem needs, and what the methods of one module need."""
+    """Import what every run of a problem needs, and what the methods of one module need, and who confirms them."""
     registry.methods(problem)
     if problem in registry.problems():
         registry.problems()[problem].evaluate  # noqa: B018  (to read the reference is to import)
     if module:
         with telling_of_kernels(send):
             importlib.import_module(module)
+            for method in registry.methods(problem).values():
+                if method.module == module:
+                    confirm.prepare(method)
     build_models()
 
 

@@ -2,6 +2,8 @@
 
 import random
 import re
+import subprocess
+import sys
 import time
 from dataclasses import replace
 from functools import cache
@@ -12,8 +14,8 @@ import yaml
 
 from mapgap.catalogue import registry
 from mapgap.contract import liars
-from mapgap.contract.seeds import samples
-from mapgap.core import CONFIRMED, RECOMPUTED, UNCONFIRMED, Budget, OutOfTime, SolveResult, Status, Stop
+from mapgap.contract.seeds import samples, some
+from mapgap.core import CONFIRMED, RECOMPUTED, UNCONFIRMED, Budget, Method, OutOfTime, SolveResult, Status, Stop
 from mapgap.execution import confirm
 from mapgap.execution.confirm import OWN
 from mapgap.execution.run import run_method
@@ -106,13 +108,19 @@ def test_without_time_the_bound_is_the_word_of_its_engine():
 
 
 def test_a_refuted_run_leaves_no_bound_in_its_trace():
-    """CP-SAT claims a bound of 78 for every ratio; the plan of 71 of another member shows it up."""
+    """One part of a method claims a bound of all plans; the plan of another one shows it up."""
     instance, truth = known("suboperation_mapping", "tiny", 11)
-    with liars.lying(liars.Liar(("CP-SAT",), "beyond", seed=20010)):
-        record = run_method(instance, "portfolio", Budget(5.0, seed=20010), isolate=False)
+    plan = registry.methods(instance.problem)["enumerate"].solve(instance, Budget(60.0).start()).plan
+
+    def run(instance, budget):
+        budget.report(bound=truth + 7)
+        budget.report(plan=plan)
+        return SolveResult(Status.FEASIBLE, Stop.TIME, plan, claimed=truth)
+
+    record = run_method(instance, Method("two", instance.problem, "exact", "", run), Budget(5.0), isolate=False)
     assert not liars.wrong_words(record, truth)
     assert record.refuted
-    assert record.trace
+    assert [point.objective for point in record.trace] == [truth]  # of the bound there is nothing
     assert all(point.bound is None for point in record.trace)
 
 
@@ -145,6 +153,31 @@ class Slow:
 def test_a_program_that_takes_too_long_to_build_ends_with_the_time():
     with pytest.raises(OutOfTime):
         confirm.built(Slow(), Budget(0.1).start())
+
+
+ALL_ASKED = """
+import sys
+from mapgap.catalogue import registry
+from mapgap.core import Budget, resolve
+from mapgap.execution import confirm
+
+problem, seed = sys.argv[1], int(sys.argv[2])
+method = registry.strongest_exact(problem)
+resolve(method.run)
+confirm.prepare(method)
+instance = registry.library(problem).generate("tiny", seed)
+result = method.solve(instance, Budget(60.0).start())
+before = set(sys.modules)
+assert list(confirm._Claim(method, instance, result).confirmations(Budget(60.0).start()))
+print(*sorted(name for name in set(sys.modules) - before if name.startswith("mapgap.")))
+"""
+
+
+@pytest.mark.parametrize("problem", some(1, list(CHOSEN)))
+def test_whoever_confirms_is_imported_before_the_run(problem):
+    """To import can be to compile for seconds: a run was killed for it, with its proof."""
+    command = [sys.executable, "-c", ALL_ASKED, problem, str(CHOSEN[problem]["tiny"][0])]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.split() == []
 
 
 @pytest.mark.in_turn

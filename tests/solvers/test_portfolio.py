@@ -47,6 +47,29 @@ def test_who_has_worked_least_for_their_share_is_next(monkeypatch):
     assert turns == ["often", "rarely"] + 4 * (8 * ["often"] + ["rarely"]) + 2 * ["often"]
 
 
+def test_plans_that_are_announced_are_weighed_when_somebody_asks():
+    worth = {1: 5, 2: 9, 3: 4}
+    seen, told = [], []
+
+    class Numbered(PlanBase):
+        number: int
+
+    def evaluate(instance, plan):
+        seen.append(plan.number)
+        return Evaluation(worth[plan.number])
+
+    board = Board(None, Budget(60.0, listener=lambda plan, bound: told.append(plan.number)).start(), evaluate)
+    ours = board.listened()
+    for number in (1, 2):
+        ours.report(plan=Numbered(number=number))
+    assert (seen, told) == ([], [1, 2])
+    assert board.value == 5  # the better of both, whichever came last
+    assert (board.plan.number, seen) == (1, [1, 2])
+    ours.report(plan=Numbered(number=2))
+    board.take(SolveResult(Status.FEASIBLE, Stop.DONE, Numbered(number=3), claimed=4))  # speaks for all
+    assert (board.value, seen) == (4, [1, 2, 3])
+
+
 @pytest.mark.parametrize("lie", [{"violations": (Violation("memory", "b", 1, "too much"),)}, {"objective": 7}])
 def test_a_member_whose_plan_is_not_what_it_says_fails_the_portfolio(lie):
     # Another member's good plan must not cover it up: either it breaks a rule, or it claims 6 for a plan of 7.

@@ -12,8 +12,10 @@ from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance
 from mapgap.contract.seeds import seeds
 from mapgap.core import Budget, InputError, Status, Stop
-from mapgap.heuristics.suboperation_mapping.anneal import starts
+from mapgap.heuristics.suboperation_mapping import annealed_converting
+from mapgap.heuristics.suboperation_mapping.anneal import more
 from mapgap.heuristics.suboperation_mapping.mtrain import mtrain_converting
+from mapgap.heuristics.suboperation_mapping.params import Annealing
 from mapgap.heuristics.suboperation_mapping.search import incremental, shortening
 from mapgap.heuristics.suboperation_mapping.search.pool import Graph, Search, ratio_moves, transferred
 from mapgap.heuristics.suboperation_mapping.search.step_aligned import step_aligned_ratios, work_tables
@@ -281,7 +283,10 @@ def test_a_start_that_is_no_plan_is_refused(tmp_path, text, found):
 def test_no_search_begins_with_less_than_the_published_heuristic():
     for seed in range(6):
         instance = LIBRARY.generate("small", seed)
-        first = [mapped.makespan for mapped in starts(instance, Budget(300.0).start()) if mapped is not None]
-        for delta in ("sum", "makespan"):
-            published = mtrain_converting(instance, Budget(300.0).start(), delta=delta)[0]
-            assert published is None or min(first) <= published.makespan
+        for size in (Annealing.large, 1):  # with 1 the instance is large, and MTrain-Converting comes afterwards
+            search = Search(instance, Budget(300.0).start(), Annealing(large=size))
+            annealed_converting.begin(search)
+            assert all(True for _ in more(search, search.params))
+            for delta in ("sum", "makespan"):
+                published = mtrain_converting(instance, Budget(300.0).start(), delta=delta)[0]
+                assert published is None or search.best.makespan <= published.makespan

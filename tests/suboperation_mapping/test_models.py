@@ -15,6 +15,9 @@ from mapgap.instances.suboperation_mapping import LIBRARY
 from mapgap.problems.suboperation_mapping import PROBLEM
 from mapgap.problems.suboperation_mapping.lowered.arrays import lower
 from mapgap.problems.suboperation_mapping.lowered.ratios import partitions
+from mapgap.solvers.big_m import check_big_m
+from mapgap.solvers.guard import GuardError
+from mapgap.solvers.mip import TOLERANCE
 from mapgap.solvers.model import prove
 
 #: Instances whose relaxation gains from waiting; about one in 190 does.
@@ -44,6 +47,28 @@ def test_horizons_of_a_million_ticks_do_not_switch_storage_off(seed):
     for engine in ("highs", "cbc"):
         found = mip.run(instance, budget(), engine=engine)
         assert (found.status, found.claimed) == (truth.status, truth.claimed)
+
+
+def test_no_model_is_built_that_the_guard_refuses():
+    """What is said without the model is what the guard says of it; nothing is refused that it would let through."""
+
+    def said(check):
+        try:
+            check()
+        except GuardError as error:
+            return str(error)
+        return ""
+
+    texts = []
+    for seed in range(40):
+        instance = LIBRARY.generate("realistic", seed)
+        for ratio in partitions(instance.batch, len(instance.accelerators)):
+            lowered = lower(instance, ratio)
+            early = said(partial(mip.check_horizon, lowered, None))
+            model = mip.RatioProgram(lowered)
+            texts.append((early, said(partial(check_big_m, model.switched(), TOLERANCE, model.titles()))))
+    assert all(late for early, late in texts if early)
+    assert 0 < sum(early == late != "" for early, late in texts) < len(texts)
 
 
 def random_mapping(lowered, rng):

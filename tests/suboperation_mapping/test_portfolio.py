@@ -1,5 +1,7 @@
 """The portfolio of sub-operation mapping: never worse than a heuristic, with a bound, and it says who did what."""
 
+from itertools import islice
+
 import pytest
 
 from mapgap.catalogue import registry
@@ -13,6 +15,7 @@ from mapgap.formulations.suboperation_mapping.stage_state import State
 from mapgap.instances.suboperation_mapping import LIBRARY
 from mapgap.problems.suboperation_mapping import PROBLEM
 from mapgap.problems.suboperation_mapping.lowered.ratios import partitions
+from mapgap.solvers.portfolio import Board
 
 METHODS = registry.methods("suboperation_mapping")
 
@@ -46,6 +49,36 @@ def test_no_heuristic_that_ends_is_better(family, seed):
         assert plan is None or found.claimed <= PROBLEM.evaluate(instance, plan).objective, name
     assert found.bound is not None
     assert found.bound <= found.claimed
+
+
+@pytest.mark.parametrize(("family", "seed"), [("small", 5001), ("branching", 5003), ("tiny", 1)])
+def test_the_annealing_is_the_method_of_that_name_round_by_round(family, seed):
+    # Whatever the time, then: as long as it is alone, who runs the method for as long has no better plan.
+    instance = LIBRARY.generate(family, seed)
+    members = portfolio.Members(Board(instance, budget(seed=3), PROBLEM.evaluate), instance, Portfolio())
+    for steps in (members.plan(members.board), islice(members.anneal(members.board), 40)):
+        assert not any(steps)
+    rounds = members.search.rounds
+    assert rounds > 20
+    alone = METHODS["anneal"].solve(instance, budget(seed=3), rounds=rounds)
+    assert alone.plan == members.board.plan
+    quick = METHODS["annealed_converting"].solve(instance, budget())
+    assert quick.plan is None or members.board.value <= PROBLEM.evaluate(instance, quick.plan).objective
+
+
+def test_the_annealing_is_alone_for_so_many_steps():
+    instance = LIBRARY.generate("small", 5001)
+    ends = []
+    for alone in (1, 100_000):
+        board = Board(instance, budget(), PROBLEM.evaluate)
+        members = portfolio.Members(board, instance, Portfolio(alone=alone))
+        assert not any(members.plan(board))
+        assert not any(members.anneal(board))
+        ends.append((members.rounds.steps, members.search.rounds))
+    (one, first), (many, rounds) = ends
+    assert first == 1
+    assert many >= 100_000 > many - 4 * one  # rounds grow
+    assert rounds > 2
 
 
 def test_the_record_names_who_found_the_plan_and_who_proved_the_bound():

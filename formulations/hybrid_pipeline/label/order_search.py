@@ -214,7 +214,7 @@ def fluid_bound(low: Lowered) -> int:
     members added up. Over all stages, ``B U <= V max E``: and the objective is at least ``R factor max E``.
     """
     both = np.diff(low.both, axis=1)[:, :, 1:]  # (C, L, B)
-    per_sample = np.array([[float((row / np.arange(1, low.batch + 1)).min()) for row in rows] for rows in both])
+    per_sample = (both / np.arange(1, low.batch + 1)).min(axis=2)
     weight = np.floor(2**20 * per_sample.min(axis=0) / max(per_sample.max(initial=0.0), 1e-300)).astype(np.int64)
     speed = Fraction(0)
     for c, number in enumerate(low.size.tolist()):

@@ -231,6 +231,11 @@ class Rounds:
     ----------
     wanted : callable, optional
         Whether a ratio is worth a round.
+
+    Attributes
+    ----------
+    steps : int
+        Of all rounds so far, counted as steps on links of their own.
     """
 
     def __init__(
@@ -240,6 +245,7 @@ class Rounds:
         self.rng, self.neighbour = random.Random(state.budget.seed), ratio_moves(state.instance)
         self.factor, self.stale = 1.0, 0  # length of rounds, rounds since it or the best solution changed
         self.last = state.rounds  # round of the best solution
+        self.steps = 0
         ratios = step_aligned_ratios(state.instance, params.every_subset)
         self.parents = [] if state.pool else unfit(state.instance, ratios)
 
@@ -273,6 +279,7 @@ class Rounds:
         state, n, params = self.state, parent.lowered.n, self.params
         hot = params.hot[state.rounds % len(params.hot)]
         steps = int(self.factor * min(params.first_work // n, params.per_operation * n))
+        self.steps += steps * (1 if n >= params.few else dearer(parent.lowered))
         if n >= params.few:  # rounds of a length, not of a number of steps
             steps //= dearer(parent.lowered)
         price = params.prices[state.rounds // len(params.hot) % len(params.prices)]
