@@ -174,7 +174,7 @@ class Sweep:
             flow, paths = fluid_bound(phases), share_paths(phases)
         found = cls(instance, budget, {each: max(flow, path_bound(paths, each)) for each in ratios}, bool(ratio))
         if not found.partial:
-            budget.recomputed.append(min(found.bounds.values()))
+            budget.recomputed.append(min(path_bound(paths, each) for each in ratios))
         found.offer(known)
         found.announce()
         return found

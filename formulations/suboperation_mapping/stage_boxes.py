@@ -22,7 +22,8 @@ class StageBoxes:
         self.state, self.params = state, frame.params
         self.recomputed = True  # every bound of the boxes is; no engine's word has entered it
         few = frame.orbits.count <= frame.params.columns
-        self.search = BoxSearch(frame, self.ratio_bound if few else None, state.least)
+        own = max(state.budget.recomputed[-1:], default=0)
+        self.search = BoxSearch(frame, self.ratio_bound if few else None, own)
 
     def ratio_bound(self, ratio: Ratio, places: Located, time_s: float) -> Bounded:
         """The column LP, and a plan where it leaves room for a better one."""

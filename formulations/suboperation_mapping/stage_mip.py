@@ -195,9 +195,9 @@ class StageMip:
         for ratio, known in state.ratios.items():
             known.bound = max(known.bound, path_bound(paths, ratio))
         state.announce("path")
-        state.raise_all(fluid_bound(self.frame.phases))
-        state.announce("flow")
         state.recomputed(state.bound)
+        state.raise_all(fluid_bound(self.frame.phases))  # the word of an engine, less a margin
+        state.announce("flow")
         yield False
 
     def question(self) -> _Task | None:

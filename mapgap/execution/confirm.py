@@ -124,16 +124,18 @@ def confirmed(
     )
 
 
-def built(part: Any, budget: Budget, **how: Any) -> Any:
-    """A program of an engine, which takes long to build of a large instance.
+@contextlib.contextmanager
+def within(budget: Budget) -> Iterator[None]:
+    """For Python that looks at no clock: a program or a proof of a large instance takes long to write.
 
     Raises
     ------
     OutOfTime
-        The budget ends first; it is noticed in the main thread only.
+        The budget ends first; it is noticed in the main thread only, and when a call into an engine has come back.
     """
     if threading.current_thread() is not threading.main_thread():
-        return part.build(**how)
+        yield
+        return
 
     def late(*_: Any) -> None:
         raise OutOfTime
@@ -141,10 +143,16 @@ def built(part: Any, budget: Budget, **how: Any) -> Any:
     before = signal.signal(signal.SIGALRM, late)
     try:
         signal.setitimer(signal.ITIMER_REAL, max(budget.remaining_s, 1e-3))
-        return part.build(**how)
+        yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, before)
+
+
+def built(part: Any, budget: Budget, **how: Any) -> Any:
+    """A program of an engine, within the budget."""
+    with within(budget):
+        return part.build(**how)
 
 
 class _Claim:
@@ -220,11 +228,12 @@ class _Claim:
         facts = self.instance.to_json()
         limit = check.NONE[self.problem.sense] if self.bound is None else self.bound
         try:
-            proof = registry.library(self.problem.name).prove(facts, limit, budget)
-            if proof is None or budget.exhausted:  # to check takes time, too
-                return False
-            own = {"schema": check.SCHEMA, "instance": facts, "bound": self.bound, "proof": proof}
-            check.check(json.loads(json.dumps(own)))
+            with within(budget):
+                proof = registry.library(self.problem.name).prove(facts, limit, budget)
+                if proof is None:
+                    return False
+                own = {"schema": check.SCHEMA, "instance": facts, "bound": self.bound, "proof": proof}
+                check.check(json.loads(json.dumps(own)))
         except Exception:  # the producer's, of whatever kind, or the checker's: no proof
             return False
         return True
