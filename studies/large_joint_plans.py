@@ -19,7 +19,7 @@ from mapgap.reporting.report import Page, Section
 from mapgap.reporting.study import Phase, Study
 from mapgap.reporting.tables import Rows, tabulated
 
-PROBLEM, EXACT = "multi_model_splitting", "joint"
+PROBLEM, EXACT = "multi_model_splitting", "portfolio"
 LIMITS_S = (1.0, 10.0, 60.0)
 LATER = ("first_plans",)
 """Methods that came after these runs."""
