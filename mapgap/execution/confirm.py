@@ -22,8 +22,9 @@ import contextlib
 import json
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from mapgap.catalogue import registry
@@ -106,8 +107,8 @@ def confirmed(
     try:
         with budget.timed("confirm"):
             by = next(claim.confirmations(budget), None)
-        why = f"{claim.words}; nobody else could confirm it" + (" in time" if budget.exhausted else "")
-        late = budget.exhausted
+        late = claim.cut or budget.exhausted
+        why = f"{claim.words}; nobody else could confirm it" + (" in time" if late else "")
     except _Refuted as error:
         by, why, late = None, f"{claim.words}; {error}", False
     if by is not None:
@@ -156,10 +157,16 @@ def built(part: Any, budget: Budget, **how: Any) -> Any:
 
 
 class _Claim:
-    """What a result says of all plans: none is better than ``bound``, or, with ``None``, there is none."""
+    """What a result says of all plans: none is better than ``bound``, or, with ``None``, there is none.
+
+    Attributes
+    ----------
+    cut : bool
+        Somebody who was asked had not enough time to answer.
+    """
 
     def __init__(self, method: Method, instance: InstanceBase, result: SolveResult) -> None:
-        self.method, self.instance, self.result = method, instance, result
+        self.method, self.instance, self.result, self.cut = method, instance, result, False
         self.problem: Problem = registry.problems()[instance.problem]
         self.sign = -1 if self.problem.sense == "max" else 1
         self.bound = result.bound if result.bound is not None or result.plan is None else self.worth(result.plan)
@@ -211,12 +218,19 @@ class _Claim:
         """
         if self.bound is None and self.problem.diagnose is not None and self.problem.diagnose(self.instance):
             yield DIAGNOSIS
-        if self.certified(self._part(budget)):
+        if self._asked(self.certified, budget):
             yield CERTIFICATE
         for other in searches(self.method):
-            if self.agrees(other, self._part(budget)):
+            if self._asked(partial(self.agrees, other), budget):
                 yield other.name
         yield from self.questions(models(self.method), budget)
+
+    def _asked(self, confirms: Callable[[Budget], bool], budget: Budget) -> bool:
+        """The answer of one of those who can be asked, within their part of the time."""
+        part = self._part(budget)
+        answer = confirms(part)
+        self.cut |= not answer and part.exhausted
+        return answer
 
     def _part(self, budget: Budget) -> Budget:
         return replace(budget.quiet().part(PART * budget.remaining_s), used_s={}, recomputed=[])
@@ -259,7 +273,7 @@ class _Claim:
             engine = other.engines[0]
             if engine in said or engine in OWN or self.method.engines == (engine,):
                 continue
-            if self.denies(other, self._part(budget)):
+            if self._asked(partial(self.denies, other), budget):
                 said[engine] = f"{other.name} ({engine})"
                 if engine not in self.method.engines:
                     yield said[engine]
