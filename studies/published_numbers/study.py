@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mapgap.core import InputError
+from mapgap.core import InputError, MissingExtra
 from mapgap.instances.published_numbers import papers, published_rows
 from mapgap.reporting.prose import Tables, looked_up
 from mapgap.reporting.report import Page, Section
@@ -57,6 +57,8 @@ def _judged(number: Mapping[str, Any], entry: Entry, tables: Tables, faults: lis
     try:
         found = {name: _value(spec, tables) for name, spec in entry.specs().items()}
         verdicts = {name: _verdict(number, entry, value) for name, value in found.items()}
+    except MissingExtra:  # nothing is judged by half of the tables
+        raise
     except InputError as error:
         faults.append(f"{number['id']}: {error}")
         return {"verdict": BROKEN, "detail": str(error), "kind": entry.kind}

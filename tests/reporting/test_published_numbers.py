@@ -2,7 +2,7 @@
 
 import pytest
 
-from mapgap.core import InputError
+from mapgap.core import InputError, MissingExtra
 from mapgap.instances.published_numbers import papers, published_rows
 from mapgap.reporting.study import Gathering, find_study, run_study, studies
 from mapgap.reporting.verdicts import WORDS
@@ -152,3 +152,11 @@ def test_where_tables_are_missing_the_page_says_so():
     assert total["numbers"] == sum(len(published_rows(paper)) for paper in papers())
     assert total["judged"] == 0
     assert f"0 of {total['checkable']} checkable rows have a verdict" in made.lead[0]
+
+
+def test_nothing_is_judged_where_an_extra_lacks():
+    def without(name):
+        raise MissingExtra(f"{name}: expected an extra")
+
+    with pytest.raises(MissingExtra):
+        page(without)
