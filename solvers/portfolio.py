@@ -6,6 +6,7 @@
     who has worked least in proportion to their share; one that yields ``True`` has nothing to do until processes of its
     own have answered, and the others go first. Better plans and bounds stand on the :class:`Board` between them.
 3.  The run ends when plan and bound meet, when nobody has work left, or when the time is over.
+4.  Where no bound is known then, the *last* member gives one that takes no time, whether or not any is left.
 
 No rule looks at the time limit. So a longer run continues a shorter one, but for the piece that the limit cuts, and
 never ends with a worse plan or a weaker bound. The record says which member found the plan and which proved the bound.
@@ -253,10 +254,13 @@ class Portfolio:
         One after the other, each to its end.
     turns : sequence of Member
         In turns, by their shares.
+    last : Member or None
+        Gives a bound where nobody has, even where no time is left.
     """
 
     first: Sequence[Member]
     turns: Sequence[Member] = field(default=())
+    last: Member | None = None
 
     def run(self, board: Board) -> SolveResult:
         """Let the members work until nothing is left to find or prove, or the time is over."""
@@ -278,6 +282,10 @@ class Portfolio:
                 working.remove(least)
             if not least.waits:
                 rested(working)
+        if self.last is not None and board.bound is None and board.infeasible is None:
+            done.append(_Working(self.last, self.last.steps(board)))
+            while done[-1].work(board):
+                pass
         board.notes["used_s"] = used(done)
         return board.result()
 

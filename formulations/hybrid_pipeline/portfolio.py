@@ -12,7 +12,6 @@ Of a graph of layers the only member is ``ideal_dp``.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import cast
 
 from mapgap.core import Budget, SolveResult, Status, Stop, read_start
@@ -60,16 +59,11 @@ def run(instance: Instance, budget: Budget, start: str | Plan | None = None, par
 
     engine = Member("label_dp", labels if len(sizes) == 1 else whole(label_dp.run, start=True, params=params))
     planner = Member("order_search", whole(order_search.run, params=params))
+    bound = Member("fluid_bound", fluid)
     cheap = all(label_dp.cheap(each) for each in sizes)
     portfolio = Portfolio(
-        first=[Member("fluid_bound", fluid), engine] if cheap else [planner, Member("fluid_bound", fluid)],
+        first=[bound, engine] if cheap else [planner, bound],
         turns=[] if cheap else [engine, Member("orders", orders, params.orders)],
+        last=bound,
     )
-    board = Board(instance, budget, evaluate, start=read_start(start, Plan, instance, evaluate))
-    found = portfolio.run(board)
-    if board.bound is not None or found.status is Status.INFEASIBLE:
-        return found
-    budget.by = "fluid_bound"
-    for _ in fluid(board):
-        pass
-    return replace(board.result(), notes=found.notes)
+    return portfolio.run(Board(instance, budget, evaluate, start=read_start(start, Plan, instance, evaluate)))

@@ -45,6 +45,7 @@ class Members:
         self.board, self.instance, self.params = board, instance, params
         self.search = Search(instance, board.listened(), params)
         self.rounds: Rounds | None = None
+        self.ladder: dict[str, int] = {}
 
     @cached_property
     def mip(self) -> StageMip:
@@ -78,15 +79,15 @@ class Members:
         if isinstance(self.board.plan, Plan) and self.board.value is not None:
             self.mip.state.learn(self.board.plan, self.board.value)
 
-    def least(self) -> int:
+    def least(self, board: Board) -> Iterator[None]:
         """A bound, and a plan if there is none, that take no time."""
-        self.board.budget.by = "bounds"
-        if self.board.plan is None and (single := best_single(self.instance)) is not None:
-            self.board.offer(single.plan)
+        if board.plan is None and (single := best_single(self.instance)) is not None:
+            board.offer(single.plan)
         bound = least_path(share_paths(PhaseGraph(self.instance)), len(self.instance.accelerators))
-        self.board.budget.recomputed.append(bound)
-        self.board.prove(bound)
-        return bound
+        board.budget.recomputed.append(bound)
+        board.prove(bound)
+        self.ladder = {"path": bound}
+        yield
 
     def prove(self, board: Board) -> Iterator[bool]:
         """The stage MIP."""
@@ -196,11 +197,8 @@ def run(instance: Instance, budget: Budget, start: str | Plan | None = None, par
         first.insert(1, Member("cpsat", members.settle))
     if params.window:
         turns.append(Member("windows", members.polish, params.lazy))
-    found = Portfolio(first, turns).run(board)
-    ladder = members.mip.state.ladder if "mip" in vars(members) else {}
-    if board.bound is None and found.status is not Status.INFEASIBLE:  # no time for bounds, and yet there is one
-        ladder = {"path": members.least()}
-        found = replace(board.result(), notes=found.notes)
+    found = Portfolio(first, turns, last=Member("bounds", members.least)).run(board)
+    ladder = members.ladder or (members.mip.state.ladder if "mip" in vars(members) else {})
     notes = {**found.notes, "ladder": [list(each) for each in ladder.items()]}
     unproven = instance.medium != "links" and found.status is Status.FEASIBLE and not found.reason
     return replace(found, notes=notes, reason=WAITS if unproven else found.reason)

@@ -83,3 +83,23 @@ def test_a_member_whose_plan_is_not_what_it_says_fails_the_portfolio(lie):
     board = Board(None, Budget(5.0).start(), evaluate)
     with pytest.raises(PlanError, match="liar"):
         Portfolio(first=[Member("liar", liar)]).run(board)
+
+
+@pytest.mark.parametrize(("seconds", "known", "named"), [(0.0, None, "quick"), (60.0, 3, "slow")])
+def test_the_last_member_gives_a_bound_where_nobody_has(seconds, known, named):
+    def slow(board):
+        board.prove(known)
+        yield
+
+    def quick(board):
+        board.prove(2)
+        yield
+
+    told = []
+    run = Budget(seconds).start()
+    board = Board(None, run, lambda instance, plan: None)
+    run.listener = lambda plan, bound: told.append((run.by, bound))
+    found = Portfolio(first=[Member("slow", slow)], last=Member("quick", quick)).run(board)
+    assert told == [(named, found.bound)]
+    assert found.bound == (known or 2)
+    assert set(found.notes["used_s"]) == ({"slow", "quick"} if known is None else {"slow"})
