@@ -42,8 +42,6 @@ from mapgap.problems.hybrid_pipeline.lowered.tables import Array
 
 OPEN = 2**61
 """No plan is known."""
-GAPS = (0.001, 0.004, 0.016, 0.064, 0.256, 1.0, 4.0)
-"""Upper bounds that are tried, over the bound that is proven."""
 
 
 class _States(NamedTuple):
@@ -405,7 +403,7 @@ def _exact(this: _Search, best: _Best, bound: int, params: Params, notes: dict[s
     """Upper bounds from what is proven on, until one holds."""
     budget, stop = best.budget, None
     bound = min(max(bound, this.least), best.value)
-    steps = [*GAPS, None]
+    steps = [*params.gaps, None]
     while bound < best.value and stop is None:
         gap = steps.pop(0) if len(steps) > 1 else None
         upper = best.value if gap is None else min(best.value, bound + 1 + int(gap * bound))

@@ -67,11 +67,14 @@ class Ideals(Params):
         Most labels that are held.
     orders : int
         Orders that are searched where there are too many ideals; else one, for a first plan.
+    gaps : tuple of float
+        Upper bounds of the searches one after the other, as shares of the bound that is proven, above it.
     """
 
     ideals: int = 200_000
     labels: int = 2**24
     orders: int = 60
+    gaps: tuple[float, ...] = (0.001, 0.004, 0.016, 0.064, 0.256, 1.0, 4.0)
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,8 @@ class Stages(Params):
         Choices of stages that are given to nodes, for one flow.
     attempts : int
         Flows that are tried, from the largest one for which stages exist.
+    fewer : float
+        Of a flow, the next one that is tried.
     """
 
     wide: int = 6
@@ -44,3 +46,4 @@ class Stages(Params):
     steps: int = 20_000
     restarts: int = 6
     attempts: int = 12
+    fewer: float = 0.98

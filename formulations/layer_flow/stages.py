@@ -34,8 +34,6 @@ from mapgap.problems.layer_flow.lowered.limits import flow_limit
 from mapgap.solvers import cpsat
 
 MOST_REGIONS = 4
-FEWER = 0.98
-"""Of a flow, the next one that is tried."""
 
 
 @dataclass(frozen=True)
@@ -319,6 +317,6 @@ def run(instance: Instance, budget: Budget, params: Params = Params()) -> SolveR
             if value > best:
                 best, plan = value, other
                 budget.report(plan=plan)
-        flow = min(flow - 1, int(flow * FEWER))
+        flow = min(flow - 1, int(flow * params.fewer))
     stop = Stop.TIME if budget.exhausted else Stop.DONE
     return SolveResult(Status.FEASIBLE, stop, plan)

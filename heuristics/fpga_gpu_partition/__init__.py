@@ -17,6 +17,7 @@ METHODS = [
         "additive_greedy",
         kind="baseline",
         reference="knapsack greedy by gain per resource (Dantzig 1957), on estimates per layer",
+        params="params:Additive",
         summary="Largest estimated saving per share of the fabric; no plan is timed",
     ),
     method(

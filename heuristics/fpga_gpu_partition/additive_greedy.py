@@ -3,9 +3,10 @@
 1.  Start with every layer whole on the GPU. Ticks and energy are weighed by the instance's objective, standby power
     included; energy times latency is linearised at the start.
 2.  The *saving* of a layer on the FPGA is its weighed cost on the GPU less that on the FPGA, alone.
-3.  Take options by falling saving per share of the fabric (the share to the power ``FLAT``, as large layers else come
+3.  Take options by falling saving per share of the fabric (the share to the power ``flat``, as large layers else come
     too late) while they fit, one per layer (Dantzig 1957).
-4.  Twice more from the start, with half of the transfers (``DAMPED``) that the plan before would need subtracted.
+4.  Twice more (``passes``) from the start, with half of the transfers (``damped``) that the plan before would need
+    subtracted.
 
 No plan is timed. Where nothing but the fabric is limited, the result keeps the limits by construction.
 """
@@ -16,9 +17,9 @@ from collections.abc import Sequence
 
 from mapgap.core import Budget, SolveResult, Status, Stop
 from mapgap.heuristics.fpga_gpu_partition.construction import free_fabric, on_gpu, plan_of, result, taken
+from mapgap.heuristics.fpga_gpu_partition.params import Additive as Params
 from mapgap.problems.fpga_gpu_partition import Instance, Option
 
-PASSES, DAMPED, FLAT = 3, 0.5, 0.6
 Move = tuple[float, float, int, Option]
 """Saving, 1 / share of the fabric, layer, option."""
 
@@ -35,7 +36,7 @@ def weights(instance: Instance, start: Sequence[Option]) -> tuple[float, float]:
     return energy, latency + energy * standby
 
 
-def moves_of(instance: Instance, start: Sequence[Option], energy: float, tick: float) -> list[Move]:
+def moves_of(instance: Instance, start: Sequence[Option], energy: float, tick: float, flat: float) -> list[Move]:
     """Every option on the FPGA with its saving (step 2)."""
     whole, blocks = max(1, instance.fabric.multipliers), max(1, instance.fabric.m20k)
     found = []
@@ -45,7 +46,7 @@ def moves_of(instance: Instance, start: Sequence[Option], energy: float, tick: f
             if new.kind == "fpga":
                 share = (new.multipliers - old.multipliers) / whole + (new.m20k - old.m20k) / blocks
                 saving = before - energy * new.fpga_energy - tick * new.fpga_ticks
-                found.append((saving, max(share, 1e-6) ** -FLAT, index, new))
+                found.append((saving, max(share, 1e-6) ** -flat, index, new))
     return found
 
 
@@ -83,19 +84,19 @@ def transfers(instance: Instance, energy: float, tick: float, options: Sequence[
     for index in range(len(extra)):
         after = readers[index] or [False]
         extra[index] += prices[index] * ((not all(after)) - any(after))
-    return [DAMPED * each for each in extra]
+    return extra
 
 
-def run(instance: Instance, budget: Budget) -> SolveResult:
-    """The options after three passes."""
+def run(instance: Instance, budget: Budget, params: Params = Params()) -> SolveResult:
+    """The options after the last pass."""
     chosen = start = on_gpu(instance)
     room = free_fabric(instance, start)
     energy, tick = weights(instance, start)
-    moves, extra = moves_of(instance, start, energy, tick), [0.0] * len(start)
-    for k in range(PASSES):
+    moves, extra = moves_of(instance, start, energy, tick, params.flat), [0.0] * len(start)
+    for k in range(params.passes):
         chosen = packed(start, room, moves, extra)
-        if k + 1 < PASSES:
-            extra = transfers(instance, energy, tick, chosen)
+        if k + 1 < params.passes:
+            extra = [params.damped * each for each in transfers(instance, energy, tick, chosen)]
     fits = min(taken((instance.fabric.multipliers, instance.fabric.m20k), chosen)) >= 0
     if not fits or instance.latency_limit is not None or instance.energy_limit is not None:
         return result(instance, budget, chosen)

@@ -6,6 +6,25 @@ from mapgap.core import Params
 
 
 @dataclass(frozen=True)
+class Additive(Params):
+    """The knapsack greedy on estimates that add up.
+
+    Attributes
+    ----------
+    passes : int
+        From the start, each but the first with the transfers of the plan before.
+    damped : float
+        Part of those transfers that is subtracted.
+    flat : float
+        Savings are divided by the share of the fabric to this power.
+    """
+
+    passes: int = 3
+    damped: float = 0.5
+    flat: float = 0.6
+
+
+@dataclass(frozen=True)
 class Annealing(Params):
     """Simulated annealing of the options of all layers.
 
