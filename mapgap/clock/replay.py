@@ -24,8 +24,6 @@ Medium = Literal["links", "ports", "shared"]
 MEDIA: tuple[Medium, ...] = get_args(Medium)
 SAME = 1 + 1e-12
 """Ends that differ by rounding only are one moment."""
-ROUNDS = 4
-"""Of rounds that overlap so many times as many as overlap are replayed, and two more."""
 LATER, LEAST = 8, 3
 """Rounds of a run, over those in flight, if nobody says how many; and at least."""
 CLOSE, MOST = 0.01, 16
@@ -74,17 +72,17 @@ def _taken(task: Task, medium: Medium) -> frozenset[Hashable]:
     return frozenset(needed)
 
 
-def full(script: Callable[[int, int], Script], rounds: int | None = None) -> Script:
+def full(script: Callable[[int, int], Script], rounds: int | None = None, medium: Medium = "links") -> Script:
     """A plan whose rounds overlap (``script(rounds, in_flight)``), so many that its busiest lane is always busy.
 
-    The fewest with which the replay takes what the model says, within :data:`CLOSE`; where no number up to
-    :data:`MOST` does, or so many rounds are too few, the one that comes closest.
+    The fewest with which the replay on the medium takes what the model says, within :data:`CLOSE`; where no number up
+    to :data:`MOST` does, or so many rounds are too few, the one that comes closest.
     """
     tried = []
     for in_flight in range(1, MOST + 1):
         found = script(rounds or LATER * in_flight + 1, in_flight)
         if len(found.rounds) > LEAST * in_flight:
-            apart = abs(round_s(found) - found.seconds)
+            apart = abs(round_s(found, medium) - found.seconds)
             tried.append((apart, in_flight, found))
             if apart <= CLOSE * found.seconds:
                 break
@@ -94,7 +92,7 @@ def full(script: Callable[[int, int], Script], rounds: int | None = None) -> Scr
 
 
 def round_s(script: Script, medium: Medium = "links") -> float:
-    """Seconds of a round; of rounds that overlap there have to be enough (:data:`ROUNDS`)."""
+    """Seconds of a round; of rounds that overlap there have to be enough (:func:`full`)."""
     found = ends(script, medium)
     records = [
         {"task": task.name, "start": end - task.seconds, "end": end}

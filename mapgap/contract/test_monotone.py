@@ -5,12 +5,11 @@ Nor has any method a better bound in a tenth of the time than the strongest exac
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import pytest
 
 from mapgap.catalogue import registry
 from mapgap.contract.known import sign
+from mapgap.contract.races import weaker
 from mapgap.contract.seeds import seeds, some
 from mapgap.core import Budget, Method
 from mapgap.evidence.races import BRUTE_FORCE, library_instances
@@ -37,16 +36,8 @@ def test_a_larger_limit_never_ends_with_a_weaker_bound_or_a_worse_plan(
 ) -> None:
     library = registry.library(method.problem)
     family = "small" if "small" in library.families else "tiny"
-    instance, s = library.generate(family, 2000 + seed), sign(method.problem)
-    records = [run_method(instance, method, Budget(limit)) for limit in limits]
-    assert not any(record.error for record in records)
-    for shorter, longer in pairwise(records):
-        if shorter.bound is not None and longer.status != "INFEASIBLE":
-            assert longer.bound is not None
-            assert s * longer.bound >= s * shorter.bound
-        if shorter.objective is not None:
-            assert longer.objective is not None
-            assert s * longer.objective <= s * shorter.objective
+    instance = library.generate(family, 2000 + seed)
+    assert weaker([run_method(instance, method, Budget(limit)) for limit in limits]) == []
 
 
 TENTH_S = 2.0

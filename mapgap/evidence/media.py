@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from mapgap.catalogue import registry
-from mapgap.clock.replay import MEDIA, ROUNDS, Medium, round_s
+from mapgap.clock.replay import MEDIA, Medium, full, round_s
 from mapgap.core import Budget, Clock, InstanceBase, PlanBase
 
 MOST_TASKS = 100_000
@@ -47,25 +47,26 @@ def media(instance: InstanceBase, plan: PlanBase, most: int = MOST_TASKS) -> Med
     clock = registry.problems()[instance.problem].clock
     if clock is None or len(clock.script(instance, plan, 1).tasks) > most:
         return None
-    links, ports, shared = (_round_s(clock, instance, plan, medium) for medium in MEDIA)
+    links, ports, shared = (replayed_s(instance, plan, medium) for medium in MEDIA)
     found = Media(links, ports, shared)
     if clock.alone is None or max(ports, shared) <= TOLD * links:
         return found
     alone = registry.methods(instance.problem)[clock.alone].solve(instance, Budget(60.0).start())
     if alone.plan is None:
         return found
-    return replace(found, single=_round_s(clock, instance, alone.plan, "links"), alone=clock.alone)
+    return replace(found, single=replayed_s(instance, alone.plan, "links"), alone=clock.alone)
 
 
 def replayed_s(instance: InstanceBase, plan: PlanBase, medium: Medium) -> float:
-    """Seconds of a round of a plan that breaks no rule on a medium, replayed."""
+    """Seconds of a round of a plan that breaks no rule on a medium, replayed.
+
+    Of rounds that overlap so many are in flight as that medium needs: with a number that suits another one, the replay
+    of a plan can be quicker where more is shared.
+    """
     clock = registry.problems()[instance.problem].clock
     assert clock is not None
-    return _round_s(clock, instance, plan, medium)
-
-
-def _round_s(clock: Clock, instance: InstanceBase, plan: PlanBase, medium: Medium) -> float:
     script = clock.script(instance, plan, 1)
     if script.in_flight:
-        script = clock.script(instance, plan, ROUNDS * script.in_flight + 2)
+        there = instance.changed(medium=medium)
+        script = full(lambda rounds, in_flight: clock.script(there, plan, rounds, in_flight), medium=medium)
     return round_s(script, medium)

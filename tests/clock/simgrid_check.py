@@ -18,13 +18,15 @@ from collections import Counter
 MEDIA = ("links", "ports", "shared")
 MOST = 4000
 """Tasks of a plan that is exported."""
+ROUNDS = 4
+"""Of rounds that overlap so many times as many as overlap are exported, and two more."""
 RATE = 1e9
 
 
 def export(path, late_us=0):
     from mapgap.catalogue import registry
     from mapgap.catalogue.files import load_instance, load_plan
-    from mapgap.clock.replay import ROUNDS, round_s
+    from mapgap.clock.replay import round_s
     from mapgap.evidence.ledger import Ledger
 
     book = Ledger.load()

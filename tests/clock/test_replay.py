@@ -70,6 +70,17 @@ def test_links_of_their_own_are_what_the_evaluator_has():
         assert round_s(script) == pytest.approx(book.entries[name].plan.value * instance.seconds_per_tick), name
 
 
+def test_no_medium_is_quicker_than_links_of_their_own():
+    """Synergy: rounds overlap, as many as a medium needs. Four of them, whatever the medium, took 1.2 times the model's
+    cycle on links of their own, and less where all share one."""
+    book = Ledger.load()
+    for name in ("synergy_w1_overlapped", "synergy_w4_distributed", "synergy_fig11b_5pipelines"):
+        instance, entry = load_instance(name), book.entries[name]
+        found = media(instance, load_plan(book.plan_path(name), "multi_model_splitting"))
+        assert found.links == pytest.approx(entry.plan.value * instance.seconds_per_tick, rel=0.01), name
+        assert min(found.ports, found.shared) >= 0.99 * found.links, name
+
+
 def test_no_medium_changes_the_order_on_an_accelerator():
     """MTrain's plans have an order, which waiting for a port must not change."""
     instance, plan = load_instance(PORTS), load_plan(Ledger.load().plan_path(PORTS), "suboperation_mapping")
