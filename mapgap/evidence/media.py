@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from mapgap.catalogue import registry
 from mapgap.clock.replay import MEDIA, Medium, full, round_s
-from mapgap.core import Budget, Clock, InstanceBase, PlanBase
+from mapgap.core import Budget, InstanceBase, PlanBase
 
 MOST_TASKS = 100_000
 """Of a plan that is replayed; a second or so."""

@@ -6,7 +6,7 @@ import pytest
 
 from mapgap.catalogue import registry
 from mapgap.contract import races
-from mapgap.contract.races import Races, lost, race
+from mapgap.contract.races import Races, lost, race, weaker
 from mapgap.core import Budget, TracePoint
 from mapgap.evidence.races import entrants
 from mapgap.execution.run import run_method
@@ -57,6 +57,25 @@ def test_a_forgotten_bound_is_reported(records):
 
 def test_an_error_is_reported_and_nothing_else_of_that_run(records):
     assert findings(records, "joint", error="it died", objective=None) == ["joint: it died"]
+
+
+def test_what_more_time_loses_is_reported(records):
+    short = replace(records["joint"], status="FEASIBLE", time_limit_s=1.0)
+    plan, bound = short.objective, short.bound
+    none = "no plan exists"
+    for changes, told in (
+        ({}, []),
+        ({"objective": plan - 1, "bound": bound + 1}, []),
+        ({"objective": None, "bound": None}, [f"bound None in 20 s, {bound}", f"plan None in 20 s, {plan}"]),
+        ({"objective": plan + 1}, [f"plan {plan + 1} in 20 s, {plan}"]),
+        ({"bound": bound - 1}, [f"bound {bound - 1} in 20 s, {bound}"]),
+        ({"status": "INFEASIBLE", "objective": None, "bound": None, "reason": none}, [f"plan None in 20 s, {plan}"]),
+    ):
+        found = weaker([short, replace(short, time_limit_s=20.0, **changes)])
+        assert found == [f"joint: {text} in 1 s" for text in told]
+    assert weaker([replace(short, error="it died")]) == ["joint: it died"]
+    most = replace(short, sense="max")
+    assert weaker([most, replace(most, objective=plan + 1, bound=bound - 1)]) == []
 
 
 def test_brute_force_takes_no_part():
