@@ -112,11 +112,6 @@ class IntegerLP:
         self.row_upper.append(upper)
         return len(self.row_lower) - 1
 
-    def row_terms(self, i: int) -> IntegerTerms:
-        """Columns and coefficients of a row."""
-        span = slice(self.starts[i], self.starts[i + 1])
-        return list(zip(self.index[span], self.value[span], strict=True))
-
     def solve(self, time_s: float) -> LinearOutcome:
         """Solve once; see :class:`Engine`."""
         return Engine(self).solve(time_s)

@@ -19,8 +19,7 @@ import time
 from mapgap.core import Budget, SolveResult, Status, Stop
 from mapgap.formulations.hybrid_pipeline.label.first_plan import OPEN, Path, approach
 from mapgap.formulations.hybrid_pipeline.label_python import Interpreted, Label, Search, front_sums
-from mapgap.problems.hybrid_pipeline import Execution, Instance, Plan
-from mapgap.problems.hybrid_pipeline.evaluate import execution_times, slowest_link
+from mapgap.problems.hybrid_pipeline import Execution, Instance
 from mapgap.problems.hybrid_pipeline.lowered.arrays import Lowered, infeasible, lower
 from mapgap.problems.hybrid_pipeline.lowered.batching import every_micro_batch
 
@@ -75,32 +74,6 @@ def simulator_bound(instance: Instance) -> int | None:
     upper, _, _ = approach(low, engine)
     value, _, _ = engine(list(range(low.layers + 1)), upper)
     return value if value < OPEN else None
-
-
-def plan_bound(instance: Instance, plan: Plan) -> int:
-    """Z of one plan with its own shares: its simulated latency (half duplex) is at least this, ticks."""
-    micro_batches = instance.mini_batch // plan.micro_batch
-    d = z = 0
-    for p in range(len(plan.stages) - 1, -1, -1):
-        stage = plan.stages[p]
-        f, b = execution_times(instance, stage, stage.shares)
-        busy = 0
-        for device, share in zip(stage.devices, stage.shares, strict=True):
-            kind, rows = instance.device_type(device), range(stage.start, stage.stop)
-            if share:
-                busy = max(busy, sum(kind.forward[i][share - 1] + kind.backward[i][share - 1] for i in rows))
-        ta = 0
-        if len(stage.devices) > 1:
-            weights = sum(layer.weight_bytes for layer in instance.layers[stage.start : stage.stop])
-            ta = instance.allreduce_ticks(len(stage.devices), weights, slowest_link(instance, stage.devices))
-        if p == len(plan.stages) - 1:
-            d, z = micro_batches * busy, micro_batches * busy + ta
-            continue
-        size = plan.micro_batch * instance.layers[stage.stop - 1].output_bytes
-        c = instance.transfer_ticks(size, slowest_link(instance, stage.devices, plan.stages[p + 1].devices))
-        d = max(micro_batches * busy, f + b + 2 * micro_batches * c, f + b + 2 * c + d)
-        z = max(d + ta, f + c + z)
-    return z
 
 
 @every_micro_batch

@@ -10,7 +10,7 @@ from mapgap.problems.layer_flow import Instance, Plan
 from mapgap.problems.layer_flow.evaluate import evaluate
 from mapgap.problems.layer_flow.lowered.limits import flow_limit
 from mapgap.solvers.cpsat import CpSatModel
-from mapgap.solvers.model import Part, Value, prove, row
+from mapgap.solvers.model import Model, Part, Value, prove, row
 
 
 class HelixModel(CpSatModel):
@@ -166,10 +166,15 @@ def models(instance: Instance) -> list[Part]:
 
 def run(instance: Instance, budget: Budget, start: str | Plan | None = None) -> SolveResult:
     """Solve the model."""
+    return proven(HelixModel(instance), instance, budget, start)
+
+
+def proven(model: Model, instance: Instance, budget: Budget, start: str | Plan | None) -> SolveResult:
+    """What an engine says of a model, from a plan if one is given."""
     given = read_start(start, Plan, instance, evaluate)
 
     def value(plan: PlanBase) -> int | None:
         return evaluate(instance, plan).objective if isinstance(plan, Plan) else None
 
     known = None if given is None else value(given)
-    return prove(HelixModel(instance), budget, start=given, known=known, value=value)
+    return prove(model, budget, start=given, known=known, value=value)

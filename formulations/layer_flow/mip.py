@@ -7,13 +7,12 @@ from typing import Any
 
 import pulp
 
-from mapgap.core import Budget, PlanBase, SolveResult, read_start
-from mapgap.formulations.layer_flow.cpsat import decisions, intervals
+from mapgap.core import Budget, PlanBase, SolveResult
+from mapgap.formulations.layer_flow.cpsat import decisions, intervals, proven
 from mapgap.problems.layer_flow import Instance, Plan
-from mapgap.problems.layer_flow.evaluate import evaluate
 from mapgap.problems.layer_flow.lowered.limits import flow_limit
 from mapgap.solvers.mip import MipModel
-from mapgap.solvers.model import Part, Value, prove, row
+from mapgap.solvers.model import Part, Value, row
 
 
 class HelixModel(MipModel):
@@ -153,10 +152,4 @@ def models(instance: Instance) -> list[Part]:
 
 def run(instance: Instance, budget: Budget, start: str | Plan | None = None) -> SolveResult:
     """Solve the model."""
-    given = read_start(start, Plan, instance, evaluate)
-
-    def value(plan: PlanBase) -> int | None:
-        return evaluate(instance, plan).objective if isinstance(plan, Plan) else None
-
-    known = None if given is None else value(given)
-    return prove(HelixModel(instance), budget, start=given, known=known, value=value)
+    return proven(HelixModel(instance), instance, budget, start)

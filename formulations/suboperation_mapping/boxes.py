@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice, pairwise
 
-from mapgap.formulations.suboperation_mapping.located_frame import Box, Frame, Group
+from mapgap.formulations.suboperation_mapping.located_frame import Box, Frame, Group, lower_hull
 from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio
 
 
@@ -112,17 +112,8 @@ class Cutter:
 
 def _error(table: list[int], low: int, high: int) -> float:
     """Largest distance of ``table[s - 1]`` from its lower convex envelope over ``low <= s <= high``."""
-    hull: list[tuple[int, int]] = []
-    for s in range(low, high + 1):
-        t = table[s - 1]
-        while len(hull) > 1:
-            (a, u), (b, v) = hull[-2:]
-            if (v - u) * (s - a) < (t - u) * (b - a):
-                break
-            hull.pop()
-        hull.append((s, t))
     worst = 0.0
-    for (a, u), (b, v) in pairwise(hull):
+    for (a, u), (b, v) in pairwise(lower_hull((s, table[s - 1]) for s in range(low, high + 1))):
         for s in range(a + 1, b):
             worst = max(worst, table[s - 1] - (u + (v - u) * (s - a) / (b - a)))
     return worst

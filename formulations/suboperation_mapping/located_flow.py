@@ -51,7 +51,6 @@ class LocatedFlow:
         self.chosen: dict[Node, dict[Places, int]] = {}
         self.parts: dict[Node, list[Part]] = {}
         self.share_load: dict[tuple[Node, int, int], int] = {}
-        self.share_terms: dict[tuple[Node, int, int], IntegerTerms] = {}
         self.holders: dict[int, dict[tuple[Places, int], int]] = {}
         for n in frame.split:
             self.states(n)

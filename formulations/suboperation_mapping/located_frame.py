@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from copy import copy
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -121,13 +121,8 @@ class Frame:
         return self.before[node], self.after[node]
 
 
-@lru_cache(maxsize=100_000)
-def envelope(table: tuple[int, ...], low: int, high: int) -> tuple[tuple[int, int], ...]:
-    """Lines ``(alpha, beta)`` in grains below ``table[s - 1]`` for all whole ``s`` in ``[low, high]``.
-
-    Those of the lower convex hull, slopes rounded down and constants so that no point lies below its line.
-    """
-    points = [(s, table[s - 1]) for s in range(low, high + 1)]
+def lower_hull(points: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Those of some points from left to right that the lower convex hull turns at."""
     hull: list[tuple[int, int]] = []
     for s, t in points:
         while len(hull) > 1:
@@ -136,7 +131,18 @@ def envelope(table: tuple[int, ...], low: int, high: int) -> tuple[tuple[int, in
                 break
             hull.pop()
         hull.append((s, t))
-    slopes = [GRAIN * (v - u) // (b - a) for (a, u), (b, v) in itertools.pairwise(hull)] or [0]
+    return hull
+
+
+@lru_cache(maxsize=100_000)
+def envelope(table: tuple[int, ...], low: int, high: int) -> tuple[tuple[int, int], ...]:
+    """Lines ``(alpha, beta)`` in grains below ``table[s - 1]`` for all whole ``s`` in ``[low, high]``.
+
+    Those of the lower convex hull, slopes rounded down and constants so that no point lies below its line.
+    """
+    points = [(s, table[s - 1]) for s in range(low, high + 1)]
+    turns = itertools.pairwise(lower_hull(points))
+    slopes = [GRAIN * (v - u) // (b - a) for (a, u), (b, v) in turns] or [0]
     lines = {beta: min(GRAIN * t - beta * s for s, t in points) for beta in slopes}
     return tuple((alpha, beta) for beta, alpha in lines.items())
 
