@@ -33,6 +33,7 @@ def ran(tmp_path, monkeypatch):
     return collected
 
 
+@pytest.mark.in_turn
 def test_four_commits_run_every_case_once(ran):
     days = [ran(rotation) for rotation in range(4)]
     assert all("test_short" in day for day in days)
@@ -41,5 +42,6 @@ def test_four_commits_run_every_case_once(ran):
     assert ran(0, "-m", "nightly") == set.union(*long) - long[0]
 
 
+@pytest.mark.in_turn
 def test_named_tests_are_all_run(ran):
     assert len(ran(0, "test_page.py::test_long")) == len(ran(0, "-k", "long")) == CASES

@@ -26,14 +26,14 @@ def test_it_proves_what_enumeration_finds(seed):
 
 
 @pytest.mark.parametrize(
-    ("family", "seed"), some(2, [("small", 910), ("realistic", 911), ("executions", 912), ("distinct", 0)])
+    ("family", "seed"), some(1, [("small", 910), ("realistic", 911), ("executions", 912), ("distinct", 0)])
 )
 def test_no_heuristic_is_better(family, seed):
     instance = LIBRARY.generate(family, seed)
     found = portfolio.run(instance, budget())
     for method in METHODS.values():
         if method.kind in ("published", "baseline"):
-            plan = method.solve(instance, budget(5.0)).plan  # on devices that all differ alpa takes what it is given
+            plan = method.solve(instance, budget(1.0)).plan  # on devices that all differ alpa takes what it is given
             if plan is not None:
                 assert found.claimed <= evaluate(instance, plan).objective, method.name
 

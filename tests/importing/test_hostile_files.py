@@ -52,7 +52,9 @@ def check(path, folder):
     return done
 
 
-@pytest.mark.parametrize("count", [28, pytest.param(500, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize(
+    "count", [pytest.param(28, marks=pytest.mark.in_turn), pytest.param(500, marks=pytest.mark.nightly)]
+)
 def test_hostile_files_are_read_or_refused_in_time(tmp_path, monkeypatch, count):
     work = tmp_path / "work"
     work.mkdir()

@@ -375,6 +375,7 @@ def alpas_time(times, devices, rounds):
     return best
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("devices", [1, 2, pytest.param(3, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("name", some(1, ["alexnet", "vgg16"]))
 def test_alpas_pipelines(files, name, devices):

@@ -149,7 +149,7 @@ def test_what_only_packing_refutes():
         assert "out of resource" in result.reason
 
 
-@pytest.mark.parametrize("sample", samples(20, 60))
+@pytest.mark.parametrize("sample", samples(10, 60))
 def test_replanning_writes_least_among_all_optimal_plans(sample):
     # Against listing every joint plan of tiny instances after a plan that is not optimal has been deployed.
     seen = 0
@@ -172,21 +172,26 @@ def test_replanning_writes_least_among_all_optimal_plans(sample):
     assert seen
 
 
-def test_replanning_without_a_trusted_engine_returns_the_best_plan_and_says_so(monkeypatch):
+@pytest.fixture(scope="module")
+def deployed():
+    whole = LIBRARY.generate("wearables_4x4", 1)
+    return whole, solve("joint", whole)
+
+
+def test_replanning_without_a_trusted_engine_returns_the_best_plan_and_says_so(monkeypatch, deployed):
     # An engine that denies the plan it was given is not believed, and the run does not fail.
     denied = Outcome(Status.INFEASIBLE, Stop.PROVED, None, None, int)
     monkeypatch.setattr(LeastChurnModel, "solve", lambda model, budget, **more: denied)
-    whole = LIBRARY.generate("wearables_4x4", 1)
-    again = after(whole, solve("joint", whole).plan, whole)
+    whole, first = deployed
+    again = after(whole, first.plan, whole)
     best, found = solve("portfolio", again), solve("replan", again)
     assert (found.status, found.plan, found.bound) == (best.status, best.plan, best.bound)
     assert found.notes["least_churn_proven"] is False
     assert "claims INFEASIBLE, but there is a plan of" in found.notes[DISTRUSTED][0]
 
 
-def test_replanning_keeps_what_it_can():
-    whole = LIBRARY.generate("wearables_4x4", 1)
-    first = solve("joint", whole)
+def test_replanning_keeps_what_it_can(deployed):
+    whole, first = deployed
     names = [d.name for d in whole.devices]
     less = after(whole, first.plan, part(whole, names, [p.name for p in whole.pipelines[:3]]))
     best, calm = solve("joint", less), solve("replan", less)

@@ -82,7 +82,7 @@ def test_the_annealing_is_alone_for_so_many_steps():
 
 
 def test_the_record_names_who_found_the_plan_and_who_proved_the_bound():
-    record = run_method(LIBRARY.generate("small", 4), "portfolio", Budget(3.0), isolate=False)
+    record = run_method(LIBRARY.generate("small", 4), "portfolio", Budget(1.0), isolate=False)
     members = METHODS["portfolio"].members
     assert record.found_by in members
     assert record.proved_by in members
