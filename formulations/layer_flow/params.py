@@ -35,15 +35,12 @@ class Stages(Params):
         Exchanges that are tried when stages are given to nodes, per attempt.
     restarts : int
         Choices of stages that are given to nodes, for one flow.
-    attempts : int
-        Flows that are tried, from the largest one for which stages exist.
     fewer : float
-        Of a flow, the next one that is tried.
+        Of a flow, the next one that is tried, from the largest one for which stages exist.
     """
 
     wide: int = 6
     work: float = 2.0
     steps: int = 20_000
     restarts: int = 6
-    attempts: int = 12
     fewer: float = 0.98

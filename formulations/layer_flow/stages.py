@@ -299,10 +299,9 @@ def run(instance: Instance, budget: Budget, params: Params = Params()) -> SolveR
             low = middle
         else:
             high = middle
-    flow, attempts = low, 0
+    flow = low
     tried: set[tuple[tuple[Pattern, ...], ...]] = set()
-    while flow > best and attempts < params.attempts:
-        attempts += 1
+    while flow > best and not budget.exhausted:
         cluster = Cluster(instance, flow)
         for seed in range(params.restarts):
             stages = None if budget.exhausted else chosen(cluster, budget, params, seed)

@@ -392,7 +392,7 @@ def test_a_killed_harness_leaves_no_solver_behind(instance):
 def test_progress_stands_on_a_terminal_only(instance):
     main, terminal = pty.openpty()
     env = {**os.environ, "TERM": "xterm", "COLUMNS": "150"}
-    process = start(instance, "--time-limit", 2, stdout=subprocess.PIPE, stderr=terminal, env=env)
+    process = start(instance, "--time-limit", 1, stdout=subprocess.PIPE, stderr=terminal, env=env)
     os.close(terminal)
     shown = b""
     while select.select([main], [], [], 30)[0]:

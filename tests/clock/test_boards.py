@@ -63,6 +63,7 @@ def test_a_board_killed_at_any_moment_is_named_and_no_process_stays(turn):
     assert all(map(gone, known.values())), seed
 
 
+@pytest.mark.in_turn
 def test_a_board_that_says_nothing_any_more_is_lost(monkeypatch):
     script, hosts = long_script()
     known = {}

@@ -161,6 +161,7 @@ def test_a_dask_cluster_survives_the_death_of_a_worker(rogues, tmp_path):
     assert sorted(keys) == sorted(job.key for job in todo)
 
 
+@pytest.mark.in_turn
 def test_no_scheduler_there_is_one_clear_error(tmp_path):
     pytest.importorskip("distributed")
     with pytest.raises(InputError, match=r"--dask tcp://127\.0\.0\.1:9: expected the address of a scheduler"):
