@@ -19,10 +19,10 @@
 
 What an engine's answer has closed is asked of the bounds once more, in the time that is left: where they refute every
 better plan, too, the proof rests on no engine. Bounds and questions take turns; each has as long as a question may
-take, which grows from turn to turn, and bounds have more while they are far below the plan. While there is something
-else to do no program is built that takes longer to build than it may be asked. No search for plans takes part: a plan
-to start from is an argument. Where an engine contradicts itself, the plan and the own bound are what is left, and the
-note ``distrusted`` says so.
+take, which grows from turn to turn, and bounds have more once there is a plan. While there is something else to do no
+program is built that takes longer to build than it may be asked. No search for plans takes part: a plan to start from
+is an argument. Where an engine contradicts itself, the plan and the own bound are what is left, and the note
+``distrusted`` says so.
 """
 
 from __future__ import annotations
@@ -45,8 +45,6 @@ from mapgap.solvers.model import prove
 from mapgap.solvers.turns import EngineError
 
 DEFAULT = Params()
-FAR = 8
-"""Bounds are far below a plan if they are this part of it away."""
 ENGINES: tuple[Engine, ...] = ("highs", "cbc")
 
 
@@ -103,9 +101,8 @@ class Joint(Ladder):
                 self.raise_own(limit + 1)
 
     def _slice_s(self, bounds: bool) -> float:
-        """How long a turn is: bounds that are far below the plan go on."""
-        far = self.value is not None and FAR * self.own < (FAR - 1) * self.value
-        return self.time_s * (self.params.bounds if bounds and far else 1.0)
+        """How long a turn is; without a plan, questions look for one for as long as bounds are raised."""
+        return self.time_s * (self.params.bounds if bounds and self.value is not None else 1.0)
 
     def _dear(self) -> bool:
         """The next program takes longer to build than it may be asked; first plans are looked for in small ones."""

@@ -31,7 +31,7 @@ class Joint(Questions):
     Attributes
     ----------
     bounds : float
-        Time of bounds that are far below the plan, in times of that of a question.
+        Time of bounds once there is a plan, in times of that of a question.
     programs : int
         Linear programs of one limit over whole paths, after which the limit counts as not refuted.
     roundings : int
