@@ -36,8 +36,6 @@ LARGER: Mapping[str, Sequence[str]] = {
     "suboperation_mapping": ["mtrain_c3_resnet18_1gbs", "mtrain_scale_4fpga_resnet18_3gbs"],
 }
 """Instances of the library where those of the families are too easy for a parameter to be seen."""
-LATER = ("alone", "at_once")
-"""Parameters that came after these runs."""
 LIMIT_S = 3.0
 AS_IT_IS = ("", "''")
 """Name and value of no change."""
@@ -64,7 +62,7 @@ def own(method: Method) -> dict[str, Any]:
     """The parameters that none of a method's members has: theirs are changed where they run alone."""
     found = registry.methods(method.problem)
     of_members = {name for each in method.members if each in found for name in found[each].defaults}
-    return {name: value for name, value in method.defaults.items() if name not in of_members and name not in LATER}
+    return {name: value for name, value in method.defaults.items() if name not in of_members}
 
 
 def instances(problem: str, quick: bool) -> Iterator[InstanceBase]:
@@ -174,7 +172,7 @@ def page(records: Runs, quick: bool) -> Page:
     table = parameters(records)
     lead = [
         "Every parameter of every algorithm (mapgap show METHOD lists them) is changed, one at a time, on fresh "
-        f"seeds and larger instances, {LIMIT_S:g} s a run, two runs at a time."
+        f"seeds and larger instances, {LIMIT_S:g} s a run, at most two runs at a time."
     ]
     if quick:
         lead.append("The small version: one seed a family, one second a run.")
