@@ -21,7 +21,7 @@ def sign(problem: str) -> int:
     return -1 if problem_of(problem).sense == "max" else 1
 
 
-HEURISTIC_S = 1.0
+HEURISTIC_S = 0.5
 """Of a method that proves nothing: one that goes on for longer has its plan by then."""
 
 
