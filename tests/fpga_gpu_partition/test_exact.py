@@ -16,7 +16,7 @@ from mapgap.formulations.fpga_gpu_partition.dominance import nondominated
 from mapgap.formulations.fpga_gpu_partition.params import LabelSetting
 from mapgap.formulations.fpga_gpu_partition.questions import Question, chord
 from mapgap.heuristics.fpga_gpu_partition import paper_rule
-from mapgap.instances.fpga_gpu_partition.families import realistic, scaling, small, tiny
+from mapgap.instances.fpga_gpu_partition.families import networks, realistic, scaling, small, tiny
 from mapgap.problems.fpga_gpu_partition import OBJECTIVES, PROBLEM, Plan
 from mapgap.problems.fpga_gpu_partition.evaluate import evaluate
 
@@ -292,3 +292,8 @@ def test_nondominated_rows(columns, chunk):
     for i in range(len(rows)):
         better = [j for j in range(len(rows)) if (rows[j] <= rows[i]).all() and ((rows[j] < rows[i]).any() or j < i)]
         assert (i in kept) == (not better)
+
+
+def test_the_exact_method_is_cheap_on_small_instances_only():
+    assert label_setting.cheap(tiny(0))
+    assert not label_setting.cheap(networks(502))

@@ -3,6 +3,7 @@
 import pytest
 
 from mapgap.catalogue import registry
+from mapgap.contract.seeds import seeds, some
 from mapgap.core import Budget, Evaluation, PlanBase, PlanError, SolveResult, Status, Stop, Violation
 from mapgap.execution.run import run_method
 from mapgap.solvers.portfolio import Board, Member, Portfolio
@@ -25,6 +26,39 @@ def test_a_plan_to_start_from_is_the_first_plan_and_named_where_nobody_finds_a_b
     assert record.status == "OPTIMAL"
     assert record.found_by == "start"
     assert record.proved_by in methods["portfolio"].members
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_the_record_names_who_found_the_plan_and_who_proved_the_bound(problem):
+    record = run_method(registry.library(problem).generate("small", 3), "portfolio", Budget(2.0), isolate=False)
+    members = registry.methods(problem)["portfolio"].members
+    assert {record.found_by, record.proved_by} <= set(members)
+    assert set(record.notes["used_s"]) <= set(members)
+
+
+FAMILIES = {
+    "fpga_gpu_partition": ("realistic", "small"),
+    "hybrid_pipeline": ("small", "realistic", "executions", "distinct"),
+    "layer_flow": ("small", "realistic", "cluster"),
+    "multi_model_splitting": ("small", "full", "wearables_6x4", "mixed_10x8", "large_models_20x16"),
+    "neuron_masking": ("small", "fleet", "realistic", "scaling"),
+    "suboperation_mapping": ("small", "branching", "realistic"),
+}
+
+
+@pytest.mark.parametrize("seed", seeds(1, 4))
+@pytest.mark.parametrize(("problem", "family"), some(3, [(name, each) for name in FAMILIES for each in FAMILIES[name]]))
+def test_no_heuristic_is_better(problem, family, seed):
+    """Heuristics for a second; the portfolio for as long as all of them and a little more, whatever else happens."""
+    instance, spec = registry.library(problem).generate(family, 720 + seed), registry.problems()[problem]
+    begun, plans = Budget(300.0).start(), {}
+    for method in registry.methods(problem).values():
+        if method.kind in ("published", "baseline"):
+            plans[method.name] = method.solve(instance, Budget(1.0).start()).plan
+    found = registry.methods(problem)["portfolio"].solve(instance, Budget(5.0 + begun.elapsed_s).start())
+    sign = -1 if spec.sense == "max" else 1
+    for name, plan in plans.items():
+        assert plan is None or sign * found.claimed <= sign * spec.evaluate(instance, plan).objective, name
 
 
 def test_who_has_worked_least_for_their_share_is_next(monkeypatch):

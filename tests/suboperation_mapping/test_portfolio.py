@@ -7,7 +7,6 @@ import pytest
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance
 from mapgap.core import Budget, Status
-from mapgap.execution.run import run_method
 from mapgap.formulations.suboperation_mapping import enumerate as enumeration
 from mapgap.formulations.suboperation_mapping import portfolio, stage_mip
 from mapgap.formulations.suboperation_mapping.params import Portfolio, Stage
@@ -22,33 +21,6 @@ METHODS = registry.methods("suboperation_mapping")
 
 def budget(seconds=60.0, seed=0, **options):
     return Budget(time_s=seconds, seed=seed, **options).start()
-
-
-@pytest.mark.parametrize("seed", range(700, 712))
-def test_the_optimum_of_tiny_instances_is_proven(seed):
-    instance = LIBRARY.generate("tiny", seed)
-    truth = enumeration.run(instance, budget())
-    found = portfolio.run(instance, budget(seed=seed))
-    assert (found.status, found.claimed) == (truth.status, truth.claimed)
-    assert found.bound == truth.bound
-
-
-@pytest.mark.in_turn
-@pytest.mark.parametrize(("family", "seed"), [("small", 720), ("branching", 721), ("realistic", 722), ("tiny", 723)])
-def test_no_heuristic_that_ends_is_better(family, seed):
-    """Heuristics to their ends, the annealing for some rounds; the portfolio for little more than all of them."""
-    instance, begun = LIBRARY.generate(family, seed), budget()
-    few = {"anneal": {"rounds": 8}}
-    plans = {
-        method.name: method.solve(instance, budget(seed=seed), **few.get(method.name, {})).plan
-        for method in METHODS.values()
-        if method.kind in ("published", "baseline")
-    }
-    found = portfolio.run(instance, budget(3.0 + begun.elapsed_s, seed=seed))
-    for name, plan in plans.items():
-        assert plan is None or found.claimed <= PROBLEM.evaluate(instance, plan).objective, name
-    assert found.bound is not None
-    assert found.bound <= found.claimed
 
 
 @pytest.mark.parametrize(("family", "seed"), [("small", 5001), ("branching", 5003), ("tiny", 1)])
@@ -79,15 +51,6 @@ def test_the_annealing_is_alone_for_so_many_steps():
     assert first == 1
     assert many >= 100_000 > many - 4 * one  # rounds grow
     assert rounds > 2
-
-
-def test_the_record_names_who_found_the_plan_and_who_proved_the_bound():
-    record = run_method(LIBRARY.generate("small", 4), "portfolio", Budget(1.0), isolate=False)
-    members = METHODS["portfolio"].members
-    assert record.found_by in members
-    assert record.proved_by in members
-    assert set(record.notes["used_s"]) <= set(members)
-    assert record.notes["ladder"][-1][1] <= record.bound
 
 
 @pytest.mark.in_turn
@@ -167,3 +130,4 @@ def test_parameters_reach_the_members():
     instance = LIBRARY.generate("small", 5)
     found = portfolio.run(instance, budget(1.0), params=Portfolio(window=0))
     assert "windows" not in found.notes["used_s"]
+    assert found.notes["ladder"][-1][1] <= found.bound
