@@ -5,7 +5,7 @@
 2.  ``anneal``, which goes on from there as the method of that name does, by itself for a counted number of steps: its
     plan is that method's, and no shorter run ends with a worse one.
 3.  ``bounds``: paths and one flow; where no time is left, the path of the largest share alone.
-4.  In turns, each knowing what the others have found: ``cpsat`` on small instances, whose ratios it settles soonest;
+4.  In turns, each knowing what the others have found: ``cpsat`` on the smallest, whose ratios it settles soonest;
     ``anneal``, which has most of the time as long as it finds better plans, and starts from mappings that the
     relaxation suggests as well; ``stage_mip``; ``windows``, the search of neighbourhoods of the best plan with CP-SAT.
 """
@@ -191,10 +191,9 @@ def run(instance: Instance, budget: Budget, start: str | Plan | None = None, par
         Member("anneal", members.improve, members.eager),
         Member("stage_mip", members.prove, members.bounding),
     ]
-    if size <= params.tiny:
-        turns.insert(0, Member("cpsat", members.ask_on))
     if size <= SweepParams.few:
         first.insert(1, Member("cpsat", members.settle))
+        turns.insert(0, Member("cpsat", members.ask_on))
     if params.window:
         turns.append(Member("windows", members.polish, params.lazy))
     found = Portfolio(first, turns, last=Member("bounds", members.least)).run(board)
