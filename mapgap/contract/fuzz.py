@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from mapgap.catalogue import registry
+from mapgap.contract.known import sign
 from mapgap.contract.mutations import KINDS, mutated
 from mapgap.core import Budget, InstanceBase, Status
 from mapgap.evidence import check
@@ -52,11 +53,6 @@ def case(number: int) -> tuple[str, int]:
     """Problem and seed of a case; the problems take turns."""
     known = problems()
     return known[number % len(known)], number // len(known)
-
-
-def sign(problem: str) -> int:
-    """1 where less is better, -1 where more is."""
-    return -1 if registry.problems()[problem].sense == "max" else 1
 
 
 def runs(instance: InstanceBase, seed: int = 0, kinds: Iterable[str] = ("exact", "bound")) -> dict[str, RunRecord]:

@@ -3,6 +3,7 @@
 import pytest
 
 from mapgap.catalogue import registry
+from mapgap.contract.known import sign
 from mapgap.contract.seeds import seeds, some
 from mapgap.core import Budget, Evaluation, PlanBase, PlanError, SolveResult, Status, Stop, Violation
 from mapgap.execution.run import run_method
@@ -56,9 +57,9 @@ def test_no_heuristic_is_better(problem, family, seed):
         if method.kind in ("published", "baseline"):
             plans[method.name] = method.solve(instance, Budget(1.0).start()).plan
     found = registry.methods(problem)["portfolio"].solve(instance, Budget(5.0 + begun.elapsed_s).start())
-    sign = -1 if spec.sense == "max" else 1
+    s = sign(problem)
     for name, plan in plans.items():
-        assert plan is None or sign * found.claimed <= sign * spec.evaluate(instance, plan).objective, name
+        assert plan is None or s * found.claimed <= s * spec.evaluate(instance, plan).objective, name
 
 
 def test_who_has_worked_least_for_their_share_is_next(monkeypatch):
