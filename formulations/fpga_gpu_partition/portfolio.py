@@ -1,6 +1,7 @@
 """The portfolio of the FPGA-GPU partition.
 
-1. ``relaxation``: every module under the quickest and the cheapest options of its layers; a bound at once.
+1. ``relaxation``: every module under the quickest and the cheapest options of its layers; a bound at once, and where
+   there is no time.
 2. ``additive_greedy``, which takes no time; ``annealed_options``: both published plans and a short annealing, complete.
 3. In turns: ``label_setting``, whose prices bound and whose passes prove; and ``annealing``, each twice as long as the
    one before, until several in a row find nothing better.
@@ -52,12 +53,14 @@ def run(instance: Instance, budget: Budget, start: str | Plan | None = None, par
         board.take(result)
         board.notes["label_setting"] = dict(result.notes)
 
+    relaxation = Member("relaxation", bound)
     portfolio = Portfolio(
         first=[
-            Member("relaxation", bound),
+            relaxation,
             Member("additive_greedy", whole(additive_greedy.run)),
             Member("annealed_options", whole(annealed_options.run)),
         ],
         turns=[Member("label_setting", labels), Member("annealing", anneal, params.annealing)],
+        last=relaxation,
     )
     return portfolio.run(Board(instance, budget, evaluate, start=read_start(start, Plan, instance, evaluate)))

@@ -2,7 +2,8 @@
 
 1. ``layouts``: Helix's placement, Petals, SWARM; then ``one_pipeline``, nodes one after the other.
 2. ``stages``: nodes side by side, whole.
-3. ``cover_bound``: whether weights prove that nothing is better, else how much better anything could be.
+3. ``cover_bound``: whether weights prove that nothing is better, else how much better anything could be; where no time
+   is left, what the area of all nodes allows.
 4. ``cpsat``: the paper's program from the best plan, to the proof.
 
 Plans come first: the bound of a large cluster takes longer than all of them.
@@ -35,13 +36,15 @@ def run(instance: Instance, budget: Budget, start: str | Plan | None = None, par
             board.take(method.run(instance, board.listened()))
             yield
 
+    weights = Member("cover_bound", bound)
     portfolio = Portfolio(
         first=[
             Member("layouts", layouts),
             Member("one_pipeline", whole(one_pipeline.run)),
             Member("stages", whole(stages.run, params=params)),
-            Member("cover_bound", bound),
+            weights,
         ],
         turns=[Member("cpsat", whole(cpsat.run, start=True))],
+        last=weights,
     )
     return portfolio.run(Board(instance, budget, evaluate, sign=-1, start=read_start(start, Plan, instance, evaluate)))

@@ -5,6 +5,7 @@
    ``neighbourhood``, a search without an end from the best plan, in which twins may coincide
    (:mod:`~mapgap.heuristics.multi_model_splitting.search.twins`). Where many walks have found nothing better, the
    search lets ``joint`` have a piece first.
+3. Where no bound is known then, the first one of ``joint``.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mapgap.core import Budget, SolveResult, Status, Stop, read_start
+from mapgap.formulations.multi_model_splitting.chains import ceiling, floor, profiles
 from mapgap.formulations.multi_model_splitting.joint import Joint
 from mapgap.formulations.multi_model_splitting.params import Portfolio as Params
 from mapgap.heuristics.multi_model_splitting import ruin_and_recreate
@@ -62,6 +64,17 @@ def joint(params: Params) -> Steps:
     return steps
 
 
+def alone(board: Board) -> Iterator[None]:
+    """What every pipeline needs if it has the devices for itself."""
+    assert isinstance(board.instance, Instance)
+    tables = profiles(board.instance)
+    top = ceiling(board.instance, tables)
+    if (bound := floor(board.instance, tables, top)) <= top:
+        board.budget.recomputed.append(bound)
+        board.prove(bound)
+    yield
+
+
 def run(instance: Instance, budget: Budget, start: str | Plan | None = None, params: Params = DEFAULT) -> SolveResult:
     """Best joint plan."""
     if found := diagnose(instance):
@@ -69,5 +82,6 @@ def run(instance: Instance, budget: Budget, start: str | Plan | None = None, par
     members = Portfolio(
         first=[Member("ruin_and_recreate", whole(ruin_and_recreate.run, params=params))],
         turns=[Member("neighbourhood", neighbourhood(params)), Member("joint", joint(params))],
+        last=Member("joint", alone),
     )
     return members.run(Board(instance, budget, evaluate, start=read_start(start, Plan, instance, evaluate)))

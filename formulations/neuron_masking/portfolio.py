@@ -1,6 +1,6 @@
 """The portfolio of neuron masking.
 
-1. ``whole_models``: what the unmasked models would be worth.
+1. ``whole_models``: what the unmasked models would be worth; also where there is no time.
 2. ``priced_layers``, the quick planner, complete.
 3. ``lagrangian`` from the best plan: branch and bound, to the proof.
 4. ``exchange``, where that gave up: the quick planner's search, improving every mask on its way, not only the best one.
@@ -35,12 +35,14 @@ def run(instance: Instance, budget: Budget, start: str | Plan | None = None, par
         board.offer(quick_plan(instance, board.listened(), thorough=True, params=params))
         yield
 
+    models = Member("whole_models", bound)
     portfolio = Portfolio(
         first=[
-            Member("whole_models", bound),
+            models,
             Member("priced_layers", whole(priced_layers.run, params=params)),
             Member("lagrangian", whole(lagrangian.run, start=True, params=params)),
             Member("exchange", exchange),
-        ]
+        ],
+        last=models,
     )
     return portfolio.run(Board(instance, budget, evaluate, sign=-1, start=read_start(start, Plan, instance, evaluate)))

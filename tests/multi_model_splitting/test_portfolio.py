@@ -33,11 +33,6 @@ def test_fresh_seeds_end_with_the_optimum_of_brute_force():
         assert found.status is Status.INFEASIBLE or found.bound == value(instance, exact)
 
 
-def test_with_no_time_there_is_no_plan_and_no_false_word():
-    found = solve("portfolio", LIBRARY.generate("small", 720), 0.0)
-    assert found.status in (Status.UNKNOWN, Status.FEASIBLE)
-
-
 @pytest.mark.parametrize("sample", samples(1, 4))
 def test_more_work_never_ends_with_less(sample):
     """Pieces of the dedicated algorithm one by one: values fall, bounds grow, and they never cross."""

@@ -37,6 +37,19 @@ def test_the_record_names_who_found_the_plan_and_who_proved_the_bound(problem):
     assert set(record.notes["used_s"]) <= set(members)
 
 
+@pytest.mark.parametrize("seed", seeds(2, 40))
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_without_time_there_is_a_bound_and_no_false_word(problem, seed):
+    methods, instance = registry.methods(problem), registry.library(problem).generate("tiny", seed)
+    truth, none = (
+        methods[name].solve(instance, Budget(s).start()) for name, s in (("enumerate", 60.0), ("portfolio", 0.0))
+    )
+    if truth.status is Status.INFEASIBLE:
+        assert none.status in (Status.INFEASIBLE, Status.UNKNOWN)
+    else:
+        assert sign(problem) * none.bound <= sign(problem) * truth.claimed
+
+
 FAMILIES = {
     "fpga_gpu_partition": ("realistic", "small"),
     "hybrid_pipeline": ("small", "realistic", "executions", "distinct"),
