@@ -322,17 +322,14 @@ def ceiling(instance: Instance, tables: list[Profile]) -> int:
     return sum(profile.longest for profile in tables)
 
 
-def floor(instance: Instance, tables: list[Profile], top: int, over: Callable[[], bool] = lambda: False) -> int:
-    """Smallest limit that every pipeline can keep alone: a bound on the objective, ``top + 1`` if no limit will do.
-
-    A smaller one, which is a bound as well, where the search for it is ``over`` before.
-    """
+def floor(instance: Instance, tables: list[Profile], top: int) -> int:
+    """Smallest limit that every pipeline can keep alone: a bound on the objective, ``top + 1`` if no limit will do."""
     if instance.objective == "latency":
         return min(sum(profile.restrict(NEVER - 1, NEVER - 1)[1] for profile in tables), top + 1)
     low = 0
     for profile in tables:
         high = low if profile.restrict(low, NEVER - 1)[1] < NEVER else top + 1
-        while low < high and not over():
+        while low < high:
             middle = (low + high) // 2
             if profile.restrict(middle, NEVER - 1)[1] < NEVER:
                 high = middle
