@@ -345,7 +345,7 @@ def test_a_plan_to_start_from_is_kept_and_changes_no_optimum(name, tmp_path):
         told = []
         started = Budget(0.0, listener=lambda plan, bound, told=told: told.append(plan))
         assert METHODS[name].solve(instance, started.start(), start=quick).plan == quick
-        assert told[0] == quick
+        assert next(filter(None, told)) == quick  # a bound may be told before
 
 
 def test_a_start_that_breaks_a_rule_is_no_plan():
