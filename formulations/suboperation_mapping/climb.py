@@ -299,18 +299,28 @@ class Climb:
         if name == ALL:
             if self.cutter is None:
                 return [",".join(map(str, ratio)) for ratio in partitions(self.batch, self.batch, self.devices)]
-            return [self.best(groups) for groups in roots(self.batch, self.devices)]
+            return [name for groups in roots(self.batch, self.devices) for name in self.quickest(groups)]
         groups = groups_of(name)
         if "x" not in name:
             return [] if name.endswith(ORDER) else [name + ORDER]
-        several = few_ratios(groups, self.batch, self.devices, self.params.several)
-        if several is not None and self.chained and self.written_alone(groups):
-            return [",".join(str(share) for share in ratio if share) for ratio in several]
+        if several := self.chains(groups, self.params.several):
+            return several
         if self.alike(name) and self.few(groups) is not None:
             return [name + APART]
         if not single(groups) and self.cutter is not None:
-            return [self.best(child) for child in self.cutter.split(groups)]
+            return [name for child in self.cutter.split(groups) for name in self.quickest(child)]
         return [alone(groups)] if self.written_alone(groups) else []
+
+    def quickest(self, groups: Groups) -> list[str]:
+        """The ratios of a box if they are few enough to do without its program."""
+        return self.chains(groups, self.params.quick) or [self.best(groups)]
+
+    def chains(self, groups: Groups, most: int) -> list[str]:
+        """The ratios of a box, if they are at most so many and can be bounded along a chain."""
+        found = few_ratios(groups, self.batch, self.devices, most) if self.chained else None
+        if found is None or not self.written_alone(groups):
+            return []
+        return [",".join(str(share) for share in ratio if share) for ratio in found]
 
     def best(self, groups: Groups) -> str:
         """The program of a box, or that of its only ratio where it is small."""

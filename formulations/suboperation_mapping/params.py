@@ -170,8 +170,8 @@ class Certificate(Params):
         Tries to find better weights after a layer; shortest paths of each.
     step : float
         Part of the goal up to which bounds of a chain are told apart.
-    several : int
-        Ratios of a box up to which it is divided into chains.
+    several, quick : int
+        Ratios of a box up to which it is divided into chains; and without a look at its own program.
     """
 
     ratios: int = 1000
@@ -190,7 +190,8 @@ class Certificate(Params):
     learnt: int = 6
     rounds: int = 25
     step: float = 0.001
-    several: int = 24
+    several: int = 60
+    quick: int = 15
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,8 @@ shares do not wait for each other: a label has a ``D`` for each, then the work o
 which nothing starts there, counted for every operation from the start of FP of its own share.
 
 A step decides a place or some, which are part of the *state* as long as a cost depends on them. Costs are those of
-:mod:`~.graph`, with all transfers along the path. Other transfers are left out, but for those of a fused layer that
-also reads from a fused one farther out. A layer beside the path whose output the path reads has the work of its BP and
-WU, wherever these lie, as they follow the BP of the layer that reads it.
+:mod:`~.graph`, with all transfers along the path; others are left out. A layer beside the path whose output the path
+reads has the work of its BP and WU, wherever these lie, as they follow the BP of the layer that reads it.
 
 *Weights* say what a label leads to: the makespan is at least the sum of ``w[j]`` times its ``j``-th number and of
 ``R(state)``, the least sum of what the moves that follow cost with weights, those after each move. In this no weight
@@ -51,7 +50,7 @@ NEVER = 1 << 60
 class Chain(Graph):
     """The steps of a ratio, outwards; ``moves(k, state)`` are those of the ``k``-th.
 
-    States are pairs of places, of FP and of BP, and a third one of a fused layer whose other source is still to come.
+    States are pairs of places, of FP and of BP.
 
     Attributes
     ----------
@@ -66,8 +65,9 @@ class Chain(Graph):
         self.steps: list[Any] = []
         self.fold: int | None = None
         self.known: dict[Any, list[Move]] = {}
+        self.first: dict[int, int] = {}
+        self.numbered: dict[str, int] = {}
         self.path = self.longest()
-        self.far: dict[int, int] = {}  # by fused layer with two fused sources, the farther one
         self.seen = {*self.path}
         rest = self.tail()
         while rest:
@@ -89,24 +89,26 @@ class Chain(Graph):
         return (*(0 for _ in (*self.shares, *self.places)), *(NEVER for _ in self.places))
 
     def moves(self, k: int, state: State) -> list[Move]:
-        first, second, far = state
-        key = k, first, second, None if self.keeps(k) else far
+        key = self.alike(k), state
         if key not in self.known:
-            self.known[key] = list(self.steps[k](first, second, key[-1]))
-        if far is None or key[-1] is far:
-            return self.known[key]
-        return [((x, y, far), added, pairs) for (x, y, _), added, pairs in self.known[key]]
+            self.known[key] = list(self.steps[k](*state))
+        return self.known[key]
 
-    def keeps(self, k: int) -> bool:
-        """Whether a step does not depend on the third part of a state."""
-        kind, args = self.steps[k].func, self.steps[k].args[1:]
-        if kind in (Chain.join, Chain.begin):
-            return self.farther(args[0]) is None
-        return kind in (Chain.update, Chain.back)
+    def alike(self, k: int) -> int:
+        """The first step with the same moves: that of other layers with the same numbers."""
+        if k not in self.first:
+            step = self.steps[k]
+            layers = [self.layers[i] for i in step.args[1:] if i is not None]
+            facts = [[layer[key] for key in ("kind", "fp", "bp", "wu", "weight_bytes")] for layer in layers]
+            those = [o for i in step.args[1:] for o in self.operations if o[1] == i]
+            sizes = [self.sizes.get((o, p)) for o in those for p in those]
+            found = repr((step.func.__name__, [i is None for i in step.args], step.keywords, facts, sizes))
+            self.first[k] = self.numbered.setdefault(found, k)
+        return self.first[k]
 
     def states(self) -> list[list[State]]:
         """Those that can be reached, before each step and in the end."""
-        found: list[list[State]] = [[(None, None, None)]]
+        found: list[list[State]] = [[(None, None)]]
         for k in range(len(self.steps)):
             found.append([*dict.fromkeys(after for state in found[-1] for after, *_ in self.moves(k, state))])
         return found
@@ -131,7 +133,7 @@ class Chain(Graph):
         return rest
 
     def updates(self, layer: int, inner: int | None) -> None:
-        self.steps += [partial(Chain.update, self, layer, inner, b) for b in self.shares]
+        self.steps += [partial(Chain.update, self, layer, inner, b=b) for b in self.shares]
 
     def beside(self, layer: int) -> None:
         """Work of split layers beside the path that one of it reads."""
@@ -139,15 +141,11 @@ class Chain(Graph):
             self.seen.add(source)
             for phase, b in product(("WU", "BP"), self.shares):
                 if self.split(source) and (phase, source, b) in self.before:
-                    self.steps.append(partial(Chain.work, self, (phase, source, b)))
+                    self.steps.append(partial(Chain.work, self, o=(phase, source, b)))
 
     def pair(self, path: list[int]) -> list[int]:
         """Steps of a split layer and the fused one before it; ``path`` begins with the one after it."""
         after, here, *rest = path
-        open_ones = [*self.far.values()]
-        far = max((e["source"] for e in self.layers[after]["inputs"] if e["source"] in rest), default=None)
-        if far is not None and not self.split(far) and not any(source in rest for source in open_ones):
-            self.far[after] = far
         self.steps.append(partial(Chain.spread, self, here, after))
         self.updates(here, after)
         self.beside(here)
@@ -189,12 +187,12 @@ class Chain(Graph):
     def same(self, *state: Any) -> Iterator[Move]:
         yield state, (), ()
 
-    def work(self, o: Any, *state: Any) -> Iterator[Move]:
+    def work(self, *state: Any, o: Any) -> Iterator[Move]:
         """An operation beside the path."""
         for a in self.places:
             yield state, (0, *self.on([a], [self.compute(o, a)])), ()
 
-    def update(self, here: int, inner: int | None, b: int, c: Any, c2: Any, far: Any) -> Iterator[Move]:
+    def update(self, here: int, inner: int | None, c: Any, c2: Any, b: int) -> Iterator[Move]:
         """The WU of a share; ``c2`` is where its loss comes from."""
         o, weights = ("WU", here, b), self.layers[here]["weight_bytes"]
         loss = None if inner is None else ("BP", inner, b) if self.split(inner) else ("BP", inner, -1)
@@ -205,11 +203,11 @@ class Chain(Graph):
                 ticks += self.moved(o, loss, c2[b] if self.split(loss[1]) else c2, a)
             took = self.on([a], [ticks])
             if inner is None or self.split(inner):
-                yield (c, c2, far), (*(0 for _ in c), *took, *(0 for _ in took)), ((b, a),)
+                yield (c, c2), (*(0 for _ in c), *took, *(0 for _ in took)), ((b, a),)
             else:
-                yield (c, c2, far), (0, *took), ()
+                yield (c, c2), (0, *took), ()
 
-    def spread_alone(self, here: int, inner: int | None, c: Any, c2: Any, far: Any) -> Iterator[Move]:
+    def spread_alone(self, here: int, inner: int | None, c: Any, c2: Any) -> Iterator[Move]:
         """FP in the tail, and what the next layer reads of it."""
         for own in self.spreads:
             time = [self.compute(("FP", here, b), a) for b, a in enumerate(own)]
@@ -219,7 +217,7 @@ class Chain(Graph):
             work = [x + y for x, y in zip(self.on(own, time), self.on(c or own, read), strict=True)]
             both = [x + y for x, y in zip(time, read, strict=True)]
             since = [-2 * NEVER if a in own else min(time if a in (c or ()) else both) for a in self.places]
-            yield (own, c2, far), (*both, *work, *since), ()
+            yield (own, c2), (*both, *work, *since), ()
 
     def backward(self, here: int, inner: int | None, c: Any, c2: Any, own: Any) -> list[int]:
         """The time of each share in BP."""
@@ -232,67 +230,59 @@ class Chain(Graph):
                 time[-1] += self.moved(o, ("BP", inner, b if split else -1), c2[b] if split else c2, a)
         return time
 
-    def back_alone(self, here: int, inner: int | None, c: Any, c2: Any, far: Any) -> Iterator[Move]:
+    def back_alone(self, here: int, inner: int | None, c: Any, c2: Any) -> Iterator[Move]:
         """BP in the tail."""
         for own in self.spreads:
             time = self.backward(here, inner, c, c2, own)
-            yield (c, own, far), (*time, *self.on(own, time), *(0 for _ in self.places)), tuple(enumerate(own))
+            yield (c, own), (*time, *self.on(own, time), *(0 for _ in self.places)), tuple(enumerate(own))
 
-    def reach(self, fused: int, inner: int | None, c: Any, c2: Any, far: Any) -> Iterator[Move]:
+    def reach(self, fused: int, inner: int | None, c: Any, c2: Any) -> Iterator[Move]:
         """The place of the last fused FP, which the tail reads."""
         for i in self.places:
             if inner is None:
-                yield (i, None, far), (0,) * len(self.start()), ()
+                yield (i, None), (0,) * len(self.start()), ()
             else:
                 read = [self.moved(("FP", inner, b), ("FP", fused, -1), i, a) for b, a in enumerate(c)]
-                yield (i, c2, far), (*read, *self.on(c, read), *(0 if a in c else min(read) for a in self.places)), ()
+                yield (i, c2), (*read, *self.on(c, read), *(0 if a in c else min(read) for a in self.places)), ()
 
     def gathered(self, fused: int, inner: int, c2: Any, a: int) -> int:
         """A fused BP without what it reads of its own FP."""
         o = ("BP", fused, -1)
         return self.compute(o, a) + sum(self.moved(o, ("BP", inner, b), i, a) for b, i in enumerate(c2))
 
-    def close(self, fused: int, inner: int | None, i: Any, c2: Any, far: Any) -> Iterator[Move]:
+    def close(self, fused: int, inner: int | None, i: Any, c2: Any) -> Iterator[Move]:
         """The place of the last fused BP, and the times of FP and BP."""
         o = ("BP", fused, -1)
         for a in self.places:
             ticks = self.compute(o, a) if inner is None else self.gathered(fused, inner, c2, a)
             ticks += self.moved(o, ("FP", fused, -1), i, a)
-            yield (i, a, far), self.alone(a, ticks, self.compute(("FP", fused, -1), i)), ()
+            yield (i, a), self.alone(a, ticks, self.compute(("FP", fused, -1), i)), ()
 
-    def spread(self, here: int, after: int, i: Any, i2: Any, far: Any) -> Iterator[Move]:
+    def spread(self, here: int, after: int, i: Any, i2: Any) -> Iterator[Move]:
         """Places of FP, and what the fused operation after it gathers."""
-        o, far = ("FP", after, -1), (i, i2) if after in self.far else far
+        o = ("FP", after, -1)
         for c in self.spreads:
             ticks = sum(self.moved(o, ("FP", here, b), a, i) for b, a in enumerate(c))
-            yield (c, i2, far), (ticks, *(0 for _ in self.places)), ()
+            yield (c, i2), (ticks, *(0 for _ in self.places)), ()
 
-    def back(self, here: int, after: int, c: Any, i2: Any, far: Any) -> Iterator[Move]:
+    def back(self, here: int, after: int, c: Any, i2: Any) -> Iterator[Move]:
         """Places of BP."""
         for own in self.spreads:
             loads = self.on(own, self.backward(here, after, c, i2, own))
-            yield (c, own, far), (max(loads), *(load - max(loads) for load in loads)), ()
+            yield (c, own), (max(loads), *(load - max(loads) for load in loads)), ()
 
-    def farther(self, fused: int) -> int | None:
-        """The layer that waits for this one to be its other source."""
-        return next((v for v, u in self.far.items() if u == fused), None)
-
-    def join(self, fused: int, inner: int, c: Any, c2: Any, far: Any) -> Iterator[Move]:
+    def join(self, fused: int, inner: int, c: Any, c2: Any) -> Iterator[Move]:
         """The place of the fused BP after it."""
-        v, o = self.farther(fused), ("BP", fused, -1)
         for a in self.places:
-            ticks = self.gathered(fused, inner, c2, a)
-            ticks += 0 if v is None else self.moved(o, ("BP", v, -1), far[1], a)
-            yield (c, a, far), self.alone(a, ticks), ()
+            yield (c, a), self.alone(a, self.gathered(fused, inner, c2, a)), ()
 
-    def begin(self, fused: int, inner: int, c: Any, i2: Any, far: Any) -> Iterator[Move]:
+    def begin(self, fused: int, inner: int, c: Any, i2: Any) -> Iterator[Move]:
         """The place of the fused FP before it, the time of FP, and what the fused BP reads of its own FP."""
-        v, o = self.farther(fused), ("FP", fused, -1)
+        o = ("FP", fused, -1)
         for i in self.places:
             since = self.compute(o, i) + self.forward(inner, c, i)
-            since += 0 if v is None else self.moved(("FP", v, -1), o, i, far[0])
             own = self.moved(("BP", fused, -1), o, i, i2)
-            yield (i, i2, None if v is not None else far), self.alone(i2, own, since), ()
+            yield (i, i2), self.alone(i2, own, since), ()
 
     def forward(self, here: int, c: Any, i: int | None) -> int:
         """The time of FP of a layer."""
@@ -302,21 +292,17 @@ class Chain(Graph):
             time = [t + self.moved(("FP", here, b), ("FP", above, -1), i, c[b]) for b, t in enumerate(time)]
         return max(self.on(c, time))
 
-    def head(self, here: int, c: Any, i2: Any, far: Any) -> Iterator[Move]:
+    def head(self, here: int, c: Any, i2: Any) -> Iterator[Move]:
         """The time of FP of the first layer, which has no BP."""
-        yield (None, None, None), (self.forward(here, c, None), *(0 for _ in self.places)), ()
+        yield (None, None), (self.forward(here, c, None), *(0 for _ in self.places)), ()
 
-    def meet(self, fused: int, after: int, i: Any, i2: Any, far: Any) -> Iterator[Move]:
+    def meet(self, fused: int, after: int, i: Any, i2: Any) -> Iterator[Move]:
         """Both places of a fused layer that a fused one reads."""
-        v = self.farther(fused)
         for j, a in product(self.places, repeat=2):
             since = self.compute(("FP", fused, -1), j) + self.moved(("FP", after, -1), ("FP", fused, -1), j, i)
             ticks = self.compute(("BP", fused, -1), a) + self.moved(("BP", fused, -1), ("BP", after, -1), i2, a)
             ticks += self.moved(("BP", fused, -1), ("FP", fused, -1), j, a)
-            if v is not None:
-                since += self.moved(("FP", v, -1), ("FP", fused, -1), j, far[0])
-                ticks += self.moved(("BP", fused, -1), ("BP", v, -1), far[1], a)
-            yield (j, a, None if v is not None else far), self.alone(a, ticks, since), ()
+            yield (j, a), self.alone(a, ticks, since), ()
 
 
 # ---- labels ----
