@@ -285,6 +285,8 @@ class Climb:
             return self.params.orders if name.endswith(ORDER) else 0
         if self.alike(name):
             return 0
+        if self.chained and self.written_alone(groups_of(name)):
+            return 0  # single ratios are quick, and bounded better
         return self.params.places if self.few(groups_of(name)) is None else self.params.boxes
 
     def alike(self, name: str) -> bool:
