@@ -65,7 +65,9 @@ class Ascent:
 
     def climb(self, budget: Budget) -> bool:
         """One more try; ``False`` if none is left."""
-        if self.bound >= self.goal or self.target - self.bound <= self.goal * self.params.step:
+        left = self.target - self.bound
+        close = left <= self.goal * self.params.step
+        if self.bound >= self.goal or (close and self.target < self.goal):
             return False
         diagram = Diagram(Chain(self.instance, self.ratio))
         value, weighing = diagram.weights(0, diagram.root(), self.goal, 2 * self.params.rounds)
@@ -74,12 +76,12 @@ class Ascent:
             self.bound = plain
             self.proof = {"weights": [[0, weighing.runs]], "grid": [1] * diagram.last}
             return True
-        target = self.bound + (self.target - self.bound + 1) // 2
-        proof = diagram.search(target, self.params, budget, [weighing])[0]
-        if proof is None:
-            self.target = target
-        else:
-            self.bound, self.proof = target, proof
+        target = self.goal if close else self.bound + (left + 1) // 2
+        bound, proof = diagram.search(target, self.params, budget, [weighing])
+        if bound < target:
+            self.target = min(target, self.goal - 1)
+        if bound > self.bound:
+            self.bound, self.proof = bound, proof
         return True
 
 
@@ -238,32 +240,29 @@ class Diagram:
 
     def search(
         self, bound: int, params: Params, budget: Budget, known: Sequence[Weighing], seed: int = 0
-    ) -> tuple[dict[str, Any] | None, int]:
-        """A proof, if there is one of so few labels, and how many it has."""
+    ) -> tuple[int, dict[str, Any]]:
+        """What labels prove, at most the bound, and how: 0 if there are too many of them, or too little time."""
         rng, weighings = np.random.default_rng(seed), list(known)
         labels, total = self.root()[None, :], 0
-        grid: list[int] = []
+        grid = [1] * self.last
         for k in range(self.last):
             labels = self.alive(k + 1, self.after(k, labels), bound, weighings)
             labels = undominated(labels)
-            finest = max(1, bound // params.grid)
-            step = finest if len(labels) > params.fine else 1
-            labels = rounded(labels, step)
+            grid[k] = max(1, bound // params.grid) if len(labels) > params.fine else 1
+            labels = rounded(labels, grid[k])
             if self.learns(k + 1):
                 labels = self.learn(k + 1, labels, bound, params, weighings, rng)
-            while len(labels) > params.width and step < bound:
-                step *= 2
-                labels = rounded(labels, step)
-            grid.append(step)
+            while len(labels) > params.width and grid[k] < bound:
+                grid[k] *= 2
+                labels = rounded(labels, grid[k])
             total += len(labels)
             if budget.exhausted or total > params.labels:
-                return None, total
+                return 0, {}
             if not len(labels):
-                grid += [1] * (self.last - 1 - k)
                 break
-        if len(labels) and self.ends(labels).min() < bound:
-            return None, total
-        return {"weights": [[w.first, w.runs] for w in weighings], "grid": grid}, total
+        if len(labels):
+            bound = min(bound, int(self.ends(labels).min()))
+        return bound, {"weights": [[w.first, w.runs] for w in weighings], "grid": grid}
 
     def busy(self, labels: Whole) -> Whole:
         """When the work of the tail can be done."""
