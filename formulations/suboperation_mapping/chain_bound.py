@@ -1,4 +1,4 @@
-"""Weights and grids for :mod:`mapgap.problems.suboperation_mapping.certificate.chain`.
+"""Weights and grids for :mod:`mapgap.problems.suboperation_mapping.certificate.chain_labels`.
 
 With weights alone a ratio is bounded by a shortest path. The best ones are the dual of a linear program with a column
 for each path; Kelley's cutting planes find them, a path at a time. That bound mixes paths: half of the network here and
@@ -20,7 +20,9 @@ from numpy.typing import NDArray
 from mapgap.core import Budget
 from mapgap.formulations.suboperation_mapping.params import Certificate as Params
 from mapgap.kernels import kernel
-from mapgap.problems.suboperation_mapping.certificate.chain import NEVER, UNIT, Chain
+from mapgap.problems.suboperation_mapping.certificate.chain import Chain
+from mapgap.problems.suboperation_mapping.certificate.chain_labels import UNIT
+from mapgap.problems.suboperation_mapping.certificate.chain_tail import NEVER
 from mapgap.solvers.highs import MatrixModel
 
 Vector = NDArray[np.float64]

@@ -42,7 +42,8 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from .chain import Chain, outlived
+from .chain import Chain
+from .chain_labels import outlived
 from .lengths import Box, contains
 from .located import Located
 from .times import Writer
