@@ -38,23 +38,22 @@ class Apart(NamedTuple):
     passed: list[int]
     work: list[int]
     later: list[int | None]
-    begun: list[tuple[int, int]] = []  # shares and accelerators: this one begins when that share has come so far
+    begun: tuple[tuple[int, int], ...] = ()  # shares and accelerators: this one begins when that share is so far
 
     def price(self, weights: Label) -> int:
         return sum(w * x for w, x in zip(weights, [*self.passed, *self.work], strict=True))
 
     def after(self, label: Label) -> Label:
         k, n = len(self.passed), len(self.work)
-        passed, work, since = label[:k], label[k : k + n], label[k + n :]
-        begins = [0 if late is None else old + late for old, late in zip(since, self.later, strict=True)]
+        begins = [0 if late is None else old + late for old, late in zip(label[k + n :], self.later, strict=True)]
         for b, a in self.begun:
-            begins[a] = min(begins[a], passed[b])
+            begins[a] = min(begins[a], label[b])
         longer = [x + y for x, y in zip(label, [*self.passed, *self.work], strict=False)]
         return (*longer, *begins)
 
 
 class Together(NamedTuple):
-    """What a step adds around fused layers: time before, time after, work of each accelerator in or after the latter."""
+    """What a step adds around fused layers: time before, time after, work of accelerators that is not done before."""
 
     front: int
     passed: int
@@ -83,9 +82,8 @@ class Path:
         self.instance, self.layers, self.ratio = instance, instance["layers"], list(ratio)
         self.everywhere = range(len(instance["accelerators"]))
         self.split = [layer["kind"] == "split" for layer in self.layers]
-        self.last_one = [
-            all(e["source"] != i for x in self.layers for e in x["inputs"]) for i in range(len(self.layers))
-        ]
+        read = {e["source"] for layer in self.layers for e in layer["inputs"]}
+        self.last_one = [i not in read for i in range(len(self.layers))]
         self.path = self.longest()
         self.met = set(self.path)
         self.steps: list[Step] = []
@@ -204,14 +202,14 @@ class Path:
 
     def apart_update(self, where: Where, o: Operation, loss: list[Operation]) -> Apart:
         work = self.loads(where, {o: self.updating(o, where, *loss)})
-        return Apart([0] * len(self.ratio), work, [0 for _ in self.everywhere], [(o[2], where[o])])
+        return Apart([0] * len(self.ratio), work, [0 for _ in self.everywhere], ((o[2], where[o]),))
 
     def backward(self, where: Where, i: int, inner: int | None) -> dict[Operation, int]:
         return {o: self.takes(o, where, ("FP", *o[1:]), *self.loss_of(o[2], inner)) for o in self.parts("BP", i)}
 
     def apart_backward(self, where: Where, i: int, inner: int | None) -> Apart:
         time = self.backward(where, i, inner)
-        begun = [(o[2], where[o]) for o in time]
+        begun = tuple((o[2], where[o]) for o in time)
         return Apart(list(time.values()), self.loads(where, time), [0 for _ in self.everywhere], begun)
 
     def tail_reads(self, where: Where, fused: int, inner: int | None) -> Apart:
@@ -252,12 +250,8 @@ class Path:
 
     def between(self, inside: int, i: int, outside: int | None) -> None:
         """A split layer between two fused ones, or the first of all, and the outer one."""
-        forward, backward, gather, loss = (
-            self.parts("FP", i),
-            self.parts("BP", i),
-            ("FP", inside, -1),
-            ("BP", inside, -1),
-        )
+        forward, backward = self.parts("FP", i), self.parts("BP", i)
+        gather, loss = ("FP", inside, -1), ("BP", inside, -1)
         kept = [*forward, loss]
         self.add(forward, kept, lambda where: self.early(sum(self.read(gather, p, where) for p in forward)))
         for o in self.parts("WU", i):
@@ -285,9 +279,8 @@ class Path:
     def outer_forward(self, where: Where, outside: int, i: int) -> Together:
         """What lies between the gathers of two fused layers, and what the outer BP reads of its own FP."""
         front, back = ("FP", outside, -1), ("BP", outside, -1)
-        return self.one(
-            back, self.read(back, front, where), where, self.takes(front, where) + self.stage(where, i, front)
-        )
+        time = self.takes(front, where) + self.stage(where, i, front)
+        return self.one(back, self.read(back, front, where), where, time)
 
     def next_to(self, inside: int, outside: int) -> None:
         """A fused layer that a fused one of the path reads."""
