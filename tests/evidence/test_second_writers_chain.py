@@ -4,6 +4,7 @@ import copy
 import importlib.util
 import json
 import random
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,6 @@ from mapgap.contract.seeds import fresh, seeds, some
 from mapgap.core import Budget, Status
 from mapgap.evidence.check import Program, check
 from mapgap.formulations.suboperation_mapping.chain_bound import Diagram
-from mapgap.formulations.suboperation_mapping.climb import climb
 from mapgap.formulations.suboperation_mapping.cpsat import RatioModel
 from mapgap.formulations.suboperation_mapping.params import Certificate as Params
 from mapgap.problems.suboperation_mapping import Instance
@@ -94,18 +94,18 @@ def ratio_of(instance, rng):
     return rng.choice(list(partitions(instance.batch, instance.batch, len(instance.accelerators))))
 
 
-def accepts(checker):
+def accepts(checker, proof):
     """Whatever is raised, the certificate is refused."""
     try:
-        return checker() is None
+        return checker(proof) is None
     except Exception:
         return False
 
 
 def verdict(data, ratio, bound, proof):
     """That of both."""
-    one = accepts(lambda: outlived(Chain(data, ratio), bound, proof))
-    assert one == accepts(lambda: SECOND.outlived(data, ratio, bound, proof)), (ratio, bound, proof)
+    one = accepts(lambda part: outlived(Chain(data, ratio), bound, part), proof)
+    assert one == accepts(partial(SECOND.outlived, data, ratio, bound), proof), (ratio, bound, proof)
     return one
 
 
@@ -128,7 +128,7 @@ def proofs_of(data, ratio, best):
             yield bound, proof
 
 
-@pytest.mark.parametrize("seed", [*seeds(8, 150), *(pytest.param(k, marks=pytest.mark.nightly) for k in fresh(40))])
+@pytest.mark.parametrize("seed", [*seeds(4, 150), *(pytest.param(k, marks=pytest.mark.nightly) for k in fresh(40))])
 def test_verdicts_of_random_networks(seed):
     """True proofs are accepted; those of one more than the optimum are refused, whatever is changed in them."""
     instance, rng = drawn(seed)
@@ -152,31 +152,33 @@ def test_verdicts_of_random_networks(seed):
             assert not verdict(data, ratio, best + 1, other)
 
 
-@pytest.mark.parametrize("seed", seeds(2, 40))
+@pytest.mark.parametrize("seed", seeds(2, 60))
 def test_verdicts_of_a_certificate(seed):
-    """One with chains for some ratios, as it is made: both writers ask for the same, and find the same."""
-    instance, rng = drawn(seed, (3, 5), (2, 3))
-    data = instance.to_json()
-    found = climb(data, 10**9, Budget(60.0).start(), None, Params(asked=60))
-    if found is None or not any(name.endswith(" chain") for name in found[1]):
-        pytest.skip("no chain in it")
-    bound, proof = found
+    """One with a chain for every ratio: both writers ask for the same, and find the same."""
+    instance, rng = drawn(seed, (3, 6), (2, 3))
+    data, values, proof = instance.to_json(), [], {}
+    for ratio in partitions(instance.batch, instance.batch, len(instance.accelerators)):
+        try:
+            diagram = Diagram(Chain(data, ratio))
+        except ValueError:
+            pytest.skip("no chain")
+        value, weighing = diagram.weights(0, diagram.root(), 10**6, 3)
+        values.append(int(value * 0.999))
+        proof[",".join(map(str, ratio)) + " chain"] = {"weights": [[0, weighing.runs]], "grid": [1] * diagram.last}
+    bound, proof = min(values), json.loads(json.dumps(proof))
     check({"schema": 1, "instance": data, "bound": bound, "proof": proof})
-    for limit in (bound, bound + 1):
+    for limit in (bound, max(values) * 2 + 1):
         own = dict(cases(data, limit, Program, tuple(proof)))
         others = dict(second("suboperation_mapping").cases(data, limit, Program, tuple(proof)))
         assert own.keys() == others.keys() == proof.keys()
-        for name in (name for name in proof if name.endswith(" chain")):
+        for name in proof:
             for part in (proof[name], damaged(rng, proof[name])):
-                assert accepts(lambda: own[name](part)) == accepts(lambda: others[name](part))  # noqa: B023
-            assert limit > bound or own[name](proof[name]) is None
+                assert accepts(own[name], part) == accepts(others[name], part)
+            assert limit > bound or accepts(others[name], proof[name])
 
 
 def in_order():
-    """A split layer, a fused one, a split one, all on two accelerators and alike, with the steps of a ratio 1, 1.
-
-    Nothing is moved. FP, BP and WU of a share take 10 ticks, of the fused layer too.
-    """
+    """A split layer, a fused one, a split one on two equal accelerators; operations take 10 ticks, transfers none."""
     instance, _ = drawn(0, (3, 3), (2, 2))
     data = instance.to_json()
     rows = [[10, 10], [10, 10]]
@@ -190,9 +192,9 @@ def in_order():
 
 
 END = 70
-"""FP of three layers and BP of two, one after the other, with the shares side by side; then a WU of each share at
-once. Those of the last layer wait for nothing but FP, and so lie beside the BP of the fused layer: the one that does
-is on the accelerator without it, the other one comes in the end, where 60 + 20 were too much for one of the two."""
+"""FP of three layers and BP of two take 50 ticks, if shares lie side by side, and the WU of the first layer follow: 60.
+In all there are 12 operations, and nothing goes on beside FP of the fused one: (12 + 1) / 2 slots, so 7 at least. Seven
+are enough: a WU of the last layer lies beside the fused BP, the other one comes in the end."""
 
 
 def changed(proof, change):
@@ -250,7 +252,7 @@ def test_a_bound_that_can_be_found_by_hand():
 
 
 def same_turning_points():
-    for seed in range(30):
+    for seed in range(25):
         instance, rng = drawn(seed, (2, 5), (1, 2))
         data, ratio = instance.to_json(), ratio_of(instance, rng)
         try:
@@ -278,7 +280,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("wrong", some(3, list(WRONG)))
+@pytest.mark.parametrize("wrong", some(2, list(WRONG)))
 def test_a_wrong_cost_changes_a_verdict(monkeypatch, wrong):
     monkeypatch.setattr(*WRONG[wrong])
     with pytest.raises(AssertionError):
