@@ -1,8 +1,9 @@
 """The makespan of one ratio along a chain of layers: part of the writer, standard library only.
 
-Take a path of the network, from an input to an output, and leave out all other layers but for what is said below. Look
-at a schedule from the inside out: first at the layers after the last fused one (the *tail*), then, layer by layer
-towards the input, at what encloses them. A *label* ``(D, E[0], E[1], …)`` bounds what is inside:
+Take a path of the network, from an input to an output, of most layers, and of the largest numbers among these; leave
+out all other layers but for what is said below. Look at a schedule from the inside out: first at the layers after the
+last fused one (the *tail*), then, layer by layer towards the input, at what encloses them. A *label*
+``(D, E[0], E[1], …)`` bounds what is inside:
 
 - between the start of FP and the end of BP of its outermost layer lies a time of ``D`` at least;
 - after that, so much work is left on accelerator ``a`` that it cannot be done in less than ``E[a]``.
@@ -11,7 +12,8 @@ A fused operation separates what comes before it from what comes after it. So ``
 that of the accelerator with most to do in it, and by that of BP; ``E[a]`` grows by the work of BP and WU on ``a``,
 which cannot start before, and falls by the time of BP, but not below 0. No makespan is below ``D + max E``. In the tail
 shares do not wait for each other: a label has a ``D`` for each, then the work on each accelerator, then the time before
-which nothing starts there, counted for every operation from the start of FP of its own share.
+which nothing starts there, counted for every operation from the start of FP of its own share. Nothing at all starts at
+2^60, and later as this is passed on outwards; so no makespan may be that large.
 
 A step decides a place or some, which are part of the *state* as long as a cost depends on them. Costs are those of
 :mod:`~.graph`, with all transfers along the path; others are left out. A layer beside the path whose output the path
@@ -28,7 +30,7 @@ from itertools import product
 from typing import Any
 
 from .chain_inside import Inside
-from .chain_tail import Move, State
+from .chain_tail import NEVER, Move, State
 
 
 class Chain(Inside):
@@ -50,6 +52,10 @@ class Chain(Inside):
         self.first: dict[int, int] = {}
         self.numbered: dict[str, int] = {}
         self.path = self.longest()
+        if not self.split(self.path[-1]):
+            raise ValueError("a path that begins with a fused layer")
+        if self.serial() >= NEVER:
+            raise ValueError("times that are too large")
         self.seen = {*self.path}
         rest = self.tail()
         while rest:
@@ -68,12 +74,12 @@ class Chain(Inside):
         return self.fold is None or k <= self.fold
 
     def moves(self, k: int, state: State) -> list[Move]:
-        key = self.alike(k), state
+        key = self.twin(k), state
         if key not in self.known:
             self.known[key] = list(self.steps[k](*state))
         return self.known[key]
 
-    def alike(self, k: int) -> int:
+    def twin(self, k: int) -> int:
         """The first step with the same moves: that of other layers with the same numbers."""
         if k not in self.first:
             step = self.steps[k]

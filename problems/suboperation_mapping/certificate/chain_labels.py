@@ -1,11 +1,11 @@
 """Labels of a chain, and when they prove a bound: part of the writer, standard library only; see :mod:`~.chain`.
 
-*Weights* say what a label leads to: the makespan is at least the sum of ``w[j]`` times its ``j``-th number and of
-``R(state)``, the least sum of what the moves that follow cost with weights, those after each move. In this no weight
-falls outwards, that of ``D`` is 1, and those of ``E`` add up to 1 at most in the end: ``E`` after a move is no less
-than its sum with the cost, and not negative. In the tail all add up to 1 at most, and starts have none. Where it ends,
-``E`` is at least the work less the largest ``D``: so weights of work are at most those of ``E`` after it, and those of
-the ``D`` add up to what they leave of 1.
+*Weights*, counted in 4096ths, say what a label leads to: the makespan is at least the sum of ``w[j]`` times its
+``j``-th number and of ``R(state)``, the least sum of what the moves that follow cost with weights, those after each
+move. In this no weight falls outwards, that of ``D`` is 1, and those of ``E`` add up to 1 at most in the end: ``E``
+after a move is no less than its sum with the cost, and not negative. In the tail all add up to 1 at most, and starts
+have none. Where it ends, ``E`` is at least the work less the largest ``D``: so weights of work are at most those of
+``E`` after it, and those of the ``D`` add up to what they leave of 1.
 
 A proof is ``{"weights": [[first step, [[from step, w, …], …]], …], "grid": [g, …]}``. Labels for which some weights
 reach the bound are dropped; all numbers of others but the first are rounded down to a multiple of the grid of the step;

@@ -88,6 +88,8 @@ class Path:
         self.met = set(self.path)
         self.steps: list[Step] = []
         self.fold = -1
+        if not self.split[self.path[-1]]:
+            raise ValueError("the path begins with a fused layer")
         fused = [k for k, i in enumerate(self.path) if not self.split[i]]
         self.tail(self.path[: fused[0]] if fused else self.path, self.path[fused[0]] if fused else None)
         k = fused[0] + 1 if fused else len(self.path)
