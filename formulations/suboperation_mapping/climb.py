@@ -16,7 +16,7 @@ import heapq
 import json
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -25,11 +25,13 @@ from mapgap.core import Budget
 from mapgap.evidence.check import Box, Program
 from mapgap.formulations.suboperation_mapping.boxes import Cutter, few_ratios, of_ratio, roots, single
 from mapgap.formulations.suboperation_mapping.certificate import flat, named, promising, written
+from mapgap.formulations.suboperation_mapping.chain_bound import Ascent
 from mapgap.formulations.suboperation_mapping.located_frame import Box as Groups
 from mapgap.formulations.suboperation_mapping.located_frame import Frame, Group
 from mapgap.formulations.suboperation_mapping.params import Certificate as Params
 from mapgap.problems.suboperation_mapping import Instance
-from mapgap.problems.suboperation_mapping.certificate import APART, ORDER, box, partitions
+from mapgap.problems.suboperation_mapping.certificate import APART, CHAIN, ORDER, box, partitions
+from mapgap.problems.suboperation_mapping.certificate.chain import Chain
 from mapgap.problems.suboperation_mapping.certificate.located import Located
 from mapgap.problems.suboperation_mapping.certificate.times import Writer
 from mapgap.solvers.refute import Duals, Relaxation, emptying, least, look_ahead, refute
@@ -89,6 +91,8 @@ class Case:
         A heap of those that are not divided.
     divided : int
         How many were.
+    ascent : Ascent or None
+        What else is done for a single ratio, before its tree.
     """
 
     def __init__(self, name: str, promise: int, steps: Steps = ()) -> None:
@@ -97,11 +101,12 @@ class Case:
         self.leaves = [(0, 0, self.root)]
         self.divided = self.pushed = 0
         self.opened = False
+        self.ascent: Ascent | None = None
         self.parts: list[Case] = []
 
     @property
     def own(self) -> int:
-        return self.leaves[0][0]
+        return max(self.leaves[0][0], 0 if self.ascent is None else self.ascent.bound)
 
     @property
     def value(self) -> int:
@@ -150,7 +155,7 @@ class Climb:
         floor, proof = start
         self.all = Case(ALL, 0)
         self.all.opened = ALL not in proof
-        self.all.parts = [Case(name, floor, steps) for name, steps in proof.items() if name != ALL]
+        self.all.parts = [self.case(name, floor, steps) for name, steps in proof.items() if name != ALL]
 
     def run(self) -> None:
         """Raise the weakest case until all reach the goal, nothing is left to do, or the budget ends."""
@@ -159,13 +164,34 @@ class Climb:
             while case.parts:
                 case = min(case.parts, key=lambda part: part.value)
             if not self.work(case):
-                case.parts = [Case(name, case.value) for name in self.parts(case.name)]
+                case.parts = [self.case(name, case.value) for name in self.parts(case.name)]
                 if not case.parts and not self.close(case):
                     return
+
+    def case(self, name: str, promise: int, proof: Any = ()) -> Case:
+        """The case of a name, and the proof that a certificate has of it."""
+        along = name.endswith(CHAIN)
+        case = Case(name.removesuffix(CHAIN), promise, () if along else proof)
+        if "x" not in name and name != ALL and self.chained:
+            case.ascent = Ascent(self.instance, ratio_of(name), self.goal, self.params)
+            if along:
+                case.ascent.bound, case.ascent.proof, case.opened = promise, proof, True
+        return case
+
+    @cached_property
+    def chained(self) -> bool:
+        """Whether ratios can be bounded along a chain."""
+        try:
+            Chain(self.instance, [self.batch])
+        except ValueError:
+            return False
+        return True
 
     def work(self, case: Case) -> bool:
         """Solve the weakest leaf, or divide it; ``False`` if there are divisions enough."""
         case.opened = True
+        if case.ascent is not None and case.ascent.climb(self.budget):
+            return True
         if case.steps:
             self.regrow(case)
         leaf = case.leaves[0][2]
@@ -259,6 +285,8 @@ class Climb:
             return self.params.orders if name.endswith(ORDER) else 0
         if self.alike(name):
             return 0
+        if self.chained and self.written_alone(groups_of(name)):
+            return 0  # single ratios are quick, and bounded better
         return self.params.places if self.few(groups_of(name)) is None else self.params.boxes
 
     def alike(self, name: str) -> bool:
@@ -273,15 +301,28 @@ class Climb:
         if name == ALL:
             if self.cutter is None:
                 return [",".join(map(str, ratio)) for ratio in partitions(self.batch, self.batch, self.devices)]
-            return [self.best(groups) for groups in roots(self.batch, self.devices)]
+            return [name for groups in roots(self.batch, self.devices) for name in self.quickest(groups)]
         groups = groups_of(name)
         if "x" not in name:
             return [] if name.endswith(ORDER) else [name + ORDER]
+        if several := self.chains(groups, self.params.several):
+            return several
         if self.alike(name) and self.few(groups) is not None:
             return [name + APART]
         if not single(groups) and self.cutter is not None:
-            return [self.best(child) for child in self.cutter.split(groups)]
+            return [name for child in self.cutter.split(groups) for name in self.quickest(child)]
         return [alone(groups)] if self.written_alone(groups) else []
+
+    def quickest(self, groups: Groups) -> list[str]:
+        """The ratios of a box if they are few enough to do without its program."""
+        return self.chains(groups, self.params.quick) or [self.best(groups)]
+
+    def chains(self, groups: Groups, most: int) -> list[str]:
+        """The ratios of a box, if they are at most so many and can be bounded along a chain."""
+        found = few_ratios(groups, self.batch, self.devices, most) if self.chained else None
+        if found is None or not self.written_alone(groups):
+            return []
+        return [",".join(str(share) for share in ratio if share) for ratio in found]
 
     def best(self, groups: Groups) -> str:
         """The program of a box, or that of its only ratio where it is small."""
@@ -292,10 +333,13 @@ class Climb:
         """Whether there is a program of the only ratio of a box."""
         return bool(self.devices ** sum(g.number for g in groups) <= self.params.configurations)
 
-    def proof(self, bound: int) -> dict[str, list[Any]] | None:
+    def proof(self, bound: int) -> dict[str, Any] | None:
         """The trees of a bound that is proven; ``None`` if the multipliers of a leaf do not prove it after all."""
-        found: dict[str, list[Any]] = {}
+        found: dict[str, Any] = {}
         for case in self.all.ways(bound):
+            if case.ascent is not None and case.ascent.bound >= bound:
+                found[",".join(map(str, case.ascent.ratio)) + CHAIN] = case.ascent.proof
+                continue
             model = written(self.instance, bound, case.name)
             steps, waiting = found.setdefault(case.name, []), [case.root]
             while waiting:
@@ -325,16 +369,19 @@ def alone(groups: Groups) -> str:
     return ",".join(str(g.low) for g in groups for _ in range(g.number))
 
 
+def ratio_of(name: str) -> tuple[int, ...]:
+    """The only ratio of a case."""
+    return tuple(map(int, name.removesuffix(ORDER).removesuffix(CHAIN).split(",")))
+
+
 def groups_of(name: str) -> Groups:
     """The box of a case."""
-    if "x" in name:
-        return tuple(Group(*group) for group in box(name))
-    return of_ratio(tuple(map(int, name.removesuffix(ORDER).split(","))))
+    return tuple(Group(*group) for group in box(name)) if "x" in name else of_ratio(ratio_of(name))
 
 
 def climb(
     instance: dict[str, Any], goal: int, budget: Budget, start: Start | None = None, params: Params = Params()
-) -> tuple[int, dict[str, list[Any]]] | None:
+) -> tuple[int, dict[str, Any]] | None:
     """The best bound that is proven within the budget, and its proof; ``None`` if it is not above that of the start.
 
     Parameters

@@ -155,6 +155,20 @@ class Certificate(Params):
         Accelerators up to which a climb takes the program of one ratio in the place of that of its box.
     kept : int
         Programs that a climb keeps with their bases.
+    width : int
+        Labels of a step of a chain, above which they are rounded more.
+    fine : int
+        Labels of a step up to which nothing is rounded, and no weights are looked for.
+    grid : int
+        Parts of the bound that labels are rounded to, where there are more.
+    labels : int
+        Labels of all steps, above which a bound is given up.
+    learnt, rounds : int
+        Tries to find better weights after a layer; shortest paths of each.
+    step : float
+        Part of the goal up to which bounds of a chain are told apart.
+    several, quick : int
+        Ratios of a box up to which it is divided into chains; and without a look at its own program.
     """
 
     ratios: int = 1000
@@ -166,6 +180,15 @@ class Certificate(Params):
     orders: int = 20_000
     few: int = 3
     kept: int = 40
+    width: int = 10_000
+    fine: int = 100
+    grid: int = 100_000
+    labels: int = 60_000
+    learnt: int = 6
+    rounds: int = 25
+    step: float = 0.001
+    several: int = 60
+    quick: int = 15
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ are three kinds of writers:
 - ``program(instance, bound, Program)`` writes an integer program that has a point for every plan better than the bound.
   The proof is a tree that refutes it (:func:`refuted`).
 - ``cases(instance, bound, Program, names)`` writes several, as pairs of a name and a program, which together have a
-  point for every such plan. The proof has a tree for each name; which names it has may choose between programs.
+  point for every such plan. The proof has a tree for each name; which names it has may choose between programs. In the
+  place of a program there can be a function, which recomputes an argument from its part of the proof, like ``check``.
 - ``check(instance, bound, proof)`` recomputes the argument itself and returns why it fails, or nothing.
 
 A writer's argument covers the instances of its ``SHAPE`` (fields, and the words that a field may hold); others, which
@@ -243,8 +244,11 @@ def check(certificate: Mapping[str, Any], instance: Mapping[str, Any] | None = N
         if hasattr(writer, "program"):
             refuted(writer.program(own, limit, Program), proof)
         elif hasattr(writer, "cases"):
-            for name, program in writer.cases(own, limit, Program, tuple(proof)):
-                refuted(program, proof[name])
+            for name, case in writer.cases(own, limit, Program, tuple(proof)):
+                if not callable(case):
+                    refuted(case, proof[name])
+                elif (reason := case(proof[name])) is not None:
+                    raise Refused(f"{name}: {reason}")
         elif (reason := writer.check(own, limit, proof)) is not None:
             raise Refused(reason)
         better = f"{'below' if writer.SENSE == 'min' else 'above'} {bound}"

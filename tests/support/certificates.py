@@ -1,8 +1,11 @@
 """What the tests of certificates share: asking the checker, and damaging proofs and instances."""
 
 import copy
+import json
+import random
 
 from mapgap.contract import mutations
+from mapgap.problems.suboperation_mapping import Instance
 
 damaged = mutations.damaged
 
@@ -21,3 +24,55 @@ def with_equal_accelerators(instance, rng):
             layer[phase] = [layer[phase][a] for a in source] if layer[phase] else []
     data["bandwidth"] = [[data["bandwidth"][0][-1] or 1] * n for _ in range(n)]
     return data
+
+
+def drawn(seed, layers=(1, 3), batch=(1, 4), accelerators=(1, 3)):
+    """A network with branches, ticks of 0 to 10^6 with ties, bandwidths of every size, DRAM that never binds."""
+    rng = random.Random(seed)
+    n, samples = rng.randint(*accelerators), rng.randint(*batch)
+    scale = rng.choice([3, 1000, 10**6])
+
+    def ticks(count):
+        kind = rng.random()
+        if kind < 0.1:
+            return [0] * count
+        tile, cost = rng.choice([1, 2, 4]), rng.randint(1, scale)
+        if kind < 0.7:  # batch tiles
+            return [-(-k // tile) * cost for k in range(1, count + 1)]
+        return [rng.randint(0, scale) for _ in range(count)]
+
+    found = []
+    for index in range(rng.randint(*layers)):
+        kind = "fused" if index and rng.random() < 0.5 else "split"
+        sources = sorted(rng.sample(range(index), min(index, rng.choice([1, 1, 2]))))
+        count = samples if kind == "split" else 1
+        rows = [[ticks(count) for _ in range(n)] for _ in range(3)]
+        found.append(
+            {
+                "name": f"l{index}",
+                "kind": kind,
+                "inputs": [{"source": s, "bytes": rng.choice([0, 1, 7, scale])} for s in sources],
+                "network_input_bytes": 0 if sources else 5,
+                "output_bytes": rng.choice([0, 3, scale]),
+                "weight_bytes": rng.choice([0, 1, scale]),
+                "fp": rows[0],
+                "bp": rows[1] if sources else [],
+                "wu": rows[2] if kind == "split" else [],
+            }
+        )
+    rates = [[rng.choice([10**9, 3 * 10**8, 2 * 10**9]) for _ in range(n)] for _ in range(n)]
+    return Instance.model_validate_json(
+        json.dumps(
+            {
+                "problem": "suboperation_mapping",
+                "name": f"drawn_{seed}",
+                "batch": samples,
+                "tick_ns": 1,
+                "memory_unit_bytes": 10**9,
+                "flops": 1,
+                "accelerators": [{"name": f"a{i}", "memory": 10**6, "pes": 1} for i in range(n)],
+                "bandwidth": rates,
+                "layers": found,
+            }
+        )
+    )

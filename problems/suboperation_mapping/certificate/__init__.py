@@ -5,7 +5,7 @@ shares (rule 8: shares are interchangeable), or one program for all ratios at on
 in ``" order"`` asks for the program with orders. A key like ``"33-63x1,1-31x2"`` is a box: one program for all ratios
 that have one share of 33 to 63 samples and then two of 1 to 31; ratios of a box need no program of their own. Equal
 accelerators have common variables in it; a key that ends in ``" apart"`` asks for the program in which the first one of
-each class has its own (:mod:`~.alike`).
+each class has its own (:mod:`~.alike`). A key that ends in ``" chain"`` has no tree but what :mod:`~.chain` needs.
 
 Every plan of a makespan below the bound is a point of the program of its ratio: ``x[o][a]`` places operation ``o``,
 ``load[o][a]`` is how long it occupies accelerator ``a``, ``last`` the makespan (:mod:`~.loads`), its start that of the
@@ -39,14 +39,18 @@ the medium.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
+from .chain import Chain
+from .chain_labels import outlived
 from .lengths import Box, contains
 from .located import Located
 from .times import Writer
 
 SENSE = "min"
 APART = " apart"
+CHAIN = " chain"
 ORDER = " order"
 LAYER = dict.fromkeys(("name", "network_input_bytes", "output_bytes", "weight_bytes", "fp", "bp", "wu"))
 SHAPE = {
@@ -62,7 +66,7 @@ SHAPE = {
 
 
 def cases(instance: dict[str, Any], bound: int, new: Any, names: Any) -> Iterator[tuple[str, Any]]:
-    """The programs to be refuted, by name, given the names under which there are trees."""
+    """The programs to be refuted, or what checks a proof, by name, given the names under which there are proofs."""
     if "all" in names:
         yield "all", Writer(instance, bound, new(), None).program
         return
@@ -73,6 +77,9 @@ def cases(instance: dict[str, Any], bound: int, new: Any, names: Any) -> Iterato
         if any(contains(groups, ratio) for groups in boxes.values()):
             continue
         name = ",".join(map(str, ratio))
+        if name + CHAIN in names:
+            yield name + CHAIN, partial(outlived, Chain(instance, ratio), bound)
+            continue
         ordered = name + ORDER in names
         yield name + ORDER if ordered else name, Writer(instance, bound, new(), ratio, ordered).program
 

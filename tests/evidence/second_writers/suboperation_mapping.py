@@ -11,11 +11,13 @@ those that come after it. A *choice* has, for every alternative, terms that add 
 
 from __future__ import annotations
 
+import importlib.util
 from bisect import bisect_left
 from collections.abc import Iterator
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from itertools import accumulate, combinations, combinations_with_replacement, product
+from pathlib import Path
 from typing import Any
 
 GRAIN = 1024  # parts of a tick
@@ -24,7 +26,10 @@ Terms = list[tuple[int, int]]
 
 
 def cases(instance: dict[str, Any], bound: int, new: Any, names: Any) -> Iterator[tuple[str, Any]]:
-    """Programs by name: of all ratios; or of every box that is named, and of every ratio that lies in no box."""
+    """By name the program of all ratios; or of every box that is named, and of every ratio that lies in no box.
+
+    Of a ratio that is named with a chain it is the checker of ``suboperation_chain`` in the place of a program.
+    """
     if "all" in names:
         yield "all", Writer(instance, bound, new()).program
         return
@@ -40,9 +45,23 @@ def cases(instance: dict[str, Any], bound: int, new: Any, names: Any) -> Iterato
             )
             if sum(ratio) == instance["batch"] and not inside:
                 name = ",".join(map(str, ratio))
+                if f"{name} chain" in names:
+                    yield f"{name} chain", partial(beside("suboperation_chain").outlived, instance, ratio, bound)
+                    continue
                 ordered = f"{name} order" in names
                 writer = Writer(instance, bound, new(), ratio=ratio, ordered=ordered)
                 yield name + " order" * ordered, writer.program
+
+
+@cache
+def beside(name: str) -> Any:
+    """A module of this folder."""
+    spec = importlib.util.spec_from_file_location(f"second_{name}", Path(__file__).with_name(f"{name}.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def parsed(name: str) -> list[tuple[int, int, int]]:

@@ -1,0 +1,153 @@
+"""The makespan of one ratio along a chain of layers: part of the writer, standard library only.
+
+Take a path of the network, from an input to an output, of most layers, and of the largest numbers among these; leave
+out all other layers but for what is said below. Look at a schedule from the inside out: first at the layers after the
+last fused one (the *tail*), then, layer by layer towards the input, at what encloses them. A *label*
+``(D, E[0], E[1], …)`` bounds what is inside:
+
+- between the start of FP and the end of BP of its outermost layer lies a time of ``D`` at least;
+- after that, so much work is left on accelerator ``a`` that it cannot be done in less than ``E[a]``.
+
+A fused operation separates what comes before it from what comes after it. So ``D`` grows by the time of FP, which is
+that of the accelerator with most to do in it, and by that of BP; ``E[a]`` grows by the work of BP and WU on ``a``,
+which cannot start before, and falls by the time of BP, but not below 0. No makespan is below ``D + max E``. In the tail
+shares do not wait for each other: a label has a ``D`` for each, then the work on each accelerator, then the time before
+which nothing starts there, counted for every operation from the start of FP of its own share. Nothing at all starts at
+2^60, and later as this is passed on outwards; so no makespan may be that large.
+
+A step decides a place or some, which are part of the *state* as long as a cost depends on them. Costs are those of
+:mod:`~.graph`, with all transfers along the path; others are left out. A layer beside the path whose output the path
+reads has the work of its BP and WU, wherever these lie, as they follow the BP of the layer that reads it.
+
+:mod:`~.chain_labels` says what proves a bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import product
+from typing import Any
+
+from .chain_inside import Inside
+from .chain_tail import NEVER, Move, State
+
+
+class Chain(Inside):
+    """The steps of a ratio, outwards; ``moves(k, state)`` are those of the ``k``-th.
+
+    States are pairs of places, of FP and of BP.
+
+    Attributes
+    ----------
+    fold : int or None
+        The step that ends the tail; ``None`` if nothing is fused.
+    """
+
+    def __init__(self, instance: dict[str, Any], ratio: Sequence[int]) -> None:
+        super().__init__(instance, ratio)
+        self.steps: list[Any] = []
+        self.fold: int | None = None
+        self.known: dict[Any, list[Move]] = {}
+        self.first: dict[int, int] = {}
+        self.numbered: dict[str, int] = {}
+        self.path = self.longest()
+        if not self.split(self.path[-1]):
+            raise ValueError("a path that begins with a fused layer")
+        if self.serial() >= NEVER:
+            raise ValueError("times that are too large")
+        self.seen = {*self.path}
+        rest = self.tail()
+        while rest:
+            rest = self.pair(rest) if len(rest) > 1 and self.split(rest[1]) else self.meeting(rest)
+
+    def longest(self) -> list[int]:
+        """A path of most layers, the last one first."""
+        best: list[list[int]] = []
+        for k, layer in enumerate(self.layers):
+            before = [best[edge["source"]] for edge in layer["inputs"]]
+            best.append([k, *max(before, key=lambda path: (len(path), path), default=[])])
+        return max(best, key=lambda path: (len(path), path))
+
+    def inner(self, k: int) -> bool:
+        """Whether labels before a step are those of the tail."""
+        return self.fold is None or k <= self.fold
+
+    def moves(self, k: int, state: State) -> list[Move]:
+        key = self.twin(k), state
+        if key not in self.known:
+            self.known[key] = list(self.steps[k](*state))
+        return self.known[key]
+
+    def twin(self, k: int) -> int:
+        """The first step with the same moves: that of other layers with the same numbers."""
+        if k not in self.first:
+            step = self.steps[k]
+            layers = [self.layers[i] for i in step.args[1:] if i is not None]
+            facts = [[layer[key] for key in ("kind", "fp", "bp", "wu", "weight_bytes")] for layer in layers]
+            those = [o for i in step.args[1:] for o in self.operations if o[1] == i]
+            sizes = [self.sizes.get((o, p)) for o in those for p in those]
+            found = repr((step.func.__name__, [i is None for i in step.args], step.keywords, facts, sizes))
+            self.first[k] = self.numbered.setdefault(found, k)
+        return self.first[k]
+
+    def states(self) -> list[list[State]]:
+        """Those that can be reached, before each step and in the end."""
+        found: list[list[State]] = [[(None, None)]]
+        for k in range(len(self.steps)):
+            found.append([*dict.fromkeys(after for state in found[-1] for after, *_ in self.moves(k, state))])
+        return found
+
+    # ---- which steps there are ----
+
+    def tail(self) -> list[int]:
+        """Steps of the split layers after the last fused one; the path from this on."""
+        inner, rest = None, self.path
+        while rest and self.split(rest[0]):
+            here, *rest = rest
+            self.steps.append(partial(Chain.spread_alone, self, here, inner))
+            self.updates(here, inner)
+            if rest:
+                self.steps.append(partial(Chain.back_alone, self, here, inner))
+            inner = here
+        if rest:
+            self.steps.append(partial(Chain.reach, self, rest[0], inner))
+            self.fold = len(self.steps)
+            self.steps += [partial(Chain.same, self), partial(Chain.close, self, rest[0], inner)]
+            self.beside(rest[0])
+        return rest
+
+    def updates(self, layer: int, inner: int | None) -> None:
+        self.steps += [partial(Chain.update, self, layer, inner, b=b) for b in self.shares]
+
+    def beside(self, layer: int) -> None:
+        """Work of split layers beside the path that one of it reads."""
+        for source in sorted({edge["source"] for edge in self.layers[layer]["inputs"]} - self.seen):
+            self.seen.add(source)
+            for phase, b in product(("WU", "BP"), self.shares):
+                if self.split(source) and (phase, source, b) in self.before:
+                    self.steps.append(partial(Chain.work, self, o=(phase, source, b)))
+
+    def pair(self, path: list[int]) -> list[int]:
+        """Steps of a split layer and the fused one before it; ``path`` begins with the one after it."""
+        after, here, *rest = path
+        self.steps.append(partial(Chain.spread, self, here, after))
+        self.updates(here, after)
+        self.beside(here)
+        if not rest:
+            self.steps.append(partial(Chain.head, self, here))
+            return []
+        if self.split(rest[0]):
+            raise ValueError("split layers in a row")
+        self.steps += [partial(Chain.back, self, here, after), partial(Chain.join, self, rest[0], here)]
+        self.steps.append(partial(Chain.begin, self, rest[0], here))
+        self.beside(rest[0])
+        return rest
+
+    def meeting(self, path: list[int]) -> list[int]:
+        """Steps of a fused layer that the next one of the path reads, which is fused as well."""
+        after, *rest = path
+        if rest:
+            self.steps.append(partial(Chain.meet, self, rest[0], after))
+            self.beside(rest[0])
+        return rest

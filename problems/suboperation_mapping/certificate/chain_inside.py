@@ -1,0 +1,59 @@
+"""What the steps of a chain cost between fused layers; see :mod:`~.chain`. Standard library only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+from .chain_tail import Move, Tail
+
+
+class Inside(Tail):
+    """Steps as in the tail, with labels of one time."""
+
+    def spread(self, here: int, after: int, i: Any, i2: Any) -> Iterator[Move]:
+        """Places of FP, and what the fused operation after it gathers."""
+        o = ("FP", after, -1)
+        for c in self.spreads:
+            ticks = sum(self.moved(o, ("FP", here, b), a, i) for b, a in enumerate(c))
+            yield (c, i2), (ticks, *(0 for _ in self.places)), ()
+
+    def back(self, here: int, after: int, c: Any, i2: Any) -> Iterator[Move]:
+        """Places of BP."""
+        for own in self.spreads:
+            loads = self.on(own, self.backward(here, after, c, i2, own))
+            yield (c, own), (max(loads), *(load - max(loads) for load in loads)), ()
+
+    def join(self, fused: int, inner: int, c: Any, c2: Any) -> Iterator[Move]:
+        """The place of the fused BP after it."""
+        for a in self.places:
+            yield (c, a), self.alone(a, self.gathered(fused, inner, c2, a)), ()
+
+    def begin(self, fused: int, inner: int, c: Any, i2: Any) -> Iterator[Move]:
+        """The place of the fused FP before it, the time of FP, and what the fused BP reads of its own FP."""
+        o = ("FP", fused, -1)
+        for i in self.places:
+            since = self.compute(o, i) + self.forward(inner, c, i)
+            own = self.moved(("BP", fused, -1), o, i, i2)
+            yield (i, i2), self.alone(i2, own, since), ()
+
+    def forward(self, here: int, c: Any, i: int | None) -> int:
+        """The time of FP of a layer."""
+        time = [self.compute(("FP", here, b), a) for b, a in enumerate(c)]
+        if i is not None:
+            above = next(p for p in self.path[self.path.index(here) + 1 :])
+            time = [t + self.moved(("FP", here, b), ("FP", above, -1), i, c[b]) for b, t in enumerate(time)]
+        return max(self.on(c, time))
+
+    def head(self, here: int, c: Any, i2: Any) -> Iterator[Move]:
+        """The time of FP of the first layer, which has no BP."""
+        yield (None, None), (self.forward(here, c, None), *(0 for _ in self.places)), ()
+
+    def meet(self, fused: int, after: int, i: Any, i2: Any) -> Iterator[Move]:
+        """Both places of a fused layer that a fused one reads."""
+        for j, a in product(self.places, repeat=2):
+            since = self.compute(("FP", fused, -1), j) + self.moved(("FP", after, -1), ("FP", fused, -1), j, i)
+            ticks = self.compute(("BP", fused, -1), a) + self.moved(("BP", fused, -1), ("BP", after, -1), i2, a)
+            ticks += self.moved(("BP", fused, -1), ("FP", fused, -1), j, a)
+            yield (j, a), self.alone(a, ticks, since), ()

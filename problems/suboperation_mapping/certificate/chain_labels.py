@@ -1,0 +1,140 @@
+"""Labels of a chain, and when they prove a bound: part of the writer, standard library only; see :mod:`~.chain`.
+
+*Weights*, counted in 4096ths, say what a label leads to: the makespan is at least the sum of ``w[j]`` times its
+``j``-th number and of ``R(state)``, the least sum of what the moves that follow cost with weights, those after each
+move. In this no weight falls outwards, that of ``D`` is 1, and those of ``E`` add up to 1 at most in the end: ``E``
+after a move is no less than its sum with the cost, and not negative. In the tail all add up to 1 at most, and starts
+have none. Where it ends, ``E`` is at least the work less the largest ``D``: so weights of work are at most those of
+``E`` after it, and those of the ``D`` add up to what they leave of 1.
+
+A proof is ``{"weights": [[first step, [[from step, w, …], …]], …], "grid": [g, …]}``. Labels for which some weights
+reach the bound are dropped; all numbers of others but the first are rounded down to a multiple of the grid of the step;
+then dominated ones are dropped. It holds if every label that is left in the end has the bound.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from operator import le, mul
+from typing import Any
+
+from .chain import Chain
+from .chain_tail import Label, Move, State
+
+UNIT = 1 << 12  #: of weights
+
+
+def folded(chain: Chain, label: Label) -> Label:
+    """A label of the tail as one of what is inside a fused layer."""
+    longest, ends = max(label[: len(chain.shares)]), busy(chain, label)
+    return (longest, *(max(0, end - longest) for end in ends))
+
+
+def busy(chain: Chain, label: Label) -> list[int]:
+    """When the work of the tail can be done, on each accelerator."""
+    k, n = len(chain.shares), len(chain.places)
+    return [work and work + since for work, since in zip(label[k : k + n], label[k + n :], strict=True)]
+
+
+def moved(chain: Chain, label: Label, move: Move) -> Label:
+    """The label after a move."""
+    _, added, pairs = move
+    new = [max(0, x + y) for x, y in zip(label, added, strict=True)]
+    for b, a in pairs:
+        j = a - len(chain.places)
+        new[j] = min(new[j], label[b])
+    return tuple(new)
+
+
+def weighted(weights: Label, label: Label) -> int:
+    return sum(map(mul, weights, label))
+
+
+class Weights:
+    """What labels of a state lead to, from a step on; refuses weights that prove nothing."""
+
+    def __init__(self, chain: Chain, states: list[list[State]], first: int, runs: Sequence[Sequence[int]]) -> None:
+        self.first, last = first, len(chain.steps)
+        starts = [run[0] for run in runs]
+        if starts[0] != first or starts != sorted({*starts}) or starts[-1] > last:
+            raise ValueError("weights of a step are missing")
+        rows = [
+            tuple(run[1:]) for run, end in zip(runs, [*starts[1:], last + 1], strict=True) for _ in range(run[0], end)
+        ]
+        for k, w in enumerate(rows, first):
+            if (
+                len(w) != len(chain.places) + (len(chain.shares) if chain.inner(k) else 1)
+                or min(w) < 0
+                or {*map(type, w)} != {int}
+            ):
+                raise ValueError("weights of another length, or no whole numbers")
+            if not chain.inner(k) and w[0] != UNIT:
+                raise ValueError("a weight of D that is not 1")
+            if k > first and (k - 1 == chain.fold or any(x > y for x, y in zip(rows[k - first - 1], w, strict=True))):
+                before, n = rows[k - first - 1], len(chain.places)
+                if k - 1 != chain.fold or sum(before) > UNIT or any(map(int.__gt__, before[-n:], w[-n:])):
+                    raise ValueError("a weight that falls")
+        if sum(rows[-1]) > UNIT * (1 if chain.fold is None else 2):
+            raise ValueError("weights of a sum above 1")
+        self.rows = dict(enumerate(rows, first))
+        self.rest: dict[int, dict[State, int]] = {last: dict.fromkeys(states[last], 0)}
+        for k in reversed(range(first, last)):
+            w, after = self.rows[k + 1], self.rest[k + 1]
+            if k == chain.fold:
+                self.rest[k] = after
+            else:
+                self.rest[k] = {
+                    s: min(after[t] + weighted(w, added) for t, added, _ in chain.moves(k, s)) for s in states[k]
+                }
+
+    def value(self, k: int, state: State, label: Label) -> int:
+        return weighted(self.rows[k], label) + self.rest[k][state]
+
+
+def undominated(labels: Iterable[Label]) -> list[Label]:
+    """One by one in rising order, so that what dominates a label comes before it."""
+    found: list[Label] = []
+    stairs: list[tuple[int, int]] = []  # of the last two numbers of three, the first one rising, the second one falling
+    for label in sorted({*labels}):
+        if len(label) == 3:
+            x, y = label[1:]
+            k = bisect_right(stairs, (x, y))
+            if k and stairs[k - 1][1] <= y:
+                continue
+            end = next((j for j in range(k, len(stairs)) if stairs[j][1] < y), len(stairs))
+            stairs[k:end] = [(x, y)]
+        elif len(label) == 4:
+            _, x, y, z = label
+            if any(a <= x and b <= y and c <= z for _, a, b, c in found):
+                continue
+        elif any(all(map(le, other, label)) for other in found):
+            continue
+        found.append(label)
+    return found
+
+
+def outlived(chain: Chain, bound: int, proof: Any) -> str | None:
+    """Why a proof does not hold; ``None`` if it does."""
+    states, last = chain.states(), len(chain.steps)
+    known = [Weights(chain, states, first, runs) for first, runs in proof["weights"]]
+    grid = proof["grid"]
+    if len(grid) != last or any(type(g) is not int or g < 1 for g in grid):
+        return "expected a grid of every step"
+    labels: dict[State, list[Label]] = {states[0][0]: [chain.start()]}
+    for k, g in enumerate(grid):
+        ready = [weights for weights in known if weights.first <= k + 1]
+        found: dict[State, list[Label]] = {}
+        for state, those in labels.items():
+            for move in chain.moves(k, state):
+                limits = [(w.rows[k + 1], UNIT * bound - w.rest[k + 1][move[0]]) for w in ready]
+                for label in those:
+                    new = folded(chain, label) if k == chain.fold else moved(chain, label, move)
+                    if all(weighted(w, new) < limit for w, limit in limits):
+                        found.setdefault(move[0], []).append((new[0], *(x // g * g for x in new[1:])))
+        labels = {state: undominated(those) for state, those in found.items()}
+    for label in (label for those in labels.values() for label in those):
+        ends = (*label[: len(chain.shares)], *busy(chain, label)) if chain.inner(last) else (label[0] + max(label[1:]),)
+        if max(ends) < bound:
+            return f"a label is left: {label}"
+    return None

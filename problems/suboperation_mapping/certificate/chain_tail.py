@@ -1,0 +1,119 @@
+"""What the steps of a chain cost in its tail, and what all of them need: part of the writer, standard library only.
+
+:mod:`~.chain` says what they are for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import Any
+
+from .graph import Graph
+
+State = tuple[Any, ...]
+Label = tuple[int, ...]
+Move = tuple[State, Label, tuple[tuple[int, int], ...]]  # the state after it, what it adds, shares on accelerators
+NEVER = 1 << 60  #: the start of nothing
+
+
+class Tail(Graph):
+    """Steps are functions from a state to its moves. States are pairs of places, of FP and of BP."""
+
+    def __init__(self, instance: dict[str, Any], ratio: Sequence[int]) -> None:
+        super().__init__(instance, tuple(ratio))
+        self.sizes = {(o, p): size for o in self.operations for p, size in self.before[o]}
+        self.spreads = list(product(self.places, repeat=len(self.shares)))
+
+    def start(self) -> Label:
+        """The label of nothing, in the tail."""
+        return (*(0 for _ in (*self.shares, *self.places)), *(NEVER for _ in self.places))
+
+    def moved(self, o: Any, p: Any, i: int, a: int) -> int:
+        """The transfer of an operation on ``a`` from its predecessor on ``i``."""
+        return self.ticks(self.sizes.get((o, p), 0), i, a)
+
+    def on(self, where: Sequence[int], ticks: Sequence[int]) -> list[int]:
+        """Loads of all accelerators."""
+        loads = [0 for _ in self.places]
+        for a, t in zip(where, ticks, strict=True):
+            loads[a] += t
+        return loads
+
+    def same(self, *state: Any) -> Iterator[Move]:
+        yield state, (), ()
+
+    def work(self, *state: Any, o: Any) -> Iterator[Move]:
+        """An operation beside the path."""
+        for a in self.places:
+            yield state, (0, *self.on([a], [self.compute(o, a)])), ()
+
+    def update(self, here: int, inner: int | None, c: Any, c2: Any, b: int) -> Iterator[Move]:
+        """The WU of a share; ``c2`` is where its loss comes from."""
+        o, weights = ("WU", here, b), self.layers[here]["weight_bytes"]
+        loss = None if inner is None else ("BP", inner, b) if self.split(inner) else ("BP", inner, -1)
+        for a in self.places:
+            ticks = self.compute(o, a) + self.moved(o, ("FP", here, b), c[b], a)
+            ticks += sum(self.ticks(weights, a, h) for h in {*c})
+            if loss:
+                ticks += self.moved(o, loss, c2[b] if self.split(loss[1]) else c2, a)
+            took = self.on([a], [ticks])
+            if inner is None or self.split(inner):
+                yield (c, c2), (*(0 for _ in c), *took, *(0 for _ in took)), ((b, a),)
+            else:
+                yield (c, c2), (0, *took), ()
+
+    def backward(self, here: int, inner: int | None, c: Any, c2: Any, own: Any) -> list[int]:
+        """The time of each share in BP."""
+        time = []
+        for b, a in enumerate(own):
+            o = ("BP", here, b)
+            time.append(self.compute(o, a) + self.moved(o, ("FP", here, b), c[b], a))
+            if inner is not None:
+                split = self.split(inner)
+                time[-1] += self.moved(o, ("BP", inner, b if split else -1), c2[b] if split else c2, a)
+        return time
+
+    def gathered(self, fused: int, inner: int, c2: Any, a: int) -> int:
+        """A fused BP without what it reads of its own FP."""
+        o = ("BP", fused, -1)
+        return self.compute(o, a) + sum(self.moved(o, ("BP", inner, b), i, a) for b, i in enumerate(c2))
+
+    def spread_alone(self, here: int, inner: int | None, c: Any, c2: Any) -> Iterator[Move]:
+        """FP in the tail, and what the next layer reads of it."""
+        for own in self.spreads:
+            time = [self.compute(("FP", here, b), a) for b, a in enumerate(own)]
+            read = [0 for _ in own]
+            if inner is not None:
+                read = [self.moved(("FP", inner, b), ("FP", here, b), a, c[b]) for b, a in enumerate(own)]
+            work = [x + y for x, y in zip(self.on(own, time), self.on(c or own, read), strict=True)]
+            both = [x + y for x, y in zip(time, read, strict=True)]
+            since = [-2 * NEVER if a in own else min(time if a in (c or ()) else both) for a in self.places]
+            yield (own, c2), (*both, *work, *since), ()
+
+    def back_alone(self, here: int, inner: int | None, c: Any, c2: Any) -> Iterator[Move]:
+        """BP in the tail."""
+        for own in self.spreads:
+            time = self.backward(here, inner, c, c2, own)
+            yield (c, own), (*time, *self.on(own, time), *(0 for _ in self.places)), tuple(enumerate(own))
+
+    def reach(self, fused: int, inner: int | None, c: Any, c2: Any) -> Iterator[Move]:
+        """The place of the last fused FP, which the tail reads."""
+        for i in self.places:
+            if inner is None:
+                yield (i, None), (0,) * len(self.start()), ()
+            else:
+                read = [self.moved(("FP", inner, b), ("FP", fused, -1), i, a) for b, a in enumerate(c)]
+                yield (i, c2), (*read, *self.on(c, read), *(0 if a in c else min(read) for a in self.places)), ()
+
+    def close(self, fused: int, inner: int | None, i: Any, c2: Any) -> Iterator[Move]:
+        """The place of the last fused BP, and the times of FP and BP."""
+        o = ("BP", fused, -1)
+        for a in self.places:
+            ticks = self.compute(o, a) if inner is None else self.gathered(fused, inner, c2, a)
+            ticks += self.moved(o, ("FP", fused, -1), i, a)
+            yield (i, a), self.alone(a, ticks, self.compute(("FP", fused, -1), i)), ()
+
+    def alone(self, where: int, ticks: int, since: int = 0) -> Label:
+        """What a fused operation of BP adds to a label, and time in FP: on all other accelerators work is done."""
+        return (since + ticks, *(0 if a == where else -ticks for a in self.places))

@@ -1,0 +1,408 @@
+"""A second checker of chains of sub-operation mapping, from the rules of the problem. Standard library only.
+
+A step gives operations of the path a place and forgets those on which nothing depends any more; the *state* are the
+places that are kept. What is known by then is one of two things.
+
+In the tail, behind the last fused layer of the path (:class:`Apart`), shares do not wait for each other. Time runs, for
+each share, from when its outermost FP has read what it reads: ``passed`` is what lies between that and the end of its
+innermost finished BP, ``work`` what each accelerator has to do, ``since`` when it can begin. Around that
+(:class:`Together`) every fused operation is a wall: ``front`` lies before all that is known, ``passed`` after it, and
+what has not been done by then, on each accelerator, is left to be done. Both only ever say too little, never too much.
+
+A plan's makespan is at least the sum of a label by weights and of what the cheapest steps add to that sum, if a label
+is worth no more than the makespan in the end, and no step takes away from what it is worth. Steps can do so in two
+ways: by weights that fall, and by work that would be less than none, which is none; with the sum of weights in the end
+and where the tail ends, that is all there is to check.
+
+Names: ``o = (phase, layer, share)`` with share -1 of a fused layer; ``i``, ``a`` are accelerators, ``where`` is the
+place of each operation that is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from itertools import pairwise, product
+from typing import Any, NamedTuple
+
+UNIT = 4096  # of weights
+NEVER = 1 << 60  # when an accelerator begins that has nothing to do
+Operation = tuple[str, int, int]
+Where = dict[Operation, int]
+Label = tuple[int, ...]
+
+
+class Apart(NamedTuple):
+    """What a step of the tail adds: time by share, work by accelerator; how much later it begins (None: at once)."""
+
+    passed: list[int]
+    work: list[int]
+    later: list[int | None]
+    begun: tuple[tuple[int, int], ...] = ()  # shares and accelerators: this one begins when that share is so far
+
+    def price(self, weights: Label) -> int:
+        return sum(w * x for w, x in zip(weights, [*self.passed, *self.work], strict=True))
+
+    def after(self, label: Label) -> Label:
+        k, n = len(self.passed), len(self.work)
+        begins = [0 if late is None else old + late for old, late in zip(label[k + n :], self.later, strict=True)]
+        for b, a in self.begun:
+            begins[a] = min(begins[a], label[b])
+        longer = [x + y for x, y in zip(label, [*self.passed, *self.work], strict=False)]
+        return (*longer, *begins)
+
+
+class Together(NamedTuple):
+    """What a step adds around fused layers: time before, time after, work of accelerators that is not done before."""
+
+    front: int
+    passed: int
+    work: list[int]
+
+    def price(self, weights: Label) -> int:
+        return weights[0] * (self.front + self.passed) + sum(
+            w * (x - self.passed) for w, x in zip(weights[1:], self.work, strict=True)
+        )
+
+    def after(self, label: Label) -> Label:
+        left = [max(0, old + x - self.passed) for old, x in zip(label[1:], self.work, strict=True)]
+        return (label[0] + self.front + self.passed, *left)
+
+
+class Step(NamedTuple):
+    placed: list[Operation]
+    kept: list[Operation]
+    effect: Callable[[Where], Apart | Together | None]  # None of the step that ends the tail
+
+
+class Path:
+    """The steps of one ratio along a longest path; of several that which ends, then comes from, the last layers."""
+
+    def __init__(self, instance: dict[str, Any], ratio: Any) -> None:
+        self.instance, self.layers, self.ratio = instance, instance["layers"], list(ratio)
+        self.everywhere = range(len(instance["accelerators"]))
+        self.split = [layer["kind"] == "split" for layer in self.layers]
+        read = {e["source"] for layer in self.layers for e in layer["inputs"]}
+        self.last_one = [i not in read for i in range(len(self.layers))]
+        self.path = self.longest()
+        self.met = set(self.path)
+        self.steps: list[Step] = []
+        self.fold = -1
+        if not self.split[self.path[-1]]:
+            raise ValueError("the path begins with a fused layer")
+        fused = [k for k, i in enumerate(self.path) if not self.split[i]]
+        self.tail(self.path[: fused[0]] if fused else self.path, self.path[fused[0]] if fused else None)
+        k = fused[0] + 1 if fused else len(self.path)
+        while k < len(self.path):
+            if self.split[self.path[k]]:
+                self.between(self.path[k - 1], self.path[k], self.path[k + 1] if k + 1 < len(self.path) else None)
+                k += 2
+            else:
+                self.next_to(self.path[k - 1], self.path[k])
+                k += 1
+
+    def longest(self) -> list[int]:
+        """From the output to the input."""
+        depth: list[int] = []
+        for layer in self.layers:
+            depth.append(1 + max((depth[e["source"]] for e in layer["inputs"]), default=0))
+        path = [max(i for i, d in enumerate(depth) if d == max(depth))]
+        while self.layers[path[-1]]["inputs"]:
+            before = [e["source"] for e in self.layers[path[-1]]["inputs"]]
+            path.append(max(i for i in before if depth[i] == depth[path[-1]] - 1))
+        return path
+
+    # What operations take, by the rules
+
+    def parts(self, phase: str, i: int) -> list[Operation]:
+        return [(phase, i, b) for b in (range(len(self.ratio)) if self.split[i] else [-1])]
+
+    def compute(self, o: Operation, a: int) -> int:
+        return int(self.layers[o[1]][o[0].lower()][a][self.ratio[o[2]] - 1 if o[2] >= 0 else 0])
+
+    def bytes_read(self, o: Operation, p: Operation) -> int:
+        """Rules 2 to 4: a share sees its own samples, a fused operation all of the other's."""
+        share = max(o[2], p[2])
+        samples = self.instance["batch"] if share < 0 else self.ratio[share]
+        layer = self.layers[o[1]]
+        if o[1] != p[1]:  # activations of the source, or the loss that the consumer made
+            reader, source = (layer, p[1]) if o[0] == "FP" else (self.layers[p[1]], o[1])
+            return int(samples * next(e["bytes"] for e in reader["inputs"] if e["source"] == source))
+        own = samples * layer["output_bytes"] if self.last_one[o[1]] else 0
+        if o[0] == "BP":
+            return int(own + layer["weight_bytes"])
+        return int(own + samples * (layer["network_input_bytes"] + sum(e["bytes"] for e in layer["inputs"])))
+
+    def message(self, size: int, i: int, a: int) -> int:
+        """Rules 6 and 11."""
+        if i == a or size == 0:
+            return 0
+        late = self.instance["latency_ns"][i][a] if self.instance.get("latency_ns") else 0
+        ns = Fraction(size * 10**9, self.instance["bandwidth"][i][a]) + late
+        return -int(-ns / self.instance["tick_ns"] // 1)
+
+    def read(self, o: Operation, p: Operation, where: Where) -> int:
+        return self.message(self.bytes_read(o, p), where[p], where[o])
+
+    def takes(self, o: Operation, where: Where, *read: Operation) -> int:
+        """Rule 5, with what is read from these operations only."""
+        return self.compute(o, where[o]) + sum(self.read(o, p, where) for p in read)
+
+    def updating(self, o: Operation, where: Where, *loss: Operation) -> int:
+        """A WU, with one message of dW to each other accelerator with an FP of its layer (rule 4)."""
+        holders = {where[p] for p in self.parts("FP", o[1])}
+        sent = sum(self.message(self.layers[o[1]]["weight_bytes"], where[o], h) for h in holders)
+        return sent + self.takes(o, where, ("FP", o[1], o[2]), *loss)
+
+    def loads(self, where: Where, ticks: dict[Operation, int]) -> list[int]:
+        return [sum(t for o, t in ticks.items() if where[o] == a) for a in self.everywhere]
+
+    def loss_of(self, share: int, inner: int | None) -> list[Operation]:
+        """The operation of a layer's reader that makes the loss of a share."""
+        return [] if inner is None else [("BP", inner, share if self.split[inner] else -1)]
+
+    # The tail
+
+    def tail(self, layers: list[int], fused: int | None) -> None:
+        inner = None
+        for i in layers:
+            forward, backward = self.parts("FP", i), self.parts("BP", i)
+            kept = [*forward, *(self.parts("BP", inner) if inner is not None else [])]
+            self.add(forward, kept, self.first_forward, i, inner)
+            for b, o in enumerate(self.parts("WU", i)):
+                self.add([o], kept, self.apart_update, o, self.loss_of(b, inner))
+            if i != self.path[-1]:
+                self.add(backward, [*forward, *backward], self.apart_backward, i, inner)
+            inner = i
+        if fused is not None:
+            front, back = ("FP", fused, -1), ("BP", fused, -1)
+            kept = [front, *(self.parts("BP", inner) if inner is not None else [])]
+            self.add([front], kept, self.tail_reads, fused, inner)
+            self.fold = len(self.steps)
+            self.add([], kept, lambda where: None)
+            self.add([back], [front, back], self.wall, fused, inner)
+            self.beside(fused)
+
+    def add(self, placed: list[Operation], kept: list[Operation], effect: Callable[..., Any], *arguments: Any) -> None:
+        self.steps.append(Step(placed, kept, lambda where: effect(where, *arguments)))
+
+    def first_forward(self, where: Where, i: int, inner: int | None) -> Apart:
+        own = self.parts("FP", i)
+        computed = {o: self.compute(o, where[o]) for o in own}
+        reads: dict[Operation, int] = {}
+        if inner is not None:
+            reads = {o: self.read(o, p, where) for o, p in zip(self.parts("FP", inner), own, strict=True)}
+        wait = list(reads.values()) or [0] * len(own)
+        reach = [x + y for x, y in zip(computed.values(), wait, strict=True)]
+        later: list[int | None] = []
+        for a in self.everywhere:
+            if a in [where[o] for o in own]:
+                later.append(None)
+            else:  # an accelerator that reads begins with that
+                later.append(min(computed.values()) if a in [where[o] for o in reads] else min(reach))
+        return Apart(reach, self.loads(where, {**computed, **reads}), later)
+
+    def apart_update(self, where: Where, o: Operation, loss: list[Operation]) -> Apart:
+        work = self.loads(where, {o: self.updating(o, where, *loss)})
+        return Apart([0] * len(self.ratio), work, [0 for _ in self.everywhere], ((o[2], where[o]),))
+
+    def backward(self, where: Where, i: int, inner: int | None) -> dict[Operation, int]:
+        return {o: self.takes(o, where, ("FP", *o[1:]), *self.loss_of(o[2], inner)) for o in self.parts("BP", i)}
+
+    def apart_backward(self, where: Where, i: int, inner: int | None) -> Apart:
+        time = self.backward(where, i, inner)
+        begun = tuple((o[2], where[o]) for o in time)
+        return Apart(list(time.values()), self.loads(where, time), [0 for _ in self.everywhere], begun)
+
+    def tail_reads(self, where: Where, fused: int, inner: int | None) -> Apart:
+        if inner is None:
+            return Apart([0] * len(self.ratio), [0 for _ in self.everywhere], [0 for _ in self.everywhere])
+        reads = {o: self.read(o, ("FP", fused, -1), where) for o in self.parts("FP", inner)}
+        readers = [where[o] for o in reads]
+        later = [0 if a in readers else min(reads.values()) for a in self.everywhere]
+        return Apart(list(reads.values()), self.loads(where, reads), later)
+
+    def wall(self, where: Where, fused: int, inner: int | None) -> Together:
+        front, back = ("FP", fused, -1), ("BP", fused, -1)
+        ticks = self.takes(back, where, front, *(self.parts("BP", inner) if inner is not None else []))
+        return Together(self.compute(front, where[front]), ticks, self.loads(where, {back: ticks}))
+
+    # Around fused layers
+
+    def beside(self, reader: int) -> None:
+        """The work of what a layer reads beside the path, each operation where it is done soonest, or anywhere."""
+        kept = self.steps[-1].kept
+        for i in sorted(e["source"] for e in self.layers[reader]["inputs"]):
+            if i not in self.met and self.split[i]:
+                for o in [*self.parts("WU", i), *(self.parts("BP", i) if self.layers[i]["inputs"] else [])]:
+                    self.add([o], kept, lambda where, o: self.left({o: self.compute(o, where[o])}, where), o)
+            self.met.add(i)
+
+    def left(self, ticks: dict[Operation, int], where: Where) -> Together:
+        """What can be done at any time from now on."""
+        return Together(0, 0, self.loads(where, ticks))
+
+    def one(self, o: Operation, ticks: int, where: Where, front: int = 0) -> Together:
+        """A fused BP, or some of it, and time in FP."""
+        return Together(front, ticks, self.loads(where, {o: ticks}))
+
+    def early(self, ticks: int) -> Together:
+        """Time in FP."""
+        return Together(ticks, 0, [0 for _ in self.everywhere])
+
+    def between(self, inside: int, i: int, outside: int | None) -> None:
+        """A split layer between two fused ones, or the first of all, and the outer one."""
+        forward, backward = self.parts("FP", i), self.parts("BP", i)
+        gather, loss = ("FP", inside, -1), ("BP", inside, -1)
+        kept = [*forward, loss]
+        self.add(forward, kept, lambda where: self.early(sum(self.read(gather, p, where) for p in forward)))
+        for o in self.parts("WU", i):
+            self.add([o], kept, lambda where, o: self.left({o: self.updating(o, where, loss)}, where), o)
+        self.beside(i)
+        if outside is None:
+            self.add([], [], lambda where: self.early(self.stage(where, i)))
+            return
+        if self.split[outside]:
+            raise ValueError("split layers in a row between fused ones")
+        self.add(backward, [*forward, *backward], self.backward_stage, i, inside)
+        front, back = ("FP", outside, -1), ("BP", outside, -1)
+        self.add([back], [*forward, back], lambda where: self.one(back, self.takes(back, where, *backward), where))
+        self.add([front], [front, back], self.outer_forward, outside, i)
+        self.beside(outside)
+
+    def stage(self, where: Where, i: int, *read: Operation) -> int:
+        """FP of a split layer, between the gathers of a fused one and of another."""
+        return max(self.loads(where, {o: self.takes(o, where, *read) for o in self.parts("FP", i)}))
+
+    def backward_stage(self, where: Where, i: int, inside: int) -> Together:
+        work = self.loads(where, self.backward(where, i, inside))
+        return Together(0, max(work), work)
+
+    def outer_forward(self, where: Where, outside: int, i: int) -> Together:
+        """What lies between the gathers of two fused layers, and what the outer BP reads of its own FP."""
+        front, back = ("FP", outside, -1), ("BP", outside, -1)
+        time = self.takes(front, where) + self.stage(where, i, front)
+        return self.one(back, self.read(back, front, where), where, time)
+
+    def next_to(self, inside: int, outside: int) -> None:
+        """A fused layer that a fused one of the path reads."""
+        front, back = ("FP", outside, -1), ("BP", outside, -1)
+
+        def effect(where: Where) -> Together:
+            time = self.takes(front, where) + self.read(("FP", inside, -1), front, where)
+            return self.one(back, self.takes(back, where, front, ("BP", inside, -1)), where, time)
+
+        self.add([front, back], [front, back], effect)
+        self.beside(outside)
+
+
+class Walk:
+    """All moves of a path: ``moves[k][state]`` are pairs of the state after the ``k``-th step and what it adds."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.count = path, len(path.steps)
+        self.shares, self.accelerators = len(path.ratio), len(path.everywhere)
+        self.moves: list[dict[Label, list[tuple[Label, Any]]]] = []
+        known: list[Operation] = []
+        states: set[Label] = {()}
+        for step in path.steps:
+            names = list(dict.fromkeys(step.kept))
+            self.moves.append({})
+            for state in states:
+                here = dict(zip(known, state, strict=True))
+                self.moves[-1][state] = []
+                for places in product(path.everywhere, repeat=len(step.placed)):
+                    where = {**here, **dict(zip(step.placed, places, strict=True))}
+                    self.moves[-1][state].append((tuple(where[o] for o in names), step.effect(where)))
+            states = {after for found in self.moves[-1].values() for after, _ in found}
+            known = names
+        self.ends = states
+
+    def apart(self, k: int) -> bool:
+        """Whether labels before the ``k``-th step are those of the tail."""
+        return self.path.fold < 0 or k <= self.path.fold
+
+    def folded(self, label: Label) -> Label:
+        """All shares have ended after the longest; what was begun no sooner than it could be is left."""
+        longest = max(label[: self.shares])
+        return (longest, *(max(0, end - longest) for end in self.busy(label)))
+
+    def busy(self, label: Label) -> list[int]:
+        work, since = label[self.shares :][: self.accelerators], label[self.shares + self.accelerators :]
+        return [x + y if x else 0 for x, y in zip(work, since, strict=True)]
+
+    def makespan(self, label: Label) -> int:
+        if self.apart(self.count):
+            return max(*label[: self.shares], *self.busy(label))
+        return label[0] + max(label[1:])
+
+
+def checked_weights(walk: Walk, first: int, runs: Any) -> dict[int, Label]:
+    """Weights by step; ValueError if they prove nothing."""
+    found: dict[int, Label] = {}
+    if runs[0][0] != first or first < 0 or any(one[0] >= two[0] for one, two in pairwise(runs)):
+        raise ValueError("runs that do not follow each other")
+    if runs[-1][0] > walk.count:
+        raise ValueError("a step that there is not")
+    for k in range(first, walk.count + 1):
+        found[k] = next(tuple(run[1:]) for run in reversed(runs) if run[0] <= k)
+        if len(found[k]) != walk.accelerators + (walk.shares if walk.apart(k) else 1):
+            raise ValueError("of another length")
+        if any(type(w) is not int or w < 0 for w in found[k]) or not (walk.apart(k) or found[k][0] == UNIT):
+            raise ValueError("of other numbers")
+    for k in range(first, walk.count):
+        if k != walk.path.fold:
+            fall = any(w > x for w, x in zip(found[k], found[k + 1], strict=True))
+        else:  # D = the longest of its shares, E >= work - D
+            fall = any(w > x for w, x in zip(found[k][walk.shares :], found[k + 1][1:], strict=True))
+        if fall or (k == walk.path.fold and sum(found[k]) > UNIT):
+            raise ValueError("that fall")
+    end = found[walk.count]
+    if sum(end if walk.apart(walk.count) else end[1:]) > UNIT:
+        raise ValueError("worth more than the makespan")
+    return found
+
+
+def cheapest(walk: Walk, weights: dict[int, Label]) -> dict[int, dict[Label, int]]:
+    """What the cheapest steps from a state on cost."""
+    found = {walk.count: dict.fromkeys(walk.ends, 0)}
+    for k in range(walk.count - 1, min(weights) - 1, -1):
+        found[k] = {}
+        for state, moves in walk.moves[k].items():
+            costs = [found[k + 1][to] + (effect.price(weights[k + 1]) if effect else 0) for to, effect in moves]
+            found[k][state] = min(costs)
+    return found
+
+
+def not_dominated(labels: set[Label]) -> Iterator[Label]:
+    kept: list[Label] = []
+    for label in sorted(labels, key=lambda label: (sum(label), label)):
+        if not any(all(x <= y for x, y in zip(other, label, strict=True)) for other in kept):
+            kept.append(label)
+            yield label
+
+
+def outlived(instance: dict[str, Any], ratio: Any, bound: int, proof: Any) -> str | None:
+    """Why a proof that the ratio has no plan below a bound does not hold; ``None`` if it does."""
+    walk = Walk(Path(instance, ratio))
+    weights = [checked_weights(walk, first, runs) for first, runs in proof["weights"]]
+    rest = [cheapest(walk, w) for w in weights]
+    if len(proof["grid"]) != walk.count or any(type(g) is not int or g < 1 for g in proof["grid"]):
+        return "a grid that is none"
+    start = (0,) * (walk.shares + walk.accelerators) + (NEVER,) * walk.accelerators
+    labels: dict[Label, set[Label]] = {(): {start}}
+    for k, grid in enumerate(proof["grid"]):
+        found: dict[Label, set[Label]] = {}
+        for state, those in labels.items():
+            for (to, effect), label in product(walk.moves[k][state], those):
+                new = walk.folded(label) if effect is None else effect.after(label)
+                values = [
+                    sum(x * y for x, y in zip(w[k + 1], new, strict=False)) + r[k + 1][to]
+                    for w, r in zip(weights, rest, strict=True)
+                    if k + 1 in w
+                ]
+                if max(values, default=bound * UNIT - 1) < bound * UNIT:
+                    found.setdefault(to, set()).add((new[0], *(x - x % grid for x in new[1:])))
+        labels = {state: set(not_dominated(those)) for state, those in found.items()}
+    left = [label for those in labels.values() for label in those if walk.makespan(label) < bound]
+    return f"{len(left)} labels are left, such as {left[0]}" if left else None

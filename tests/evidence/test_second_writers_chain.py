@@ -1,0 +1,298 @@
+"""Chains of sub-operation mapping: the checker of the certificate and a second one come to the same verdicts."""
+
+import copy
+import importlib.util
+import json
+import random
+from functools import partial
+from pathlib import Path
+
+import pytest
+from certificates import damaged
+
+from mapgap.contract.seeds import fresh, seeds, some
+from mapgap.core import Budget, Status
+from mapgap.evidence.check import Program, check
+from mapgap.formulations.suboperation_mapping.chain_bound import Diagram
+from mapgap.formulations.suboperation_mapping.cpsat import RatioModel
+from mapgap.formulations.suboperation_mapping.params import Certificate as Params
+from mapgap.problems.suboperation_mapping import Instance
+from mapgap.problems.suboperation_mapping.certificate import cases, chain_labels, partitions
+from mapgap.problems.suboperation_mapping.certificate.chain import Chain
+from mapgap.problems.suboperation_mapping.certificate.chain_labels import UNIT, outlived
+from mapgap.problems.suboperation_mapping.certificate.graph import Graph
+from mapgap.problems.suboperation_mapping.lowered.arrays import lower
+from mapgap.solvers.model import prove
+
+FOLDER = Path(__file__).parent / "second_writers"
+
+
+def second(name):
+    spec = importlib.util.spec_from_file_location(f"second_of_{name}", FOLDER / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+SECOND = second("suboperation_chain")
+
+
+def drawn(seed, layers=(2, 7), batch=(1, 4)):
+    """Mostly split and fused layers in turns, with a tail, skips and branches; ticks up to 3, 10^3 or 10^6; any medium.
+
+    DRAM never binds.
+    """
+    rng = random.Random(f"chain {seed}")
+    n, samples, scale = rng.randint(1, 3), rng.randint(*batch), rng.choice([3, 1000, 10**6])
+
+    def ticks(count):
+        tile, cost = rng.choice([1, 1, 2]), rng.choice([0, *[rng.randint(1, scale)] * 5])
+        return [-(-k // tile) * cost for k in range(1, count + 1)]
+
+    def size():
+        return rng.choice([0, 1, 7, scale // 10, scale])
+
+    found = []
+    count, tail = rng.randint(*layers), rng.choice([0, 0, 1, 2, 3])
+    for i in range(count):
+        alternate = "fused" if i and found[-1]["kind"] == "split" else "split"
+        kind = rng.choice(["fused", "split"]) if i and rng.random() < 0.12 else alternate
+        kind = "split" if i >= count - tail else kind
+        nearest = rng.choice([i - 1, i - 1, i - 1, rng.randrange(i)]) if i else 0
+        sources = {nearest, *(rng.randrange(i) for _ in range(rng.choice([0, 0, 1, 2])))} if i else set()
+        entries = samples if kind == "split" else 1
+        fp, bp, wu = ([ticks(entries) for _ in range(n)] for _ in range(3))
+        found.append(
+            {
+                "name": f"l{i}",
+                "kind": kind,
+                "inputs": [{"source": s, "bytes": size()} for s in sorted(sources)],
+                "network_input_bytes": 0 if sources else 5,
+                "output_bytes": size(),
+                "weight_bytes": size(),
+                "fp": fp,
+                "bp": bp if sources else [],
+                "wu": wu if kind == "split" else [],
+            }
+        )
+    data = {
+        "problem": "suboperation_mapping",
+        "name": f"chain_{seed}",
+        "batch": samples,
+        "tick_ns": 1,
+        "memory_unit_bytes": 10**9,
+        "flops": 1,
+        "accelerators": [{"name": f"a{i}", "memory": 10**6, "pes": 1} for i in range(n)],
+        "bandwidth": [[rng.choice([10**9, 3 * 10**8, 2 * 10**9]) for _ in range(n)] for _ in range(n)],
+        "medium": rng.choice(["links", "links", "ports", "shared"]),
+        "layers": found,
+    }
+    if rng.random() < 0.5:
+        data["latency_ns"] = [[rng.choice([0, 1, scale // 5]) for _ in range(n)] for _ in range(n)]
+    return Instance.model_validate_json(json.dumps(data)), rng
+
+
+def ratio_of(instance, rng):
+    return rng.choice(list(partitions(instance.batch, instance.batch, len(instance.accelerators))))
+
+
+def accepts(checker, proof):
+    """Whatever is raised, the certificate is refused."""
+    try:
+        return checker(proof) is None
+    except Exception:
+        return False
+
+
+def verdict(data, ratio, bound, proof):
+    """That of both."""
+    one = accepts(lambda part: outlived(Chain(data, ratio), bound, part), proof)
+    assert one == accepts(partial(SECOND.outlived, data, ratio, bound), proof), (ratio, bound, proof)
+    return one
+
+
+def optimum(instance, ratio):
+    """The least makespan of a ratio where links are not shared: no plan on a medium is better."""
+    plain = Instance.model_validate_json(json.dumps({**instance.to_json(), "medium": "links"}))
+    padded = (*ratio, *[0] * (len(instance.accelerators) - len(ratio)))
+    found = prove(RatioModel(lower(plain, padded)), Budget(time_s=100).start())
+    return found.claimed if found.status is Status.OPTIMAL else pytest.skip("no optimum")
+
+
+def diagram_of(data, ratio):
+    """Where there is one, which both checkers know, and it is small."""
+    try:
+        found = Chain(data, ratio)
+    except ValueError:
+        with pytest.raises(ValueError, match=r"in a row|begins with a fused"):
+            SECOND.Path(data, ratio)
+        pytest.skip("no chain")
+    return Diagram(found) if sum(map(len, found.states())) < 250 else pytest.skip("too many states")
+
+
+def proofs_of(diagram, best):
+    """Pairs of a bound and a proof: of weights alone, and searched for with labels."""
+    value, weighing = diagram.weights(0, diagram.root(), max(1, best), 30)
+    yield int(value * 0.999), {"weights": [[0, weighing.runs]], "grid": [1 + best // 100] * diagram.last}
+    for bound in {best + 1, best, best * 3 // 4}:
+        reached, proof = diagram.search(bound, Params(fine=5, width=200, learnt=2), Budget(20).start(), [weighing])
+        if reached:
+            yield reached, proof
+
+
+@pytest.mark.parametrize("seed", [*seeds(3, 150), *(pytest.param(k, marks=pytest.mark.nightly) for k in fresh(40))])
+def test_verdicts_of_random_networks(seed):
+    """True proofs are accepted; those of one more than the optimum are refused, whatever is changed in them."""
+    instance, rng = drawn(seed)
+    data, ratio = instance.to_json(), ratio_of(instance, rng)
+    diagram = diagram_of(data, ratio)
+    best = optimum(instance, ratio)
+    for bound, proof in proofs_of(diagram, best):
+        proof = json.loads(json.dumps(proof))
+        assert verdict(data, ratio, bound, proof)
+        assert not verdict(data, ratio, best + 1, proof)
+        for _ in range(3):
+            other = damaged(rng, proof)
+            verdict(data, ratio, bound, other)
+            assert not verdict(data, ratio, best + 1, other)
+
+
+@pytest.mark.parametrize("seed", seeds(1, 60))
+def test_verdicts_of_a_certificate(seed):
+    """One with a chain for every ratio: both writers ask for the same, and find the same."""
+    instance, rng = drawn(seed, (3, 6), (2, 3))
+    data, values, proof = instance.to_json(), [], {}
+    for ratio in partitions(instance.batch, instance.batch, len(instance.accelerators)):
+        diagram = diagram_of(data, ratio)
+        value, weighing = diagram.weights(0, diagram.root(), 10**6, 3)
+        values.append(int(value * 0.999))
+        proof[",".join(map(str, ratio)) + " chain"] = {
+            "weights": [[0, weighing.runs]],
+            "grid": [1 + values[-1] // 9] * diagram.last,
+        }
+    bound, proof = min(values), json.loads(json.dumps(proof))
+    check({"schema": 1, "instance": data, "bound": bound, "proof": proof})
+    for limit in (bound, max(values) + max(values) // 9 + 2):
+        own = dict(cases(data, limit, Program, tuple(proof)))
+        others = dict(second("suboperation_mapping").cases(data, limit, Program, tuple(proof)))
+        assert own.keys() == others.keys() == proof.keys()
+        for name in proof:
+            for part in (proof[name], damaged(rng, proof[name])):
+                assert accepts(own[name], part) == accepts(others[name], part)
+            assert limit > bound or accepts(others[name], proof[name])
+
+
+def in_order():
+    """A split layer, a fused one, a split one on two equal accelerators; operations take 10 ticks, transfers none."""
+    instance, _ = drawn(0, (3, 3), (2, 2))
+    data = instance.to_json()
+    rows = [[10, 10], [10, 10]]
+    for i, (layer, kind) in enumerate(zip(data["layers"], ("split", "fused", "split"), strict=True)):
+        layer |= {"kind": kind, "inputs": [{"source": i - 1, "bytes": 0}] if i else [], "weight_bytes": 0}
+        layer |= {"output_bytes": 0, "fp": [row[: 1 + (kind == "split")] for row in rows]}
+        layer |= {"bp": layer["fp"] if i else [], "wu": rows if kind == "split" else []}
+    data |= {"batch": 2, "bandwidth": [[1, 1], [1, 1]], "accelerators": [{"name": a} for a in "ab"]}
+    data.pop("latency_ns", None)
+    return data
+
+
+END = 70
+"""FP of three layers and BP of two take 50 ticks, if shares lie side by side, and the WU of the first layer follow: 60.
+In all there are 12 operations, and nothing goes on beside FP of the fused one: (12 + 1) / 2 slots, so 7 at least. Seven
+are enough: a WU of the last layer lies beside the fused BP, the other one comes in the end."""
+
+
+def changed(proof, change):
+    proof = copy.deepcopy(proof)
+    change(proof["weights"][0][1])
+    return proof
+
+
+ILLEGAL = {
+    "falls": lambda runs: runs.append([runs[-1][0] + 1, UNIT, 0, 0]),
+    "more than one": lambda runs: runs[-1].__setitem__(slice(2, 4), [UNIT, 1]),
+    "of D": lambda runs: runs[-1].__setitem__(1, UNIT + 1),
+    "of D below one": lambda runs: runs[-1].__setitem__(1, UNIT - 1),
+    "below nothing": lambda runs: runs[-1].__setitem__(slice(2, 4), [UNIT + 1, -1]),
+    "more than one in the tail": lambda runs: runs[0].__setitem__(slice(1, 5), [UNIT, UNIT, 0, 0]),
+    "of work, falling at its end": lambda runs: runs[0].__setitem__(slice(1, 5), [0, 0, UNIT, 0]),
+    "missing": lambda runs: runs[0].__setitem__(0, 1),
+    "behind the end": lambda runs: runs.append([99, UNIT, UNIT // 2, UNIT // 2]),
+    "one too few": lambda runs: runs[-1].pop(),
+}
+
+
+def by_hand():
+    data = in_order()
+    path = SECOND.Path(data, (1, 1))
+    half = UNIT // 2
+    runs = [[0, half // 2, half // 2, half, half // 4], [path.fold + 1, UNIT, half, half]]
+    return data, {"weights": [[0, runs]], "grid": [1] * len(path.steps)}
+
+
+@pytest.mark.parametrize("change", ILLEGAL)
+def test_weights_that_prove_nothing_are_refused(change):
+    """Even of a bound of 0, of which any others are a proof."""
+    data, proof = by_hand()
+    assert verdict(data, (1, 1), 0, {**proof, "weights": []})
+    assert verdict(data, (1, 1), 0, changed(proof, lambda runs: runs[0].__setitem__(4, 0)))
+    assert not verdict(data, (1, 1), 0, changed(proof, ILLEGAL[change]))
+
+
+def turning_point(data, ratio):
+    """The largest bound that the second checker accepts of labels alone, none of them rounded."""
+    proof = {"weights": [], "grid": [1] * len(SECOND.Path(data, ratio).steps)}
+    low, high = 0, 1
+    while SECOND.outlived(data, ratio, high, proof) is None:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if SECOND.outlived(data, ratio, middle, proof) is None else (low, middle)
+    return low, proof
+
+
+def test_a_bound_that_can_be_found_by_hand():
+    data = in_order()
+    assert turning_point(data, (1, 1))[0] == END
+
+
+def same_turning_points():
+    """Of a network of two split layers that a fused one reads, and a split one; one share, two accelerators."""
+    for seed in range(8):
+        data, rng = in_order(), random.Random(seed)
+        data["layers"].insert(0, copy.deepcopy(data["layers"][0]))
+        for layer, sources in zip(data["layers"], ([], [], [0, 1], [2]), strict=True):
+            layer |= {"inputs": [{"source": k, "bytes": rng.randint(1, 9)} for k in sources]}
+            layer |= {
+                phase: [[rng.randint(1, 40) for _ in row] for row in layer[phase]] for phase in ("fp", "bp", "wu")
+            }
+        data["bandwidth"] = [[10**9, 10**9]] * 2
+        bound, proof = turning_point(data, (2,))
+        assert verdict(data, (2,), bound, proof)
+        assert not verdict(data, (2,), bound + 1, proof)
+
+
+COMPUTE, MOVED, FOLDED = Graph.compute, Chain.moved, chain_labels.folded
+WRONG = {
+    "nothing moved": (Chain, "moved", lambda *_: 0),
+    "a tick less to move": (Chain, "moved", lambda *args: max(0, MOVED(*args) - 1)),
+    "a tick less to compute": (Graph, "compute", lambda *args: max(0, COMPUTE(*args) - 1)),
+    "nothing beside the path": (Chain, "beside", lambda *_: None),
+    "nothing left of the tail": (
+        chain_labels,
+        "folded",
+        lambda *args: (FOLDED(*args)[0], *(0 for _ in FOLDED(*args)[1:])),
+    ),
+    "work done beside a fused BP on its own accelerator": (
+        Chain,
+        "alone",
+        lambda self, _, ticks, since=0: (since + ticks, *(-ticks for _ in self.places)),
+    ),
+}
+
+
+@pytest.mark.parametrize("wrong", some(2, list(WRONG)))
+def test_a_wrong_cost_changes_a_verdict(monkeypatch, wrong):
+    monkeypatch.setattr(*WRONG[wrong])
+    with pytest.raises(AssertionError):
+        same_turning_points()

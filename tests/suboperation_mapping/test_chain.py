@@ -1,0 +1,239 @@
+"""Bounds of a ratio along a chain of layers: hand-solved ones, plans, and proofs that are none."""
+
+import json
+import random
+from itertools import product
+
+import pytest
+from certificates import damaged, drawn
+
+from mapgap.contract.seeds import seeds
+from mapgap.core import Budget
+from mapgap.evidence.check import Refused, check
+from mapgap.formulations.suboperation_mapping.chain_bound import Ascent, Diagram
+from mapgap.formulations.suboperation_mapping.climb import climb
+from mapgap.formulations.suboperation_mapping.params import Certificate
+from mapgap.problems.suboperation_mapping import Instance
+from mapgap.problems.suboperation_mapping.certificate.chain import Chain
+from mapgap.problems.suboperation_mapping.certificate.chain_labels import UNIT, outlived
+from mapgap.problems.suboperation_mapping.lowered.arrays import lower
+from mapgap.problems.suboperation_mapping.lowered.mapped import Mapped
+from mapgap.problems.suboperation_mapping.lowered.ratios import partitions
+
+WORK = 10**6
+
+
+def network(layers, accelerators=2, batch=2, rate=10**9):
+    """A chain; ``layers`` are pairs of a kind and ticks of a sample of FP, BP and WU, on every accelerator alike."""
+    found = []
+    for index, (kind, *ticks) in enumerate(layers):
+        counts = range(1, batch + 1) if kind == "split" else range(1, 2)
+        table = [[[k * t for k in counts] for _ in range(accelerators)] for t in ticks]
+        found.append(
+            {
+                "name": f"l{index}",
+                "kind": kind,
+                "inputs": [{"source": index - 1, "bytes": 1000}] if index else [],
+                "network_input_bytes": 0 if index else 1000,
+                "output_bytes": 1000,
+                "weight_bytes": 1000,
+                "fp": table[0],
+                "bp": table[1] if index else [],
+                "wu": table[2] if kind == "split" else [],
+            }
+        )
+    return Instance.model_validate_json(
+        json.dumps(
+            {
+                "problem": "suboperation_mapping",
+                "name": "network",
+                "batch": batch,
+                "tick_ns": 1,
+                "memory_unit_bytes": 10**9,
+                "flops": 1,
+                "accelerators": [{"name": f"a{i}", "memory": 10**6, "pes": 1} for i in range(accelerators)],
+                "bandwidth": [[rate] * accelerators] * accelerators,
+                "layers": found,
+            }
+        )
+    ).to_json()
+
+
+def best(data, ratio, goal):
+    """The bound that is found for a ratio, checked."""
+    ascent = Ascent(data, ratio, goal, Certificate())
+    while ascent.climb(Budget(100.0).start()):
+        pass
+    assert outlived(Chain(data, ratio), ascent.bound, ascent.proof) is None
+    return ascent.bound
+
+
+def solved(data, ratio, optimum):
+    """Whether the optimum is proven, and no more when more is asked for."""
+    return best(data, ratio, optimum) == optimum >= best(data, ratio, optimum + 1)
+
+
+FREE = 10**15  # bytes a second: any transfer takes a tick
+
+
+def test_one_accelerator_does_all_the_work():
+    """Sequentially: FP 2 (3 + 5), the fused ones 1 + 1, BP 2 * 5, WU 2 (3 + 5), in units of WORK, nothing moved."""
+    data = network(
+        [("split", 3 * WORK, 0, 3 * WORK), ("fused", WORK, WORK, 0), ("split", 5 * WORK, 5 * WORK, 5 * WORK)], 1
+    )
+    assert solved(data, (2,), 44 * WORK)
+    assert solved(data, (1, 1), 44 * WORK)
+
+
+def test_updates_run_beside_what_comes_next():
+    """One share. Conv of FP 4 and WU 4, BN of 1 and 1, conv of FP 4, BP 4, WU 8; two FPGAs, transfers nearly free.
+
+    FP 4 + 1 + 4 and BP 4 + 1 follow each other: 14. The WU of the last conv takes 8 from when its FP ended, at 9, so
+    till 17; that of the first follows the BN's BP, at 14, and ends at 18 on the other FPGA. Nothing can be earlier.
+    """
+    data = network(
+        [("split", 4 * WORK, 0, 4 * WORK), ("fused", WORK, WORK, 0), ("split", 4 * WORK, 4 * WORK, 8 * WORK)],
+        2,
+        1,
+        FREE,
+    )
+    assert best(data, (1,), 18 * WORK) == 18 * WORK
+    assert best(data, (1,), 19 * WORK) <= 18 * WORK + 10
+
+
+def test_halves_of_a_network_on_two_accelerators_are_not_mixed():
+    """What weights cannot see: one share, all of FP and BP on the critical path, no transfer worth its time.
+
+    With transfers of 10 units all lies on one FPGA: FP 4, BN 1 + 1, FP 4, BP 4, WU 4 + 4, one after the other, 22.
+    The best weights, half here and half there, give 14 and half of the two WU that overlap.
+    """
+    layers = [("split", 4 * WORK, 0, 4 * WORK), ("fused", WORK, WORK, 0), ("split", 4 * WORK, 4 * WORK, 4 * WORK)]
+    data = network(layers, 2, 1, 10**5)
+    diagram = Diagram(Chain(data, (1,)))
+    weights, _ = diagram.weights(0, diagram.root(), 22 * WORK, 50)
+    assert weights < 21 * WORK
+    assert solved(data, (1,), 22 * WORK)
+
+
+def makespans(data, ratio, rng, count):
+    """Of random plans of a ratio."""
+    lowered = lower(Instance.model_validate_json(json.dumps(data)), ratio)
+    for k in range(count):
+        places = (
+            rng.choices(range(lowered.accelerators), k=lowered.n)
+            if k % 4
+            else [k // 4 % lowered.accelerators] * lowered.n
+        )
+        location = lowered.topological * 0 + places
+        yield Mapped(lowered, location, lowered.topological, *lowered.timetable(location, lowered.topological)).makespan
+
+
+def any_proof(chain, rng, coarse):
+    """Weights that keep the rules, and a grid that keeps labels few, at random."""
+    last, n, k = len(chain.steps), len(chain.places), len(chain.shares)
+    found = []
+    for first in sorted({0, *rng.choices(range(last), k=rng.randint(0, 3))}):
+        cuts = sorted(rng.randint(0, UNIT) for _ in range(k + n))
+        parts = [y - x for x, y in zip([0, *cuts], cuts, strict=False)]
+        runs = [[first, *parts]] if chain.inner(first) else []
+        if chain.fold is not None:
+            work, room = parts[k:], UNIT - sum(parts[k:])
+            more = [rng.randint(0, room // n) for _ in work]
+            runs.append([max(first, chain.fold + 1), UNIT, *work])
+            later = rng.randint(runs[-1][0], last)
+            if later > runs[-1][0]:
+                runs.append([later, UNIT, *(x + y for x, y in zip(work, more, strict=True))])
+        found.append([first, runs])
+    return {"weights": found, "grid": [max(1, rng.randint(coarse // 2, coarse)) for _ in range(last)]}
+
+
+@pytest.mark.parametrize("seed", seeds(12, 300))
+def test_no_proof_is_above_a_plan(seed):
+    """Whatever the weights and the grid: a bound above the makespan of a plan of the ratio is refused."""
+    rng = random.Random(seed)
+    data = drawn(seed, layers=(2, 7), batch=(1, 4), accelerators=(1, 3)).to_json()
+    data["medium"] = rng.choice(["links", "links", "ports", "shared"])
+    for ratio in rng.sample(found := list(partitions(data["batch"], len(data["accelerators"]))), min(2, len(found))):
+        shares = tuple(share for share in ratio if share)
+        try:
+            chain = Chain(data, shares)
+        except ValueError:
+            continue
+        least = min(makespans(data, shares, rng, 40))
+        diagram = Diagram(chain)
+        value, weighing = diagram.weights(0, diagram.root(), max(1, least), 20)
+        assert value <= least + 1
+        assert diagram.search(least + 1, Certificate(), Budget(20.0).start(), [weighing])[0] <= least
+        if max(map(len, chain.states())) <= 16:  # such weights drop few labels
+            for _ in range(3):
+                assert outlived(chain, least + 1, any_proof(chain, rng, least // 20)) is not None
+
+
+@pytest.mark.parametrize("seed", seeds(4, 60))
+def test_a_damaged_proof_proves_nothing_more(seed):
+    """The best bound is proven; one more is not, by no change of the proof."""
+    rng = random.Random(seed)
+    layers = [("split", *rng.choices(range(1, 10**5), k=3)), ("fused", 10, 10, 0)] * 2 + [("split", 7, 9**5, 9**5)]
+    data = network(layers, 2, 2, rng.choice([10**5, 10**8, FREE]))
+    ratio = rng.choice([(2,), (1, 1)])
+    chain = Chain(data, ratio)
+    least = min(makespans(data, ratio, rng, 60))
+    ascent = Ascent(data, ratio, least, Certificate())
+    while ascent.climb(Budget(100.0).start()):
+        pass
+    assert outlived(chain, ascent.bound, ascent.proof) is None
+    for _ in range(20):
+        try:
+            assert outlived(chain, least + 1, damaged(rng, ascent.proof)) is not None
+        except (ValueError, KeyError, TypeError, IndexError):
+            continue  # the checker calls it malformed
+
+
+@pytest.mark.parametrize("fault", ["falls", "sum", "negative", "fraction", "late", "first", "tail"])
+def test_weights_that_break_a_rule_are_refused(fault):
+    data = network([("split", 3, 0, 3), ("fused", 1, 1, 0), ("split", 5, 5, 5), ("fused", 1, 1, 0), ("split", 5, 5, 5)])
+    chain = Chain(data, (1, 1))
+    fold, last, half = chain.fold, len(chain.steps), UNIT // 2
+    good = [[0, 0, 0, half, half], [fold + 1, UNIT, half, half]]
+    assert outlived(chain, 1, {"weights": [[0, good]], "grid": [1] * last}) is None
+    bad = {
+        "falls": [*good, [last, UNIT, half, half - 1]],
+        "sum": [*good, [last, UNIT, half, half + 1]],
+        "negative": [[0, 0, 0, half, half], [fold + 1, UNIT, half, -1]],
+        "fraction": [[0, 0, 0, half, float(half)], [fold + 1, UNIT, half, half]],
+        "late": [[1, 0, 0, half, half], [fold + 1, UNIT, half, half]],
+        "first": [[0, 0, 0, half, half], [fold + 1, UNIT + 1, half, half]],
+        "tail": [[0, 1, 0, half, half], [fold + 1, UNIT, half, half]],
+    }[fault]
+    with pytest.raises(ValueError, match="weight"):
+        outlived(chain, 1, {"weights": [[0, bad]], "grid": [1] * last})
+
+
+def test_equal_layers_have_their_own_shares():
+    """Moves are kept for layers of the same numbers; those of other shares, or of another inner layer, are others."""
+    data = network([("split", 3, 0, 3), ("fused", 1, 1, 0)] + [("split", 3, 4, 3), ("fused", 1, 1, 0)] * 3, 2, 3)
+    chain, fresh = Chain(data, (2, 1)), Chain(data, (2, 1))
+    assert len({chain.twin(k) for k in range(len(chain.steps))}) < len(chain.steps)
+    fresh.twin = lambda k: k
+    for k, states in enumerate(chain.states()[:-1]):
+        assert all(chain.moves(k, state) == fresh.moves(k, state) for state in states)
+
+
+def test_a_climb_ends_with_chains_and_goes_on_from_them():
+    """The checker accepts the file; a better bound, or less of the proof, it refuses."""
+    rng = random.Random(5)
+    layers = [("split", *rng.choices(range(10**4, 10**5), k=3)), ("fused", 10, 10, 0)] * 2
+    data = network(layers, 2, 3, 10**8)
+    plan = min(makespan for ratio in [(3,), (2, 1)] for makespan in makespans(data, ratio, rng, 50))
+    bound, proof = climb(data, plan, Budget(20.0).start(), None, Certificate(asked=3))
+    assert any(key.endswith(" chain") for key in proof)
+    certificate = {"schema": 1, "instance": data, "bound": bound, "proof": proof}
+    check(certificate)
+    with pytest.raises(Refused):
+        check({**certificate, "bound": plan + 1})
+    again = climb(data, plan, Budget(20.0).start(), (bound, proof), Certificate(asked=9))
+    assert again is None or again[0] > bound
+    for key, part in product(list(proof), [{}, {"weights": [], "grid": []}]):
+        if key.endswith(" chain"):
+            with pytest.raises(Refused):
+                check({**certificate, "proof": {**proof, key: part}})
