@@ -81,7 +81,7 @@ class Ascent:
         target = self.goal if close else self.bound + (left + 1) // 2
         bound, proof = diagram.search(target, self.params, budget, [weighing])
         if bound < target:
-            self.target = min(target, self.goal - 1)
+            self.target = target - 1
         if bound > self.bound:
             self.bound, self.proof = bound, proof
         return True
@@ -249,6 +249,8 @@ class Diagram:
         grid = [1] * self.last
         for k in range(self.last):
             labels = self.alive(k + 1, self.after(k, labels), bound, weighings)
+            if len(labels) > params.labels:
+                return 0, {}
             labels = undominated(labels)
             grid[k] = max(1, bound // params.grid) if len(labels) > params.fine else 1
             labels = rounded(labels, grid[k])

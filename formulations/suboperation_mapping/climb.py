@@ -190,8 +190,10 @@ class Climb:
     def work(self, case: Case) -> bool:
         """Solve the weakest leaf, or divide it; ``False`` if there are divisions enough."""
         case.opened = True
-        if case.ascent is not None and case.ascent.climb(self.budget):
-            return True
+        if case.ascent is not None:
+            self.asked += 1
+            if case.ascent.climb(self.budget):
+                return True
         if case.steps:
             self.regrow(case)
         leaf = case.leaves[0][2]

@@ -148,7 +148,7 @@ class Certificate(Params):
     configurations : int
         Ways to place the shares of a layer, above which the program of one ratio is not written.
     asked : int
-        Relaxations after which a climb ends.
+        Relaxations, and tries along chains, after which a climb ends.
     orders : int
         Divisions of a ratio by orders, in a climb.
     few : int
@@ -162,7 +162,7 @@ class Certificate(Params):
     grid : int
         Parts of the bound that labels are rounded to, where there are more.
     labels : int
-        Labels of all steps, above which a bound is given up.
+        Labels of all steps, or of one before some are dominated, above which a bound is given up.
     learnt, rounds : int
         Tries to find better weights after a layer; shortest paths of each.
     step : float
