@@ -34,21 +34,20 @@ class Inside(Tail):
         """The place of the fused FP before it, the time of FP, and what the fused BP reads of its own FP."""
         o = ("FP", fused, -1)
         for i in self.places:
-            since = self.compute(o, i) + self.forward(inner, c, i)
+            since = self.compute(o, i) + self.forward(inner, fused, c, i)
             own = self.moved(("BP", fused, -1), o, i, i2)
             yield (i, i2), self.alone(i2, own, since), ()
 
-    def forward(self, here: int, c: Any, i: int | None) -> int:
-        """The time of FP of a layer."""
+    def forward(self, here: int, fused: int | None, c: Any, i: Any) -> int:
+        """The time of FP of a layer that reads from a fused one on ``i``, or from none."""
         time = [self.compute(("FP", here, b), a) for b, a in enumerate(c)]
-        if i is not None:
-            above = next(p for p in self.path[self.path.index(here) + 1 :])
-            time = [t + self.moved(("FP", here, b), ("FP", above, -1), i, c[b]) for b, t in enumerate(time)]
+        if fused is not None:
+            time = [t + self.moved(("FP", here, b), ("FP", fused, -1), i, c[b]) for b, t in enumerate(time)]
         return max(self.on(c, time))
 
     def head(self, here: int, c: Any, i2: Any) -> Iterator[Move]:
         """The time of FP of the first layer, which has no BP."""
-        yield (None, None), (self.forward(here, c, None), *(0 for _ in self.places)), ()
+        yield (None, None), (self.forward(here, None, c, None), *(0 for _ in self.places)), ()
 
     def meet(self, fused: int, after: int, i: Any, i2: Any) -> Iterator[Move]:
         """Both places of a fused layer that a fused one reads."""
