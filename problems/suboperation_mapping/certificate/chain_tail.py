@@ -24,6 +24,8 @@ class Tail(Graph):
         super().__init__(instance, tuple(ratio))
         self.sizes = {(o, p): size for o in self.operations for p, size in self.before[o]}
         self.spreads = list(product(self.places, repeat=len(self.shares)))
+        self.shares_known: dict[Any, int] = {}  # times of shares in BP
+        self.spreads_known: dict[Any, list[tuple[Any, Label]]] = {}  # FP in the tail, by what reads it
 
     def start(self) -> Label:
         """The label of nothing, in the tail."""
@@ -65,13 +67,16 @@ class Tail(Graph):
 
     def backward(self, here: int, inner: int | None, c: Any, c2: Any, own: Any) -> list[int]:
         """The time of each share in BP."""
-        time = []
+        known, time = self.shares_known, []
         for b, a in enumerate(own):
-            o = ("BP", here, b)
-            time.append(self.compute(o, a) + self.moved(o, ("FP", here, b), c[b], a))
-            if inner is not None:
-                split = self.split(inner)
-                time[-1] += self.moved(o, ("BP", inner, b if split else -1), c2[b] if split else c2, a)
+            loss = c2[b] if inner is not None and self.split(inner) else c2
+            key = here, inner, b, c[b], loss, a
+            if key not in known:
+                o = ("BP", here, b)
+                known[key] = self.compute(o, a) + self.moved(o, ("FP", here, b), c[b], a)
+                if inner is not None:
+                    known[key] += self.moved(o, ("BP", inner, b if self.split(inner) else -1), loss, a)
+            time.append(known[key])
         return time
 
     def gathered(self, fused: int, inner: int, c2: Any, a: int) -> int:
@@ -81,15 +86,20 @@ class Tail(Graph):
 
     def spread_alone(self, here: int, inner: int | None, c: Any, c2: Any) -> Iterator[Move]:
         """FP in the tail, and what the next layer reads of it."""
-        for own in self.spreads:
-            time = [self.compute(("FP", here, b), a) for b, a in enumerate(own)]
-            read = [0 for _ in own]
-            if inner is not None:
-                read = [self.moved(("FP", inner, b), ("FP", here, b), a, c[b]) for b, a in enumerate(own)]
-            work = [x + y for x, y in zip(self.on(own, time), self.on(c or own, read), strict=True)]
-            both = [x + y for x, y in zip(time, read, strict=True)]
-            since = [-2 * NEVER if a in own else min(time if a in (c or ()) else both) for a in self.places]
-            yield (own, c2), (*both, *work, *since), ()
+        if (here, c) not in self.spreads_known:
+            self.spreads_known[here, c] = [(own, self.spread_adds(here, inner, c, own)) for own in self.spreads]
+        for own, added in self.spreads_known[here, c]:
+            yield (own, c2), added, ()
+
+    def spread_adds(self, here: int, inner: int | None, c: Any, own: Any) -> Label:
+        time = [self.compute(("FP", here, b), a) for b, a in enumerate(own)]
+        read = [0 for _ in own]
+        if inner is not None:
+            read = [self.moved(("FP", inner, b), ("FP", here, b), a, c[b]) for b, a in enumerate(own)]
+        work = [x + y for x, y in zip(self.on(own, time), self.on(c or own, read), strict=True)]
+        both = [x + y for x, y in zip(time, read, strict=True)]
+        since = [-2 * NEVER if a in own else min(time if a in (c or ()) else both) for a in self.places]
+        return (*both, *work, *since)
 
     def back_alone(self, here: int, inner: int | None, c: Any, c2: Any) -> Iterator[Move]:
         """BP in the tail."""
