@@ -21,8 +21,8 @@ from mapgap.core import Budget
 from mapgap.formulations.suboperation_mapping.params import Certificate as Params
 from mapgap.kernels import kernel
 from mapgap.problems.suboperation_mapping.certificate.chain import Chain
-from mapgap.problems.suboperation_mapping.certificate.chain_labels import UNIT
-from mapgap.problems.suboperation_mapping.certificate.chain_tail import NEVER
+from mapgap.problems.suboperation_mapping.certificate.chain_costs import NEVER
+from mapgap.problems.suboperation_mapping.certificate.chain_weights import UNIT
 from mapgap.solvers.highs import MatrixModel
 
 Vector = NDArray[np.float64]
@@ -295,7 +295,7 @@ class Diagram:
             value, weighing = self.weights(k, labels[i], bound, params.rounds)
             if value > values[i] + CLOSE * bound:
                 weighings.append(weighing)
-                labels = labels[weighing.value(k, labels) < bound]
+                labels = self.alive(k, labels, bound, [weighing])
         return labels
 
     def values(self, k: int, labels: Whole, weighings: Sequence[Weighing]) -> Vector:
@@ -306,9 +306,10 @@ class Diagram:
         return found
 
     def alive(self, k: int, labels: Whole, bound: int, weighings: Sequence[Weighing]) -> Whole:
+        """Those that no weights show to reach the bound, or to do so only by the error of doubles."""
         for weighing in weighings:
             if weighing.first <= k and len(labels):
-                labels = labels[weighing.value(k, labels) < bound]
+                labels = labels[weighing.value(k, labels) < bound * (1 + SAFETY)]
         return labels
 
 

@@ -19,7 +19,8 @@ from mapgap.formulations.suboperation_mapping.params import Certificate as Param
 from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.certificate import cases, chain_labels, partitions
 from mapgap.problems.suboperation_mapping.certificate.chain import Chain
-from mapgap.problems.suboperation_mapping.certificate.chain_labels import UNIT, outlived
+from mapgap.problems.suboperation_mapping.certificate.chain_labels import outlived
+from mapgap.problems.suboperation_mapping.certificate.chain_weights import UNIT
 from mapgap.problems.suboperation_mapping.certificate.graph import Graph
 from mapgap.problems.suboperation_mapping.lowered.arrays import lower
 from mapgap.solvers.model import prove

@@ -15,7 +15,8 @@ from mapgap.formulations.suboperation_mapping.climb import climb
 from mapgap.formulations.suboperation_mapping.params import Certificate
 from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.certificate.chain import Chain
-from mapgap.problems.suboperation_mapping.certificate.chain_labels import UNIT, outlived
+from mapgap.problems.suboperation_mapping.certificate.chain_labels import outlived
+from mapgap.problems.suboperation_mapping.certificate.chain_weights import UNIT
 from mapgap.problems.suboperation_mapping.lowered.arrays import lower
 from mapgap.problems.suboperation_mapping.lowered.mapped import Mapped
 from mapgap.problems.suboperation_mapping.lowered.ratios import partitions

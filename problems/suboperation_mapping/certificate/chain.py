@@ -25,49 +25,20 @@ reads has the work of its BP and WU, wherever these lie, as they follow the BP o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
-from itertools import product
 from typing import Any
 
-from .chain_inside import Inside
-from .chain_tail import NEVER, Move, State
+from .chain_costs import Move, State
+from .chain_path import Path
 
 
-class Chain(Inside):
-    """The steps of a ratio, outwards; ``moves(k, state)`` are those of the ``k``-th.
-
-    States are pairs of places, of FP and of BP.
-
-    Attributes
-    ----------
-    fold : int or None
-        The step that ends the tail; ``None`` if nothing is fused.
-    """
+class Chain(Path):
+    """The moves of a ratio, ``moves(k, state)`` for the ``k``-th step."""
 
     def __init__(self, instance: dict[str, Any], ratio: Sequence[int]) -> None:
         super().__init__(instance, ratio)
-        self.steps: list[Any] = []
-        self.fold: int | None = None
         self.known: dict[Any, list[Move]] = {}
         self.first: dict[int, int] = {}
         self.numbered: dict[str, int] = {}
-        self.path = self.longest()
-        if not self.split(self.path[-1]):
-            raise ValueError("a path that begins with a fused layer")
-        if self.serial() >= NEVER:
-            raise ValueError("times that are too large")
-        self.seen = {*self.path}
-        rest = self.tail()
-        while rest:
-            rest = self.pair(rest) if len(rest) > 1 and self.split(rest[1]) else self.meeting(rest)
-
-    def longest(self) -> list[int]:
-        """A path of most layers, the last one first."""
-        best: list[list[int]] = []
-        for k, layer in enumerate(self.layers):
-            before = [best[edge["source"]] for edge in layer["inputs"]]
-            best.append([k, *max(before, key=lambda path: (len(path), path), default=[])])
-        return max(best, key=lambda path: (len(path), path))
 
     def inner(self, k: int) -> bool:
         """Whether labels before a step are those of the tail."""
@@ -97,57 +68,3 @@ class Chain(Inside):
         for k in range(len(self.steps)):
             found.append([*dict.fromkeys(after for state in found[-1] for after, *_ in self.moves(k, state))])
         return found
-
-    # ---- which steps there are ----
-
-    def tail(self) -> list[int]:
-        """Steps of the split layers after the last fused one; the path from this on."""
-        inner, rest = None, self.path
-        while rest and self.split(rest[0]):
-            here, *rest = rest
-            self.steps.append(partial(Chain.spread_alone, self, here, inner))
-            self.updates(here, inner)
-            if rest:
-                self.steps.append(partial(Chain.back_alone, self, here, inner))
-            inner = here
-        if rest:
-            self.steps.append(partial(Chain.reach, self, rest[0], inner))
-            self.fold = len(self.steps)
-            self.steps += [partial(Chain.same, self), partial(Chain.close, self, rest[0], inner)]
-            self.beside(rest[0])
-        return rest
-
-    def updates(self, layer: int, inner: int | None) -> None:
-        self.steps += [partial(Chain.update, self, layer, inner, b=b) for b in self.shares]
-
-    def beside(self, layer: int) -> None:
-        """Work of split layers beside the path that one of it reads."""
-        for source in sorted({edge["source"] for edge in self.layers[layer]["inputs"]} - self.seen):
-            self.seen.add(source)
-            for phase, b in product(("WU", "BP"), self.shares):
-                if self.split(source) and (phase, source, b) in self.before:
-                    self.steps.append(partial(Chain.work, self, o=(phase, source, b)))
-
-    def pair(self, path: list[int]) -> list[int]:
-        """Steps of a split layer and the fused one before it; ``path`` begins with the one after it."""
-        after, here, *rest = path
-        self.steps.append(partial(Chain.spread, self, here, after))
-        self.updates(here, after)
-        self.beside(here)
-        if not rest:
-            self.steps.append(partial(Chain.head, self, here))
-            return []
-        if self.split(rest[0]):
-            raise ValueError("split layers in a row")
-        self.steps += [partial(Chain.back, self, here, after), partial(Chain.join, self, rest[0], here)]
-        self.steps.append(partial(Chain.begin, self, rest[0], here))
-        self.beside(rest[0])
-        return rest
-
-    def meeting(self, path: list[int]) -> list[int]:
-        """Steps of a fused layer that the next one of the path reads, which is fused as well."""
-        after, *rest = path
-        if rest:
-            self.steps.append(partial(Chain.meet, self, rest[0], after))
-            self.beside(rest[0])
-        return rest

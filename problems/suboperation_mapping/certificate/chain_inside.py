@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
-from .chain_tail import Move, Tail
+from .chain_costs import Move
+from .chain_tail import Tail
 
 
 class Inside(Tail):

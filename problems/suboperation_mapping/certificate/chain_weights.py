@@ -1,0 +1,64 @@
+"""Weights of labels of a chain; see :mod:`~.chain`. Part of the writer, standard library only.
+
+*Weights*, counted in 4096ths, say what a label leads to: the makespan is at least the sum of ``w[j]`` times its
+``j``-th number and of ``R(state)``, the least sum of what the moves that follow cost with weights, those after each
+move. In this no weight falls outwards, that of ``D`` is 1, and those of ``E`` add up to 1 at most in the end: ``E``
+after a move is no less than its sum with the cost, and not negative. In the tail all add up to 1 at most, and starts
+have none. Where it ends, ``E`` is at least the work less the largest ``D``: so weights of work are at most those of
+``E`` after it, and those of the ``D`` add up to what they leave of 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import mul
+
+from .chain import Chain
+from .chain_costs import Label, State
+
+UNIT = 1 << 12  #: of weights
+
+
+def weighted(weights: Label, label: Label) -> int:
+    return sum(map(mul, weights, label))
+
+
+class Weights:
+    """What labels of a state lead to, from a step on; refuses weights that prove nothing."""
+
+    def __init__(self, chain: Chain, states: list[list[State]], first: int, runs: Sequence[Sequence[int]]) -> None:
+        self.first, last = first, len(chain.steps)
+        starts = [run[0] for run in runs]
+        if starts[0] != first or starts != sorted({*starts}) or starts[-1] > last:
+            raise ValueError("weights of a step are missing")
+        rows = [
+            tuple(run[1:]) for run, end in zip(runs, [*starts[1:], last + 1], strict=True) for _ in range(run[0], end)
+        ]
+        for k, w in enumerate(rows, first):
+            if (
+                len(w) != len(chain.places) + (len(chain.shares) if chain.inner(k) else 1)
+                or min(w) < 0
+                or {*map(type, w)} != {int}
+            ):
+                raise ValueError("weights of another length, or no whole numbers")
+            if not chain.inner(k) and w[0] != UNIT:
+                raise ValueError("a weight of D that is not 1")
+            if k > first and (k - 1 == chain.fold or any(x > y for x, y in zip(rows[k - first - 1], w, strict=True))):
+                before, n = rows[k - first - 1], len(chain.places)
+                if k - 1 != chain.fold or sum(before) > UNIT or any(map(int.__gt__, before[-n:], w[-n:])):
+                    raise ValueError("a weight that falls")
+        if sum(rows[-1]) > UNIT * (1 if chain.fold is None else 2):
+            raise ValueError("weights of a sum above 1")
+        self.rows = dict(enumerate(rows, first))
+        self.rest: dict[int, dict[State, int]] = {last: dict.fromkeys(states[last], 0)}
+        for k in reversed(range(first, last)):
+            w, after = self.rows[k + 1], self.rest[k + 1]
+            if k == chain.fold:
+                self.rest[k] = after
+            else:
+                self.rest[k] = {
+                    s: min(after[t] + weighted(w, added) for t, added, _ in chain.moves(k, s)) for s in states[k]
+                }
+
+    def value(self, k: int, state: State, label: Label) -> int:
+        return weighted(self.rows[k], label) + self.rest[k][state]
