@@ -27,7 +27,6 @@ from mapgap.solvers.highs import MatrixModel
 
 Vector = NDArray[np.float64]
 Whole = NDArray[np.int64]
-FAR = 1e300
 SAFETY = 1e-9  #: of a value in doubles
 CLOSE = 2e-5  #: of weights: the part of the bound that better ones could add
 
@@ -100,12 +99,12 @@ class Weighing:
 
 
 class Diagram:
-    """The moves of a chain as arrays: ``(from, to, added)`` of every step."""
+    """The moves of a chain as arrays: ``(to, added, where those of each state begin)`` of every step."""
 
     def __init__(self, chain: Chain) -> None:
         self.chain, self.states = chain, chain.states()
         self.last, self.places, self.shares = len(chain.steps), len(chain.places), len(chain.shares)
-        self.steps: list[tuple[Any, Any, Any, Any]] = []
+        self.steps: list[tuple[Any, Any, Any]] = []
         self.pairs: list[Any] = []  # by step, move, share and accelerator: whether one gets an operation of the other
         for k in range(self.last):
             after = {state: i for i, state in enumerate(self.states[k + 1])}
@@ -118,7 +117,7 @@ class Diagram:
                     pairs[j, b, a] = True
             self.pairs.append(pairs if pairs.any() else None)
             starts = np.searchsorted(where, np.arange(len(self.states[k]) + 1))
-            self.steps.append((where, to, added, starts))
+            self.steps.append((to, added, starts))
         inside = range(self.last + 1) if chain.fold is None else range(chain.fold + 1, self.last + 1)
         layers = [k for k in inside if k == inside[0] or (k < self.last and self.spreads(k))]
         self.turns = layers if chain.fold is not None else []  # where weights may rise
@@ -136,7 +135,7 @@ class Diagram:
             head, whole = whole[: self.shares + n], whole[self.shares + n :]
             runs.append([first, *head.tolist()])
             own = own + head[self.shares :]
-        for turn in (t for t in self.turns if t >= first or t == self.turn(first)):
+        for turn in self.later(first):
             own, whole = own + whole[:n], whole[n:]
             runs.append([max(turn, first), UNIT, *own.astype(int).tolist()])
         return runs
@@ -145,13 +144,17 @@ class Diagram:
         """The run of weights that a step belongs to."""
         return -1 if self.chain.inner(first) else max(t for t in self.turns if t <= first)
 
+    def later(self, first: int) -> list[int]:
+        """The runs of weights from that of a step on."""
+        return [t for t in self.turns if t >= first or t == self.turn(first)]
+
     def weighing(self, first: int, runs: list[list[int]]) -> Weighing:
         ends = [*(run[0] for run in runs[1:]), self.last + 1]
         whole = [run[1:] for run, end in zip(runs, ends, strict=True) for _ in range(run[0], end)]
         rows = [np.array(row, float) / UNIT for row in whole]
         rest = [np.zeros(len(self.states[self.last]))]
         for k in reversed(range(first, self.last)):
-            _, to, added, starts = self.steps[k]
+            to, added, starts = self.steps[k]
             row = rows[k + 1 - first]
             cost = rest[-1][to] if k == self.chain.fold else rest[-1][to] + added[:, : len(row)] @ row
             rest.append(np.minimum.reduceat(cost, starts[:-1]))
@@ -167,7 +170,7 @@ class Diagram:
             sums[self.turn(first)] = here.copy()
         own = own[:few] if self.chain.inner(first) else np.zeros(0)
         for k in range(first, self.last):
-            _, to, added, starts = self.steps[k]
+            to, added, starts = self.steps[k]
             low, high = starts[state], starts[state + 1]
             cost = weighing.rest[k + 1 - first][to[low:high]]
             if k != self.chain.fold:
@@ -181,7 +184,7 @@ class Diagram:
                 sums[turn] = sums.get(turn, 0.0) + added[j, 1:]
             state = int(to[j])
         suffix, parts = np.zeros(n), []
-        for turn in reversed([t for t in self.turns if t >= first or t == self.turn(first)]):
+        for turn in reversed(self.later(first)):
             suffix = suffix + sums.get(turn, 0.0)
             parts.append(suffix)
         if self.chain.inner(first):
@@ -191,7 +194,7 @@ class Diagram:
     def weights(self, first: int, label: Whole, goal: int, rounds: int) -> tuple[float, Weighing]:
         """The best weights for a label, and its value: cutting planes, the next point half way to the best one."""
         n, few = self.places, self.shares + self.places if self.chain.inner(first) else 0
-        count = few + n * len([t for t in self.turns if t >= first or t == self.turn(first)])
+        count = few + n * len(self.later(first))
         master = MatrixModel()
         height = master.column(upper=4.0, cost=-1.0)
         columns = [master.column() for _ in range(count)]
@@ -202,7 +205,7 @@ class Diagram:
         point = np.zeros(count)
         point[:few] = 1.0 / few if few else 0.0
         point[few : few + n] = (n if few == 0 else self.shares) / n / (n if few == 0 else few) if self.turns else 0.0
-        best: tuple[float, Weighing | None, Vector] = (-FAR, None, point)
+        best: tuple[float, Weighing | None, Vector] = (-np.inf, None, point)
         for turn in range(rounds):
             weighing = self.weighing(first, self.split(first, point))
             value = float(weighing.value(first, label[None, :])[0])
@@ -225,7 +228,7 @@ class Diagram:
 
     def after(self, k: int, labels: Whole) -> Whole:
         """All moves of all labels."""
-        _, to, added, starts = self.steps[k]
+        to, added, starts = self.steps[k]
         count = starts[labels[:, 0] + 1] - starts[labels[:, 0]]
         rows = np.repeat(np.arange(len(labels)), count)
         which = np.arange(len(rows)) + np.repeat(starts[labels[:, 0]] - np.cumsum(count) + count, count)
@@ -241,10 +244,10 @@ class Diagram:
         return np.column_stack([to[which], new]).astype(np.int64)
 
     def search(
-        self, bound: int, params: Params, budget: Budget, known: Sequence[Weighing], seed: int = 0
+        self, bound: int, params: Params, budget: Budget, known: Sequence[Weighing]
     ) -> tuple[int, dict[str, Any]]:
         """What labels prove, at most the bound, and how: 0 if there are too many of them, or too little time."""
-        rng, weighings = np.random.default_rng(seed), list(known)
+        rng, weighings = np.random.default_rng(0), list(known)
         labels, total = self.root()[None, :], 0
         grid = [1] * self.last
         for k in range(self.last):
@@ -299,7 +302,7 @@ class Diagram:
         return labels
 
     def values(self, k: int, labels: Whole, weighings: Sequence[Weighing]) -> Vector:
-        found = np.full(len(labels), -FAR)
+        found = np.full(len(labels), -np.inf)
         for weighing in weighings:
             if weighing.first <= k:
                 found = np.maximum(found, weighing.value(k, labels))

@@ -59,6 +59,3 @@ class Weights:
                 self.rest[k] = {
                     s: min(after[t] + weighted(w, added) for t, added, _ in chain.moves(k, s)) for s in states[k]
                 }
-
-    def value(self, k: int, state: State, label: Label) -> int:
-        return weighted(self.rows[k], label) + self.rest[k][state]
