@@ -92,9 +92,8 @@ class Weighing:
     def __init__(self, first: int, rows: list[Vector], rest: list[Vector], runs: list[list[int]]) -> None:
         self.first, self.rows, self.rest, self.runs = first, rows, rest, runs
 
-    def value(self, k: int, labels: Whole) -> Vector:
-        row = self.rows[k - self.first]
-        found: Vector = labels[:, 1 : 1 + len(row)] @ row + self.rest[k - self.first][labels[:, 0]]
+    def value(self, k: int, states: Whole, numbers: Whole) -> Vector:
+        found: Vector = numbers @ self.rows[k - self.first] + self.rest[k - self.first][states]
         return found
 
 
@@ -105,13 +104,15 @@ class Diagram:
         self.chain, self.states = chain, chain.states()
         self.last, self.places, self.shares = len(chain.steps), len(chain.places), len(chain.shares)
         self.steps: list[tuple[Any, Any, Any]] = []
-        self.pairs: list[Any] = []  # by step, move, share and accelerator: whether one gets an operation of the other
+        self.costs: list[Vector] = []  # what moves add to the numbers that have weights
+        self.pairs: list[Any] = []  # by step, move, share and start: whether one gets an operation of the other
         for k in range(self.last):
             after = {state: i for i, state in enumerate(self.states[k + 1])}
             moves = [(i, after[t], d, p) for i, s in enumerate(self.states[k]) for t, d, p in chain.moves(k, s)]
             where, to = (np.array([move[j] for move in moves]) for j in (0, 1))
             added = np.array([move[2] for move in moves], float)
-            pairs = np.zeros((len(moves), self.shares, self.places), np.bool_)
+            self.costs.append(np.array([chain.cost(k, move[2]) for move in moves], float))
+            pairs = np.zeros((len(moves), self.shares, chain.timed), np.bool_)
             for j, move in enumerate(moves):
                 for b, a in move[3]:
                     pairs[j, b, a] = True
@@ -132,9 +133,10 @@ class Diagram:
         n, runs, own = self.places, [], np.zeros(self.places)
         whole = np.floor(np.maximum(point, 0.0) * UNIT * (1 - 1e-9)).astype(int)
         if self.chain.inner(first):
-            head, whole = whole[: self.shares + n], whole[self.shares + n :]
+            few = self.shares + self.chain.timed
+            head, whole = whole[:few], whole[few:]
             runs.append([first, *head.tolist()])
-            own = own + head[self.shares :]
+            own = own + head[self.shares : self.shares + n]
         for turn in self.later(first):
             own, whole = own + whole[:n], whole[n:]
             runs.append([max(turn, first), UNIT, *own.astype(int).tolist()])
@@ -154,30 +156,30 @@ class Diagram:
         rows = [np.array(row, float) / UNIT for row in whole]
         rest = [np.zeros(len(self.states[self.last]))]
         for k in reversed(range(first, self.last)):
-            to, added, starts = self.steps[k]
+            to, _, starts = self.steps[k]
             row = rows[k + 1 - first]
-            cost = rest[-1][to] if k == self.chain.fold else rest[-1][to] + added[:, : len(row)] @ row
+            cost = rest[-1][to] if k == self.chain.fold else rest[-1][to] + self.costs[k] @ row
             rest.append(np.minimum.reduceat(cost, starts[:-1]))
         return Weighing(first, rows, rest[::-1], runs)
 
     def path(self, weighing: Weighing, label: Whole) -> tuple[float, Vector]:
         """The constant and the coefficients of the cut of the shortest path from a label."""
         first, state, n = weighing.first, int(label[0]), self.places
-        few, row = self.shares + n, weighing.rows
-        own, inside, sums = label[1:].astype(float), 0.0, {}
+        row = weighing.rows
+        own, inside, sums = self.weighed(first, label[None, :])[0].astype(float), 0.0, {}
         if not self.chain.inner(first):
             inside, here = own[0], own[1:]
             sums[self.turn(first)] = here.copy()
-        own = own[:few] if self.chain.inner(first) else np.zeros(0)
+        own = own if self.chain.inner(first) else np.zeros(0)
         for k in range(first, self.last):
-            to, added, starts = self.steps[k]
+            (to, _, starts), added = self.steps[k], self.costs[k]
             low, high = starts[state], starts[state + 1]
             cost = weighing.rest[k + 1 - first][to[low:high]]
             if k != self.chain.fold:
-                cost = cost + added[low:high, : len(row[k + 1 - first])] @ row[k + 1 - first]
+                cost = cost + added[low:high] @ row[k + 1 - first]
             j = low + int(cost.argmin())
             if self.chain.inner(k + 1):
-                own = own + added[j, :few]
+                own = own + added[j]
             elif k != self.chain.fold:
                 inside += added[j, 0]
                 turn = self.turn(k + 1)
@@ -188,12 +190,12 @@ class Diagram:
             suffix = suffix + sums.get(turn, 0.0)
             parts.append(suffix)
         if self.chain.inner(first):
-            own[self.shares :] += suffix
+            own[self.shares : self.shares + n] += suffix
         return inside, np.concatenate([own, *parts[::-1]]) if parts else own
 
     def weights(self, first: int, label: Whole, goal: int, rounds: int) -> tuple[float, Weighing]:
         """The best weights for a label, and its value: cutting planes, the next point half way to the best one."""
-        n, few = self.places, self.shares + self.places if self.chain.inner(first) else 0
+        n, few = self.places, self.shares + self.chain.timed if self.chain.inner(first) else 0
         count = few + n * len(self.later(first))
         master = MatrixModel()
         height = master.column(upper=4.0, cost=-1.0)
@@ -208,7 +210,7 @@ class Diagram:
         best: tuple[float, Weighing | None, Vector] = (-np.inf, None, point)
         for turn in range(rounds):
             weighing = self.weighing(first, self.split(first, point))
-            value = float(weighing.value(first, label[None, :])[0])
+            value = float(self.value(weighing, first, label[None, :])[0])
             constant, slopes = self.path(weighing, label)
             if value > best[0]:
                 best = value, weighing, point
@@ -240,7 +242,7 @@ class Diagram:
         pairs = self.pairs[k]
         if pairs is not None:
             since = np.where(pairs[which], labels[rows, 1 : 1 + self.shares, None], NEVER).min(axis=1)
-            new[:, -self.places :] = np.minimum(new[:, -self.places :], since)
+            new[:, -since.shape[1] :] = np.minimum(new[:, -since.shape[1] :], since)
         return np.column_stack([to[which], new]).astype(np.int64)
 
     def search(
@@ -255,8 +257,6 @@ class Diagram:
             if len(labels) > params.labels:
                 return 0, {}
             labels = undominated(labels)
-            grid[k] = max(1, bound // params.grid) if len(labels) > params.fine else 1
-            labels = rounded(labels, grid[k])
             if self.learns(k + 1):
                 labels = self.learn(k + 1, labels, bound, params, weighings, rng)
             while len(labels) > params.width and grid[k] < bound:
@@ -273,9 +273,20 @@ class Diagram:
 
     def busy(self, labels: Whole) -> Whole:
         """When the work of the tail can be done."""
-        k, n = 1 + self.shares, self.places
-        found: Whole = np.where(labels[:, k : k + n] > 0, labels[:, k : k + n] + labels[:, k + n :], 0)
+        k, n = 1 + self.shares, self.chain.timed
+        ends = np.where(labels[:, k : k + n] > 0, labels[:, k : k + n] + labels[:, k + n :], 0)
+        found: Whole = ends.reshape(len(labels), -1, self.places).max(axis=1)
         return found
+
+    def weighed(self, k: int, labels: Whole) -> Whole:
+        """The numbers of labels that have weights."""
+        few, late = 1 + self.shares + self.places, self.chain.late
+        if not self.chain.inner(k):
+            return labels[:, 1:]
+        if not late:
+            return labels[:, 1:few]
+        soonest = np.minimum(labels[:, -late:], labels[:, 1 : 1 + self.shares].min(axis=1)[:, None])
+        return np.hstack([labels[:, 1:few], labels[:, few : few + late] + soonest])
 
     def ends(self, labels: Whole) -> Whole:
         """The makespan that labels have in the end."""
@@ -305,14 +316,17 @@ class Diagram:
         found = np.full(len(labels), -np.inf)
         for weighing in weighings:
             if weighing.first <= k:
-                found = np.maximum(found, weighing.value(k, labels))
+                found = np.maximum(found, self.value(weighing, k, labels))
         return found
+
+    def value(self, weighing: Weighing, k: int, labels: Whole) -> Vector:
+        return weighing.value(k, labels[:, 0], self.weighed(k, labels))
 
     def alive(self, k: int, labels: Whole, bound: int, weighings: Sequence[Weighing]) -> Whole:
         """Those that no weights show to reach the bound, or to do so only by the error of doubles."""
         for weighing in weighings:
             if weighing.first <= k and len(labels):
-                labels = labels[weighing.value(k, labels) < bound * (1 + SAFETY)]
+                labels = labels[self.value(weighing, k, labels) < bound * (1 + SAFETY)]
         return labels
 
 

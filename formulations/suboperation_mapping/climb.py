@@ -172,7 +172,7 @@ class Climb:
         """The case of a name, and the proof that a certificate has of it."""
         along = name.endswith(CHAIN)
         case = Case(name.removesuffix(CHAIN), promise, () if along else proof)
-        if "x" not in name and name != ALL and self.chained:
+        if "x" not in name and name != ALL and self.along(len(ratio_of(name))):
             case.ascent = Ascent(self.instance, ratio_of(name), self.goal, self.params)
             if along:
                 case.ascent.bound, case.ascent.proof, case.opened = promise, proof, True
@@ -187,16 +187,20 @@ class Climb:
             return False
         return True
 
+    def along(self, shares: int) -> bool:
+        """Whether ratios of so many shares are bounded along a chain in little time."""
+        return self.chained and bool(self.devices**shares <= self.params.spreads)
+
     def work(self, case: Case) -> bool:
         """Solve the weakest leaf, or divide it; ``False`` if there are divisions enough."""
         case.opened = True
-        if case.ascent is not None:
-            self.asked += 1
-            if case.ascent.climb(self.budget):
-                return True
         if case.steps:
             self.regrow(case)
         leaf = case.leaves[0][2]
+        if case.ascent is not None and (leaf.solved or self.cutter is not None):  # without it programs are smaller
+            self.asked += 1
+            if case.ascent.climb(self.budget):
+                return True
         if not leaf.solved:
             heapq.heappop(case.leaves)
             self.solve(case, leaf)
@@ -287,7 +291,7 @@ class Climb:
             return self.params.orders if name.endswith(ORDER) else 0
         if self.alike(name):
             return 0
-        if self.chained and self.written_alone(groups_of(name)):
+        if self.along(shares_of(groups_of(name))):
             return 0  # single ratios are quick, and bounded better
         return self.params.places if self.few(groups_of(name)) is None else self.params.boxes
 
@@ -321,8 +325,8 @@ class Climb:
 
     def chains(self, groups: Groups, most: int) -> list[str]:
         """The ratios of a box, if they are at most so many and can be bounded along a chain."""
-        found = few_ratios(groups, self.batch, self.devices, most) if self.chained else None
-        if found is None or not self.written_alone(groups):
+        found = few_ratios(groups, self.batch, self.devices, most) if self.along(shares_of(groups)) else None
+        if found is None:
             return []
         return [",".join(str(share) for share in ratio if share) for ratio in found]
 
@@ -333,7 +337,7 @@ class Climb:
 
     def written_alone(self, groups: Groups) -> bool:
         """Whether there is a program of the only ratio of a box."""
-        return bool(self.devices ** sum(g.number for g in groups) <= self.params.configurations)
+        return bool(self.devices ** shares_of(groups) <= self.params.configurations)
 
     def proof(self, bound: int) -> dict[str, Any] | None:
         """The trees of a bound that is proven; ``None`` if the multipliers of a leaf do not prove it after all."""
@@ -364,6 +368,10 @@ def summed(model: Writer, leaf: Leaf) -> Steps | None:
     duals = list(zip(*(column.tolist() for column in leaf.multipliers), strict=True))
     step = emptying(program.rows, leaf.box(program), number, duals)
     return None if step is None else [step]
+
+
+def shares_of(groups: Groups) -> int:
+    return sum(g.number for g in groups)
 
 
 def alone(groups: Groups) -> str:

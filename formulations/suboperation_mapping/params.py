@@ -155,12 +155,12 @@ class Certificate(Params):
         Accelerators up to which a climb takes the program of one ratio in the place of that of its box.
     kept : int
         Programs that a climb keeps with their bases.
+    spreads : int
+        Ways to place the shares of a layer, above which a ratio is not bounded along a chain.
     width : int
         Labels of a step of a chain, above which they are rounded more.
     fine : int
-        Labels of a step up to which nothing is rounded, and no weights are looked for.
-    grid : int
-        Parts of the bound that labels are rounded to, where there are more.
+        Labels of a step up to which no weights are looked for.
     labels : int
         Labels of all steps, or of one before some are dominated, above which a bound is given up.
     learnt, rounds : int
@@ -180,9 +180,9 @@ class Certificate(Params):
     orders: int = 20_000
     few: int = 3
     kept: int = 40
+    spreads: int = 64
     width: int = 10_000
     fine: int = 100
-    grid: int = 100_000
     labels: int = 60_000
     learnt: int = 6
     rounds: int = 25

@@ -116,6 +116,21 @@ def test_halves_of_a_network_on_two_accelerators_are_not_mixed():
     assert solved(data, (1,), 22 * WORK)
 
 
+def test_an_accelerator_waits_between_fp_and_what_follows():
+    """Nothing is fused. Two shares; the first layer only fits one FPGA, the second one only the two others.
+
+    FP 10 and WU 50 of the first layer, FP 30, BP 30 and no WU of the second, in units of WORK; transfers take a tick.
+    The first FPGA has 120 to do, and a share alone takes 10 + 30 + 30 + 50. But no WU of it begins before 70, and two
+    of them follow each other: 170, which a plan has that gives each share an FPGA of its own for the second layer.
+    """
+    data = network([("split", 10, 0, 50), ("split", 30, 30, 0)], 3, 2, FREE)
+    for layer, own in zip(data["layers"], ([0], [1, 2]), strict=True):
+        for phase in ("fp", "bp", "wu"):
+            layer[phase] = [[(t if a in own else 1000) * WORK for t in row] for a, row in enumerate(layer[phase])]
+    assert best(data, (1, 1), 170 * WORK) == 170 * WORK
+    assert best(data, (1, 1), 171 * WORK) <= 170 * WORK + 20
+
+
 def makespans(data, ratio, rng, count):
     """Of random plans of a ratio."""
     lowered = lower(Instance.model_validate_json(json.dumps(data)), ratio)
@@ -134,7 +149,7 @@ def any_proof(chain, rng, coarse):
     last, n, k = len(chain.steps), len(chain.places), len(chain.shares)
     found = []
     for first in sorted({0, *rng.choices(range(last), k=rng.randint(0, 3))}):
-        cuts = sorted(rng.randint(0, UNIT) for _ in range(k + n))
+        cuts = sorted(rng.randint(0, UNIT) for _ in range(k + chain.timed))
         parts = [y - x for x, y in zip([0, *cuts], cuts, strict=False)]
         runs = [[first, *parts]] if chain.inner(first) else []
         if chain.fold is not None:

@@ -13,7 +13,9 @@ that of the accelerator with most to do in it, and by that of BP; ``E[a]`` grows
 which cannot start before, and falls by the time of BP, but not below 0. No makespan is below ``D + max E``. In the tail
 shares do not wait for each other: a label has a ``D`` for each, then the work on each accelerator, then the time before
 which nothing starts there, counted for every operation from the start of FP of its own share. Nothing at all starts at
-2^60, and later as this is passed on outwards; so no makespan may be that large.
+2^60, and later as this is passed on outwards; so no makespan may be that large. Where nothing is fused, all is tail.
+Then work and start of BP and WU are counted apart as well: they come after all FP of their own share, so an accelerator
+that did its FP may have to wait for them.
 
 A step decides a place or some, which are part of the *state* as long as a cost depends on them. Costs are those of
 :mod:`~.graph`, with all transfers along the path; others are left out. A layer beside the path whose output the path
@@ -25,9 +27,10 @@ reads has the work of its BP and WU, wherever these lie, as they follow the BP o
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import add
 from typing import Any
 
-from .chain_costs import Move, State
+from .chain_costs import NEVER, Label, Move, State
 from .chain_path import Path
 
 
@@ -39,16 +42,46 @@ class Chain(Path):
         self.known: dict[Any, list[Move]] = {}
         self.first: dict[int, int] = {}
         self.numbered: dict[str, int] = {}
+        self.late = len(self.places) if self.fold is None else 0  # numbers of a label for the work after FP
+        self.timed = len(self.places) + self.late  # its starts
 
     def inner(self, k: int) -> bool:
         """Whether labels before a step are those of the tail."""
         return self.fold is None or k <= self.fold
 
+    def start(self) -> Label:
+        """The label of nothing, in the tail."""
+        return (*(0 for _ in self.shares), *(0 for _ in range(self.timed)), *(NEVER for _ in range(self.timed)))
+
     def moves(self, k: int, state: State) -> list[Move]:
         key = self.twin(k), state
         if key not in self.known:
-            self.known[key] = list(self.steps[k](*state))
+            found = self.steps[k](*state)
+            self.known[key] = [self.apart(*move) for move in found] if self.late else list(found)
         return self.known[key]
+
+    def apart(self, after: State, added: Label, pairs: tuple[tuple[int, int], ...]) -> Move:
+        """A move that adds to the work after FP as well; one of FP has no pairs."""
+        d, n = len(self.shares), len(self.places)
+        time, work, since = added[:d], added[d : d + n], added[d + n :]
+        late, later = (work, 0) if pairs else ([0 for _ in work], min(time))
+        both = *pairs, *((b, n + a) for b, a in pairs)
+        return after, (*time, *work, *late, *since, *(later for _ in work)), both
+
+    def cost(self, k: int, added: Label) -> Label:
+        """What a move adds to the numbers that have weights."""
+        if not self.inner(k + 1):
+            return added
+        few = len(self.shares) + len(self.places)
+        return (*added[:few], *map(add, added[few:][: self.late], added[len(added) - self.late :]))
+
+    def weighed(self, k: int, label: Label) -> Label:
+        """The numbers of a label that have weights; the work after FP begins no sooner than what is added to it."""
+        if not self.late or not self.inner(k):
+            return label
+        few, soonest = len(self.shares) + len(self.places), min(label[: len(self.shares)])
+        starts = (min(start, soonest) for start in label[-self.late :])
+        return (*label[:few], *map(add, label[few:], starts))
 
     def twin(self, k: int) -> int:
         """The first step with the same moves: that of other layers with the same numbers."""

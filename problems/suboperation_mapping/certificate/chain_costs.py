@@ -24,10 +24,6 @@ class Costs(Graph):
         self.shares_known: dict[Any, int] = {}  # times of shares in BP
         self.spreads_known: dict[Any, list[tuple[Any, Label]]] = {}  # FP in the tail, by what reads it
 
-    def start(self) -> Label:
-        """The label of nothing, in the tail."""
-        return (*(0 for _ in (*self.shares, *self.places)), *(NEVER for _ in self.places))
-
     def moved(self, o: Any, p: Any, i: int, a: int) -> int:
         """The transfer of an operation on ``a`` from its predecessor on ``i``."""
         return self.ticks(self.sizes.get((o, p), 0), i, a)

@@ -25,8 +25,9 @@ def folded(chain: Chain, label: Label) -> Label:
 
 def busy(chain: Chain, label: Label) -> list[int]:
     """When the work of the tail can be done, on each accelerator."""
-    k, n = len(chain.shares), len(chain.places)
-    return [work and work + since for work, since in zip(label[k : k + n], label[k + n :], strict=True)]
+    k, n = len(chain.shares), chain.timed
+    ends = [work and work + since for work, since in zip(label[k : k + n], label[k + n :], strict=True)]
+    return [max(ends[a :: len(chain.places)]) for a in chain.places]
 
 
 def moved(chain: Chain, label: Label, move: Move) -> Label:
@@ -34,7 +35,7 @@ def moved(chain: Chain, label: Label, move: Move) -> Label:
     _, added, pairs = move
     new = [max(0, x + y) for x, y in zip(label, added, strict=True)]
     for b, a in pairs:
-        j = a - len(chain.places)
+        j = a - chain.timed
         new[j] = min(new[j], label[b])
     return tuple(new)
 
@@ -77,7 +78,8 @@ def outlived(chain: Chain, bound: int, proof: Any) -> str | None:
                 limits = [(w.rows[k + 1], UNIT * bound - w.rest[k + 1][move[0]]) for w in ready]
                 for label in those:
                     new = folded(chain, label) if k == chain.fold else moved(chain, label, move)
-                    if all(weighted(w, new) < limit for w, limit in limits):
+                    numbers = chain.weighed(k + 1, new)
+                    if all(weighted(w, numbers) < limit for w, limit in limits):
                         found.setdefault(move[0], []).append((new[0], *(x // g * g for x in new[1:])))
         labels = {state: undominated(those) for state, those in found.items()}
     for label in (label for those in labels.values() for label in those):

@@ -38,7 +38,7 @@ class Tail(Costs):
         """The place of the last fused FP, which the tail reads."""
         for i in self.places:
             if inner is None:
-                yield (i, None), (0,) * len(self.start()), ()
+                yield (i, None), (0,) * (len(self.shares) + 2 * len(self.places)), ()
             else:
                 read = [self.moved(("FP", inner, b), ("FP", fused, -1), i, a) for b, a in enumerate(c)]
                 yield (i, c2), (*read, *self.on(c, read), *(0 if a in c else min(read) for a in self.places)), ()

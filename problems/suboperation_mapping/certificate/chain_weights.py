@@ -6,6 +6,10 @@ move. In this no weight falls outwards, that of ``D`` is 1, and those of ``E`` a
 after a move is no less than its sum with the cost, and not negative. In the tail all add up to 1 at most, and starts
 have none. Where it ends, ``E`` is at least the work less the largest ``D``: so weights of work are at most those of
 ``E`` after it, and those of the ``D`` add up to what they leave of 1.
+
+Where nothing is fused, work of BP and WU has weights, too, together with its start, or that of the next one if this is
+sooner: BP and WU of a share come after its ``D``, so no later one starts before the least ``D``. Work only grows, and
+so does that start, by the shortest FP of a layer.
 """
 
 from __future__ import annotations
@@ -36,7 +40,7 @@ class Weights:
         ]
         for k, w in enumerate(rows, first):
             if (
-                len(w) != len(chain.places) + (len(chain.shares) if chain.inner(k) else 1)
+                len(w) != (len(chain.shares) + chain.timed if chain.inner(k) else 1 + len(chain.places))
                 or min(w) < 0
                 or {*map(type, w)} != {int}
             ):
@@ -57,5 +61,6 @@ class Weights:
                 self.rest[k] = after
             else:
                 self.rest[k] = {
-                    s: min(after[t] + weighted(w, added) for t, added, _ in chain.moves(k, s)) for s in states[k]
+                    s: min(after[t] + weighted(w, chain.cost(k, added)) for t, added, _ in chain.moves(k, s))
+                    for s in states[k]
                 }

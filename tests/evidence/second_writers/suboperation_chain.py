@@ -5,7 +5,8 @@ places that are kept. What is known by then is one of two things.
 
 In the tail, behind the last fused layer of the path (:class:`Apart`), shares do not wait for each other. Time runs, for
 each share, from when its outermost FP has read what it reads: ``passed`` is what lies between that and the end of its
-innermost finished BP, ``work`` what each accelerator has to do, ``since`` when it can begin. Around that
+innermost finished BP, ``work`` what each accelerator has to do, ``since`` when it can begin. Where nothing is fused
+the same is also known of BP and WU alone: they come after all FP of their share. Around that
 (:class:`Together`) every fused operation is a wall: ``front`` lies before all that is known, ``passed`` after it, and
 what has not been done by then, on each accelerator, is left to be done. Both only ever say too little, never too much.
 
@@ -41,15 +42,24 @@ class Apart(NamedTuple):
     begun: tuple[tuple[int, int], ...] = ()  # shares and accelerators: this one begins when that share is so far
 
     def price(self, weights: Label) -> int:
-        return sum(w * x for w, x in zip(weights, [*self.passed, *self.work], strict=True))
+        numbers = [*self.passed, *self.work]
+        if len(weights) > len(numbers):  # FP puts off what follows it, in every share
+            numbers += self.work if self.begun else [min(self.passed)] * len(self.work)
+        return sum(w * x for w, x in zip(weights, numbers, strict=True))
 
     def after(self, label: Label) -> Label:
         k, n = len(self.passed), len(self.work)
-        begins = [0 if late is None else old + late for old, late in zip(label[k + n :], self.later, strict=True)]
+        twice = len(label) > k + 2 * n
+        longer = [*self.passed, *self.work]
+        late = list(self.later)
+        if twice:
+            longer += self.work if self.begun else [0] * n
+            late += [0 if self.begun else min(self.passed)] * n
+        begins = [0 if more is None else old + more for old, more in zip(label[len(longer) :], late, strict=True)]
         for b, a in self.begun:
-            begins[a] = min(begins[a], label[b])
-        longer = [x + y for x, y in zip(label, [*self.passed, *self.work], strict=False)]
-        return (*longer, *begins)
+            for j in (a, n + a)[: 1 + twice]:
+                begins[j] = min(begins[j], label[b])
+        return (*map(int.__add__, label, longer), *begins)
 
 
 class Together(NamedTuple):
@@ -327,9 +337,23 @@ class Walk:
         longest = max(label[: self.shares])
         return (longest, *(max(0, end - longest) for end in self.busy(label)))
 
+    def kinds(self) -> int:
+        """Of work in the tail: all of it, and BP and WU alone where nothing is fused."""
+        return 2 if self.path.fold < 0 else 1
+
+    def numbers(self, label: Label) -> Label:
+        """What has weights; BP and WU that are still to come begin no sooner than the first share is so far."""
+        k, n = self.shares, self.accelerators
+        if self.path.fold >= 0:
+            return label
+        starts = [min(since, *label[:k]) for since in label[k + 3 * n :]]
+        return (*label[: k + n], *map(int.__add__, label[k + n : k + 2 * n], starts))
+
     def busy(self, label: Label) -> list[int]:
-        work, since = label[self.shares :][: self.accelerators], label[self.shares + self.accelerators :]
-        return [x + y if x else 0 for x, y in zip(work, since, strict=True)]
+        each = self.kinds() * self.accelerators
+        work, since = label[self.shares :][:each], label[self.shares + each :]
+        ends = [x + y if x else 0 for x, y in zip(work, since, strict=True)]
+        return [max(ends[a :: self.accelerators]) for a in range(self.accelerators)]
 
     def makespan(self, label: Label) -> int:
         if self.apart(self.count):
@@ -346,7 +370,8 @@ def checked_weights(walk: Walk, first: int, runs: Any) -> dict[int, Label]:
         raise ValueError("a step that there is not")
     for k in range(first, walk.count + 1):
         found[k] = next(tuple(run[1:]) for run in reversed(runs) if run[0] <= k)
-        if len(found[k]) != walk.accelerators + (walk.shares if walk.apart(k) else 1):
+        several = walk.kinds() if walk.apart(k) else 1
+        if len(found[k]) != several * walk.accelerators + (walk.shares if walk.apart(k) else 1):
             raise ValueError("of another length")
         if any(type(w) is not int or w < 0 for w in found[k]) or not (walk.apart(k) or found[k][0] == UNIT):
             raise ValueError("of other numbers")
@@ -389,15 +414,17 @@ def outlived(instance: dict[str, Any], ratio: Any, bound: int, proof: Any) -> st
     rest = [cheapest(walk, w) for w in weights]
     if len(proof["grid"]) != walk.count or any(type(g) is not int or g < 1 for g in proof["grid"]):
         return "a grid that is none"
-    start = (0,) * (walk.shares + walk.accelerators) + (NEVER,) * walk.accelerators
+    each = walk.kinds() * walk.accelerators
+    start = (0,) * (walk.shares + each) + (NEVER,) * each
     labels: dict[Label, set[Label]] = {(): {start}}
     for k, grid in enumerate(proof["grid"]):
         found: dict[Label, set[Label]] = {}
         for state, those in labels.items():
             for (to, effect), label in product(walk.moves[k][state], those):
                 new = walk.folded(label) if effect is None else effect.after(label)
+                numbers = walk.numbers(new) if walk.apart(k + 1) else new
                 values = [
-                    sum(x * y for x, y in zip(w[k + 1], new, strict=False)) + r[k + 1][to]
+                    sum(x * y for x, y in zip(w[k + 1], numbers, strict=False)) + r[k + 1][to]
                     for w, r in zip(weights, rest, strict=True)
                     if k + 1 in w
                 ]
