@@ -158,7 +158,7 @@ class Certificate(Params):
     spreads : int
         Ways to place the shares of a layer, above which a ratio is not bounded along a chain.
     width : int
-        Labels of a step of a chain, above which they are rounded more.
+        Labels of a step of a chain, above which they are rounded to a grid, and to twice that until they fit.
     fine : int
         Labels of a step up to which no weights are looked for.
     labels : int

@@ -57,10 +57,10 @@ class Chain(Path):
         key = self.twin(k), state
         if key not in self.known:
             found = self.steps[k](*state)
-            self.known[key] = [self.apart(*move) for move in found] if self.late else list(found)
+            self.known[key] = [self.with_late(*move) for move in found] if self.late else list(found)
         return self.known[key]
 
-    def apart(self, after: State, added: Label, pairs: tuple[tuple[int, int], ...]) -> Move:
+    def with_late(self, after: State, added: Label, pairs: tuple[tuple[int, int], ...]) -> Move:
         """A move that adds to the work after FP as well; one of FP has no pairs."""
         d, n = len(self.shares), len(self.places)
         time, work, since = added[:d], added[d : d + n], added[d + n :]
