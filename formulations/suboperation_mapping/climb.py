@@ -197,7 +197,7 @@ class Climb:
         if case.steps:
             self.regrow(case)
         leaf = case.leaves[0][2]
-        # Where nothing is fused, there is no cutter, and the program of a ratio is quicker than a chain of three shares.
+        # Where nothing is fused there is no cutter, and the program of a ratio is quicker than a long chain.
         if case.ascent is not None and (leaf.solved or self.cutter is not None):
             self.asked += 1
             if case.ascent.climb(self.budget):
