@@ -20,7 +20,7 @@ from mapgap.reporting.study import Phase, Study
 from mapgap.reporting.tables import Rows, tabulated
 
 PROBLEM, METHOD, TIME_S = "suboperation_mapping", "stage_mip", 30.0
-RUNGS = ("path", "flow", "boxes", "places", "stage LP", "destructive", "complete")
+RUNGS = ("path", "flow", "boxes", "places", "chain", "stage LP", "destructive", "complete")
 """In the order of their price."""
 NETWORKS = ("alexnet", "vgg16", "resnet18", "tinyyolov3", "resnet56")
 SCALE = ("2fpga", "4fpga", "6fpga", "8fpga")

@@ -44,6 +44,14 @@ METHODS = [
         params="params:Boxes",
     ),
     method(
+        "chain_bound",
+        kind="bound",
+        reference="Lagrangian bound and relaxed decision diagram of one ratio along a chain of layers; of mapgap",
+        summary="Single ratios along a chain of layers, the weakest first; exact in whole numbers.",
+        options={"start": ""},
+        params="params:Chains",
+    ),
+    method(
         "mip",
         kind="exact",
         reference="disjunctive MIP, HiGHS",

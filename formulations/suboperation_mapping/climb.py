@@ -23,15 +23,14 @@ import numpy as np
 
 from mapgap.core import Budget
 from mapgap.evidence.check import Box, Program
+from mapgap.formulations.suboperation_mapping.ascent import Ascent, chained
 from mapgap.formulations.suboperation_mapping.boxes import Cutter, few_ratios, of_ratio, roots, single
 from mapgap.formulations.suboperation_mapping.certificate import flat, named, promising, written
-from mapgap.formulations.suboperation_mapping.chain_bound import Ascent
 from mapgap.formulations.suboperation_mapping.located_frame import Box as Groups
 from mapgap.formulations.suboperation_mapping.located_frame import Frame, Group
 from mapgap.formulations.suboperation_mapping.params import Certificate as Params
 from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.certificate import APART, CHAIN, ORDER, box, partitions
-from mapgap.problems.suboperation_mapping.certificate.chain import Chain
 from mapgap.problems.suboperation_mapping.certificate.located import Located
 from mapgap.problems.suboperation_mapping.certificate.times import Writer
 from mapgap.solvers.refute import Duals, Relaxation, emptying, least, look_ahead, refute
@@ -181,11 +180,7 @@ class Climb:
     @cached_property
     def chained(self) -> bool:
         """Whether ratios can be bounded along a chain."""
-        try:
-            Chain(self.instance, [self.batch])
-        except ValueError:
-            return False
-        return True
+        return chained(self.instance)
 
     def along(self, shares: int) -> bool:
         """Whether ratios of so many shares are bounded along a chain in little time."""

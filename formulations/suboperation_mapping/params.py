@@ -71,7 +71,36 @@ class Boxes(Params):
 
 
 @dataclass(frozen=True)
-class Stage(Boxes):
+class Chains(Params):
+    """Bounds of single ratios along a chain of layers.
+
+    Attributes
+    ----------
+    spreads : int
+        Ways to place the shares of a layer, above which a ratio is not bounded along a chain.
+    width : int
+        Labels of a step of a chain, above which they are rounded to a grid, and to twice that until they fit.
+    fine : int
+        Labels of a step up to which no weights are looked for.
+    labels : int
+        Labels of all steps, or of one before some are dominated, above which a bound is given up.
+    learnt, rounds : int
+        Tries to find better weights after a layer; shortest paths of each.
+    apart : float
+        First step above the bound of a chain, and the smallest one, as a part of the goal.
+    """
+
+    spreads: int = 64
+    width: int = 10_000
+    fine: int = 100
+    labels: int = 60_000
+    learnt: int = 6
+    rounds: int = 25
+    apart: float = 0.001
+
+
+@dataclass(frozen=True)
+class Stage(Boxes, Chains):
     """The stage-configuration MIP.
 
     Attributes
@@ -132,7 +161,7 @@ class Portfolio(Stage, Annealing):
 
 
 @dataclass(frozen=True)
-class Certificate(Params):
+class Certificate(Chains):
     """The search for a proof that no plan is better.
 
     Attributes
@@ -155,18 +184,6 @@ class Certificate(Params):
         Accelerators up to which a climb takes the program of one ratio in the place of that of its box.
     kept : int
         Programs that a climb keeps with their bases.
-    spreads : int
-        Ways to place the shares of a layer, above which a ratio is not bounded along a chain.
-    width : int
-        Labels of a step of a chain, above which they are rounded to a grid, and to twice that until they fit.
-    fine : int
-        Labels of a step up to which no weights are looked for.
-    labels : int
-        Labels of all steps, or of one before some are dominated, above which a bound is given up.
-    learnt, rounds : int
-        Tries to find better weights after a layer; shortest paths of each.
-    step : float
-        Part of the goal up to which bounds of a chain are told apart.
     several, quick : int
         Ratios of a box up to which it is divided into chains; and without a look at its own program.
     """
@@ -180,13 +197,6 @@ class Certificate(Params):
     orders: int = 20_000
     few: int = 3
     kept: int = 40
-    spreads: int = 64
-    width: int = 10_000
-    fine: int = 100
-    labels: int = 60_000
-    learnt: int = 6
-    rounds: int = 25
-    step: float = 0.001
     several: int = 60
     quick: int = 15
 

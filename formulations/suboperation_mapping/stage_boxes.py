@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import heapq
+
 from mapgap.formulations.suboperation_mapping import stage_search as search
 from mapgap.formulations.suboperation_mapping.box_search import Bounded, BoxSearch
 from mapgap.formulations.suboperation_mapping.boxes import few_ratios
@@ -15,11 +17,12 @@ class StageBoxes:
     """The search over boxes of ratios, box by box.
 
     With few accelerators a single ratio is bounded by the stage model with columns, whose most likely mapping is
-    improved where that bound leaves room for a better plan.
+    improved where that bound leaves room for a better plan. Where ratios have chains, questions about them soon prove
+    more of most boxes.
     """
 
-    def __init__(self, state: State, frame: Frame) -> None:
-        self.state, self.params = state, frame.params
+    def __init__(self, state: State, frame: Frame, chained: bool) -> None:
+        self.state, self.params, self.chained = state, frame.params, chained
         self.recomputed = True  # every bound of the boxes is; no engine's word has entered it
         few = frame.orbits.count <= frame.params.columns
         own = max(state.budget.recomputed[-1:], default=0)
@@ -45,6 +48,19 @@ class StageBoxes:
         single = (state.ratios[next(self.search.ratios(each))] for each in self.search.finished)
         return bool(heap) and heap[0].bound < min([limit, *(k.bound for k in single if not k.infeasible)])
 
+    def learn(self) -> None:
+        """Raise boxes to what questions have proven of all of their ratios, the least bound first."""
+        known, heap = self.state.ratios, self.search.heap
+        while heap:
+            those = [known[ratio] for ratio in self.search.ratios(heap[0])]
+            least = min(NO_PLAN if each.infeasible else each.bound for each in those)
+            if least <= heap[0].bound:
+                return
+            self.recomputed &= least <= min(each.own for each in those)
+            top = heapq.heappop(heap)
+            top.bound = least
+            heapq.heappush(heap, top)
+
     @property
     def rooted(self) -> bool:
         """Whether every root has been solved."""
@@ -54,17 +70,18 @@ class StageBoxes:
         """Solve or divide the box of smallest bound."""
         state = self.state
         limit = NO_PLAN if state.makespan is None else state.makespan
+        if self.chained:
+            self.learn()
         self.search.step(state.budget.remaining_s, limit)
         for each in self.search.changed:
             few = few_ratios(each.box, self.search.batch, self.search.parts, self.params.singles)
             for ratio in few or ():
-                state.ratios[ratio].raise_to(self.search.of(ratio))
+                state.ratios[ratio].raise_to(self.search.of(ratio), own=self.recomputed)
         for each in self.search.finished:  # what was proven of single ratios since
             known = state.ratios[next(self.search.ratios(each))]
-            self.recomputed &= known.bound <= each.bound
+            self.recomputed &= known.bound <= max(each.bound, known.own)
             each.bound = max(each.bound, known.bound)
         bound = min(self.search.bound(), NO_PLAN - 1)
-        state.raise_all(bound)
-        if self.recomputed:
-            state.recomputed(bound)
+        state.raise_all(bound, own=self.recomputed)
+        state.recomputed()
         state.announce("places" if any(each.places for each in self.search.changed) else "boxes")

@@ -4,17 +4,20 @@ Each kind of work that raises the bound is a *rung*; the cheap ones come first, 
 
 1.  ``path``, ``flow``: the longest path of a share bounds each ratio (:mod:`path_bound`), one flow all of them.
 2.  ``boxes``, ``places``: boxes of ratios are bounded best-first by located programs, and divided by the places of
-    fused operations and by ratios (:mod:`box_search`); with few accelerators single ratios are bounded by the LP of
-    :class:`~mapgap.formulations.suboperation_mapping.stage_model.StageModel`, whose most likely mapping is improved. A
-    ratio whose bound reaches the makespan of the best plan is closed.
-3.  ``destructive``: the ratio of smallest bound is asked for a mapping whose relaxation ends by a *target* a little
+    fused operations and by ratios (:mod:`box_search`). A ratio whose bound reaches the makespan of the best plan is
+    closed.
+3.  ``chain``: up to three accelerators, single ratios are bounded along a chain (:mod:`ascent`), the weakest first: by
+    weights, which take a second at most, while boxes are divided; and by labels after step 4.
+4.  ``stage LP``: the LP of :class:`~mapgap.formulations.suboperation_mapping.stage_model.StageModel`, whose most likely
+    mapping is improved. Where there is no chain it bounds single ratios among the boxes, of few accelerators.
+5.  ``destructive``: the ratio of smallest bound is asked for a mapping whose relaxation ends by a *target* a little
     above its bound, with every column removed whose reduced cost forbids it. None: the bound rises to the target. One:
     it is rounded and improved, which may lower the best plan; later targets lie below what it attains.
-4.  ``complete``: a ratio whose MIP is solved is *exhausted*: its bound is all that the relaxation can prove. If its
+6.  ``complete``: a ratio whose MIP is solved is *exhausted*: its bound is all that the relaxation can prove. If its
     graph is not large, CP-SAT gets the complete model, alone or with the rows of the relaxation (:mod:`staged_ratio`),
     and looks for a plan below a cutoff half of the distance to the best plan away, then half of what is left, at last
     below the best plan.
-5.  The bound of the instance is the smallest over all ratios.
+7.  The bound of the instance is the smallest over all ratios.
 
 Plans come from the argument ``start``, from one accelerator for everything, and from what the relaxation suggests. The
 portfolio has the search for better ones. A question that is not answered is asked again for longer; no rule looks at
@@ -35,6 +38,7 @@ from typing import Any, Literal
 
 from mapgap.core import DISTRUSTED, Budget, PlanError, SolveResult, Status, Stop
 from mapgap.formulations.suboperation_mapping import stage_search as search
+from mapgap.formulations.suboperation_mapping.ascent import chained
 from mapgap.formulations.suboperation_mapping.fluid_bound import fluid_bound
 from mapgap.formulations.suboperation_mapping.located_frame import Frame
 from mapgap.formulations.suboperation_mapping.params import Stage as Params
@@ -52,8 +56,9 @@ from mapgap.problems.suboperation_mapping.lowered.mapped import well_balanced
 from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio, parse_ratio, partitions
 
 LONGEST_WAIT_S = 0.05  #: between two looks of a run that waits for its processes and has nothing else to do
+AHEAD = 8  #: quick questions that wait for a process while this one is at a long piece of work
 
-Kind = Literal["explore", "destructive", "complete"]
+Kind = Literal["chain", "explore", "destructive", "complete"]
 
 
 class _Here(Executor):
@@ -85,6 +90,12 @@ def _ratios(instance: Instance, ratio: str) -> list[Ratio]:
     return [parts_of(parse_ratio(instance, ratio + ",0" * missing))]
 
 
+def chains(instance: Instance, params: Params) -> bool:
+    """Whether every ratio is bounded along a chain: the network has one, and no layer too many places."""
+    count = len(instance.accelerators)
+    return bool(count**count <= params.spreads) and chained(instance.to_json())
+
+
 def _kinds(instance: Instance, staged: bool) -> list[ModelKind]:
     """In which the complete model is asked, the most promising first; each that answers moves to the front.
 
@@ -96,7 +107,7 @@ def _kinds(instance: Instance, staged: bool) -> list[ModelKind]:
 
 @dataclass(frozen=True)
 class _Task:
-    """A question: the LP, a mapping that ends by the cutoff, or a plan below it."""
+    """A question: a try along a chain, the LP, a mapping that ends by the cutoff, or a plan below it."""
 
     kind: Kind
     ratio: Ratio
@@ -141,6 +152,7 @@ class StageMip:
         self.instance, self.budget, self.target_gap, self.params = instance, budget, target_gap, params
         self.state = State.begin(instance, budget, ratios, bool(ratio), params)
         self.state.kinds = _kinds(instance, params.staged)
+        self.chained = chains(instance, params)
         self.frame = Frame(instance, params)
         self.running: dict[Future[Reply], _Task] = {}
         self.turn, self.width, self.rooting = 0, 1, not ratio and params.boxes
@@ -152,14 +164,16 @@ class StageMip:
         yield from self.first_bounds()
         scale = _scale(self.instance)
         search.prepare(self.instance, scale, self.params)
-        boxes = None if self.state.partial or not self.params.boxes else StageBoxes(self.state, self.frame)
+        whole = self.params.boxes and not self.state.partial
+        boxes = StageBoxes(self.state, self.frame, self.chained) if whole else None
         pool = self.executor(scale)
         try:
             while not self.state.done(self.target_gap):
                 division = boxes is not None and boxes.waiting()
-                if not division or not isinstance(pool, _Here):
-                    while len(self.running) < self.width and (task := self.question()) is not None:
-                        self.running[self.ask(pool, task)] = task
+                # In one process, boxes and the weights of chains take turns, and all other questions come after them.
+                cheap = division and isinstance(pool, _Here)
+                while (task := self.question(cheap)) is not None and len(self.running) < self.room(pool, task):
+                    self.running[self.ask(pool, task)] = task
                 answered = [future for future in self.running if future.done()]
                 for future in answered:
                     self.take(self.running.pop(future), future.result())
@@ -180,6 +194,10 @@ class StageMip:
         context = multiprocessing.get_context("spawn")
         return ProcessPoolExecutor(self.width, context, search.prepare, (self.instance, scale, self.params))
 
+    def room(self, pool: Executor, task: _Task) -> int:
+        """How many questions may be put: as many as there are processes, more where answers are quick."""
+        return self.width + (AHEAD if task.kind == "chain" and not isinstance(pool, _Here) else 0)
+
     def wait(self) -> None:
         """Until a process has answered, or a moment."""
         wait(self.running, timeout=LONGEST_WAIT_S, return_when=FIRST_COMPLETED)
@@ -193,22 +211,29 @@ class StageMip:
         if self.known is not None:
             state.learn(self.known.plan, self.known.makespan)
         for ratio, known in state.ratios.items():
-            known.bound = max(known.bound, path_bound(paths, ratio))
+            known.raise_to(path_bound(paths, ratio), own=True)
         state.announce("path")
-        state.recomputed(state.bound)
+        state.recomputed()
         state.raise_all(fluid_bound(self.frame.phases))  # the word of an engine, less a margin
         state.announce("flow")
         yield False
 
-    def question(self) -> _Task | None:
-        """The next question; ``None`` if there is nothing to ask."""
+    def question(self, cheap: bool = False) -> _Task | None:
+        """The next question, or the next one that is cheap; ``None`` if there is nothing to ask."""
         state, busy = self.state, {task.ratio for task in self.running.values()}
         for ratio in state.open():
             known = state.ratios[ratio]
             if ratio in busy:
                 continue
+            along = self.chained and not known.chained and state.makespan is not None
+            if along and not known.weighed:
+                return _Task("chain", ratio, state.makespan)
+            if cheap:
+                continue
             if not known.explored and len(ratio) <= self.params.columns:
                 return _Task("explore", ratio)
+            if along:
+                return _Task("chain", ratio, state.makespan)
             if not known.exhausted and self.params.destructive:
                 target = known.target if state.makespan is None else min(known.target, state.makespan - 1)
                 return _Task("destructive", ratio, target)
@@ -223,6 +248,9 @@ class StageMip:
         self.turn += 1
         known, left_s = self.state.ratios[task.ratio], self.budget.remaining_s
         seed, seconds = self.budget.seed + 7 * self.turn, min(known.seconds, left_s)
+        if task.kind == "chain":
+            assert task.cutoff is not None
+            return pool.submit(search.chain, task.ratio, task.cutoff, left_s)
         if task.kind == "explore":
             return pool.submit(search.explore, task.ratio, self.params.rounding, left_s, seed)
         if task.kind == "destructive":
@@ -234,7 +262,10 @@ class StageMip:
         """Enter an answer, and adapt target and time of the ratio."""
         state, known = self.state, self.state.ratios[task.ratio]
         state.take(reply)
-        if task.kind == "explore":
+        if task.kind == "chain":
+            known.weighed, known.chained = True, reply.closed
+            state.recomputed()
+        elif task.kind == "explore":
             known.explored = True
         elif task.kind == "complete":
             self.learn_complete(task, reply)

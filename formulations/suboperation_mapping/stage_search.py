@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
 
 from mapgap.core import DISTRUSTED, Budget, SolveResult, Status, Stop
+from mapgap.formulations.suboperation_mapping.ascent import Ascent, shares_of
 from mapgap.formulations.suboperation_mapping.cpsat import Build, RatioModel, UnrelaxedRatioModel, solve_ratio
 from mapgap.formulations.suboperation_mapping.located_frame import Located
-from mapgap.formulations.suboperation_mapping.params import Boxes
+from mapgap.formulations.suboperation_mapping.params import Boxes, Stage
 from mapgap.formulations.suboperation_mapping.phase_graph import PhaseGraph
 from mapgap.formulations.suboperation_mapping.ratio_model import horizon
 from mapgap.formulations.suboperation_mapping.stage_model import StageModel
@@ -47,13 +48,16 @@ class Reply:
     attained : float or None
         Objective of a mapping in the relaxation: the ratio's bound cannot rise above it.
     closed : bool
-        The MIP was solved: the bound is all that the relaxation can prove.
+        The MIP was solved, or a chain was: the bound is all that the relaxation can prove.
+    own : bool
+        The bound is one of whole numbers of our own.
     """
 
     ratio: Ratio
     result: SolveResult
     attained: float | None = None
     closed: bool = False
+    own: bool = False
 
     @property
     def bound(self) -> int:
@@ -177,17 +181,19 @@ class _Context:
 
     phases: PhaseGraph
     scale: float
-    params: Boxes
+    params: Stage
+    data: dict[str, Any]
+    ascents: dict[Ratio, Ascent] = field(default_factory=dict)
 
 
 _solvers: dict[Ratio, RatioSolver] = {}
 _context: _Context | None = None
 
 
-def prepare(instance: Instance, scale: float, params: Boxes = Boxes()) -> None:
+def prepare(instance: Instance, scale: float, params: Stage = Stage()) -> None:
     """Start of a process."""
     global _context
-    _context = _Context(PhaseGraph(instance), scale, params)
+    _context = _Context(PhaseGraph(instance), scale, params, instance.to_json())
     _solvers.clear()
 
 
@@ -204,6 +210,17 @@ def solver(ratio: Ratio) -> RatioSolver:
             _solvers.pop(next(iter(_solvers)))
         _solvers[ratio] = RatioSolver(context.phases, ratio, context.scale, params=context.params)
     return _solvers[ratio]
+
+
+def chain(ratio: Ratio, goal: int, time_s: float) -> Reply:
+    """One more try to prove a goal along a chain."""
+    context = _here()
+    if ratio not in context.ascents:
+        context.ascents[ratio] = Ascent(context.data, shares_of(ratio), goal, context.params)
+    ascent = context.ascents[ratio]
+    ascent.goal = goal
+    over = not ascent.climb(Budget(time_s))
+    return Reply(ratio, known(ascent.bound, None), closed=over, own=True)
 
 
 def explore(ratio: Ratio, rounding: bool, time_s: float, seed: int) -> Reply:

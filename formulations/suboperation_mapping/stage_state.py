@@ -24,10 +24,14 @@ class RatioState:
     ----------
     bound : int
         No plan of the ratio has a smaller makespan.
+    own : int
+        The same, by whole numbers of our own alone; ``NO_PLAN`` says that there is none.
     plan, makespan : Plan or None, int or None
         The best plan of the ratio.
     infeasible : bool
         No plan of the ratio fits the DRAM.
+    weighed, chained : bool
+        There is a bound along a chain, by weights; and nothing more can be proven along it.
     explored : bool
         The LP was asked, and its most likely mapping improved where that is worth it.
     exhausted : bool
@@ -47,9 +51,12 @@ class RatioState:
     """
 
     bound: int
+    own: int = 0
     plan: Plan | None = None
     makespan: int | None = None
     infeasible: bool = False
+    weighed: bool = False
+    chained: bool = False
     explored: bool = False
     exhausted: bool = False
     answered: bool = False
@@ -59,8 +66,9 @@ class RatioState:
     turn: int = 0
     attained: int | None = None
 
-    def raise_to(self, bound: int) -> None:
-        """Enter a bound; ``NO_PLAN`` says that there is no plan."""
+    def raise_to(self, bound: int, own: bool = False) -> None:
+        """Enter a bound, of whole numbers of our own or not; ``NO_PLAN`` says that there is no plan."""
+        self.own = max(self.own, bound if own else 0)
         if bound >= NO_PLAN:
             self.infeasible = True
         else:
@@ -147,7 +155,7 @@ class State:
     def take(self, reply: Reply) -> None:
         """Enter a reply."""
         known, result = self.ratios[reply.ratio], reply.result
-        known.bound = max(known.bound, reply.bound)
+        known.raise_to(reply.bound, own=reply.own)
         known.infeasible = known.infeasible or result.status is Status.INFEASIBLE
         if reply.attained is not None:
             attained = math.ceil(reply.attained)
@@ -172,16 +180,18 @@ class State:
         """In which the complete model of a ratio is asked next: in turn, until one answers."""
         return self.kinds[self.ratios[ratio].turn % len(self.kinds)]
 
-    def raise_all(self, bound: int) -> None:
+    def raise_all(self, bound: int, own: bool = False) -> None:
         """Enter a bound that holds for all ratios."""
-        if bound > self.least:
-            self.least = bound
+        if bound > self.least or own:
+            self.least = max(self.least, bound)
             for known in self.ratios.values():
                 known.bound = max(known.bound, bound)
+                known.own = max(known.own, bound if own else 0)
 
-    def recomputed(self, bound: int) -> None:
-        """Note a bound of all ratios that rests on no engine's word."""
-        if not self.partial and bound > max(self.budget.recomputed[-1:], default=0):
+    def recomputed(self) -> None:
+        """Note what is proven of all ratios by no engine's word."""
+        bound = min(known.own for known in self.ratios.values())
+        if not self.partial and max(self.budget.recomputed[-1:], default=0) < bound < NO_PLAN:
             self.budget.recomputed.append(bound)
 
     def announce(self, rung: str) -> None:

@@ -13,7 +13,7 @@ from certificates import damaged
 from mapgap.contract.seeds import fresh, seeds, some
 from mapgap.core import Budget, Status
 from mapgap.evidence.check import Program, check
-from mapgap.formulations.suboperation_mapping.chain_bound import Diagram
+from mapgap.formulations.suboperation_mapping.ascent import Diagram
 from mapgap.formulations.suboperation_mapping.cpsat import RatioModel
 from mapgap.formulations.suboperation_mapping.params import Certificate as Params
 from mapgap.problems.suboperation_mapping import Instance
@@ -134,7 +134,7 @@ def diagram_of(data, ratio):
 def proofs_of(diagram, best):
     """Pairs of a bound and a proof: of weights alone, and searched for with labels."""
     value, weighing = diagram.weights(0, diagram.root(), max(1, best), 30)
-    yield int(value * 0.999), {"weights": [[0, weighing.runs]], "grid": [1 + best // 100] * diagram.last}
+    yield value // UNIT, {"weights": [[0, weighing.runs]], "grid": [1 + best // 100] * diagram.last}
     for bound in {best + 1, best, best * 3 // 4}:
         reached, proof = diagram.search(bound, Params(fine=5, width=200, learnt=2), Budget(20).start(), [weighing])
         if reached:
@@ -166,7 +166,7 @@ def test_verdicts_of_a_certificate(seed):
     for ratio in partitions(instance.batch, instance.batch, len(instance.accelerators)):
         diagram = diagram_of(data, ratio)
         value, weighing = diagram.weights(0, diagram.root(), 10**6, 3)
-        values.append(int(value * 0.999))
+        values.append(value // UNIT)
         proof[",".join(map(str, ratio)) + " chain"] = {
             "weights": [[0, weighing.runs]],
             "grid": [1 + values[-1] // 9] * diagram.last,

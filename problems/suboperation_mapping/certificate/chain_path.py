@@ -22,6 +22,8 @@ class Path(Inside):
 
     def __init__(self, instance: dict[str, Any], ratio: Sequence[int]) -> None:
         super().__init__(instance, ratio)
+        if min(ratio) < 1:
+            raise ValueError("a share of no samples")
         self.steps: list[Any] = []
         self.fold: int | None = None
         self.path = self.longest()
