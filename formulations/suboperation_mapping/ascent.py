@@ -275,7 +275,7 @@ class Diagram:
             labels = undominated(labels)
             if self.learns(k + 1):
                 labels = self.learn(k + 1, labels, bound, params, weighings, rng)
-            while len(labels) > params.width and grid[k] < bound:
+            while len(labels) > params.widest and grid[k] < bound:
                 grid[k] *= 2
                 labels = rounded(labels, grid[k])
             total += len(labels)

@@ -1,9 +1,8 @@
 """Lower bounds of single ratios along a chain of layers, the ratio of smallest bound first; asks no engine's word.
 
-Every ratio has the bound of its longest path and that of the flow of all ratios. The one of smallest bound is raised
-along a chain (:mod:`ascent`), first by weights, then by labels towards the makespan of the best plan, as long as there
-is any such ratio that is left open. For up to three accelerators, whatever the ratio, this takes seconds where the
-linear program of a ratio takes minutes; above that, shares have too many places (``spreads``).
+Every ratio has the bound of its longest path. The one of smallest bound is raised along a chain (:mod:`ascent`), first
+by weights, then by labels towards the makespan of the best plan, as long as any is left open. Where a layer's shares
+have too many places (``spreads``), as four shares on four accelerators have, the path is all there is.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from collections.abc import Iterator
 
 from mapgap.core import Budget, SolveResult, Status, Stop
 from mapgap.formulations.suboperation_mapping.ascent import Ascent, chained, shares_of
-from mapgap.formulations.suboperation_mapping.fluid_bound import fluid_bound
 from mapgap.formulations.suboperation_mapping.params import Chains as Params
 from mapgap.formulations.suboperation_mapping.path_bound import path_bound, share_paths
 from mapgap.formulations.suboperation_mapping.phase_graph import PhaseGraph
@@ -75,13 +73,11 @@ def run(instance: Instance, budget: Budget, start: str | Plan | None = None, par
     if reasons := diagnose(instance):
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(reasons))
     state = State.begin(instance, budget.quiet(), partitions(instance.batch, len(instance.accelerators)), False)
-    phases = PhaseGraph(instance)
-    paths = share_paths(phases)
+    paths = share_paths(PhaseGraph(instance))
     for ratio, known in state.ratios.items():
         known.raise_to(path_bound(paths, ratio), own=True)
+    state.recomputed()
     state.announce("path")
-    state.raise_all(fluid_bound(phases))
-    state.announce("flow")
     budget.report(bound=state.bound)
     if (known_plan := started(instance, start) or best_single(instance)) is not None:
         state.learn(known_plan.plan, known_plan.makespan)

@@ -78,7 +78,7 @@ class Chains(Params):
     ----------
     spreads : int
         Ways to place the shares of a layer, above which a ratio is not bounded along a chain.
-    width : int
+    widest : int
         Labels of a step of a chain, above which they are rounded to a grid, and to twice that until they fit.
     fine : int
         Labels of a step up to which no weights are looked for.
@@ -91,7 +91,7 @@ class Chains(Params):
     """
 
     spreads: int = 64
-    width: int = 10_000
+    widest: int = 10_000
     fine: int = 100
     labels: int = 60_000
     learnt: int = 6

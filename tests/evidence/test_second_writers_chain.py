@@ -136,7 +136,7 @@ def proofs_of(diagram, best):
     value, weighing = diagram.weights(0, diagram.root(), max(1, best), 30)
     yield value // UNIT, {"weights": [[0, weighing.runs]], "grid": [1 + best // 100] * diagram.last}
     for bound in {best + 1, best, best * 3 // 4}:
-        reached, proof = diagram.search(bound, Params(fine=5, width=200, learnt=2), Budget(20).start(), [weighing])
+        reached, proof = diagram.search(bound, Params(fine=5, widest=200, learnt=2), Budget(20).start(), [weighing])
         if reached:
             yield reached, proof
 

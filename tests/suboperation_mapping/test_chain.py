@@ -8,12 +8,12 @@ import pytest
 from certificates import damaged, drawn
 
 from mapgap.contract.seeds import seeds
-from mapgap.core import Budget
+from mapgap.core import Budget, Status
 from mapgap.evidence.check import Refused, check
-from mapgap.formulations.suboperation_mapping import chain_bound
+from mapgap.formulations.suboperation_mapping import chain_bound, stage_mip
 from mapgap.formulations.suboperation_mapping.ascent import Ascent, Diagram
 from mapgap.formulations.suboperation_mapping.climb import climb
-from mapgap.formulations.suboperation_mapping.params import Certificate
+from mapgap.formulations.suboperation_mapping.params import Certificate, Stage
 from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.certificate.chain import Chain
 from mapgap.problems.suboperation_mapping.certificate.chain_labels import outlived
@@ -121,6 +121,10 @@ def test_halves_of_a_network_on_two_accelerators_are_not_mixed():
     weights, _ = diagram.weights(0, diagram.root(), 22 * WORK, 50)
     assert weights < 21 * WORK * UNIT
     assert solved(data, (1,), 22 * WORK)
+    alone = Stage(boxes=False, destructive=False, complete=0)
+    found = stage_mip.run(Instance.model_validate_json(json.dumps(data)), Budget(100.0).start(), params=alone)
+    assert (found.status, found.bound) == (Status.OPTIMAL, 22 * WORK)
+    assert found.notes["rung"] == "chain"
 
 
 def test_an_accelerator_waits_between_fp_and_what_follows():
