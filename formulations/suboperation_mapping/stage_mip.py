@@ -7,7 +7,8 @@ Each kind of work that raises the bound is a *rung*; the cheap ones come first, 
     fused operations and by ratios (:mod:`box_search`). A ratio whose bound reaches the makespan of the best plan is
     closed.
 3.  ``chain``: up to three accelerators, single ratios are bounded along a chain (:mod:`ascent`), the weakest first: by
-    weights, which take a second at most, while boxes are divided; and by labels after step 4.
+    weights, which take a second at most, while boxes are divided, and by labels after step 4; as long as that proves
+    more than the boxes do.
 4.  ``stage LP``: the LP of :class:`~mapgap.formulations.suboperation_mapping.stage_model.StageModel`, whose most likely
     mapping is improved. Where there is no chain it bounds single ratios among the boxes, of few accelerators.
 5.  ``destructive``: the ratio of smallest bound is asked for a mapping whose relaxation ends by a *target* a little
@@ -56,6 +57,7 @@ from mapgap.problems.suboperation_mapping.lowered.mapped import well_balanced
 from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio, parse_ratio, partitions
 
 LONGEST_WAIT_S = 0.05  #: between two looks of a run that waits for its processes and has nothing else to do
+VAIN = 4  #: ratios in a row of which a chain proves less than boxes, after which no more are asked
 AHEAD = 8  #: quick questions that wait for a process while this one is at a long piece of work
 
 Kind = Literal["chain", "explore", "destructive", "complete"]
@@ -91,9 +93,13 @@ def _ratios(instance: Instance, ratio: str) -> list[Ratio]:
 
 
 def chains(instance: Instance, params: Params) -> bool:
-    """Whether every ratio is bounded along a chain: the network has one, and no layer too many places."""
-    count = len(instance.accelerators)
-    return bool(count**count <= params.spreads) and chained(instance.to_json())
+    """Whether every ratio is bounded along a chain: the network has one, and no layer too many places.
+
+    Where nothing is fused every layer can have any places after any others, which are so many more steps.
+    """
+    spreads = len(instance.accelerators) ** len(instance.accelerators)
+    fused = any(layer.kind == "fused" for layer in instance.layers)
+    return bool((spreads if fused else spreads**2) <= params.spreads) and chained(instance.to_json())
 
 
 def _kinds(instance: Instance, staged: bool) -> list[ModelKind]:
@@ -156,7 +162,7 @@ class StageMip:
         self.frame = Frame(instance, params)
         self.running: dict[Future[Reply], _Task] = {}
         self.turn, self.width, self.rooting = 0, 1, not ratio and params.boxes
-        self.bounded = False
+        self.bounded, self.vain = False, 0
         self.known = known_plan(instance, start, ratios[0] if ratio else ())
 
     def steps(self) -> Generator[bool, None, None]:
@@ -225,7 +231,7 @@ class StageMip:
             known = state.ratios[ratio]
             if ratio in busy:
                 continue
-            along = self.chained and not known.chained and state.makespan is not None
+            along = self.chained and not self.rooting and not known.chained and state.makespan is not None
             if along and not known.weighed:
                 return _Task("chain", ratio, state.makespan)
             if cheap:
@@ -261,6 +267,9 @@ class StageMip:
     def take(self, task: _Task, reply: Reply) -> None:
         """Enter an answer, and adapt target and time of the ratio."""
         state, known = self.state, self.state.ratios[task.ratio]
+        if task.kind == "chain" and not known.weighed:
+            self.vain = self.vain + 1 if reply.bound <= known.bound else 0
+            self.chained &= self.vain < VAIN
         state.take(reply)
         if task.kind == "chain":
             known.weighed, known.chained = True, reply.closed
