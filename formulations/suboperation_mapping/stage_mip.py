@@ -7,8 +7,7 @@ Each kind of work that raises the bound is a *rung*; the cheap ones come first, 
     fused operations and by ratios (:mod:`box_search`). A ratio whose bound reaches the makespan of the best plan is
     closed.
 3.  ``chain``: up to three accelerators, single ratios are bounded along a chain (:mod:`ascent`), the weakest first: by
-    weights, which take a second at most, while boxes are divided, and by labels after step 4; as long as that proves
-    more than the boxes do.
+    weights, which take a second at most, while boxes are divided, and by labels after step 4.
 4.  ``stage LP``: the LP of :class:`~mapgap.formulations.suboperation_mapping.stage_model.StageModel`, whose most likely
     mapping is improved. Where there is no chain it bounds single ratios among the boxes, of few accelerators.
 5.  ``destructive``: the ratio of smallest bound is asked for a mapping whose relaxation ends by a *target* a little
@@ -57,7 +56,6 @@ from mapgap.problems.suboperation_mapping.lowered.mapped import well_balanced
 from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio, parse_ratio, partitions
 
 LONGEST_WAIT_S = 0.05  #: between two looks of a run that waits for its processes and has nothing else to do
-VAIN = 4  #: ratios in a row of which a chain proves less than boxes, after which no more are asked
 AHEAD = 8  #: quick questions that wait for a process while this one is at a long piece of work
 
 Kind = Literal["chain", "explore", "destructive", "complete"]
@@ -162,7 +160,7 @@ class StageMip:
         self.frame = Frame(instance, params)
         self.running: dict[Future[Reply], _Task] = {}
         self.turn, self.width, self.rooting = 0, 1, not ratio and params.boxes
-        self.bounded, self.vain = False, 0
+        self.bounded = False
         self.known = known_plan(instance, start, ratios[0] if ratio else ())
 
     def steps(self) -> Generator[bool, None, None]:
@@ -267,9 +265,6 @@ class StageMip:
     def take(self, task: _Task, reply: Reply) -> None:
         """Enter an answer, and adapt target and time of the ratio."""
         state, known = self.state, self.state.ratios[task.ratio]
-        if task.kind == "chain" and not known.weighed:
-            self.vain = self.vain + 1 if reply.bound <= known.bound else 0
-            self.chained &= self.vain < VAIN
         state.take(reply)
         if task.kind == "chain":
             known.weighed, known.chained = True, reply.closed
