@@ -7,8 +7,6 @@ have too many places (``spreads``), as four shares on four accelerators have, th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from mapgap.core import Budget, SolveResult, Status, Stop
 from mapgap.formulations.suboperation_mapping.ascent import Ascent, chained, shares_of
 from mapgap.formulations.suboperation_mapping.params import Chains as Params
@@ -19,47 +17,6 @@ from mapgap.problems.suboperation_mapping import Instance, Plan
 from mapgap.problems.suboperation_mapping.evaluate import diagnose
 from mapgap.problems.suboperation_mapping.lowered.mapped import best_single, started
 from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio, partitions
-
-
-class Chains:
-    """The search over ratios, in pieces, around bounds and plans that others raise as well.
-
-    Attributes
-    ----------
-    possible : bool
-        Whether the network has a chain.
-    """
-
-    def __init__(self, state: State, params: Params) -> None:
-        self.state, self.params = state, params
-        self.data = state.instance.to_json()
-        self.ascents: dict[Ratio, Ascent] = {}
-        self.done: set[Ratio] = set()
-        self.possible = chained(self.data)
-
-    def along(self, ratio: Ratio) -> bool:
-        """Whether a ratio is bounded along a chain."""
-        spreads = len(self.state.instance.accelerators) ** len(shares_of(ratio))
-        return self.possible and bool(spreads <= self.params.spreads)
-
-    def steps(self, budget: Budget) -> Iterator[None]:
-        """A try to raise the bound of one ratio, then the next one."""
-        while (goal := self.state.makespan) is not None:
-            ratio = next((r for r in self.state.open() if r not in self.done and self.along(r)), None)
-            if ratio is None:
-                return
-            self.climb(ratio, goal, budget)
-            yield
-
-    def climb(self, ratio: Ratio, goal: int, budget: Budget) -> None:
-        """One try."""
-        ascent = self.ascents.setdefault(ratio, Ascent(self.data, shares_of(ratio), goal, self.params))
-        ascent.goal = goal
-        if not ascent.climb(budget):
-            self.done.add(ratio)
-        self.state.ratios[ratio].raise_to(ascent.bound, own=True)
-        self.state.recomputed()
-        self.state.announce("chain")
 
 
 def run(instance: Instance, budget: Budget, start: str | Plan | None = None, params: Params = Params()) -> SolveResult:
@@ -76,15 +33,31 @@ def run(instance: Instance, budget: Budget, start: str | Plan | None = None, par
     paths = share_paths(PhaseGraph(instance))
     for ratio, known in state.ratios.items():
         known.raise_to(path_bound(paths, ratio), own=True)
-    state.recomputed()
-    state.announce("path")
-    budget.report(bound=state.bound)
-    if (known_plan := started(instance, start) or best_single(instance)) is not None:
-        state.learn(known_plan.plan, known_plan.makespan)
-    for _ in Chains(state, params).steps(budget):
-        budget.report(bound=state.bound)
-        if budget.exhausted:
-            break
+    tell(state, "path", budget)
+    if (plan := started(instance, start) or best_single(instance)) is not None:
+        state.learn(plan.plan, plan.makespan)
+        ascents = ascents_of(state, plan.makespan, params)
+        while not budget.exhausted and (still := [ratio for ratio in state.open() if ratio in ascents]):
+            ascent = ascents[still[0]]
+            if not ascent.climb(budget):
+                del ascents[still[0]]
+            state.ratios[still[0]].raise_to(ascent.bound, own=True)
+            tell(state, "chain", budget)
     stop = Stop.TIME if budget.exhausted else Stop.DONE
     notes = {"ladder": [[rung, bound] for rung, bound in state.ladder.items()]}
     return SolveResult(Status.UNKNOWN, stop, bound=state.bound, notes=notes)
+
+
+def ascents_of(state: State, goal: int, params: Params) -> dict[Ratio, Ascent]:
+    """Of all ratios that have a chain, and few places for their shares."""
+    data, devices = state.instance.to_json(), len(state.instance.accelerators)
+    shares = {ratio: shares_of(ratio) for ratio in state.ratios} if chained(data) else {}
+    few = {ratio: those for ratio, those in shares.items() if devices ** len(those) <= params.spreads}
+    return {ratio: Ascent(data, those, goal, params) for ratio, those in few.items()}
+
+
+def tell(state: State, rung: str, budget: Budget) -> None:
+    """Report the bound of the instance, which rests on whole numbers of our own."""
+    state.recomputed()
+    state.announce(rung)
+    budget.report(bound=state.bound)

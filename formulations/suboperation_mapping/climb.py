@@ -23,7 +23,7 @@ import numpy as np
 
 from mapgap.core import Budget
 from mapgap.evidence.check import Box, Program
-from mapgap.formulations.suboperation_mapping.ascent import Ascent, chained
+from mapgap.formulations.suboperation_mapping.ascent import Ascent, chained, shares_of
 from mapgap.formulations.suboperation_mapping.boxes import Cutter, few_ratios, of_ratio, roots, single
 from mapgap.formulations.suboperation_mapping.certificate import flat, named, promising, written
 from mapgap.formulations.suboperation_mapping.located_frame import Box as Groups
@@ -287,7 +287,7 @@ class Climb:
             return self.params.orders if name.endswith(ORDER) else 0
         if self.alike(name):
             return 0
-        if self.along(shares_of(groups_of(name))):
+        if self.along(number_of_shares(groups_of(name))):
             return 0  # single ratios are quick, and bounded better
         return self.params.places if self.few(groups_of(name)) is None else self.params.boxes
 
@@ -321,10 +321,10 @@ class Climb:
 
     def chains(self, groups: Groups, most: int) -> list[str]:
         """The ratios of a box, if they are at most so many and can be bounded along a chain."""
-        found = few_ratios(groups, self.batch, self.devices, most) if self.along(shares_of(groups)) else None
+        found = few_ratios(groups, self.batch, self.devices, most) if self.along(number_of_shares(groups)) else None
         if found is None:
             return []
-        return [",".join(str(share) for share in ratio if share) for ratio in found]
+        return [",".join(map(str, shares_of(ratio))) for ratio in found]
 
     def best(self, groups: Groups) -> str:
         """The program of a box, or that of its only ratio where it is small."""
@@ -333,7 +333,7 @@ class Climb:
 
     def written_alone(self, groups: Groups) -> bool:
         """Whether there is a program of the only ratio of a box."""
-        return bool(self.devices ** shares_of(groups) <= self.params.configurations)
+        return bool(self.devices ** number_of_shares(groups) <= self.params.configurations)
 
     def proof(self, bound: int) -> dict[str, Any] | None:
         """The trees of a bound that is proven; ``None`` if the multipliers of a leaf do not prove it after all."""
@@ -366,7 +366,7 @@ def summed(model: Writer, leaf: Leaf) -> Steps | None:
     return None if step is None else [step]
 
 
-def shares_of(groups: Groups) -> int:
+def number_of_shares(groups: Groups) -> int:
     return sum(g.number for g in groups)
 
 

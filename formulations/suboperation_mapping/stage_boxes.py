@@ -48,18 +48,19 @@ class StageBoxes:
         single = (state.ratios[next(self.search.ratios(each))] for each in self.search.finished)
         return bool(heap) and heap[0].bound < min([limit, *(k.bound for k in single if not k.infeasible)])
 
-    def learn(self) -> None:
-        """Raise boxes to what questions have proven of all of their ratios, the least bound first."""
-        known, heap = self.state.ratios, self.search.heap
+    def learn(self) -> bool:
+        """Raise boxes to what questions have proven of all of their ratios, the least bound first; whether any was."""
+        known, heap, raised = self.state.ratios, self.search.heap, False
         while heap:
             those = [known[ratio] for ratio in self.search.ratios(heap[0])]
             least = min(NO_PLAN if each.infeasible else each.bound for each in those)
             if least <= heap[0].bound:
-                return
+                break
             self.recomputed &= least <= min(each.own for each in those)
             top = heapq.heappop(heap)
-            top.bound = least
+            top.bound, raised = least, True
             heapq.heappush(heap, top)
+        return raised
 
     @property
     def rooted(self) -> bool:
@@ -70,8 +71,7 @@ class StageBoxes:
         """Solve or divide the box of smallest bound."""
         state = self.state
         limit = NO_PLAN if state.makespan is None else state.makespan
-        if self.chained:
-            self.learn()
+        learned = self.chained and self.learn()
         self.search.step(state.budget.remaining_s, limit)
         for each in self.search.changed:
             few = few_ratios(each.box, self.search.batch, self.search.parts, self.params.singles)
@@ -84,4 +84,5 @@ class StageBoxes:
         bound = min(self.search.bound(), NO_PLAN - 1)
         state.raise_all(bound, own=self.recomputed)
         state.recomputed()
-        state.announce("places" if any(each.places for each in self.search.changed) else "boxes")
+        located = any(each.places for each in self.search.changed)
+        state.announce("chain" if learned else "places" if located else "boxes")

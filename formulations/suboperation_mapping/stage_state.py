@@ -114,8 +114,8 @@ class State:
         The bound of the instance after each kind of work that has raised it, the last one at the end.
     distrusted : list of str
         Why the relaxation of some ratio is not used.
-    least : int
-        Largest bound that was entered for all ratios at once.
+    least, sure : int
+        Largest bound that was entered for all ratios at once, and largest one of whole numbers of our own.
     rounding : bool
         Mappings that the relaxation suggests are improved.
     kinds : list of ModelKind
@@ -132,6 +132,7 @@ class State:
     rounding: bool = True
     distrusted: list[str] = field(default_factory=list)
     least: int = 0
+    sure: int = 0
     kinds: list[ModelKind] = field(default_factory=lambda: ["unrelaxed"])
 
     @classmethod
@@ -182,11 +183,11 @@ class State:
 
     def raise_all(self, bound: int, own: bool = False) -> None:
         """Enter a bound that holds for all ratios."""
-        if bound > self.least or own:
-            self.least = max(self.least, bound)
+        sure = bound if own else 0
+        if bound > self.least or sure > self.sure:
+            self.least, self.sure = max(self.least, bound), max(self.sure, sure)
             for known in self.ratios.values():
-                known.bound = max(known.bound, bound)
-                known.own = max(known.own, bound if own else 0)
+                known.bound, known.own = max(known.bound, bound), max(known.own, sure)
 
     def recomputed(self) -> None:
         """Note what is proven of all ratios by no engine's word."""

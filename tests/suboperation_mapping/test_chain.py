@@ -92,6 +92,12 @@ def proven(data, **options):
     return chain_bound.run(Instance.model_validate_json(json.dumps(data)), Budget(100.0).start(), **options).bound
 
 
+def test_a_share_of_no_samples_has_no_chain():
+    """Its times would be those of the whole batch, the last ones of a table."""
+    with pytest.raises(ValueError, match="no samples"):
+        Chain(network([("split", 1, 0, 1), ("fused", 1, 1, 0)]), (2, 0))
+
+
 def test_updates_run_beside_what_comes_next():
     """One share. Conv of FP 4 and WU 4, BN of 1 and 1, conv of FP 4, BP 4, WU 8; two FPGAs, transfers nearly free.
 
