@@ -5,6 +5,8 @@ import functools
 import gc
 import importlib
 import os
+import subprocess
+import sys
 
 import psutil
 import pytest
@@ -13,22 +15,31 @@ from mapgap.catalogue import registry
 
 LARGE = 700 * 2**20
 """Bytes from which a process forgets what tests before have computed."""
+COMPILE = """
+import gc, importlib, sys
+gc.set_threshold(20_000, 50, 50)  # a compiler makes much that lives on
+for name in sys.argv[1:]:
+    importlib.import_module(name)
+"""
 ROOMS = ("mapgap.studies", "mapgap.instances", "mapgap.contract", "tests")
 
 
 def pytest_sessionstart(session):
-    """Compile what is not compiled yet, each process another part of it: no test of a limit pays for it.
+    """Compile what is not compiled yet, before the first worker begins: no test of a limit pays for it.
 
-    Tables are as wide as they need to be, whatever the terminal of the tests.
+    Each process compiles another part, and takes with it what compiling leaves in memory; workers only load. Tables
+    are as wide as they need to be, whatever the terminal of the tests.
     """
     os.environ.pop("COLUMNS", None)
-    count, worker = (os.environ.get(f"PYTEST_XDIST_WORKER{name}", "") for name in ("_COUNT", ""))
-    if not worker:
-        return
     modules = sorted({m.module for name in registry.house() for m in registry.methods(name).values()})
-    first = int(worker.removeprefix("gw")) * len(modules) // int(count)
-    for name in modules[first:] + modules[:first]:
-        importlib.import_module(name)
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        for name in modules:
+            importlib.import_module(name)
+        return
+    count = 0 if session.config.option.collectonly else len(session.config.getoption("tx", None) or ())
+    parts = [modules[k * len(modules) // count :] + modules[: k * len(modules) // count] for k in range(count)]
+    started = [subprocess.Popen([sys.executable, "-c", COMPILE, *part]) for part in parts]
+    assert not any([each.wait() for each in started]), "the modules of the methods cannot be imported"
 
 
 @pytest.fixture(scope="module", autouse=True)

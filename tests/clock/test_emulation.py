@@ -70,7 +70,8 @@ def test_every_task_is_done_once_after_those_before_it_and_lanes_do_one_at_a_tim
             spans.sort()
             assert all(a[1] <= b[0] for a, b in pairwise(spans)), seed
         if not script.in_flight:
-            assert measured(script, records) >= script.seconds * 0.9, seed
+            # Equations may count more than the tasks take (Asteroid's latency of a round); their replay does not.
+            assert measured(script, records) >= round_s(script) * 0.9, seed
 
 
 def test_a_training_round_moves_what_eq_2_counts_in_the_order_of_1f1b():
