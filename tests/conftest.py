@@ -39,7 +39,7 @@ def pytest_sessionstart(session):
     count = 0 if session.config.option.collectonly else len(session.config.getoption("tx", None) or ())
     parts = [modules[k * len(modules) // count :] + modules[: k * len(modules) // count] for k in range(count)]
     started = [subprocess.Popen([sys.executable, "-c", COMPILE, *part]) for part in parts]
-    assert not any([each.wait() for each in started]), "the modules of the methods cannot be imported"
+    assert not sum(each.wait() != 0 for each in started), "the modules of the methods cannot be imported"
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -10,7 +10,7 @@ from mapgap.contract.seeds import samples, seeds, some
 from mapgap.core import Budget, Status
 
 PROBLEMS = list(registry.problems())
-DAILY, NIGHTLY = 10, 80
+DAILY, NIGHTLY = 6, 80
 CASES = [(problem, method) for problem in PROBLEMS for method in registry.methods(problem)]
 
 
@@ -71,7 +71,7 @@ def test_plan_is_feasible_and_bound_is_valid(problem: str, name: str, seed: int)
         assert result.status is (Status.INFEASIBLE if best is None else Status.OPTIMAL), "tiny instances must be solved"
 
 
-@pytest.mark.parametrize(("problem", "name"), some(30, CASES))
+@pytest.mark.parametrize(("problem", "name"), some(15, CASES))
 def test_same_seed_same_plan(problem: str, name: str) -> None:
     method = registry.methods(problem)[name]
     for seed in range(2):

@@ -123,7 +123,7 @@ def test_a_cache_that_others_can_write_to_is_not_believed(site, tmp_path):
         registry.methods("neuron_masking")
 
 
-@pytest.mark.in_turn
+@pytest.mark.nightly
 def test_commands_work_beside_them_and_say_so(site, tmp_path, monkeypatch):
     names = ["leaves", "leaves_at_once", "raises_exit", "twice", "prints", "absurd"]
     announce_all(site, names)

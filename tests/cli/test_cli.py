@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from cli_support import PLUGIN, inside, mapgap, tiny
+from cli_support import PLUGIN, inside, mapgap, tiny, wide
 
 from mapgap import __version__
 from mapgap.catalogue import files as loading
@@ -28,8 +28,8 @@ def instance(tmp_path_factory):
     return loading.save_expanded(tiny(), tmp_path_factory.mktemp("cli") / "tiny.yaml")
 
 
-def solve(instance, method, *more):
-    return mapgap("solve", instance, "--plugin", PLUGIN, "-m", f"t_{method}", *more)
+def solve(instance, method, *more, run=mapgap):
+    return run("solve", instance, "--plugin", PLUGIN, "-m", f"t_{method}", *more)
 
 
 def clean(done):
@@ -59,8 +59,8 @@ def test_solve_prints_one_json_object_with_the_promised_fields(instance, tmp_pat
 
 def test_a_plan_survives_the_round_trip_through_check(instance, tmp_path):
     plan = tmp_path / "plan.json"
-    solve(instance, "good", "-o", plan)
-    done = mapgap("check", instance, plan, "--json")
+    solve(instance, "good", "-o", plan, run=wide)
+    done = wide("check", instance, plan, "--json")
     found = json.loads(done.stdout)
     assert done.returncode == 0
     assert (found["feasible"], found["objective"], found["violations"]) == (True, ALONE, [])
@@ -69,10 +69,10 @@ def test_a_plan_survives_the_round_trip_through_check(instance, tmp_path):
 def test_check_lists_all_violations_and_exits_5(instance, tmp_path):
     path = tmp_path / "plan.json"
     path.write_text('{"ratio": [4, 0], "order": [["FP/conv/0", "FP/conv/0", "FP/nowhere/0"], []]}')
-    done = mapgap("check", instance, path, "--json")
+    done = wide("check", instance, path, "--json")
     rules = {v["rule"] for v in json.loads(done.stdout)["violations"]}
     assert (done.returncode, rules) == (5, {"unknown operation", "assigned once"})
-    text = clean(mapgap("check", instance, path))
+    text = clean(wide("check", instance, path))
     assert text.returncode == 5
     assert "FP/nowhere/0" in text.stderr
 
@@ -92,13 +92,13 @@ def test_check_lists_all_violations_and_exits_5(instance, tmp_path):
     ],
 )
 def test_exit_codes(instance, method, code, words):
-    done = solve(instance, method, "--time-limit", 5)
+    done = solve(instance, method, "--time-limit", 5, run=wide)
     assert done.returncode == code
     assert words in done.stderr
 
 
 def test_infeasible_says_why(instance):
-    assert "DRAM: nothing fits" in solve(instance, "infeasible").stdout
+    assert "DRAM: nothing fits" in solve(instance, "infeasible", run=wide).stdout
 
 
 @pytest.mark.parametrize(
@@ -184,26 +184,13 @@ def test_validate_refuses_an_instance_that_fits_no_device(tmp_path):
 
 
 def test_several_methods_make_one_line_each(instance):
-    done = mapgap(
-        "solve",
-        instance,
-        "--plugin",
-        PLUGIN,
-        "-m",
-        "t_good",
-        "-m",
-        "t_bounding",
-        "--json",
-        "--set",
-        "factor=4",
-        "--set",
-        "name=a b",
-    )
+    both = ("solve", instance, "--plugin", PLUGIN, "-m", "t_good", "-m", "t_bounding")
+    done = wide(*both, "--json", "--set", "factor=4", "--set", "name=a b")
     records = [json.loads(line) for line in done.stdout.splitlines()]
     assert [r["method"] for r in records] == ["t_good", "t_bounding"]
     assert records[0]["notes"] == {"factor": 4, "fast": True, "name": "a b"}
     assert done.returncode == 0
-    table = mapgap("solve", instance, "--plugin", PLUGIN, "-m", "t_good", "-m", "t_bounding")
+    table = wide(*both)
     assert "1060.00%" in table.stdout  # (58 - 5) / 5: the gap uses the bound of the other method
 
 
@@ -224,7 +211,7 @@ def liar(tmp_path):
 
 
 def test_methods_that_contradict_each_other_fail(instance, liar):
-    done = mapgap("solve", instance, "--plugin", PLUGIN, "--plugin", liar, "-m", "t_good", "-m", "liar")
+    done = wide("solve", instance, "--plugin", PLUGIN, "--plugin", liar, "-m", "t_good", "-m", "liar")
     assert done.returncode == 5
     assert LIE in done.stderr
 
@@ -234,14 +221,14 @@ def test_a_sweep_and_its_report_name_contradictions_and_fail(instance, liar, tmp
     spec = tmp_path / "sweep.yaml"
     spec.write_text(f"schema: 1\nname: s\ninstances: [{instance}]\nmethods: [t_good, liar]\n")
     plugins = ("--plugin", PLUGIN, "--plugin", liar)
-    done = clean(mapgap("bench", spec, *plugins, "--update-ledger", "--ledger", tmp_path / "ledger.yaml"))
+    done = clean(wide("bench", spec, *plugins, "--update-ledger", "--ledger", tmp_path / "ledger.yaml"))
     assert done.returncode == 5
     assert f"tiny_cnn: {LIE}" in done.stderr
     assert done.stdout.split() == [str(tmp_path / "s.jsonl")]
     assert not (tmp_path / "ledger.yaml").exists()  # nothing of it is entered
     assert "2 runs in" in done.stderr
     assert "s around it" in done.stderr
-    done = clean(mapgap("report", tmp_path / "s.jsonl", "-o", tmp_path / "report", "--no-ledger"))
+    done = clean(wide("report", tmp_path / "s.jsonl", "-o", tmp_path / "report", "--no-ledger"))
     assert done.returncode == 5
     assert LIE in done.stderr
     assert f"Contradiction: tiny_cnn: {LIE}." in (tmp_path / "report" / "report.md").read_text()
@@ -252,7 +239,7 @@ def test_oversubscribed_cores_are_a_warning(instance, tmp_path):
     spec.write_text(
         f"schema: 1\nname: s\ninstances: [{instance}]\nmethods: [t_good, t_raising]\nbudget: {{workers: 1000}}\n"
     )
-    done = clean(mapgap("bench", spec, "--plugin", PLUGIN))
+    done = clean(wide("bench", spec, "--plugin", PLUGIN))
     assert done.returncode == 0
     assert "warning: 1 jobs x 1000 workers on" in done.stderr
     assert "t_raising: RuntimeError: the roof is on fire" in done.stderr

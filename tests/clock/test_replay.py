@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from cli_support import mapgap
+from cli_support import wide
 
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance, load_plan
@@ -139,12 +139,12 @@ def test_a_best_plan_that_loses_to_one_board_on_a_switch_is_told(tmp_path):
 
 @pytest.mark.in_turn
 def test_solve_tells_what_shared_links_do():
-    done = mapgap("solve", "mtrain_example_fig6", "--method", "mtrain_converting", "--json")
+    done = wide("solve", "mtrain_example_fig6", "--method", "mtrain_converting", "--json")
     told = json.loads(done.stdout)
     assert set(told["media"]) == {"links", "ports", "shared", "single", "alone"}
     assert told["media"]["links"] == pytest.approx(told["terms"]["makespan_s"])
-    assert "replayed" in mapgap("solve", "mtrain_example_fig6", "--method", "mtrain_converting").stdout
-    assert "media" not in json.loads(mapgap("solve", "dhm_squeezenet_fire4", "--fast", "--json").stdout)
+    assert "replayed" in wide("solve", "mtrain_example_fig6", "--method", "mtrain_converting").stdout
+    assert "media" not in json.loads(wide("solve", "dhm_squeezenet_fire4", "--fast", "--json").stdout)
 
 
 @pytest.mark.parametrize("name", ["ranking", "computed"])

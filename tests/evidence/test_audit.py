@@ -7,7 +7,7 @@ import re
 import shutil
 
 import pytest
-from cli_support import mapgap
+from cli_support import wide
 from records import changed, record
 
 from mapgap.catalogue.files import load_instance
@@ -326,9 +326,9 @@ def test_a_page_that_says_something_else_is_found(checkout, old, new, kind):
 def test_figures_are_written_anew_and_a_lie_is_an_exit_code(checkout):
     page = checkout / "README.md"
     page.write_text(README.replace("-->1<", "-->7<"))
-    done = mapgap("audit", str(checkout), "--json")
+    done = wide("audit", str(checkout), "--json")
     assert (done.returncode, len(json.loads(done.stdout)["faults"])) == (5, 2)
-    assert mapgap("audit", str(checkout), "--fill").returncode == 0
+    assert wide("audit", str(checkout), "--fill").returncode == 0
     assert page.read_text() == README
 
 

@@ -35,6 +35,11 @@ def records():
     return Runs(found)
 
 
+@pytest.fixture(scope="module")
+def made(records):
+    return page(records, True)
+
+
 def table(page_, name):
     return next(t for section in page_.sections for t in section.tables if t.name == name)
 
@@ -56,18 +61,18 @@ def test_contradictions_of_the_paper_are_shown():
 
 
 @pytest.mark.in_turn
-def test_page_is_a_pure_function_of_the_records(records, tmp_path):
-    first, second = page(records, True), page(records, True)
+def test_page_is_a_pure_function_of_the_records(made, records, tmp_path):
+    first, second = made, page(records, True)
     first.write(tmp_path / "a")
     second.write(tmp_path / "b")
     assert (tmp_path / "a" / "report.md").read_text() == (tmp_path / "b" / "report.md").read_text()
     assert set(STUDY.headline) <= {t.name for section in first.sections for t in section.tables}
 
 
-def test_gains_are_those_of_the_evaluator(records):
+def test_gains_are_those_of_the_evaluator(made, records):
     instance = instance_of(SHUFFLE, 1)
     energy, latency = reference(instance)
-    row = table(page(records, True), "networks").rows[0]
+    row = table(made, "networks").rows[0]
     best = terms_of(records, "dhm_shufflenetv2_x0_5_fold1", runs_module.EXACT)
     assert row[runs_module.EXACT] == gain(instance, best, "energy") == energy / best["energy"]
     assert row["speedup"] == latency / best["latency"]
@@ -76,17 +81,17 @@ def test_gains_are_those_of_the_evaluator(records):
     assert row["on_front"] == "no"
 
 
-def test_every_front_point_is_shown_and_none_is_dominated(records):
+def test_every_front_point_is_shown_and_none_is_dominated(made, records):
     front = front_of(records, "dhm_shufflenetv2_x0_5_fold1")
-    assert table(page(records, True), "fronts").rows[0]["points"] == len(front)
+    assert table(made, "fronts").rows[0]["points"] == len(front)
     for method in (*runs_module.RULES, runs_module.EXACT):
         terms = terms_of(records, "dhm_shufflenetv2_x0_5_fold1", method)
         assert any(e <= terms["energy"] and lat <= terms["latency"] for e, lat in front), method
         assert not any(terms["energy"] <= e and terms["latency"] < lat for e, lat in front), method
 
 
-def test_conclusions_count_fits(records):
-    rows = table(page(records, True), "robustness").rows
+def test_conclusions_count_fits(made):
+    rows = table(made, "robustness").rows
     assert {row["network"] for row in rows} == {"ShuffleNetV2 0.5"}  # the other networks have no runs here
     for row in rows:
         count, total = map(int, row["count"].split(" of "))
@@ -116,12 +121,12 @@ def test_range_is_from_the_least_to_the_most_over_the_sets_that_were_run(records
     assert rule["gain"] == "yes"
 
 
-def test_patterns_lie_between_the_rule_and_the_optimum(records):
+def test_patterns_lie_between_the_rule_and_the_optimum(made, records):
     """What the rule does the patterns allow, and what they allow the instance does."""
     more = record(patterns_instance(SHUFFLE, 1), runs_module.LABELS)
     (row,) = patterns_table(records + [more]).rows
     assert 0 <= row["patterns_loss"] <= row["rule_loss"]
-    assert row["rule_loss"] == pytest.approx(table(page(records, True), "networks").rows[0]["gap"])
+    assert row["rule_loss"] == pytest.approx(table(made, "networks").rows[0]["gap"])
 
 
 def test_every_set_of_constants_explains_table_1_alike():

@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from cli_support import mapgap
+from cli_support import wide
 from records import record
 
 from mapgap.core import InputError
@@ -65,7 +65,7 @@ def test_packing_reports_is_idempotent_and_leaves_foreign_files_alone(tmp_path):
     assert not {"old/losses.svg", "old/runs.csv", "old/runs.parquet", "old/runs.jsonl"} & found.keys()
     assert found["old/instances.csv"] != b"x"
     assert not (tmp_path / "bare" / "report.html").exists()
-    done = mapgap("pack", str(tmp_path), "--json")
+    done = wide("pack", str(tmp_path), "--json")
     assert done.returncode == 0
     fields = json.loads(done.stdout)["folders"]
     assert [each["folder"] for each in fields] == [str(tmp_path / "bare"), str(old)]
@@ -109,7 +109,7 @@ def test_files_of_an_earlier_page_go_with_its_tables(tmp_path):
 @pytest.mark.in_turn
 def test_parts_are_files_of_their_own(tmp_path):
     runs = fill(tmp_path / "a")
-    done = mapgap("report", runs, "-o", tmp_path / "page", "--figures", tmp_path / "parts", "--no-ledger")
+    done = wide("report", runs, "-o", tmp_path / "page", "--figures", tmp_path / "parts", "--no-ledger")
     assert done.returncode == 0
     names = {path.name for path in (tmp_path / "parts").iterdir()}
     assert {"losses_p.svg", "times_p.svg", "profile_p.svg", "runs.csv", "glance.csv"} <= names
@@ -119,7 +119,7 @@ def test_parts_are_files_of_their_own(tmp_path):
         assert "prefers-color-scheme: dark" in text
         assert "#000000" not in text.split("</style>", 1)[1]
     assert not list((tmp_path / "page").glob("*.svg"))
-    assert mapgap("report", runs, "--figures", runs).returncode == 2
+    assert wide("report", runs, "--figures", runs).returncode == 2
 
 
 def small(name, height):

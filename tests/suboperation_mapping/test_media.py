@@ -6,7 +6,7 @@ import random
 import numpy as np
 import pytest
 from certificates import accepted
-from cli_support import mapgap
+from cli_support import wide
 from mtrain_example import SPLIT, figure5, table
 
 from mapgap import load
@@ -390,13 +390,13 @@ def test_a_board_alone_is_never_beaten_by_the_quick_planner():
 
 @pytest.mark.in_turn
 def test_the_command_line_takes_a_medium():
-    done = mapgap("solve", "mtrain_example_fig5", "--medium", "shared", "-m", "portfolio", "--json")
+    done = wide("solve", "mtrain_example_fig5", "--medium", "shared", "-m", "portfolio", "--json")
     record = json.loads(done.stdout)
     assert record["instance"] == "mtrain_example_fig5@shared"
     assert (record["status"], record["objective"]) == ("OPTIMAL", 36)  # everything on the first
     with pytest.raises(InputError, match="offers no choice"):
         load("elfish_lenet_straggler1", medium="ports")
-    refused = mapgap("solve", "mtrain_example_fig5", "--medium", "radio")
+    refused = wide("solve", "mtrain_example_fig5", "--medium", "radio")
     assert refused.returncode == 2
     assert "links, ports, shared" in refused.stderr
 

@@ -11,7 +11,7 @@ METHODS = registry.methods("suboperation_mapping")
 ENTRY = METHODS["two_ratios"]
 
 
-@pytest.mark.in_turn
+@pytest.mark.nightly
 def test_at_most_half_of_the_gap_of_converting():
     lost = [0.0, 0.0]
     for seed in range(300, 360):

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import patch
 
 from mapgap.catalogue import registry
 from mapgap.cli import main
@@ -87,6 +88,12 @@ def inside(*arguments):
         for number, handler in before.items():
             signal.signal(number, handler)
     return SimpleNamespace(returncode=code, stdout=out.getvalue(), stderr=err.getvalue())
+
+
+def wide(*arguments):
+    """The same on a terminal as wide and as plain as that of :func:`mapgap`."""
+    with patch.dict(os.environ, COLUMNS="200", NO_COLOR="1"):
+        return inside(*arguments)
 
 
 def mapgap(*arguments, cwd=None, **more):
