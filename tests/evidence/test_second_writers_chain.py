@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from certificates import damaged
+from certificates import damaged, layer_of, network
 
 from mapgap.contract.seeds import fresh, seeds, some
 from mapgap.core import Budget, Status
@@ -62,35 +62,14 @@ def drawn(seed, layers=(2, 7), batch=(1, 4)):
         nearest = rng.choice([i - 1, i - 1, i - 1, rng.randrange(i)]) if i else 0
         sources = {nearest, *(rng.randrange(i) for _ in range(rng.choice([0, 0, 1, 2])))} if i else set()
         entries = samples if kind == "split" else 1
-        fp, bp, wu = ([ticks(entries) for _ in range(n)] for _ in range(3))
-        found.append(
-            {
-                "name": f"l{i}",
-                "kind": kind,
-                "inputs": [{"source": s, "bytes": size()} for s in sorted(sources)],
-                "network_input_bytes": 0 if sources else 5,
-                "output_bytes": size(),
-                "weight_bytes": size(),
-                "fp": fp,
-                "bp": bp if sources else [],
-                "wu": wu if kind == "split" else [],
-            }
-        )
-    data = {
-        "problem": "suboperation_mapping",
-        "name": f"chain_{seed}",
-        "batch": samples,
-        "tick_ns": 1,
-        "memory_unit_bytes": 10**9,
-        "flops": 1,
-        "accelerators": [{"name": f"a{i}", "memory": 10**6, "pes": 1} for i in range(n)],
-        "bandwidth": [[rng.choice([10**9, 3 * 10**8, 2 * 10**9]) for _ in range(n)] for _ in range(n)],
-        "medium": rng.choice(["links", "links", "ports", "shared"]),
-        "layers": found,
-    }
-    if rng.random() < 0.5:
-        data["latency_ns"] = [[rng.choice([0, 1, scale // 5]) for _ in range(n)] for _ in range(n)]
-    return Instance.model_validate_json(json.dumps(data)), rng
+        rows = [[ticks(entries) for _ in range(n)] for _ in range(3)]
+        found.append(layer_of(i, kind, [(s, size()) for s in sorted(sources)], size(), size(), rows))
+
+    def latency():
+        return [[rng.choice([0, 1, scale // 5]) for _ in range(n)] for _ in range(n)] if rng.random() < 0.5 else None
+
+    medium = partial(rng.choice, ["links", "links", "ports", "shared"])
+    return network(f"chain_{seed}", samples, n, rng, found, medium=medium, latency_ns=latency), rng
 
 
 def ratio_of(instance, rng):

@@ -26,6 +26,42 @@ def with_equal_accelerators(instance, rng):
     return data
 
 
+def layer_of(index, kind, inputs, output, weight, rows):
+    """A layer (expanded) with inputs (source, bytes) and ticks of FP, BP and WU by accelerator and samples."""
+    fp, bp, wu = rows
+    return {
+        "name": f"l{index}",
+        "kind": kind,
+        "inputs": [{"source": source, "bytes": size} for source, size in inputs],
+        "network_input_bytes": 0 if inputs else 5,
+        "output_bytes": output,
+        "weight_bytes": weight,
+        "fp": fp,
+        "bp": bp if inputs else [],
+        "wu": wu if kind == "split" else [],
+    }
+
+
+def network(name, samples, n, rng, layers, **more):
+    """An instance of sub-operation mapping with ``n`` accelerators whose DRAM never binds.
+
+    Rates are drawn, and behind them ``more``: by key what draws a value.
+    """
+    data = {
+        "problem": "suboperation_mapping",
+        "name": name,
+        "batch": samples,
+        "tick_ns": 1,
+        "memory_unit_bytes": 10**9,
+        "flops": 1,
+        "accelerators": [{"name": f"a{i}", "memory": 10**6, "pes": 1} for i in range(n)],
+        "bandwidth": [[rng.choice([10**9, 3 * 10**8, 2 * 10**9]) for _ in range(n)] for _ in range(n)],
+        "layers": layers,
+    }
+    given = {key: value for key, draw in more.items() if (value := draw()) is not None}
+    return Instance.model_validate_json(json.dumps({**data, **given}))
+
+
 def drawn(seed, layers=(1, 3), batch=(1, 4), accelerators=(1, 3)):
     """A network with branches, ticks of 0 to 10^6 with ties, bandwidths of every size, DRAM that never binds."""
     rng = random.Random(seed)
@@ -47,32 +83,6 @@ def drawn(seed, layers=(1, 3), batch=(1, 4), accelerators=(1, 3)):
         sources = sorted(rng.sample(range(index), min(index, rng.choice([1, 1, 2]))))
         count = samples if kind == "split" else 1
         rows = [[ticks(count) for _ in range(n)] for _ in range(3)]
-        found.append(
-            {
-                "name": f"l{index}",
-                "kind": kind,
-                "inputs": [{"source": s, "bytes": rng.choice([0, 1, 7, scale])} for s in sources],
-                "network_input_bytes": 0 if sources else 5,
-                "output_bytes": rng.choice([0, 3, scale]),
-                "weight_bytes": rng.choice([0, 1, scale]),
-                "fp": rows[0],
-                "bp": rows[1] if sources else [],
-                "wu": rows[2] if kind == "split" else [],
-            }
-        )
-    rates = [[rng.choice([10**9, 3 * 10**8, 2 * 10**9]) for _ in range(n)] for _ in range(n)]
-    return Instance.model_validate_json(
-        json.dumps(
-            {
-                "problem": "suboperation_mapping",
-                "name": f"drawn_{seed}",
-                "batch": samples,
-                "tick_ns": 1,
-                "memory_unit_bytes": 10**9,
-                "flops": 1,
-                "accelerators": [{"name": f"a{i}", "memory": 10**6, "pes": 1} for i in range(n)],
-                "bandwidth": rates,
-                "layers": found,
-            }
-        )
-    )
+        inputs = [(s, rng.choice([0, 1, 7, scale])) for s in sources]
+        found.append(layer_of(index, kind, inputs, rng.choice([0, 3, scale]), rng.choice([0, 1, scale]), rows))
+    return network(f"drawn_{seed}", samples, n, rng, found)
