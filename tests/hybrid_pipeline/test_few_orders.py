@@ -30,20 +30,6 @@ def test_every_plan_keeps_the_rules_and_has_the_value_that_the_search_says(famil
     assert (claims == 0) == (family == "executions")
 
 
-def test_at_most_half_of_the_gap_of_asteroid():
-    lost = [0.0, 0.0]
-    for seed in range(300, 340):
-        instance = LIBRARY.generate("small", seed)
-        theirs = METHODS["asteroid"].solve(instance, Budget(60.0)).plan
-        if theirs is None:
-            continue
-        optimum = METHODS["label_dp"].solve(instance, Budget(60.0)).bound
-        for k, plan in enumerate((theirs, ENTRY.solve(instance, Budget(60.0)).plan)):
-            lost[k] += 1 - optimum / evaluate(instance, plan).objective if plan is not None else 1
-    assert lost[0] > 0
-    assert lost[1] <= lost[0] / 2
-
-
 @pytest.mark.nightly
 def test_what_was_left_in_the_middle_is_gone_on_with():
     """The seven orders of eight different devices take more stages than the search prices at once."""
