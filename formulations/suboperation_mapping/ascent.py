@@ -28,6 +28,7 @@ from mapgap.solvers.highs import MatrixModel
 
 Vector = NDArray[np.float64]
 Whole = NDArray[np.int64]
+SOME = 8  #: choices between two tries with labels
 CLOSE = 2e-5  #: of weights: the part of the bound that better ones could add
 
 
@@ -81,11 +82,11 @@ class Ascent:
         self.bound, self.step, self.proof = 0, params.apart, None  # type: Any
         self.diagram: Diagram | None = None
         self.tree: Tree | None = None
-        self.over = False
+        self.over, self.turn = False, 0
 
     def climb(self, budget: Budget) -> bool:
         """By weights; after that by labels, then by choices, until they prove no more; ``False`` if all is tried."""
-        if self.bound >= self.goal or self.over:
+        if self.bound >= self.goal or (self.over and self.step < self.params.apart):
             return False
         if self.diagram is None:
             self.diagram = Diagram(Chain(self.instance, self.ratio))
@@ -95,13 +96,15 @@ class Ascent:
                 self.bound = plain
                 self.proof = {"weights": [[0, self.root.weighing.runs]], "grid": [1] * self.diagram.last}
                 return True
-        if self.step >= self.params.apart:
+        self.turn += 1
+        if self.step >= self.params.apart and (self.over or self.turn % 2):
             self.by_labels(self.diagram, budget)
         else:
             self.by_choices(self.diagram, budget)
         return True
 
     def by_labels(self, diagram: Diagram, budget: Budget) -> None:
+        """One target after another, as long as they are proven."""
         proven = True
         while proven and self.bound < self.goal:
             target = min(self.goal, self.bound + 1 + int(self.step * self.goal))
@@ -112,11 +115,12 @@ class Ascent:
                 self.bound, self.proof = bound, proof
 
     def by_choices(self, diagram: Diagram, budget: Budget) -> None:
-        """Until the bound is better by the smallest step."""
+        """Some of them."""
         if self.tree is None:
             self.tree = Tree(diagram, self.root, self.goal, self.params)
-        target = min(self.goal, self.bound + 1 + int(self.params.apart * self.goal))
-        while self.tree.bound < target and not self.over and not budget.exhausted:
+        for _ in range(SOME):
+            if self.over or self.tree.bound >= self.goal or budget.exhausted:
+                break
             self.over = not self.tree.divide()
         if self.tree.bound > self.bound:
             self.bound, self.proof = self.tree.bound, self.tree.proof()

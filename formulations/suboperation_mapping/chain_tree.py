@@ -38,6 +38,7 @@ class Tree:
         self.diagram, self.goal, self.params = diagram, goal, params
         self.root = Leaf((), root, 0)
         self.leaves = [(self.root.value, 0, self.root)]
+        self.pushed = 0
 
     @property
     def bound(self) -> int:
@@ -59,7 +60,8 @@ class Tree:
             )
             half = Leaf(choices, found, leaf.value)
             leaf.halves.append(half)
-            heapq.heappush(self.leaves, (half.value, len(self.leaves) + 1 + len(choices) * 10**6, half))
+            self.pushed += 1
+            heapq.heappush(self.leaves, (half.value, self.pushed, half))
         self.diagram.narrow(())
         return True
 

@@ -62,6 +62,9 @@ class Weights:
                 self.rest[k] = after
             else:
                 self.rest[k] = {
-                    s: min((after[t] + weighted(w, chain.cost(k, added)) for t, added, _ in chain.moves(k, s)), default=NONE)
+                    s: min(
+                        (after[t] + weighted(w, chain.cost(k, added)) for t, added, _ in chain.moves(k, s)),
+                        default=NONE,
+                    )
                     for s in states[k]
                 }
