@@ -64,7 +64,9 @@ def test_headlines_are_one_recipe(page, problem):
     first = readings_of(problem).crossed[0]
     text = (ROOT / page.format(problem=problem)).read_text()
     if page in ("docs/index.md", "docs/findings.md"):  # the rows of all heuristics
-        assert re.search(r"^```{results} readings/recipe\nmethod\nset\ncell\b.*\ninstances\b.*\ncombinations\b", text, re.M)
+        assert re.search(
+            r"^```{results} readings/recipe\nmethod\nset\ncell\b.*\ninstances\b.*\ncombinations\b", text, re.M
+        )
         return
     said = set(re.findall(r"<!-- fig: readings/recipe\[method=(\w+)\]\.(\w+) -->", text))
     assert {(first.method, "cell"), (first.method, "instances"), (first.method, "combinations")} <= said
