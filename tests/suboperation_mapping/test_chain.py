@@ -127,12 +127,12 @@ def test_halves_of_a_network_on_two_accelerators_are_not_mixed():
     diagram = Diagram(Chain(data, (1,)))
     root = diagram.weights(0, diagram.root(), 22 * WORK, 50)
     assert root.value < 21 * WORK * UNIT
-    tree = Tree(diagram, root, 22 * WORK, Certificate())
-    while tree.divide():
+    tree = Tree(root, 22 * WORK, Certificate())
+    while tree.divide(diagram):
         pass
     assert tree.bound > 21.99 * WORK  # weights are whole numbers of 4096ths
-    assert outlived(Chain(data, (1,)), tree.bound, tree.proof()) is None
-    assert outlived(Chain(data, (1,)), 22 * WORK + 1, tree.proof()) is not None
+    assert outlived(Chain(data, (1,)), tree.bound, tree.proof(diagram.last)) is None
+    assert outlived(Chain(data, (1,)), 22 * WORK + 1, tree.proof(diagram.last)) is not None
     assert solved(data, (1,), 22 * WORK)
     alone = Stage(boxes=False, destructive=False, complete=0)
     found = stage_mip.run(Instance.model_validate_json(json.dumps(data)), Budget(100.0).start(), params=alone)
@@ -204,8 +204,8 @@ def test_no_proof_is_above_a_plan(seed):
         found = diagram.weights(0, diagram.root(), max(1, least), 20)
         assert found.value <= least * UNIT
         assert diagram.search(least + 1, Certificate(), Budget(20.0).start(), [found.weighing])[0] <= least
-        tree = Tree(diagram, found, least + 1, Certificate(leaves=8))
-        while tree.divide():
+        tree = Tree(found, least + 1, Certificate(leaves=8))
+        while tree.divide(diagram):
             pass
         assert tree.bound <= least
         if max(map(len, chain.states())) <= 16:  # such weights drop few labels
@@ -227,11 +227,11 @@ def test_a_damaged_proof_proves_nothing_more(seed):
         pass
     assert outlived(chain, ascent.bound, ascent.proof) is None
     diagram = Diagram(chain)
-    tree = Tree(diagram, diagram.weights(0, diagram.root(), least, 20), least, Certificate(leaves=6))
-    while tree.divide():
+    tree = Tree(diagram.weights(0, diagram.root(), least, 20), least, Certificate(leaves=6))
+    while tree.divide(diagram):
         pass
-    assert outlived(chain, tree.bound, tree.proof()) is None
-    for proof in [ascent.proof, tree.proof()] * 10:
+    assert outlived(chain, tree.bound, tree.proof(diagram.last)) is None
+    for proof in [ascent.proof, tree.proof(diagram.last)] * 10:
         try:
             assert outlived(chain, least + 1, damaged(rng, proof)) is not None
         except (ValueError, KeyError, TypeError, IndexError):
