@@ -4,7 +4,7 @@ With weights alone a ratio is bounded by a shortest path. The best ones are the 
 for each path; Kelley's cutting planes find them, a path at a time. That bound mixes paths: half of the network here and
 half there. Labels do not: they are a decision diagram, relaxed where it is too wide, by a coarser grid (Bergman, Cire,
 van Hoeve, Hooker, "Decision Diagrams for Optimization", 2016, ch. 4). More weights, best for some of the labels that
-are left, drop most of them.
+are left, drop most of them. Where labels do not prove more, choices of moves do (:mod:`~.chain_tree`); both take turns.
 
 Points of the master program are doubles; weights and what they lead to are whole numbers, counted in 4096ths.
 """
@@ -319,14 +319,21 @@ class Diagram:
 
     # ---- labels ----
 
-    def after(self, k: int, labels: Whole) -> Whole:
-        """All moves of all labels."""
-        to, added, starts = self.steps[k]
+    def ways(self, k: int, labels: Whole) -> tuple[Whole, Whole]:
+        """All moves of all labels: which label, and which move."""
+        _, _, starts = self.steps[k]
         count = starts[labels[:, 0] + 1] - starts[labels[:, 0]]
         rows = np.repeat(np.arange(len(labels)), count)
         which = np.arange(len(rows)) + np.repeat(starts[labels[:, 0]] - np.cumsum(count) + count, count)
         if k in self.barred:
-            rows, which = rows[~self.barred[k][which]], which[~self.barred[k][which]]
+            kept = ~self.barred[k][which]
+            rows, which = rows[kept], which[kept]
+        return rows, which
+
+    def after(self, k: int, labels: Whole) -> Whole:
+        """What all moves of all labels lead to."""
+        to, added, starts = self.steps[k]
+        rows, which = self.ways(k, labels)
         if k == self.chain.fold:
             longest = labels[:, 1 : 1 + self.shares].max(axis=1)
             work = np.maximum(0, self.busy(labels) - longest[:, None])
