@@ -19,9 +19,6 @@ class Expression:
     def __init__(self, terms=None, constant=0):
         self.terms, self.constant = dict(terms or {}), constant
 
-    idxs = property(lambda self: list(self.terms))
-    vals = property(lambda self: list(self.terms.values()))
-
     def __add__(self, other):
         terms, other = dict(self.terms), other if isinstance(other, Expression) else Expression(constant=other)
         for index, factor in other.terms.items():
@@ -55,9 +52,6 @@ class highs_var(Expression):
     def __init__(self, index):
         super().__init__({index: 1})
         self.index = index
-
-
-highs = SimpleNamespace(highs_var=highs_var)
 
 
 class Highs:
@@ -100,10 +94,10 @@ class Highs:
     def getInfo(self):
         return SimpleNamespace(objective_function_value=self.found["ObjectiveValue"])
 
-    def getSolution(self):
+    def val(self, expression):
         columns = self.found["Columns"]
-        values = [columns.get(f"x{i}", {}).get("Primal", 0.0) for i in range(len(self.bounds))]
-        return SimpleNamespace(col_value=values)
+        values = {index: columns.get(f"x{index}", {}).get("Primal", 0.0) for index in expression.terms}
+        return expression.constant + sum(factor * values[index] for index, factor in expression.terms.items())
 
 
 def _terms(factors):
