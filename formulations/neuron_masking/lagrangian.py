@@ -98,6 +98,9 @@ class Search(Lagrangian):
         upper = self.shrunk(lower, upper)
         if not self.chain.fits(lower):
             return self.best_worth, []
+        if lower == upper:  # no other mask of the box can be better
+            self.offer(lower)
+            return self.best_worth, []
         bound = self.enumerate(box, prices, bound)
         if bound <= self.best_worth or self.budget.exhausted:
             return bound, []
