@@ -113,7 +113,7 @@ METHODS = [
         kind="baseline",
         reference="MTrain-Converting in both readings, step-aligned ratios, short annealing; of mapgap",
         summary="Quick planner: the better reading of MTrain-Converting, improved by a short annealing",
-        params="params:ShortRounds",
+        params="params:QuickPlanner",
         fast=True,
     ),
     method(

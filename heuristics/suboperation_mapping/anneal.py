@@ -28,7 +28,7 @@ from mapgap.core import Budget, SolveResult, Stop
 from mapgap.heuristics.suboperation_mapping import annealed_converting
 from mapgap.heuristics.suboperation_mapping.common import result
 from mapgap.heuristics.suboperation_mapping.mtrain import DELTAS, mtrain_converting
-from mapgap.heuristics.suboperation_mapping.params import Annealing
+from mapgap.heuristics.suboperation_mapping.params import Annealing, QuickPlanner
 from mapgap.heuristics.suboperation_mapping.search.pool import Rounds, Search, mapping_work
 from mapgap.heuristics.suboperation_mapping.search.step_aligned import step_aligned_ratios
 from mapgap.problems.suboperation_mapping import Instance, Plan
@@ -46,9 +46,10 @@ def starts(instance: Instance, budget: Budget, params: Annealing = Annealing()) 
     for ratio in dict.fromkeys((pe_ratio(instance), *step_aligned_ratios(instance, params.every_subset))):
         lowered = lower(instance, ratio)
         yield timed(lowered, well_balanced(lowered), lowered.topological)
-    if mapping_work(instance) > params.large and instance.medium == "links":
+    if (work := mapping_work(instance)) > params.large:
+        most = None if instance.medium == "links" else max(2, QuickPlanner.mappings // work)
         for delta in DELTAS:
-            yield mtrain_converting(instance, budget.quiet(), delta=delta, search_limit=params.quick)[0]
+            yield mtrain_converting(instance, budget.quiet(), delta=delta, search_limit=params.quick, most=most)[0]
 
 
 def more(search: Search, params: Annealing = Annealing()) -> Iterator[None]:

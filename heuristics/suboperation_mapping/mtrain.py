@@ -113,9 +113,10 @@ def mtrain_converting(
     budget: Budget,
     step_size: int = 1,
     initial: Ratio | None = None,
+    most: int | None = None,
     **mapping: Any,
 ) -> tuple[Mapped | None, dict[str, Any]]:
-    """Algorithm 1; returns the best mapping and notes (stops early only when the time is up).
+    """Algorithm 1; returns the best mapping and notes (stops early only when the time is up, or at ``most`` ratios).
 
     Raises
     ------
@@ -132,17 +133,20 @@ def mtrain_converting(
             known[ratio] = mtrain_mapping(lower(instance, ratio), effort=effort, **mapping)
         return known[ratio]
 
+    def over() -> bool:
+        return budget.exhausted or (most is not None and len(known) >= most)
+
     ratio = pe_ratio(instance) if initial is None else initial  # steps 1-4
     best = mapped(ratio)  # step 5
     path = [ratio]
     count = len(instance.accelerators)
     w = count + 1
     improved = True
-    while improved and not budget.exhausted:  # steps 7 and 21
+    while improved and not over():  # steps 7 and 21
         duty = best.duty_cycle if best is not None else [0.0] * count
         order = sorted(range(count), key=lambda a: (duty[a], a))  # step 8
         improved, w = False, 1  # step 9
-        while w <= count and not improved and not budget.exhausted:
+        while w <= count and not improved and not over():
             trials = []
             for r in range(1, count + 1):  # step 10
                 if budget.exhausted:

@@ -7,7 +7,7 @@ from mapgap.core import Params
 
 @dataclass(frozen=True)
 class ShortRounds(Params):
-    """The quick planner: a pool of solutions, and the few short rounds of annealing that every search begins with.
+    """A pool of solutions, and the few short rounds of annealing that every search begins with.
 
     Attributes
     ----------
@@ -18,7 +18,7 @@ class ShortRounds(Params):
     pool : int
         Solutions that are kept, one of each ratio.
     hot : tuple of float
-        First temperatures that rounds take in turn, as shares of the makespan; of short rounds there is one of each.
+        First temperatures that rounds take in turn, as shares of the makespan.
     cold : float
         Last temperature of a round, as a share of the makespan.
     few : int
@@ -31,6 +31,10 @@ class ShortRounds(Params):
         Steps of all short rounds times operations; half of it on large instances.
     steps : int
         Most steps of all short rounds.
+    finalists : int
+        Solutions that are annealed first.
+    round : int
+        Steps of a short round, if there are enough for more rounds than finalists.
     """
 
     every_subset: int = 4
@@ -43,6 +47,21 @@ class ShortRounds(Params):
     large: int = 3_000
     work: int = 1_600_000
     steps: int = 30_000
+    finalists: int = 3
+    round: int = 4_000
+
+
+@dataclass(frozen=True)
+class QuickPlanner(ShortRounds):
+    """The quick planner.
+
+    Attributes
+    ----------
+    mappings : int
+        Work after which MTrain-Converting stops on large instances, in units of ``large``.
+    """
+
+    mappings: int = 185_000
 
 
 @dataclass(frozen=True)

@@ -188,9 +188,9 @@ def mapping_work(instance: Instance) -> int:
 def short_rounds(search: Search) -> None:
     """A few short rounds: all that the quick planner does, and where the longer search begins.
 
-    The best solutions, one of each ratio, are annealed, one from each temperature; where there are fewer, then some of
-    them under a neighbouring ratio. The number of steps follows from the size of the instance: some hundredths of a
-    second. No clock, no seed: the same solutions give the same, unless the time limit cuts the search.
+    The best solutions, one of each ratio, are annealed in turn, then some of them under a neighbouring ratio. The
+    number of steps follows from the size of the instance: some hundredths of a second. No clock, no seed: the same
+    solutions give the same, unless the time limit cuts the search.
     """
     instance, params = search.instance, search.params
     if search.best is None:
@@ -198,16 +198,17 @@ def short_rounds(search: Search) -> None:
     large = mapping_work(instance) > params.large
     rng, neighbour = random.Random(0), ratio_moves(instance)
     steps = min((params.work // 2 if large else params.work) // search.best.lowered.n, params.steps)
-    first = search.ranked()
-    for turn, hot in enumerate(params.hot):
+    rounds = max(params.finalists, steps // params.round)
+    finalists = search.ranked()[: params.finalists]
+    for turn in range(rounds):
         if search.budget.exhausted:
             break
         ranked = search.ranked()
-        parent = search.pool[first[turn] if turn < len(first) else ranked[rng.randrange(len(ranked)) // 2]]
+        parent = search.pool[finalists[turn] if turn < len(finalists) else ranked[rng.randrange(len(ranked)) // 2]]
         ratio = parent.lowered.ratio
-        if turn >= len(first) and len(ratio) > 1:
+        if turn >= len(finalists) and len(ratio) > 1:
             ratio = neighbour(ratio, rng)
-        search.anneal(ratio, parent, hot, steps // len(params.hot), turn)
+        search.anneal(ratio, parent, params.hot[turn % len(params.hot)], steps // rounds, turn)
     search.rounds = 0  # whoever goes on from here does so in the same way
 
 
