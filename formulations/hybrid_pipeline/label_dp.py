@@ -252,11 +252,6 @@ def steps(
     return SolveResult(Status.OPTIMAL, Stop.PROVED, this.plan, this.value, this.value, notes=this.notes)
 
 
-def cheap(instance: Instance) -> bool:
-    """Whether the optimum is there sooner than the quick planner's plan: no relaxation comes first."""
-    return move_count(instance) < Params.relaxed
-
-
 @observed
 @replayed
 @every_micro_batch

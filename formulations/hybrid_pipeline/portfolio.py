@@ -1,6 +1,6 @@
 """The portfolio of hybrid pipelines.
 
-1. ``order_search``, the quick planner, complete; left out where the proof is cheaper.
+1. ``order_search``, the quick planner, complete; left out where it would search all groups, as the proof does.
 2. ``fluid_bound``: the work of all layers shared by all devices; also where no time is left for it.
 3. In turns: ``label_dp``, whose relaxations bound and whose search over all groups proves; and ``orders``, label
    searches along neighbours of the best order, then along orders some steps away from it. With several micro-batch
@@ -21,6 +21,7 @@ from mapgap.formulations.hybrid_pipeline.params import Portfolio as Params
 from mapgap.problems.hybrid_pipeline import Instance, Plan
 from mapgap.problems.hybrid_pipeline.evaluate import diagnose, evaluate
 from mapgap.problems.hybrid_pipeline.lowered.arrays import lower
+from mapgap.problems.hybrid_pipeline.lowered.groups import move_count
 from mapgap.solvers.portfolio import Board, Member, Portfolio, whole
 
 
@@ -60,7 +61,9 @@ def run(instance: Instance, budget: Budget, start: str | Plan | None = None, par
     engine = Member("label_dp", labels if len(sizes) == 1 else whole(label_dp.run, start=True, params=params))
     planner = Member("order_search", whole(order_search.run, params=params))
     bound = Member("fluid_bound", fluid)
-    cheap = all(label_dp.cheap(each) for each in sizes)
+    cheap = all(
+        move_count(each) * len(each.layers) <= params.work for each in sizes
+    )  # the planner would search as much
     portfolio = Portfolio(
         first=[bound, engine] if cheap else [planner, bound],
         turns=[] if cheap else [engine, Member("orders", orders, params.orders)],
