@@ -8,9 +8,8 @@ on the way from U to V. So the Pareto labels by set, devices used and stages beh
 orders at once.
 
 What makes it fast: sets are numbered once; from a set only those are looked at that some group reaches below the upper
-bound, and only if the devices left can do the work left (their speeds as in the fluid bound). The upper bound comes in
-steps: is there a plan below 1.001 times what is proven, below 1.004 times, … A *no* is a better bound, a *yes* the
-optimum.
+bound, and only if the devices left can do the work left (their speeds as in the fluid bound). The upper bound is half
+way between what is proven and the plan along one order, then that plan: a *no* is a better bound, a *yes* the optimum.
 
 Where there are more sets than ``ideals``, plans come from exact searches along several orders, and the bound from the
 work of all layers and from every single layer, which is the same for all orders.
