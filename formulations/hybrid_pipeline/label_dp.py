@@ -34,6 +34,7 @@ from mapgap.formulations.hybrid_pipeline.label.order_search import Order, OrderS
 from mapgap.formulations.hybrid_pipeline.label.search import CompiledSearch
 from mapgap.formulations.hybrid_pipeline.label_python import Interpreted
 from mapgap.formulations.hybrid_pipeline.params import LabelSearch as Params
+from mapgap.formulations.hybrid_pipeline.params import OrderSearch as PlannerParams
 from mapgap.formulations.hybrid_pipeline.relaxation import Refinement
 from mapgap.problems.hybrid_pipeline import Instance, Plan
 from mapgap.problems.hybrid_pipeline.evaluate import evaluate
@@ -250,6 +251,11 @@ def steps(
     if this.plan is None:
         return infeasible(instance, NOWHERE, notes=this.notes)
     return SolveResult(Status.OPTIMAL, Stop.PROVED, this.plan, this.value, this.value, notes=this.notes)
+
+
+def cheap(instance: Instance) -> bool:
+    """Whether the optimum is there sooner than the quick planner's plan: that would search all groups, too."""
+    return move_count(instance) * len(instance.layers) <= PlannerParams.work
 
 
 @observed

@@ -21,7 +21,6 @@ from mapgap.formulations.hybrid_pipeline.params import Portfolio as Params
 from mapgap.problems.hybrid_pipeline import Instance, Plan
 from mapgap.problems.hybrid_pipeline.evaluate import diagnose, evaluate
 from mapgap.problems.hybrid_pipeline.lowered.arrays import lower
-from mapgap.problems.hybrid_pipeline.lowered.groups import move_count
 from mapgap.solvers.portfolio import Board, Member, Portfolio, whole
 
 
