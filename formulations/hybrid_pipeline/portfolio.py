@@ -60,9 +60,7 @@ def run(instance: Instance, budget: Budget, start: str | Plan | None = None, par
     engine = Member("label_dp", labels if len(sizes) == 1 else whole(label_dp.run, start=True, params=params))
     planner = Member("order_search", whole(order_search.run, params=params))
     bound = Member("fluid_bound", fluid)
-    cheap = all(
-        move_count(each) * len(each.layers) <= params.work for each in sizes
-    )  # the planner would search as much
+    cheap = all(label_dp.cheap(each) for each in sizes)
     portfolio = Portfolio(
         first=[bound, engine] if cheap else [planner, bound],
         turns=[] if cheap else [engine, Member("orders", orders, params.orders)],
