@@ -8,9 +8,8 @@ on the way from U to V. So the Pareto labels by set, devices used and stages beh
 orders at once.
 
 What makes it fast: sets are numbered once; from a set only those are looked at that some group reaches below the upper
-bound, and only if the devices left can do the work left (their speeds as in the fluid bound). The upper bound comes in
-steps: is there a plan below 1.001 times what is proven, below 1.004 times, … A *no* is a better bound, a *yes* the
-optimum.
+bound, and only if the devices left can do the work left (their speeds as in the fluid bound). The upper bound is half
+way between what is proven and the plan along one order, then that plan: a *no* is a better bound, a *yes* the optimum.
 
 Where there are more sets than ``ideals``, plans come from exact searches along several orders, and the bound from the
 work of all layers and from every single layer, which is the same for all orders.
@@ -42,6 +41,8 @@ from mapgap.problems.hybrid_pipeline.lowered.tables import Array
 
 OPEN = 2**61
 """No plan is known."""
+LABEL_BYTES, MOST_LABELS = 48, 2**24
+"""What a search holds for a label; and how many it holds where nobody says how much memory there is."""
 
 
 class _States(NamedTuple):
@@ -266,7 +267,7 @@ class _Search:
             found = max(found, min(times, default=0))
         return found * low.form.factor
 
-    def below(self, upper: int, budget: Budget, room: int) -> tuple[Stop | None, Plan | None]:
+    def below(self, upper: int, budget: Budget) -> tuple[Stop | None, Plan | None]:
         """The best plan below a value, if there is one; why that was not settled."""
         count, states = len(self.sets.parent), len(self.states.rows)
         head = np.full((count, states), -1, np.int64)
@@ -275,6 +276,8 @@ class _Search:
         pool[0, 2:] = (-1, -1, 0, 0)
         head[0, 0] = 0
         stamp, queue = np.full(count, -1, np.int64), np.zeros(count, np.int64)
+        memory = budget.memory_mb
+        room = MOST_LABELS if memory is None else memory * 2**19 // LABEL_BYTES  # half of it: the other is to copy to
         place, stop = 0, None
         while place < count - 1:
             if budget.exhausted:
@@ -336,7 +339,7 @@ def least(instance: Instance, most: int, stages: int, budget: Budget, params: Pa
     sets = lattice(found.after, params.ideals)
     if sets is None:
         raise OutOfTime
-    stop, plan = _Search(instance, low, found, sets, stages).below(most + 1, budget, params.labels)
+    stop, plan = _Search(instance, low, found, sets, stages).below(most + 1, budget)
     if stop is not None:
         raise OutOfTime
     return plan
@@ -387,7 +390,7 @@ def run(instance: Instance, budget: Budget, start: str | Plan | None = None, par
     orders = params.orders if sets is None else 1
     words = [text for text in along_orders(instance, found, best, orders) if text]
     if sets is not None:
-        return _exact(_Search(instance, low, found, sets), best, bound, params, notes)
+        return _exact(_Search(instance, low, found, sets), best, bound, notes)
     notes["orders"] = len(words)
     budget.report(bound=min(bound, best.value))
     reason = f"more than {params.ideals} ideals; no plan on the graph is below {min(bound, best.value)}"
@@ -399,24 +402,18 @@ def run(instance: Instance, budget: Budget, start: str | Plan | None = None, par
     return SolveResult(Status.FEASIBLE, Stop.MEMORY, best.plan, bound, best.value, reason=reason, notes=notes)
 
 
-def _exact(this: _Search, best: _Best, bound: int, params: Params, notes: dict[str, Any]) -> SolveResult:
-    """Upper bounds from what is proven on, until one holds."""
+def _exact(this: _Search, best: _Best, bound: int, notes: dict[str, Any]) -> SolveResult:
+    """A search for plans in the lower half of what is open, which raises the bound if there is none, then for any."""
     budget, stop = best.budget, None
     bound = min(max(bound, this.least), best.value)
-    steps = [*params.gaps, None]
-    while bound < best.value and stop is None:
-        gap = steps.pop(0) if len(steps) > 1 else None
-        upper = best.value if gap is None else min(best.value, bound + 1 + int(gap * bound))
-        stop, plan = this.below(upper, budget, params.labels)
-        known = best.value
-        best.offer(plan)
-        if stop is None:
-            bound = best.value if plan is not None or upper == known else upper
-            budget.report(bound=min(bound, best.value))
-        if plan is not None and stop is None:
-            break
-        if gap is None and stop is None and plan is None:
-            break
+    halfway = [] if best.plan is None else [(bound + best.value) // 2]
+    for upper in (*halfway, best.value):
+        if bound < upper and bound < best.value and stop is None:
+            stop, plan = this.below(upper, budget)
+            best.offer(plan)
+            if stop is None:
+                bound = upper if plan is None else best.value
+                budget.report(bound=bound)
     notes |= {"pairs": this.pairs, "labels": this.labels}
     if best.plan is None:
         if stop is None:

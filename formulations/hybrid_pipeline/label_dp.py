@@ -34,6 +34,7 @@ from mapgap.formulations.hybrid_pipeline.label.order_search import Order, OrderS
 from mapgap.formulations.hybrid_pipeline.label.search import CompiledSearch
 from mapgap.formulations.hybrid_pipeline.label_python import Interpreted
 from mapgap.formulations.hybrid_pipeline.params import LabelSearch as Params
+from mapgap.formulations.hybrid_pipeline.params import OrderSearch as PlannerParams
 from mapgap.formulations.hybrid_pipeline.relaxation import Refinement
 from mapgap.problems.hybrid_pipeline import Instance, Plan
 from mapgap.problems.hybrid_pipeline.evaluate import evaluate
@@ -183,7 +184,7 @@ class Run:
 
     def _lend(self, search: CompiledSearch | Interpreted, upper: int) -> None:
         if self.refinement is not None and isinstance(search, CompiledSearch):
-            self.refinement.lend(search, self.params.coarser * move_count(self.instance), upper)
+            self.refinement.lend(search, self.params.growth * move_count(self.instance), upper)
 
     def stopped(self, stop: Stop, bound: int, reason: str) -> SolveResult:
         """The best plan and a bound, without a proof."""
@@ -224,11 +225,11 @@ def steps(
     budget.report(bound=this.bound)
     large, moves = too_large(instance, params), move_count(instance)
     compiled = engine != "python"
-    if this.plan is None and (large or (moves * len(instance.layers) > params.ordered and compiled)):
-        this.along(tuple(memory_order(instance)))
-        yield
     if large or (moves >= params.relaxed and compiled):
-        for _ in this.refine(params.moves if large else moves if differ(instance) else moves // params.coarser):
+        if this.plan is None:
+            this.along(tuple(memory_order(instance)))
+            yield
+        for _ in this.refine(params.moves if large else moves if differ(instance) else moves // params.growth):
             yield
             this.learn(known())
     if this.bound == OPEN:
@@ -253,8 +254,8 @@ def steps(
 
 
 def cheap(instance: Instance) -> bool:
-    """Whether the optimum is there sooner than the quick planner's plan: few moves in few layers."""
-    return move_count(instance) * len(instance.layers) <= Params.ordered
+    """Whether the optimum is there sooner than the quick planner's plan: that would search all groups, too."""
+    return move_count(instance) * len(instance.layers) <= PlannerParams.work
 
 
 @observed

@@ -30,16 +30,11 @@ class LabelSearch(Params):
         Most moves (a group in front of the devices used behind it), pairs of a group and a layer, and pairs of groups
         where transfers are parallel, that a search or a relaxation holds; of moves and pairs with layers no more than
         what a quarter of the memory of the run has room for.
-    ordered : int
-        Moves times layers from which a search along one order comes first.
     relaxed : int
-        Moves from which relaxations come first: their sums in front of cuts spare more labels than they cost.
-    coarser : int
-        A search takes sums in front of cuts from a relaxation with so many times fewer moves.
-    fronts : int
-        Moves of the largest relaxation that gives sums in front of cuts.
-    growth : float
-        Least factor of moves from one relaxation to the next.
+        Moves from which a search along one order and relaxations come first: their sums in front of cuts spare more
+        labels than they cost.
+    growth : int
+        Least factor of moves from one relaxation to the next, and to the search that takes its sums in front of cuts.
     steps : int
         A search begins with this part of what is between the bound known and the plan.
     """
@@ -47,11 +42,8 @@ class LabelSearch(Params):
     moves: int = 2**26
     cells: int = 2**24
     pairs: int = 2**26
-    ordered: int = 200_000
     relaxed: int = 20_000
-    coarser: int = 4
-    fronts: int = 2**23
-    growth: float = 6.0
+    growth: int = 6
     steps: int = 8
 
 
@@ -63,18 +55,12 @@ class Ideals(Params):
     ----------
     ideals : int
         Most ideals that are enumerated; of a graph with more, plans come from orders of its layers.
-    labels : int
-        Most labels that are held.
     orders : int
         Orders that are searched where there are too many ideals; else one, for a first plan.
-    gaps : tuple of float
-        Upper bounds of the searches one after the other, as shares of the bound that is proven, above it.
     """
 
     ideals: int = 200_000
-    labels: int = 2**24
     orders: int = 60
-    gaps: tuple[float, ...] = (0.001, 0.004, 0.016, 0.064, 0.256, 1.0, 4.0)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """The portfolio of hybrid pipelines.
 
-1. ``order_search``, the quick planner, complete; left out where the proof is cheaper.
+1. ``order_search``, the quick planner, complete; left out where it would search all groups, as the proof does.
 2. ``fluid_bound``: the work of all layers shared by all devices; also where no time is left for it.
 3. In turns: ``label_dp``, whose relaxations bound and whose search over all groups proves; and ``orders``, label
    searches along neighbours of the best order, then along orders some steps away from it. With several micro-batch

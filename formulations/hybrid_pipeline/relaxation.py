@@ -213,9 +213,8 @@ class Refinement:
     def lend(self, search: CompiledSearch, moves: int, upper: int) -> None:
         """Give a search the sums of the finest coarser one that has some, for plans below ``upper``; else none."""
         search.use(None)  # sums for plans below a smaller bound would leave out others
-        most = min(moves // self.params.coarser, self.params.fronts)
         for number, coarse, _ in reversed(self.searched):
-            fronts = coarse.fronts(upper) if number <= most else None
+            fronts = coarse.fronts(upper) if number * self.params.growth <= moves else None
             if fronts is not None:
                 place = merged(search.low, coarse.low)
                 search.use((fronts[0][place], fronts[1][place]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mapgap.core import Params
-from mapgap.heuristics.multi_model_splitting.params import RuinAndRecreate
+from mapgap.heuristics.multi_model_splitting.params import Neighbourhood
 
 
 @dataclass(frozen=True)
@@ -33,13 +33,11 @@ class Joint(Questions):
     bounds : float
         Time of bounds once there is a plan, in times of that of a question.
     programs : int
-        Linear programs of one limit over whole paths, after which the limit counts as not refuted.
+        Linear programs of one limit, after which the limit counts as not refuted.
     roundings : int
         Parameters of the dual feasible function u^(k) that are tried.
     fine : int
         A limit is not looked for more closely than to this part of it.
-    pattern_programs, pattern_fine : int
-        The same for patterns; of all groups of pipelines it is ``fine`` in the end.
     pattern_ends : int
         An end of a pipeline counts if its transfers take more than this part of a limit.
     nodes, few : int
@@ -51,13 +49,11 @@ class Joint(Questions):
     programs: int = 150
     roundings: int = 8
     fine: int = 4000
-    pattern_programs: int = 400
-    pattern_fine: int = 200
     pattern_ends: int = 50
     nodes: int = 1_000_000
     few: int = 5_000
 
 
 @dataclass(frozen=True)
-class Portfolio(Joint, RuinAndRecreate):
+class Portfolio(Joint, Neighbourhood):
     """Of all members."""

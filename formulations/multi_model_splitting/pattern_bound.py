@@ -115,21 +115,18 @@ class Patterns:
     ) -> None:
         self.instance, self.tables, self.groups, self.over, self.params = instance, tables, groups, over, params
         self.refuted, self.opened = -1, NEVER  # the largest limit that has been, the smallest that has not been
-        self.whole = sum(map(len, groups)) == sum(first_of_signal(instance))
         self.capacity = capacities(instance)
         self.sources = [set(instance.sources(p)) for p in range(len(tables))]
         self.targets = [set(instance.targets(p)) for p in range(len(tables))]
 
     def bisect(self, known: Known) -> Iterator[int]:
-        """Better and better bounds; see :func:`.column_bound.bisected`. Of all groups more closely in the end."""
+        """Better and better bounds; see :func:`.column_bound.bisected`."""
 
         def still() -> tuple[int, int]:
             lower, opened = known()
             return max(lower, self.refuted + 1), min(opened, self.opened)
 
-        yield from bisected(still, self.refuting, self.params.pattern_fine)
-        if self.whole:
-            yield from bisected(still, self.refuting, self.params.fine)
+        return bisected(still, self.refuting, self.params.fine)
 
     def refuting(self, limit: int) -> Refuting:
         """Whether no plan has a cycle time of at most ``limit``."""
@@ -242,7 +239,7 @@ class Program:
 
     def refuting(self) -> Refuting:
         """The decision, by columns."""
-        for _ in range(self.all.params.pattern_programs):
+        for _ in range(self.all.params.programs):
             if self.all.over():
                 return False
             yield

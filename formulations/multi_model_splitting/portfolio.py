@@ -38,7 +38,7 @@ def neighbourhood(params: Params) -> Steps:
                 search.offer(board.plan)
             search.quiet = 0
             while not search.settled:
-                if search.walk(board.bound or 0, params.first):
+                if search.walk(board.bound or 0, params.work):
                     board.offer(search.plan)
                 yield False
             yield True  # nothing urgent to do: whoever else works has a piece first

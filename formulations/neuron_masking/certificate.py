@@ -29,6 +29,9 @@ from mapgap.problems.neuron_masking.lowered.chain import Chain
 LISTED = 200_000
 """Most counts that the listing of a box may look at: about a twentieth of a second of the checker."""
 
+SHRUNK = 0.5
+"""Logarithm by which the masks of a box have become fewer where it is bounded again: a step is cheaper than a split."""
+
 BITS = (30, 45, 60)
 """Bits of the Lagrangian's integers, few first: short numbers make a fast check."""
 
@@ -121,7 +124,7 @@ class Part:
                 if span is None:
                     break
                 before, (lower, upper) = (lower, upper), span
-                if volume(*before) - volume(*span) >= Params.shrinks or not self.chain.fits(lower):
+                if volume(*before) - volume(*span) >= SHRUNK or not self.chain.fits(lower):
                     continue
                 if best.listed(lower, upper, limit):
                     found.append(["e", best.scale, *best.y])

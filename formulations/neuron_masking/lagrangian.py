@@ -4,7 +4,7 @@ The bound is that of :mod:`mapgap.formulations.neuron_masking.prices`, for given
 
 1.  *Bound.* Cutting planes find the prices of the smallest bound over a box of counts.
 2.  *Removal.* The program forwards and backwards gives the largest Lagrangian of a mask with n_i = n; counts that
-    cannot be part of a better mask leave the box (``run_hull``), which is bounded again if that shrinks it.
+    cannot be part of a better mask leave the box (``run_hull``).
 3.  *Enumeration.* All masks whose Lagrangian comes within some distance of the bound are enumerated, with the program's
     table as exact completion (``run_enumeration``). Each mask worth more than the target is among them: if the
     enumeration ends, the box is solved. The distance grows until the steps run out.
@@ -49,7 +49,7 @@ class Search(Lagrangian):
 
     def __init__(self, chain: Chain, budget: Budget, params: Params = Params()) -> None:
         super().__init__(chain, budget, params)
-        self.steps, self.shrinks, self.boxes = params.steps, params.shrinks, 0
+        self.steps, self.boxes = params.steps, 0
         self.tables = Tables(self.prefix, np.zeros_like(self.prefix), self.choice)
 
     def shrunk(self, lower: Counts, upper: Counts) -> Counts:
@@ -85,24 +85,22 @@ class Search(Lagrangian):
         """Solve a box or halve it: its bound, and the halves (none if the box holds nothing better than the best)."""
         self.boxes += 1
         self.pulls = self.boxes == 1
-        bound = known
-        while True:
-            reached, prices, masks = self.bound(lower, upper)
-            bound = min(bound, reached)
-            if bound <= self.best_worth or self.budget.exhausted:
-                return bound, []
-            box = box_of(lower, upper)
-            self.fill_tables(box, prices)
-            hull = self.hull(box, prices, self.best_worth + 1)
-            if hull is None:
-                return self.best_worth, []
-            lower, upper = (tuple(int(n) for n in side) for side in hull)
-            upper = self.shrunk(lower, upper)
-            if not self.chain.fits(lower):
-                return self.best_worth, []
-            before, after = (box.upper - box.lower + 1).astype(float), np.array(upper) - np.array(lower) + 1.0
-            if np.log(before / after).sum() < self.shrinks:
-                break
+        reached, prices, masks = self.bound(lower, upper)
+        bound = min(known, reached)
+        if bound <= self.best_worth or self.budget.exhausted:
+            return bound, []
+        box = box_of(lower, upper)
+        self.fill_tables(box, prices)
+        hull = self.hull(box, prices, self.best_worth + 1)
+        if hull is None:
+            return self.best_worth, []
+        lower, upper = (tuple(int(n) for n in side) for side in hull)
+        upper = self.shrunk(lower, upper)
+        if not self.chain.fits(lower):
+            return self.best_worth, []
+        if lower == upper:  # no other mask of the box can be better
+            self.offer(lower)
+            return self.best_worth, []
         bound = self.enumerate(box, prices, bound)
         if bound <= self.best_worth or self.budget.exhausted:
             return bound, []

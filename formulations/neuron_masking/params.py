@@ -13,15 +13,9 @@ class Prices(Params):
     ----------
     cuts : int
         Most cutting planes per box of counts.
-    exchanges : int
-        Pairs of layers that the exchange of neurons looks at, at most.
-    neurons : int
-        Neurons of all masks that a search over cycle times makes, about; it always makes those of one cycle time.
     """
 
     cuts: int = 40
-    exchanges: int = 300_000
-    neurons: int = 30_000
 
 
 @dataclass(frozen=True)
@@ -46,9 +40,6 @@ class Lagrangian(Prices, Fleet):
     ----------
     steps : int
         Steps of the enumeration per box.
-    shrinks : float
-        A box is bounded again when its volume has shrunk by exp(-shrinks) or more.
     """
 
     steps: int = 20_000_000
-    shrinks: float = 0.5

@@ -217,9 +217,9 @@ def price_neuron(limits: Limits, kept: Integers, i: int, used: Integers) -> None
     used[0], used[1] = work, memory
 
 
-@kernel("i8(Worth,Box,Limits,i8[::1],i8[::1],i8)", Worth, Box, Limits)
-def exchange(worth: Worth, box: Box, limits: Limits, kept: Integers, totals: Integers, steps: int) -> int:
-    """Give neurons of one layer for neurons of another while that is worth it; returns the steps left.
+@kernel("void(Worth,Box,Limits,i8[::1],i8[::1])", Worth, Box, Limits)
+def exchange(worth: Worth, box: Box, limits: Limits, kept: Integers, totals: Integers) -> None:
+    """Give neurons of one layer for neurons of another while that is worth it.
 
     Layer i falls by 1, 2, 4, … neurons, or to the bottom of its box, and layer j rises as far as the limits allow.
     ``totals`` are work and memory of ``kept``; both change.
@@ -227,11 +227,11 @@ def exchange(worth: Worth, box: Box, limits: Limits, kept: Integers, totals: Int
     count, value, start = len(kept), worth.value, worth.start
     unit = np.zeros(2, np.int64)
     found = True
-    while found and steps > 0:
+    while found:
         found = False
         for i in range(count):
             size = 1
-            while kept[i] > box.lower[i] and steps > 0:
+            while kept[i] > box.lower[i]:
                 fall = min(size, kept[i] - box.lower[i])
                 old = kept[i]
                 lost = value[start[i] + old] - value[start[i] + old - fall]
@@ -240,7 +240,6 @@ def exchange(worth: Worth, box: Box, limits: Limits, kept: Integers, totals: Int
                 kept[i] = old - fall
                 best, winner, top = lost, -1, 0
                 for j in range(count):
-                    steps -= 1
                     if j == i or kept[j] == box.upper[j]:
                         continue
                     price_neuron(limits, kept, j, unit)
@@ -264,4 +263,3 @@ def exchange(worth: Worth, box: Box, limits: Limits, kept: Integers, totals: Int
                     if fall < size or fall == old - box.lower[i]:
                         break
                     size *= 2
-    return steps

@@ -179,9 +179,7 @@ class Lagrangian:
         begin = self.best if start is None else start
         kept = np.array(begin, np.int64)
         totals = np.array(self.chain.totals(begin), np.int64)
-        exchange(
-            self.worth, box_of(self.chain.lower, self.chain.upper), self.limits, kept, totals, self.params.exchanges
-        )
+        exchange(self.worth, box_of(self.chain.lower, self.chain.upper), self.limits, kept, totals)
         self.offer([int(n) for n in kept])
 
     def improve_all(self) -> None:
@@ -226,8 +224,7 @@ def quick_plan(
 ) -> Plan | None:
     """A good plan of a fleet, without a proof; ``None`` if no cycle time leaves every device a mask.
 
-    Only ``rate`` can prefer a shorter cycle time. Its cycle times are searched from the one whose first masks are the
-    best, as far as the work (``params.neurons``) goes.
+    Only ``rate`` can prefer a shorter cycle time: the one whose first masks are the best is searched.
 
     Parameters
     ----------
@@ -251,16 +248,13 @@ def quick_plan(
         return None
     best = max(first, key=lambda each: each[0])
     budget.report(plan=best[2])
-    left = params.neurons
-    for _, cycle, _ in sorted(first, key=lambda each: -each[0]):
-        if budget.exhausted or left <= 0:
-            break
+    if not budget.exhausted:
+        cycle = best[1]
         chains, starts = fleets[cycle]
         quiet = Budget(time_s=budget.remaining_s).start()
         masks = [quick_mask(chain, quiet, some, thorough, params) for chain, some in zip(chains, starts, strict=True)]
         best = max(best, _joined(instance, cycle, chains, masks), key=lambda each: each[0])
         budget.report(plan=best[2])
-        left -= sum(sum(chain.upper) for chain in chains)
     return best[2]
 
 

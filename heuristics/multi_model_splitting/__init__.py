@@ -97,7 +97,7 @@ METHODS = [
         "ruin_and_recreate",
         kind="baseline",
         reference="Schrimpf et al., J. Comput. Phys. 159 (2000), 139-171, from Synergy's plan",
-        params="params:RuinAndRecreate",
+        params="params:Neighbourhood",
         summary="Synergy's plan, improved by taking pipelines out and putting them back",
         fast=True,
         knows=("medium", "latency_ns"),

@@ -14,15 +14,15 @@ the same plan, unless the budget ends before. No solver takes part.
 from __future__ import annotations
 
 from mapgap.core import Budget, SolveResult, Status, Stop
-from mapgap.heuristics.multi_model_splitting.params import Neighbourhood, RuinAndRecreate
+from mapgap.heuristics.multi_model_splitting.params import Neighbourhood
 from mapgap.heuristics.multi_model_splitting.search.neighbourhood import started
 from mapgap.heuristics.multi_model_splitting.synergy import algorithm_1
 from mapgap.problems.multi_model_splitting import Instance, Plan
 
-DEFAULT = RuinAndRecreate()
+DEFAULT = Neighbourhood()
 
 
-def run(instance: Instance, budget: Budget, params: RuinAndRecreate = DEFAULT) -> SolveResult:
+def run(instance: Instance, budget: Budget, params: Neighbourhood = DEFAULT) -> SolveResult:
     """The best plan of Synergy and the search; every better plan is announced."""
     search = started(instance, budget.seed, lambda: budget.exhausted, params)  # 1
     if search.plan is not None:
@@ -47,7 +47,7 @@ def run(instance: Instance, budget: Budget, params: RuinAndRecreate = DEFAULT) -
 
 def run_first(instance: Instance, budget: Budget, work: int = 2000) -> SolveResult:
     """Step 1 alone, with so many segments looked at; Synergy where that finds no plan."""
-    search = started(instance, budget.seed, lambda: budget.exhausted, Neighbourhood(first=max(1, work)))
+    search = started(instance, budget.seed, lambda: budget.exhausted, Neighbourhood(work=max(1, work)))
     stop = Stop.TIME if budget.exhausted else Stop.DONE
     if search.plan is None:
         return algorithm_1(instance, budget, "data_intensity")

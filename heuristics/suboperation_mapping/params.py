@@ -17,14 +17,14 @@ class ShortRounds(Params):
         Prefixes of a ready set that MTrain-Mapping looks at for a start.
     pool : int
         Solutions that are kept, one of each ratio.
+    hot : tuple of float
+        First temperatures that rounds take in turn, as shares of the makespan.
     cold : float
         Last temperature of a round, as a share of the makespan.
     few : int
         With fewer operations one move matters more, and the first temperature rises in proportion.
-    straighten : int
-        Annealing steps between two sortings of the sequence by start.
-    prices : tuple of float
-        Makespans that DRAM above capacity costs, for one capacity; longer searches take them in turn.
+    price : float
+        Makespans that DRAM above capacity costs, for one capacity.
     large : int
         Work of one MTrain-Mapping, operations times squared accelerators, from which an instance is large.
     work : int
@@ -35,23 +35,20 @@ class ShortRounds(Params):
         Solutions that are annealed first.
     round : int
         Steps of a short round, if there are enough for more rounds than finalists.
-    warm : tuple of float
-        First temperatures that the short rounds take in turn, as shares of the makespan.
     """
 
     every_subset: int = 4
     quick: int = 1000
     pool: int = 12
+    hot: tuple[float, ...] = (0.003, 0.01, 0.001, 0.0003)
     cold: float = 1e-5
     few: int = 100
-    straighten: int = 4096
-    prices: tuple[float, ...] = (10.0, 1.0)
+    price: float = 1.0
     large: int = 3_000
     work: int = 1_600_000
     steps: int = 30_000
     finalists: int = 3
     round: int = 4_000
-    warm: tuple[float, ...] = (0.002, 0.005)
 
 
 @dataclass(frozen=True)
@@ -73,23 +70,17 @@ class Annealing(ShortRounds):
 
     Attributes
     ----------
-    hot : tuple of float
-        First temperatures that the rounds take in turn, as shares of the makespan.
     first_work : int
         Steps of a first round times operations.
     per_operation : int
         Most steps of a first round per operation.
     patience : int
         Rounds per operation without a better plan after which the search gives up.
-    little : int
-        The smallest instances are given up as late as those of so many operations.
     """
 
-    hot: tuple[float, ...] = (0.003, 0.01, 0.001, 0.0003)
     first_work: int = 24_000_000
     per_operation: int = 500
     patience: int = 4
-    little: int = 10
 
 
 @dataclass(frozen=True)
@@ -106,13 +97,10 @@ class TwoRatios(Params):
         First and last temperature, as shares of the makespan.
     price : float
         Makespans that DRAM above capacity costs, for one capacity.
-    straighten : int
-        Annealing steps between two sortings of the sequence by start.
     """
 
     quick: int = 1000
     steps: int = 200
     hot: float = 0.6
     cold: float = 1e-3
-    price: float = 0.5
-    straighten: int = 50
+    price: float = 1.0

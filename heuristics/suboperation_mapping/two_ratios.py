@@ -75,7 +75,6 @@ def mapped(
         max(shares.cold * scale, 1e-3),
         not roomy(storage),
         shares.penalty * scale / max(1, storage.capacity.max()),
-        shares.straighten,
     )
     location, sequence = schedule.location, schedule.sequence
     walk = Walk(location.copy(), sequence.copy(), location, sequence)
@@ -99,7 +98,7 @@ def labels_of(lowered: Lowered) -> Labels:
 def run(instance: Instance, budget: Budget, params: TwoRatios = TwoRatios()) -> SolveResult:
     """The faster of two annealed mappings."""
     best: tuple[int, Lowered, Schedule] | None = None
-    shares = Cooling(params.steps, 0, params.hot, params.cold, True, params.price, params.straighten)
+    shares = Cooling(params.steps, 0, params.hot, params.cold, True, params.price)
     tried = 0
     for ratio in ratios(instance):
         if budget.exhausted:

@@ -13,7 +13,7 @@ from mapgap.formulations.hybrid_pipeline.params import LabelSearch
 from mapgap.instances.hybrid_pipeline import LIBRARY
 from mapgap.problems.hybrid_pipeline.lowered.arrays import lower
 
-EVERY = LabelSearch(relaxed=0, growth=1, coarser=1)
+EVERY = LabelSearch(relaxed=0, growth=1)
 """Every relaxation, on instances of any size, each with the sums of the one before."""
 
 

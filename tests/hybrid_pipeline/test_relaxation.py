@@ -46,7 +46,7 @@ def cuts(low):
 @pytest.mark.in_turn
 @pytest.mark.parametrize("family", [*FAMILIES, "several_classes"])
 def test_no_relaxation_is_above_the_optimum_and_no_sum_in_front_loses_a_plan(family):
-    params = LabelSearch(growth=1, coarser=1)  # every partition, each with the sums of the one before
+    params = LabelSearch(growth=1)  # every partition, each with the sums of the one before
     seen, exact, coarse = 0, 0, 0
     for seed in range(2 if family == "several_classes" else 25):
         instance = several_classes(seed) if family == "several_classes" else one_size(family, seed)
@@ -76,7 +76,7 @@ def test_no_relaxation_is_above_the_optimum_and_no_sum_in_front_loses_a_plan(fam
 
 def test_sums_for_plans_below_a_smaller_bound_are_given_back():
     """Where a larger bound has no sums, as for want of memory, a search has none: the old ones leave out its plans."""
-    params, instance = LabelSearch(growth=1, coarser=1), several_classes(3)
+    params, instance = LabelSearch(growth=1), several_classes(3)
     low = lower(instance)
     best = CompiledSearch(low, instance.all_devices)(cuts(low), OPEN)[0]
     found = relaxation.Refinement(instance, Budget(time_s=1000), params.moves, params)

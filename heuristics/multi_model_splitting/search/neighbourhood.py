@@ -183,7 +183,7 @@ class Neighbourhood:
         tuned = self.tuned
         missing = 1000.0 if self.total else tuned.missing
         longest = ANY if self.total else goal
-        return Aim(float(goal), tuned.spread, missing, tuned.heavier, tuned.hot, tuned.cold, longest, self.total)
+        return Aim(float(goal), tuned.spread, missing, tuned.heavier, tuned.hot, longest, self.total)
 
     def _alone(self) -> int:
         """Place every pipeline as if it were alone; the plan of all these if it keeps the limits, and a scale."""
@@ -247,8 +247,8 @@ def started(
 
     One walk is made in any case.
     """
-    found, first = make(instance, seed, tuned), tuned.first
-    found.walk(work=first)
-    while not over() and not found.settled and found.work < (first * tuned.patience if found.plan is None else first):
-        found.walk(work=first)
+    found, work = make(instance, seed, tuned), tuned.work
+    found.walk(work=work)
+    while not over() and not found.settled and (found.plan is None or found.work < work):
+        found.walk(work=work)
     return found

@@ -93,8 +93,8 @@ class Aim(NamedTuple):
         See the module.
     heavier : float
         By what a weight grows with every step in which its pipeline is still not placed.
-    hot, cold : float
-        Temperatures of the first and the last step; a step that costs c more is taken with probability exp(-c / t).
+    hot : float
+        Temperature: a step that costs c more is taken with probability exp(-c / hot).
     longest : int
         No cut is made whose transmission or reception takes longer.
     total : bool
@@ -105,7 +105,6 @@ class Aim(NamedTuple):
     missing: Number
     heavier: Number
     hot: Number
-    cold: Number
     longest: Annotated[int, "i8"]
     total: Flag
 

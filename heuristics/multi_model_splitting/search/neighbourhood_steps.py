@@ -275,8 +275,6 @@ def improve(
     now, lost = cost(aim, state, scratch), absent(state)
     goal = value if value >= NOTHING else 0 if aim.total else int(aim.goal)
     limit = scratch.counters[1] + work
-    cooling = (aim.cold / aim.hot) ** (1.0 / max(1, steps))
-    heat = aim.hot
     for _ in range(steps):
         if scratch.counters[1] >= limit:
             break
@@ -294,8 +292,7 @@ def improve(
         for place in range(found):
             insert(pipelines, aim, state, scratch.order[place], scratch, blink)
         after = cost(aim, state, scratch)
-        heat *= cooling
-        if after <= now or draw(scratch) < exp((now - after) / heat):
+        if after <= now or draw(scratch) < exp((now - after) / aim.hot):
             now, lost = after, absent(state)
             if lost == 0:
                 reached = objective(aim, state)

@@ -60,8 +60,6 @@ class Cooling(NamedTuple):
         First and last temperature in ticks.
     checked : bool
         Whether the DRAM can bind; then ``penalty`` is the price in ticks of a memory unit above capacity.
-    straighten : int
-        Steps between two sortings of the sequence.
     """
 
     steps: Integer
@@ -70,7 +68,6 @@ class Cooling(NamedTuple):
     cold: Float
     checked: Flag
     penalty: Float
-    straighten: Integer
 
 
 class Walk(NamedTuple):
@@ -161,18 +158,6 @@ def displace(state: State, here: int, place: int) -> None:
     position[o] = place
 
 
-@kernel("void(Timing,Relatives,State)", Timing, Relatives, State)
-def straighten(timing: Timing, relatives: Relatives, state: State) -> None:
-    """Sort the sequence by start, which changes no start: orders that are free become visible to later shifts."""
-    n = len(state.location)
-    start = state.end - state.duration
-    key = np.empty(n, np.int64)
-    for q in range(n):
-        key[q] = start[state.sequence[q]]
-    state.sequence[:] = state.sequence[np.argsort(key, kind="mergesort")]
-    settle(timing, relatives, state, 0)
-
-
 @kernel(
     "b1(Timing,Storage,Relatives,State,Change,Cooling,i8,i8,f8,f8[::1])",
     Timing,
@@ -251,8 +236,6 @@ def anneal(
             best = int(cost[0])
             walk.best_location[:] = state.location
             walk.best_sequence[:] = state.sequence
-        if step % cooling.straighten == cooling.straighten - 1:
-            straighten(timing, relatives, state)
         temperature = cooling.hot * (cooling.cold / cooling.hot) ** (step / cooling.steps)
         limit = cost[0] + cost[1] - temperature * np.log(1.0 - np.random.random())
         if count == 1 or np.random.random() < 0.5:

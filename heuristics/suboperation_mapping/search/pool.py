@@ -137,13 +137,8 @@ class Search:
         """The ratios of the pool, the best first."""
         return sorted(self.pool, key=lambda ratio: (self.pool[ratio].makespan, ratio))
 
-    def anneal(
-        self, ratio: Ratio, parent: Mapped, hot: float, steps: int, seed: int, price: float | None = None
-    ) -> bool:
-        """Anneal the mapping of a solution under a ratio and offer the result; whether it is the best so far.
-
-        ``price``: makespans that one capacity of DRAM too much costs; by default the first of the parameters.
-        """
+    def anneal(self, ratio: Ratio, parent: Mapped, hot: float, steps: int, seed: int) -> bool:
+        """Anneal the mapping of a solution under a ratio and offer the result; whether it is the best so far."""
         graph, params = self.graph(ratio), self.params
         lowered = graph.lowered
         location, sequence = transferred(parent, graph)
@@ -155,8 +150,7 @@ class Search:
             hot=max(hot * scale * max(1.0, params.few / lowered.n), 1e-2),
             cold=max(params.cold * scale, 1e-3),
             checked=not roomy(lowered.storage),
-            penalty=(price or params.prices[0]) * scale / max(1, int(lowered.storage.capacity.max(initial=1))),
-            straighten=params.straighten,
+            penalty=params.price * scale / max(1, int(lowered.storage.capacity.max(initial=1))),
         )
         tables = (lowered.timing, lowered.storage, graph.relatives, graph.labels, cooling)
         best, length = -1, max(1, SLICE // lowered.n // dearer(lowered))
@@ -214,7 +208,7 @@ def short_rounds(search: Search) -> None:
         ratio = parent.lowered.ratio
         if turn >= len(finalists) and len(ratio) > 1:
             ratio = neighbour(ratio, rng)
-        search.anneal(ratio, parent, params.warm[turn % len(params.warm)], steps // rounds, turn)
+        search.anneal(ratio, parent, params.hot[turn % len(params.hot)], steps // rounds, turn)
     search.rounds = 0  # whoever goes on from here does so in the same way
 
 
@@ -223,8 +217,7 @@ class Rounds:
 
     1.  A parent is drawn from the pool; better ones are drawn more often.
     2.  In half of the rounds its ratio is changed (:func:`ratio_moves`).
-    3.  The mapping is annealed from a temperature that the rounds take in turn; every four rounds the price of DRAM
-        above capacity changes.
+    3.  The mapping is annealed from a temperature that the rounds take in turn.
     4.  Rounds grow longer while the best solution stays.
 
     Parameters
@@ -261,7 +254,7 @@ class Rounds:
     def next(self) -> bool:
         """One round; ``False`` instead if the best solution has stayed for so long that the search gives up."""
         parent = self.parent()
-        if self.state.rounds - self.last > self.params.patience * max(self.params.little, parent.lowered.n):
+        if self.state.rounds - self.last > self.params.patience * parent.lowered.n:
             return False
         self.anneal(parent, self.drawn_ratio(parent))
         return True
@@ -282,8 +275,7 @@ class Rounds:
         self.steps += steps * (1 if n >= params.few else dearer(parent.lowered))
         if n >= params.few:  # rounds of a length, not of a number of steps
             steps //= dearer(parent.lowered)
-        price = params.prices[state.rounds // len(params.hot) % len(params.prices)]
-        if state.anneal(ratio, parent, hot, steps, self.rng.randrange(2**31), price):
+        if state.anneal(ratio, parent, hot, steps, self.rng.randrange(2**31)):
             self.last, self.stale = state.rounds, 0
         else:
             self.stale += 1
