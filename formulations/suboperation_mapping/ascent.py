@@ -11,13 +11,14 @@ Points of the master program are doubles; weights and what they lead to are whol
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mapgap.core import Budget
+from mapgap.formulations.suboperation_mapping.chain_tree import Tree
 from mapgap.formulations.suboperation_mapping.params import Chains as Params
 from mapgap.kernels import kernel
 from mapgap.problems.suboperation_mapping.certificate.chain import Chain
@@ -27,6 +28,7 @@ from mapgap.solvers.highs import MatrixModel
 
 Vector = NDArray[np.float64]
 Whole = NDArray[np.int64]
+SOME = 8  #: choices between two tries with labels
 CLOSE = 2e-5  #: of weights: the part of the bound that better ones could add
 
 
@@ -77,28 +79,71 @@ class Ascent:
 
     def __init__(self, instance: dict[str, Any], ratio: Sequence[int], goal: int, params: Params) -> None:
         self.instance, self.ratio, self.goal, self.params = instance, tuple(ratio), goal, params
-        self.bound, self.proof, self.step = 0, dict[str, Any](), params.apart
+        self.bound, self.step, self.proof = 0, params.apart, None  # type: Any
+        self.diagram: Diagram | None = None
+        self.tree: Tree | None = None
+        self.over, self.turn = False, 0
 
     def climb(self, budget: Budget) -> bool:
-        """By weights; after that, by labels until they prove no more; ``False`` if nothing is left to try."""
-        if self.bound >= self.goal or self.step < self.params.apart:
+        """By weights; after that by labels, then by choices, until they prove no more; ``False`` if all is tried."""
+        if self.bound >= self.goal or (self.over and self.step < self.params.apart):
             return False
-        diagram = Diagram(Chain(self.instance, self.ratio))
-        value, weighing = diagram.weights(0, diagram.root(), self.goal, 2 * self.params.rounds)
-        plain = min(self.goal, value // UNIT)
-        if self.bound < plain or not self.proof:
-            self.bound = plain
-            self.proof = {"weights": [[0, weighing.runs]], "grid": [1] * diagram.last}
-            return True
+        if self.diagram is None:
+            self.diagram = Diagram(Chain(self.instance, self.ratio))
+            self.root = self.diagram.weights(0, self.diagram.root(), self.goal, 2 * self.params.rounds)
+            plain = min(self.goal, self.root.value // UNIT)
+            if self.bound < plain or not self.proof:
+                self.bound = plain
+                self.proof = {"weights": [[0, self.root.weighing.runs]], "grid": [1] * self.diagram.last}
+                return True
+        self.turn += 1
+        if self.step >= self.params.apart and (self.over or self.turn % 2):
+            self.by_labels(self.diagram, budget)
+        else:
+            self.by_choices(self.diagram, budget)
+        return True
+
+    def by_labels(self, diagram: Diagram, budget: Budget) -> None:
+        """One target after another, as long as they are proven."""
         proven = True
         while proven and self.bound < self.goal:
             target = min(self.goal, self.bound + 1 + int(self.step * self.goal))
-            bound, proof = diagram.search(target, self.params, budget, [weighing])
+            bound, proof = diagram.search(target, self.params, budget, [self.root.weighing])
             proven = bound >= target
             self.step *= 2.0 if proven else 0.5
             if bound > self.bound:
                 self.bound, self.proof = bound, proof
-        return True
+
+    def by_choices(self, diagram: Diagram, budget: Budget) -> None:
+        """Some of them."""
+        if self.tree is None:
+            self.tree = Tree(diagram, self.root, self.goal, self.params)
+        for _ in range(SOME):
+            if self.over or self.tree.bound >= self.goal or budget.exhausted:
+                break
+            self.over = not self.tree.divide()
+        if self.tree.bound > self.bound:
+            self.bound, self.proof = self.tree.bound, self.tree.proof()
+
+
+Choice = tuple[int, int, bool]  # a step, the number of a move, and whether it is the only one, or left out
+
+
+class Cut(NamedTuple):
+    """What a path costs by weights: the constant, the coefficients, and its moves."""
+
+    constant: float
+    slopes: Vector
+    moves: list[int]
+
+
+class Weighed(NamedTuple):
+    """The best weights of a label: its value in 4096ths, their point, and the paths that are shortest, with shares."""
+
+    value: int
+    weighing: Weighing
+    point: Vector
+    mix: list[tuple[float, Cut]]
 
 
 class Weighing:
@@ -120,6 +165,8 @@ class Diagram:
         self.chain, self.states = chain, chain.states()
         self.last, self.places, self.shares = len(chain.steps), len(chain.places), len(chain.shares)
         self.steps: list[tuple[Any, Any, Any]] = []
+        self.numbers: list[Whole] = []  # by step and move, which it is of its state
+        self.barred: dict[int, NDArray[np.bool_]] = {}  # by step, which moves are left out
         self.costs: list[Whole] = []  # what moves add to the numbers that have weights
         self.pairs: list[Any] = []  # by step, move, share and start: whether one gets an operation of the other
         for k in range(self.last):
@@ -135,9 +182,16 @@ class Diagram:
             self.pairs.append(pairs if pairs.any() else None)
             starts = np.searchsorted(where, np.arange(len(self.states[k]) + 1))
             self.steps.append((to, added, starts))
+            self.numbers.append(np.arange(len(where)) - starts[where])
         inside = range(self.last + 1) if chain.fold is None else range(chain.fold + 1, self.last + 1)
         layers = [k for k in inside if k == inside[0] or (k < self.last and self.spreads(k))]
         self.turns = layers if chain.fold is not None else []  # where weights may rise
+
+    def narrow(self, choices: Iterable[Choice]) -> None:
+        """Leave out the moves that some choices exclude, and no others."""
+        self.barred = {}
+        for k, number, yes in choices:
+            self.barred[k] = self.barred.get(k, False) | ((self.numbers[k] == number) != yes)
 
     def spreads(self, k: int) -> bool:
         return bool(self.chain.steps[k].func is Chain.spread)
@@ -175,13 +229,15 @@ class Diagram:
             to, _, starts = self.steps[k]
             row = rows[k + 1 - first]
             cost = rest[-1][to] if k == self.chain.fold else rest[-1][to] + self.costs[k] @ row
-            rest.append(np.minimum.reduceat(cost, starts[:-1]))
+            if k in self.barred:
+                cost = np.where(self.barred[k], NEVER, cost)
+            rest.append(np.minimum(NEVER, np.minimum.reduceat(cost, starts[:-1])))
         return Weighing(first, rows, rest[::-1], runs)
 
-    def path(self, weighing: Weighing, label: Whole) -> tuple[float, Vector]:
-        """The constant and the coefficients of the cut of the shortest path from a label."""
+    def path(self, weighing: Weighing, label: Whole) -> Cut:
+        """The cut of the shortest path from a label."""
         first, state, n = weighing.first, int(label[0]), self.places
-        row = weighing.rows
+        row, moves = weighing.rows, list[int]()
         own, inside, sums = self.weighed(first, label[None, :])[0].astype(float), 0.0, {}
         if not self.chain.inner(first):
             inside, here = own[0], own[1:]
@@ -193,7 +249,10 @@ class Diagram:
             cost = weighing.rest[k + 1 - first][to[low:high]]
             if k != self.chain.fold:
                 cost = cost + added[low:high] @ row[k + 1 - first]
+            if k in self.barred:
+                cost = np.where(self.barred[k][low:high], NEVER, cost)
             j = low + int(cost.argmin())
+            moves.append(j)
             if self.chain.inner(k + 1):
                 own = own + added[j]
             elif k != self.chain.fold:
@@ -207,10 +266,12 @@ class Diagram:
             parts.append(suffix)
         if self.chain.inner(first):
             own[self.shares : self.shares + n] += suffix
-        return inside, np.concatenate([own, *parts[::-1]]) if parts else own
+        return Cut(inside, np.concatenate([own, *parts[::-1]]) if parts else own, moves)
 
-    def weights(self, first: int, label: Whole, goal: int, rounds: int) -> tuple[int, Weighing]:
-        """The best weights for a label, and its value in 4096ths: by cutting planes, half way to the best point."""
+    def weights(
+        self, first: int, label: Whole, goal: int, rounds: int, known: Sequence[Cut] = (), point: Vector | None = None
+    ) -> Weighed:
+        """The best weights for a label: by cutting planes, half way to the best point; from known cuts and a point."""
         n, few = self.places, self.shares + self.chain.timed if self.chain.inner(first) else 0
         count = few + n * len(self.later(first))
         master = MatrixModel()
@@ -220,24 +281,36 @@ class Diagram:
             master.row([(j, 1.0) for j in columns[:few]], upper=1.0)
         if self.turns:
             master.row([(j, 1.0) for j in columns[self.shares if few else 0 :]], upper=1.0)
-        point = np.zeros(count)
-        point[:few] = 1.0 / few if few else 0.0
-        point[few : few + n] = (n if few == 0 else self.shares) / n / (n if few == 0 else few) if self.turns else 0.0
-        best: tuple[int, Weighing | None, Vector] = (-1, None, point)
+        cuts: list[Cut] = []
+
+        def enter(cut: Cut) -> None:
+            slopes = (-cut.slopes / goal).tolist()
+            master.row([(height, 1.0), *zip(columns, slopes, strict=True)], upper=cut.constant / goal)
+            cuts.append(cut)
+
+        for cut in known:
+            enter(cut)
+        if point is None:
+            point = np.zeros(count)
+            point[:few] = 1.0 / few if few else 0.0
+            some = (n if few == 0 else self.shares) / n / (n if few == 0 else few)
+            point[few : few + n] = some if self.turns else 0.0
+        best, mix = Weighed(-1, self.weighing(first, self.split(first, point)), point, []), list[float]()
         for turn in range(rounds):
             weighing = self.weighing(first, self.split(first, point))
             value = int(self.value(weighing, first, label[None, :])[0])
-            constant, slopes = self.path(weighing, label)
-            if value > best[0]:
-                best = value, weighing, point
-            master.row([(height, 1.0), *zip(columns, (-slopes / goal).tolist(), strict=True)], upper=constant / goal)
+            if value > best.value:
+                best = Weighed(value, weighing, point, [])
+            enter(self.path(weighing, label))
             outcome = master.solve(10.0, relaxed=True, simplex=True)
-            if outcome.values is None or outcome.values[height] - best[0] / (UNIT * goal) < CLOSE:
+            if outcome.values is None or outcome.duals is None:
+                break
+            mix = np.abs(outcome.duals[-len(cuts) :]).tolist()
+            if outcome.values[height] - best.value / (UNIT * goal) < CLOSE or best.value >= UNIT * goal:
                 break
             step = np.array([outcome.values[j] for j in columns])
-            point = step if turn < 3 else 0.5 * (step + best[2])
-        assert best[1] is not None
-        return best[0], best[1]
+            point = step if turn < 3 else 0.5 * (step + best.point)
+        return best._replace(mix=list(zip(mix, cuts, strict=False)))
 
     def root(self) -> Whole:
         return np.array([0, *self.chain.start()], np.int64)
@@ -250,6 +323,8 @@ class Diagram:
         count = starts[labels[:, 0] + 1] - starts[labels[:, 0]]
         rows = np.repeat(np.arange(len(labels)), count)
         which = np.arange(len(rows)) + np.repeat(starts[labels[:, 0]] - np.cumsum(count) + count, count)
+        if k in self.barred:
+            rows, which = rows[~self.barred[k][which]], which[~self.barred[k][which]]
         if k == self.chain.fold:
             longest = labels[:, 1 : 1 + self.shares].max(axis=1)
             work = np.maximum(0, self.busy(labels) - longest[:, None])
@@ -322,10 +397,10 @@ class Diagram:
                 break
             values = self.values(k, labels, weighings)
             i = int(values.argmin()) if turn % 2 == 0 else int(rng.integers(len(labels)))
-            value, weighing = self.weights(k, labels[i], bound, params.rounds)
-            if value > values[i] + CLOSE * UNIT * bound:
-                weighings.append(weighing)
-                labels = self.alive(k, labels, bound, [weighing])
+            found = self.weights(k, labels[i], bound, params.rounds)
+            if found.value > values[i] + CLOSE * UNIT * bound:
+                weighings.append(found.weighing)
+                labels = self.alive(k, labels, bound, [found.weighing])
         return labels
 
     def values(self, k: int, labels: Whole, weighings: Sequence[Weighing]) -> Whole:

@@ -86,6 +86,8 @@ class Chains(Params):
         Labels of all steps, or of one before some are dominated, above which a bound is given up.
     learnt, rounds : int
         Tries to find better weights after a layer; shortest paths of each.
+    leaves : int
+        Leaves of the tree of choices of a ratio.
     apart : float
         First step above the bound of a chain, and the smallest one, as a part of the goal.
     """
@@ -96,6 +98,7 @@ class Chains(Params):
     labels: int = 60_000
     learnt: int = 6
     rounds: int = 25
+    leaves: int = 200
     apart: float = 0.001
 
 

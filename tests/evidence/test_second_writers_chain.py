@@ -14,6 +14,7 @@ from mapgap.contract.seeds import fresh, seeds, some
 from mapgap.core import Budget, Status
 from mapgap.evidence.check import Program, check
 from mapgap.formulations.suboperation_mapping.ascent import Diagram
+from mapgap.formulations.suboperation_mapping.chain_tree import Tree
 from mapgap.formulations.suboperation_mapping.cpsat import RatioModel
 from mapgap.formulations.suboperation_mapping.params import Certificate as Params
 from mapgap.problems.suboperation_mapping import Instance
@@ -133,8 +134,13 @@ def diagram_of(data, ratio):
 
 def proofs_of(diagram, best):
     """Pairs of a bound and a proof: of weights alone, and searched for with labels."""
-    value, weighing = diagram.weights(0, diagram.root(), max(1, best), 30)
+    found = diagram.weights(0, diagram.root(), max(1, best), 30)
+    value, weighing = found.value, found.weighing
     yield value // UNIT, {"weights": [[0, weighing.runs]], "grid": [1 + best // 100] * diagram.last}
+    tree = Tree(diagram, found, max(1, best), Params(leaves=6))
+    while tree.divide():
+        pass
+    yield tree.bound, tree.proof()
     for bound in {best + 1, best, best * 3 // 4}:
         reached, proof = diagram.search(bound, Params(fine=5, widest=200, learnt=2), Budget(20).start(), [weighing])
         if reached:
@@ -165,10 +171,10 @@ def test_verdicts_of_a_certificate(seed):
     data, values, proof = instance.to_json(), [], {}
     for ratio in partitions(instance.batch, instance.batch, len(instance.accelerators)):
         diagram = diagram_of(data, ratio)
-        value, weighing = diagram.weights(0, diagram.root(), 10**6, 3)
-        values.append(value // UNIT)
+        found = diagram.weights(0, diagram.root(), 10**6, 3)
+        values.append(found.value // UNIT)
         proof[",".join(map(str, ratio)) + " chain"] = {
-            "weights": [[0, weighing.runs]],
+            "weights": [[0, found.weighing.runs]],
             "grid": [1 + values[-1] // 9] * diagram.last,
         }
     bound, proof = min(values), json.loads(json.dumps(proof))

@@ -12,6 +12,7 @@ from mapgap.core import Budget, Status
 from mapgap.evidence.check import Refused, check
 from mapgap.formulations.suboperation_mapping import chain_bound, stage_mip
 from mapgap.formulations.suboperation_mapping.ascent import Ascent, Diagram
+from mapgap.formulations.suboperation_mapping.chain_tree import Tree
 from mapgap.formulations.suboperation_mapping.climb import climb
 from mapgap.formulations.suboperation_mapping.params import Certificate, Stage
 from mapgap.problems.suboperation_mapping import Instance
@@ -63,7 +64,7 @@ def network(layers, accelerators=2, batch=2, rate=10**9):
 
 def best(data, ratio, goal):
     """The bound that is found for a ratio, checked."""
-    ascent = Ascent(data, ratio, goal, Certificate())
+    ascent = Ascent(data, ratio, goal, Certificate(leaves=12))
     while ascent.climb(Budget(100.0).start()):
         pass
     assert outlived(Chain(data, ratio), ascent.bound, ascent.proof) is None
@@ -124,8 +125,14 @@ def test_halves_of_a_network_on_two_accelerators_are_not_mixed():
     layers = [("split", 4 * WORK, 0, 4 * WORK), ("fused", WORK, WORK, 0), ("split", 4 * WORK, 4 * WORK, 4 * WORK)]
     data = network(layers, 2, 1, 10**5)
     diagram = Diagram(Chain(data, (1,)))
-    weights, _ = diagram.weights(0, diagram.root(), 22 * WORK, 50)
-    assert weights < 21 * WORK * UNIT
+    root = diagram.weights(0, diagram.root(), 22 * WORK, 50)
+    assert root.value < 21 * WORK * UNIT
+    tree = Tree(diagram, root, 22 * WORK, Certificate())
+    while tree.divide():
+        pass
+    assert tree.bound > 21.99 * WORK  # weights are whole numbers of 4096ths
+    assert outlived(Chain(data, (1,)), tree.bound, tree.proof()) is None
+    assert outlived(Chain(data, (1,)), 22 * WORK + 1, tree.proof()) is not None
     assert solved(data, (1,), 22 * WORK)
     alone = Stage(boxes=False, destructive=False, complete=0)
     found = stage_mip.run(Instance.model_validate_json(json.dumps(data)), Budget(100.0).start(), params=alone)
@@ -194,9 +201,13 @@ def test_no_proof_is_above_a_plan(seed):
             continue
         least = min(makespans(data, shares, rng, 40))
         diagram = Diagram(chain)
-        value, weighing = diagram.weights(0, diagram.root(), max(1, least), 20)
-        assert value <= least * UNIT
-        assert diagram.search(least + 1, Certificate(), Budget(20.0).start(), [weighing])[0] <= least
+        found = diagram.weights(0, diagram.root(), max(1, least), 20)
+        assert found.value <= least * UNIT
+        assert diagram.search(least + 1, Certificate(), Budget(20.0).start(), [found.weighing])[0] <= least
+        tree = Tree(diagram, found, least + 1, Certificate(leaves=8))
+        while tree.divide():
+            pass
+        assert tree.bound <= least
         if max(map(len, chain.states())) <= 16:  # such weights drop few labels
             for _ in range(3):
                 assert outlived(chain, least + 1, any_proof(chain, rng, least // 20)) is not None
@@ -211,13 +222,18 @@ def test_a_damaged_proof_proves_nothing_more(seed):
     ratio = rng.choice([(2,), (1, 1)])
     chain = Chain(data, ratio)
     least = min(makespans(data, ratio, rng, 60))
-    ascent = Ascent(data, ratio, least, Certificate())
+    ascent = Ascent(data, ratio, least, Certificate(leaves=12))
     while ascent.climb(Budget(100.0).start()):
         pass
     assert outlived(chain, ascent.bound, ascent.proof) is None
-    for _ in range(20):
+    diagram = Diagram(chain)
+    tree = Tree(diagram, diagram.weights(0, diagram.root(), least, 20), least, Certificate(leaves=6))
+    while tree.divide():
+        pass
+    assert outlived(chain, tree.bound, tree.proof()) is None
+    for proof in [ascent.proof, tree.proof()] * 10:
         try:
-            assert outlived(chain, least + 1, damaged(rng, ascent.proof)) is not None
+            assert outlived(chain, least + 1, damaged(rng, proof)) is not None
         except (ValueError, KeyError, TypeError, IndexError):
             continue  # the checker calls it malformed
 
@@ -240,6 +256,20 @@ def test_weights_that_break_a_rule_are_refused(fault):
     }[fault]
     with pytest.raises(ValueError, match="weight"):
         outlived(chain, 1, {"weights": [[0, bad]], "grid": [1] * last})
+
+
+def test_a_tree_has_a_leaf_for_either_half():
+    """Places of the last FP and of its WU on two FPGAs; leaves that are missing, or one too many, prove nothing."""
+    data = network([("split", 3, 0, 3), ("fused", 1, 1, 0), ("split", 5, 5, 5)])
+    chain = Chain(data, (2,))
+    leaf = {"weights": [], "grid": [1] * len(chain.steps)}
+    whole = next(bound for bound in range(1000) if outlived(chain, bound + 1, leaf) is not None)
+    assert whole > 0
+    tree = [[0, 1], leaf, [1, 0], leaf, leaf]
+    assert outlived(chain, whole, tree) is None
+    assert outlived(chain, whole + 1, tree) is not None
+    for wrong in (tree[:-1], [*tree, leaf], [[0, 1], leaf], [], [[0, 1.0], leaf, leaf], [[0, True], leaf, leaf]):
+        assert outlived(chain, whole, wrong) is not None
 
 
 def test_equal_layers_have_their_own_shares():

@@ -27,6 +27,7 @@ reads has the work of its BP and WU, wherever these lie, as they follow the BP o
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from operator import add
 from typing import Any
 
@@ -40,6 +41,7 @@ class Chain(Path):
     def __init__(self, instance: dict[str, Any], ratio: Sequence[int]) -> None:
         super().__init__(instance, ratio)
         self.known: dict[Any, list[Move]] = {}
+        self.chosen: dict[int, list[tuple[int, bool]]] = {}  # by step the numbers of moves that it has, or has not
         self.first: dict[int, int] = {}
         self.numbered: dict[str, int] = {}
         self.late = len(self.places) if self.fold is None else 0  # numbers of a label for the work after FP
@@ -58,7 +60,16 @@ class Chain(Path):
         if key not in self.known:
             found = self.steps[k](*state)
             self.known[key] = [self.with_late(*move) for move in found] if self.late else list(found)
-        return self.known[key]
+        if k not in self.chosen:
+            return self.known[key]
+        chosen = self.chosen[k]
+        return [move for j, move in enumerate(self.known[key]) if all((j == n) == yes for n, yes in chosen)]
+
+    def narrowed(self, k: int, number: int, yes: bool) -> Chain:
+        """With the move of this number as the only one of a step, or without it."""
+        found = copy(self)
+        found.chosen = {**self.chosen, k: [*self.chosen.get(k, ()), (number, yes)]}
+        return found
 
     def with_late(self, after: State, added: Label, pairs: tuple[tuple[int, int], ...]) -> Move:
         """A move that adds to the work after FP as well; one of FP has no pairs."""

@@ -3,6 +3,9 @@
 A proof is ``{"weights": [[first step, [[from step, w, …], …]], …], "grid": [g, …]}``. Labels for which some weights
 (:mod:`~.chain_weights`) reach the bound are dropped; all numbers of others but the first are rounded down to a multiple
 of the grid of the step; then dominated ones are dropped. It holds if every label that is left in the end has the bound.
+
+Or it is a list of such proofs, the leaves of a tree, and of choices ``[step, number]`` before those of both halves: any
+schedule has that move in that step, which are numbered from 0 for each state, or it has not.
 """
 
 from __future__ import annotations
@@ -64,6 +67,23 @@ def undominated(labels: Iterable[Label]) -> list[Label]:
 
 def outlived(chain: Chain, bound: int, proof: Any) -> str | None:
     """Why a proof does not hold; ``None`` if it does."""
+    waiting = [chain]
+    for part in proof if isinstance(proof, list) else [proof]:
+        if not waiting:
+            return "expected nothing after the last leaf"
+        here = waiting.pop()
+        if isinstance(part, list):
+            step, number = part
+            if {type(step), type(number)} != {int}:
+                return "expected the numbers of a step and of a move"
+            waiting += [here.narrowed(step, number, False), here.narrowed(step, number, True)]
+        elif reason := left(here, bound, part):
+            return reason
+    return "a leaf is missing" if waiting else None
+
+
+def left(chain: Chain, bound: int, proof: Any) -> str | None:
+    """Why labels and weights alone do not prove a bound."""
     states, last = chain.states(), len(chain.steps)
     known = [Weights(chain, states, first, runs) for first, runs in proof["weights"]]
     grid = proof["grid"]

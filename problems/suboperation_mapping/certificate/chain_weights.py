@@ -21,6 +21,7 @@ from .chain import Chain
 from .chain_costs import Label, State
 
 UNIT = 1 << 12  #: of weights
+NONE = UNIT << 60  #: what leads nowhere
 
 
 def weighted(weights: Label, label: Label) -> int:
@@ -61,6 +62,9 @@ class Weights:
                 self.rest[k] = after
             else:
                 self.rest[k] = {
-                    s: min(after[t] + weighted(w, chain.cost(k, added)) for t, added, _ in chain.moves(k, s))
+                    s: min(
+                        (after[t] + weighted(w, chain.cost(k, added)) for t, added, _ in chain.moves(k, s)),
+                        default=NONE,
+                    )
                     for s in states[k]
                 }

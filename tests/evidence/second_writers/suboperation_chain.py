@@ -309,19 +309,22 @@ class Path:
 class Walk:
     """All moves of a path: ``moves[k][state]`` are pairs of the state after the ``k``-th step and what it adds."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, rules: frozenset[tuple[int, int, bool]] = frozenset()) -> None:
         self.path, self.count = path, len(path.steps)
         self.shares, self.accelerators = len(path.ratio), len(path.everywhere)
         self.moves: list[dict[Label, list[tuple[Label, Any]]]] = []
         known: list[Operation] = []
         states: set[Label] = {()}
-        for step in path.steps:
+        for k, step in enumerate(path.steps):
+            allowed = [(j, yes) for step_of, j, yes in rules if step_of == k]
             names = list(dict.fromkeys(step.kept))
             self.moves.append({})
             for state in states:
                 here = dict(zip(known, state, strict=True))
                 self.moves[-1][state] = []
-                for places in product(path.everywhere, repeat=len(step.placed)):
+                for number, places in enumerate(product(path.everywhere, repeat=len(step.placed))):
+                    if any((number == j) != yes for j, yes in allowed):
+                        continue
                     where = {**here, **dict(zip(step.placed, places, strict=True))}
                     self.moves[-1][state].append((tuple(where[o] for o in names), step.effect(where)))
             states = {after for found in self.moves[-1].values() for after, _ in found}
@@ -395,7 +398,7 @@ def cheapest(walk: Walk, weights: dict[int, Label]) -> dict[int, dict[Label, int
         found[k] = {}
         for state, moves in walk.moves[k].items():
             costs = [found[k + 1][to] + (effect.price(weights[k + 1]) if effect else 0) for to, effect in moves]
-            found[k][state] = min(costs)
+            found[k][state] = min(costs, default=NEVER * UNIT)
     return found
 
 
@@ -409,7 +412,24 @@ def not_dominated(labels: set[Label]) -> Iterator[Label]:
 
 def outlived(instance: dict[str, Any], ratio: Any, bound: int, proof: Any) -> str | None:
     """Why a proof that the ratio has no plan below a bound does not hold; ``None`` if it does."""
-    walk = Walk(Path(instance, ratio))
+    parts = list(proof) if isinstance(proof, list) else [proof]
+    reason = descend(Path(instance, ratio), frozenset(), bound, parts)
+    return "more than a tree" if reason is None and parts else reason
+
+
+def descend(path: Path, rules: frozenset[tuple[int, int, bool]], bound: int, parts: list[Any]) -> str | None:
+    """Take the parts of one tree from the front: a leaf, or a choice of a step, with its move, then without it."""
+    part = parts.pop(0)
+    if isinstance(part, dict):
+        return leaf(Walk(path, rules), bound, part)
+    k, j = part
+    if type(k) is not int or type(j) is not int:
+        return "a choice that is none"
+    return descend(path, rules | {(k, j, True)}, bound, parts) or descend(path, rules | {(k, j, False)}, bound, parts)
+
+
+def leaf(walk: Walk, bound: int, proof: Any) -> str | None:
+    """Of the plans that follow the choices."""
     weights = [checked_weights(walk, first, runs) for first, runs in proof["weights"]]
     rest = [cheapest(walk, w) for w in weights]
     if len(proof["grid"]) != walk.count or any(type(g) is not int or g < 1 for g in proof["grid"]):
