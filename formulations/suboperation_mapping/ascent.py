@@ -4,7 +4,7 @@ With weights alone a ratio is bounded by a shortest path. The best ones are the 
 for each path; Kelley's cutting planes find them, a path at a time. That bound mixes paths: half of the network here and
 half there. Labels do not: they are a decision diagram, relaxed where it is too wide, by a coarser grid (Bergman, Cire,
 van Hoeve, Hooker, "Decision Diagrams for Optimization", 2016, ch. 4). More weights, best for some of the labels that
-are left, drop most of them.
+are left, drop most of them. Where labels do not prove more, choices of moves do (:mod:`~.chain_tree`); both take turns.
 
 Points of the master program are doubles; weights and what they lead to are whole numbers, counted in 4096ths.
 """
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mapgap.core import Budget
-from mapgap.formulations.suboperation_mapping.chain_tree import Tree
+from mapgap.formulations.suboperation_mapping.chain_tree import Tree, weighed_proof
 from mapgap.formulations.suboperation_mapping.params import Chains as Params
 from mapgap.kernels import kernel
 from mapgap.problems.suboperation_mapping.certificate.chain import Chain
@@ -28,6 +28,8 @@ from mapgap.solvers.highs import MatrixModel
 
 Vector = NDArray[np.float64]
 Whole = NDArray[np.int64]
+Runs = list[list[int]]
+Choice = tuple[int, int, bool]  # a step, the number of a move, and whether it is the only one, or left out
 SOME = 8  #: choices between two tries with labels
 CLOSE = 2e-5  #: of weights: the part of the bound that better ones could add
 
@@ -67,7 +69,9 @@ def shares_of(ratio: Sequence[int]) -> tuple[int, ...]:
 
 
 class Ascent:
-    """Raises the bound of one ratio: first by weights, then by labels, by a step that grows as long as they prove it.
+    """Raises the bound of one ratio: by weights, then by labels and by choices of moves in turns.
+
+    Labels are asked for a step more than is proven; it grows as long as they prove it.
 
     Attributes
     ----------
@@ -75,58 +79,56 @@ class Ascent:
         Proven by ``proof``.
     goal : int
         A bound that is enough; may be lowered.
+    root : Weighed or None
+        The best weights.
     """
 
     def __init__(self, instance: dict[str, Any], ratio: Sequence[int], goal: int, params: Params) -> None:
         self.instance, self.ratio, self.goal, self.params = instance, tuple(ratio), goal, params
-        self.bound, self.step, self.proof = 0, params.apart, None  # type: Any
-        self.diagram: Diagram | None = None
+        self.bound, self.step, self.turn = 0, params.apart, 0
+        self.proof: Any = None
+        self.root: Weighed | None = None
         self.tree: Tree | None = None
-        self.over, self.turn = False, 0
 
     def climb(self, budget: Budget) -> bool:
-        """By weights; after that by labels, then by choices, until they prove no more; ``False`` if all is tried."""
-        if self.bound >= self.goal or (self.over and self.step < self.params.apart):
+        """Once more, with what is next; ``False`` if nothing is left to try."""
+        labels, choices = self.step >= self.params.apart, self.tree is None or not self.tree.over
+        if self.bound >= self.goal or not (labels or choices):
             return False
-        if self.diagram is None:
-            self.diagram = Diagram(Chain(self.instance, self.ratio))
-            self.root = self.diagram.weights(0, self.diagram.root(), self.goal, 2 * self.params.rounds)
+        diagram = Diagram(Chain(self.instance, self.ratio))  # too large to be kept for all ratios
+        if self.root is None:
+            self.root = diagram.weights(0, diagram.root(), self.goal, 2 * self.params.rounds)
             plain = min(self.goal, self.root.value // UNIT)
             if self.bound < plain or not self.proof:
-                self.bound = plain
-                self.proof = {"weights": [[0, self.root.weighing.runs]], "grid": [1] * self.diagram.last}
+                self.bound, self.proof = plain, weighed_proof(self.root.weighing.runs, diagram.last)
                 return True
         self.turn += 1
-        if self.step >= self.params.apart and (self.over or self.turn % 2):
-            self.by_labels(self.diagram, budget)
+        if labels and (self.turn % 2 or not choices):
+            self.by_labels(diagram, self.root, budget)
         else:
-            self.by_choices(self.diagram, budget)
+            self.by_choices(diagram, self.root, budget)
         return True
 
-    def by_labels(self, diagram: Diagram, budget: Budget) -> None:
+    def by_labels(self, diagram: Diagram, root: Weighed, budget: Budget) -> None:
         """One target after another, as long as they are proven."""
         proven = True
         while proven and self.bound < self.goal:
             target = min(self.goal, self.bound + 1 + int(self.step * self.goal))
-            bound, proof = diagram.search(target, self.params, budget, [self.root.weighing])
+            bound, proof = diagram.search(target, self.params, budget, [root.weighing])
             proven = bound >= target
             self.step *= 2.0 if proven else 0.5
             if bound > self.bound:
                 self.bound, self.proof = bound, proof
 
-    def by_choices(self, diagram: Diagram, budget: Budget) -> None:
+    def by_choices(self, diagram: Diagram, root: Weighed, budget: Budget) -> None:
         """Some of them."""
         if self.tree is None:
-            self.tree = Tree(diagram, self.root, self.goal, self.params)
+            self.tree = Tree(root, self.goal, self.params)
         for _ in range(SOME):
-            if self.over or self.tree.bound >= self.goal or budget.exhausted:
+            if self.tree.bound >= self.goal or budget.exhausted or not self.tree.divide(diagram):
                 break
-            self.over = not self.tree.divide()
-        if self.tree.bound > self.bound:
-            self.bound, self.proof = self.tree.bound, self.tree.proof()
-
-
-Choice = tuple[int, int, bool]  # a step, the number of a move, and whether it is the only one, or left out
+        if min(self.goal, self.tree.bound) > self.bound:
+            self.bound, self.proof = min(self.goal, self.tree.bound), self.tree.proof(diagram.last)
 
 
 class Cut(NamedTuple):
@@ -134,7 +136,7 @@ class Cut(NamedTuple):
 
     constant: float
     slopes: Vector
-    moves: list[int]
+    moves: NDArray[np.int32]
 
 
 class Weighed(NamedTuple):
@@ -149,7 +151,7 @@ class Weighed(NamedTuple):
 class Weighing:
     """Weights from a step on, as rows by step, and what states lead to."""
 
-    def __init__(self, first: int, rows: list[Whole], rest: list[Whole], runs: list[list[int]]) -> None:
+    def __init__(self, first: int, rows: list[Whole], rest: list[Whole], runs: Runs) -> None:
         self.first, self.rows, self.rest, self.runs = first, rows, rest, runs
 
     def value(self, k: int, states: Whole, numbers: Whole) -> Whole:
@@ -198,7 +200,7 @@ class Diagram:
 
     # ---- weights ----
 
-    def split(self, first: int, point: Vector) -> list[list[int]]:
+    def split(self, first: int, point: Vector) -> Runs:
         """Runs of weights, from a point of the master program, rounded down so that the sums hold."""
         n, runs, own = self.places, [], np.zeros(self.places)
         whole = np.floor(np.maximum(point, 0.0) * UNIT * (1 - 1e-9)).astype(int)
@@ -220,7 +222,7 @@ class Diagram:
         """The runs of weights from that of a step on."""
         return [t for t in self.turns if t >= first or t == self.turn(first)]
 
-    def weighing(self, first: int, runs: list[list[int]]) -> Weighing:
+    def weighing(self, first: int, runs: Runs) -> Weighing:
         ends = [*(run[0] for run in runs[1:]), self.last + 1]
         whole = [run[1:] for run, end in zip(runs, ends, strict=True) for _ in range(run[0], end)]
         rows = [np.array(row, np.int64) for row in whole]
@@ -266,7 +268,7 @@ class Diagram:
             parts.append(suffix)
         if self.chain.inner(first):
             own[self.shares : self.shares + n] += suffix
-        return Cut(inside, np.concatenate([own, *parts[::-1]]) if parts else own, moves)
+        return Cut(inside, np.concatenate([own, *parts[::-1]]) if parts else own, np.array(moves, np.int32))
 
     def weights(
         self, first: int, label: Whole, goal: int, rounds: int, known: Sequence[Cut] = (), point: Vector | None = None
@@ -317,14 +319,21 @@ class Diagram:
 
     # ---- labels ----
 
-    def after(self, k: int, labels: Whole) -> Whole:
-        """All moves of all labels."""
-        to, added, starts = self.steps[k]
+    def ways(self, k: int, labels: Whole) -> tuple[Whole, Whole]:
+        """All moves of all labels: which label, and which move."""
+        _, _, starts = self.steps[k]
         count = starts[labels[:, 0] + 1] - starts[labels[:, 0]]
         rows = np.repeat(np.arange(len(labels)), count)
         which = np.arange(len(rows)) + np.repeat(starts[labels[:, 0]] - np.cumsum(count) + count, count)
         if k in self.barred:
-            rows, which = rows[~self.barred[k][which]], which[~self.barred[k][which]]
+            kept = ~self.barred[k][which]
+            rows, which = rows[kept], which[kept]
+        return rows, which
+
+    def after(self, k: int, labels: Whole) -> Whole:
+        """What all moves of all labels lead to."""
+        to, added, starts = self.steps[k]
+        rows, which = self.ways(k, labels)
         if k == self.chain.fold:
             longest = labels[:, 1 : 1 + self.shares].max(axis=1)
             work = np.maximum(0, self.busy(labels) - longest[:, None])

@@ -112,6 +112,8 @@ class Stage(Boxes, Chains):
         Bound ratios in boxes; without, each by the LP of its own.
     rounding : bool
         Improve the mappings that the relaxation suggests.
+    beam : int
+        Labels of a step that are kept where a plan is made along a chain; 0 for no such plans.
     destructive : bool
         Ask the MIP for mappings below a target.
     complete : int
@@ -128,6 +130,7 @@ class Stage(Boxes, Chains):
 
     boxes: bool = True
     rounding: bool = True
+    beam: int = 300
     destructive: bool = True
     complete: int = 250
     staged: bool = True

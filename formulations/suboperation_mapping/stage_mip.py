@@ -7,7 +7,8 @@ Each kind of work that raises the bound is a *rung*; the cheap ones come first, 
     fused operations and by ratios (:mod:`box_search`). A ratio whose bound reaches the makespan of the best plan is
     closed.
 3.  ``chain``: up to three accelerators, single ratios are bounded along a chain (:mod:`ascent`), the weakest first: by
-    weights, which take a second at most, while boxes are divided, and by labels after step 4.
+    weights, which take a second at most, while boxes are divided, and by labels and choices after step 4. Weights lead
+    to a plan as well (:mod:`chain_plan`).
 4.  ``stage LP``: the LP of :class:`~mapgap.formulations.suboperation_mapping.stage_model.StageModel`, whose most likely
     mapping is improved. Where there is no chain it bounds single ratios among the boxes, of few accelerators.
 5.  ``destructive``: the ratio of smallest bound is asked for a mapping whose relaxation ends by a *target* a little
@@ -254,7 +255,7 @@ class StageMip:
         seed, seconds = self.budget.seed + 7 * self.turn, min(known.seconds, left_s)
         if task.kind == "chain":
             assert task.cutoff is not None
-            return pool.submit(search.chain, task.ratio, task.cutoff, left_s)
+            return pool.submit(search.chain, task.ratio, task.cutoff, left_s, seed)
         if task.kind == "explore":
             return pool.submit(search.explore, task.ratio, self.params.rounding, left_s, seed)
         if task.kind == "destructive":

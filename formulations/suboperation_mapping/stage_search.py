@@ -11,7 +11,8 @@ from typing import Any, Literal
 import numpy as np
 
 from mapgap.core import DISTRUSTED, Budget, SolveResult, Status, Stop
-from mapgap.formulations.suboperation_mapping.ascent import Ascent, shares_of
+from mapgap.formulations.suboperation_mapping.ascent import Ascent, Diagram, shares_of
+from mapgap.formulations.suboperation_mapping.chain_plan import chain_plan
 from mapgap.formulations.suboperation_mapping.cpsat import Build, RatioModel, UnrelaxedRatioModel, solve_ratio
 from mapgap.formulations.suboperation_mapping.located_frame import Located
 from mapgap.formulations.suboperation_mapping.params import Boxes, Stage
@@ -22,6 +23,7 @@ from mapgap.formulations.suboperation_mapping.staged_ratio import StagedRatioMod
 from mapgap.heuristics.suboperation_mapping.params import Annealing
 from mapgap.heuristics.suboperation_mapping.search.pool import Search
 from mapgap.problems.suboperation_mapping import Instance
+from mapgap.problems.suboperation_mapping.certificate.chain import Chain
 from mapgap.problems.suboperation_mapping.lowered.arrays import Array, Lowered, lower
 from mapgap.problems.suboperation_mapping.lowered.mapped import Mapped, well_balanced
 from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio
@@ -79,6 +81,15 @@ def safe(bound: float, scale: float) -> int:
     return max(0, math.ceil(bound * scale * (1.0 - SAFETY) - 1e-6))
 
 
+def annealed(mapped: Mapped, time_s: float, seed: int) -> Mapped | None:
+    """Anneal once, from a temperature that keeps the most of a mapping; ``None`` if nothing fits the DRAM."""
+    one, params = mapped.lowered, Annealing()
+    search = Search(one.instance, Budget(time_s, seed=seed).start(), params)
+    steps = min(params.first_work // one.n, params.per_operation * one.n)
+    search.anneal(one.ratio, mapped, min(params.hot), steps, seed)
+    return search.best
+
+
 class RatioSolver:
     """One ratio with its model, its LP and its lowered arrays."""
 
@@ -131,13 +142,10 @@ class RatioSolver:
         return self.improve(self.model.locations(self.linear.values), time_s, seed)
 
     def improve(self, location: Array, time_s: float, seed: int) -> Mapped | None:
-        """Anneal a mapping once, and its order with it, from a temperature that keeps the most of it."""
-        one, params = self.lowered, Annealing()
-        search = Search(one.instance, Budget(time_s, seed=seed).start(), params)
+        """Anneal a mapping, and its order with it."""
+        one = self.lowered
         plain = Mapped(one, location, one.topological, *one.timetable(location, one.topological))
-        steps = min(params.first_work // one.n, params.per_operation * one.n)
-        search.anneal(self.ratio, plain, min(params.hot), steps, seed)
-        return search.best
+        return annealed(plain, time_s, seed)
 
     def destroy(self, target: int, time_s: float, left_s: float, seed: int) -> Reply:
         """Look for a mapping whose relaxation ends by ``target``; prove that there is none, or round it.
@@ -212,15 +220,23 @@ def solver(ratio: Ratio) -> RatioSolver:
     return _solvers[ratio]
 
 
-def chain(ratio: Ratio, goal: int, time_s: float) -> Reply:
-    """One more try to prove a goal along a chain."""
+def chain(ratio: Ratio, goal: int, time_s: float, seed: int) -> Reply:
+    """One more try to prove a goal along a chain; after the first one, which has weights, a plan by them."""
     context = _here()
-    if ratio not in context.ascents:
+    begun = time.perf_counter()
+    first = ratio not in context.ascents
+    if first:
         context.ascents[ratio] = Ascent(context.data, shares_of(ratio), goal, context.params)
     ascent = context.ascents[ratio]
     ascent.goal = goal
     over = not ascent.climb(Budget(time_s))
-    return Reply(ratio, known(ascent.bound, None), closed=over, own=True)
+    found = None
+    if first and ascent.root is not None and ascent.bound < goal and context.params.beam:
+        diagram = Diagram(Chain(context.data, ascent.ratio))
+        one = lower(context.phases.instance, ratio)
+        plain = chain_plan(diagram, ascent.root.weighing, one, context.params.beam)
+        found = annealed(plain, time_s - (time.perf_counter() - begun), seed)
+    return Reply(ratio, known(ascent.bound, found), closed=over, own=True)
 
 
 def explore(ratio: Ratio, rounding: bool, time_s: float, seed: int) -> Reply:

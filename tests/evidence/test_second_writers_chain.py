@@ -137,10 +137,10 @@ def proofs_of(diagram, best):
     found = diagram.weights(0, diagram.root(), max(1, best), 30)
     value, weighing = found.value, found.weighing
     yield value // UNIT, {"weights": [[0, weighing.runs]], "grid": [1 + best // 100] * diagram.last}
-    tree = Tree(diagram, found, max(1, best), Params(leaves=6))
-    while tree.divide():
+    tree = Tree(found, max(1, best), Params(leaves=6))
+    while tree.divide(diagram):
         pass
-    yield tree.bound, tree.proof()
+    yield tree.bound, tree.proof(diagram.last)
     for bound in {best + 1, best, best * 3 // 4}:
         reached, proof = diagram.search(bound, Params(fine=5, widest=200, learnt=2), Budget(20).start(), [weighing])
         if reached:

@@ -12,6 +12,7 @@ from mapgap.core import Budget, Status
 from mapgap.evidence.check import Refused, check
 from mapgap.formulations.suboperation_mapping import chain_bound, stage_mip
 from mapgap.formulations.suboperation_mapping.ascent import Ascent, Diagram
+from mapgap.formulations.suboperation_mapping.chain_plan import chain_plan
 from mapgap.formulations.suboperation_mapping.chain_tree import Tree
 from mapgap.formulations.suboperation_mapping.climb import climb
 from mapgap.formulations.suboperation_mapping.params import Certificate, Stage
@@ -19,6 +20,7 @@ from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.certificate.chain import Chain
 from mapgap.problems.suboperation_mapping.certificate.chain_labels import outlived
 from mapgap.problems.suboperation_mapping.certificate.chain_weights import UNIT
+from mapgap.problems.suboperation_mapping.evaluate import evaluate
 from mapgap.problems.suboperation_mapping.lowered.arrays import lower
 from mapgap.problems.suboperation_mapping.lowered.mapped import Mapped
 from mapgap.problems.suboperation_mapping.lowered.ratios import partitions
@@ -127,17 +129,50 @@ def test_halves_of_a_network_on_two_accelerators_are_not_mixed():
     diagram = Diagram(Chain(data, (1,)))
     root = diagram.weights(0, diagram.root(), 22 * WORK, 50)
     assert root.value < 21 * WORK * UNIT
-    tree = Tree(diagram, root, 22 * WORK, Certificate())
-    while tree.divide():
+    tree = Tree(root, 22 * WORK, Certificate())
+    while tree.divide(diagram):
         pass
     assert tree.bound > 21.99 * WORK  # weights are whole numbers of 4096ths
-    assert outlived(Chain(data, (1,)), tree.bound, tree.proof()) is None
-    assert outlived(Chain(data, (1,)), 22 * WORK + 1, tree.proof()) is not None
+    assert outlived(Chain(data, (1,)), tree.bound, tree.proof(diagram.last)) is None
+    assert outlived(Chain(data, (1,)), 22 * WORK + 1, tree.proof(diagram.last)) is not None
     assert solved(data, (1,), 22 * WORK)
     alone = Stage(boxes=False, destructive=False, complete=0)
     found = stage_mip.run(Instance.model_validate_json(json.dumps(data)), Budget(100.0).start(), params=alone)
     assert (found.status, found.bound) == (Status.OPTIMAL, 22 * WORK)
     assert found.notes["rung"] == "chain"
+
+
+def planned(data, ratio):
+    """The plan that weights and a beam lead to."""
+    diagram = Diagram(Chain(data, ratio))
+    root = diagram.weights(0, diagram.root(), 10**8, 30)
+    instance = Instance.model_validate_json(json.dumps(data))
+    padded = (*ratio, *[0] * (len(instance.accelerators) - len(ratio)))
+    return instance, root, chain_plan(diagram, root.weighing, lower(instance, padded), 50)
+
+
+def test_a_beam_along_the_chain_has_the_best_plan_of_both():
+    """The two networks above, whose optima are 18 and 22 units, and some ticks for transfers."""
+    first = [("split", 4 * WORK, 0, 4 * WORK), ("fused", WORK, WORK, 0), ("split", 4 * WORK, 4 * WORK, 8 * WORK)]
+    second = [*first[:2], ("split", 4 * WORK, 4 * WORK, 4 * WORK)]
+    assert 18 * WORK <= planned(network(first, 2, 1, FREE), (1,))[2].makespan <= 18 * WORK + 10
+    assert planned(network(second, 2, 1, 10**5), (1,))[2].makespan == 22 * WORK
+
+
+@pytest.mark.parametrize("seed", seeds(6, 200))
+def test_a_beam_makes_a_plan_of_any_network(seed):
+    """The evaluator agrees with its makespan, and it is not below what weights prove."""
+    data = drawn(seed, layers=(2, 9), batch=(1, 5), accelerators=(1, 3)).to_json()
+    for ratio in partitions(data["batch"], len(data["accelerators"])):
+        shares = tuple(share for share in ratio if share)
+        try:
+            Chain(data, shares)
+        except ValueError:
+            continue
+        instance, root, mapped = planned(data, shares)
+        found = evaluate(instance, mapped.plan)
+        assert found.objective == mapped.makespan or any(v.rule == "DRAM" for v in found.violations)
+        assert mapped.makespan * UNIT >= root.value
 
 
 def test_an_accelerator_waits_between_fp_and_what_follows():
@@ -204,8 +239,8 @@ def test_no_proof_is_above_a_plan(seed):
         found = diagram.weights(0, diagram.root(), max(1, least), 20)
         assert found.value <= least * UNIT
         assert diagram.search(least + 1, Certificate(), Budget(20.0).start(), [found.weighing])[0] <= least
-        tree = Tree(diagram, found, least + 1, Certificate(leaves=8))
-        while tree.divide():
+        tree = Tree(found, least + 1, Certificate(leaves=8))
+        while tree.divide(diagram):
             pass
         assert tree.bound <= least
         if max(map(len, chain.states())) <= 16:  # such weights drop few labels
@@ -227,11 +262,11 @@ def test_a_damaged_proof_proves_nothing_more(seed):
         pass
     assert outlived(chain, ascent.bound, ascent.proof) is None
     diagram = Diagram(chain)
-    tree = Tree(diagram, diagram.weights(0, diagram.root(), least, 20), least, Certificate(leaves=6))
-    while tree.divide():
+    tree = Tree(diagram.weights(0, diagram.root(), least, 20), least, Certificate(leaves=6))
+    while tree.divide(diagram):
         pass
-    assert outlived(chain, tree.bound, tree.proof()) is None
-    for proof in [ascent.proof, tree.proof()] * 10:
+    assert outlived(chain, tree.bound, tree.proof(diagram.last)) is None
+    for proof in [ascent.proof, tree.proof(diagram.last)] * 10:
         try:
             assert outlived(chain, least + 1, damaged(rng, proof)) is not None
         except (ValueError, KeyError, TypeError, IndexError):

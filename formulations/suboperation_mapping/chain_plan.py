@@ -1,0 +1,104 @@
+"""A plan of one ratio from its chain of layers: a restricted decision diagram, then list scheduling.
+
+Labels go along the chain as in :mod:`ascent`, but of each step only those of least value by the weights are kept: what
+is left in the end is a path, which has a place for every operation of the chain (Bergman, Cire, van Hoeve, Hooker,
+"Decision Diagrams for Optimization", 2016, ch. 4). Operations beside it lie where something that they read lies. Order:
+the operation that can start first, of these the one of the longest path to the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from mapgap.formulations.suboperation_mapping.ascent import Diagram, Weighing, Whole, mark
+from mapgap.heuristics.suboperation_mapping.heft import duration_on
+from mapgap.problems.suboperation_mapping.certificate.chain import Chain
+from mapgap.problems.suboperation_mapping.lowered.arrays import Array, Lowered
+from mapgap.problems.suboperation_mapping.lowered.mapped import Mapped
+
+
+def chain_plan(diagram: Diagram, weighing: Weighing, lowered: Lowered, width: int) -> Mapped:
+    """The plan that weights and so many labels a step lead to; it may exceed the DRAM."""
+    known = dict(places(diagram, moves(diagram, weighing, width)))
+    location = np.full(lowered.n, -1, np.int64)
+    for o in lowered.topological:
+        before = [location[p] for p in lowered.predecessors(o)]
+        location[o] = known.get(lowered.operations[o], before[-1] if before else 0)
+    sequence = listed(lowered, location)
+    return Mapped(lowered, location, sequence, *lowered.timetable(location, sequence))
+
+
+def moves(diagram: Diagram, weighing: Weighing, width: int) -> list[int]:
+    """The move of every step, of the label that ends first."""
+    labels, back = diagram.root()[None, :], list[tuple[Whole, Whole]]()
+    for k in range(diagram.last):
+        rows, which = diagram.ways(k, labels)
+        new = diagram.after(k, labels)
+        kept = least(new)
+        if len(kept) > width:
+            values = diagram.value(weighing, k + 1, new[kept])
+            kept = kept[np.argpartition(values, width)[:width]]
+        labels = new[kept]
+        back.append((rows[kept], which[kept]))
+    i, found = int(diagram.ends(labels).argmin()), list[int]()
+    for rows, which in reversed(back):
+        found.append(int(which[i]))
+        i = int(rows[i])
+    return found[::-1]
+
+
+def least(labels: Whole) -> Whole:
+    """Which labels no other one dominates."""
+    order = np.lexsort(labels.T[::-1])
+    ordered = np.ascontiguousarray(labels[order])
+    kept = np.zeros(len(ordered), np.bool_)
+    mark(ordered, kept)
+    found: Whole = order[kept]
+    return found
+
+
+def places(diagram: Diagram, chosen: list[int]) -> Iterator[tuple[Any, int]]:
+    """Operations of the chain, and where they lie."""
+    chain, state = diagram.chain, diagram.chain.states()[0][0]
+    for k, move in enumerate(chosen):
+        step, number = chain.steps[k], int(diagram.numbers[k][move])
+        state = chain.moves(k, state)[number][0]
+        kind, layer = step.func, step.args[1] if len(step.args) > 1 else None
+        if kind in (Chain.spread, Chain.spread_alone, Chain.back, Chain.back_alone):
+            phase, where = ("FP", state[0]) if kind in (Chain.spread, Chain.spread_alone) else ("BP", state[1])
+            yield from (((phase, layer, b), a) for b, a in enumerate(where))
+        if kind in (Chain.reach, Chain.begin, Chain.meet):
+            yield ("FP", layer, -1), state[0]
+        if kind in (Chain.close, Chain.join, Chain.meet):
+            yield ("BP", layer, -1), state[1]
+        if kind is Chain.update:
+            yield ("WU", layer, step.keywords["b"]), number
+        if kind is Chain.work:
+            yield step.keywords["o"], number
+
+
+def listed(lowered: Lowered, location: Array) -> Array:
+    """The order of operations that have their places."""
+    ticks = [duration_on(lowered, location, o, int(location[o])) for o in range(lowered.n)]
+    after: list[list[int]] = [[] for _ in range(lowered.n)]
+    before = [set(lowered.predecessors(o).tolist()) for o in range(lowered.n)]
+    for o, those in enumerate(before):
+        for p in those:
+            after[p].append(o)
+    rank = [0] * lowered.n
+    for o in lowered.topological[::-1].tolist():
+        rank[o] = ticks[o] + max((rank[s] for s in after[o]), default=0)
+    free, ready = [0] * lowered.accelerators, {o: 0 for o in range(lowered.n) if not before[o]}
+    end: dict[int, int] = {}
+    while ready:
+        start = {o: max(time, free[location[o]]) for o, time in ready.items()}
+        o = min(ready, key=lambda o: (start[o], -rank[o]))
+        del ready[o]
+        end[o] = free[location[o]] = start[o] + ticks[o]
+        for s in after[o]:
+            if all(p in end for p in before[s]):
+                ready[s] = max(end[p] for p in before[s])
+    return np.array(list(end), np.int64)
