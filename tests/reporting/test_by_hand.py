@@ -69,13 +69,10 @@ def test_the_account_of_the_attacks_is_its_data():
         assert f"Revision {data['revision']}, {data['day']}." in part
 
 
-def test_planted_lies_add_up_and_findings_say_so():
+def test_planted_lies_add_up():
     text = (REPORTS / "planted_lies" / "summary.md").read_text()
     rows = [numbers(line.partition("|")[2]) for line in text.splitlines() if re.match(r"\| \w.*\d", line)]
     planted, found, by_data = (sum(column) for column in zip(*rows, strict=True))
     assert f"{planted} lies, {found} found, {by_data} of them by the data." in text
-    findings = (REPORTS.parent / "docs" / "findings.md").read_text()
-    assert f"Of {planted} [lies planted in a copy]" in findings
-    assert f"`mapgap audit` found {found}, {by_data} of them by the data alone." in findings
     assert found >= 0.95 * planted
     assert all(seen >= 0.9 * told for told, seen, _ in rows)
