@@ -221,21 +221,18 @@ def solver(ratio: Ratio) -> RatioSolver:
 
 
 def chain(ratio: Ratio, goal: int, time_s: float, seed: int) -> Reply:
-    """One more try to prove a goal along a chain; after the first one, which has weights, a plan by them."""
+    """One more try to prove a goal along a chain; before the second one, a plan by the weights that the first has."""
     context = _here()
     begun = time.perf_counter()
-    first = ratio not in context.ascents
-    if first:
+    if ratio not in context.ascents:
         context.ascents[ratio] = Ascent(context.data, shares_of(ratio), goal, context.params)
     ascent = context.ascents[ratio]
-    ascent.goal = goal
-    over = not ascent.climb(Budget(time_s))
-    found = None
-    if first and ascent.root is not None and ascent.bound < goal and context.params.beam:
-        diagram = Diagram(Chain(context.data, ascent.ratio))
-        one = lower(context.phases.instance, ratio)
+    ascent.goal, found = goal, None
+    if ascent.root is not None and not ascent.turn and context.params.beam:
+        diagram, one = Diagram(Chain(context.data, ascent.ratio)), lower(context.phases.instance, ratio)
         plain = chain_plan(diagram, ascent.root.weighing, one, context.params.beam)
         found = annealed(plain, time_s - (time.perf_counter() - begun), seed)
+    over = not ascent.climb(Budget(time_s - (time.perf_counter() - begun)))
     return Reply(ratio, known(ascent.bound, found), closed=over, own=True)
 
 
