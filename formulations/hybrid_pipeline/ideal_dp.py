@@ -8,8 +8,9 @@ on the way from U to V. So the Pareto labels by set, devices used and stages beh
 orders at once.
 
 What makes it fast: sets are numbered once; from a set only those are looked at that some group reaches below the upper
-bound, and only if the devices left can do the work left (their speeds as in the fluid bound). The upper bound is half
-way between what is proven and the plan along one order, then that plan: a *no* is a better bound, a *yes* the optimum.
+bound, and only if the devices left can do the work left (their speeds as in the fluid bound). The upper bound comes in
+steps: is there a plan below 1.001 times what is proven, below 1.004 times, … A *no* is a better bound, a *yes* the
+optimum.
 
 Where there are more sets than ``ideals``, plans come from exact searches along several orders, and the bound from the
 work of all layers and from every single layer, which is the same for all orders.
@@ -390,7 +391,7 @@ def run(instance: Instance, budget: Budget, start: str | Plan | None = None, par
     orders = params.orders if sets is None else 1
     words = [text for text in along_orders(instance, found, best, orders) if text]
     if sets is not None:
-        return _exact(_Search(instance, low, found, sets), best, bound, notes)
+        return _exact(_Search(instance, low, found, sets), best, bound, params, notes)
     notes["orders"] = len(words)
     budget.report(bound=min(bound, best.value))
     reason = f"more than {params.ideals} ideals; no plan on the graph is below {min(bound, best.value)}"
@@ -402,18 +403,24 @@ def run(instance: Instance, budget: Budget, start: str | Plan | None = None, par
     return SolveResult(Status.FEASIBLE, Stop.MEMORY, best.plan, bound, best.value, reason=reason, notes=notes)
 
 
-def _exact(this: _Search, best: _Best, bound: int, notes: dict[str, Any]) -> SolveResult:
-    """A search for plans in the lower half of what is open, which raises the bound if there is none, then for any."""
+def _exact(this: _Search, best: _Best, bound: int, params: Params, notes: dict[str, Any]) -> SolveResult:
+    """Upper bounds from what is proven on, until one holds."""
     budget, stop = best.budget, None
     bound = min(max(bound, this.least), best.value)
-    halfway = [] if best.plan is None else [(bound + best.value) // 2]
-    for upper in (*halfway, best.value):
-        if bound < upper and bound < best.value and stop is None:
-            stop, plan = this.below(upper, budget)
-            best.offer(plan)
-            if stop is None:
-                bound = upper if plan is None else best.value
-                budget.report(bound=bound)
+    steps = [*params.gaps, None]
+    while bound < best.value and stop is None:
+        gap = steps.pop(0) if len(steps) > 1 else None
+        upper = best.value if gap is None else min(best.value, bound + 1 + int(gap * bound))
+        stop, plan = this.below(upper, budget)
+        known = best.value
+        best.offer(plan)
+        if stop is None:
+            bound = best.value if plan is not None or upper == known else upper
+            budget.report(bound=min(bound, best.value))
+        if plan is not None and stop is None:
+            break
+        if gap is None and stop is None and plan is None:
+            break
     notes |= {"pairs": this.pairs, "labels": this.labels}
     if best.plan is None:
         if stop is None:

@@ -57,10 +57,13 @@ class Ideals(Params):
         Most ideals that are enumerated; of a graph with more, plans come from orders of its layers.
     orders : int
         Orders that are searched where there are too many ideals; else one, for a first plan.
+    gaps : tuple of float
+        Upper bounds of the searches one after the other, as shares of the bound that is proven, above it.
     """
 
     ideals: int = 200_000
     orders: int = 60
+    gaps: tuple[float, ...] = (0.001, 0.004, 0.016, 0.064, 0.256, 1.0, 4.0)
 
 
 @dataclass(frozen=True)
