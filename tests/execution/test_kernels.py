@@ -2,10 +2,13 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
+from pathlib import Path
 
 import pytest
 from cli_support import PLUGIN, mapgap, tiny
@@ -124,7 +127,12 @@ def test_where_no_cache_can_be_written_methods_still_run(folder):
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can become nobody")
-def test_nobody_without_a_home_can_solve(folder, monkeypatch):
+def test_nobody_without_a_home_can_solve(folder, monkeypatch, request):
+    # A folder of its own: workers of the tests may close that of their own at any time.
+    place = Path(tempfile.mkdtemp())
+    request.addfinalizer(lambda: shutil.rmtree(place))
+    shutil.copytree(folder, place, dirs_exist_ok=True)
+    place.chmod(0o755)
     # The review's failure: RuntimeError: cannot cache function, no locator available.
     script = textwrap.dedent(f"""
         import os, sys
@@ -135,13 +143,10 @@ def test_nobody_without_a_home_can_solve(folder, monkeypatch):
         os.environ["HOME"] = "/nonexistent"
         os.setgid(65534)
         os.setuid(65534)
-        sys.path.insert(0, {str(folder)!r})
+        sys.path.insert(0, {str(place)!r})
         import kernel_method
         print(kernel_method.run(None, None).notes["value"])
     """)
-    for place in (folder, *folder.parents):
-        if place.stat().st_mode & 0o055 != 0o055:
-            place.chmod(place.stat().st_mode | 0o055)
     monkeypatch.delenv("NUMBA_CACHE_DIR")
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd="/", check=False)
     assert done.stdout.strip() == "120", done.stderr
