@@ -42,8 +42,8 @@ from mapgap.problems.hybrid_pipeline.lowered.tables import Array
 
 OPEN = 2**61
 """No plan is known."""
-LABEL_BYTES, MOST_LABELS = 48, 2**24
-"""What a search holds for a label; and how many it holds where nobody says how much memory there is."""
+MOST_LABELS = 2**24
+"""What a search holds where nobody says how much memory there is."""
 
 
 class _States(NamedTuple):
@@ -277,8 +277,7 @@ class _Search:
         pool[0, 2:] = (-1, -1, 0, 0)
         head[0, 0] = 0
         stamp, queue = np.full(count, -1, np.int64), np.zeros(count, np.int64)
-        memory = budget.memory_mb
-        room = MOST_LABELS if memory is None else memory * 2**19 // LABEL_BYTES  # half of it: the other is to copy to
+        limit = None if budget.memory_mb is None else budget.memory_mb << 20
         place, stop = 0, None
         while place < count - 1:
             if budget.exhausted:
@@ -290,7 +289,7 @@ class _Search:
                 stamp, queue, place, 5_000_000,
             )  # fmt: skip
             if place < 0:
-                if len(pool) >= room:
+                if len(pool) >= MOST_LABELS if limit is None else 2 * pool.nbytes >= limit:  # copied to grow
                     stop = Stop.MEMORY
                     break
                 pool = np.concatenate((pool, np.zeros_like(pool)))

@@ -29,9 +29,6 @@ from mapgap.problems.neuron_masking.lowered.chain import Chain
 LISTED = 200_000
 """Most counts that the listing of a box may look at: about a twentieth of a second of the checker."""
 
-SHRUNK = 0.5
-"""Logarithm by which the masks of a box have become fewer where it is bounded again: a step is cheaper than a split."""
-
 BITS = (30, 45, 60)
 """Bits of the Lagrangian's integers, few first: short numbers make a fast check."""
 
@@ -124,7 +121,7 @@ class Part:
                 if span is None:
                     break
                 before, (lower, upper) = (lower, upper), span
-                if volume(*before) - volume(*span) >= SHRUNK or not self.chain.fits(lower):
+                if span != before or not self.chain.fits(lower):  # a step is cheaper than a split
                     continue
                 if best.listed(lower, upper, limit):
                     found.append(["e", best.scale, *best.y])
@@ -222,8 +219,3 @@ class Priced:
         prices, least = self.prices._replace(support=self.support), (limit + 1) * self.scale
         left = run_enumeration(search.worth, box, prices, search.tables.prefix, search.limits, least, LISTED, kept)
         return bool(left >= 0 and kept[0] == 0)  # no mask keeps none
-
-
-def volume(lower: Counts, upper: Counts) -> float:
-    """Logarithm of the number of masks of a box."""
-    return float(np.log(np.array(upper) - np.array(lower) + 1.0).sum())

@@ -1,8 +1,9 @@
 """Lower bounds of single ratios along a chain of layers, the ratio of smallest bound first; asks no engine's word.
 
 Every ratio has the bound of its longest path. The one of smallest bound is raised along a chain (:mod:`ascent`), first
-by weights, then by labels towards the makespan of the best plan, as long as any is left open. Where a layer's shares
-have too many places (``spreads``), as four shares on four accelerators have, the path is all there is.
+by weights, then by labels and choices of moves towards the makespan of the best plan, as long as any is left open.
+Where a layer's shares have too many places (``spreads``), as four shares on four accelerators have, the path is all
+there is.
 """
 
 from __future__ import annotations

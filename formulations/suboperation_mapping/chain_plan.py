@@ -1,7 +1,7 @@
 """A plan of one ratio from its chain of layers: a restricted decision diagram, then list scheduling.
 
-Labels go along the chain as in :mod:`ascent`, but of each step only those of least value by the weights are kept: what
-is left in the end is a path, which has a place for every operation of the chain (Bergman, Cire, van Hoeve, Hooker,
+Labels go along the chain (:mod:`~.chain_diagram`), but of each step only those of least value by the weights are kept:
+what is left in the end is a path, which has a place for every operation of the chain (Bergman, Cire, van Hoeve, Hooker,
 "Decision Diagrams for Optimization", 2016, ch. 4). Operations beside it lie where something that they read lies. Order:
 the operation that can start first, of these the one of the longest path to the end.
 """
@@ -13,16 +13,20 @@ from typing import Any
 
 import numpy as np
 
-from mapgap.formulations.suboperation_mapping.ascent import Diagram, Weighing, Whole, mark
+from mapgap.core import Budget
+from mapgap.formulations.suboperation_mapping.chain_diagram import Diagram, Weighing, Whole, kept_of
 from mapgap.heuristics.suboperation_mapping.heft import duration_on
 from mapgap.problems.suboperation_mapping.certificate.chain import Chain
 from mapgap.problems.suboperation_mapping.lowered.arrays import Array, Lowered
 from mapgap.problems.suboperation_mapping.lowered.mapped import Mapped
 
 
-def chain_plan(diagram: Diagram, weighing: Weighing, lowered: Lowered, width: int) -> Mapped:
-    """The plan that weights and so many labels a step lead to; it may exceed the DRAM."""
-    known = dict(places(diagram, moves(diagram, weighing, width)))
+def chain_plan(diagram: Diagram, weighing: Weighing, lowered: Lowered, width: int, budget: Budget) -> Mapped | None:
+    """The plan that weights and so many labels a step lead to; it may exceed the DRAM. ``None`` if time runs out."""
+    chosen = moves(diagram, weighing, width, budget)
+    if not chosen:
+        return None
+    known = dict(places(diagram, chosen))
     location = np.full(lowered.n, -1, np.int64)
     for o in lowered.topological:
         before = [location[p] for p in lowered.predecessors(o)]
@@ -31,13 +35,15 @@ def chain_plan(diagram: Diagram, weighing: Weighing, lowered: Lowered, width: in
     return Mapped(lowered, location, sequence, *lowered.timetable(location, sequence))
 
 
-def moves(diagram: Diagram, weighing: Weighing, width: int) -> list[int]:
-    """The move of every step, of the label that ends first."""
+def moves(diagram: Diagram, weighing: Weighing, width: int, budget: Budget) -> list[int]:
+    """The move of every step, of the label that ends first; none if time runs out."""
     labels, back = diagram.root()[None, :], list[tuple[Whole, Whole]]()
     for k in range(diagram.last):
+        if budget.exhausted:
+            return []
         rows, which = diagram.ways(k, labels)
         new = diagram.after(k, labels)
-        kept = least(new)
+        kept = kept_of(new)
         if len(kept) > width:
             values = diagram.value(weighing, k + 1, new[kept])
             kept = kept[np.argpartition(values, width)[:width]]
@@ -50,19 +56,9 @@ def moves(diagram: Diagram, weighing: Weighing, width: int) -> list[int]:
     return found[::-1]
 
 
-def least(labels: Whole) -> Whole:
-    """Which labels no other one dominates."""
-    order = np.lexsort(labels.T[::-1])
-    ordered = np.ascontiguousarray(labels[order])
-    kept = np.zeros(len(ordered), np.bool_)
-    mark(ordered, kept)
-    found: Whole = order[kept]
-    return found
-
-
 def places(diagram: Diagram, chosen: list[int]) -> Iterator[tuple[Any, int]]:
     """Operations of the chain, and where they lie."""
-    chain, state = diagram.chain, diagram.chain.states()[0][0]
+    chain, state = diagram.chain, diagram.states[0][0]
     for k, move in enumerate(chosen):
         step, number = chain.steps[k], int(diagram.numbers[k][move])
         state = chain.moves(k, state)[number][0]

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from mapgap.formulations.suboperation_mapping.chain_diagram import Choice, Cut, Diagram, Runs, Weighed
 from mapgap.formulations.suboperation_mapping.params import Chains as Params
 from mapgap.problems.suboperation_mapping.certificate.chain_weights import UNIT
-
-if TYPE_CHECKING:
-    from mapgap.formulations.suboperation_mapping.ascent import Choice, Cut, Diagram, Runs, Weighed
 
 LEAST = 1e-4  #: share of a path from which it is one of the mixture
 

@@ -17,8 +17,7 @@ class Sweep(Params):
     growth : float
         Every pass gives each ratio so many times what the one before gave.
     few : int
-        CP-SAT only: operations up to which the model in which nothing waits is asked alone where the DRAM can bind; and
-        of the first neighbourhood of a plan that the portfolio has decided anew.
+        CP-SAT only: operations up to which the model in which nothing waits is asked alone where the DRAM can bind.
     """
 
     question_s: float = 0.5
@@ -124,7 +123,7 @@ class Stage(Boxes, Chains):
     step : float
         First target above the bound of a ratio, as a share of it.
     question_s : float
-        Seconds of the first question about a ratio, and of one about a neighbourhood of the portfolio's best plan.
+        Seconds of the first question about a ratio.
     growth : float
         One that was not answered is asked again, for so many times as long.
     """
@@ -153,12 +152,18 @@ class Portfolio(Stage, Annealing):
     eager, lazy : float
         Shares of the annealing, that of the stage MIP being 1: while it finds better plans, and after that. Until all
         ratios are bounded in boxes the stage MIP has the larger share as well, and neighbourhoods have the smaller one.
+    window : int
+        Operations of the first neighbourhood that CP-SAT decides anew; 0 for none.
+    window_s : float
+        Seconds of a neighbourhood.
     """
 
     alone: int = 2_000_000
     at_once: float = 0.05
     eager: float = 4.0
     lazy: float = 0.4
+    window: int = 16
+    window_s: float = 3.0
 
 
 @dataclass(frozen=True)

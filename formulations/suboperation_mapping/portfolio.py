@@ -167,7 +167,7 @@ class Members:
         while best := self.best():
             if windows is None or windows.best.makespan != best.makespan:
                 seed = board.budget.seed if windows is None else windows.turn
-                windows = Windows(best, seed, question_s=self.params.question_s)
+                windows = Windows(best, seed, self.params.window, self.params.window_s)
             board.offer(windows.improve(board.budget.remaining_s, most=1).plan)
             if windows.proven:
                 self.mip.state.ratios[parts_of(best.lowered.ratio)].raise_to(windows.best.makespan)
@@ -190,11 +190,12 @@ def run(instance: Instance, budget: Budget, start: str | Plan | None = None, par
     turns = [
         Member("anneal", members.improve, members.eager),
         Member("stage_mip", members.prove, members.bounding),
-        Member("windows", members.polish, params.lazy),
     ]
     if size <= SweepParams.few:
         first.insert(1, Member("cpsat", members.settle))
         turns.insert(0, Member("cpsat", members.ask_on))
+    if params.window:
+        turns.append(Member("windows", members.polish, params.lazy))
     found = Portfolio(first, turns, last=Member("bounds", members.least)).run(board)
     ladder = members.ladder or (members.mip.state.ladder if "mip" in vars(members) else {})
     notes = {**found.notes, "ladder": [list(each) for each in ladder.items()]}

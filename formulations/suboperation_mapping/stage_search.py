@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from mapgap.core import DISTRUSTED, Budget, SolveResult, Status, Stop
-from mapgap.formulations.suboperation_mapping.ascent import Ascent, Diagram, shares_of
+from mapgap.formulations.suboperation_mapping.ascent import Ascent, shares_of
 from mapgap.formulations.suboperation_mapping.chain_plan import chain_plan
 from mapgap.formulations.suboperation_mapping.cpsat import Build, RatioModel, UnrelaxedRatioModel, solve_ratio
 from mapgap.formulations.suboperation_mapping.located_frame import Located
@@ -23,7 +23,6 @@ from mapgap.formulations.suboperation_mapping.staged_ratio import StagedRatioMod
 from mapgap.heuristics.suboperation_mapping.params import Annealing
 from mapgap.heuristics.suboperation_mapping.search.pool import Search
 from mapgap.problems.suboperation_mapping import Instance
-from mapgap.problems.suboperation_mapping.certificate.chain import Chain
 from mapgap.problems.suboperation_mapping.lowered.arrays import Array, Lowered, lower
 from mapgap.problems.suboperation_mapping.lowered.mapped import Mapped, well_balanced
 from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio
@@ -222,17 +221,18 @@ def solver(ratio: Ratio) -> RatioSolver:
 
 def chain(ratio: Ratio, goal: int, time_s: float, seed: int) -> Reply:
     """One more try to prove a goal along a chain; before the second one, a plan by the weights that the first has."""
-    context = _here()
-    begun = time.perf_counter()
+    context, budget = _here(), Budget(time_s, seed=seed).start()
     if ratio not in context.ascents:
         context.ascents[ratio] = Ascent(context.data, shares_of(ratio), goal, context.params)
     ascent = context.ascents[ratio]
-    ascent.goal, found = goal, None
-    if ascent.root is not None and not ascent.turn and context.params.beam:
-        diagram, one = Diagram(Chain(context.data, ascent.ratio)), lower(context.phases.instance, ratio)
-        plain = chain_plan(diagram, ascent.root.weighing, one, context.params.beam)
-        found = annealed(plain, time_s - (time.perf_counter() - begun), seed)
-    over = not ascent.climb(Budget(time_s - (time.perf_counter() - begun)))
+    ascent.goal, plain, found = goal, None, None
+    diagram = None if ascent.over else ascent.diagram()
+    if diagram is not None and ascent.root is not None and not ascent.turn and context.params.beam:
+        one = lower(context.phases.instance, ratio)
+        plain = chain_plan(diagram, ascent.root.weighing, one, context.params.beam, budget)
+    if plain is not None:
+        found = annealed(plain, budget.remaining_s, seed)
+    over = not ascent.climb(budget, diagram)
     return Reply(ratio, known(ascent.bound, found), closed=over, own=True)
 
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from mapgap.core import Budget, SolveResult, Status
 from mapgap.formulations.suboperation_mapping.cpsat import UnrelaxedRatioModel
-from mapgap.formulations.suboperation_mapping.params import Stage, Sweep
+from mapgap.formulations.suboperation_mapping.params import Portfolio
 from mapgap.formulations.suboperation_mapping.ratio_model import shares_links
 from mapgap.formulations.suboperation_mapping.ratio_sweep import verified
 from mapgap.problems.suboperation_mapping.lowered.mapped import Mapped
@@ -50,7 +50,9 @@ class Windows:
         So the ratio has no better plan.
     """
 
-    def __init__(self, start: Mapped, seed: int, size: int = Sweep.few, question_s: float = Stage.question_s) -> None:
+    def __init__(
+        self, start: Mapped, seed: int, size: int = Portfolio.window, question_s: float = Portfolio.window_s
+    ) -> None:
         self.best, self.rng, self.turn = start, random.Random(seed), 0
         self.size, self.question_s, self.over = size, question_s, False
         self.proven = False

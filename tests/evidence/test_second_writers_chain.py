@@ -13,7 +13,7 @@ from certificates import damaged, layer_of, network
 from mapgap.contract.seeds import fresh, seeds, some
 from mapgap.core import Budget, Status
 from mapgap.evidence.check import Program, check
-from mapgap.formulations.suboperation_mapping.ascent import Diagram
+from mapgap.formulations.suboperation_mapping.chain_diagram import Diagram
 from mapgap.formulations.suboperation_mapping.chain_tree import Tree
 from mapgap.formulations.suboperation_mapping.cpsat import RatioModel
 from mapgap.formulations.suboperation_mapping.params import Certificate as Params

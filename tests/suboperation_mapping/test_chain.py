@@ -11,7 +11,8 @@ from mapgap.contract.seeds import seeds
 from mapgap.core import Budget, Status
 from mapgap.evidence.check import Refused, check
 from mapgap.formulations.suboperation_mapping import chain_bound, stage_mip
-from mapgap.formulations.suboperation_mapping.ascent import Ascent, Diagram
+from mapgap.formulations.suboperation_mapping.ascent import Ascent
+from mapgap.formulations.suboperation_mapping.chain_diagram import Diagram
 from mapgap.formulations.suboperation_mapping.chain_plan import chain_plan
 from mapgap.formulations.suboperation_mapping.chain_tree import Tree
 from mapgap.formulations.suboperation_mapping.climb import climb
@@ -148,7 +149,7 @@ def planned(data, ratio):
     root = diagram.weights(0, diagram.root(), 10**8, 30)
     instance = Instance.model_validate_json(json.dumps(data))
     padded = (*ratio, *[0] * (len(instance.accelerators) - len(ratio)))
-    return instance, root, chain_plan(diagram, root.weighing, lower(instance, padded), 50)
+    return instance, root, chain_plan(diagram, root.weighing, lower(instance, padded), 50, Budget(100.0).start())
 
 
 def test_a_beam_along_the_chain_has_the_best_plan_of_both():

@@ -127,8 +127,9 @@ def test_a_plan_of_others_is_learned():
 
 
 def test_parameters_reach_the_members():
-    assert {"hot", "question_s", "alone", "eager", "price"} <= set(METHODS["portfolio"].defaults)
+    assert {"hot", "question_s", "window", "eager", "price"} <= set(METHODS["portfolio"].defaults)
     instance = LIBRARY.generate("small", 5)
-    found = portfolio.run(instance, budget(1.0), params=Portfolio(boxes=False))
+    found = portfolio.run(instance, budget(1.0), params=Portfolio(boxes=False, window=0))
+    assert "windows" not in found.notes["used_s"]
     assert not {"boxes", "places"} & {rung for rung, _ in found.notes["ladder"]}
     assert found.notes["ladder"][-1][1] <= found.bound

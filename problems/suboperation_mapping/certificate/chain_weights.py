@@ -18,10 +18,9 @@ from collections.abc import Sequence
 from operator import mul
 
 from .chain import Chain
-from .chain_costs import Label, State
+from .chain_costs import NEVER, Label, State
 
 UNIT = 1 << 12  #: of weights
-NONE = UNIT << 60  #: what leads nowhere
 
 
 def weighted(weights: Label, label: Label) -> int:
@@ -64,7 +63,7 @@ class Weights:
                 self.rest[k] = {
                     s: min(
                         (after[t] + weighted(w, chain.cost(k, added)) for t, added, _ in chain.moves(k, s)),
-                        default=NONE,
+                        default=UNIT * NEVER,  # no move: it leads nowhere
                     )
                     for s in states[k]
                 }
