@@ -28,7 +28,7 @@ def named(reference: str) -> Any:
 def shown(owner: Any) -> nodes.literal_block:
     """A docstring, letter for letter."""
     text = inspect.getdoc(owner) or ""
-    return nodes.literal_block(text, text, language="text")
+    return nodes.literal_block(text, text, language="text", classes=["docstring"])
 
 
 class Docstring(SphinxDirective):

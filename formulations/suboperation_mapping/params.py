@@ -113,7 +113,7 @@ class Stage(Boxes, Chains):
     rounding : bool
         Improve the mappings that the relaxation suggests.
     beam : int
-        Labels of a step that are kept where a plan is made along a chain; 0 for no such plans.
+        Labels of a step that are kept where a plan is made along a chain.
     destructive : bool
         Ask the MIP for mappings below a target.
     complete : int
