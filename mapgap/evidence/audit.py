@@ -148,8 +148,9 @@ class RunAudit:
             if run.objective is not None and (held is None or entry.sign * run.objective < entry.sign * held):
                 yield Fault("withheld", here, f"has a plan of {run.objective}, the ledger's best is {held}")
             held = None if entry.bound is None else entry.bound.value
-            if run.bound is not None and (held is None or entry.sign * run.bound > entry.sign * held):
-                yield Fault("withheld", here, f"proves the bound {run.bound}, the ledger's best is {held}")
+            sure = run.sure_bound  # no other one is entered
+            if sure is not None and (held is None or entry.sign * sure > entry.sign * held):
+                yield Fault("withheld", here, f"proves the bound {sure}, the ledger's best is {held}")
 
 
 def of_ledger(

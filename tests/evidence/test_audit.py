@@ -138,6 +138,14 @@ LIES = {
         lambda run: {"bound": 37, "status": "FEASIBLE"},
         {"contradiction", "withheld"},
     ),
+    "a bound beyond the ledger's plan that nobody confirmed": (  # the ledger takes none, so none is withheld
+        lambda run: {
+            "bound": 37,
+            "status": "FEASIBLE",
+            "notes": {"unconfirmed": ["an engine's word"], "recomputed": 35},
+        },
+        {"contradiction"},
+    ),
     "infeasible beside a plan": (
         lambda run: {"plan": None, "objective": None, "bound": None, "status": "INFEASIBLE"},
         {"contradiction"},
