@@ -10,7 +10,8 @@
     temperature that the rounds take in turn.
 3.  *Pool*. The result replaces the solution of its ratio if it is better; the worst one leaves.
 4.  *Lengths*. Rounds grow longer while the best solution stays. The search gives up after ``patience`` rounds per
-    operation without a better plan, which small instances reach within a second and large ones hardly ever.
+    operation (or place in the pool, if these are more) without a better plan, which small instances reach within a
+    second and large ones hardly ever.
 
 The same seed makes the same rounds, so a run that ends by ``rounds`` is repeatable. One that ends by time is cut
 somewhere. Every better plan is announced at once, the first one before any search.

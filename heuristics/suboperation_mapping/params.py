@@ -23,8 +23,8 @@ class ShortRounds(Params):
         Last temperature of a round, as a share of the makespan.
     few : int
         With fewer operations one move matters more, and the first temperature rises in proportion.
-    price : float
-        Makespans that DRAM above capacity costs, for one capacity.
+    prices : tuple of float
+        Makespans that DRAM above capacity costs, for one capacity; the first in short rounds, then in turn.
     large : int
         Work of one MTrain-Mapping, operations times squared accelerators, from which an instance is large.
     work : int
@@ -43,7 +43,7 @@ class ShortRounds(Params):
     hot: tuple[float, ...] = (0.003, 0.01, 0.001, 0.0003)
     cold: float = 1e-5
     few: int = 100
-    price: float = 1.0
+    prices: tuple[float, ...] = (1.0, 10.0)
     large: int = 3_000
     work: int = 1_600_000
     steps: int = 30_000
@@ -75,7 +75,8 @@ class Annealing(ShortRounds):
     per_operation : int
         Most steps of a first round per operation.
     patience : int
-        Rounds per operation without a better plan after which the search gives up.
+        Rounds per operation, or per solution that the pool may hold where these are more, without a better plan after
+        which the search gives up.
     """
 
     first_work: int = 24_000_000

@@ -179,7 +179,8 @@ def test_a_mapping_moves_to_any_other_ratio(family):
 # --- methods ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", seeds(5, 25))
+# DRAM leaves few plans of the first two: one needs more rounds than operations, the other a high price of DRAM.
+@pytest.mark.parametrize("seed", [2, 437, *(seed for seed in seeds(5, 25) if seed != 2)])
 def test_anneal_finds_the_optimum_of_tiny_instances(seed):
     instance = generated("tiny", seed)
     optimum = value("enumerate", instance)

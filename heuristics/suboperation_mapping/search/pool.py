@@ -137,8 +137,13 @@ class Search:
         """The ratios of the pool, the best first."""
         return sorted(self.pool, key=lambda ratio: (self.pool[ratio].makespan, ratio))
 
-    def anneal(self, ratio: Ratio, parent: Mapped, hot: float, steps: int, seed: int) -> bool:
-        """Anneal the mapping of a solution under a ratio and offer the result; whether it is the best so far."""
+    def anneal(
+        self, ratio: Ratio, parent: Mapped, hot: float, steps: int, seed: int, price: float | None = None
+    ) -> bool:
+        """Anneal the mapping of a solution under a ratio and offer the result; whether it is the best so far.
+
+        ``price``: makespans that one capacity of DRAM too much costs; by default the first of the parameters.
+        """
         graph, params = self.graph(ratio), self.params
         lowered = graph.lowered
         location, sequence = transferred(parent, graph)
@@ -150,7 +155,7 @@ class Search:
             hot=max(hot * scale * max(1.0, params.few / lowered.n), 1e-2),
             cold=max(params.cold * scale, 1e-3),
             checked=not roomy(lowered.storage),
-            penalty=params.price * scale / max(1, int(lowered.storage.capacity.max(initial=1))),
+            penalty=(price or params.prices[0]) * scale / max(1, int(lowered.storage.capacity.max(initial=1))),
         )
         tables = (lowered.timing, lowered.storage, graph.relatives, graph.labels, cooling)
         best, length = -1, max(1, SLICE // lowered.n // dearer(lowered))
@@ -217,7 +222,8 @@ class Rounds:
 
     1.  A parent is drawn from the pool; better ones are drawn more often.
     2.  In half of the rounds its ratio is changed (:func:`ratio_moves`).
-    3.  The mapping is annealed from a temperature that the rounds take in turn.
+    3.  The mapping is annealed from a temperature that the rounds take in turn; after all of them the price of DRAM
+        above capacity changes. Some instances need a low one to get through what does not fit, others a high one.
     4.  Rounds grow longer while the best solution stays.
 
     Parameters
@@ -253,8 +259,9 @@ class Rounds:
 
     def next(self) -> bool:
         """One round; ``False`` instead if the best solution has stayed for so long that the search gives up."""
-        parent = self.parent()
-        if self.state.rounds - self.last > self.params.patience * parent.lowered.n:
+        parent, params = self.parent(), self.params
+        # With two operations, as many rounds as operations would leave most parents and ratios without a turn.
+        if self.state.rounds - self.last > params.patience * max(params.pool, parent.lowered.n):
             return False
         self.anneal(parent, self.drawn_ratio(parent))
         return True
@@ -270,12 +277,13 @@ class Rounds:
     def anneal(self, parent: Mapped, ratio: Ratio) -> None:
         """Steps 3 and 4."""
         state, n, params = self.state, parent.lowered.n, self.params
-        hot = params.hot[state.rounds % len(params.hot)]
+        turn, which = divmod(state.rounds, len(params.hot))
+        hot, price = params.hot[which], params.prices[turn % len(params.prices)]
         steps = int(self.factor * min(params.first_work // n, params.per_operation * n))
         self.steps += steps * (1 if n >= params.few else dearer(parent.lowered))
         if n >= params.few:  # rounds of a length, not of a number of steps
             steps //= dearer(parent.lowered)
-        if state.anneal(ratio, parent, hot, steps, self.rng.randrange(2**31)):
+        if state.anneal(ratio, parent, hot, steps, self.rng.randrange(2**31), price):
             self.last, self.stale = state.rounds, 0
         else:
             self.stale += 1
