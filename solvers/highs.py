@@ -193,11 +193,18 @@ class MatrixModel:
 
 
 class Relaxation:
-    """HiGHS with the linear relaxation of a model, whose basis it keeps: columns can be closed and opened."""
+    """HiGHS with the linear relaxation of a model, whose basis it keeps: columns close and open, rows are added."""
 
     def __init__(self, matrix: MatrixModel) -> None:
         self.matrix, self.closed = matrix, frozenset[int]()
         self.solver = matrix.engine(relaxed=True, simplex=True)
+
+    def row(self, terms: Terms, lower: float = -highspy.kHighsInf, upper: float = highspy.kHighsInf) -> None:
+        """As :meth:`MatrixModel.row`, of the model as well."""
+        begin = len(self.matrix.index)
+        self.matrix.row(terms, lower, upper)
+        index, value = np.array(self.matrix.index[begin:], np.int32), np.array(self.matrix.value[begin:])
+        self.solver.addRow(lower, upper, len(index), index, value)
 
     def solve(self, time_s: float, closed: Set[int] = frozenset()) -> MatrixOutcome:
         """Solve by dual simplex, with some columns at 0."""

@@ -1,11 +1,11 @@
-"""Weights and grids for :mod:`mapgap.problems.suboperation_mapping.certificate.chain_labels`.
+"""The bound of one ratio along a chain of layers, and what proves it, raised step by step.
 
 With weights alone a ratio is bounded by a shortest path. The best ones are the dual of a linear program with a column
 for each path; Kelley's cutting planes find them, a path at a time. That bound mixes paths: half of the network here and
-half there. Labels do not: they are a decision diagram, relaxed where it is too wide, by a coarser grid (Bergman, Cire,
-van Hoeve, Hooker, "Decision Diagrams for Optimization", 2016, ch. 4). More weights, best for some of the labels that
-are left, drop most of them. Nor do choices of moves (:mod:`~.chain_tree`), which prove more on other networks: both
-take turns. All of it is in whole numbers (:mod:`~.chain_diagram`).
+half there. A tree of choices of moves divides the mixture (:mod:`~.chain_tree`), and labels, which do not mix, end its
+leaves: a decision diagram (Bergman, Cire, van Hoeve, Hooker, "Decision Diagrams for Optimization", 2016, ch. 4) of what
+weights do not drop. All of it is in whole numbers (:mod:`~.chain_diagram`), and
+:mod:`mapgap.problems.suboperation_mapping.certificate.chain_labels` checks it.
 """
 
 from __future__ import annotations
@@ -36,9 +36,7 @@ def shares_of(ratio: Sequence[int]) -> tuple[int, ...]:
 
 
 class Ascent:
-    """Raises the bound of one ratio: by weights, then by labels and by choices of moves in turns.
-
-    Labels are asked for a step more than is proven; it grows as long as they prove it.
+    """Raises the bound of one ratio: by weights, then by a tree of choices, a step at a time.
 
     Attributes
     ----------
@@ -52,7 +50,7 @@ class Ascent:
 
     def __init__(self, instance: dict[str, Any], ratio: Sequence[int], goal: int, params: Params) -> None:
         self.instance, self.ratio, self.goal, self.params = instance, tuple(ratio), goal, params
-        self.bound, self.step, self.turn = 0, params.apart, 0
+        self.bound = 0
         self.proof: Any = None
         self.root: Weighed | None = None
         self.tree: Tree | None = None
@@ -62,19 +60,9 @@ class Ascent:
         return Diagram(Chain(self.instance, self.ratio))
 
     @property
-    def labels(self) -> bool:
-        """Whether labels may prove more."""
-        return self.step >= self.params.apart
-
-    @property
-    def choices(self) -> bool:
-        """Whether choices may prove more."""
-        return self.tree is None or not self.tree.over
-
-    @property
     def over(self) -> bool:
         """Whether nothing is left to try."""
-        return self.bound >= self.goal or not (self.labels or self.choices)
+        return self.bound >= self.goal or (self.tree is not None and self.tree.over)
 
     def climb(self, budget: Budget, diagram: Diagram | None = None) -> bool:
         """Once more, with what is next; ``False`` if there is nothing."""
@@ -87,30 +75,15 @@ class Ascent:
             if self.bound < plain or not self.proof:
                 self.bound, self.proof = plain, weighed_proof(self.root.weighing.runs, diagram.last)
                 return True
-        self.turn += 1
-        if self.labels and (self.turn % 2 or not self.choices):
-            self.by_labels(diagram, self.root, budget)
-        else:
-            self.by_choices(diagram, self.root, budget)
+        self.by_choices(diagram, self.root, budget)
         return True
 
-    def by_labels(self, diagram: Diagram, root: Weighed, budget: Budget) -> None:
-        """One target after another, as long as they are proven."""
-        proven = True
-        while proven and self.bound < self.goal:
-            target = min(self.goal, self.bound + 1 + int(self.step * self.goal))
-            bound, proof = diagram.search(target, self.params, budget, [root.weighing])
-            proven = bound >= target
-            self.step *= 2.0 if proven else 0.5
-            if bound > self.bound:
-                self.bound, self.proof = bound, proof
-
     def by_choices(self, diagram: Diagram, root: Weighed, budget: Budget) -> None:
-        """Until the bound is a step better, or there are twice as many leaves."""
+        """Until the bound is a step better, or there may be twice as many leaves."""
         self.tree = tree = self.tree or Tree(root, self.goal, self.params)
         target = min(self.goal, self.bound + 1 + int(self.params.apart * self.goal))
         for _ in range(len(tree.leaves)):
-            if tree.bound >= target or budget.exhausted or not tree.divide(diagram):
+            if tree.bound >= target or budget.exhausted or not tree.climb(diagram, target, budget):
                 break
         if min(self.goal, tree.bound) > self.bound:
             self.bound, self.proof = min(self.goal, tree.bound), tree.proof(diagram.last)

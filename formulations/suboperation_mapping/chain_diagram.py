@@ -6,44 +6,24 @@ Points of the master program are doubles; weights and what they lead to are whol
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mapgap.core import Budget
-from mapgap.formulations.suboperation_mapping.params import Chains as Params
-from mapgap.kernels import kernel
+from mapgap.formulations.suboperation_mapping.chain_kernels import Moves, follow, mark, shortest
 from mapgap.problems.suboperation_mapping.certificate.chain import Chain
 from mapgap.problems.suboperation_mapping.certificate.chain_costs import NEVER
 from mapgap.problems.suboperation_mapping.certificate.chain_weights import UNIT
-from mapgap.solvers.highs import MatrixModel
+from mapgap.solvers.highs import MatrixModel, Relaxation
 
 Vector = NDArray[np.float64]
 Whole = NDArray[np.int64]
 Runs = list[list[int]]
 Choice = tuple[int, int, bool]  # a step, the number of a move, and whether it is the only one, or left out
 CLOSE = 2e-5  #: of weights: the part of the bound that better ones could add
-
-
-@kernel("void(i8[:,::1],b1[::1])")
-def mark(labels: Whole, kept: NDArray[np.bool_]) -> None:
-    """Rows of ``(state, numbers …)``, sorted, that no other one of the state dominates."""
-    first = 0
-    for i in range(len(labels)):
-        if labels[i, 0] != labels[first, 0]:
-            first = i
-        kept[i] = True
-        for j in range(first, i):
-            if kept[j]:
-                less = True
-                for m in range(1, labels.shape[1]):
-                    if labels[j, m] > labels[i, m]:
-                        less = False
-                        break
-                if less:
-                    kept[i] = False
-                    break
 
 
 class Cut(NamedTuple):
@@ -64,14 +44,14 @@ class Weighed(NamedTuple):
 
 
 class Weighing:
-    """Weights from a step on, as rows by step, and what states lead to."""
+    """Weights from a step on, as rows by step, and what states lead to, by their number over all steps."""
 
-    def __init__(self, first: int, rows: list[Whole], rest: list[Whole], runs: Runs) -> None:
-        self.first, self.rows, self.rest, self.runs = first, rows, rest, runs
+    def __init__(self, first: int, rows: Whole, rest: Whole, offsets: Whole, runs: Runs) -> None:
+        self.first, self.rows, self.rest, self.offsets, self.runs = first, rows, rest, offsets, runs
 
     def value(self, k: int, states: Whole, numbers: Whole) -> Whole:
         """Least makespans of labels with these numbers, in 4096ths."""
-        found: Whole = numbers @ self.rows[k - self.first] + self.rest[k - self.first][states]
+        found: Whole = numbers @ self.rows[k, : numbers.shape[1]] + self.rest[self.offsets[k] + states]
         return found
 
 
@@ -83,6 +63,7 @@ class Diagram:
         self.last, self.places, self.shares = len(chain.steps), len(chain.places), len(chain.shares)
         self.steps: list[tuple[Any, Any, Any]] = []
         self.numbers: list[Whole] = []  # by step and move, which it is of its state
+        self.turning: list[bool] = []  # by step, whether moves of a state lead to different ones
         self.barred: dict[int, NDArray[np.bool_]] = {}  # by step, which moves are left out
         self.costs: list[Whole] = []  # what moves add to the numbers that have weights
         self.pairs: list[Any] = []  # by step, move, share and start: whether one gets an operation of the other
@@ -100,15 +81,37 @@ class Diagram:
             starts = np.searchsorted(where, np.arange(len(self.states[k]) + 1))
             self.steps.append((to, added, starts))
             self.numbers.append(np.arange(len(where)) - starts[where])
+            self.turning.append(any(len({*to[a:b].tolist()}) > 1 for a, b in pairwise(starts.tolist())))
         inside = range(self.last + 1) if chain.fold is None else range(chain.fold + 1, self.last + 1)
         layers = [k for k in inside if k == inside[0] or (k < self.last and self.spreads(k))]
         self.turns = layers if chain.fold is not None else []  # where weights may rise
+        self.turn = np.searchsorted(self.turns, np.arange(self.last + 1), side="right") - 1  # the last one, by step
+        self.moves, self.offsets = self.joined(), np.cumsum([0, *map(len, self.states)])
+        self.first_move = np.cumsum([0, *(len(to) for to, *_ in self.steps)])
+
+    def joined(self) -> Moves:
+        """The moves of all steps together."""
+        width = max(costs.shape[1] for costs in self.costs)
+        costs = np.zeros((sum(map(len, self.costs)), width), np.int64)
+        begins, rows, to, state, move = list[Whole](), list[Whole](), list[Whole](), 0, 0
+        for k, (after, _, starts) in enumerate(self.steps):
+            state += len(self.states[k])
+            costs[move : move + len(after), : self.costs[k].shape[1]] = self.costs[k]
+            begins.append(move + starts[:-1])
+            rows.append(np.full(len(starts) - 1, -1 if k == self.chain.fold else k + 1))
+            to.append(state + after)
+            move += len(after)
+        barred = np.zeros(move, np.bool_)
+        return Moves(np.append(np.concatenate(begins), move), np.concatenate(rows), np.concatenate(to), costs, barred)
 
     def narrow(self, choices: Iterable[Choice]) -> None:
         """Leave out the moves that some choices exclude, and no others."""
         self.barred = {}
         for k, number, yes in choices:
             self.barred[k] = self.barred.get(k, False) | ((self.numbers[k] == number) != yes)
+        self.moves.barred[:] = False
+        for k, barred in self.barred.items():
+            self.moves.barred[self.first_move[k] : self.first_move[k + 1]] = barred
 
     def spreads(self, k: int) -> bool:
         return bool(self.chain.steps[k].func is Chain.spread)
@@ -129,61 +132,39 @@ class Diagram:
             runs.append([max(turn, first), UNIT, *own.astype(int).tolist()])
         return runs
 
-    def turn(self, first: int) -> int:
-        """The run of weights that a step belongs to."""
-        return -1 if self.chain.inner(first) else max(t for t in self.turns if t <= first)
-
     def later(self, first: int) -> list[int]:
         """The runs of weights from that of a step on."""
-        return [t for t in self.turns if t >= first or t == self.turn(first)]
+        return self.turns[max(0, int(self.turn[first])) :]
 
     def weighing(self, first: int, runs: Runs) -> Weighing:
         ends = [*(run[0] for run in runs[1:]), self.last + 1]
-        whole = [run[1:] for run, end in zip(runs, ends, strict=True) for _ in range(run[0], end)]
-        rows = [np.array(row, np.int64) for row in whole]
-        rest = [np.zeros(len(self.states[self.last]), np.int64)]
-        for k in reversed(range(first, self.last)):
-            to, _, starts = self.steps[k]
-            row = rows[k + 1 - first]
-            cost = rest[-1][to] if k == self.chain.fold else rest[-1][to] + self.costs[k] @ row
-            if k in self.barred:
-                cost = np.where(self.barred[k], NEVER, cost)
-            rest.append(np.minimum(NEVER, np.minimum.reduceat(cost, starts[:-1])))
-        return Weighing(first, rows, rest[::-1], runs)
+        rows = np.zeros((self.last + 1, self.moves.costs.shape[1]), np.int64)
+        for (begin, *row), end in zip(runs, ends, strict=True):
+            rows[begin:end, : len(row)] = row
+        rest = np.zeros(self.offsets[-1], np.int64)
+        shortest(self.moves, rows, rest, self.offsets[first])
+        return Weighing(first, rows, rest, self.offsets, runs)
 
     def path(self, weighing: Weighing, label: Whole) -> Cut:
         """The cut of the shortest path from a label."""
-        first, state, n = weighing.first, int(label[0]), self.places
-        row, moves = weighing.rows, list[int]()
-        own, inside, sums = self.weighed(first, label[None, :])[0].astype(float), 0.0, {}
-        if not self.chain.inner(first):
-            inside, here = own[0], own[1:]
-            sums[self.turn(first)] = here.copy()
-        own = own if self.chain.inner(first) else np.zeros(0)
-        for k in range(first, self.last):
-            (to, _, starts), added = self.steps[k], self.costs[k]
-            low, high = starts[state], starts[state + 1]
-            cost = weighing.rest[k + 1 - first][to[low:high]]
-            if k != self.chain.fold:
-                cost = cost + added[low:high] @ row[k + 1 - first]
-            if k in self.barred:
-                cost = np.where(self.barred[k][low:high], NEVER, cost)
-            j = low + int(cost.argmin())
-            moves.append(j)
-            if self.chain.inner(k + 1):
-                own = own + added[j]
-            elif k != self.chain.fold:
-                inside += added[j, 0]
-                turn = self.turn(k + 1)
-                sums[turn] = sums.get(turn, 0.0) + added[j, 1:]
-            state = int(to[j])
-        suffix, parts = np.zeros(n), []
-        for turn in reversed(self.later(first)):
-            suffix = suffix + sums.get(turn, 0.0)
-            parts.append(suffix)
+        first, n = weighing.first, self.places
+        moves = np.empty(self.last - first, np.int64)
+        follow(self.moves, weighing.rows, weighing.rest, self.offsets[first] + label[0], moves)
+        added = self.moves.costs[moves]
+        own, inside, sums = self.weighed(first, label[None, :])[0].astype(float), 0.0, np.zeros((len(self.turns), n))
+        outer = first if self.chain.fold is None else max(first, self.chain.fold + 1)
         if self.chain.inner(first):
-            own[self.shares : self.shares + n] += suffix
-        return Cut(inside, np.concatenate([own, *parts[::-1]]) if parts else own, np.array(moves, np.int32))
+            end = self.last if self.chain.fold is None else self.chain.fold
+            own += added[: end - first, : len(own)].sum(axis=0)
+        else:
+            inside, sums[self.turn[first]], own = own[0], own[1:], np.zeros(0)
+        if self.turns:
+            inside += float(added[outer - first :, 0].sum())
+            np.add.at(sums, self.turn[outer + 1 :], added[outer - first :, 1 : 1 + n])
+            parts = np.cumsum(sums[::-1], axis=0)[::-1][-len(self.later(first)) :]
+            own[self.shares : self.shares + n] += parts[0] if len(own) else 0.0
+            own = np.concatenate([own, *parts])
+        return Cut(inside, own, (moves - self.first_move[first : self.last]).astype(np.int32))
 
     def weights(
         self, first: int, label: Whole, goal: int, rounds: int, known: Sequence[Cut] = (), point: Vector | None = None
@@ -198,11 +179,11 @@ class Diagram:
             master.row([(j, 1.0) for j in columns[:few]], upper=1.0)
         if self.turns:
             master.row([(j, 1.0) for j in columns[self.shares if few else 0 :]], upper=1.0)
-        cuts: list[Cut] = []
+        relaxation, cuts = Relaxation(master), list[Cut]()
 
         def enter(cut: Cut) -> None:
             slopes = (-cut.slopes / goal).tolist()
-            master.row([(height, 1.0), *zip(columns, slopes, strict=True)], upper=cut.constant / goal)
+            relaxation.row([(height, 1.0), *zip(columns, slopes, strict=True)], upper=cut.constant / goal)
             cuts.append(cut)
 
         for cut in known:
@@ -218,7 +199,7 @@ class Diagram:
             if here.value > best.value:
                 best = here
             enter(self.path(here.weighing, label))
-            outcome = master.solve(10.0, relaxed=True, simplex=True)
+            outcome = relaxation.solve(10.0)
             if outcome.values is None or outcome.duals is None:
                 break
             mix = np.abs(outcome.duals[-len(cuts) :]).tolist()
@@ -263,31 +244,19 @@ class Diagram:
             new[:, -since.shape[1] :] = np.minimum(new[:, -since.shape[1] :], since)
         return np.column_stack([to[which], new]).astype(np.int64)
 
-    def search(
-        self, bound: int, params: Params, budget: Budget, known: Sequence[Weighing]
-    ) -> tuple[int, dict[str, Any]]:
-        """What labels prove, at most the bound, and how: 0 if there are too many of them, or too little time."""
-        rng, weighings = np.random.default_rng(0), list(known)
-        labels, total = self.root()[None, :], 0
-        grid = [1] * self.last
+    def search(self, bound: int, weighing: Weighing, most: int, budget: Budget) -> int:
+        """What labels prove with weights, no more than a bound: 0 if they have too many moves, or too little time."""
+        labels, made = self.root()[None, :], 0
         for k in range(self.last):
-            labels = self.alive(k + 1, self.after(k, labels), bound, weighings)
-            if len(labels) > params.labels:
-                return 0, {}
-            labels = undominated(labels)
-            if self.learns(k + 1):
-                labels = self.learn(k + 1, labels, bound, params, weighings, rng)
-            while len(labels) > params.widest and grid[k] < bound:
-                grid[k] *= 2
-                labels = rounded(labels, grid[k])
-            total += len(labels)
-            if budget.exhausted or total > params.labels:
-                return 0, {}
+            labels = self.after(k, labels)
+            made += len(labels)
+            if made > most or budget.exhausted:
+                return 0
+            labels = labels[self.value(weighing, k + 1, labels) < UNIT * bound]
             if not len(labels):
-                break
-        if len(labels):
-            bound = min(bound, int(self.ends(labels).min()))
-        return bound, {"weights": [[w.first, w.runs] for w in weighings], "grid": grid}
+                return bound
+            labels = undominated(labels)
+        return min(bound, int(self.ends(labels).min()))
 
     def busy(self, labels: Whole) -> Whole:
         """When the work of the tail can be done."""
@@ -314,38 +283,8 @@ class Diagram:
             found = np.maximum(labels[:, 1 : 1 + self.shares].max(axis=1), self.busy(labels).max(axis=1))
         return found
 
-    def learns(self, k: int) -> bool:
-        return k < self.last and (k in self.turns or self.chain.inner(k))
-
-    def learn(self, k: int, labels: Whole, bound: int, params: Params, weighings: list[Weighing], rng: Any) -> Whole:
-        """Weights for the least label, and for any one, in turns, as long as they drop some."""
-        for turn in range(params.learnt):
-            if len(labels) < params.fine:
-                break
-            values = self.values(k, labels, weighings)
-            i = int(values.argmin()) if turn % 2 == 0 else int(rng.integers(len(labels)))
-            found = self.weights(k, labels[i], bound, params.rounds)
-            if found.value > values[i] + CLOSE * UNIT * bound:
-                weighings.append(found.weighing)
-                labels = self.alive(k, labels, bound, [found.weighing])
-        return labels
-
-    def values(self, k: int, labels: Whole, weighings: Sequence[Weighing]) -> Whole:
-        found = np.full(len(labels), -1)
-        for weighing in weighings:
-            if weighing.first <= k:
-                found = np.maximum(found, self.value(weighing, k, labels))
-        return found
-
     def value(self, weighing: Weighing, k: int, labels: Whole) -> Whole:
         return weighing.value(k, labels[:, 0], self.weighed(k, labels))
-
-    def alive(self, k: int, labels: Whole, bound: int, weighings: Sequence[Weighing]) -> Whole:
-        """Those that no weights show to reach the bound."""
-        for weighing in weighings:
-            if weighing.first <= k and len(labels):
-                labels = labels[self.value(weighing, k, labels) < UNIT * bound]
-        return labels
 
 
 def undominated(labels: Whole) -> Whole:
@@ -358,11 +297,3 @@ def kept_of(labels: Whole) -> Whole:
     kept = np.zeros(len(order), np.bool_)
     mark(np.ascontiguousarray(labels[order]), kept)
     return order[kept]
-
-
-def rounded(labels: Whole, grid: int) -> Whole:
-    if grid == 1 or not len(labels):
-        return labels
-    labels = labels.copy()
-    labels[:, 2:] -= labels[:, 2:] % grid
-    return undominated(labels)

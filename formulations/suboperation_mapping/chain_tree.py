@@ -1,7 +1,15 @@
 """A tree of choices of moves for the bound of a ratio along a chain, best first: see :mod:`ascent`.
 
 Weights mix paths. The tree divides by a move that has a share of the mixture: some schedules have it, the others have
-not. Weights of either half prove more.
+not. Weights of either half prove more. Moves that part the mixture in different ways are tried, and the one is taken
+whose halves gain most (strong branching); first those after which states differ, as they tell paths apart for longer.
+
+A leaf is bounded by weights, and by labels if these are few: then no other leaf needs to be made of it. Where labels
+are left in the end, the best of them is the optimum of the leaf, and so of the chain if it is the weakest one.
+
+References
+----------
+Applegate, Bixby, Chvátal, Cook, "Finding cuts in the TSP", DIMACS 95-05, 1995 (strong branching).
 """
 
 from __future__ import annotations
@@ -10,6 +18,7 @@ import heapq
 from collections import defaultdict
 from typing import Any
 
+from mapgap.core import Budget
 from mapgap.formulations.suboperation_mapping.chain_diagram import Choice, Cut, Diagram, Runs, Weighed
 from mapgap.formulations.suboperation_mapping.params import Chains as Params
 from mapgap.problems.suboperation_mapping.certificate.chain_weights import UNIT
@@ -23,12 +32,23 @@ def weighed_proof(runs: Runs, steps: int) -> dict[str, Any]:
 
 
 class Leaf:
-    """Some choices, and the best weights of the schedules that follow them."""
+    """Some choices, and the best weights of the schedules that follow them.
+
+    Attributes
+    ----------
+    value : int
+        Proven of them, in 4096ths.
+    asked : int
+        What labels were to prove at last.
+    closed : bool
+        Some schedule of the chain has this value.
+    """
 
     def __init__(self, choices: tuple[Choice, ...], found: Weighed, floor: int) -> None:
         self.choices, self.runs, self.point = choices, found.weighing.runs, found.point
         self.value = max(floor, found.value)
         self.mix = [(share, cut) for share, cut in found.mix if share > LEAST]
+        self.asked, self.closed = 0, False
         self.halves: list[Leaf] = []
 
 
@@ -51,43 +71,89 @@ class Tree:
         """Proven of all schedules of the ratio."""
         return self.leaves[0][0] // UNIT
 
-    def divide(self, diagram: Diagram) -> bool:
-        """The weakest leaf, by the moves of the ratio; ``False`` if it cannot be done."""
+    def push(self, leaf: Leaf) -> None:
+        self.pushed += 1
+        heapq.heappush(self.leaves, (leaf.value, self.pushed, leaf))
+
+    def climb(self, diagram: Diagram, target: int, budget: Budget) -> bool:
+        """Ask labels of the weakest leaf for a target, or divide it; ``False`` if neither can be done."""
         leaf = self.leaves[0][2]
-        loose = self.loose(diagram, leaf)
-        self.over = loose is None or len(self.leaves) >= self.params.leaves
-        if loose is None or self.over:
+        if leaf.asked < target and self.by_labels(diagram, leaf, target, budget):
+            return True
+        choices = [] if leaf.closed or len(self.leaves) >= self.params.leaves else self.loose(diagram, leaf)
+        self.over = not choices
+        if self.over:
             return False
         heapq.heappop(self.leaves)
-        for yes in (True, False):
-            choices = (*leaf.choices, (*loose, yes))
-            diagram.narrow(choices)
-            cuts = self.kept(diagram, leaf)
-            found = diagram.weights(0, diagram.root(), self.goal, self.params.rounds, cuts, leaf.point)
-            half = Leaf(choices, found, leaf.value)
-            leaf.halves.append(half)
-            self.pushed += 1
-            heapq.heappush(self.leaves, (half.value, self.pushed, half))
-        diagram.narrow(())
+        leaf.halves = max((self.halves(diagram, leaf, choice) for choice in choices), key=self.gains)
+        for half in leaf.halves:
+            self.push(half)
         leaf.mix.clear()
         return True
+
+    def by_labels(self, diagram: Diagram, leaf: Leaf, target: int, budget: Budget) -> bool:
+        """Whether labels of the weakest leaf prove more than it has."""
+        leaf.asked = target
+        diagram.narrow(leaf.choices)
+        bound = diagram.search(target, diagram.weighing(0, leaf.runs), self.params.labels, budget)
+        diagram.narrow(())
+        leaf.closed = 0 < bound < target
+        if bound * UNIT <= leaf.value:
+            return False
+        leaf.value = bound * UNIT
+        heapq.heappop(self.leaves)
+        self.push(leaf)
+        return True
+
+    def halves(self, diagram: Diagram, leaf: Leaf, choice: tuple[int, int]) -> list[Leaf]:
+        """With a move, and without it."""
+        found = []
+        for yes in (True, False):
+            choices = (*leaf.choices, (*choice, yes))
+            diagram.narrow(choices)
+            cuts = self.kept(diagram, leaf)
+            best = diagram.weights(0, diagram.root(), self.goal, self.params.rounds, cuts, leaf.point)
+            found.append(Leaf(choices, best, leaf.value))
+        diagram.narrow(())
+        return found
+
+    def gains(self, halves: list[Leaf]) -> list[int]:
+        """What halves prove, the weaker one first, and no more than what is asked for."""
+        return sorted(min(self.goal * UNIT, half.value) for half in halves)
 
     def kept(self, diagram: Diagram, leaf: Leaf) -> list[Cut]:
         """The cuts of a leaf whose paths are still there."""
         barred = diagram.barred
         return [cut for _, cut in leaf.mix if not any(barred[k][cut.moves[k]] for k in barred)]
 
-    def loose(self, diagram: Diagram, leaf: Leaf) -> tuple[int, int] | None:
-        """The step and the number of the move to divide by: one that some paths have, where large costs differ."""
-        shares: dict[tuple[int, int], float] = defaultdict(float)
-        sizes: dict[int, int] = defaultdict(int)
-        for share, cut in leaf.mix:
-            for k, move in enumerate(cut.moves.tolist()):
-                shares[k, int(diagram.numbers[k][move])] += share
-                if k != diagram.chain.fold:
-                    sizes[k] = max(sizes[k], int(abs(diagram.costs[k][move]).max()))
-        worth = {(k, j): min(share, 1.0 - share) * sizes[k] for (k, j), share in shares.items() if share < 1.0 - LEAST}
-        return max(worth, key=lambda choice: worth[choice], default=None)
+    def loose(self, diagram: Diagram, leaf: Leaf) -> list[tuple[int, int]]:
+        """Steps and numbers of moves to divide by.
+
+        Of those that part the mixture in the same way the middle one of those after which states differ, the most even
+        parts first; and the one where large costs differ most.
+        """
+        ways: dict[frozenset[int], list[tuple[int, int]]] = defaultdict(list)
+        every, sizes = frozenset(range(len(leaf.mix))), dict[int, int]()
+        for k in range(diagram.last):
+            if k == diagram.chain.fold:
+                continue
+            moves = [int(cut.moves[k]) for _, cut in leaf.mix]
+            numbers = diagram.numbers[k][moves].tolist()
+            sizes[k] = int(abs(diagram.costs[k][moves]).max(initial=0))
+            for j in sorted({*numbers}):
+                part = frozenset(i for i, number in enumerate(numbers) if number == j)
+                if part != every:
+                    ways[every - part if 0 in part else part].append((k, j))
+        turning, costly = [], []
+        for part, moves_of in ways.items():
+            share = sum(leaf.mix[i][0] for i in part)
+            share = min(share, 1.0 - share)
+            if lasting := [(k, j) for k, j in moves_of if diagram.turning[k]]:
+                turning.append((share, lasting[len(lasting) // 2]))
+            k, j = max(moves_of, key=lambda move: sizes[move[0]])
+            costly.append((share * sizes[k], (k, j)))
+        turning.sort(reverse=True)
+        return list(dict.fromkeys(choice for _, choice in (*turning[: self.params.tried], *sorted(costly)[-1:])))
 
     def proof(self, steps: int) -> list[Any]:
         """Leaves, and the choices before them."""

@@ -78,26 +78,22 @@ class Chains(Params):
     ----------
     spreads : int
         Ways to place the shares of a layer, above which a ratio is not bounded along a chain.
-    widest : int
-        Labels of a step of a chain, above which they are rounded to a grid, and to twice that until they fit.
-    fine : int
-        Labels of a step up to which no weights are looked for.
     labels : int
-        Labels of all steps, or of one before some are dominated, above which a bound is given up.
-    learnt, rounds : int
-        Tries to find better weights after a layer; shortest paths of each.
+        Moves of labels, above which a leaf is not bounded by labels.
+    rounds : int
+        Shortest paths for the weights of a leaf; twice as many for the first ones.
+    tried : int
+        Ways to part the mixture of a leaf that are tried.
     leaves : int
         Leaves of the tree of choices of a ratio.
     apart : float
-        First step above the bound of a chain, and the smallest one, as a part of the goal.
+        A step above the bound of a chain, as a part of the goal.
     """
 
     spreads: int = 64
-    widest: int = 10_000
-    fine: int = 100
-    labels: int = 60_000
-    learnt: int = 6
-    rounds: int = 25
+    labels: int = 30_000
+    rounds: int = 12
+    tried: int = 4
     leaves: int = 200
     apart: float = 0.001
 

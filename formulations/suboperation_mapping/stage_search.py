@@ -227,7 +227,7 @@ def chain(ratio: Ratio, goal: int, time_s: float, seed: int) -> Reply:
     ascent = context.ascents[ratio]
     ascent.goal, plain, found = goal, None, None
     diagram = None if ascent.over else ascent.diagram()
-    if diagram is not None and ascent.root is not None and not ascent.turn:
+    if diagram is not None and ascent.root is not None and ascent.tree is None:
         one = lower(context.phases.instance, ratio)
         plain = chain_plan(diagram, ascent.root.weighing, one, context.params.beam, budget)
     if plain is not None:

@@ -117,13 +117,12 @@ def proofs_of(diagram, best):
     value, weighing = found.value, found.weighing
     yield value // UNIT, {"weights": [[0, weighing.runs]], "grid": [1 + best // 100] * diagram.last}
     tree = Tree(found, max(1, best), Params(leaves=6))
-    while tree.divide(diagram):
+    while tree.bound < best and tree.climb(diagram, best, Budget(20).start()):
         pass
     yield tree.bound, tree.proof(diagram.last)
     for bound in {best + 1, best, best * 3 // 4}:
-        reached, proof = diagram.search(bound, Params(fine=5, widest=200, learnt=2), Budget(20).start(), [weighing])
-        if reached:
-            yield reached, proof
+        if reached := diagram.search(bound, weighing, 10**5, Budget(20).start()):
+            yield reached, {"weights": [[0, weighing.runs]], "grid": [1] * diagram.last}
 
 
 @pytest.mark.parametrize("seed", [*seeds(3, 150), *(pytest.param(k, marks=pytest.mark.nightly) for k in fresh(40))])

@@ -131,7 +131,7 @@ def test_halves_of_a_network_on_two_accelerators_are_not_mixed():
     root = diagram.weights(0, diagram.root(), 22 * WORK, 50)
     assert root.value < 21 * WORK * UNIT
     tree = Tree(root, 22 * WORK, Certificate())
-    while tree.divide(diagram):
+    while tree.bound < least and tree.climb(diagram, least, Budget(20.0).start()):
         pass
     assert tree.bound > 21.99 * WORK  # weights are whole numbers of 4096ths
     assert outlived(Chain(data, (1,)), tree.bound, tree.proof(diagram.last)) is None
@@ -239,9 +239,9 @@ def test_no_proof_is_above_a_plan(seed):
         diagram = Diagram(chain)
         found = diagram.weights(0, diagram.root(), max(1, least), 20)
         assert found.value <= least * UNIT
-        assert diagram.search(least + 1, Certificate(), Budget(20.0).start(), [found.weighing])[0] <= least
+        assert diagram.search(least + 1, found.weighing, 10**6, Budget(20.0).start()) <= least
         tree = Tree(found, least + 1, Certificate(leaves=8))
-        while tree.divide(diagram):
+        while tree.bound <= least and tree.climb(diagram, least + 1, Budget(20.0).start()):
             pass
         assert tree.bound <= least
         if max(map(len, chain.states())) <= 16:  # such weights drop few labels
@@ -264,7 +264,7 @@ def test_a_damaged_proof_proves_nothing_more(seed):
     assert outlived(chain, ascent.bound, ascent.proof) is None
     diagram = Diagram(chain)
     tree = Tree(diagram.weights(0, diagram.root(), least, 20), least, Certificate(leaves=6))
-    while tree.divide(diagram):
+    while tree.bound < least and tree.climb(diagram, least, Budget(20.0).start()):
         pass
     assert outlived(chain, tree.bound, tree.proof(diagram.last)) is None
     for proof in [ascent.proof, tree.proof(diagram.last)] * 10:

@@ -127,7 +127,7 @@ def test_a_plan_of_others_is_learned():
 
 
 def test_parameters_reach_the_members():
-    assert {"hot", "question_s", "window", "eager", "price"} <= set(METHODS["portfolio"].defaults)
+    assert {"hot", "question_s", "window", "eager", "prices"} <= set(METHODS["portfolio"].defaults)
     instance = LIBRARY.generate("small", 5)
     found = portfolio.run(instance, budget(1.0), params=Portfolio(boxes=False, window=0))
     assert "windows" not in found.notes["used_s"]
